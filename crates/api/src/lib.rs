@@ -1,0 +1,1 @@
+//! The messages, stubs and table of all group-versions of csi-proxy.

@@ -1,0 +1,3 @@
+//! A privileged daemon that answers CSI node plugins on Windows.
+
+fn main() {}

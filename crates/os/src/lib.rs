@@ -1,0 +1,1 @@
+//! What Windows can do: the primitives csi-proxy stands on, as traits.

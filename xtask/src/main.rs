@@ -1,0 +1,3 @@
+//! The one door for everything a developer or CI does: `cargo xtask test`.
+
+fn main() {}
