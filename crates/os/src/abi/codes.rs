@@ -1,0 +1,72 @@
+//! The control codes sent to devices and file systems.
+
+use std::fmt;
+
+/// An I/O control code (`CTL_CODE`): device type, access, function and method in one number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ControlCode(pub u32);
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
+        impl ControlCode {
+            $($(#[$doc])* pub const $name: Self = Self($code);)*
+
+            /// All the codes that csi-proxy sends, with their names.
+            pub const ALL: &[(&'static str, Self)] = &[$((stringify!($name), Self::$name)),*];
+        }
+    };
+}
+
+codes! {
+    /// Answers [`super::StorageDeviceNumber`].
+    STORAGE_GET_DEVICE_NUMBER = 0x002d_1080;
+    /// Takes [`super::StoragePropertyQuery`], answers the property's descriptor.
+    STORAGE_QUERY_PROPERTY = 0x002d_1400;
+    /// Answers [`super::DiskGeometryEx`].
+    DISK_GET_DRIVE_GEOMETRY_EX = 0x0007_00a0;
+    /// Answers [`super::LengthInformation`].
+    DISK_GET_LENGTH_INFO = 0x0007_405c;
+    /// Answers [`super::DiskAttributes`].
+    DISK_GET_DISK_ATTRIBUTES = 0x0007_00f0;
+    /// Takes [`super::SetDiskAttributes`].
+    DISK_SET_DISK_ATTRIBUTES = 0x0007_c0f4;
+    /// Answers [`super::DriveLayout`] and its [`super::PartitionEntry`]s.
+    DISK_GET_DRIVE_LAYOUT_EX = 0x0007_0050;
+    /// Answers one [`super::PartitionEntry`]: the partition under the volume.
+    DISK_GET_PARTITION_INFO_EX = 0x0007_0048;
+    /// Makes the system read the disk's size and partitions again.
+    DISK_UPDATE_PROPERTIES = 0x0007_0140;
+    /// Answers [`super::VolumeDiskExtents`].
+    VOLUME_GET_VOLUME_DISK_EXTENTS = 0x0056_0000;
+    /// Brings the volume online.
+    VOLUME_ONLINE = 0x0056_c008;
+    /// Grows the file system to a total number of sectors, given as an `i64`.
+    FSCTL_EXTEND_VOLUME = 0x0009_00f0;
+    /// Says whether unrecognised media carry a file system's recognition structure.
+    FSCTL_QUERY_FILE_SYSTEM_RECOGNITION = 0x0009_024c;
+    /// Answers [`super::ReparseHead`] and the data of its tag.
+    FSCTL_GET_REPARSE_POINT = 0x0009_00a8;
+    /// Takes [`super::ReparseHead`] and the data of its tag.
+    FSCTL_SET_REPARSE_POINT = 0x0009_00a4;
+}
+
+impl ControlCode {
+    /// Whether the handle must have been opened for reading.
+    pub const fn needs_read(self) -> bool {
+        self.0 & 0x4000 != 0
+    }
+
+    /// Whether the handle must have been opened for writing.
+    pub const fn needs_write(self) -> bool {
+        self.0 & 0x8000 != 0
+    }
+}
+
+impl fmt::Debug for ControlCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Self::ALL.iter().find(|(_, code)| code == self) {
+            Some((name, _)) => f.write_str(name),
+            None => write!(f, "0x{:08x}", self.0),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Absolute names in NT's object namespace.
+
+use std::fmt;
+
+use uuid::Uuid;
+use widestring::{U16Str, U16String};
+
+/// An absolute NT path such as `\??\C:\var\lib`, `\??\Volume{...}` or `\??\PhysicalDrive2`.
+///
+/// NT paths are taken as they stand: no `.` or `..` is resolved, no slash turned, no length limited.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct NtPath(U16String);
+
+impl NtPath {
+    /// The root directory of the drive `letter`: `\??\C:\`.
+    pub fn drive_root(letter: char) -> Self {
+        Self::from_text(&format!(r"\??\{letter}:\"))
+    }
+
+    /// A disk by its number: `\??\PhysicalDrive2`.
+    pub fn disk(number: u32) -> Self {
+        Self::from_text(&format!(r"\??\PhysicalDrive{number}"))
+    }
+
+    /// A volume as a device, without its file system's root: `\??\Volume{...}`.
+    pub fn volume(id: Uuid) -> Self {
+        Self::from_text(&format!(r"\??\Volume{{{id}}}"))
+    }
+
+    /// The root directory of a volume's file system: `\??\Volume{...}\`.
+    pub fn volume_root(id: Uuid) -> Self {
+        Self::from_text(&format!(r"\??\Volume{{{id}}}\"))
+    }
+
+    /// A Win32 path with the prefix `\\?\`, `\\.\` or `\\` (a UNC path), or one that starts at a drive.
+    pub fn from_win32(path: &U16Str) -> Self {
+        let text = path.as_slice();
+        let starts = |prefix: &str| text.iter().copied().take(prefix.len()).eq(prefix.encode_utf16());
+        let mut nt = U16String::from_str(r"\??\");
+        let rest = if starts(r"\\?\") || starts(r"\\.\") || starts(r"\??\") {
+            &text[4..]
+        } else if starts(r"\\") {
+            nt.push_str(r"UNC\");
+            &text[2..]
+        } else {
+            text
+        };
+        nt.push_slice(rest);
+        Self(nt)
+    }
+
+    /// This path with one more component.
+    #[must_use]
+    pub fn join(&self, component: &U16Str) -> Self {
+        let mut joined = self.0.clone();
+        if joined.as_slice().last() != Some(&u16::from(b'\\')) {
+            joined.push_char('\\');
+        }
+        joined.push(component);
+        Self(joined)
+    }
+
+    /// The path as it goes to the system.
+    pub fn as_u16str(&self) -> &U16Str {
+        &self.0
+    }
+
+    fn from_text(text: &str) -> Self {
+        Self(U16String::from_str(text))
+    }
+}
+
+impl fmt::Display for NtPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_string_lossy())
+    }
+}
+
+impl fmt::Debug for NtPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NtPath;
+    use widestring::U16String;
+
+    #[test]
+    fn win32_paths_become_nt_paths() {
+        for (win32, nt) in [
+            (r"\\?\Volume{1}\", r"\??\Volume{1}\"),
+            (r"\\.\PhysicalDrive1", r"\??\PhysicalDrive1"),
+            (r"\\host\share", r"\??\UNC\host\share"),
+            (r"C:\var", r"\??\C:\var"),
+            (r"\??\UNC\host\share\", r"\??\UNC\host\share\"),
+        ] {
+            assert_eq!(NtPath::from_win32(&U16String::from_str(win32)).to_string(), nt);
+        }
+    }
+
+    #[test]
+    fn joining_adds_one_backslash() {
+        let name = U16String::from_str("var");
+        assert_eq!(NtPath::drive_root('C').join(&name).to_string(), r"\??\C:\var");
+        assert_eq!(NtPath::drive_root('C').join(&name).join(&name).to_string(), r"\??\C:\var\var");
+    }
+}
