@@ -1,0 +1,133 @@
+//! What the build makes of the contract: shared types, secrets out of `Debug`, rows in order.
+
+use std::any::TypeId;
+use std::collections::{BTreeMap, BTreeSet};
+
+use csi_proxy_api as api;
+use csi_proxy_api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
+use prost::Message;
+
+fn same<A: 'static, B: 'static>() -> bool {
+    TypeId::of::<A>() == TypeId::of::<B>()
+}
+
+#[test]
+fn messages_of_the_same_shape_are_one_type_across_versions() {
+    use api::{disk, filesystem, iscsi, smb, volume};
+    assert!(same::<disk::v1beta3::GetDiskStatsRequest, disk::v1::GetDiskStatsRequest>());
+    assert!(same::<disk::v1beta1::ListDiskIDsResponse, disk::v1beta2::ListDiskIDsResponse>());
+    assert!(same::<disk::v1alpha1::ListDiskLocationsResponse, disk::v1beta1::ListDiskLocationsResponse>());
+    assert!(same::<filesystem::v2alpha1::RmdirRequest, filesystem::v1::RmdirRequest>());
+    assert!(same::<filesystem::v1alpha1::PathContext, filesystem::v1beta1::PathContext>());
+    assert!(same::<iscsi::v1alpha1::ConnectTargetRequest, iscsi::v1alpha2::ConnectTargetRequest>());
+    assert!(same::<smb::v1alpha1::NewSmbGlobalMappingRequest, smb::v1::NewSmbGlobalMappingRequest>());
+    assert!(same::<volume::v2alpha1::MountVolumeRequest, volume::v1::MountVolumeRequest>());
+}
+
+#[test]
+fn messages_of_different_shape_are_different_types() {
+    use api::{disk, filesystem, smb, volume};
+    assert!(!same::<disk::v1beta2::DiskIDs, disk::v1::DiskIDs>());
+    assert!(!same::<disk::v1beta2::PartitionDiskRequest, disk::v1::PartitionDiskRequest>());
+    assert!(!same::<filesystem::v1beta1::MkdirResponse, filesystem::v1::MkdirResponse>());
+    assert!(!same::<smb::v1beta1::NewSmbGlobalMappingResponse, smb::v1::NewSmbGlobalMappingResponse>());
+    assert!(!same::<volume::v1beta2::ResizeVolumeRequest, volume::v1::ResizeVolumeRequest>());
+}
+
+#[test]
+fn disk_ids_before_v1beta3_go_out_as_maps_with_text_keys() {
+    use api::disk;
+    let response = disk::v1beta1::ListDiskIDsResponse {
+        disk_ids: BTreeMap::from([(
+            "7".to_owned(),
+            disk::v1beta1::DiskIDs { identifiers: BTreeMap::from([("page83".to_owned(), "x".to_owned())]) },
+        )]),
+    };
+    let entry = b"\x0a\x01\x37\x12\x0d\x0a\x0b\x0a\x06page83\x12\x01x";
+    let [tag, length] = [0x0a, u8::try_from(entry.len()).expect("short")];
+    assert_eq!(response.encode_to_vec(), [&[tag, length], &entry[..]].concat());
+}
+
+#[test]
+fn debug_leaves_secrets_out_and_shows_the_rest() {
+    let mapping = api::smb::v1::NewSmbGlobalMappingRequest {
+        remote_path: r"\\host\share".to_owned(),
+        local_path: r"C:\link".to_owned(),
+        username: "anna".to_owned(),
+        password: "hunter2".to_owned(),
+    };
+    assert_eq!(
+        format!("{mapping:?}"),
+        r#"NewSmbGlobalMappingRequest { remote_path: "\\\\host\\share", local_path: "C:\\link", username: "anna", password: [redacted] }"#
+    );
+
+    let connect = api::iscsi::v1alpha2::ConnectTargetRequest {
+        target_portal: None,
+        iqn: "iqn.2000-01.example:t".to_owned(),
+        auth_type: api::iscsi::v1alpha2::AuthenticationType::OneWayChap.into(),
+        chap_username: "anna".to_owned(),
+        chap_secret: "hunter2".to_owned(),
+    };
+    assert_eq!(
+        format!("{connect:?}"),
+        r#"ConnectTargetRequest { target_portal: None, iqn: "iqn.2000-01.example:t", auth_type: OneWayChap, chap_username: "anna", chap_secret: [redacted] }"#
+    );
+
+    let mutual = api::iscsi::v1alpha2::SetMutualChapSecretRequest { mutual_chap_secret: "hunter2".to_owned() };
+    assert_eq!(format!("{mutual:?}"), "SetMutualChapSecretRequest { mutual_chap_secret: [redacted] }");
+}
+
+/// The types that the test above shows are all that there are.
+#[test]
+fn the_contract_has_three_secrets() {
+    let wire: serde_json::Value = serde_json::from_str(include_str!("wire.json")).expect("wire.json is JSON");
+    let mut secrets = BTreeSet::new();
+    for version in wire.as_object().expect("groups").values().flat_map(|group| group.as_object().expect("versions")) {
+        for (message, fields) in version.1["messages"].as_object().expect("messages") {
+            for field in fields.as_array().expect("fields").iter().map(|field| field["name"].as_str().expect("a name"))
+            {
+                if ["pass", "secret", "key", "token"].iter().any(|word| field.to_lowercase().contains(word)) {
+                    secrets.insert(format!("{message}.{field}"));
+                }
+            }
+        }
+    }
+    let known = [
+        "ConnectTargetRequest.chap_secret",
+        "NewSmbGlobalMappingRequest.password",
+        "SetMutualChapSecretRequest.MutualChapSecret",
+    ];
+    assert_eq!(secrets, known.map(str::to_owned).into());
+}
+
+#[test]
+fn versions_of_a_group_come_stable_first_and_newest_first() {
+    let versions = |group| GroupVersion::of(group).map(|row| row.version).collect::<Vec<_>>();
+    assert_eq!(versions(Group::Disk), ["v1", "v1beta3", "v1beta2", "v1beta1", "v1alpha1"]);
+    assert_eq!(versions(Group::Filesystem), ["v1", "v1beta2", "v1beta1", "v2alpha1", "v1alpha1"]);
+    assert_eq!(versions(Group::Iscsi), ["v1alpha2", "v1alpha1"]);
+    assert_eq!(versions(Group::Smb), ["v1", "v1beta2", "v1beta1", "v1alpha1"]);
+    assert_eq!(versions(Group::System), ["v1alpha1"]);
+    assert_eq!(versions(Group::Volume), ["v1", "v1beta3", "v1beta2", "v1beta1", "v2alpha1", "v1alpha1"]);
+}
+
+#[test]
+fn a_group_version_is_found_by_group_and_version() {
+    let row = GroupVersion::find(Group::Volume, "v2alpha1").expect("volume v2alpha1");
+    assert_eq!((row.pipe(), row.service), ("csi-proxy-volume-v2alpha1", "v2alpha1.Volume"));
+    assert!(GroupVersion::find(Group::System, "v1").is_none());
+}
+
+#[test]
+fn a_groupless_pipe_serves_each_group_that_has_its_version() {
+    let pipes: Vec<_> = GrouplessPipe::all().collect();
+    let served: usize = pipes.iter().map(|pipe| pipe.group_versions().count()).sum();
+    assert_eq!(served, GROUP_VERSIONS.len());
+    let alpha = pipes.iter().find(|pipe| pipe.version == "v1alpha1").expect("v1alpha1");
+    assert_eq!(alpha.pipe(), "csi-proxy-v1alpha1");
+    assert_eq!(alpha.group_versions().count(), 6);
+    for pipe in pipes {
+        let services: BTreeSet<_> = pipe.group_versions().map(|row| row.service).collect();
+        assert_eq!(services.len(), pipe.group_versions().count(), "{pipe:?}");
+    }
+}
