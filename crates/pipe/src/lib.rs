@@ -1,1 +1,10 @@
 //! What both ends of a csi-proxy connection need.
+//!
+//! - [`address`]: where the endpoint of a group-version lives;
+//! - [`listener`]: accepting and making connections there.
+//!
+//! Nothing in here knows what travels over a connection beyond the framing of HTTP/2: services and messages
+//! are the server's and the client's.
+
+pub mod address;
+pub mod listener;

@@ -1,0 +1,79 @@
+//! The client's end of a named pipe.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient};
+use tokio::time::sleep;
+
+use crate::address::{Address, Place};
+
+/// A client's end of a connection.
+pub type ClientStream = NamedPipeClient;
+
+/// Every instance of the pipe is taken; the server opens the next one at once, so asking again is all there is to do.
+const ERROR_PIPE_BUSY: i32 = 231;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
+
+/// Connects to the endpoint at `address`. Waits for as long as the pipe is busy: the caller bounds the wait.
+pub async fn connect(address: &Address) -> io::Result<ClientStream> {
+    if *address.place() != Place::Pipes {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe")));
+    }
+    loop {
+        match ClientOptions::new().open(address.path()) {
+            Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY) => sleep(BUSY_PAUSE).await,
+            opened => return opened,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::windows::named_pipe::ServerOptions;
+
+    use super::*;
+
+    fn pipe(name: &str) -> Address {
+        Place::Pipes.address(&format!("{name}-{}", std::process::id())).unwrap()
+    }
+
+    #[tokio::test]
+    async fn bytes_cross_a_connection() {
+        let address = pipe("csi-proxy-bytes");
+        let mut server = ServerOptions::new().create(address.path()).unwrap();
+        let mut client = connect(&address).await.unwrap();
+        server.connect().await.unwrap();
+        client.write_all(b"ping").await.unwrap();
+        let mut bytes = [0; 4];
+        server.read_exact(&mut bytes).await.unwrap();
+        assert_eq!(&bytes, b"ping");
+    }
+
+    #[tokio::test]
+    async fn a_busy_pipe_is_waited_for() {
+        let address = pipe("csi-proxy-busy");
+        let _first = ServerOptions::new().create(address.path()).unwrap();
+        let _taken = connect(&address).await.unwrap();
+        let waiting = tokio::spawn({
+            let address = address.clone();
+            async move { connect(&address).await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        let _second = ServerOptions::new().create(address.path()).unwrap();
+        waiting.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_pipe_that_nobody_serves_is_not_found() {
+        assert_eq!(connect(&pipe("csi-proxy-none")).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn a_socket_cannot_be_opened_here() {
+        let socket = Place::Folder("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
+        assert_eq!(connect(&socket).await.unwrap_err().kind(), io::ErrorKind::Unsupported);
+    }
+}
