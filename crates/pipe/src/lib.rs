@@ -1,10 +1,12 @@
 //! What both ends of a csi-proxy connection need.
 //!
 //! - [`address`]: where the endpoint of a group-version lives;
-//! - [`listener`]: accepting and making connections there.
+//! - [`listener`]: accepting and making connections there;
+//! - [`authority`]: the filter that lets an HTTP/2 server answer clients which name a pipe in `:authority`.
 //!
 //! Nothing in here knows what travels over a connection beyond the framing of HTTP/2: services and messages
 //! are the server's and the client's.
 
 pub mod address;
+pub mod authority;
 pub mod listener;
