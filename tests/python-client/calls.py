@@ -3,11 +3,12 @@
     calls.py SOCKET AUTHORITY METHOD COUNT
 
 SOCKET is the path of a Unix socket, METHOD a path such as /v1.Filesystem/PathExists. Each request is an empty message,
-so no stubs are needed. Prints one line per outcome, `CODE COUNT`, such as `OK 200`. AUTHORITY may hold any octets; the
-ones that are not UTF-8 are given as the shell has them.
+so no stubs are needed. Prints one line per outcome, `CODE COUNT`, such as `OK 200`. AUTHORITY may hold any octets but
+NUL; they are sent as they are.
 """
 
 import collections
+import os
 import sys
 
 import grpc
@@ -25,7 +26,7 @@ def outcome(call):
 
 
 def main(socket, authority, method, count):
-    options = [("grpc.default_authority", authority), ("grpc.use_local_subchannel_pool", 1)]
+    options = [("grpc.default_authority", os.fsencode(authority)), ("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(f"unix:{socket}", options=options) as channel:
         call = channel.unary_unary(method, request_serializer=bytes, response_deserializer=bytes)
         outcomes = collections.Counter(outcome(call) for _ in range(int(count)))

@@ -1,9 +1,11 @@
-#![cfg(unix)]
 //! A server of the kind that csi-proxy has, called by clients that name a pipe.
+#![cfg(unix)]
 
 mod server;
 
 use std::env;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use httlib_hpack::Encoder;
@@ -140,10 +142,10 @@ async fn many_streams_at_once_are_answered() {
 }
 
 /// Calls the server 200 times through Python's gRPC, whose HTTP/2 is neither Go's nor ours.
-async fn python_calls(python: &str, address: &Address, authority: &str) -> String {
+async fn python_calls(python: &str, address: &Address, authority: &[u8]) -> String {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/python-client/calls.py");
     let mut command = Command::new(python);
-    command.arg(script).arg(address.path()).args([authority, "/v1.Disk/ListDiskIDs", "200"]);
+    command.arg(script).arg(address.path()).arg(OsStr::from_bytes(authority)).args(["/v1.Disk/ListDiskIDs", "200"]);
     let output = command.output().await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
@@ -159,9 +161,20 @@ async fn a_python_client_that_names_a_pipe_is_answered() {
     let address = Place::Folder(folder.path().join("sockets")).address("csi-proxy-disk-v1").unwrap();
     tokio::spawn(server::serve(bind(&address).unwrap()));
     let long = r"\\.\pipe\".repeat(400);
-    for authority in
-        [RAW, ENCODED, r"\\.\pipe\csi-proxy-disk-v1", "localhost", "a:b:c", "user@", "[::1", "a/b?c#d", &long]
-    {
-        assert_eq!(python_calls(&python, &address, authority).await, "OK 200\n", "{authority}");
+    let texts = [
+        RAW,
+        ENCODED,
+        r"\\.\pipe\csi-proxy-disk-v1",
+        "localhost",
+        "a:b:c",
+        "user@",
+        "[::1",
+        "a/b?c#d",
+        "\u{e9}",
+        &long,
+    ];
+    for authority in texts.map(str::as_bytes).into_iter().chain([&b"\xff\x01\x7f"[..]]) {
+        let outcomes = python_calls(&python, &address, authority).await;
+        assert_eq!(outcomes, "OK 200\n", "{}", authority.escape_ascii());
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! The socket can be opened by its owner only, and so can its folder: creating a socket and narrowing its mode are
 //! two steps, and the folder covers the moment between them. A daemon that died leaves its file behind; whether one
-//! still listens is told by connecting. Two daemons that start together cannot both replace the same stale file,
+//! still listens is told by the kernel's answer to a probe. Two daemons that start together cannot both replace the same stale file,
 //! because each holds a lock on the folder while it looks and binds.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net;
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
@@ -84,11 +84,11 @@ fn clear_stale(path: &Path) -> io::Result<()> {
         }
         Ok(_) => {}
     }
-    match net::UnixStream::connect(path) {
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon is listening there")),
+    // A datagram cannot be sent to a listener, and being told so takes no place in its queue, which may be full.
+    match UnixDatagram::unbound()?.connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
-        // Anything else, such as a full backlog, does not prove the other daemon dead.
-        Err(error) => Err(error),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
+        _ => Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon is listening there")),
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
     fn die_at(address: &Address) {
         let Place::Folder(folder) = address.place() else { panic!("{address} is no socket") };
         DirBuilder::new().mode(OWNER_ONLY_FOLDER).create(folder).unwrap();
-        drop(net::UnixListener::bind(address.path()).unwrap());
+        drop(std::os::unix::net::UnixListener::bind(address.path()).unwrap());
         assert!(address.path().exists());
     }
 
@@ -203,8 +203,9 @@ mod tests {
         let error = bind(&folder.address()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         assert!(error.to_string().contains(&folder.address().to_string()), "{error}");
-        connect(&folder.address()).await.unwrap();
-        first.accept().await.unwrap();
+        let mut client = connect(&folder.address()).await.unwrap();
+        client.write_all(b"!").await.unwrap();
+        assert_eq!(first.accept().await.unwrap().read_u8().await.unwrap(), b'!', "its first connection is the client");
     }
 
     #[tokio::test]
