@@ -1,3 +1,65 @@
 //! The one door for everything a developer or CI does: `cargo xtask test`.
+//!
+//! `cargo xtask help` lists the rest. What a task needs and does not find it installs with apt-get where it may
+//! (as root, or in CI); otherwise it says what is missing and what is skipped for it.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod apt;
+mod ci;
+mod libtest;
+mod lint;
+mod process;
+mod python;
+mod tally;
+mod test;
+mod windows;
+mod wine;
+mod workspace;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Builds, tests and checks csi-proxy", version)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run every test: here, as a Windows program, and with Go clients
+    Test {
+        /// Only these parts
+        parts: Vec<test::Part>,
+    },
+    /// Check formatting, lints, documentation and dependencies, then run every test
+    Ci,
+    /// Check the rules of this source tree: dependency arrows, file sizes, unsafe, cfg
+    Lint,
+    /// Build, test or lint the Windows program, from Linux with mingw and Wine or on Windows itself
+    Windows {
+        #[command(subcommand)]
+        task: windows::Task,
+    },
+}
+
+/// What a task answers: whether all is well, or why it could not be done.
+type Outcome = Result<bool, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().task {
+        Task::Test { parts } => test::run(&parts),
+        Task::Ci => ci::run(),
+        Task::Lint => lint::run(),
+        Task::Windows { task } => windows::run(&task),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

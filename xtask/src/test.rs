@@ -1,0 +1,65 @@
+//! Every test there is, in one run with one count at its end.
+
+use std::process::Command;
+
+use clap::ValueEnum;
+
+use crate::libtest::Suites;
+use crate::tally::Tally;
+use crate::{Outcome, process, python, windows, workspace};
+
+/// A part of the tests that can be run alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// All crates on this machine, with their documentation's examples
+    Linux,
+    /// The Windows program: under Wine, or on Windows itself
+    Windows,
+}
+
+/// Runs the parts asked for, or all, and prints the sum.
+pub(crate) fn run(parts: &[Part]) -> Outcome {
+    let parts = if parts.is_empty() { Part::value_variants() } else { parts };
+    let sum = sum(parts)?;
+    sum.print();
+    Ok(sum.is_green())
+}
+
+/// The sum of all parts, not yet printed.
+pub(crate) fn all() -> Result<Tally, Box<dyn std::error::Error>> {
+    sum(Part::value_variants())
+}
+
+fn sum(parts: &[Part]) -> Result<Tally, Box<dyn std::error::Error>> {
+    let mut sum = Tally::default();
+    for part in parts {
+        sum += match part {
+            Part::Linux => linux()?,
+            Part::Windows => windows::test()?,
+        };
+    }
+    Ok(sum)
+}
+
+fn linux() -> std::io::Result<Tally> {
+    let mut sum = Tally::default();
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "--workspace"]);
+    match python::interpreter() {
+        None => {}
+        Some(Ok(python)) => {
+            cargo.env("CSI_PROXY_PYTHON", python);
+        }
+        Some(Err(why)) => sum += Tally::skip("the Python client", &why),
+    }
+    sum += suites(&mut cargo)?;
+    Ok(sum)
+}
+
+/// Runs a `cargo test` to its end, through failures, and counts.
+pub(crate) fn suites(cargo: &mut Command) -> std::io::Result<Tally> {
+    let mut suites = Suites::default();
+    cargo.args(["--no-fail-fast", "--", "--show-output"]);
+    let status = process::stream(cargo, |line| suites.line(line))?;
+    Ok(suites.finish(&process::typed(cargo), status))
+}

@@ -1,0 +1,232 @@
+//! The Windows program: built and tested from Linux, or on Windows itself.
+//!
+//! Three compilers come into question. On Windows: the one that runs us. Elsewhere: rustup's, when the standard library
+//! of [`TARGET`] is installed; else Debian's, which is packaged with the library's sources and builds it on the spot.
+//! What is built runs under [Wine](crate::wine).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cargo_metadata::Metadata;
+use clap::Subcommand;
+
+use crate::tally::Tally;
+use crate::{Outcome, apt, process, test, wine, workspace};
+
+#[derive(Subcommand)]
+pub(crate) enum Task {
+    /// Build the release programs into dist/
+    Build,
+    /// Run the tests of the crates that have Windows code
+    Test,
+    /// Lint the crates that have Windows code, as compiled for Windows
+    Clippy,
+}
+
+const TARGET: &str = "x86_64-pc-windows-gnu";
+const LINKER: &str = "x86_64-w64-mingw32-gcc";
+/// The crates with code that only Windows runs.
+const CRATES: [&str; 3] = ["csi-proxy-os-win32", "csi-proxy-pipe", "csi-proxy"];
+const DAEMON: &str = "csi-proxy";
+
+pub(crate) fn run(task: &Task) -> Outcome {
+    match task {
+        Task::Build => build(),
+        Task::Clippy => clippy(),
+        Task::Test => {
+            let tally = test()?;
+            tally.print();
+            Ok(tally.is_green())
+        }
+    }
+}
+
+/// Builds the programs of the daemon's crate, optimised, stripped and with nothing to install beside them.
+fn build() -> Outcome {
+    let toolchain = Toolchain::find_or_install()?;
+    let mut cargo = toolchain.cargo("build");
+    cargo.args(["--release", "-p", DAEMON]);
+    // The C runtime goes into the program: a node has no redistributable packages installed.
+    toolchain.set_rustflags(&mut cargo, "-C target-feature=+crt-static");
+    if !process::succeeds(&mut cargo)? {
+        return Ok(false);
+    }
+    let dist = workspace::root().join("dist");
+    fs::create_dir_all(&dist)?;
+    for name in programs(&workspace::metadata()?) {
+        let program = dist.join(&name);
+        fs::copy(toolchain.folder("release").join(&name), &program)?;
+        let kilobytes = program.metadata()?.len() / 1000;
+        println!("{}: {}.{:03} MB", program.display(), kilobytes / 1000, kilobytes % 1000);
+    }
+    Ok(true)
+}
+
+fn clippy() -> Outcome {
+    let toolchain = Toolchain::find_or_install()?;
+    let mut cargo = toolchain.cargo("clippy");
+    cargo.args(crates(&workspace::metadata()?)).args(["--all-targets", "--", "-D", "warnings"]);
+    Ok(process::succeeds(&mut cargo)?)
+}
+
+/// Runs the Windows tests, under Wine unless this is Windows; what is missing for that is a skip.
+pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
+    let toolchain = match Toolchain::find_or_install() {
+        Ok(toolchain) => toolchain,
+        Err(why) => return Ok(Tally::skip("Windows tests", &why)),
+    };
+    let mut cargo = toolchain.cargo("test");
+    cargo.args(crates(&workspace::metadata()?));
+    if toolchain == Toolchain::Windows {
+        return Ok(test::suites(&mut cargo)?);
+    }
+    let prefix = match wine::Prefix::start() {
+        Ok(prefix) => prefix,
+        Err(why) => return Ok(Tally::skip("Windows tests", &why)),
+    };
+    prefix.enter(&mut cargo).env(variable("RUNNER"), prefix.loader());
+    Ok(test::suites(&mut cargo)?)
+}
+
+/// `-p <crate>` for each crate with Windows code in this tree.
+fn crates(metadata: &Metadata) -> Vec<&'static str> {
+    let packages = metadata.workspace_packages();
+    let has = |name: &str| packages.iter().any(|package| package.name == name);
+    CRATES.into_iter().filter(|name| has(name)).flat_map(|name| ["-p", name]).collect()
+}
+
+/// The file names of the daemon crate's programs.
+fn programs(metadata: &Metadata) -> Vec<String> {
+    let packages = metadata.workspace_packages();
+    let targets = packages.into_iter().filter(|package| package.name == DAEMON).flat_map(|package| &package.targets);
+    targets.filter(|target| target.is_bin()).map(|target| format!("{}.exe", target.name)).collect()
+}
+
+/// The name of cargo's variable for a setting of our target.
+fn variable(setting: &str) -> String {
+    format!("CARGO_TARGET_{}_{setting}", TARGET.to_uppercase().replace('-', "_"))
+}
+
+/// A compiler that makes Windows programs here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Toolchain {
+    /// We are on Windows.
+    Windows,
+    /// The cargo that runs us has the target's library.
+    Rustup,
+    /// Debian's `rustc-web` with `-Zbuild-std`.
+    Debian,
+}
+
+impl Toolchain {
+    /// The compiler to use, after installing what may be installed; or what is missing, in a sentence.
+    fn find_or_install() -> Result<Self, String> {
+        if std::env::consts::OS == "windows" {
+            return Ok(Self::Windows);
+        }
+        let missing = Self::missing();
+        if !missing.is_empty() {
+            apt::install(&missing).map_err(|why| {
+                format!(
+                    "no compiler for {TARGET}: it takes `rustup target add {TARGET}` and mingw, \
+                     or on Debian 12 the packages of mingw and of rustc-web ({why})"
+                )
+            })?;
+        }
+        Self::find()
+            .filter(|_| Self::missing().is_empty())
+            .ok_or_else(|| format!("no compiler for {TARGET} even with the packages {}", missing.join(", ")))
+    }
+
+    /// The Debian packages without which nothing can be built.
+    fn missing() -> Vec<&'static str> {
+        let compiler: &[&str] = match Self::find() {
+            Some(_) => &[],
+            None => &["rustc-web", "cargo-web", "rust-web-src", "rust-web-clippy"],
+        };
+        let linker: &[&str] = if process::find(LINKER).is_some() { &[] } else { &["gcc-mingw-w64-x86-64"] };
+        [compiler, linker].concat()
+    }
+
+    fn find() -> Option<Self> {
+        let library = process::output(Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]));
+        if library.is_some_and(|folder| has_standard_library(Path::new(&folder))) {
+            return Some(Self::Rustup);
+        }
+        let sysroot = process::output(Command::new("/usr/bin/rustc").args(["--print", "sysroot"]))?;
+        let sources = Path::new(&sysroot).join("lib/rustlib/src/rust/library/std/Cargo.toml");
+        (sources.is_file() && Path::new("/usr/bin/cargo").is_file()).then_some(Self::Debian)
+    }
+
+    /// `cargo <verb>` for the Windows target, in the source tree.
+    fn cargo(self, verb: &str) -> Command {
+        let mut cargo = match self {
+            Self::Windows | Self::Rustup => workspace::cargo(),
+            Self::Debian => debian_cargo(verb),
+        };
+        cargo.arg(verb);
+        if self != Self::Windows {
+            // A folder of its own: two compilers in one would build everything anew at each change.
+            cargo.args(["--target", TARGET]).env("CARGO_TARGET_DIR", Self::target()).env(variable("LINKER"), LINKER);
+        }
+        if self == Self::Debian {
+            cargo.arg("-Zbuild-std");
+        }
+        cargo
+    }
+
+    /// Where a profile's programs are.
+    fn folder(self, profile: &str) -> PathBuf {
+        match self {
+            Self::Windows => workspace::target().join(profile),
+            Self::Rustup | Self::Debian => Self::target().join(TARGET).join(profile),
+        }
+    }
+
+    fn target() -> PathBuf {
+        workspace::target().join("windows")
+    }
+
+    fn set_rustflags(self, cargo: &mut Command, flags: &str) {
+        let name = if self == Self::Windows { "RUSTFLAGS".into() } else { variable("RUSTFLAGS") };
+        cargo.env(name, flags);
+    }
+}
+
+fn has_standard_library(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("libstd-") && name.ends_with(".rlib")
+    })
+}
+
+/// Debian's cargo, free of what the cargo that runs us put into the environment.
+///
+/// `cargo clippy` would take another toolchain's cargo-clippy from the PATH; Debian's is called by its name.
+fn debian_cargo(verb: &str) -> Command {
+    let program = if verb == "clippy" { "/usr/bin/cargo-clippy" } else { "/usr/bin/cargo" };
+    let mut cargo = Command::new(program);
+    let kept = |name: &str| {
+        ["CARGO_HOME", "CARGO_BUILD_JOBS"].contains(&name)
+            || name.starts_with("CARGO_TERM_")
+            || name.starts_with("CARGO_NET_")
+    };
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if (name.starts_with("CARGO") || name.starts_with("RUST")) && name != "RUST_BACKTRACE" && !kept(&name) {
+            cargo.env_remove(name.as_ref());
+        }
+    }
+    cargo
+        .current_dir(workspace::root())
+        .env_remove("LD_LIBRARY_PATH")
+        .env("CARGO", "/usr/bin/cargo")
+        .env("RUSTC", "/usr/bin/rustc")
+        .env("RUSTDOC", "/usr/bin/rustdoc")
+        // -Zbuild-std is for nightly compilers; this one is the release whose library sources lie beside it.
+        .env("RUSTC_BOOTSTRAP", "1");
+    cargo
+}
