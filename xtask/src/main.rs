@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 
 mod apt;
 mod ci;
+mod go;
 mod libtest;
 mod lint;
 mod process;

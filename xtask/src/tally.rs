@@ -1,4 +1,6 @@
 //! How many tests passed, failed and were skipped, over all runners.
+//!
+//! The line a tally prints, `N passed, N failed, N skipped`, is also what it reads from runners that are not libtest.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -80,14 +82,30 @@ impl fmt::Display for Tally {
     }
 }
 
+/// Reads `N passed, N failed, N skipped`, and nothing else, from a line.
+pub(crate) fn counts(line: &str) -> Option<[usize; 3]> {
+    let mut parts = line.trim().split(", ");
+    let mut count = |word: &str| parts.next()?.strip_suffix(word)?.strip_suffix(' ')?.parse().ok();
+    let counts = [count("passed")?, count("failed")?, count("skipped")?];
+    parts.next().is_none().then_some(counts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_runner_counts_as_one_failure() {
+    fn the_printed_counts_read_back() {
         let tally = Tally { passed: 7, failed: 1, broken: vec!["died".into()], skipped: vec![Skip::new("a", "b")] };
         assert_eq!(tally.to_string(), "7 passed, 2 failed, 1 skipped");
+        assert_eq!(counts(&tally.to_string()), Some([7, 2, 1]));
+    }
+
+    #[test]
+    fn other_lines_are_not_counts() {
+        for line in ["", "7 passed", "7 passed, 2 failed, 1 skipped, 3 more", "x passed, 2 failed, 1 skipped"] {
+            assert_eq!(counts(line), None, "{line:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use crate::libtest::Suites;
 use crate::tally::Tally;
-use crate::{Outcome, process, python, windows, workspace};
+use crate::{Outcome, go, process, python, windows, workspace};
 
 /// A part of the tests that can be run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -15,6 +15,8 @@ pub(crate) enum Part {
     Linux,
     /// The Windows program: under Wine, or on Windows itself
     Windows,
+    /// The published Go client, as deployed drivers use it, against the daemon
+    Go,
 }
 
 /// Runs the parts asked for, or all, and prints the sum.
@@ -36,6 +38,7 @@ fn sum(parts: &[Part]) -> Result<Tally, Box<dyn std::error::Error>> {
         sum += match part {
             Part::Linux => linux()?,
             Part::Windows => windows::test()?,
+            Part::Go => go::test()?,
         };
     }
     Ok(sum)

@@ -89,6 +89,25 @@ pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
     Ok(test::suites(&mut cargo)?)
 }
 
+/// Why there is no daemon to run.
+pub(crate) enum NoDaemon {
+    /// It cannot be built here.
+    NoCompiler(String),
+    /// It should have been built.
+    Broken(String),
+}
+
+/// A debug build of the daemon for Windows.
+pub(crate) fn daemon() -> Result<PathBuf, NoDaemon> {
+    let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
+    let mut cargo = toolchain.cargo("build");
+    cargo.args(["-p", DAEMON, "--bin", DAEMON]);
+    match process::succeeds(&mut cargo) {
+        Ok(true) => Ok(toolchain.folder("debug").join(format!("{DAEMON}.exe"))),
+        _ => Err(NoDaemon::Broken(format!("{} failed", process::typed(&cargo)))),
+    }
+}
+
 /// `-p <crate>` for each crate with Windows code in this tree.
 fn crates(metadata: &Metadata) -> Vec<&'static str> {
     let packages = metadata.workspace_packages();

@@ -1,0 +1,30 @@
+package main
+
+// node is what the calls name. It must exist on the simulated node that the daemon runs on by default.
+var node = map[string]string{
+	"work": `C:\var\lib\kubelet\plugins\go-client`,
+	// The same as some drivers send it, without its drive.
+	"raw":  `\var\lib\kubelet\plugins\go-client`,
+	"pods": `C:\var\lib\kubelet\pods\go-client`,
+
+	// A raw disk for the calls of every group-version, and the last word of its page-83 identifier.
+	"disk":     "1",
+	"diskName": "pvc-1",
+
+	// What drivers are told to look for.
+	"lun":      "0",
+	"gceName":  "pvc-1",
+	"awsId":    "vol0123456789abcdef0",
+	"diskUuid": "6000c29a98d05e384a43f0ef189aaf5a",
+
+	"share":     `\\files.example.com\share`,
+	"user":      `example\alice`,
+	"password":  "correct horse battery staple",
+	"otherUser": `example\bob`,
+
+	"portal": "192.0.2.10",
+	"iqn":    "iqn.2004-10.com.example:disk-1",
+
+	"service": "MSiSCSI",
+	"serial":  "VMware-56 4d 1c 5c 7a 8b 9c 0d-1e 2f 3a 4b 5c 6d 7e 8f",
+}
