@@ -126,11 +126,22 @@ fn native() -> &'static str {
     }
 }
 
-/// Runs a client to its end and reads its count.
+/// The client of deployed drivers, for Windows.
+pub(crate) fn pinned_client() -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let (module, name) = CLIENTS[0];
+    let client = build(&workspace::root().join("tests/go-client"), module, name, "windows")?;
+    client.ok_or_else(|| "the Go client does not build".into())
+}
+
+/// Lets a client use, and destroy, a real disk.
+pub(crate) fn run_on_disk(client: &Path, number: u32, more: &[&str]) -> std::io::Result<Tally> {
+    let report = Report { all_called: true, ..Report::default() };
+    report.read(Command::new(client).arg("-disk").arg(number.to_string()).args(more))
+}
+
+/// Runs a client through all RPCs and reads its count.
 fn run(client: &mut Command) -> std::io::Result<Tally> {
-    let mut report = Report::default();
-    let status = process::stream(client, |line| report.line(line))?;
-    Ok(report.finish(&process::typed(client), status.success()))
+    Report::default().read(client)
 }
 
 /// What a client said.
@@ -138,10 +149,16 @@ fn run(client: &mut Command) -> std::io::Result<Tally> {
 struct Report {
     counts: Option<[usize; 3]>,
     skipped: Vec<Skip>,
+    /// That every RPC was called, where that is the task.
     all_called: bool,
 }
 
 impl Report {
+    fn read(mut self, client: &mut Command) -> std::io::Result<Tally> {
+        let status = process::stream(client, |line| self.line(line))?;
+        Ok(self.finish(&process::typed(client), status.success()))
+    }
+
     fn line(&mut self, line: &str) {
         self.all_called |= line == CALLED;
         self.skipped.extend(Skip::from_line(line));
@@ -164,17 +181,17 @@ impl Report {
 }
 
 /// A daemon that ends with us.
-struct Daemon(Child);
+pub(crate) struct Daemon(Child);
 
 impl Daemon {
-    fn start(command: &mut Command) -> std::io::Result<Self> {
+    pub(crate) fn start(command: &mut Command) -> std::io::Result<Self> {
         println!("$ {} &", process::typed(command));
         // Its log would mix with the client's lines; a daemon that fails is seen by the client.
         Ok(Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?))
     }
 
     /// Ends it. One that has ended by itself is a failure, whatever its client thought.
-    fn end(mut self) -> Tally {
+    pub(crate) fn end(mut self) -> Tally {
         match self.0.try_wait() {
             Ok(None) => Tally::default(),
             Ok(Some(status)) => Tally::broken(format!("the daemon ended by itself with {status}")),

@@ -16,6 +16,7 @@ mod process;
 mod python;
 mod tally;
 mod test;
+mod vhd;
 mod windows;
 mod wine;
 mod workspace;

@@ -45,6 +45,10 @@ fn sum(parts: &[Part]) -> Result<Tally, Box<dyn std::error::Error>> {
 }
 
 fn linux() -> std::io::Result<Tally> {
+    // There the Windows part runs all crates.
+    if std::env::consts::OS == "windows" {
+        return Ok(Tally::default());
+    }
     let mut sum = Tally::default();
     let mut cargo = workspace::cargo();
     cargo.args(["test", "--workspace"]);

@@ -12,14 +12,16 @@ use cargo_metadata::Metadata;
 use clap::Subcommand;
 
 use crate::tally::Tally;
-use crate::{Outcome, apt, process, test, wine, workspace};
+use crate::{Outcome, apt, process, test, vhd, wine, workspace};
 
 #[derive(Subcommand)]
 pub(crate) enum Task {
     /// Build the release programs into dist/
     Build,
-    /// Run the tests of the crates that have Windows code
+    /// Run the tests of the crates that have Windows code; on Windows itself, of all
     Test,
+    /// Test disks and volumes on a VHD: on Windows, as administrator
+    Disks,
     /// Lint the crates that have Windows code, as compiled for Windows
     Clippy,
 }
@@ -34,6 +36,7 @@ pub(crate) fn run(task: &Task) -> Outcome {
     match task {
         Task::Build => build(),
         Task::Clippy => clippy(),
+        Task::Disks => Ok(build()? && vhd::test()?),
         Task::Test => {
             let tally = test()?;
             tally.print();
@@ -77,10 +80,10 @@ pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
         Err(why) => return Ok(Tally::skip("Windows tests", &why)),
     };
     let mut cargo = toolchain.cargo("test");
-    cargo.args(crates(&workspace::metadata()?));
     if toolchain == Toolchain::Windows {
-        return Ok(test::suites(&mut cargo)?);
+        return Ok(test::suites(cargo.arg("--workspace"))?);
     }
+    cargo.args(crates(&workspace::metadata()?));
     let prefix = match wine::Prefix::start() {
         Ok(prefix) => prefix,
         Err(why) => return Ok(Tally::skip("Windows tests", &why)),
