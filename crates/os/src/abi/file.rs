@@ -22,6 +22,9 @@ pub const SYMLINK_RELATIVE: u32 = 1;
 pub const FILE_DISPOSITION_DELETE: u32 = 0x1;
 /// Take its name away at once, though others have it open.
 pub const FILE_DISPOSITION_POSIX: u32 = 0x2;
+/// Together with [`FILE_DISPOSITION_DELETE`], or without it to keep the file, changes what happens when the handle
+/// is closed that was opened with [`crate::Options::DELETE_ON_CLOSE`].
+pub const FILE_DISPOSITION_ON_CLOSE: u32 = 0x8;
 /// Even if it is read-only.
 pub const FILE_DISPOSITION_IGNORE_READONLY: u32 = 0x10;
 
