@@ -1,1 +1,3 @@
 //! A simulated Windows node.
+
+pub mod wql;
