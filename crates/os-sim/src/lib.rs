@@ -3,5 +3,7 @@
 pub mod fault;
 pub mod probe;
 pub mod race;
+pub mod service;
+pub mod smbios;
 pub mod trace;
 pub mod wql;
