@@ -1,9 +1,11 @@
 //! A simulated Windows node.
 
 pub mod fault;
+pub mod method;
 pub mod probe;
 pub mod race;
 pub mod service;
+pub mod smb;
 pub mod smbios;
 pub mod trace;
 pub mod wql;

@@ -1,0 +1,107 @@
+//! WMI methods as the models take and answer them.
+
+use os::{Instance, OsError, OsResult, Returned, Secret, Value};
+
+use crate::wql::ObjectPath;
+
+/// `WBEM_E_TYPE_MISMATCH`.
+pub const TYPE_MISMATCH: OsError = OsError(0x8004_1005);
+/// `WBEM_E_INVALID_METHOD_PARAMETERS`.
+pub const INVALID_METHOD_PARAMETERS: OsError = OsError(0x8004_102f);
+
+/// The arguments of a method call; one that is left out is null.
+#[derive(Clone, Copy)]
+pub struct Arguments<'a>(&'a [(&'a str, Value)]);
+
+impl<'a> Arguments<'a> {
+    /// The arguments of a method that has the parameters `known` and no other.
+    pub fn new(arguments: &'a [(&'a str, Value)], known: &[&str]) -> OsResult<Self> {
+        let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+        let all_known = arguments.iter().all(|(name, _)| is_known(name));
+        if all_known { Ok(Self(arguments)) } else { Err(INVALID_METHOD_PARAMETERS) }
+    }
+
+    /// The `string` argument `name`.
+    pub fn text(self, name: &str) -> OsResult<Option<&'a str>> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Text(text)) => Ok(Some(text)),
+            Some(Value::Secret(secret)) => Ok(Some(secret.expose())),
+            Some(_) => Err(TYPE_MISMATCH),
+        }
+    }
+
+    /// The `string` argument `name`, which is a secret whatever the caller thought of it.
+    pub fn secret(self, name: &str) -> OsResult<Option<Secret>> {
+        Ok(self.text(name)?.map(|text| Secret::new(text.to_owned())))
+    }
+
+    /// The `boolean` argument `name`.
+    pub fn bool(self, name: &str) -> OsResult<Option<bool>> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(*value)),
+            Some(_) => Err(TYPE_MISMATCH),
+        }
+    }
+
+    /// The argument `name` of at most 16 bits.
+    pub fn u16(self, name: &str) -> OsResult<Option<u16>> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::U32(number)) => u16::try_from(*number).map(Some).map_err(|_| TYPE_MISMATCH),
+            Some(_) => Err(TYPE_MISMATCH),
+        }
+    }
+
+    fn get(self, name: &str) -> Option<&'a Value> {
+        let (_, value) = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+        (*value != Value::Null).then_some(value)
+    }
+}
+
+/// A text as a property.
+pub fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+/// An object with its properties.
+pub fn instance<const N: usize>(path: &ObjectPath, properties: [(&str, Value); N]) -> Instance {
+    let properties = properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Instance { path: path.to_string(), properties }
+}
+
+/// What a method returns that has nothing to give out but its code.
+pub fn returned(code: u32) -> Returned {
+    Returned { code, ..Returned::default() }
+}
+
+/// What a method returns that gives out one object as `name` when it succeeds.
+pub fn created(name: &str, made: Result<Instance, u32>) -> Returned {
+    match made {
+        Err(code) => returned(code),
+        Ok(object) => {
+            let properties = [(name.to_owned(), Value::Object(Box::new(object)))].into();
+            let out = Instance { path: String::new(), properties };
+            Returned { code: 0, out }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os::Value;
+
+    use super::{Arguments, INVALID_METHOD_PARAMETERS, TYPE_MISMATCH};
+
+    #[test]
+    fn an_argument_has_its_parameters_name_and_type() {
+        let arguments = [("force", Value::Bool(true)), ("Port", Value::U32(70_000)), ("Path", Value::Null)];
+        let arguments = Arguments::new(&arguments, &["Force", "Port", "Path"]).expect("known names");
+        assert_eq!(arguments.bool("Force"), Ok(Some(true)));
+        assert_eq!(arguments.text("Force"), Err(TYPE_MISMATCH));
+        assert_eq!(arguments.u16("Port"), Err(TYPE_MISMATCH));
+        assert_eq!(arguments.text("Path"), Ok(None));
+        assert_eq!(Arguments::new(&[("x", Value::Null)], &["y"]).err(), Some(INVALID_METHOD_PARAMETERS));
+    }
+}

@@ -1,0 +1,399 @@
+//! SMB servers on the network, and the node's global mappings to them.
+//!
+//! The servers and their users' passwords describe the world and are saved with it. A mapping holds no password:
+//! it remembers which of its user's passwords was the current one when it was made, which is all it takes to tell
+//! that the password has changed since.
+
+use std::fmt;
+use std::time::Duration;
+
+use os::{Instance, OsError, OsResult, Returned, Secret, Uuid, Value};
+use serde::{Deserialize, Serialize};
+
+use crate::method::{Arguments, created, instance, returned, text};
+use crate::wql::ObjectPath;
+
+/// The class of global mappings.
+pub const GLOBAL_MAPPING: &str = "MSFT_SmbGlobalMapping";
+/// `ERROR_ALREADY_ASSIGNED`: the remote path is mapped already.
+pub const ALREADY_ASSIGNED: OsError = OsError(85);
+/// How long a server that does not answer is waited for.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The SMB side of a node's world.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Smb {
+    /// The servers on the network.
+    #[serde(default)]
+    pub servers: Vec<Server>,
+    /// The node's global mappings.
+    #[serde(default)]
+    mappings: Vec<Mapping>,
+}
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// Its name or address.
+    pub host: String,
+    /// Whether it answers.
+    #[serde(default = "yes")]
+    pub reachable: bool,
+    /// How long it takes over every answer.
+    #[serde(default)]
+    pub slow_milliseconds: u64,
+    /// Its shares.
+    #[serde(default)]
+    pub shares: Vec<Share>,
+    /// Who may log on.
+    #[serde(default)]
+    pub users: Vec<User>,
+}
+
+/// A share of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// Its name.
+    pub name: String,
+    /// The directory tree behind it.
+    pub tree: Uuid,
+    /// Whether it lets in who gives no credentials.
+    #[serde(default)]
+    pub guest: bool,
+}
+
+/// An account of a server.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// The name, with a domain or without.
+    pub name: String,
+    password: String,
+    /// How often the password has been changed.
+    #[serde(default)]
+    changes: u64,
+}
+
+/// A global mapping.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mapping {
+    /// `\\host\share` in lower case.
+    pub remote: String,
+    /// As whom it was made, if not as a guest.
+    pub user: Option<String>,
+    /// What it is shown as.
+    pub status: Status,
+    /// Whether it encrypts.
+    pub privacy: bool,
+    /// How often the user's password had been changed when the mapping was made.
+    changes: u64,
+}
+
+/// `MSFT_SmbGlobalMapping.Status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Connected.
+    Ok = 0,
+    /// Paused.
+    Paused = 1,
+    /// Disconnected; the next use connects it again.
+    Disconnected = 2,
+    /// The network failed.
+    NetworkError = 3,
+    /// Connecting.
+    Connecting = 4,
+    /// Connecting again.
+    Reconnecting = 5,
+    /// Unavailable.
+    Unavailable = 6,
+}
+
+impl User {
+    /// An account.
+    pub fn new(name: &str, password: &str) -> Self {
+        Self { name: name.to_owned(), password: password.to_owned(), changes: 0 }
+    }
+
+    /// Whether a client that calls itself `name` means this account. A client may name any domain before an
+    /// account that the server lists without one.
+    fn is(&self, name: &str) -> bool {
+        let bare = name.rsplit('\\').next().unwrap_or(name);
+        self.name.eq_ignore_ascii_case(name) || !self.name.contains('\\') && self.name.eq_ignore_ascii_case(bare)
+    }
+}
+
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("User").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// A server that answers at once and has no shares and no users yet.
+    pub fn new(host: &str) -> Self {
+        Self { host: host.to_owned(), reachable: true, slow_milliseconds: 0, shares: Vec::new(), users: Vec::new() }
+    }
+
+    fn share(&self, name: &str) -> Option<&Share> {
+        self.shares.iter().find(|share| share.name.eq_ignore_ascii_case(name))
+    }
+
+    fn user(&self, name: &str) -> Option<&User> {
+        self.users.iter().find(|user| user.is(name))
+    }
+}
+
+/// A user and a password, as `MSFT_SmbGlobalMapping.Create` takes them in one text: a backslash before each
+/// backslash and colon of the user, then a colon and the password as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// The user.
+    pub user: String,
+    /// The password.
+    pub password: Secret,
+}
+
+impl Credential {
+    /// Takes `text` apart.
+    ///
+    /// A backslash before anything else is refused, and so is a text without a colon: who built it forgot to
+    /// escape the user.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut user = String::new();
+        let mut characters = text.char_indices();
+        while let Some((at, character)) = characters.next() {
+            match character {
+                ':' => return Some(Self { user, password: Secret::new(text[at + 1..].to_owned()) }),
+                '\\' => match characters.next()? {
+                    (_, escaped @ ('\\' | ':')) => user.push(escaped),
+                    _ => return None,
+                },
+                _ => user.push(character),
+            }
+        }
+        None
+    }
+}
+
+impl Smb {
+    /// The mappings.
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    /// The rows of `MSFT_SmbGlobalMapping`.
+    pub fn rows(&self) -> Vec<Instance> {
+        self.mappings.iter().map(Mapping::row).collect()
+    }
+
+    /// Calls `method` of a mapping, or of the class, with what it changes already in effect.
+    ///
+    /// The call itself takes [`Self::duration`]: apply it when that has passed.
+    pub fn call(&mut self, target: &ObjectPath, method: &str, arguments: &[(&str, Value)]) -> OsResult<Returned> {
+        if !target.is_of(GLOBAL_MAPPING) {
+            return Err(OsError::WBEM_INVALID_CLASS);
+        }
+        if method.eq_ignore_ascii_case("Create") {
+            self.create(Arguments::new(arguments, &CREATE)?)
+        } else if method.eq_ignore_ascii_case("Remove") {
+            // Nothing is ever open through a mapping here, so that force makes no difference.
+            Arguments::new(arguments, &["Force"])?.bool("Force")?;
+            let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
+            let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
+            self.mappings.remove(position);
+            Ok(returned(0))
+        } else {
+            Err(OsError::WBEM_INVALID_METHOD)
+        }
+    }
+
+    /// How long such a call takes.
+    pub fn duration(&self, method: &str, arguments: &[(&str, Value)]) -> Duration {
+        let named = arguments.iter().find(|(name, _)| name.eq_ignore_ascii_case("RemotePath"));
+        match named {
+            Some((_, Value::Text(remote))) if method.eq_ignore_ascii_case("Create") => {
+                // What the node knows by itself it answers without asking the server.
+                if self.position(remote).is_some() { Duration::ZERO } else { self.answer_time(remote) }
+            }
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// How long the server of `remote` takes to answer, or is waited for.
+    pub fn answer_time(&self, remote: &str) -> Duration {
+        let server = split(remote).and_then(|(host, _)| self.server(&host));
+        match server {
+            None => Duration::ZERO,
+            Some(server) if server.reachable => Duration::from_millis(server.slow_milliseconds),
+            Some(_) => CONNECT_TIMEOUT,
+        }
+    }
+
+    /// Opens the share of `remote` (`\\host\share` with or without more) and answers with its tree.
+    ///
+    /// Takes [`Self::answer_time`]. A use of a mapping that was disconnected connects it again.
+    pub fn open(&mut self, remote: &str) -> OsResult<Uuid> {
+        let (host, share) = split(remote).ok_or(OsError::BAD_NET_NAME)?;
+        let mapping = self.mappings.iter().position(|mapping| mapping.remote == unc(&host, &share));
+        // Without a mapping of its own, a share is opened by whatever session there is with its server.
+        let session = mapping.or_else(|| self.mappings.iter().position(|mapping| mapping.is_to(&host)));
+        let answer = self.log_on(&host, session).and_then(|guest| {
+            let share = self.server(&host).and_then(|server| server.share(&share)).ok_or(OsError::BAD_NET_NAME)?;
+            if guest && !share.guest { Err(OsError::LOGON_FAILURE) } else { Ok(share.tree) }
+        });
+        let status = match answer {
+            Ok(_) => Some(Status::Ok),
+            Err(OsError::BAD_NETPATH) => Some(Status::Disconnected),
+            Err(_) => None,
+        };
+        if let (Some(mapping), Some(status)) = (mapping, status) {
+            self.mappings[mapping].status = status;
+        }
+        answer
+    }
+
+    /// Changes the password of `user` on `host`. Mappings made with the old one can no longer be used, but look
+    /// as they did.
+    pub fn rotate(&mut self, host: &str, user: &str, password: &str) -> bool {
+        let server = self.servers.iter_mut().find(|server| server.host.eq_ignore_ascii_case(host));
+        let Some(user) = server.and_then(|server| server.users.iter_mut().find(|known| known.is(user))) else {
+            return false;
+        };
+        password.clone_into(&mut user.password);
+        user.changes += 1;
+        true
+    }
+
+    /// Starts the node anew: its mappings are still there, disconnected.
+    pub fn reboot(&mut self) {
+        for mapping in &mut self.mappings {
+            mapping.status = Status::Disconnected;
+        }
+    }
+
+    fn create(&mut self, arguments: Arguments<'_>) -> OsResult<Returned> {
+        let remote = arguments.text("RemotePath")?.unwrap_or_default();
+        let privacy = arguments.bool("RequirePrivacy")?.unwrap_or_default();
+        let credential = arguments.secret("Credential")?.filter(|credential| !credential.expose().is_empty());
+        let made = self.map(remote, privacy, credential.as_ref()).map_err(|error| error.0);
+        Ok(created("CreatedMapping", made))
+    }
+
+    fn map(&mut self, remote: &str, privacy: bool, credential: Option<&Secret>) -> OsResult<Instance> {
+        let (host, share) = split(remote).ok_or(OsError::BAD_NET_NAME)?;
+        if self.position(remote).is_some() {
+            return Err(ALREADY_ASSIGNED);
+        }
+        let credential = match credential {
+            None => None,
+            Some(text) => Some(Credential::parse(text.expose()).ok_or(OsError::INVALID_PARAMETER)?),
+        };
+        let server = self.server(&host).filter(|server| server.reachable).ok_or(OsError::BAD_NETPATH)?;
+        let session = self.mappings.iter().find(|mapping| mapping.is_to(&host));
+        let user = credential.as_ref().map(|credential| credential.user.as_str());
+        if session.is_some_and(|session| !session.is_of(user)) {
+            return Err(OsError::SESSION_CREDENTIAL_CONFLICT);
+        }
+        let changes = match &credential {
+            None => 0,
+            Some(credential) => {
+                let user = server.user(&credential.user).ok_or(OsError::LOGON_FAILURE)?;
+                if user.password != credential.password.expose() {
+                    // With a session of that user open, the node itself finds the password to be another.
+                    let wrong = if session.is_some() { OsError::INVALID_PASSWORD } else { OsError::LOGON_FAILURE };
+                    return Err(wrong);
+                }
+                user.changes
+            }
+        };
+        let found = server.share(&share).ok_or(OsError::BAD_NET_NAME)?;
+        if credential.is_none() && !found.guest {
+            return Err(OsError::LOGON_FAILURE);
+        }
+        let user = user.map(str::to_owned);
+        let mapping = Mapping { remote: unc(&host, &share), user, status: Status::Ok, privacy, changes };
+        let row = mapping.row();
+        self.mappings.push(mapping);
+        Ok(row)
+    }
+
+    /// Logs on to `host` as the user of `session` and says whether that was as a guest.
+    fn log_on(&self, host: &str, session: Option<usize>) -> OsResult<bool> {
+        let server = self.server(host).filter(|server| server.reachable).ok_or(OsError::BAD_NETPATH)?;
+        let mapping = session.map(|position| &self.mappings[position]);
+        let Some((mapping, name)) = mapping.and_then(|mapping| Some((mapping, mapping.user.as_deref()?))) else {
+            return Ok(true);
+        };
+        let user = server.user(name).ok_or(OsError::LOGON_FAILURE)?;
+        if user.changes == mapping.changes { Ok(false) } else { Err(OsError::LOGON_FAILURE) }
+    }
+
+    fn server(&self, host: &str) -> Option<&Server> {
+        self.servers.iter().find(|server| server.host.eq_ignore_ascii_case(host))
+    }
+
+    fn position(&self, remote: &str) -> Option<usize> {
+        self.mappings.iter().position(|mapping| mapping.remote == remote.to_lowercase())
+    }
+}
+
+impl Mapping {
+    fn is_to(&self, host: &str) -> bool {
+        split(&self.remote).is_some_and(|(own, _)| own == host)
+    }
+
+    fn is_of(&self, user: Option<&str>) -> bool {
+        match (self.user.as_deref(), user) {
+            (Some(own), Some(user)) => own.eq_ignore_ascii_case(user),
+            (own, user) => own == user,
+        }
+    }
+
+    fn row(&self) -> Instance {
+        let path = ObjectPath::object(GLOBAL_MAPPING, "RemotePath", &self.remote);
+        let properties = [
+            ("LocalPath", Value::Null),
+            ("RemotePath", text(&self.remote)),
+            ("RequireIntegrity", Value::Bool(false)),
+            ("RequirePrivacy", Value::Bool(self.privacy)),
+            ("Status", Value::U32(self.status as u32)),
+            ("UseWriteThrough", Value::Bool(false)),
+        ];
+        instance(&path, properties)
+    }
+}
+
+/// The parameters of `Create`.
+const CREATE: [&str; 9] = [
+    "LocalPath",
+    "RemotePath",
+    "Credential",
+    "Persistent",
+    "RequireIntegrity",
+    "RequirePrivacy",
+    "FullAccess",
+    "DenyAccess",
+    "UseWriteThrough",
+];
+
+/// The host and share of a UNC path, in lower case.
+fn split(remote: &str) -> Option<(String, String)> {
+    let lower = remote.to_lowercase();
+    let mut parts = lower.strip_prefix(r"\\")?.split('\\');
+    let (host, share) = (parts.next()?, parts.next()?);
+    (!host.is_empty() && !share.is_empty()).then(|| (host.to_owned(), share.to_owned()))
+}
+
+fn unc(host: &str, share: &str) -> String {
+    format!(r"\\{host}\{share}")
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests;
