@@ -1,6 +1,7 @@
 //! A simulated Windows node.
 
 pub mod fault;
+pub mod iscsi;
 pub mod method;
 pub mod probe;
 pub mod race;
