@@ -51,25 +51,24 @@ impl Iscsi {
     ///
     /// An object that is not there has nothing associated with it.
     pub fn related(&self, query: &Associators) -> Option<Related> {
-        let object = &query.object;
-        let classes =
-            [(TARGET, [PORTAL, SESSION, CONNECTION].as_slice()), (PORTAL, &[TARGET]), (SESSION, &[TARGET, DISK])];
-        let (from, reached) = classes
-            .into_iter()
-            .chain([(CONNECTION, [TARGET, DISK].as_slice())])
-            .find(|(from, _)| object.is_of(from))?;
+        const REACHED: [(&str, &[&str]); 4] = [
+            (TARGET, &[PORTAL, SESSION, CONNECTION]),
+            (PORTAL, &[TARGET]),
+            (SESSION, &[TARGET, DISK]),
+            (CONNECTION, &[TARGET, DISK]),
+        ];
+        let (from, reached) = REACHED.into_iter().find(|(from, _)| query.object.is_of(from))?;
         let mut wanted = reached.iter().copied().filter(|to| {
-            let association = association(from, to);
-            query.association.is_none_or(|name| Some(name) == association)
-                && query.result.is_none_or(|name| name == *to)
+            let by = query.association.is_none_or(|name| Some(name) == association(from, to));
+            by && query.result.is_none_or(|name| name == *to)
         });
         // The queries that are sent name enough to leave one class.
         let (Some(to), None) = (wanted.next(), wanted.next()) else { return None };
-        Some(self.reach(from, to, object))
+        Some(self.reach(from, to, &query.object))
     }
 
     fn reach(&self, from: &str, to: &str, object: &ObjectPath) -> Related {
-        let session_of = |session: &Session| match from {
+        let is_of = |session: &Session| match from {
             TARGET => object.text("NodeAddress").is_some_and(|iqn| session.iqn.eq_ignore_ascii_case(iqn)),
             SESSION => object.text("SessionIdentifier") == Some(&session.identifier()),
             _ => object.text("ConnectionIdentifier") == Some(&session.connection_identifier()),
@@ -77,12 +76,12 @@ impl Iscsi {
         let discovered = self.initiator.discovered.iter();
         match to {
             DISK => {
-                let sessions = self.initiator.sessions.iter().filter(|session| session_of(session));
+                let sessions = self.initiator.sessions.iter().filter(|session| is_of(session));
                 Related::Disks(sessions.flat_map(|session| self.luns(&session.iqn)).map(|lun| lun.id).collect())
             }
-            SESSION => Related::Objects(self.session_rows(session_of)),
+            SESSION => Related::Objects(self.session_rows(is_of)),
             CONNECTION => {
-                let sessions = self.initiator.sessions.iter().filter(|session| session_of(session));
+                let sessions = self.initiator.sessions.iter().filter(|session| is_of(session));
                 Related::Objects(sessions.map(connection_row).collect())
             }
             PORTAL => {
@@ -97,8 +96,7 @@ impl Iscsi {
                 Related::Objects(self.target_rows(told))
             }
             _ => {
-                let of =
-                    |iqn: &str| self.initiator.sessions.iter().any(|session| session_of(session) && session.iqn == iqn);
+                let of = |iqn: &str| self.initiator.sessions.iter().any(|session| is_of(session) && session.iqn == iqn);
                 Related::Objects(self.target_rows(of))
             }
         }
