@@ -112,7 +112,8 @@ pub enum Chap {
 pub struct Lun {
     /// Its number in the target.
     pub number: u8,
-    /// Its medium, which stays the same through all sessions.
+    /// Its medium, which stays the same through all sessions; a description leaves it out, the node gives it one.
+    #[serde(default)]
     pub id: Uuid,
     /// Its size in bytes.
     pub size: u64,

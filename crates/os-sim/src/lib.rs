@@ -1,12 +1,64 @@
-//! A simulated Windows node.
+//! A simulated Windows node: disks, partitions, volumes, files, services, SMB, iSCSI and WMI, with a clock of its own.
+//!
+//! It answers what Windows answers, byte for byte where that is bytes, so that all of csi-proxy above [`os`] runs
+//! on it unchanged, and so that drivers can be tested where there is no Windows. It is not a mock: there is one
+//! state, which everything changes and reads, and [`Sim::invariants`] says whether it still makes sense.
+//!
+//! ```
+//! use os::{Os, Uuid};
+//!
+//! let node = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").build();
+//! assert_eq!(node.volumes().unwrap().len(), 2, "the system's and the new one");
+//! ```
+//!
+//! Simulated time moves when somebody waits: a sleeper, or a call that takes time, moves it and lets happen what
+//! falls due. Where nobody blocks, as in an asynchronous test, [`Sim::advance`] or [`Sim::real_time`] move it.
 
+mod attachment;
+mod builder;
+mod clock;
+mod construction;
+mod description;
+mod disk;
+mod disk_control;
 pub mod fault;
+mod file;
+mod hex;
+mod inspection;
+mod invariant;
 pub mod iscsi;
+mod job;
 pub mod method;
+mod mount;
+mod name;
+mod open;
 pub mod probe;
+mod process;
+mod provider;
 pub mod race;
+mod reparse;
+mod resolve;
+mod saved;
 pub mod service;
+mod side_door;
+mod sim;
 pub mod smb;
 pub mod smbios;
+mod snapshot;
+mod state;
+mod timing;
 pub mod trace;
+mod tree;
+mod volume_control;
+mod wmi;
 pub mod wql;
+
+pub use builder::{Builder, node};
+pub use description::{Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, VolumeHealth};
+pub use inspection::{DiskView, FileKind, FileView, PartitionView, VolumeView};
+pub use process::Process;
+pub use saved::SavedError;
+pub use side_door::SideDoor;
+pub use sim::{DetachedDisk, Sim};
+pub use snapshot::Snapshot;
+pub use timing::Timing;

@@ -45,6 +45,21 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// The argument `name` of at most 32 bits.
+    pub fn u32(self, name: &str) -> OsResult<Option<u32>> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::U32(number)) => Ok(Some(*number)),
+            Some(_) => Err(TYPE_MISMATCH),
+        }
+    }
+
+    /// The argument `name` of 64 bits, which travels as text.
+    pub fn u64(self, name: &str) -> OsResult<Option<u64>> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| TYPE_MISMATCH)
+    }
+
     /// The argument `name` of at most 16 bits.
     pub fn u16(self, name: &str) -> OsResult<Option<u16>> {
         match self.get(name) {

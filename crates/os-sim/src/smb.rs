@@ -57,7 +57,8 @@ pub struct Server {
 pub struct Share {
     /// Its name.
     pub name: String,
-    /// The directory tree behind it.
+    /// The directory tree behind it; a description leaves it out, the node gives it one.
+    #[serde(default)]
     pub tree: Uuid,
     /// Whether it lets in who gives no credentials.
     #[serde(default)]

@@ -1,0 +1,195 @@
+//! The node itself: its state behind one lock, and the time that moves it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use os::{Clock, Time};
+
+use crate::state::State;
+
+/// How long a blocked thread gives the others before it moves simulated time itself.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// How often real time is looked at when nobody asks for anything.
+const LULL: Duration = Duration::from_millis(100);
+
+/// How time moves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Pace {
+    /// Whoever waits moves it.
+    #[default]
+    Flowing,
+    /// Only [`crate::Sim::advance`] does.
+    Held,
+    /// As the wall clock does: then it was that late here.
+    Real(Instant, Duration),
+}
+
+/// A simulated node, shared by all who see it.
+#[derive(Debug)]
+pub(crate) struct Node {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+    this: Weak<Self>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: State,
+    pace: Pace,
+}
+
+impl Inner {
+    /// Lets real time catch up.
+    fn catch_up(&mut self) {
+        if let Pace::Real(since, then) = self.pace {
+            self.state.advance_to(then + since.elapsed());
+        }
+    }
+}
+
+impl Node {
+    pub(crate) fn new(state: State) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            inner: Mutex::new(Inner { state, pace: Pace::Flowing }),
+            changed: Condvar::new(),
+            this: Weak::clone(this),
+        })
+    }
+
+    /// The node itself, for what outlives a call.
+    pub(crate) fn this(&self) -> Arc<Self> {
+        self.this.upgrade().expect("whoever calls holds the node")
+    }
+
+    /// Does something with the state, then what became due by it.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        let mut guard = self.lock();
+        let result = act(&mut guard.state);
+        self.release(guard);
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        let mut guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        guard.catch_up();
+        guard
+    }
+
+    fn release(&self, mut guard: MutexGuard<'_, Inner>) {
+        let calls = std::mem::take(&mut guard.state.calls);
+        drop(guard);
+        self.changed.notify_all();
+        calls.into_iter().for_each(|call| call());
+    }
+
+    pub(crate) fn set_pace(&self, pace: impl FnOnce(Duration) -> Pace) {
+        let mut guard = self.lock();
+        guard.pace = pace(guard.state.now);
+        self.release(guard);
+    }
+
+    /// Moves time on by `span`, whatever its pace but real.
+    pub(crate) fn advance(&self, span: Duration) {
+        self.with(|state| state.advance_to(state.now + span));
+    }
+
+    /// Waits until `ready` has an answer, or until `deadline`.
+    pub(crate) fn wait<R>(&self, deadline: Duration, mut ready: impl FnMut(&mut State) -> Option<R>) -> Option<R> {
+        let mut guard = self.lock();
+        loop {
+            let answer = ready(&mut guard.state);
+            if answer.is_some() || guard.state.now >= deadline {
+                self.release(guard);
+                return answer;
+            }
+            let next = guard.state.next_due().map_or(deadline, |due| due.min(deadline));
+            guard = match guard.pace {
+                Pace::Flowing => {
+                    guard.state.advance_to(next);
+                    self.release(guard);
+                    self.lock()
+                }
+                Pace::Held => self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner),
+                Pace::Real(..) => {
+                    let span = next.saturating_sub(guard.state.now);
+                    let waited = self.changed.wait_timeout(guard, span);
+                    let mut guard = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    guard.catch_up();
+                    guard
+                }
+            };
+        }
+    }
+
+    /// Moves flowing time to the next event, if there is one.
+    fn move_on(&self) {
+        let mut guard = self.lock();
+        if let (Pace::Flowing, Some(next)) = (guard.pace, guard.state.next_due()) {
+            guard.state.advance_to(next);
+        }
+        self.release(guard);
+    }
+
+    /// Follows real time for as long as the node exists, so that what is due happens though nobody asks.
+    pub(crate) fn follow_real_time(self: &Arc<Self>) {
+        self.set_pace(|now| Pace::Real(Instant::now(), now));
+        let node = Arc::downgrade(self);
+        thread::spawn(move || {
+            while let Some(next) = next_step(&node) {
+                thread::sleep(next);
+            }
+        });
+    }
+}
+
+/// Lets happen what is due, and returns when to come back.
+fn next_step(node: &Weak<Node>) -> Option<Duration> {
+    let node = node.upgrade()?;
+    let (now, due) = node.with(|state| (state.now, state.next_due()));
+    Some(due.map_or(LULL, |due| due.saturating_sub(now).min(LULL)))
+}
+
+impl Clock for Node {
+    fn now(&self) -> Time {
+        Time(self.with(|state| state.now))
+    }
+
+    fn sleep(&self, span: Duration) {
+        let until = self.with(|state| state.now + span);
+        self.wait(until, |_| None::<()>);
+    }
+
+    fn block_on(&self, mut wait: Pin<&mut dyn Future<Output = ()>>) {
+        let woken = Arc::new(Woken { thread: thread::current(), flag: AtomicBool::new(false) });
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut context = Context::from_waker(&waker);
+        while wait.as_mut().poll(&mut context).is_pending() {
+            while !woken.flag.swap(false, Ordering::AcqRel) {
+                thread::park_timeout(PATIENCE);
+                // Others had their chance: nothing but time can be what is waited for.
+                if !woken.flag.load(Ordering::Acquire) {
+                    self.move_on();
+                }
+            }
+        }
+    }
+}
+
+/// Wakes a thread that is blocked on a future.
+struct Woken {
+    thread: Thread,
+    flag: AtomicBool,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.flag.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}

@@ -1,0 +1,271 @@
+//! What a handle on a file or directory answers: information, listing, paths, reparse points.
+
+use os::abi::{
+    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE, FileAttributeTagInfo, FileBasicInfo,
+    FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo, ReparseHead,
+};
+use os::{Access, FileInfo, OsError, OsResult, PathForm, U16String};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::name::Name;
+use crate::open::Cursor;
+use crate::reparse;
+use crate::state::{FsId, State};
+use crate::tree::{FileSystem, Node, NodeId, allocated};
+
+const BAD_LENGTH: OsError = OsError(24);
+/// The attributes that a file system keeps: read-only, hidden, system, archive, not content indexed.
+const SETTABLE: u32 = 0x1 | 0x2 | 0x4 | 0x20 | 0x2000;
+
+impl State {
+    pub(crate) fn query_file(&self, handle: u64, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
+        let (fs, id) = self.file(handle)?;
+        let file_system = self.file_system(fs)?;
+        let node = file_system.node(id)?;
+        match class {
+            FileInfo::Basic => {
+                self.check_access(handle, Access::READ_ATTRIBUTES)?;
+                fill(output, basic(node).as_bytes())
+            }
+            FileInfo::AttributeTag => {
+                self.check_access(handle, Access::READ_ATTRIBUTES)?;
+                let info = FileAttributeTagInfo { attributes: node.file_attributes(), reparse_tag: node.reparse_tag() };
+                fill(output, info.as_bytes())
+            }
+            FileInfo::Id => {
+                let info =
+                    FileIdInfo { volume_serial_number: file_system.serial, file_id: u128::from(id).to_le_bytes() };
+                fill(output, info.as_bytes())
+            }
+            FileInfo::Disposition | FileInfo::DispositionEx => Err(OsError::INVALID_PARAMETER),
+        }
+    }
+
+    pub(crate) fn set_file(&mut self, handle: u64, class: FileInfo, input: &[u8]) -> OsResult<()> {
+        match class {
+            FileInfo::Basic => self.set_basic(handle, &read(input)?),
+            FileInfo::Disposition => {
+                let info: FileDispositionInfo = read(input)?;
+                self.set_disposition(handle, info.delete_file != 0, 0)
+            }
+            FileInfo::DispositionEx => {
+                let info: FileDispositionInfoEx = read(input)?;
+                if let FsId::Volume(_) = self.file(handle)?.0
+                    && info.flags & !0x1f == 0
+                {
+                    return self.set_disposition(handle, info.flags & FILE_DISPOSITION_DELETE != 0, info.flags);
+                }
+                // Remote shares do not know this class.
+                Err(OsError::INVALID_PARAMETER)
+            }
+            FileInfo::AttributeTag | FileInfo::Id => Err(OsError::INVALID_PARAMETER),
+        }
+    }
+
+    fn set_basic(&mut self, handle: u64, info: &FileBasicInfo) -> OsResult<()> {
+        self.check_access(handle, Access::WRITE_ATTRIBUTES)?;
+        let (fs, id) = self.file(handle)?;
+        let fs = fs.clone();
+        self.check_writable(&fs)?;
+        let node = self.file_system_mut(&fs)?.node_mut(id)?;
+        if info.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !node.is_directory() {
+            return Err(OsError::INVALID_PARAMETER);
+        }
+        if info.attributes != 0 {
+            node.attributes = info.attributes & !FILE_ATTRIBUTE_NORMAL & SETTABLE;
+        }
+        if info.creation_time > 0 {
+            node.created = info.creation_time;
+        }
+        if info.last_write_time > 0 {
+            node.written = info.last_write_time;
+        }
+        Ok(())
+    }
+
+    /// Fills `output` with the next entries of a directory.
+    pub(crate) fn list_directory(&mut self, handle: u64, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        self.check_access(handle, Access::READ_DATA)?;
+        let (fs, id) = self.file(handle)?;
+        let file_system = self.file_system(fs)?;
+        let directory = file_system.node(id)?;
+        if !directory.is_directory() {
+            return Err(OsError::INVALID_PARAMETER);
+        }
+        if output.len() < size_of::<FileIdBothDirInfo>() {
+            return Err(BAD_LENGTH);
+        }
+        let begin = if restart { Cursor::Begin } else { self.opened(handle)?.cursor.clone() };
+        let mut packed = Packed { output, last: 0, end: 0 };
+        let mut cursor = begin;
+        while let Some(next) = entry_after(file_system, directory, id, &cursor)? {
+            if !packed.push(&next) {
+                if packed.end == 0 {
+                    return Err(OsError::MORE_DATA);
+                }
+                break;
+            }
+            cursor = next.cursor;
+        }
+        let none = packed.end == 0;
+        self.opened_mut(handle)?.cursor = cursor;
+        if none { Err(OsError::NO_MORE_FILES) } else { Ok(()) }
+    }
+
+    pub(crate) fn final_path(&self, handle: u64, form: PathForm) -> OsResult<U16String> {
+        let (fs, id) = self.file(handle)?;
+        let names = self.file_system(fs)?.path(id).ok_or(OsError::FILE_NOT_FOUND)?;
+        let prefix = match (fs, form) {
+            (FsId::Volume(volume), PathForm::VolumeGuid) => format!(r"\\?\Volume{{{volume}}}"),
+            (FsId::Volume(volume), PathForm::Dos) => {
+                format!(r"\\?\{}", self.dos_prefix(*volume).ok_or(OsError::PATH_NOT_FOUND)?)
+            }
+            (FsId::Share(share, _), PathForm::Dos) => format!(r"\\?\UNC\{share}"),
+            (FsId::Share(..), PathForm::VolumeGuid) => return Err(OsError::PATH_NOT_FOUND),
+        };
+        let mut path = U16String::from_str(&prefix);
+        if names.is_empty() {
+            path.push_char('\\');
+        }
+        for name in names {
+            path.push_char('\\');
+            path.push_slice(name.units());
+        }
+        Ok(path)
+    }
+
+    pub(crate) fn get_reparse_point(&self, handle: u64, output: &mut [u8]) -> OsResult<usize> {
+        let data = self.file_of(handle)?.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?;
+        if output.len() < size_of::<ReparseHead>() {
+            return Err(OsError::INSUFFICIENT_BUFFER);
+        }
+        fill_part(output, data)
+    }
+
+    pub(crate) fn set_reparse_point(&mut self, handle: u64, input: &[u8]) -> OsResult<usize> {
+        self.check_access(handle, Access::WRITE_DATA | Access::WRITE_ATTRIBUTES)?;
+        let tag = reparse::check(input)?;
+        let (fs, id) = self.file(handle)?;
+        let fs = fs.clone();
+        self.check_writable(&fs)?;
+        let node = self.file_system(&fs)?.node(id)?;
+        if node.reparse.is_some() && node.reparse_tag() != tag {
+            return Err(OsError::REPARSE_TAG_MISMATCH);
+        }
+        if node.is_directory() && !node.is_empty_directory() {
+            return Err(OsError::DIR_NOT_EMPTY);
+        }
+        if tag == os::abi::REPARSE_TAG_MOUNT_POINT && !node.is_directory() {
+            return Err(OsError::DIRECTORY);
+        }
+        self.file_system_mut(&fs)?.node_mut(id)?.reparse = Some(input.to_vec());
+        Ok(0)
+    }
+}
+
+/// Copies a whole answer, or nothing.
+pub(crate) fn fill(output: &mut [u8], answer: &[u8]) -> OsResult<()> {
+    output.get_mut(..answer.len()).ok_or(BAD_LENGTH)?.copy_from_slice(answer);
+    Ok(())
+}
+
+/// Copies as much of an answer as there is room for.
+pub(crate) fn fill_part(output: &mut [u8], answer: &[u8]) -> OsResult<usize> {
+    let length = answer.len().min(output.len());
+    output[..length].copy_from_slice(&answer[..length]);
+    if length < answer.len() { Err(OsError::MORE_DATA) } else { Ok(length) }
+}
+
+fn read<T: FromBytes>(input: &[u8]) -> OsResult<T> {
+    T::read_from_prefix(input).map(|(value, _)| value).map_err(|_| BAD_LENGTH)
+}
+
+fn basic(node: &Node) -> FileBasicInfo {
+    FileBasicInfo {
+        creation_time: node.created,
+        last_access_time: node.written,
+        last_write_time: node.written,
+        change_time: node.written,
+        attributes: node.file_attributes(),
+        padding: 0,
+    }
+}
+
+/// A directory's entry, and the cursor after it.
+struct Entry<'a> {
+    name: Vec<u16>,
+    id: NodeId,
+    node: &'a Node,
+    cursor: Cursor,
+}
+
+/// The entry that follows `cursor`. A root has no `.` and `..`.
+fn entry_after<'a>(
+    file_system: &'a FileSystem,
+    directory: &'a Node,
+    id: NodeId,
+    cursor: &Cursor,
+) -> OsResult<Option<Entry<'a>>> {
+    let dots = |count: usize| vec![u16::from(b'.'); count];
+    let first = match (cursor, directory.parent) {
+        (Cursor::Begin, Some(_)) => {
+            return Ok(Some(Entry { name: dots(1), id, node: directory, cursor: Cursor::Itself }));
+        }
+        (Cursor::Itself, Some(parent)) => {
+            let node = file_system.node(parent)?;
+            return Ok(Some(Entry { name: dots(2), id: parent, node, cursor: Cursor::Parent }));
+        }
+        (Cursor::After(name), _) => std::ops::Bound::Excluded(name),
+        _ => std::ops::Bound::Unbounded,
+    };
+    let children = directory.children().ok_or(OsError::DIRECTORY)?;
+    let next = children.range::<Name, _>((first, std::ops::Bound::Unbounded)).next();
+    next.map(|(name, id)| {
+        let node = file_system.node(*id)?;
+        Ok(Entry { name: name.units().to_vec(), id: *id, node, cursor: Cursor::After(name.clone()) })
+    })
+    .transpose()
+}
+
+/// A buffer that is being filled with entries.
+struct Packed<'a> {
+    output: &'a mut [u8],
+    /// Where the last entry begins.
+    last: usize,
+    /// Where it ends.
+    end: usize,
+}
+
+impl Packed<'_> {
+    /// Adds an entry if it fits.
+    fn push(&mut self, entry: &Entry<'_>) -> bool {
+        let at = self.end.next_multiple_of(8);
+        let name = entry.name.as_bytes();
+        let end = at + FileIdBothDirInfo::NAME_OFFSET + name.len();
+        if end > self.output.len() {
+            return false;
+        }
+        let size = entry.node.data().len();
+        let head = FileIdBothDirInfo {
+            creation_time: entry.node.created,
+            last_access_time: entry.node.written,
+            last_write_time: entry.node.written,
+            change_time: entry.node.written,
+            end_of_file: i64::try_from(size).unwrap_or(i64::MAX),
+            allocation_size: i64::try_from(allocated(size)).unwrap_or(i64::MAX),
+            attributes: entry.node.file_attributes(),
+            file_name_length: u32::try_from(name.len()).unwrap_or(u32::MAX),
+            ea_size: entry.node.reparse_tag(),
+            file_id: entry.id.cast_signed(),
+            ..FileIdBothDirInfo::default()
+        };
+        self.output[at..at + FileIdBothDirInfo::NAME_OFFSET].copy_from_slice(head.as_bytes());
+        self.output[at + FileIdBothDirInfo::NAME_OFFSET..end].copy_from_slice(name);
+        if self.end > 0 {
+            let distance = u32::try_from(at - self.last).unwrap_or(u32::MAX);
+            self.output[self.last..self.last + 4].copy_from_slice(&distance.to_le_bytes());
+        }
+        (self.last, self.end) = (at, end);
+        true
+    }
+}

@@ -1,0 +1,234 @@
+//! Looking at a node from outside: plain values, which change nothing and hold nothing.
+
+use os::{OsResult, Uuid};
+
+use crate::disk::{Disk, Health, Layout, Partition, PartitionKind, Volume};
+use crate::provider::volume_path;
+use crate::reparse::{self, Target};
+use crate::sim::Sim;
+use crate::state::{FsId, State};
+use crate::tree::{Body, Node, NodeId};
+
+/// A disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskView {
+    /// Its number.
+    pub number: u32,
+    /// Its real size in bytes.
+    pub size: u64,
+    /// The size that Windows knows.
+    pub cached_size: u64,
+    /// Offline.
+    pub offline: bool,
+    /// Read-only.
+    pub read_only: bool,
+    /// `raw`, `mbr`, `gpt` or `superfloppy`.
+    pub layout: &'static str,
+    /// `STORAGE_BUS_TYPE`.
+    pub bus: u32,
+    /// Its serial number.
+    pub serial: Option<String>,
+    /// Its location.
+    pub location: String,
+    /// Its partitions in order.
+    pub partitions: Vec<PartitionView>,
+}
+
+/// A partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionView {
+    /// Its number.
+    pub number: u32,
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Its type on a GPT disk.
+    pub gpt_type: Option<Uuid>,
+    /// The volume in it.
+    pub volume: Option<VolumeView>,
+}
+
+/// A volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeView {
+    /// Its GUID.
+    pub id: Uuid,
+    /// The number of the disk it is on.
+    pub disk: u32,
+    /// Whether Windows shows it.
+    pub arrived: bool,
+    /// Its file system's name, readable or not.
+    pub file_system: Option<String>,
+    /// Whether it can be read.
+    pub readable: bool,
+    /// The total size of its file system in bytes.
+    pub total: u64,
+    /// How often it was formatted since the node began.
+    pub formats: u32,
+    /// Where it is mounted: `C:\`, `C:\var\lib\...\`.
+    pub paths: Vec<String>,
+}
+
+impl VolumeView {
+    /// Its name, `\\?\Volume{...}\`.
+    pub fn name(&self) -> String {
+        volume_path(self.id)
+    }
+}
+
+/// A file, directory or link in a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileView {
+    /// Its path below the directory that was listed.
+    pub path: String,
+    /// What it is.
+    pub kind: FileKind,
+    /// Its attributes, `FILE_ATTRIBUTE_*`.
+    pub attributes: u32,
+}
+
+/// What something in a directory is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A directory.
+    Directory,
+    /// A file with this content.
+    File(Vec<u8>),
+    /// A symbolic link with this substitute name.
+    Symlink(String),
+    /// A junction or mount point with this substitute name.
+    MountPoint(String),
+    /// Another reparse point, with its tag.
+    Reparse(u32),
+}
+
+impl Sim {
+    /// The disk with `number`, if Windows shows it.
+    pub fn disk(&self, number: u32) -> Option<DiskView> {
+        self.with(|state| Some(state.disk_view(state.disks.get(&state.device(number)?)?)))
+    }
+
+    /// All disks that Windows shows, by number.
+    pub fn disks(&self) -> Vec<DiskView> {
+        self.with(|state| {
+            let shown = state.disks.values().filter(|disk| disk.visible);
+            let mut disks: Vec<_> = shown.map(|disk| state.disk_view(disk)).collect();
+            disks.sort_by_key(|disk| disk.number);
+            disks
+        })
+    }
+
+    /// The volume `id`, on any disk that Windows shows.
+    pub fn volume(&self, id: Uuid) -> Option<VolumeView> {
+        self.all_volumes().into_iter().find(|volume| volume.id == id)
+    }
+
+    /// All volumes, by disk and offset, whether they have arrived or not.
+    pub fn all_volumes(&self) -> Vec<VolumeView> {
+        let disks = self.disks().into_iter();
+        disks.flat_map(|disk| disk.partitions).filter_map(|part| part.volume).collect()
+    }
+
+    /// The first volume of a disk.
+    pub fn volume_on(&self, disk: u32) -> Option<VolumeView> {
+        self.disk(disk)?.partitions.into_iter().find_map(|part| part.volume)
+    }
+
+    /// How often the volume was formatted; 0 for one that is not there.
+    pub fn formats_of(&self, volume: Uuid) -> u32 {
+        self.volume(volume).map_or(0, |volume| volume.formats)
+    }
+
+    /// All that is below the directory at a Win32 path, links not followed.
+    pub fn tree(&self, path: &str) -> OsResult<Vec<FileView>> {
+        self.with(|state| {
+            let (fs, node) = state.existing(path, true)?;
+            state.tree_of(&fs, node)
+        })
+    }
+}
+
+impl State {
+    fn disk_view(&self, disk: &Disk) -> DiskView {
+        DiskView {
+            number: disk.number,
+            size: disk.size,
+            cached_size: disk.cached_size,
+            offline: disk.is_offline(),
+            read_only: disk.is_read_only(),
+            layout: match disk.layout {
+                Layout::Raw => "raw",
+                Layout::Mbr { .. } => "mbr",
+                Layout::Gpt { .. } => "gpt",
+                Layout::Superfloppy => "superfloppy",
+            },
+            bus: disk.bus,
+            serial: disk.serial.clone(),
+            location: disk.location.clone(),
+            partitions: disk.partitions.iter().map(|part| self.partition_view(disk, part)).collect(),
+        }
+    }
+
+    fn partition_view(&self, disk: &Disk, part: &Partition) -> PartitionView {
+        PartitionView {
+            number: part.number,
+            offset: part.offset,
+            length: part.length,
+            gpt_type: match part.kind {
+                PartitionKind::Gpt(kind) => Some(kind),
+                PartitionKind::Mbr(_) => None,
+            },
+            volume: part.volume.as_ref().map(|volume| self.volume_view(disk, volume)),
+        }
+    }
+
+    fn volume_view(&self, disk: &Disk, volume: &Volume) -> VolumeView {
+        let prefixes = self.dos_prefixes(volume.id, 0);
+        VolumeView {
+            id: volume.id,
+            disk: disk.number,
+            arrived: volume.arrived,
+            file_system: volume.file_system.as_ref().map(|file_system| file_system.kind.clone()),
+            readable: volume.health == Health::Readable,
+            total: volume.file_system.as_ref().map_or(0, crate::tree::FileSystem::total),
+            formats: volume.formats,
+            paths: prefixes.into_iter().map(|prefix| format!(r"{prefix}\")).collect(),
+        }
+    }
+
+    pub(crate) fn tree_of(&self, fs: &FsId, top: NodeId) -> OsResult<Vec<FileView>> {
+        let file_system = self.file_system(fs)?;
+        let mut found = Vec::new();
+        let mut waiting = vec![(String::new(), top)];
+        while let Some((path, id)) = waiting.pop() {
+            let node = file_system.node(id)?;
+            if id != top {
+                found.push(FileView { path: path.clone(), kind: kind_of(node), attributes: node.file_attributes() });
+            }
+            for (name, child) in node.children().into_iter().flatten().rev() {
+                let path = if path.is_empty() { name.to_string() } else { format!(r"{path}\{name}") };
+                waiting.push((path, *child));
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn kind_of(node: &Node) -> FileKind {
+    let Some(data) = node.reparse.as_deref() else {
+        return match &node.body {
+            Body::Directory(_) => FileKind::Directory,
+            Body::File(data) => FileKind::File(data.clone()),
+        };
+    };
+    let target = match reparse::target(data) {
+        Ok(Target::Absolute(target) | Target::Relative(target)) => String::from_utf16_lossy(&target),
+        Err(_) => return FileKind::Reparse(node.reparse_tag()),
+    };
+    if node.reparse_tag() == os::abi::REPARSE_TAG_SYMLINK {
+        FileKind::Symlink(target)
+    } else {
+        FileKind::MountPoint(target)
+    }
+}

@@ -1,0 +1,108 @@
+//! What must hold on every node at every moment.
+
+use std::collections::BTreeSet;
+
+use crate::disk::{Disk, Layout};
+use crate::mount::MountPlace;
+use crate::open::Object;
+use crate::sim::Sim;
+use crate::state::{FsId, State};
+use crate::tree::FileSystem;
+
+impl Sim {
+    /// Whether the node's state makes sense, and if not, what does not.
+    pub fn invariants(&self) -> Result<(), String> {
+        self.with(|state| state.check())
+    }
+}
+
+impl State {
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let mut numbers = BTreeSet::new();
+        let mut volumes = BTreeSet::new();
+        for disk in self.disks.values() {
+            ensure(numbers.insert(disk.number), || format!("two disks have number {}", disk.number))?;
+            check_partitions(disk)?;
+            for volume in disk.volumes() {
+                ensure(volumes.insert(volume.id), || format!("two volumes are {}", volume.id))?;
+                let shown = disk.visible && !disk.is_offline();
+                ensure(shown || !volume.arrived, || format!("volume {} is shown, its disk is not", volume.id))?;
+                if let Some(file_system) = &volume.file_system {
+                    self.check_tree(&FsId::Volume(volume.id), file_system)?;
+                }
+            }
+            for part in &disk.partitions {
+                let length = part.volume.as_ref().and_then(|volume| volume.file_system.as_ref()).map(|fs| fs.length);
+                ensure(length.is_none_or(|length| length <= part.length), || {
+                    format!("disk {} partition {}: the file system is larger", disk.number, part.number)
+                })?;
+            }
+        }
+        for (id, tree) in &self.trees {
+            self.check_tree(&FsId::Share(String::new(), *id), tree)?;
+        }
+        self.check_mounts()?;
+        self.check_jobs()
+    }
+
+    /// Every node has its place in its parent, or is unlinked and open.
+    fn check_tree(&self, fs: &FsId, file_system: &FileSystem) -> Result<(), String> {
+        for (id, node) in file_system.nodes() {
+            let place = match node.parent {
+                None => id == file_system.root || self.is_open_in(fs, id),
+                Some(parent) => file_system.child(parent, &node.name) == Some(id) && file_system.path(id).is_some(),
+            };
+            ensure(place, || format!("{fs:?}: {:?} is nowhere", node.name))?;
+            let linked = node.reparse.is_none() || !node.is_directory() || node.is_empty_directory();
+            ensure(linked, || format!("{fs:?}: {:?} is a link with children", node.name))?;
+            let pending = node.pending.is_none() || self.is_open_in(fs, id);
+            ensure(pending, || format!("{fs:?}: nobody deletes {:?}", node.name))?;
+        }
+        Ok(())
+    }
+
+    fn is_open_in(&self, on: &FsId, id: u64) -> bool {
+        self.handles.values().any(|opened| match (&opened.object, on) {
+            (Object::File { fs: FsId::Share(_, tree), node, .. }, FsId::Share(_, other)) => {
+                tree == other && *node == id
+            }
+            (Object::File { fs, node, .. }, on) => fs == on && *node == id,
+            _ => false,
+        })
+    }
+
+    /// No two entries for one place.
+    fn check_mounts(&self) -> Result<(), String> {
+        for (index, mount) in self.mounts.iter().enumerate() {
+            let twice = self.mounts[..index].iter().any(|other| other.place == mount.place);
+            ensure(!twice, || format!("two volumes are mounted at {:?}", mount.place))?;
+            if let MountPlace::Letter(letter) = mount.place {
+                ensure(letter.is_ascii_uppercase(), || format!("{letter} is no drive letter"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// No two jobs on one disk.
+    fn check_jobs(&self) -> Result<(), String> {
+        let mut busy = BTreeSet::new();
+        let mut devices = self.jobs.values().filter_map(|job| job.device);
+        let twice = devices.find(|device| !busy.insert(*device));
+        ensure(twice.is_none(), || format!("two jobs work on device {twice:?}"))
+    }
+}
+
+fn check_partitions(disk: &Disk) -> Result<(), String> {
+    let mut end = 0;
+    for part in &disk.partitions {
+        ensure(part.offset >= end, || format!("disk {}: partition {} overlaps", disk.number, part.number))?;
+        end = part.end();
+    }
+    ensure(end <= disk.usable_end(), || format!("disk {}: a partition ends outside", disk.number))?;
+    let bare = disk.layout == Layout::Raw && !disk.partitions.is_empty();
+    ensure(!bare, || format!("disk {}: raw with partitions", disk.number))
+}
+
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(what()) }
+}

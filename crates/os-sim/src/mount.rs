@@ -1,0 +1,151 @@
+//! The mount manager: which volume is mounted where, and the paths volumes have by it.
+
+use os::{OsError, OsResult, U16Str, Uuid};
+use serde::{Deserialize, Serialize};
+
+use crate::name::{Name, SEPARATOR, same};
+use crate::reparse;
+use crate::resolve::Found;
+use crate::state::{FsId, State};
+use crate::tree::NodeId;
+
+/// The deepest nesting of mount points that is followed to make a path.
+const DEEPEST: u32 = 16;
+
+/// One entry of the mount manager's table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mount {
+    pub volume: Uuid,
+    pub place: MountPlace,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum MountPlace {
+    Letter(char),
+    /// The directory at `path` on the volume `host`.
+    Directory {
+        host: Uuid,
+        path: Vec<Name>,
+    },
+}
+
+impl State {
+    /// The volume that has the drive letter.
+    pub(crate) fn letter(&self, letter: char) -> Option<Uuid> {
+        let wanted = MountPlace::Letter(letter.to_ascii_uppercase());
+        self.mounts.iter().find(|mount| mount.place == wanted).map(|mount| mount.volume)
+    }
+
+    /// Mounts a volume as `SetVolumeMountPointW` does.
+    pub(crate) fn mount(&mut self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        let id = volume_name(volume.as_slice()).ok_or(OsError::INVALID_PARAMETER)?;
+        let path = with_final_separator(directory)?;
+        let (fs, node) = self.directory(&path)?;
+        let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
+        let file_system = self.file_system(&fs)?;
+        if file_system.kind != "NTFS" {
+            return Err(OsError::INVALID_PARAMETER);
+        }
+        let directory = file_system.node(node)?;
+        if directory.reparse.is_some() || !directory.is_empty_directory() {
+            return Err(OsError::DIR_NOT_EMPTY);
+        }
+        self.check_writable(&fs)?;
+        self.volume(id).map_err(|_| OsError::FILE_NOT_FOUND)?;
+        let path = file_system.path(node).ok_or(OsError::PATH_NOT_FOUND)?;
+        let target: Vec<u16> = format!(r"\??\Volume{{{id}}}\").encode_utf16().collect();
+        let data = reparse::mount_point(&target, &[])?;
+        self.file_system_mut(&fs)?.node_mut(node)?.reparse = Some(data);
+        let place = MountPlace::Directory { host, path };
+        self.mounts.retain(|mount| mount.place != place);
+        self.mounts.push(Mount { volume: id, place });
+        Ok(())
+    }
+
+    /// Unmounts as `DeleteVolumeMountPointW` does.
+    pub(crate) fn unmount(&mut self, directory: &U16Str) -> OsResult<()> {
+        let path = with_final_separator(directory)?;
+        let (fs, node) = self.directory(&path)?;
+        let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
+        let file_system = self.file_system(&fs)?;
+        let data = file_system.node(node)?.reparse.as_deref();
+        if data.and_then(mounted_volume).is_none() {
+            return Err(OsError::NOT_A_REPARSE_POINT);
+        }
+        self.check_writable(&fs)?;
+        let path = file_system.path(node).ok_or(OsError::PATH_NOT_FOUND)?;
+        self.file_system_mut(&fs)?.node_mut(node)?.reparse = None;
+        let place = MountPlace::Directory { host, path };
+        self.mounts.retain(|mount| mount.place != place);
+        Ok(())
+    }
+
+    /// The directory at a Win32 path, a last link not followed.
+    fn directory(&mut self, path: &[u16]) -> OsResult<(FsId, NodeId)> {
+        match self.find(path, false)? {
+            Found::Node(fs, node) if self.file_system(&fs)?.node(node)?.is_directory() => Ok((fs, node)),
+            Found::Node(..) => Err(OsError::DIRECTORY),
+            Found::Absent { .. } => Err(OsError::FILE_NOT_FOUND),
+        }
+    }
+
+    /// What `C:` is to the volume `C:`, and a directory to a volume mounted there; the first of them.
+    pub(crate) fn dos_prefix(&self, volume: Uuid) -> Option<String> {
+        self.dos_prefixes(volume, 0).into_iter().next()
+    }
+
+    /// All paths of a volume, without a final separator.
+    pub(crate) fn dos_prefixes(&self, volume: Uuid, depth: u32) -> Vec<String> {
+        let mounts = self.mounts.iter().filter(|mount| mount.volume == volume);
+        mounts
+            .filter_map(|mount| match &mount.place {
+                MountPlace::Letter(letter) => Some(format!("{letter}:")),
+                MountPlace::Directory { host, path } if depth < DEEPEST && self.leads_to(*host, path, volume) => {
+                    let prefix = self.dos_prefixes(*host, depth + 1).into_iter().next()?;
+                    Some(path.iter().fold(prefix, |prefix, name| format!(r"{prefix}\{name}")))
+                }
+                MountPlace::Directory { .. } => None,
+            })
+            .collect()
+    }
+
+    /// Whether the directory at `path` of `host` is a mount point of `volume` now.
+    pub(crate) fn leads_to(&self, host: Uuid, path: &[Name], volume: Uuid) -> bool {
+        let Ok(file_system) = self.file_system(&FsId::Volume(host)) else { return false };
+        let node = path.iter().try_fold(file_system.root, |at, name| file_system.child(at, name));
+        let data = node.and_then(|node| file_system.node(node).ok()?.reparse.as_deref());
+        data.and_then(mounted_volume) == Some(volume)
+    }
+}
+
+/// The volume that reparse data mount, if they do.
+pub(crate) fn mounted_volume(data: &[u8]) -> Option<Uuid> {
+    let Ok(reparse::Target::Absolute(path)) = reparse::target(data) else { return None };
+    if !path.get(..4).is_some_and(|head| same(head, r"\??\")) {
+        return None;
+    }
+    volume_guid(path[4..].strip_suffix(&[SEPARATOR])?)
+}
+
+/// `\\?\Volume{...}\`.
+fn volume_name(text: &[u16]) -> Option<Uuid> {
+    let rest = text.strip_suffix(&[SEPARATOR])?;
+    rest.get(..4).filter(|head| same(head, r"\\?\"))?;
+    volume_guid(&rest[4..])
+}
+
+/// `Volume{...}`.
+pub(crate) fn volume_guid(text: &[u16]) -> Option<Uuid> {
+    text.get(..7).filter(|head| same(head, "Volume{"))?;
+    let inner = text[7..].strip_suffix(&[u16::from(b'}')])?;
+    let inner = String::from_utf16(inner).ok().filter(|inner| inner.len() == 36)?;
+    inner.parse().ok()
+}
+
+/// The NT form of a Win32 path that must end with a separator.
+fn with_final_separator(path: &U16Str) -> OsResult<Vec<u16>> {
+    if path.as_slice().last() != Some(&SEPARATOR) {
+        return Err(OsError::INVALID_NAME);
+    }
+    Ok(os::NtPath::from_win32(path).as_u16str().as_slice().to_vec())
+}

@@ -1,0 +1,283 @@
+//! Opening and closing: access, sharing, creation and deletion by handle.
+
+use os::abi::{FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_POSIX};
+use os::{Access, Disposition, Open, Options, OsError, OsResult, Share, U16Str, Uuid};
+
+use crate::name::Name;
+use crate::resolve::{Found, Place};
+use crate::state::{DeviceId, FsId, State};
+use crate::tree::{NodeId, Pending};
+
+/// The process that a handle belongs to; 0 is the system itself, which never ends.
+pub(crate) type ProcessId = u64;
+
+/// What a handle is open on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Object {
+    Disk(DeviceId),
+    Volume {
+        id: Uuid,
+        /// Opened without a right to its data: no file system answers.
+        direct: bool,
+    },
+    /// A file or directory. The serial number tells whether the volume was formatted since.
+    File {
+        fs: FsId,
+        serial: u64,
+        node: NodeId,
+    },
+}
+
+/// An open handle.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub process: ProcessId,
+    pub object: Object,
+    pub access: Access,
+    share: Share,
+    /// The link itself was opened, not what it leads to.
+    pub link: bool,
+    /// How far the directory has been listed.
+    pub cursor: Cursor,
+    /// It asked for a POSIX deletion.
+    deletes: bool,
+}
+
+/// A place in a directory's listing.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Cursor {
+    #[default]
+    Begin,
+    /// `.` has been given.
+    Itself,
+    /// `..` too.
+    Parent,
+    After(Name),
+}
+
+impl Opened {
+    pub(crate) fn is_on(&self, on: &FsId, id: NodeId) -> bool {
+        matches!(&self.object, Object::File { fs, node, .. } if fs == on && *node == id)
+    }
+}
+
+/// What generic rights mean for a file.
+pub(crate) fn specific(access: Access) -> Access {
+    let mut rights = access;
+    if access.contains(Access::GENERIC_READ) {
+        rights |= Access::READ_DATA | Access::READ_ATTRIBUTES;
+    }
+    if access.contains(Access::GENERIC_WRITE) {
+        rights |= Access::WRITE_DATA | Access::WRITE_ATTRIBUTES;
+    }
+    rights
+}
+
+impl State {
+    /// Opens by absolute path and returns the handle.
+    pub(crate) fn open(&mut self, process: ProcessId, path: &[u16], how: &Open) -> OsResult<u64> {
+        match self.place(path)? {
+            Place::Disk(device) => Ok(self.handle(process, Object::Disk(device), how, false)),
+            Place::Volume(id) => {
+                let direct = !specific(how.access).intersects(Access::READ_DATA | Access::WRITE_DATA);
+                Ok(self.handle(process, Object::Volume { id, direct }, how, false))
+            }
+            Place::Path(fs, names) => {
+                let root = self.file_system(&fs)?.root;
+                self.open_from(process, fs, root, names, how)
+            }
+        }
+    }
+
+    /// Opens one component relative to an open directory.
+    pub(crate) fn open_child(&mut self, parent: u64, name: &U16Str, how: &Open) -> OsResult<u64> {
+        let name = Name::new(name.as_slice())?;
+        let opened = self.opened(parent)?;
+        let (process, link) = (opened.process, opened.link);
+        let Object::File { fs, node, .. } = opened.object.clone() else { return Err(OsError::INVALID_PARAMETER) };
+        let directory = self.file_of(parent)?;
+        if !directory.is_directory() {
+            return Err(OsError::DIRECTORY);
+        }
+        if link && directory.reparse.is_some() && how.disposition == Disposition::Create {
+            return Err(OsError::REPARSE_POINT_ENCOUNTERED);
+        }
+        self.open_from(process, fs, node, vec![name], how)
+    }
+
+    fn open_from(
+        &mut self,
+        process: ProcessId,
+        fs: FsId,
+        start: NodeId,
+        names: Vec<Name>,
+        how: &Open,
+    ) -> OsResult<u64> {
+        let link = how.options.contains(Options::REPARSE_POINT);
+        match (self.walk(fs, start, names, !link)?, how.disposition) {
+            (Found::Node(fs, node), Disposition::Open) => self.open_file(process, fs, node, how),
+            (Found::Node(..), Disposition::Create) => Err(OsError::ALREADY_EXISTS),
+            (Found::Absent { .. }, Disposition::Open) => Err(OsError::FILE_NOT_FOUND),
+            (Found::Absent { fs, parent, name }, Disposition::Create) => {
+                let directory = how.options.contains(Options::DIRECTORY);
+                let node = self.create(&fs, parent, &name, directory)?;
+                self.open_file(process, fs, node, how)
+            }
+        }
+    }
+
+    /// Makes an empty file or directory.
+    pub(crate) fn create(&mut self, fs: &FsId, parent: NodeId, name: &Name, directory: bool) -> OsResult<NodeId> {
+        self.check_writable(fs)?;
+        let file_system = self.file_system(fs)?;
+        if file_system.node(parent)?.pending.is_some() || file_system.path(parent).is_none() {
+            return Err(OsError::DELETE_PENDING);
+        }
+        if file_system.free() == 0 {
+            return Err(OsError::DISK_FULL);
+        }
+        let (id, time) = (self.fresh(), self.time_of_day());
+        self.file_system_mut(fs)?.add(parent, name, directory, id, time)
+    }
+
+    fn open_file(&mut self, process: ProcessId, fs: FsId, node: NodeId, how: &Open) -> OsResult<u64> {
+        let file_system = self.file_system(&fs)?;
+        let serial = file_system.serial;
+        let file = file_system.node(node)?;
+        if file.pending.is_some() {
+            return Err(OsError::DELETE_PENDING);
+        }
+        if how.options.contains(Options::DIRECTORY) && !file.is_directory() {
+            return Err(OsError::DIRECTORY);
+        }
+        if how.options.contains(Options::NON_DIRECTORY) && file.is_directory() {
+            return Err(OsError::ACCESS_DENIED);
+        }
+        let access = specific(how.access);
+        let protected = file.attributes & FILE_ATTRIBUTE_READONLY != 0 && !file.is_directory();
+        if protected && access.contains(Access::WRITE_DATA) && how.disposition == Disposition::Open {
+            return Err(OsError::ACCESS_DENIED);
+        }
+        if access.intersects(Access::WRITE_DATA | Access::DELETE | Access::WRITE_ATTRIBUTES) {
+            self.check_writable(&fs)?;
+        }
+        self.check_sharing(&fs, node, access, how.share)?;
+        let link = how.options.contains(Options::REPARSE_POINT);
+        Ok(self.handle(process, Object::File { fs, serial, node }, how, link))
+    }
+
+    /// Every right to the data or the name must be shared by all others that have such a right, and the other way.
+    fn check_sharing(&self, fs: &FsId, node: NodeId, access: Access, share: Share) -> OsResult<()> {
+        let clash = |access: Access, share: Share| {
+            [(Access::READ_DATA, Share::READ), (Access::WRITE_DATA, Share::WRITE), (Access::DELETE, Share::DELETE)]
+                .iter()
+                .any(|(right, shared)| access.contains(*right) && !share.contains(*shared))
+        };
+        let counts = |access: Access| access.intersects(Access::READ_DATA | Access::WRITE_DATA | Access::DELETE);
+        let mut others = self.handles.values().filter(|other| other.is_on(fs, node) && counts(other.access));
+        if counts(access) && others.any(|other| clash(access, other.share) || clash(other.access, share)) {
+            return Err(OsError::SHARING_VIOLATION);
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, process: ProcessId, object: Object, how: &Open, link: bool) -> u64 {
+        let id = self.fresh();
+        let opened = Opened {
+            process,
+            object,
+            access: specific(how.access),
+            share: how.share,
+            link,
+            cursor: Cursor::Begin,
+            deletes: false,
+        };
+        self.handles.insert(id, opened);
+        id
+    }
+
+    pub(crate) fn opened(&self, handle: u64) -> OsResult<&Opened> {
+        self.handles.get(&handle).ok_or(OsError::INVALID_HANDLE)
+    }
+
+    pub(crate) fn opened_mut(&mut self, handle: u64) -> OsResult<&mut Opened> {
+        self.handles.get_mut(&handle).ok_or(OsError::INVALID_HANDLE)
+    }
+
+    /// Refuses a handle that lacks all of `rights`.
+    pub(crate) fn check_access(&self, handle: u64, rights: Access) -> OsResult<()> {
+        if self.opened(handle)?.access.intersects(rights) { Ok(()) } else { Err(OsError::ACCESS_DENIED) }
+    }
+
+    /// The file that a handle is open on.
+    pub(crate) fn file(&self, handle: u64) -> OsResult<(&FsId, NodeId)> {
+        let Object::File { fs, serial, node } = &self.opened(handle)?.object else {
+            return Err(OsError::INVALID_PARAMETER);
+        };
+        // The volume was formatted meanwhile: to this handle it is dismounted.
+        if self.file_system(fs)?.serial != *serial {
+            return Err(OsError::NOT_READY);
+        }
+        Ok((fs, *node))
+    }
+
+    pub(crate) fn file_of(&self, handle: u64) -> OsResult<&crate::tree::Node> {
+        let (fs, node) = self.file(handle)?;
+        self.file_system(fs)?.node(node)
+    }
+
+    /// Asks for a deletion (`FileDispositionInfo`), or takes that back.
+    pub(crate) fn set_disposition(&mut self, handle: u64, delete: bool, flags: u32) -> OsResult<()> {
+        self.check_access(handle, Access::DELETE)?;
+        let (fs, id) = self.file(handle)?;
+        let fs = fs.clone();
+        let file_system = self.file_system(&fs)?;
+        let root = file_system.root == id;
+        let node = file_system.node(id)?;
+        let protected = node.attributes & FILE_ATTRIBUTE_READONLY != 0 && flags & FILE_DISPOSITION_IGNORE_READONLY == 0;
+        if delete && (root || protected) {
+            return Err(OsError::ACCESS_DENIED);
+        }
+        if delete && node.is_directory() && !node.is_empty_directory() {
+            return Err(OsError::DIR_NOT_EMPTY);
+        }
+        self.check_writable(&fs)?;
+        let posix = flags & FILE_DISPOSITION_POSIX != 0;
+        let pending = delete.then_some(if posix { Pending::Posix } else { Pending::LastClose });
+        self.file_system_mut(&fs)?.node_mut(id)?.pending = pending;
+        self.opened_mut(handle)?.deletes = delete && posix;
+        Ok(())
+    }
+
+    /// Closes a handle; what was to be deleted goes.
+    pub(crate) fn close(&mut self, handle: u64) {
+        let Some(opened) = self.handles.remove(&handle) else { return };
+        let Object::File { fs, serial, node } = opened.object else { return };
+        let last = !self.is_open(&fs, node);
+        // A volume that is offline keeps its files.
+        let Ok(file_system) = self.file_system_mut(&fs) else { return };
+        if file_system.serial != serial {
+            return;
+        }
+        let Ok(file) = file_system.node(node) else { return };
+        let due = match file.pending {
+            Some(Pending::Posix) => opened.deletes || last,
+            Some(Pending::LastClose) => last,
+            None => false,
+        };
+        let (named, root) = (file.parent.is_some(), file_system.root == node);
+        if due && named {
+            file_system.unlink(node);
+        }
+        if last && (due || !named) && !root {
+            file_system.forget(node);
+        }
+    }
+
+    /// Ends a process: its handles are closed.
+    pub(crate) fn end_process(&mut self, process: ProcessId) {
+        let handles: Vec<u64> =
+            self.handles.iter().filter(|(_, opened)| opened.process == process).map(|(handle, _)| *handle).collect();
+        handles.into_iter().for_each(|handle| self.close(handle));
+    }
+}

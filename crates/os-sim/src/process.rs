@@ -1,0 +1,212 @@
+//! The node as one process sees it: the primitives, and handles that end with the process.
+
+use std::sync::Arc;
+
+use os::abi::{ControlCode, DISK_INTERFACE, FIRMWARE_SMBIOS, STORAGE_PORT_INTERFACE};
+use os::{
+    Clock, FileInfo, FsInfo, Handle, NtPath, Open, Os, OsError, OsResult, PathForm, Service, ServiceAccess,
+    ServiceConfig, Time, U16Str, U16String, Uuid, Wmi,
+};
+
+use crate::clock::Node;
+use crate::open::ProcessId;
+use crate::provider::volume_path;
+use crate::smbios;
+use crate::state::State;
+
+/// A process on a simulated node.
+///
+/// When it is dropped it has ended: the system closes its handles, and one that is still held answers
+/// `INVALID_HANDLE`. What it had asked the storage provider to do goes on.
+#[derive(Debug)]
+pub struct Process {
+    node: Arc<Node>,
+    id: ProcessId,
+}
+
+impl Process {
+    pub(crate) fn new(node: &Arc<Node>) -> Self {
+        let id = node.with(State::fresh);
+        Self { node: Arc::clone(node), id }
+    }
+
+    /// Runs `act`, then lets the time pass that the network took.
+    fn over_network<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        let (result, took) = self.node.with(|state| (act(state), std::mem::take(&mut state.network_time)));
+        if !took.is_zero() {
+            self.node.sleep(took);
+        }
+        result
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.node.with(|state| state.end_process(self.id));
+    }
+}
+
+impl Os for Process {
+    fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let id = self.over_network(|state| state.open(self.id, path.as_u16str().as_slice(), how))?;
+        Ok(Box::new(OpenHandle { node: Arc::clone(&self.node), id }))
+    }
+
+    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
+        Ok(self.node.with(|state| match class {
+            DISK_INTERFACE => {
+                let disks = state.disks.values().filter(|disk| disk.visible);
+                disks.map(|disk| U16String::from_str(&disk.interface())).collect()
+            }
+            STORAGE_PORT_INTERFACE => vec![U16String::from_str(&storage_port())],
+            _ => Vec::new(),
+        }))
+    }
+
+    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
+        if !crate::name::same(interface.as_slice(), &storage_port()) {
+            return Err(OsError::FILE_NOT_FOUND);
+        }
+        let takes = self.node.with(|state| state.timing.rescan);
+        self.node.sleep(takes);
+        self.node.with(State::rescan);
+        Ok(())
+    }
+
+    fn volumes(&self) -> OsResult<Vec<U16String>> {
+        Ok(self.node.with(|state| {
+            let mut ids: Vec<Uuid> = state.arrived_volumes().map(|(_, volume)| volume.id).collect();
+            ids.sort_unstable();
+            ids.into_iter().map(|id| U16String::from_str(&volume_path(id))).collect()
+        }))
+    }
+
+    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        self.over_network(|state| state.mount(directory, volume))
+    }
+
+    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
+        self.over_network(|state| state.unmount(directory))
+    }
+
+    fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
+        let name = name.to_string_lossy();
+        self.node.with(|state| state.services.open(&name, access))?;
+        Ok(Box::new(OpenService { node: Arc::clone(&self.node), name, access }))
+    }
+
+    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
+        if provider != FIRMWARE_SMBIOS || table != 0 {
+            return Err(OsError::INVALID_FUNCTION);
+        }
+        let bytes = self.node.with(|state| smbios::table(state.bios_serial.as_deref()));
+        if let Some(output) = output.get_mut(..bytes.len()) {
+            output.copy_from_slice(&bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn wmi(&self) -> &dyn Wmi {
+        &*self.node
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &*self.node
+    }
+}
+
+/// The interface of the node's only storage port.
+fn storage_port() -> String {
+    format!(r"\\?\pci#ven_1414&dev_5353#3&267a616a&0&38#{{{STORAGE_PORT_INTERFACE}}}")
+}
+
+/// An open handle.
+#[derive(Debug)]
+struct OpenHandle {
+    node: Arc<Node>,
+    id: u64,
+}
+
+impl Drop for OpenHandle {
+    fn drop(&mut self) {
+        self.node.with(|state| state.close(self.id));
+    }
+}
+
+impl Handle for OpenHandle {
+    fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let (id, took) =
+            self.node.with(|state| (state.open_child(self.id, name, how), std::mem::take(&mut state.network_time)));
+        if !took.is_zero() {
+            self.node.sleep(took);
+        }
+        Ok(Box::new(Self { node: Arc::clone(&self.node), id: id? }))
+    }
+
+    fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        self.node.with(|state| state.control(self.id, code, input, output))
+    }
+
+    fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
+        self.node.with(|state| state.query_file(self.id, class, output))
+    }
+
+    fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
+        self.node.with(|state| state.set_file(self.id, class, input))
+    }
+
+    fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
+        self.node.with(|state| state.query_file_system(self.id, class, output))
+    }
+
+    fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        self.node.with(|state| state.list_directory(self.id, restart, output))
+    }
+
+    fn final_path(&self, form: PathForm) -> OsResult<U16String> {
+        self.node.with(|state| state.final_path(self.id, form))
+    }
+
+    fn flush(&self) -> OsResult<()> {
+        self.node.with(|state| state.flush(self.id))
+    }
+}
+
+/// An open service.
+struct OpenService {
+    node: Arc<Node>,
+    name: String,
+    access: ServiceAccess,
+}
+
+impl OpenService {
+    /// Refuses what the service was not opened for.
+    fn check(&self, needed: ServiceAccess) -> OsResult<()> {
+        if self.access == needed { Ok(()) } else { Err(OsError::ACCESS_DENIED) }
+    }
+}
+
+impl Service for OpenService {
+    fn config(&self) -> OsResult<ServiceConfig> {
+        self.node.with(|state| state.services.config(&self.name))
+    }
+
+    fn state(&self) -> OsResult<u32> {
+        self.node.with(|state| state.services.state(&self.name, Time(state.now)))
+    }
+
+    fn start(&self) -> OsResult<()> {
+        self.check(ServiceAccess::Start)?;
+        self.node.with(|state| state.services.start(&self.name, Time(state.now)))
+    }
+
+    fn stop(&self) -> OsResult<()> {
+        self.check(ServiceAccess::Stop)?;
+        self.node.with(|state| state.services.stop(&self.name, Time(state.now)))
+    }
+
+    fn active_dependents(&self) -> OsResult<Vec<U16String>> {
+        self.check(ServiceAccess::Stop)?;
+        self.node.with(|state| state.services.active_dependents(&self.name, Time(state.now)))
+    }
+}

@@ -1,0 +1,178 @@
+//! Name resolution: from an NT path to the object it names, over links, junctions and mount points.
+
+use std::collections::VecDeque;
+
+use os::{OsError, OsResult, Uuid};
+
+use crate::mount::volume_guid;
+use crate::name::{Name, SEPARATOR, same, split};
+use crate::reparse::{self, Target};
+use crate::state::{DeviceId, FsId, State};
+use crate::tree::NodeId;
+
+/// How many links one resolution follows.
+const MOST_LINKS: u32 = 63;
+
+/// The client evaluates no absolute links that lie on a remote share.
+const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
+
+/// What an NT path names before any link is looked at.
+pub(crate) enum Place {
+    Disk(DeviceId),
+    /// The volume as a device.
+    Volume(Uuid),
+    Path(FsId, Vec<Name>),
+}
+
+/// What a resolution ended at.
+pub(crate) enum Found {
+    Node(FsId, NodeId),
+    /// The directory is there, the last name is not.
+    Absent {
+        fs: FsId,
+        parent: NodeId,
+        name: Name,
+    },
+}
+
+impl State {
+    /// Splits an absolute NT path.
+    pub(crate) fn place(&mut self, path: &[u16]) -> OsResult<Place> {
+        let prefix = path.get(..4).filter(|head| same(head, r"\??\"));
+        prefix.ok_or(OsError::PATH_NOT_FOUND)?;
+        let path = &path[4..];
+        let (head, rest) = match path.iter().position(|unit| *unit == SEPARATOR) {
+            Some(at) => (&path[..at], Some(&path[at + 1..])),
+            None => (path, None),
+        };
+        if same(head, "UNC") {
+            return self.share(rest.unwrap_or_default());
+        }
+        // What NT's object manager does not know is not found, or no path if a path goes on behind it.
+        let missing = if rest.is_some() { OsError::PATH_NOT_FOUND } else { OsError::FILE_NOT_FOUND };
+        if let Some(volume) = self.volume_by_name(head) {
+            return match rest {
+                _ if self.volume(volume).is_err() => Err(missing),
+                None => Ok(Place::Volume(volume)),
+                Some(rest) => Ok(Place::Path(FsId::Volume(volume), split(rest)?)),
+            };
+        }
+        match self.disk_by_name(head) {
+            Some(device) if rest.is_none_or(<[u16]>::is_empty) => Ok(Place::Disk(device)),
+            _ => Err(missing),
+        }
+    }
+
+    fn volume_by_name(&self, head: &[u16]) -> Option<Uuid> {
+        match head {
+            [letter, colon] if *colon == u16::from(b':') => self.letter(char::from(u8::try_from(*letter).ok()?)),
+            _ => volume_guid(head),
+        }
+    }
+
+    fn disk_by_name(&self, head: &[u16]) -> Option<DeviceId> {
+        const PHYSICAL: &str = "PhysicalDrive";
+        if head.get(..PHYSICAL.len()).is_some_and(|start| same(start, PHYSICAL)) {
+            let number = String::from_utf16(&head[PHYSICAL.len()..]).ok()?;
+            return self.device(number.parse().ok()?);
+        }
+        let shown = self.disks.iter().filter(|(_, disk)| disk.visible);
+        shown.filter(|(_, disk)| same(head, &disk.interface()[4..])).map(|(device, _)| *device).next()
+    }
+
+    fn share(&mut self, rest: &[u16]) -> OsResult<Place> {
+        let mut parts = rest.splitn(3, |unit| *unit == SEPARATOR);
+        let mut part = || parts.next().filter(|part| !part.is_empty()).map(String::from_utf16_lossy);
+        let host = part().ok_or(OsError::BAD_NETPATH)?;
+        let share = part().ok_or(OsError::BAD_NET_NAME)?;
+        let names = parts.next().map_or_else(|| Ok(Vec::new()), split)?;
+        let remote = format!(r"{host}\{share}").to_lowercase();
+        let unc = format!(r"\\{remote}");
+        self.network_time += self.smb.answer_time(&unc);
+        let tree = self.smb.open(&unc)?;
+        Ok(Place::Path(FsId::Share(remote, tree), names))
+    }
+
+    /// Resolves an absolute NT path that names a file.
+    pub(crate) fn find(&mut self, path: &[u16], follow_last: bool) -> OsResult<Found> {
+        match self.place(path)? {
+            Place::Path(fs, names) => {
+                let root = self.file_system(&fs)?.root;
+                self.walk(fs, root, names, follow_last)
+            }
+            Place::Disk(_) | Place::Volume(_) => Err(OsError::INVALID_PARAMETER),
+        }
+    }
+
+    /// Walks `names` from a directory. A link on the way is followed, the last one if `follow_last`.
+    pub(crate) fn walk(&mut self, fs: FsId, start: NodeId, names: Vec<Name>, follow_last: bool) -> OsResult<Found> {
+        let mut fs = fs;
+        let mut at = start;
+        let mut rest = VecDeque::from(names);
+        let mut links = 0;
+        while let Some(name) = rest.pop_front() {
+            let file_system = self.file_system(&fs)?;
+            let directory = file_system.node(at)?;
+            if !directory.is_directory() {
+                return Err(OsError::PATH_NOT_FOUND);
+            }
+            if directory.pending.is_some() {
+                return Err(OsError::DELETE_PENDING);
+            }
+            let Some(child) = file_system.child(at, &name) else {
+                return if rest.is_empty() {
+                    Ok(Found::Absent { fs, parent: at, name })
+                } else {
+                    Err(OsError::PATH_NOT_FOUND)
+                };
+            };
+            let node = file_system.node(child)?;
+            if node.pending.is_some() {
+                return Err(OsError::DELETE_PENDING);
+            }
+            let Some(link) = node.reparse.clone().filter(|_| follow_last || !rest.is_empty()) else {
+                at = child;
+                continue;
+            };
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(OsError::CANT_RESOLVE_FILENAME);
+            }
+            let (to, names) = self.follow(&fs, at, &link)?;
+            names.into_iter().rev().for_each(|name| rest.push_front(name));
+            fs = to;
+            at = self.file_system(&fs)?.root;
+        }
+        // Ends at what is there, if its file system can be read.
+        self.file_system(&fs)?.node(at)?;
+        Ok(Found::Node(fs, at))
+    }
+
+    /// Where the link `data`, which lies in `directory`, leads: names from a file system's root.
+    fn follow(&mut self, fs: &FsId, directory: NodeId, data: &[u8]) -> OsResult<(FsId, Vec<Name>)> {
+        match reparse::target(data)? {
+            Target::Absolute(_) if matches!(fs, FsId::Share(..)) => Err(SYMLINK_CLASS_DISABLED),
+            Target::Absolute(path) => match self.place(&path)? {
+                Place::Path(fs, names) => Ok((fs, names)),
+                Place::Volume(volume) => Ok((FsId::Volume(volume), Vec::new())),
+                Place::Disk(_) => Err(OsError::PATH_NOT_FOUND),
+            },
+            Target::Relative(path) => {
+                let mut names = self.file_system(fs)?.path(directory).ok_or(OsError::PATH_NOT_FOUND)?;
+                for part in path.split(|unit| *unit == SEPARATOR) {
+                    match part {
+                        [] => {}
+                        [DOT] => {}
+                        [DOT, DOT] => {
+                            names.pop().ok_or(OsError::PATH_NOT_FOUND)?;
+                        }
+                        name => names.push(Name::new(name)?),
+                    }
+                }
+                Ok((fs.clone(), names))
+            }
+        }
+    }
+}
+
+const DOT: u16 = 0x2e;

@@ -1,0 +1,200 @@
+//! The simulated node as its owner sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi};
+
+use crate::clock::{Node, Pace};
+use crate::description::{Description, DescriptionError, DiskDescription};
+use crate::disk::Disk;
+use crate::process::Process;
+use crate::side_door::SideDoor;
+use crate::state::{Event, State};
+use crate::timing::Timing;
+use crate::tree::FileSystem;
+
+/// A simulated Windows node. Clones are the same node.
+///
+/// It is itself a process of the node, one that never ends.
+#[derive(Clone, Debug)]
+pub struct Sim {
+    node: Arc<Node>,
+    system: Arc<Process>,
+}
+
+/// The description of [`Sim::default_node`].
+const DEFAULT_NODE: &str = include_str!("default_node.toml");
+
+/// A disk that was detached, with all that is on it.
+#[derive(Clone, Debug)]
+pub struct DetachedDisk(Disk);
+
+impl Sim {
+    pub(crate) fn new(state: State) -> Self {
+        let node = Node::new(state);
+        let system = Arc::new(Process::new(&node));
+        Self { node, system }
+    }
+
+    /// A node as described.
+    pub fn describe(description: &Description) -> Result<Self, DescriptionError> {
+        State::describe(description).map(Self::new)
+    }
+
+    /// A node as described in TOML.
+    pub fn from_toml(text: &str) -> Result<Self, DescriptionError> {
+        Self::describe(&Description::from_toml(text)?)
+    }
+
+    /// A node with enough of everything: disks as Azure, Google, Amazon and VMware show them, an SMB server, iSCSI
+    /// targets and services.
+    pub fn default_node() -> Self {
+        Self::from_toml(DEFAULT_NODE).expect("the built-in description is valid")
+    }
+
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        self.node.with(act)
+    }
+
+    /// The node as a new process of it sees it. Drop the process and it has ended.
+    pub fn process(&self) -> Arc<Process> {
+        Arc::new(Process::new(&self.node))
+    }
+
+    /// What others than csi-proxy do on this node.
+    pub fn side_door(&self) -> SideDoor<'_> {
+        SideDoor(&self.node)
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Time {
+        self.node.now()
+    }
+
+    /// Lets simulated time pass, and what falls due happen.
+    pub fn advance(&self, span: Duration) {
+        self.node.advance(span);
+    }
+
+    /// From now on time stands still but for [`Self::advance`]: whoever waits blocks until then.
+    #[must_use]
+    pub fn held(self) -> Self {
+        self.node.set_pace(|_| Pace::Held);
+        self
+    }
+
+    /// From now on time passes as the wall clock's does.
+    #[must_use]
+    pub fn real_time(self) -> Self {
+        self.node.follow_real_time();
+        self
+    }
+
+    /// Changes how long things take.
+    pub fn set_timing(&self, change: impl FnOnce(&mut Timing)) {
+        self.with(|state| change(&mut state.timing));
+    }
+
+    /// Attaches a disk and returns its number. One that is not `noticed` appears with the next rescan.
+    pub fn attach_disk(&self, disk: &DiskDescription, noticed: bool) -> Result<u32, DescriptionError> {
+        self.with(|state| state.attach(disk, noticed))
+    }
+
+    /// Attaches a disk that was detached and returns its number, which may be another.
+    pub fn attach_again(&self, disk: DetachedDisk, noticed: bool) -> u32 {
+        self.with(|state| state.attach_again(disk.0, noticed))
+    }
+
+    /// Takes a disk away without a warning.
+    pub fn detach_disk(&self, number: u32) -> Option<DetachedDisk> {
+        self.with(|state| {
+            let device = state.device(number)?;
+            state.detach(device).map(DetachedDisk)
+        })
+    }
+
+    /// Makes a disk larger, which Windows does not notice by itself. False if there is no such disk, or it is as
+    /// large already.
+    pub fn grow_disk(&self, number: u32, bytes: u64) -> bool {
+        self.with(|state| {
+            let Some(disk) = state.device(number).and_then(|device| state.disks.get_mut(&device)) else { return false };
+            let grows = bytes > disk.size;
+            disk.size = disk.size.max(bytes);
+            grows
+        })
+    }
+
+    /// Restarts the node: handles and jobs are gone, SMB mappings are disconnected, all disks are looked at anew.
+    pub fn reboot(&self) {
+        self.with(|state| {
+            state.handles.clear();
+            state.cancel(|event| !matches!(event, Event::JobEnds(_)));
+            state.jobs.clear();
+            state.outcomes.clear();
+            state.file_systems_mut().for_each(FileSystem::forget_handles);
+            for disk in state.disks.values_mut() {
+                disk.visible = true;
+                disk.refresh();
+                let offline = disk.is_offline();
+                disk.volumes_mut().for_each(|volume| volume.arrived = !offline);
+            }
+            state.smb.reboot();
+            let now = Time(state.now);
+            state.services.reboot(now);
+            state.iscsi.reboot().into_iter().for_each(|effect| state.apply(effect));
+        });
+    }
+
+    /// How many handles are open.
+    pub fn open_handles(&self) -> usize {
+        self.with(|state| state.handles.len())
+    }
+
+    /// How many jobs the storage provider and the network still work on.
+    pub fn running_jobs(&self) -> usize {
+        self.with(|state| state.jobs.len())
+    }
+}
+
+impl Os for Sim {
+    fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        self.system.open(path, how)
+    }
+
+    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
+        self.system.device_interfaces(class)
+    }
+
+    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
+        self.system.reenumerate(interface)
+    }
+
+    fn volumes(&self) -> OsResult<Vec<U16String>> {
+        self.system.volumes()
+    }
+
+    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        self.system.set_volume_mount_point(directory, volume)
+    }
+
+    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
+        self.system.delete_volume_mount_point(directory)
+    }
+
+    fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
+        self.system.open_service(name, access)
+    }
+
+    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
+        self.system.firmware_table(provider, table, output)
+    }
+
+    fn wmi(&self) -> &dyn Wmi {
+        self.system.wmi()
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        self.system.clock()
+    }
+}

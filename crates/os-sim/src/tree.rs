@@ -1,0 +1,250 @@
+//! File systems: trees of files, directories and links.
+
+use std::collections::BTreeMap;
+
+use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_REPARSE_POINT};
+use os::{OsError, OsResult};
+use serde::{Deserialize, Serialize};
+
+use crate::hex;
+use crate::name::Name;
+
+/// The identity of a file; never used twice on a node.
+pub(crate) type NodeId = u64;
+
+/// Bytes in an allocation unit.
+pub(crate) const CLUSTER: u64 = 4096;
+
+/// A file system and all that is on it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct FileSystem {
+    /// `NTFS`, `ReFS`, `FAT32`.
+    pub kind: String,
+    pub label: String,
+    /// The volume serial number; another after each format.
+    pub serial: u64,
+    /// The space it manages, in bytes.
+    pub length: u64,
+    pub root: NodeId,
+    nodes: BTreeMap<NodeId, Node>,
+}
+
+/// A file or directory; a link is one of them with a reparse point.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Node {
+    /// None for the root, and for what was unlinked while open.
+    pub parent: Option<NodeId>,
+    pub name: Name,
+    /// What can be set: neither the directory nor the reparse bit.
+    pub attributes: u32,
+    /// The reparse point with its head, as it is read and written.
+    #[serde(with = "hex::option", default, skip_serializing_if = "Option::is_none")]
+    pub reparse: Option<Vec<u8>>,
+    pub body: Body,
+    /// When it was made and last written, in 100 ns since 1601.
+    pub created: i64,
+    pub written: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
+}
+
+/// A deletion that has been asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Pending {
+    /// The name goes with the last handle.
+    LastClose,
+    /// The name goes with the handle that asked.
+    Posix,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Body {
+    /// Its children; saved as each child's parent.
+    #[serde(with = "childless")]
+    Directory(BTreeMap<Name, NodeId>),
+    #[serde(with = "hex")]
+    File(Vec<u8>),
+}
+
+/// Saves a directory without its children, which are restored from their own records.
+mod childless {
+    use super::{BTreeMap, Name, NodeId};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(_: &BTreeMap<Name, NodeId>, to: S) -> Result<S::Ok, S::Error> {
+        ().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Name, NodeId>, D::Error> {
+        <()>::deserialize(from).map(|()| BTreeMap::new())
+    }
+}
+
+impl Node {
+    fn new(parent: Option<NodeId>, name: Name, body: Body, time: i64) -> Self {
+        Self { parent, name, attributes: 0, reparse: None, body, created: time, written: time, pending: None }
+    }
+
+    pub(crate) fn children(&self) -> Option<&BTreeMap<Name, NodeId>> {
+        match &self.body {
+            Body::Directory(children) => Some(children),
+            Body::File(_) => None,
+        }
+    }
+
+    pub(crate) fn is_directory(&self) -> bool {
+        self.children().is_some()
+    }
+
+    pub(crate) fn is_empty_directory(&self) -> bool {
+        self.children().is_some_and(BTreeMap::is_empty)
+    }
+
+    pub(crate) fn data(&self) -> &[u8] {
+        match &self.body {
+            Body::Directory(_) => &[],
+            Body::File(data) => data,
+        }
+    }
+
+    /// The attributes as they are read.
+    pub(crate) fn file_attributes(&self) -> u32 {
+        let directory = if self.is_directory() { FILE_ATTRIBUTE_DIRECTORY } else { 0 };
+        let reparse = if self.reparse.is_some() { FILE_ATTRIBUTE_REPARSE_POINT } else { 0 };
+        match self.attributes | directory | reparse {
+            0 => FILE_ATTRIBUTE_NORMAL,
+            some => some,
+        }
+    }
+
+    /// The reparse tag, 0 for none.
+    pub(crate) fn reparse_tag(&self) -> u32 {
+        self.reparse.as_ref().and_then(|data| data.first_chunk()).map_or(0, |tag| u32::from_le_bytes(*tag))
+    }
+}
+
+impl FileSystem {
+    pub(crate) fn new(kind: &str, serial: u64, length: u64, root: NodeId, time: i64) -> Self {
+        let node = Node::new(None, Name::root(), Body::Directory(BTreeMap::new()), time);
+        Self { kind: kind.into(), label: String::new(), serial, length, root, nodes: BTreeMap::from([(root, node)]) }
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> OsResult<&Node> {
+        self.nodes.get(&id).ok_or(OsError::FILE_NOT_FOUND)
+    }
+
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> OsResult<&mut Node> {
+        self.nodes.get_mut(&id).ok_or(OsError::FILE_NOT_FOUND)
+    }
+
+    pub(crate) fn child(&self, directory: NodeId, name: &Name) -> Option<NodeId> {
+        self.nodes.get(&directory)?.children()?.get(name).copied()
+    }
+
+    /// Makes an empty file or directory with the fresh identity `id`.
+    pub(crate) fn add(
+        &mut self,
+        parent: NodeId,
+        name: &Name,
+        directory: bool,
+        id: NodeId,
+        time: i64,
+    ) -> OsResult<NodeId> {
+        let body = if directory { Body::Directory(BTreeMap::new()) } else { Body::File(Vec::new()) };
+        let Body::Directory(children) = &mut self.node_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
+        if children.contains_key(name) {
+            return Err(OsError::ALREADY_EXISTS);
+        }
+        children.insert(name.clone(), id);
+        self.nodes.insert(id, Node::new(Some(parent), name.clone(), body, time));
+        Ok(id)
+    }
+
+    /// Takes the name of `id` away; the node itself stays until [`Self::forget`].
+    pub(crate) fn unlink(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let (parent, name) = (node.parent.take(), node.name.clone());
+        if let Some(Body::Directory(children)) =
+            parent.and_then(|parent| self.nodes.get_mut(&parent)).map(|node| &mut node.body)
+        {
+            children.remove(&name);
+        }
+    }
+
+    /// Gives `id` another place. The caller has made sure that the place is free and not below `id`.
+    pub(crate) fn relink(&mut self, id: NodeId, parent: NodeId, name: &Name) -> OsResult<()> {
+        self.unlink(id);
+        let Body::Directory(children) = &mut self.node_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
+        children.insert(name.clone(), id);
+        let node = self.node_mut(id)?;
+        node.parent = Some(parent);
+        node.name = name.clone();
+        Ok(())
+    }
+
+    /// Forgets a node that has no name any more.
+    pub(crate) fn forget(&mut self, id: NodeId) {
+        self.nodes.remove(&id);
+    }
+
+    /// The names that lead from the root to `id`; none if it was unlinked.
+    pub(crate) fn path(&self, id: NodeId) -> Option<Vec<Name>> {
+        let mut names = Vec::new();
+        let mut at = id;
+        while at != self.root {
+            let node = self.nodes.get(&at)?;
+            names.push(node.name.clone());
+            at = node.parent?;
+        }
+        names.reverse();
+        Some(names)
+    }
+
+    /// All nodes with their identities.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.nodes.iter().map(|(id, node)| (*id, node))
+    }
+
+    /// Bytes that are taken, the file system's own included.
+    pub(crate) fn used(&self) -> u64 {
+        let own = (self.length / 64).min(16 << 20);
+        let files: u64 = self.nodes.values().map(|node| allocated(node.data().len())).sum();
+        (own.next_multiple_of(CLUSTER) + files).min(self.total())
+    }
+
+    /// Bytes it manages, whole allocation units without the last, which holds the spare boot sector.
+    pub(crate) fn total(&self) -> u64 {
+        (self.length / CLUSTER).saturating_sub(1) * CLUSTER
+    }
+
+    pub(crate) fn free(&self) -> u64 {
+        self.total() - self.used()
+    }
+
+    /// Restores what is not saved.
+    pub(crate) fn restore_children(&mut self) {
+        let places: Vec<_> =
+            self.nodes.iter().filter_map(|(id, node)| Some((node.parent?, node.name.clone(), *id))).collect();
+        for (parent, name, id) in places {
+            if let Some(Body::Directory(children)) = self.nodes.get_mut(&parent).map(|node| &mut node.body) {
+                children.insert(name, id);
+            }
+        }
+    }
+
+    /// Forgets what was unlinked but open, and all pending deletions: no handle outlives a restart.
+    pub(crate) fn forget_handles(&mut self) {
+        let root = self.root;
+        self.nodes.retain(|id, node| node.parent.is_some() || *id == root);
+        let pending: Vec<_> = self.nodes.iter().filter(|(_, node)| node.pending.is_some()).map(|(id, _)| *id).collect();
+        for id in pending {
+            self.unlink(id);
+            self.forget(id);
+        }
+    }
+}
+
+/// The space that `length` bytes take.
+pub(crate) fn allocated(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX).next_multiple_of(CLUSTER)
+}

@@ -1,0 +1,183 @@
+//! A disk's way from raw to mounted and grown, as csi-proxy goes it.
+
+use std::time::Duration;
+
+use os::abi::{ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation};
+use os::{Access, FsInfo, Instance, Namespace, NtPath, Open, Options, Os, OsError, Progress, Time, U16String, Value};
+use os_sim::{Sim, node};
+use zerocopy::FromBytes;
+
+const GIB: u64 = 1 << 30;
+
+fn query(os: &dyn Os, wql: &str) -> Vec<Instance> {
+    let deadline = os.clock().now() + Duration::from_secs(60);
+    os.wmi().query(Namespace::Storage, wql, deadline).expect("the query is understood")
+}
+
+fn only(os: &dyn Os, wql: &str) -> Instance {
+    let mut rows = query(os, wql);
+    assert_eq!(rows.len(), 1, "{wql}");
+    rows.remove(0)
+}
+
+fn call(os: &dyn Os, path: &str, method: &str, arguments: &[(&str, Value)]) -> (u32, Instance) {
+    let deadline = os.clock().now() + Duration::from_secs(60);
+    match os.wmi().call(Namespace::Storage, path, method, arguments, deadline) {
+        Ok(Progress::Done(returned)) => (returned.code, returned.out),
+        Ok(Progress::StillRunning(_)) => panic!("{method} takes more than a minute"),
+        Err(error) => panic!("{method}: {error}"),
+    }
+}
+
+fn disk(os: &dyn Os, number: u32) -> Instance {
+    only(os, &format!("SELECT * FROM MSFT_Disk WHERE Number = {number}"))
+}
+
+fn partition(os: &dyn Os, disk: u32) {
+    let path = self::disk(os, disk).path;
+    assert_eq!(call(os, &path, "Initialize", &[("PartitionStyle", Value::U32(2))]).0, 0);
+    let whole = [
+        ("UseMaximumSize", Value::Bool(true)),
+        ("GptType", Value::Text("{ebd0a0a2-b9e5-4433-87c0-68b6b72699c7}".into())),
+    ];
+    assert_eq!(call(os, &path, "CreatePartition", &whole).0, 0);
+}
+
+fn open(os: &dyn Os, path: &str, access: Access) -> Box<dyn os::Handle> {
+    let path = NtPath::from_win32(&U16String::from_str(path));
+    os.open(&path, &Open::existing(access, Options::empty())).expect("it can be opened")
+}
+
+#[test]
+fn a_raw_disk_becomes_a_mounted_volume_and_grows() {
+    let node = node().disk(10 * GIB).dir(r"C:\var\lib\kubelet\mount").build();
+    partition(&node, 1);
+    assert_eq!(node.volumes().unwrap().len(), 1, "the volume has not arrived yet");
+    node.clock().sleep(Duration::from_millis(200));
+    assert_eq!(node.volumes().unwrap().len(), 2);
+
+    let volume = node.volume_on(1).unwrap();
+    let name = volume.name();
+    let row = only(&node, &format!("SELECT * FROM MSFT_Volume WHERE UniqueId = '{}'", name.replace('\\', r"\\")));
+    assert_eq!(row.u32("FileSystemType"), Some(0));
+    let device = open(&node, name.trim_end_matches('\\'), Access::GENERIC_READ);
+    let mut info = [0; 64];
+    let length = device.query_fs(FsInfo::Attribute, &mut info).unwrap();
+    assert_eq!(&info[FsAttributeInformation::NAME_OFFSET..length], b"R\0A\0W\0");
+    assert_eq!(device.query_fs(FsInfo::FullSize, &mut info), Err(OsError::UNRECOGNIZED_VOLUME));
+
+    let format = [("FileSystem", Value::Text("NTFS".into())), ("Force", Value::Bool(true))];
+    assert_eq!(call(&node, &row.path, "Format", &format).0, 0);
+    assert_eq!(node.formats_of(volume.id), 1);
+    let directory = U16String::from_str(r"C:\var\lib\kubelet\mount\");
+    node.set_volume_mount_point(&directory, &U16String::from_str(&name)).unwrap();
+    node.side_door().write(r"C:\var\lib\kubelet\mount\data", "kept").unwrap();
+    assert_eq!(node.side_door().read_link(r"C:\var\lib\kubelet\mount").unwrap(), name);
+
+    assert!(node.grow_disk(1, 20 * GIB));
+    let part = only(&node, "SELECT * FROM MSFT_Partition WHERE DiskNumber = 1 AND PartitionNumber = 2").path;
+    let most = |node: &Sim| call(node, &part, "GetSupportedSize", &[]).1.u64("SizeMax").unwrap();
+    assert!(most(&node) < 10 * GIB, "the provider does not know yet");
+    assert_eq!(call(&node, &disk(&node, 1).path, "Refresh", &[]).0, 0);
+    let size = most(&node);
+    assert!(size > 20 * GIB - (18 << 20));
+    assert_eq!(call(&node, &part, "Resize", &[("Size", Value::Text(size.to_string()))]).0, 0);
+    let mut full = [0; 32];
+    device.query_fs(FsInfo::FullSize, &mut full).unwrap();
+    let full = FsFullSizeInformation::read_from_bytes(&full).unwrap();
+    assert!(full.total_units * 4096 > size - (1 << 20));
+    assert_eq!(node.side_door().read(r"C:\var\lib\kubelet\mount\data").unwrap(), b"kept");
+    node.invariants().unwrap();
+}
+
+#[test]
+fn a_job_outlives_its_caller_and_its_process() {
+    let node = node().disk(GIB).partitioned().build();
+    let volume = node.volume_on(1).unwrap();
+    let process = node.process();
+    let row =
+        only(&*process, &format!("SELECT * FROM MSFT_Volume WHERE Path = '{}'", volume.name().replace('\\', r"\\")));
+    let soon = process.clock().now() + Duration::from_secs(1);
+    let force = [("FileSystem", Value::Text("NTFS".into())), ("Force", Value::Bool(true))];
+    let progress = process.wmi().call(Namespace::Storage, &row.path, "Format", &force, soon).unwrap();
+    let Progress::StillRunning(ticket) = progress else { panic!("a format takes two seconds") };
+    assert_eq!((node.now(), node.running_jobs(), node.formats_of(volume.id)), (soon, 1, 0));
+
+    let (told, hears) = std::sync::mpsc::channel();
+    ticket.when_ended(Box::new(move || told.send(()).unwrap()));
+    drop(process);
+    let (code, _) = call(&node, &row.path, "Format", &force);
+    assert_eq!(code, 6, "the disk is busy");
+    assert!(hears.try_recv().is_err());
+    node.advance(Duration::from_secs(1));
+    hears.try_recv().expect("the job has ended");
+    assert_eq!(node.formats_of(volume.id), 1);
+}
+
+#[test]
+fn an_initialised_disk_is_refused_and_so_is_a_read_only_one() {
+    let node = node().disk(GIB).gpt().disk(GIB).read_only().build();
+    let gpt = [("PartitionStyle", Value::U32(2))];
+    assert_eq!(call(&node, &disk(&node, 1).path, "Initialize", &gpt).0, 41001);
+    assert_eq!(call(&node, &disk(&node, 2).path, "Initialize", &gpt).0, 41002);
+}
+
+#[test]
+fn volumes_come_and_go_with_their_disk() {
+    let node = node().disk(GIB).partitioned().formatted("NTFS").build();
+    let name = node.volume_on(1).unwrap().name();
+    let volume = open(&node, name.trim_end_matches('\\'), Access::empty());
+    let path = disk(&node, 1).path;
+    assert_eq!(call(&node, &path, "Offline", &[]).0, 0);
+    assert_eq!(node.volumes().unwrap().len(), 1);
+    let mut extents = [0; 32];
+    let extents_of = ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS;
+    assert_eq!(volume.control(extents_of, &[], &mut extents), Err(OsError::NOT_READY));
+    let path_of = NtPath::from_win32(&U16String::from_str(&name));
+    let gone = node.open(&path_of, &Open::existing(Access::GENERIC_READ, Options::empty())).err();
+    assert_eq!(gone, Some(OsError::PATH_NOT_FOUND));
+
+    assert_eq!(call(&node, &path, "Online", &[]).0, 0);
+    assert_eq!(node.volumes().unwrap().len(), 1, "it takes a moment");
+    node.advance(Duration::from_millis(150));
+    assert_eq!(node.volumes().unwrap().len(), 2);
+    assert_eq!(volume.control(extents_of, &[], &mut extents), Ok(32));
+    assert_eq!(DiskExtent::read_from_bytes(&extents[8..]).unwrap().disk_number, 1);
+
+    node.detach_disk(1).unwrap();
+    assert_eq!(volume.control(extents_of, &[], &mut extents), Err(OsError::DEVICE_NOT_CONNECTED));
+}
+
+#[test]
+fn a_detached_disk_comes_back_with_all_that_is_on_it() {
+    let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt").build();
+    node.side_door().write(r"C:\mnt\file", "data").unwrap();
+    let disk = node.detach_disk(1).unwrap();
+    assert_eq!(node.side_door().read(r"C:\mnt\file"), Err(OsError::PATH_NOT_FOUND));
+    assert!(node.side_door().exists(r"C:\mnt"), "the mount point dangles");
+    let number = node.attach_again(disk, true);
+    node.advance(Duration::from_millis(150));
+    assert_eq!(node.side_door().read(r"C:\mnt\file").unwrap(), b"data");
+    assert_eq!(number, 1);
+}
+
+#[test]
+fn the_built_in_node_makes_sense() {
+    let node = Sim::default_node();
+    node.invariants().unwrap();
+    assert_eq!(node.disks().len(), 9);
+    assert_eq!(node.now(), Time::default());
+}
+
+#[test]
+fn a_saved_node_is_loaded_as_it_was() {
+    let node = Sim::default_node();
+    let link = r"C:\var\lib\kubelet\link";
+    node.side_door().symlink(link, r"C:\k").unwrap();
+    let path = std::env::temp_dir().join(format!("os-sim-saved-{}.json", std::process::id()));
+    node.save(&path).unwrap();
+    let loaded = Sim::load(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(node.snapshot(), loaded.snapshot());
+    assert_eq!(loaded.side_door().read_dir(link).unwrap(), ["config"]);
+}
