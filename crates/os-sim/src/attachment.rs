@@ -40,11 +40,9 @@ impl State {
 
     /// Takes a disk away, as when its cable is pulled.
     pub(crate) fn detach(&mut self, device: DeviceId) -> Option<Disk> {
+        self.dismount(device);
         let mut disk = self.disks.remove(&device)?;
         disk.visible = false;
-        disk.volumes_mut().for_each(|volume| volume.arrived = false);
-        // What was unlinked but open goes with the handles, which have lost their disk.
-        disk.volumes_mut().filter_map(|volume| volume.file_system.as_mut()).for_each(|fs| fs.forget_handles());
         Some(disk)
     }
 

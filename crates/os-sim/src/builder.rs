@@ -5,7 +5,7 @@ use std::time::Duration;
 use os::abi::BusType;
 
 use crate::description::{
-    Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, VolumeHealth,
+    Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, Span, VolumeHealth,
 };
 use crate::iscsi::{Chap, Lun, Portal, PortalAddress, Target};
 use crate::service::{ServiceModel, StartType, State as ServiceState};
@@ -149,6 +149,11 @@ impl Builder {
     /// Its volume naming a file system that this system cannot mount.
     pub fn unmountable(self) -> Self {
         self.change(|disk| disk.volume = VolumeHealth::Unmountable)
+    }
+
+    /// Its volume going on for `bytes` on another disk.
+    pub fn spanned(self, disk: u32, bytes: u64) -> Self {
+        self.change(|on| on.spans.push(Span { disk, offset: 1 << 20, length: bytes }))
     }
 
     /// Grown since it was partitioned, which Windows has not noticed.

@@ -85,7 +85,9 @@ impl Node {
         let calls = std::mem::take(&mut guard.state.calls);
         drop(guard);
         self.changed.notify_all();
-        calls.into_iter().for_each(|call| call());
+        for call in calls {
+            call();
+        }
     }
 
     pub(crate) fn set_pace(&self, pace: impl FnOnce(Duration) -> Pace) {
@@ -119,9 +121,9 @@ impl Node {
                 Pace::Real(..) => {
                     let span = next.saturating_sub(guard.state.now);
                     let waited = self.changed.wait_timeout(guard, span);
-                    let mut guard = waited.unwrap_or_else(PoisonError::into_inner).0;
-                    guard.catch_up();
-                    guard
+                    // To look at real time again is to lock again.
+                    self.release(waited.unwrap_or_else(PoisonError::into_inner).0);
+                    self.lock()
                 }
             };
         }

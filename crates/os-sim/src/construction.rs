@@ -128,7 +128,9 @@ impl State {
         match wanted {
             Some(number) if taken(number) => Err(DescriptionError(format!("there are two disks with number {number}"))),
             Some(number) => Ok(number),
-            None => (0..).find(|number| !taken(*number)).ok_or_else(|| DescriptionError("too many disks".into())),
+            None => {
+                (0..u32::MAX).find(|number| !taken(*number)).ok_or_else(|| DescriptionError("too many disks".into()))
+            }
         }
     }
 
@@ -169,6 +171,7 @@ impl State {
 
     fn new_volume(&mut self, description: &DiskDescription, length: u64) -> Volume {
         let mut volume = Volume::new(self.fresh_uuid());
+        volume.further = description.spans.iter().map(|span| (span.disk, span.offset, span.length)).collect();
         let named = description.file_system.clone();
         match description.volume {
             VolumeHealth::Readable => {}

@@ -81,6 +81,21 @@ pub struct DiskDescription {
     /// Whether its volume can be read.
     #[serde(default)]
     pub volume: VolumeHealth,
+    /// Where else its volume lies.
+    #[serde(default)]
+    pub spans: Vec<Span>,
+}
+
+/// A further extent of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Span {
+    /// The number of the disk it is on.
+    pub disk: u32,
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
 }
 
 /// A disk's page-83 identifiers.
@@ -210,6 +225,7 @@ impl DiskDescription {
             content: Content::Raw,
             file_system: None,
             volume: VolumeHealth::Readable,
+            spans: Vec::new(),
         }
     }
 }

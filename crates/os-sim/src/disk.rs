@@ -210,7 +210,8 @@ impl Disk {
 
     /// Adds a partition and returns its number.
     pub(crate) fn add_partition(&mut self, offset: u64, length: u64, kind: PartitionKind, id: Uuid) -> u32 {
-        let number = (1..).find(|number| self.partitions.iter().all(|part| part.number != *number)).unwrap_or(u32::MAX);
+        let free = |number: &u32| self.partitions.iter().all(|part| part.number != *number);
+        let number = (1..u32::MAX).find(free).unwrap_or(u32::MAX);
         self.partitions.push(Partition { number, offset, length, kind, id, volume: None });
         self.partitions.sort_by_key(|part| part.offset);
         number

@@ -1,5 +1,7 @@
 //! Looking at a node from outside: plain values, which change nothing and hold nothing.
 
+use std::time::Duration;
+
 use os::{OsResult, Uuid};
 
 use crate::disk::{Disk, Health, Layout, Partition, PartitionKind, Volume};
@@ -143,7 +145,9 @@ impl Sim {
     /// All that is below the directory at a Win32 path, links not followed.
     pub fn tree(&self, path: &str) -> OsResult<Vec<FileView>> {
         self.with(|state| {
-            let (fs, node) = state.existing(path, true)?;
+            let found = state.existing(path, true);
+            state.network_time = Duration::ZERO;
+            let (fs, node) = found?;
             state.tree_of(&fs, node)
         })
     }

@@ -6,10 +6,11 @@ use os::abi::{BASIC_DATA, DiskAttributes, MSFT_RESERVED};
 use os::{OsResult, Returned, Uuid, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, Health, Layout, PartitionKind, Volume};
+use crate::disk::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume};
 use crate::method::returned;
 use crate::provider::partition_row;
 use crate::state::{Call, DeviceId, Event, State};
+use crate::tree::FileSystem;
 
 /// What a method returned, kept for the caller that waits for it.
 pub(crate) type Outcome = OsResult<Returned>;
@@ -108,7 +109,7 @@ impl State {
 
     /// Why the provider would not do this; asked when a job begins and again when it ends.
     fn refusal(&self, device: Option<DeviceId>, work: &Work) -> Option<u32> {
-        let Some(device) = device else { return None };
+        let device = device?;
         let Ok(disk) = self.disk(device) else { return Some(code::FAILED) };
         let changes = !matches!(work, Work::SetOffline(_) | Work::SetReadOnly(_) | Work::Rescan);
         if changes && disk.is_read_only() {
@@ -120,28 +121,11 @@ impl State {
             Work::Initialize { gpt: true } if disk.cached_size < SMALLEST_GPT => Some(code::TOO_SMALL_FOR_GPT),
             _ if stale => Some(code::STALE_CACHE),
             Work::CreatePartition { offset, size, kind } => creation_refusal(disk, *offset, *size, *kind),
-            Work::Resize { partition, size } => self.resize_refusal(disk, *partition, *size),
+            Work::Resize { partition, size } => resize_refusal(disk, *partition, *size),
             Work::Format { volume, kind, .. } => self.format_refusal(*volume, kind),
             Work::SetOffline(true) | Work::SetReadOnly(true) if disk.system => Some(code::NOT_SUPPORTED),
             _ => None,
         }
-    }
-
-    fn resize_refusal(&self, disk: &Disk, partition: u32, size: u64) -> Option<u32> {
-        let Some(part) = disk.partitions.iter().find(|part| part.number == partition) else {
-            return Some(code::FAILED);
-        };
-        let Some(volume) = part.volume.as_ref().filter(|volume| volume.arrived) else {
-            return Some(code::NOT_SUPPORTED);
-        };
-        if volume.health != Health::Readable {
-            return Some(code::FAILED);
-        }
-        let (smallest, largest) = self.supported_size(disk, partition)?;
-        if size < smallest {
-            return Some(code::INVALID_PARAMETER);
-        }
-        (size > largest).then_some(code::NO_SPACE)
     }
 
     fn format_refusal(&self, volume: Uuid, kind: &str) -> Option<u32> {
@@ -150,14 +134,6 @@ impl State {
             return Some(code::FAILED);
         }
         file_system_name(kind).is_none().then_some(code::INVALID_PARAMETER)
-    }
-
-    /// The least and the greatest size a partition can be given, as the provider sees the disk.
-    pub(crate) fn supported_size(&self, disk: &Disk, partition: u32) -> Option<(u64, u64)> {
-        let part = disk.partitions.iter().find(|part| part.number == partition)?;
-        let used = part.volume.as_ref().and_then(|volume| volume.file_system.as_ref()).map_or(0, |fs| fs.used());
-        let smallest = used.next_multiple_of(crate::disk::ALIGNMENT).min(part.length);
-        Some((smallest, disk.room_at(part.offset, disk.seen.size).max(part.length)))
     }
 
     fn perform(&mut self, device: Option<DeviceId>, work: Work) -> Outcome {
@@ -281,6 +257,31 @@ impl State {
     }
 }
 
+/// The least and the greatest size a partition can be given, as the provider sees the disk.
+pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Option<(u64, u64)> {
+    let part = disk.partitions.iter().find(|part| part.number == partition)?;
+    let used = part.volume.as_ref().and_then(|volume| volume.file_system.as_ref()).map_or(0, FileSystem::used);
+    let smallest = used.next_multiple_of(ALIGNMENT).min(part.length);
+    Some((smallest, disk.room_at(part.offset, disk.seen.size).max(part.length)))
+}
+
+fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {
+    let Some(part) = disk.partitions.iter().find(|part| part.number == partition) else {
+        return Some(code::FAILED);
+    };
+    let Some(volume) = part.volume.as_ref().filter(|volume| volume.arrived) else {
+        return Some(code::NOT_SUPPORTED);
+    };
+    if volume.health != Health::Readable {
+        return Some(code::FAILED);
+    }
+    let (smallest, largest) = supported_size(disk, partition)?;
+    if size < smallest {
+        return Some(code::INVALID_PARAMETER);
+    }
+    (size > largest).then_some(code::NO_SPACE)
+}
+
 fn creation_refusal(disk: &Disk, offset: Option<u64>, size: Option<u64>, kind: Option<Uuid>) -> Option<u32> {
     match disk.layout {
         Layout::Raw | Layout::Superfloppy => return Some(code::NOT_INITIALIZED),
@@ -291,7 +292,7 @@ fn creation_refusal(disk: &Disk, offset: Option<u64>, size: Option<u64>, kind: O
     let Some((gap, room)) = disk.largest_gap() else { return Some(code::NO_SPACE) };
     let begin = offset.unwrap_or(gap);
     let size = size.unwrap_or(room);
-    if begin % crate::disk::SECTOR != 0 || size == 0 || size % crate::disk::SECTOR != 0 {
+    if size == 0 || !begin.is_multiple_of(SECTOR) || !size.is_multiple_of(SECTOR) {
         return Some(code::INVALID_PARAMETER);
     }
     let fits = begin >= gap && begin.checked_add(size).is_some_and(|end| end <= gap + room);

@@ -54,7 +54,9 @@ mod wmi;
 pub mod wql;
 
 pub use builder::{Builder, node};
-pub use description::{Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, VolumeHealth};
+pub use description::{
+    Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, Span, VolumeHealth,
+};
 pub use inspection::{DiskView, FileKind, FileView, PartitionView, VolumeView};
 pub use process::Process;
 pub use saved::SavedError;

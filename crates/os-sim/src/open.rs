@@ -20,10 +20,10 @@ pub(crate) enum Object {
         /// Opened without a right to its data: no file system answers.
         direct: bool,
     },
-    /// A file or directory. The serial number tells whether the volume was formatted since.
+    /// A file or directory, in one mounting of its file system.
     File {
         fs: FsId,
-        serial: u64,
+        mounting: u64,
         node: NodeId,
     },
 }
@@ -142,7 +142,7 @@ impl State {
 
     fn open_file(&mut self, process: ProcessId, fs: FsId, node: NodeId, how: &Open) -> OsResult<u64> {
         let file_system = self.file_system(&fs)?;
-        let serial = file_system.serial;
+        let mounting = file_system.mounting;
         let file = file_system.node(node)?;
         if file.pending.is_some() {
             return Err(OsError::DELETE_PENDING);
@@ -163,7 +163,7 @@ impl State {
         }
         self.check_sharing(&fs, node, access, how.share)?;
         let link = how.options.contains(Options::REPARSE_POINT);
-        Ok(self.handle(process, Object::File { fs, serial, node }, how, link))
+        Ok(self.handle(process, Object::File { fs, mounting, node }, how, link))
     }
 
     /// Every right to the data or the name must be shared by all others that have such a right, and the other way.
@@ -211,11 +211,11 @@ impl State {
 
     /// The file that a handle is open on.
     pub(crate) fn file(&self, handle: u64) -> OsResult<(&FsId, NodeId)> {
-        let Object::File { fs, serial, node } = &self.opened(handle)?.object else {
+        let Object::File { fs, mounting, node } = &self.opened(handle)?.object else {
             return Err(OsError::INVALID_PARAMETER);
         };
-        // The volume was formatted meanwhile: to this handle it is dismounted.
-        if self.file_system(fs)?.serial != *serial {
+        // The volume was formatted or taken offline meanwhile.
+        if self.file_system(fs)?.mounting != *mounting {
             return Err(OsError::NOT_READY);
         }
         Ok((fs, *node))
@@ -252,11 +252,11 @@ impl State {
     /// Closes a handle; what was to be deleted goes.
     pub(crate) fn close(&mut self, handle: u64) {
         let Some(opened) = self.handles.remove(&handle) else { return };
-        let Object::File { fs, serial, node } = opened.object else { return };
+        let Object::File { fs, mounting, node } = opened.object else { return };
         let last = !self.is_open(&fs, node);
-        // A volume that is offline keeps its files.
+        // A volume that is gone was dismounted.
         let Ok(file_system) = self.file_system_mut(&fs) else { return };
-        if file_system.serial != serial {
+        if file_system.mounting != mounting {
             return;
         }
         let Ok(file) = file_system.node(node) else { return };
@@ -278,6 +278,8 @@ impl State {
     pub(crate) fn end_process(&mut self, process: ProcessId) {
         let handles: Vec<u64> =
             self.handles.iter().filter(|(_, opened)| opened.process == process).map(|(handle, _)| *handle).collect();
-        handles.into_iter().for_each(|handle| self.close(handle));
+        for handle in handles {
+            self.close(handle);
+        }
     }
 }

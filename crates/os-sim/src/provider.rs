@@ -9,9 +9,10 @@ use os::{Instance, OsError, OsResult, Uuid, Value};
 
 use crate::disk::{Disk, Layout, Partition, PartitionKind, Volume};
 use crate::hex;
-use crate::job::{Work, code};
+use crate::job::{Work, code, supported_size};
 use crate::method::{Arguments, instance, returned};
 use crate::state::{DeviceId, State};
+use crate::tree::FileSystem;
 use crate::wmi::Begun;
 use crate::wql::ObjectPath;
 
@@ -185,7 +186,7 @@ fn call_partition(
     match method {
         "GetSupportedSize" => {
             let disk = state.disk(device)?;
-            let Some((smallest, largest)) = state.supported_size(disk, number) else {
+            let Some((smallest, largest)) = supported_size(disk, number) else {
                 return Ok(Begun::Done(returned(code::FAILED)));
             };
             let mut answer = returned(code::DONE);
@@ -419,8 +420,8 @@ fn volume_row(volume: &Volume) -> Instance {
             ("FileSystemLabel", text(mounted.map_or("", |file_system| &file_system.label))),
             ("AllocationUnitSize", Value::U32(if mounted.is_some() { 4096 } else { 0 })),
             ("DriveType", Value::U32(3)),
-            ("Size", long(mounted.map_or(0, |file_system| file_system.total()))),
-            ("SizeRemaining", long(mounted.map_or(0, |file_system| file_system.free()))),
+            ("Size", long(mounted.map_or(0, FileSystem::total))),
+            ("SizeRemaining", long(mounted.map_or(0, FileSystem::free))),
             ("HealthStatus", Value::U32(0)),
         ],
     )

@@ -161,8 +161,7 @@ impl State {
                 let mut names = self.file_system(fs)?.path(directory).ok_or(OsError::PATH_NOT_FOUND)?;
                 for part in path.split(|unit| *unit == SEPARATOR) {
                     match part {
-                        [] => {}
-                        [DOT] => {}
+                        [] | [DOT] => {}
                         [DOT, DOT] => {
                             names.pop().ok_or(OsError::PATH_NOT_FOUND)?;
                         }

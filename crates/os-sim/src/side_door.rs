@@ -3,6 +3,8 @@
 //! Paths are Win32 paths as a program gives them: slashes turn, `.` and `..` are resolved in the text, and one
 //! without a drive is on `C:`. The answers are those that Go's `os` package gives on Windows.
 
+use std::time::Duration;
+
 use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{NtPath, OsError, OsResult, U16String, Uuid};
 
@@ -19,24 +21,33 @@ use crate::tree::{Body, NodeId};
 pub struct SideDoor<'a>(pub(crate) &'a Node);
 
 impl SideDoor<'_> {
+    /// Does something in no time: what the network would take is another's to wait for.
+    fn with<R>(self, act: impl FnOnce(&mut State) -> R) -> R {
+        self.0.with(|state| {
+            let result = act(state);
+            state.network_time = Duration::ZERO;
+            result
+        })
+    }
+
     /// Makes a directory and those above it that are missing (`os.MkdirAll`).
     pub fn mkdir_all(&self, path: &str) -> OsResult<()> {
-        self.0.with(|state| state.make_directories(path))
+        self.with(|state| state.make_directories(path))
     }
 
     /// Makes one directory (`os.Mkdir`).
     pub fn mkdir(&self, path: &str) -> OsResult<()> {
-        self.0.with(|state| state.make(path, true).map(drop))
+        self.with(|state| state.make(path, true).map(drop))
     }
 
     /// Writes a file, which is made if it is missing (`os.WriteFile`).
     pub fn write(&self, path: &str, data: impl AsRef<[u8]>) -> OsResult<()> {
-        self.0.with(|state| state.write_file(path, data.as_ref()))
+        self.with(|state| state.write_file(path, data.as_ref()))
     }
 
     /// Reads a file (`os.ReadFile`).
     pub fn read(&self, path: &str) -> OsResult<Vec<u8>> {
-        self.0.with(|state| {
+        self.with(|state| {
             let (fs, node) = state.existing(path, true)?;
             match &state.file_system(&fs)?.node(node)?.body {
                 Body::File(data) => Ok(data.clone()),
@@ -47,7 +58,7 @@ impl SideDoor<'_> {
 
     /// The names in a directory, in order (`os.ReadDir`).
     pub fn read_dir(&self, path: &str) -> OsResult<Vec<String>> {
-        self.0.with(|state| {
+        self.with(|state| {
             let (fs, node) = state.existing(path, true)?;
             let children = state.file_system(&fs)?.node(node)?.children().ok_or(OsError::DIRECTORY)?;
             Ok(children.keys().map(ToString::to_string).collect())
@@ -56,7 +67,7 @@ impl SideDoor<'_> {
 
     /// Where a link or mount point leads, as Go's `os.Readlink` says it.
     pub fn read_link(&self, path: &str) -> OsResult<String> {
-        self.0.with(|state| {
+        self.with(|state| {
             let (fs, node) = state.existing(path, false)?;
             let node = state.file_system(&fs)?.node(node)?;
             let data = node.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?;
@@ -69,7 +80,7 @@ impl SideDoor<'_> {
 
     /// Whether the path is a symbolic link or mount point itself.
     pub fn is_link(&self, path: &str) -> bool {
-        self.0.with(|state| {
+        self.with(|state| {
             let Ok((fs, node)) = state.existing(path, false) else { return false };
             let tag = state.file_system(&fs).and_then(|fs| fs.node(node)).map_or(0, crate::tree::Node::reparse_tag);
             [REPARSE_TAG_SYMLINK, REPARSE_TAG_MOUNT_POINT].contains(&tag)
@@ -78,18 +89,18 @@ impl SideDoor<'_> {
 
     /// Whether there is something at the path, a last link not followed (`os.Lstat`).
     pub fn exists(&self, path: &str) -> bool {
-        self.0.with(|state| state.existing(path, false).is_ok())
+        self.with(|state| state.existing(path, false).is_ok())
     }
 
     /// Whether the path leads to something, links followed (`os.Stat`).
     pub fn leads_somewhere(&self, path: &str) -> bool {
-        self.0.with(|state| state.existing(path, true).is_ok())
+        self.with(|state| state.existing(path, true).is_ok())
     }
 
     /// Removes what is at the path and below it; links are removed, not followed. A missing path is success
     /// (`os.RemoveAll`).
     pub fn remove_all(&self, path: &str) -> OsResult<()> {
-        self.0.with(|state| match state.existing(path, false) {
+        self.with(|state| match state.existing(path, false) {
             Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => Ok(()),
             Err(error) => Err(error),
             Ok((fs, node)) => state.remove_tree(&fs, node),
@@ -98,27 +109,27 @@ impl SideDoor<'_> {
 
     /// Makes a symbolic link at `link` (`os.Symlink`, with the link first).
     pub fn symlink(&self, link: &str, target: &str) -> OsResult<()> {
-        self.0.with(|state| state.make_symlink(link, target))
+        self.with(|state| state.make_symlink(link, target))
     }
 
     /// Makes a junction at `link`.
     pub fn junction(&self, link: &str, target: &str) -> OsResult<()> {
-        self.0.with(|state| state.make_junction(link, target))
+        self.with(|state| state.make_junction(link, target))
     }
 
     /// Renames, on one volume; an existing target is refused.
     pub fn rename(&self, from: &str, to: &str) -> OsResult<()> {
-        self.0.with(|state| state.rename(from, to))
+        self.with(|state| state.rename(from, to))
     }
 
     /// Mounts a volume at an empty directory, as an operator would.
     pub fn set_mount_point(&self, directory: &str, volume: Uuid) -> OsResult<()> {
-        self.0.with(|state| state.mount_at(directory, volume))
+        self.with(|state| state.mount_at(directory, volume))
     }
 
     /// Sets or clears the read-only attribute.
     pub fn set_read_only(&self, path: &str, read_only: bool) -> OsResult<()> {
-        self.0.with(|state| {
+        self.with(|state| {
             let (fs, node) = state.existing(path, true)?;
             let node = state.file_system_mut(&fs)?.node_mut(node)?;
             let bit = os::abi::FILE_ATTRIBUTE_READONLY;
@@ -129,7 +140,7 @@ impl SideDoor<'_> {
 
     /// Total and free bytes of the file system the path leads to.
     pub fn df(&self, path: &str) -> OsResult<(u64, u64)> {
-        self.0.with(|state| {
+        self.with(|state| {
             let (fs, _) = state.existing(path, true)?;
             let file_system = state.file_system(&fs)?;
             Ok((file_system.total(), file_system.free()))

@@ -132,7 +132,7 @@ impl Sim {
             state.cancel(|event| !matches!(event, Event::JobEnds(_)));
             state.jobs.clear();
             state.outcomes.clear();
-            state.file_systems_mut().for_each(FileSystem::forget_handles);
+            state.file_systems_mut().for_each(FileSystem::close_all);
             for disk in state.disks.values_mut() {
                 disk.visible = true;
                 disk.refresh();

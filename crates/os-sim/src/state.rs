@@ -126,15 +126,15 @@ impl State {
             let Some((index, _)) = next else { break };
             let due = self.due.swap_remove(index);
             self.now = self.now.max(due.at);
-            self.happen(due.event);
+            self.happen(&due.event);
         }
         self.now = self.now.max(to);
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: &Event) {
         match event {
-            Event::VolumeArrives(volume) => self.volume_arrives(volume),
-            Event::JobEnds(job) => self.job_ends(job),
+            Event::VolumeArrives(volume) => self.volume_arrives(*volume),
+            Event::JobEnds(job) => self.job_ends(*job),
         }
     }
 
@@ -165,9 +165,18 @@ impl State {
         let Some(disk) = self.disks.get_mut(&device) else { return };
         disk.attributes = attributes;
         if disk.is_offline() {
-            disk.volumes_mut().for_each(|volume| volume.arrived = false);
+            self.dismount(device);
         } else {
             self.announce_volumes(device);
+        }
+    }
+
+    /// Takes a disk's volumes away from under their handles.
+    pub(crate) fn dismount(&mut self, device: DeviceId) {
+        let mounting = self.fresh();
+        for volume in self.disks.get_mut(&device).into_iter().flat_map(Disk::volumes_mut) {
+            volume.arrived = false;
+            volume.file_system.iter_mut().for_each(|file_system| file_system.dismount(mounting));
         }
     }
 
@@ -250,7 +259,7 @@ impl State {
     pub(crate) fn restore(&mut self) {
         for file_system in self.file_systems_mut() {
             file_system.restore_children();
-            file_system.forget_handles();
+            file_system.close_all();
         }
     }
 

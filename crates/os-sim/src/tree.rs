@@ -23,6 +23,8 @@ pub(crate) struct FileSystem {
     pub label: String,
     /// The volume serial number; another after each format.
     pub serial: u64,
+    /// Which mounting of it this is: a handle opened in an earlier one is dead.
+    pub mounting: u64,
     /// The space it manages, in bytes.
     pub length: u64,
     pub root: NodeId,
@@ -126,7 +128,15 @@ impl Node {
 impl FileSystem {
     pub(crate) fn new(kind: &str, serial: u64, length: u64, root: NodeId, time: i64) -> Self {
         let node = Node::new(None, Name::root(), Body::Directory(BTreeMap::new()), time);
-        Self { kind: kind.into(), label: String::new(), serial, length, root, nodes: BTreeMap::from([(root, node)]) }
+        Self {
+            kind: kind.into(),
+            label: String::new(),
+            serial,
+            mounting: root,
+            length,
+            root,
+            nodes: BTreeMap::from([(root, node)]),
+        }
     }
 
     pub(crate) fn node(&self, id: NodeId) -> OsResult<&Node> {
@@ -232,10 +242,21 @@ impl FileSystem {
         }
     }
 
-    /// Forgets what was unlinked but open, and all pending deletions: no handle outlives a restart.
-    pub(crate) fn forget_handles(&mut self) {
+    /// Dismounts it under its handles: what was unlinked is gone, what was to be deleted later is not deleted.
+    pub(crate) fn dismount(&mut self, mounting: u64) {
+        self.mounting = mounting;
+        self.drop_unlinked();
+        self.nodes.values_mut().for_each(|node| node.pending = None);
+    }
+
+    fn drop_unlinked(&mut self) {
         let root = self.root;
         self.nodes.retain(|id, node| node.parent.is_some() || *id == root);
+    }
+
+    /// Closes all handles: what was unlinked goes, and what was to be deleted.
+    pub(crate) fn close_all(&mut self) {
+        self.drop_unlinked();
         let pending: Vec<_> = self.nodes.iter().filter(|(_, node)| node.pending.is_some()).map(|(id, _)| *id).collect();
         for id in pending {
             self.unlink(id);

@@ -138,7 +138,9 @@ impl State {
             return self.smb.call(object, method, arguments);
         }
         let (returned, effects) = self.iscsi.call(object, method, arguments)?;
-        effects.into_iter().for_each(|effect| self.apply(effect));
+        for effect in effects {
+            self.apply(effect);
+        }
         Ok(returned)
     }
 

@@ -10,7 +10,7 @@ use zerocopy::FromBytes;
 const GIB: u64 = 1 << 30;
 
 fn query(os: &dyn Os, wql: &str) -> Vec<Instance> {
-    let deadline = os.clock().now() + Duration::from_secs(60);
+    let deadline = os.clock().now() + Duration::from_mins(1);
     os.wmi().query(Namespace::Storage, wql, deadline).expect("the query is understood")
 }
 
@@ -21,7 +21,7 @@ fn only(os: &dyn Os, wql: &str) -> Instance {
 }
 
 fn call(os: &dyn Os, path: &str, method: &str, arguments: &[(&str, Value)]) -> (u32, Instance) {
-    let deadline = os.clock().now() + Duration::from_secs(60);
+    let deadline = os.clock().now() + Duration::from_mins(1);
     match os.wmi().call(Namespace::Storage, path, method, arguments, deadline) {
         Ok(Progress::Done(returned)) => (returned.code, returned.out),
         Ok(Progress::StillRunning(_)) => panic!("{method} takes more than a minute"),
