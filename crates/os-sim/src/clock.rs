@@ -42,6 +42,8 @@ pub(crate) struct Node {
 struct Inner {
     state: State,
     pace: Pace,
+    /// How many threads wait for a change.
+    waiting: usize,
 }
 
 impl Inner {
@@ -56,7 +58,7 @@ impl Inner {
 impl Node {
     pub(crate) fn new(state: State) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
-            inner: Mutex::new(Inner { state, pace: Pace::Flowing }),
+            inner: Mutex::new(Inner { state, pace: Pace::Flowing, waiting: 0 }),
             changed: Condvar::new(),
             this: Weak::clone(this),
         })
@@ -83,8 +85,11 @@ impl Node {
 
     fn release(&self, mut guard: MutexGuard<'_, Inner>) {
         let calls = std::mem::take(&mut guard.state.calls);
+        let waiting = guard.waiting > 0;
         drop(guard);
-        self.changed.notify_all();
+        if waiting {
+            self.changed.notify_all();
+        }
         for call in calls {
             call();
         }
@@ -117,13 +122,25 @@ impl Node {
                     self.release(guard);
                     self.lock()
                 }
-                Pace::Held => self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner),
+                Pace::Held => {
+                    guard.waiting += 1;
+                    let mut guard = self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                    guard.waiting -= 1;
+                    guard
+                }
                 Pace::Real(..) => {
                     let span = next.saturating_sub(guard.state.now);
+                    guard.waiting += 1;
                     let waited = self.changed.wait_timeout(guard, span);
-                    // To look at real time again is to lock again.
-                    self.release(waited.unwrap_or_else(PoisonError::into_inner).0);
-                    self.lock()
+                    let mut guard = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    guard.waiting -= 1;
+                    // What real time brings is to be told at once.
+                    guard.catch_up();
+                    if !guard.state.calls.is_empty() {
+                        self.release(guard);
+                        guard = self.lock();
+                    }
+                    guard
                 }
             };
         }

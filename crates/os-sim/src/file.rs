@@ -148,7 +148,11 @@ impl State {
         let (fs, id) = self.file(handle)?;
         let fs = fs.clone();
         self.check_writable(&fs)?;
-        let node = self.file_system(&fs)?.node(id)?;
+        let file_system = self.file_system(&fs)?;
+        if file_system.kind.contains("FAT") {
+            return Err(OsError::INVALID_FUNCTION);
+        }
+        let node = file_system.node(id)?;
         if node.reparse.is_some() && node.reparse_tag() != tag {
             return Err(OsError::REPARSE_TAG_MISMATCH);
         }

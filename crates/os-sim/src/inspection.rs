@@ -5,6 +5,7 @@ use std::time::Duration;
 use os::{OsResult, Uuid};
 
 use crate::disk::{Disk, Health, Layout, Partition, PartitionKind, Volume};
+use crate::mount::MountPlace;
 use crate::provider::volume_path;
 use crate::reparse::{self, Target};
 use crate::sim::Sim;
@@ -142,6 +143,12 @@ impl Sim {
         self.volume(volume).map_or(0, |volume| volume.formats)
     }
 
+    /// The directories that the mount manager takes for mount points and that are none any more: deleted without
+    /// telling it.
+    pub fn stale_mounts(&self) -> Vec<String> {
+        self.with(|state| state.stale_mounts())
+    }
+
     /// All that is below the directory at a Win32 path, links not followed.
     pub fn tree(&self, path: &str) -> OsResult<Vec<FileView>> {
         self.with(|state| {
@@ -199,6 +206,17 @@ impl State {
             formats: volume.formats,
             paths: prefixes.into_iter().map(|prefix| format!(r"{prefix}\")).collect(),
         }
+    }
+
+    fn stale_mounts(&self) -> Vec<String> {
+        let stale = self.mounts.iter().filter_map(|mount| match &mount.place {
+            MountPlace::Directory { host, path } if !self.leads_to(*host, path, mount.volume) => {
+                let prefix = self.dos_prefix(*host).unwrap_or_else(|| volume_path(*host));
+                Some(path.iter().fold(prefix, |prefix, name| format!(r"{prefix}\{name}")))
+            }
+            _ => None,
+        });
+        stale.collect()
     }
 
     pub(crate) fn tree_of(&self, fs: &FsId, top: NodeId) -> OsResult<Vec<FileView>> {

@@ -133,9 +133,6 @@ impl State {
         if file_system.node(parent)?.pending.is_some() || file_system.path(parent).is_none() {
             return Err(OsError::DELETE_PENDING);
         }
-        if file_system.free() == 0 {
-            return Err(OsError::DISK_FULL);
-        }
         let (id, time) = (self.fresh(), self.time_of_day());
         self.file_system_mut(fs)?.add(parent, name, directory, id, time)
     }
@@ -167,7 +164,7 @@ impl State {
     }
 
     /// Every right to the data or the name must be shared by all others that have such a right, and the other way.
-    fn check_sharing(&self, fs: &FsId, node: NodeId, access: Access, share: Share) -> OsResult<()> {
+    pub(crate) fn check_sharing(&self, fs: &FsId, node: NodeId, access: Access, share: Share) -> OsResult<()> {
         let clash = |access: Access, share: Share| {
             [(Access::READ_DATA, Share::READ), (Access::WRITE_DATA, Share::WRITE), (Access::DELETE, Share::DELETE)]
                 .iter()

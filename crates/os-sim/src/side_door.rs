@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
-use os::{NtPath, OsError, OsResult, U16String, Uuid};
+use os::{Access, NtPath, OsError, OsResult, Share, U16String, Uuid};
 
 use crate::clock::Node;
 use crate::name::SEPARATOR;
@@ -97,8 +97,8 @@ impl SideDoor<'_> {
         self.with(|state| state.existing(path, true).is_ok())
     }
 
-    /// Removes what is at the path and below it; links are removed, not followed. A missing path is success
-    /// (`os.RemoveAll`).
+    /// Removes what is at the path and below it, even while it is open with deletion shared; links are removed, not
+    /// followed. A missing path is success (`os.RemoveAll`).
     pub fn remove_all(&self, path: &str) -> OsResult<()> {
         self.with(|state| match state.existing(path, false) {
             Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => Ok(()),
@@ -117,7 +117,8 @@ impl SideDoor<'_> {
         self.with(|state| state.make_junction(link, target))
     }
 
-    /// Renames, on one volume; an existing target is refused.
+    /// Renames, on one volume; an existing target is refused. What is open below a directory does not keep it where
+    /// it is, as it may not with POSIX semantics: an attacker has all the means there are.
     pub fn rename(&self, from: &str, to: &str) -> OsResult<()> {
         self.with(|state| state.rename(from, to))
     }
@@ -291,6 +292,7 @@ impl State {
             return Err(OsError(17)); // ERROR_NOT_SAME_DEVICE
         }
         self.check_writable(&fs)?;
+        self.check_sharing(&fs, node, Access::DELETE, Share::all())?;
         let file_system = self.file_system_mut(&fs)?;
         let mut above = Some(parent);
         while let Some(at) = above {
@@ -322,12 +324,13 @@ impl State {
         for child in children {
             self.remove_tree(fs, child)?;
         }
-        if self.is_open(fs, node) {
-            return Err(OsError::SHARING_VIOLATION);
-        }
+        self.check_sharing(fs, node, Access::DELETE, Share::all())?;
+        let open = self.is_open(fs, node);
         let file_system = self.file_system_mut(fs)?;
         if node != file_system.root {
             file_system.unlink(node);
+        }
+        if node != file_system.root && !open {
             file_system.forget(node);
         }
         Ok(())

@@ -181,3 +181,79 @@ fn a_saved_node_is_loaded_as_it_was() {
     assert_eq!(node.snapshot(), loaded.snapshot());
     assert_eq!(loaded.side_door().read_dir(link).unwrap(), ["config"]);
 }
+
+#[test]
+fn a_snapshot_tells_what_differs_and_calls_volumes_by_their_place() {
+    let builder = node().disk(GIB).dir(r"C:\mnt");
+    let (one, other) = (builder.build(), builder.build());
+    let passing = other.attach_disk(&os_sim::DiskDescription::new(GIB), true).unwrap();
+    other.detach_disk(passing).unwrap();
+    for node in [&one, &other] {
+        partition(node, 1);
+        node.advance(Duration::from_secs(1));
+        node.side_door().set_mount_point(r"C:\mnt", node.volume_on(1).unwrap().id).unwrap();
+    }
+    assert_ne!(one.volume_on(1).unwrap().id, other.volume_on(1).unwrap().id);
+    assert_eq!(one.snapshot(), other.snapshot());
+    other.side_door().mkdir(r"C:\more").unwrap();
+    assert_eq!(one.snapshot().difference(&other.snapshot()), "+ disk 0 partition 2 \\more directory 0x10\n");
+}
+
+#[test]
+fn a_native_change_makes_the_providers_view_old() {
+    let node = node().disk(GIB).grown_to(2 * GIB).build();
+    open(&node, r"\\.\PhysicalDrive1", Access::empty())
+        .control(ControlCode::DISK_UPDATE_PROPERTIES, &[], &mut [])
+        .unwrap();
+    let path = disk(&node, 1).path;
+    assert_eq!(disk(&node, 1).u64("Size"), Some(GIB));
+    assert_eq!(call(&node, &path, "Initialize", &[]).0, 40003);
+    assert_eq!(call(&node, "MSFT_StorageSetting", "UpdateHostStorageCache", &[]).0, 0);
+    assert_eq!(disk(&node, 1).u64("Size"), Some(2 * GIB));
+    assert_eq!(call(&node, &path, "Initialize", &[]).0, 0);
+}
+
+#[test]
+fn partitions_and_volumes_are_found_by_association() {
+    let node = node().disk(GIB).partitioned().formatted("NTFS").build();
+    let related = |object: &str, association: &str| {
+        query(&node, &format!("ASSOCIATORS OF {{{object}}} WHERE AssocClass = {association}"))
+    };
+    let partitions = related(&disk(&node, 1).path, "MSFT_DiskToPartition");
+    assert_eq!(partitions.iter().map(|row| row.u32("PartitionNumber")).collect::<Vec<_>>(), [Some(1), Some(2)]);
+    assert!(related(&partitions[0].path, "MSFT_PartitionToVolume").is_empty(), "the reserved one has no volume");
+    let volumes = related(&partitions[1].path, "MSFT_PartitionToVolume");
+    assert_eq!(volumes[0].text("UniqueId"), Some(&*node.volume_on(1).unwrap().name()));
+    let back = related(&volumes[0].path, "MSFT_PartitionToVolume");
+    assert_eq!(back[0].path, partitions[1].path);
+}
+
+#[test]
+fn what_the_provider_does_not_know_is_an_error() {
+    let node = node().build();
+    let deadline = node.now() + Duration::from_secs(1);
+    let code = |path: &str, method: &str| {
+        node.wmi().call(Namespace::Storage, path, method, &[], deadline).err().expect("an error")
+    };
+    assert_eq!(code(&disk(&node, 0).path, "Clear"), OsError::WBEM_INVALID_METHOD);
+    assert_eq!(code(r#"MSFT_Disk.ObjectId="none""#, "Refresh"), OsError::WBEM_NOT_FOUND);
+    assert_eq!(code("MSFT_Nothing", "Refresh"), OsError::WBEM_INVALID_CLASS);
+    let asked = node.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Nothing", deadline);
+    assert_eq!(asked.err(), Some(OsError::WBEM_INVALID_CLASS));
+}
+
+#[test]
+fn a_probe_between_process_and_node_counts_and_kills() {
+    use os_sim::probe::Probed;
+    use os_sim::trace::Trace;
+    use std::sync::Arc;
+
+    let node = node().disk(GIB).build();
+    let trace = Arc::new(Trace::counting());
+    let probed = Probed::new(node.process(), Arc::clone(&trace));
+    let handle = open(&probed, r"\\.\PhysicalDrive1", Access::empty());
+    assert_eq!((trace.counts().primitives, node.open_handles()), (1, 1));
+    probed.kill();
+    assert_eq!(node.open_handles(), 0, "the system closes what the dead process had open");
+    assert_eq!(handle.flush(), Err(OsError::OPERATION_ABORTED));
+}

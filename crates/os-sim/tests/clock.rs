@@ -1,0 +1,123 @@
+//! Time: flowing, held and real.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::mpsc;
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use os::{Namespace, Os, Progress, Time, Value};
+use os_sim::{Sim, node};
+
+fn format(node: &Sim, deadline: Time) -> Progress {
+    let soon = node.now() + Duration::from_mins(1);
+    let rows = node.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0", soon);
+    let path = &rows.unwrap()[0].path;
+    let arguments = [("FileSystem", Value::Text("NTFS".into()))];
+    node.wmi().call(Namespace::Storage, path, "Format", &arguments, deadline).unwrap()
+}
+
+fn raw_volume() -> Sim {
+    node().disk(1 << 30).partitioned().build()
+}
+
+#[test]
+fn a_sleeper_moves_flowing_time() {
+    let node = node().build();
+    node.clock().sleep(Duration::from_hours(1));
+    assert_eq!(node.now(), Time(Duration::from_hours(1)));
+}
+
+#[test]
+fn a_deadline_is_when_the_wait_ends() {
+    let node = raw_volume();
+    let deadline = Time(Duration::from_millis(700));
+    assert!(matches!(format(&node, deadline), Progress::StillRunning(_)));
+    assert_eq!(node.now(), deadline);
+}
+
+#[test]
+fn who_waits_for_a_job_alone_sees_it_end() {
+    let node = raw_volume();
+    let Progress::StillRunning(ticket) = format(&node, node.now()) else { panic!("no time has passed") };
+    let (tell, told) = mpsc::channel();
+    let mut ticket = Some(ticket);
+    let wait = poll_fn(|context| {
+        if let Some(ticket) = ticket.take() {
+            let (tell, waker) = (tell.clone(), context.waker().clone());
+            ticket.when_ended(Box::new(move || {
+                tell.send(()).unwrap();
+                waker.wake();
+            }));
+        }
+        if told.try_recv().is_ok() { Poll::Ready(()) } else { Poll::Pending }
+    });
+    node.clock().block_on(pin!(wait));
+    assert_eq!(node.now(), Time(Duration::from_secs(2)));
+    assert_eq!(node.volume_on(1).unwrap().formats, 1);
+}
+
+#[test]
+fn a_ticket_of_an_ended_job_calls_at_once() {
+    let node = raw_volume();
+    let Progress::StillRunning(ticket) = format(&node, node.now()) else { panic!("no time has passed") };
+    node.advance(Duration::from_secs(5));
+    let (tell, told) = mpsc::channel();
+    ticket.when_ended(Box::new(move || tell.send(()).unwrap()));
+    told.try_recv().unwrap();
+}
+
+#[test]
+fn held_time_moves_only_when_it_is_advanced() {
+    let node = raw_volume().held();
+    let deadline = node.now() + Duration::from_mins(1);
+    let caller = thread::spawn({
+        let node = node.clone();
+        move || matches!(format(&node, deadline), Progress::Done(returned) if returned.code == 0)
+    });
+    while node.running_jobs() == 0 {
+        thread::yield_now();
+    }
+    assert_eq!(node.now(), Time::default());
+    node.advance(Duration::from_millis(1999));
+    assert_eq!(node.running_jobs(), 1);
+    node.advance(Duration::from_millis(1));
+    assert!(caller.join().unwrap());
+}
+
+#[test]
+fn real_time_passes_by_itself() {
+    let node = raw_volume().real_time();
+    node.set_timing(|timing| timing.format = Duration::from_millis(20));
+    let Progress::StillRunning(ticket) = format(&node, node.now()) else { panic!("it takes 20 ms") };
+    let (tell, told) = mpsc::channel();
+    ticket.when_ended(Box::new(move || tell.send(()).unwrap()));
+    told.recv().expect("nobody but the node moves time");
+    assert!(node.now() >= Time(Duration::from_millis(20)));
+    let before = node.now();
+    node.clock().sleep(Duration::from_millis(5));
+    assert!(node.now() - before >= Duration::from_millis(5));
+}
+
+#[test]
+fn a_lost_job_fails_who_waits_for_it() {
+    let node = raw_volume().held();
+    let deadline = node.now() + Duration::from_mins(1);
+    let soon = node.now() + Duration::from_mins(1);
+    let rows = node.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0", soon);
+    let path = rows.unwrap()[0].path.clone();
+    let caller = thread::spawn({
+        let node = node.clone();
+        move || {
+            let arguments = [("FileSystem", Value::Text("NTFS".into()))];
+            node.wmi().call(Namespace::Storage, &path, "Format", &arguments, deadline).err()
+        }
+    });
+    while node.running_jobs() == 0 {
+        thread::yield_now();
+    }
+    node.reboot();
+    assert_eq!(caller.join().unwrap(), Some(os::OsError::RPC_CALL_FAILED));
+    assert_eq!(node.volume_on(1).unwrap().formats, 0);
+}

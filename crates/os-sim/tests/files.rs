@@ -1,0 +1,401 @@
+//! Files, directories and links through handles: resolution, sharing, deletion, listing.
+
+use os::abi::{
+    ControlCode, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY,
+    FILE_DISPOSITION_POSIX, FileAttributeTagInfo, FileBasicInfo, FileIdBothDirInfo, FileIdInfo,
+    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK,
+};
+use os::{
+    Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, Share, U16String,
+};
+use os_sim::{Builder, node};
+use zerocopy::{FromBytes, IntoBytes};
+
+const GIB: u64 = 1 << 30;
+const ROOT: &str = r"C:\var\lib\kubelet\pods";
+
+fn text(text: &str) -> U16String {
+    U16String::from_str(text)
+}
+
+fn path(win32: &str) -> NtPath {
+    NtPath::from_win32(&text(win32))
+}
+
+fn existing(os: &dyn Os, win32: &str, access: Access, options: Options) -> OsResult<Box<dyn Handle>> {
+    os.open(&path(win32), &Open::existing(access, options))
+}
+
+fn root(os: &dyn Os) -> Box<dyn Handle> {
+    existing(os, ROOT, Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY).unwrap()
+}
+
+fn link_itself(os: &dyn Os, win32: &str, access: Access) -> OsResult<Box<dyn Handle>> {
+    existing(os, win32, access, Options::REPARSE_POINT)
+}
+
+fn dos_path(handle: &dyn Handle) -> String {
+    handle.final_path(PathForm::Dos).unwrap().to_string().unwrap()
+}
+
+fn dispose(handle: &dyn Handle, flags: u32) -> OsResult<()> {
+    handle.set(FileInfo::DispositionEx, &flags.to_le_bytes())
+}
+
+fn names(handle: &dyn Handle, size: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut buffer = vec![0; size];
+    let mut restart = true;
+    loop {
+        match handle.list(restart, &mut buffer) {
+            Ok(()) => {}
+            Err(OsError::NO_MORE_FILES) => return names,
+            Err(error) => panic!("{error}"),
+        }
+        restart = false;
+        let mut at = 0;
+        loop {
+            let (head, _) = FileIdBothDirInfo::read_from_prefix(&buffer[at..]).unwrap();
+            let begin = at + FileIdBothDirInfo::NAME_OFFSET;
+            let bytes = &buffer[begin..begin + usize::try_from(head.file_name_length).unwrap()];
+            let units: Vec<u16> = bytes.chunks(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+            names.push(String::from_utf16(&units).unwrap());
+            if head.next_entry_offset == 0 {
+                break;
+            }
+            assert_eq!(head.next_entry_offset % 8, 0);
+            at += usize::try_from(head.next_entry_offset).unwrap();
+        }
+    }
+}
+
+fn links() -> Builder {
+    node()
+        .file(r"C:\data\file", "content")
+        .dir(r"C:\data\sub")
+        .symlink(r"C:\data\absolute", r"C:\data\sub")
+        .symlink(r"C:\data\relative", r"..\data\sub")
+        .junction(r"C:\data\junction", r"C:\data")
+        .symlink(r"C:\data\dangling", r"C:\nowhere\at\all")
+        .symlink(r"C:\data\circle", r"C:\data\circle")
+}
+
+#[test]
+fn what_is_missing_is_told_apart() {
+    let node = links().build();
+    for (path, error) in [
+        (r"C:\data\none", OsError::FILE_NOT_FOUND),
+        (r"C:\none\none", OsError::PATH_NOT_FOUND),
+        (r"C:\data\file\none", OsError::PATH_NOT_FOUND),
+        (r"C:\data\dangling", OsError::PATH_NOT_FOUND),
+        (r"C:\data\circle", OsError::CANT_RESOLVE_FILENAME),
+        (r"C:\data\..\data", OsError::INVALID_NAME),
+        (r"D:\", OsError::PATH_NOT_FOUND),
+        (r"\\.\PhysicalDrive7", OsError::FILE_NOT_FOUND),
+    ] {
+        assert_eq!(existing(&node, path, Access::READ_ATTRIBUTES, Options::empty()).err(), Some(error), "{path}");
+    }
+    let not_a_directory = existing(&node, r"C:\data\file", Access::READ_ATTRIBUTES, Options::DIRECTORY);
+    assert_eq!(not_a_directory.err(), Some(OsError::DIRECTORY));
+    let not_a_file = existing(&node, r"C:\data\sub", Access::READ_ATTRIBUTES, Options::NON_DIRECTORY);
+    assert_eq!(not_a_file.err(), Some(OsError::ACCESS_DENIED));
+}
+
+#[test]
+fn links_on_the_way_are_followed_and_the_last_one_as_asked() {
+    let node = links().build();
+    for link in ["absolute", "relative", r"junction\sub", r"junction\junction\absolute"] {
+        let win32 = format!(r"c:\DATA\{link}");
+        let followed = existing(&node, &win32, Access::READ_ATTRIBUTES, Options::empty()).unwrap();
+        assert_eq!(dos_path(&*followed), r"\\?\C:\data\sub", "{link}");
+    }
+    let mut tag = [0; 8];
+    let link = link_itself(&node, r"C:\data\junction\relative", Access::READ_ATTRIBUTES).unwrap();
+    link.query(FileInfo::AttributeTag, &mut tag).unwrap();
+    assert_eq!(FileAttributeTagInfo::read_from_bytes(&tag).unwrap().reparse_tag, REPARSE_TAG_SYMLINK);
+    assert_eq!(dos_path(&*link), r"\\?\C:\data\relative");
+}
+
+#[test]
+fn sixty_three_links_are_followed_and_no_more() {
+    let mut builder = node().dir(r"C:\l\0");
+    for number in 1..=64 {
+        builder = builder.symlink(&format!(r"C:\l\{number}"), &format!(r"C:\l\{}", number - 1));
+    }
+    let node = builder.build();
+    let open = |number: u32| existing(&node, &format!(r"C:\l\{number}"), Access::READ_ATTRIBUTES, Options::empty());
+    assert!(open(63).is_ok());
+    assert_eq!(open(64).err(), Some(OsError::CANT_RESOLVE_FILENAME));
+}
+
+#[test]
+fn a_handle_is_the_file_wherever_it_goes() {
+    let node = node().dir(&format!(r"{ROOT}\a\b")).build();
+    let parent = existing(&node, &format!(r"{ROOT}\a"), Access::READ_DATA, Options::DIRECTORY).unwrap();
+    node.side_door().rename(&format!(r"{ROOT}\a"), &format!(r"{ROOT}\moved")).unwrap();
+    node.side_door().junction(&format!(r"{ROOT}\a"), r"C:\Windows").unwrap();
+    let child = parent.open_child(&text("b"), &Open::existing(Access::READ_ATTRIBUTES, Options::empty())).unwrap();
+    assert_eq!(dos_path(&*child), format!(r"\\?\{ROOT}\moved\b"));
+    for bad in ["", ".", "..", r"b\c", "b/c", "b:c"] {
+        let opened = parent.open_child(&text(bad), &Open::existing(Access::READ_ATTRIBUTES, Options::empty()));
+        assert_eq!(opened.err(), Some(OsError::INVALID_NAME), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_child_that_is_a_link_is_followed_unless_it_is_asked_for() {
+    let node = links().build();
+    let data = existing(&node, r"C:\data", Access::READ_DATA, Options::DIRECTORY).unwrap();
+    let open = |name: &str, options| data.open_child(&text(name), &Open::existing(Access::READ_ATTRIBUTES, options));
+    assert_eq!(dos_path(&*open("relative", Options::empty()).unwrap()), r"\\?\C:\data\sub");
+    assert_eq!(dos_path(&*open("relative", Options::REPARSE_POINT).unwrap()), r"\\?\C:\data\relative");
+}
+
+#[test]
+fn a_directory_is_made_once() {
+    let node = node().build();
+    let how = Open::new_directory(Access::READ_ATTRIBUTES);
+    let made = root(&node).open_child(&text("New"), &how).unwrap();
+    assert_eq!(dos_path(&*made), format!(r"\\?\{ROOT}\New"));
+    assert_eq!(root(&node).open_child(&text("nEW"), &how).err(), Some(OsError::ALREADY_EXISTS));
+    assert_eq!(node.open(&path(&format!(r"{ROOT}\x\y")), &how).err(), Some(OsError::PATH_NOT_FOUND));
+}
+
+#[test]
+fn a_deleted_file_goes_with_its_last_handle() {
+    let file = format!(r"{ROOT}\file");
+    let node = node().file(&file, "x").build();
+    let reader = existing(&node, &file, Access::READ_DATA, Options::empty()).unwrap();
+    let deleter = existing(&node, &file, Access::DELETE, Options::empty()).unwrap();
+    deleter.set(FileInfo::Disposition, &[1]).unwrap();
+    drop(deleter);
+    assert_eq!(existing(&node, &file, Access::READ_DATA, Options::empty()).err(), Some(OsError::DELETE_PENDING));
+    node.invariants().unwrap();
+    drop(reader);
+    assert!(!node.side_door().exists(&file));
+    assert_eq!(node.open_handles(), 0);
+}
+
+#[test]
+fn a_posix_deletion_frees_the_name_at_once() {
+    let file = format!(r"{ROOT}\file");
+    let node = node().file(&file, "old").build();
+    let reader = existing(&node, &file, Access::READ_ATTRIBUTES, Options::empty()).unwrap();
+    let deleter = existing(&node, &file, Access::DELETE, Options::empty()).unwrap();
+    dispose(&*deleter, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX).unwrap();
+    drop(deleter);
+    node.side_door().write(&file, "new").unwrap();
+    let mut basic = [0; 40];
+    reader.query(FileInfo::Basic, &mut basic).expect("the old file is still open");
+    node.invariants().unwrap();
+    drop(reader);
+    assert_eq!(node.side_door().read(&file).unwrap(), b"new");
+    node.invariants().unwrap();
+}
+
+#[test]
+fn what_may_not_be_deleted_is_not() {
+    let node = node().file(&format!(r"{ROOT}\dir\file"), "x").build();
+    let file = format!(r"{ROOT}\dir\file");
+    node.side_door().set_read_only(&file, true).unwrap();
+    let directory = existing(&node, &format!(r"{ROOT}\dir"), Access::DELETE, Options::DIRECTORY).unwrap();
+    assert_eq!(directory.set(FileInfo::Disposition, &[1]), Err(OsError::DIR_NOT_EMPTY));
+    let without_right = existing(&node, &file, Access::READ_DATA, Options::empty()).unwrap();
+    assert_eq!(without_right.set(FileInfo::Disposition, &[1]), Err(OsError::ACCESS_DENIED));
+    let protected = existing(&node, &file, Access::DELETE, Options::empty()).unwrap();
+    assert_eq!(dispose(&*protected, FILE_DISPOSITION_DELETE), Err(OsError::ACCESS_DENIED));
+    dispose(&*protected, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_IGNORE_READONLY).unwrap();
+    protected.set(FileInfo::Disposition, &[0]).expect("a deletion can be taken back");
+    drop(protected);
+    drop(without_right);
+    assert!(node.side_door().exists(&file));
+}
+
+#[test]
+fn attributes_are_kept_and_the_others_are_left() {
+    let file = format!(r"{ROOT}\file");
+    let node = node().file(&file, "x").build();
+    let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
+    let handle = existing(&node, &file, access, Options::empty()).unwrap();
+    let read = |handle: &dyn Handle| {
+        let mut basic = [0; 40];
+        handle.query(FileInfo::Basic, &mut basic).unwrap();
+        FileBasicInfo::read_from_bytes(&basic).unwrap()
+    };
+    let before = read(&*handle);
+    let change = FileBasicInfo { attributes: FILE_ATTRIBUTE_READONLY, ..FileBasicInfo::default() };
+    handle.set(FileInfo::Basic, change.as_bytes()).unwrap();
+    assert_eq!(read(&*handle).attributes, FILE_ATTRIBUTE_READONLY);
+    assert_eq!(read(&*handle).creation_time, before.creation_time);
+    let writer = existing(&node, &file, Access::WRITE_DATA, Options::empty());
+    assert_eq!(writer.err(), Some(OsError::ACCESS_DENIED));
+}
+
+#[test]
+fn rights_that_are_not_shared_clash_both_ways() {
+    let file = format!(r"{ROOT}\file");
+    let node = node().file(&file, "x").build();
+    let how = Open {
+        access: Access::READ_DATA,
+        share: Share::READ,
+        disposition: Disposition::Open,
+        options: Options::empty(),
+    };
+    let reader = node.open(&path(&file), &how).unwrap();
+    assert_eq!(
+        existing(&node, &file, Access::DELETE, Options::empty()).err(),
+        Some(OsError::SHARING_VIOLATION),
+        "it does not share deletion"
+    );
+    assert!(existing(&node, &file, Access::READ_ATTRIBUTES, Options::empty()).is_ok(), "attributes are no matter");
+    drop(reader);
+    let writer = existing(&node, &file, Access::WRITE_DATA, Options::empty()).unwrap();
+    assert_eq!(node.open(&path(&file), &how).err(), Some(OsError::SHARING_VIOLATION), "it would not share writing");
+    drop(writer);
+}
+
+#[test]
+fn a_listing_comes_in_pieces_that_fit() {
+    let mut builder = node().dir(ROOT);
+    let expected: Vec<String> = (10..40).map(|number| format!("entry-{number}")).collect();
+    for name in &expected {
+        builder = builder.dir(&format!(r"{ROOT}\{name}"));
+    }
+    let node = builder.build();
+    let directory = root(&node);
+    for size in [130, 300, 1000, 65536] {
+        let listed = names(&*directory, size);
+        assert_eq!(listed[..2], [".", ".."], "{size}");
+        assert_eq!(listed[2..], expected, "{size}");
+    }
+    assert_eq!(directory.list(true, &mut [0; 104]), Err(OsError::MORE_DATA));
+}
+
+#[test]
+fn a_listing_survives_deletion_of_what_it_gave() {
+    let node = node().dir(&format!(r"{ROOT}\a")).dir(&format!(r"{ROOT}\b")).dir(&format!(r"{ROOT}\c")).build();
+    let directory = root(&node);
+    let mut buffer = [0; 112];
+    for _ in 0..3 {
+        directory.list(false, &mut buffer).unwrap();
+    }
+    node.side_door().remove_all(&format!(r"{ROOT}\a")).unwrap();
+    directory.list(false, &mut buffer).unwrap();
+    assert_eq!(buffer[FileIdBothDirInfo::NAME_OFFSET], b'b');
+}
+
+#[test]
+fn identities_tell_files_and_volumes_apart() {
+    let node = node().dir(r"C:\a").disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").build();
+    let id = |win32: &str| {
+        let mut info = [0; 24];
+        let handle = existing(&node, win32, Access::READ_ATTRIBUTES, Options::empty()).unwrap();
+        handle.query(FileInfo::Id, &mut info).unwrap();
+        FileIdInfo::read_from_bytes(&info).unwrap()
+    };
+    assert_eq!(id(r"C:\a"), id(r"c:\A"));
+    assert_ne!(id(r"C:\a").file_id, id(r"C:\").file_id);
+    assert_ne!(id(r"C:\m").volume_serial_number, id(r"C:\").volume_serial_number);
+}
+
+#[test]
+fn a_reparse_point_is_set_on_an_empty_directory_and_read_back() {
+    let node = node().file(r"C:\full\file", "x").dir(r"C:\empty").dir(r"C:\target").junction(r"C:\j", r"C:\x").build();
+    let source = link_itself(&node, r"C:\j", Access::READ_ATTRIBUTES).unwrap();
+    let mut buffer = [0; 256];
+    let length = source.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut buffer).unwrap();
+    let data = buffer[..length].to_vec();
+    assert_eq!(data[..4], REPARSE_TAG_MOUNT_POINT.to_le_bytes());
+    let mut short = [0; 16];
+    let read = source.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut short);
+    assert_eq!((read, &short[..]), (Err(OsError::MORE_DATA), &data[..16]));
+    assert_eq!(
+        source.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut [0; 7]),
+        Err(OsError::INSUFFICIENT_BUFFER)
+    );
+
+    let set = |win32: &str, access| {
+        let handle = link_itself(&node, win32, access).unwrap();
+        handle.control(ControlCode::FSCTL_SET_REPARSE_POINT, &data, &mut [])
+    };
+    assert_eq!(set(r"C:\full", Access::WRITE_ATTRIBUTES), Err(OsError::DIR_NOT_EMPTY));
+    assert_eq!(set(r"C:\empty", Access::READ_ATTRIBUTES), Err(OsError::ACCESS_DENIED));
+    assert_eq!(set(r"C:\empty", Access::WRITE_ATTRIBUTES), Ok(0));
+    assert_eq!(node.side_door().read_link(r"C:\empty").unwrap(), r"C:\x");
+    let plain = existing(&node, r"C:\target", Access::READ_ATTRIBUTES, Options::empty()).unwrap();
+    let not_a_link = plain.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut buffer);
+    assert_eq!(not_a_link, Err(OsError::NOT_A_REPARSE_POINT));
+    node.side_door().symlink(r"C:\s", r"C:\target").unwrap();
+    assert_eq!(set(r"C:\s", Access::WRITE_DATA), Err(OsError::REPARSE_TAG_MISMATCH));
+}
+
+#[test]
+fn a_path_on_a_mounted_volume_has_both_forms() {
+    let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").dir(r"C:\m\sub").build();
+    let volume = node.volume_on(1).unwrap();
+    let sub = existing(&node, r"C:\m\sub", Access::READ_ATTRIBUTES, Options::empty()).unwrap();
+    assert_eq!(dos_path(&*sub), r"\\?\C:\m\sub");
+    let guid = sub.final_path(PathForm::VolumeGuid).unwrap().to_string().unwrap();
+    assert_eq!(guid, format!("{}sub", volume.name()));
+    node.delete_volume_mount_point(&text(r"C:\m\")).unwrap();
+    assert_eq!(sub.final_path(PathForm::Dos), Err(OsError::PATH_NOT_FOUND));
+}
+
+#[test]
+fn mounting_wants_an_empty_directory_on_ntfs() {
+    let node = node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .disk(GIB)
+        .partitioned()
+        .formatted("FAT32")
+        .mounted(r"C:\fat")
+        .dir(r"C:\fat\dir")
+        .dir(r"C:\full\x")
+        .dir(r"C:\m")
+        .build();
+    let volume = text(&node.volume_on(1).unwrap().name());
+    let mount = |directory: &str| node.set_volume_mount_point(&text(directory), &volume);
+    assert_eq!(mount(r"C:\m"), Err(OsError::INVALID_NAME));
+    assert_eq!(mount(r"C:\full\"), Err(OsError::DIR_NOT_EMPTY));
+    assert_eq!(mount(r"C:\none\"), Err(OsError::FILE_NOT_FOUND));
+    assert_eq!(mount(r"C:\fat\dir\"), Err(OsError::INVALID_PARAMETER));
+    assert_eq!(mount(r"C:\fat\"), Err(OsError::DIR_NOT_EMPTY), "another volume is mounted there");
+    let bare = U16String::from_vec(&volume.as_slice()[..volume.len() - 1]);
+    assert_eq!(node.set_volume_mount_point(&text(r"C:\m\"), &bare), Err(OsError::INVALID_PARAMETER));
+    mount(r"C:\m\").unwrap();
+    assert_eq!(node.volume_on(1).unwrap().paths, [r"C:\m\"]);
+    node.delete_volume_mount_point(&text(r"C:\m\")).unwrap();
+    let again = node.delete_volume_mount_point(&text(r"C:\m\"));
+    assert_eq!(again, Err(OsError::NOT_A_REPARSE_POINT));
+    assert!(node.side_door().exists(r"C:\m"), "the directory stays");
+    node.invariants().unwrap();
+}
+
+#[test]
+fn deleting_a_mount_point_leaves_the_volume_alone() {
+    let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").file(r"C:\m\data", "kept").build();
+    let before = node.volume_on(1).unwrap().id;
+    let link = link_itself(&node, r"C:\m", Access::DELETE).unwrap();
+    dispose(&*link, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX).unwrap();
+    drop(link);
+    assert!(!node.side_door().exists(r"C:\m"));
+    assert_eq!(node.stale_mounts(), [r"C:\m"], "nobody told the mount manager");
+    node.side_door().mkdir(r"C:\again").unwrap();
+    node.side_door().set_mount_point(r"C:\again", before).unwrap();
+    assert_eq!(node.side_door().read(r"C:\again\data").unwrap(), b"kept");
+}
+
+#[test]
+fn handles_end_with_their_process() {
+    let file = format!(r"{ROOT}\file");
+    let node = node().file(&file, "x").build();
+    let process = node.process();
+    let deleter = existing(&*process, &file, Access::DELETE, Options::empty()).unwrap();
+    deleter.set(FileInfo::Disposition, &[1]).unwrap();
+    drop(process);
+    assert_eq!(node.open_handles(), 0);
+    assert!(!node.side_door().exists(&file), "the system closed the handle");
+    assert_eq!(deleter.set(FileInfo::Disposition, &[0]), Err(OsError::INVALID_HANDLE));
+}

@@ -1,0 +1,161 @@
+//! SMB shares, iSCSI targets and services, as the node has them.
+
+use std::time::Duration;
+
+use os::{
+    Access, Disposition, Instance, Namespace, NtPath, Open, Options, Os, OsError, PathForm, Progress, Secret,
+    ServiceAccess, U16String, Value,
+};
+use os_sim::{Sim, node};
+
+const GIB: u64 = 1 << 30;
+const IQN: &str = "iqn.2026-01.io.k8s.csi:disk";
+
+fn call(os: &dyn Os, namespace: Namespace, path: &str, method: &str, arguments: &[(&str, Value)]) -> u32 {
+    let deadline = os.clock().now() + Duration::from_mins(1);
+    match os.wmi().call(namespace, path, method, arguments, deadline).unwrap() {
+        Progress::Done(returned) => returned.code,
+        Progress::StillRunning(_) => panic!("{method} takes more than a minute"),
+    }
+}
+
+fn query(os: &dyn Os, namespace: Namespace, wql: &str) -> Vec<Instance> {
+    os.wmi().query(namespace, wql, os.clock().now()).unwrap()
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.into())
+}
+
+fn map(os: &dyn Os, password: &str) -> u32 {
+    let credential = Value::Secret(Secret::new(format!("user:{password}")));
+    let arguments =
+        [("RemotePath", text(r"\\server\share")), ("RequirePrivacy", Value::Bool(true)), ("Credential", credential)];
+    call(os, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &arguments)
+}
+
+fn shares() -> Sim {
+    node().smb_server("server").share("share").user("user", "pass:word").build()
+}
+
+#[test]
+fn a_share_is_reached_through_its_mapping() {
+    let node = shares();
+    let door = node.side_door();
+    assert_eq!(door.write(r"\\server\share\file", "x"), Err(OsError::LOGON_FAILURE));
+    assert_eq!(map(&node, "wrong"), OsError::LOGON_FAILURE.0);
+    assert_eq!(map(&node, "pass:word"), 0);
+    door.write(r"\\server\share\Dir\..\file", "x").unwrap();
+    door.symlink(r"C:\var\lib\kubelet\link", r"\\SERVER\share\").unwrap();
+    assert_eq!(door.read(r"C:\var\lib\kubelet\link\file").unwrap(), b"x");
+    assert_eq!(door.read_link(r"C:\var\lib\kubelet\link").unwrap(), r"\\SERVER\share\");
+
+    let path = NtPath::from_win32(&U16String::from_str(r"C:\var\lib\kubelet\link\file"));
+    let file = node.open(&path, &Open::existing(Access::READ_ATTRIBUTES, Options::empty())).unwrap();
+    let dos = file.final_path(PathForm::Dos).unwrap().to_string().unwrap();
+    assert_eq!(dos, r"\\?\UNC\server\share\file");
+    assert_eq!(file.final_path(PathForm::VolumeGuid), Err(OsError::PATH_NOT_FOUND));
+    drop(file);
+
+    let row = &query(&node, Namespace::Smb, "SELECT * FROM MSFT_SmbGlobalMapping")[0];
+    assert_eq!(call(&node, Namespace::Smb, &row.path, "Remove", &[("Force", Value::Bool(true))]), 0);
+    assert!(!door.leads_somewhere(r"C:\var\lib\kubelet\link\file"));
+    node.invariants().unwrap();
+}
+
+#[test]
+fn what_is_not_on_the_network_is_told_apart() {
+    let node = shares();
+    map(&node, "pass:word");
+    let open = |path: &str| {
+        let path = NtPath::from_win32(&U16String::from_str(path));
+        node.open(&path, &Open::existing(Access::READ_ATTRIBUTES, Options::empty())).err()
+    };
+    assert_eq!(open(r"\\none\share\file"), Some(OsError::BAD_NETPATH));
+    assert_eq!(open(r"\\server\none\file"), Some(OsError::BAD_NET_NAME));
+    assert_eq!(open(r"\\server\share\file"), Some(OsError::FILE_NOT_FOUND));
+}
+
+#[test]
+fn a_dead_server_takes_its_time() {
+    let node = Sim::from_toml("[[smb_server]]\nhost = 'dead'\nreachable = false\nshares = [{ name = 's' }]").unwrap();
+    let before = node.now();
+    let path = NtPath::from_win32(&U16String::from_str(r"\\dead\s\file"));
+    let opened = node.open(&path, &Open::existing(Access::READ_ATTRIBUTES, Options::empty()));
+    assert_eq!(opened.err(), Some(OsError::BAD_NETPATH));
+    assert!(node.now() - before >= Duration::from_secs(10));
+}
+
+#[test]
+fn a_restart_disconnects_mappings_and_closes_everything() {
+    let node = shares();
+    map(&node, "pass:word");
+    let how = Open {
+        disposition: Disposition::Create,
+        ..Open::existing(Access::WRITE_DATA | Access::DELETE, Options::NON_DIRECTORY)
+    };
+    let file = node.open(&NtPath::from_win32(&U16String::from_str(r"\\server\share\f")), &how).unwrap();
+    node.reboot();
+    assert_eq!(node.open_handles(), 0);
+    assert_eq!(file.set(os::FileInfo::Disposition, &[1]), Err(OsError::INVALID_HANDLE));
+    let row = &query(&node, Namespace::Smb, "SELECT * FROM MSFT_SmbGlobalMapping")[0];
+    assert_eq!(row.u32("Status"), Some(2));
+    node.invariants().unwrap();
+}
+
+fn log_in(os: &dyn Os) {
+    let at = [("TargetPortalAddress", text("10.0.0.1")), ("TargetPortalPortNumber", Value::U32(3260))];
+    assert_eq!(call(os, Namespace::Storage, "MSFT_iSCSITargetPortal", "New", &at), 0);
+    let [address, port] = at;
+    let login = [("NodeAddress", text(IQN)), address, port, ("AuthenticationType", text("NONE"))];
+    assert_eq!(call(os, Namespace::Storage, "MSFT_iSCSITarget", "Connect", &login), 0);
+}
+
+#[test]
+fn a_targets_disks_come_and_go_with_its_session() {
+    let node = node().iscsi_portal("10.0.0.1", 0).target(IQN).lun(GIB).build();
+    log_in(&node);
+    let disk = node.disk(1).expect("the target's disk is there");
+    assert_eq!((disk.bus, disk.offline), (9, true));
+    let session = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSISession")[0];
+    let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSISessionToDisk", session.path);
+    let disks = query(&node, Namespace::Storage, &wql);
+    assert_eq!(disks.iter().map(|disk| disk.u32("Number")).collect::<Vec<_>>(), [Some(1)]);
+
+    let gpt = [("PartitionStyle", Value::U32(2))];
+    assert_eq!(call(&node, Namespace::Storage, &disks[0].path, "Initialize", &gpt), 0);
+    let target = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSITarget")[0];
+    assert_eq!(call(&node, Namespace::Storage, &target.path, "Disconnect", &[]), 0);
+    assert!(node.disk(1).is_none());
+    log_in(&node);
+    assert_eq!(node.disk(1).unwrap().layout, "gpt", "it is the same medium");
+    node.invariants().unwrap();
+}
+
+#[test]
+fn without_its_service_the_initiator_does_nothing() {
+    let node = node().service("MSiSCSI", "Microsoft iSCSI Initiator Service").build();
+    let asked = node.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_iSCSITarget", node.now());
+    assert_eq!(asked.err(), Some(OsError::WBEM_FAILED));
+    let service = node.open_service(&U16String::from_str("msiscsi"), ServiceAccess::Start).unwrap();
+    service.start().unwrap();
+    assert_eq!(query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSITarget"), []);
+}
+
+#[test]
+fn a_service_does_what_it_was_opened_for() {
+    let node = node().service("a", "A").running().slow(Duration::from_secs(3)).build();
+    let open = |access| node.open_service(&U16String::from_str("a"), access).unwrap();
+    assert_eq!(open(ServiceAccess::Query).stop(), Err(OsError::ACCESS_DENIED));
+    open(ServiceAccess::Stop).stop().unwrap();
+    assert_eq!(open(ServiceAccess::Query).state(), Ok(3));
+    node.clock().sleep(Duration::from_secs(3));
+    assert_eq!(open(ServiceAccess::Query).state(), Ok(1));
+}
+
+#[test]
+fn a_description_that_is_wrong_says_where_and_no_more() {
+    let error = Sim::from_toml("[[smb_server]]\nhost = 'h'\nusers = [{ name = 'u', pasword = 'hunter2' }]");
+    let error = error.expect_err("it is misspelt").to_string();
+    assert!(error.contains("line 3") && !error.contains("hunter2"), "{error}");
+}
