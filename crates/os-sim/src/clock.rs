@@ -69,8 +69,16 @@ impl Node {
         self.this.upgrade().expect("whoever calls holds the node")
     }
 
-    /// Does something with the state, then what became due by it.
+    /// Does something with the state. Nobody is called back: the caller may hold a lock that a callback takes.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        let mut guard = self.lock();
+        let result = act(&mut guard.state);
+        self.unlock(guard);
+        result
+    }
+
+    /// Does something with the state, and then makes the calls that became due.
+    pub(crate) fn with_calls<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut guard = self.lock();
         let result = act(&mut guard.state);
         self.release(guard);
@@ -83,13 +91,17 @@ impl Node {
         guard
     }
 
-    fn release(&self, mut guard: MutexGuard<'_, Inner>) {
-        let calls = std::mem::take(&mut guard.state.calls);
+    fn unlock(&self, guard: MutexGuard<'_, Inner>) {
         let waiting = guard.waiting > 0;
         drop(guard);
         if waiting {
             self.changed.notify_all();
         }
+    }
+
+    fn release(&self, mut guard: MutexGuard<'_, Inner>) {
+        let calls = std::mem::take(&mut guard.state.calls);
+        self.unlock(guard);
         for call in calls {
             call();
         }
@@ -103,7 +115,7 @@ impl Node {
 
     /// Moves time on by `span`, whatever its pace but real.
     pub(crate) fn advance(&self, span: Duration) {
-        self.with(|state| state.advance_to(state.now + span));
+        self.with_calls(|state| state.advance_to(state.now + span));
     }
 
     /// Waits until `ready` has an answer, or until `deadline`.
@@ -170,7 +182,7 @@ impl Node {
 /// Lets happen what is due, and returns when to come back.
 fn next_step(node: &Weak<Node>) -> Option<Duration> {
     let node = node.upgrade()?;
-    let (now, due) = node.with(|state| (state.now, state.next_due()));
+    let (now, due) = node.with_calls(|state| (state.now, state.next_due()));
     Some(due.map_or(LULL, |due| due.saturating_sub(now).min(LULL)))
 }
 

@@ -214,7 +214,7 @@ struct Running {
 
 impl Ticket for Running {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
-        self.node.with(|state| match state.jobs.get_mut(&self.job) {
+        self.node.with_calls(|state| match state.jobs.get_mut(&self.job) {
             Some(job) => job.then.push(then),
             None => state.calls.push(then),
         });

@@ -87,6 +87,17 @@ fn a_dead_server_takes_its_time() {
 }
 
 #[test]
+fn a_mapping_to_a_dead_server_goes_on_after_its_deadline() {
+    let node = Sim::from_toml("[[smb_server]]\nhost = 'server'\nreachable = false").unwrap();
+    let remote = [("RemotePath", text(r"\\server\share"))];
+    let soon = node.now() + Duration::from_secs(10);
+    let progress = node.wmi().call(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote, soon).unwrap();
+    assert!(matches!(progress, Progress::StillRunning(_)));
+    assert_eq!((node.now(), node.running_jobs()), (soon, 1));
+    assert_eq!(call(&node, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote), OsError::BAD_NETPATH.0);
+}
+
+#[test]
 fn a_restart_disconnects_mappings_and_closes_everything() {
     let node = shares();
     map(&node, "pass:word");
