@@ -1,8 +1,9 @@
 //! What a handle on a file or directory answers: information, listing, paths, reparse points.
 
 use os::abi::{
-    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE, FileAttributeTagInfo, FileBasicInfo,
-    FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo, ReparseHead,
+    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_ON_CLOSE,
+    FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo,
+    ReparseHead,
 };
 use os::{Access, FileInfo, OsError, OsResult, PathForm, U16String};
 use zerocopy::{FromBytes, IntoBytes};
@@ -53,6 +54,11 @@ impl State {
                 if let FsId::Volume(_) = self.file(handle)?.0
                     && info.flags & !0x1f == 0
                 {
+                    if info.flags & FILE_DISPOSITION_ON_CLOSE != 0 {
+                        self.check_access(handle, Access::DELETE)?;
+                        self.opened_mut(handle)?.deletes_on_close = info.flags & FILE_DISPOSITION_DELETE != 0;
+                        return Ok(());
+                    }
                     return self.set_disposition(handle, info.flags & FILE_DISPOSITION_DELETE != 0, info.flags);
                 }
                 // Remote shares do not know this class.

@@ -138,6 +138,11 @@ impl Sim {
         self.disk(disk)?.partitions.into_iter().find_map(|part| part.volume)
     }
 
+    /// The shares that have a global mapping, as `\\host\share` in lower case.
+    pub fn smb_mappings(&self) -> Vec<String> {
+        self.with(|state| state.smb.mappings().iter().map(|mapping| mapping.remote.clone()).collect())
+    }
+
     /// How often the volume was formatted; 0 for one that is not there.
     pub fn formats_of(&self, volume: Uuid) -> u32 {
         self.volume(volume).map_or(0, |volume| volume.formats)

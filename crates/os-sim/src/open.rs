@@ -41,6 +41,8 @@ pub(crate) struct Opened {
     pub cursor: Cursor,
     /// It asked for a POSIX deletion.
     deletes: bool,
+    /// Its file goes when it is closed (`FILE_DELETE_ON_CLOSE`).
+    pub deletes_on_close: bool,
 }
 
 /// A place in a directory's listing.
@@ -114,6 +116,9 @@ impl State {
         how: &Open,
     ) -> OsResult<u64> {
         let link = how.options.contains(Options::REPARSE_POINT);
+        if how.options.contains(Options::DELETE_ON_CLOSE) && !how.access.contains(Access::DELETE) {
+            return Err(OsError::INVALID_PARAMETER);
+        }
         match (self.walk(fs, start, names, !link)?, how.disposition) {
             (Found::Node(fs, node), Disposition::Open) => self.open_file(process, fs, node, how),
             (Found::Node(..), Disposition::Create) => Err(OsError::ALREADY_EXISTS),
@@ -188,6 +193,7 @@ impl State {
             link,
             cursor: Cursor::Begin,
             deletes: false,
+            deletes_on_close: how.options.contains(Options::DELETE_ON_CLOSE),
         };
         self.handles.insert(id, opened);
         id
@@ -256,7 +262,10 @@ impl State {
         if file_system.mounting != mounting {
             return;
         }
-        let Ok(file) = file_system.node(node) else { return };
+        let Ok(file) = file_system.node_mut(node) else { return };
+        if opened.deletes_on_close && file.pending.is_none() && (!file.is_directory() || file.is_empty_directory()) {
+            file.pending = Some(Pending::LastClose);
+        }
         let due = match file.pending {
             Some(Pending::Posix) => opened.deletes || last,
             Some(Pending::LastClose) => last,

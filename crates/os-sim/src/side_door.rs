@@ -329,9 +329,10 @@ impl State {
         let file_system = self.file_system_mut(fs)?;
         if node != file_system.root {
             file_system.unlink(node);
-        }
-        if node != file_system.root && !open {
-            file_system.forget(node);
+            // What others have open goes with their last handle.
+            if !open {
+                file_system.forget(node);
+            }
         }
         Ok(())
     }

@@ -125,6 +125,12 @@ impl Sim {
         })
     }
 
+    /// Changes a user's password on an SMB server; mappings made with the old one can no longer be read. Says
+    /// whether there is such a user.
+    pub fn rotate_smb_password(&self, host: &str, user: &str, password: &str) -> bool {
+        self.with(|state| state.smb.rotate(host, user, password))
+    }
+
     /// Restarts the node: handles and jobs are gone, SMB mappings are disconnected, all disks are looked at anew.
     pub fn reboot(&self) {
         self.with(|state| {
