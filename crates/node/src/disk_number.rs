@@ -1,0 +1,27 @@
+//! The numbers of disks.
+
+use std::fmt;
+
+use crate::error::{Fault, Outcome};
+
+/// The number of a disk, the N of `\\.\PhysicalDriveN`: sparse, unbounded, and given anew when a disk comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DiskNumber(pub u32);
+
+impl DiskNumber {
+    /// Reads the decimal form that old API versions use.
+    pub fn parse(text: &str) -> Outcome<Self> {
+        let decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        decimal
+            .then(|| text.parse().ok())
+            .flatten()
+            .map(Self)
+            .ok_or_else(|| Fault::invalid(format!("{:?} is not a disk number", crate::excerpt(text))))
+    }
+}
+
+impl fmt::Display for DiskNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "disk {}", self.0)
+    }
+}

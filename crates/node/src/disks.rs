@@ -1,0 +1,318 @@
+//! The operations on disks.
+
+use std::collections::BTreeMap;
+
+use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
+use os::{Access, Namespace};
+
+use crate::disk::{self, Disk, Layout};
+use crate::disk_number::DiskNumber;
+use crate::error::{Fault, Outcome};
+use crate::identifiers::{self, DiskLocation};
+use crate::locks::Object;
+use crate::node::Node;
+use crate::operation::{Joins, Lane, Operation, Run};
+use crate::{storage_provider, volume};
+
+/// Where the disks are attached. What is attached to no adapter, such as a mounted VHDX, is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ListDiskLocations;
+
+impl Operation for ListDiskLocations {
+    type Output = BTreeMap<DiskNumber, DiskLocation>;
+    const NAME: &'static str = "ListDiskLocations";
+    const LANE: Lane = Lane::Wmi;
+
+    fn attempt(&self) -> String {
+        "list the locations of disks".into()
+    }
+
+    fn run(&self, node: &Node, _run: &Run) -> Outcome<Self::Output> {
+        // Only the provider's words for a location are known to be what drivers compare with.
+        let disks = storage_provider::query(node, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
+        let located =
+            |disk: &os::Instance| Some((DiskNumber(disk.u32("Number")?), DiskLocation::parse(disk.text("Location")?)?));
+        Ok(disks.iter().filter_map(located).collect())
+    }
+}
+
+/// What names a disk wherever it is attached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DiskIds {
+    /// The page-83 identifier; empty if it has none.
+    pub page83: String,
+    /// The serial number, untrimmed; empty if it has none.
+    pub serial: String,
+}
+
+/// The identifiers of all disks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ListDiskIds;
+
+impl Operation for ListDiskIds {
+    type Output = BTreeMap<DiskNumber, DiskIds>;
+    const NAME: &'static str = "ListDiskIDs";
+    const LANE: Lane = Lane::Disks;
+
+    fn attempt(&self) -> String {
+        "list the identifiers of disks".into()
+    }
+
+    fn run(&self, node: &Node, _run: &Run) -> Outcome<Self::Output> {
+        let mut ids = BTreeMap::new();
+        for disk in disk::all(node)? {
+            let page83 = identifiers::page83(&*disk.handle);
+            match page83.and_then(|page83| Ok(DiskIds { page83, serial: identifiers::serial(&*disk.handle)? })) {
+                Ok(found) => drop(ids.insert(disk.number, found)),
+                Err(code) => tracing::warn!(disk = disk.number.0, %code, "a disk without identifiers is left out"),
+            }
+        }
+        Ok(ids)
+    }
+}
+
+/// The number of the disk whose page-83 identifier is a name, or ends with it as its last word.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GetDiskNumberByName {
+    /// The name, without blanks.
+    pub name: String,
+}
+
+impl Operation for GetDiskNumberByName {
+    type Output = DiskNumber;
+    const NAME: &'static str = "GetDiskNumberByName";
+    const LANE: Lane = Lane::Disks;
+
+    fn attempt(&self) -> String {
+        format!("find the disk {:?}", crate::excerpt(&self.name))
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<DiskNumber> {
+        if self.name.trim().is_empty() {
+            return Err(Fault::invalid("the name is empty"));
+        }
+        let named = |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
+        let ids = ListDiskIds.run(node, run)?;
+        let found: Vec<_> = ids.iter().filter(|(_, ids)| named(ids)).map(|(number, _)| *number).collect();
+        match found[..] {
+            [number] => Ok(number),
+            [] => Err(Fault::not_found("no disk has that name")),
+            [..] => {
+                let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
+                Err(Fault::precondition(format!("the disks {} all have that name", list.join(", "))))
+            }
+        }
+    }
+}
+
+/// The size of a disk in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GetDiskStats {
+    /// The disk, which may be offline.
+    pub disk: DiskNumber,
+}
+
+impl Operation for GetDiskStats {
+    type Output = u64;
+    const NAME: &'static str = "GetDiskStats";
+    const LANE: Lane = Lane::Disks;
+
+    fn attempt(&self) -> String {
+        format!("read the size of {}", self.disk)
+    }
+
+    fn run(&self, node: &Node, _run: &Run) -> Outcome<u64> {
+        Ok(Disk::open(node, self.disk, Access::GENERIC_READ)?.size()?)
+    }
+}
+
+/// Whether a disk is online.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GetDiskState {
+    /// The disk.
+    pub disk: DiskNumber,
+}
+
+impl Operation for GetDiskState {
+    type Output = bool;
+    const NAME: &'static str = "GetDiskState";
+    const LANE: Lane = Lane::Disks;
+
+    fn attempt(&self) -> String {
+        format!("read the state of {}", self.disk)
+    }
+
+    fn run(&self, node: &Node, _run: &Run) -> Outcome<bool> {
+        Ok(!Disk::open(node, self.disk, Access::empty())?.is_offline()?)
+    }
+}
+
+/// Brings a disk online and makes it writable, or takes it offline.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SetDiskState {
+    /// The disk.
+    pub disk: DiskNumber,
+    /// Online and writable, or offline.
+    pub online: bool,
+}
+
+impl Operation for SetDiskState {
+    type Output = ();
+    const NAME: &'static str = "SetDiskState";
+    const LANE: Lane = Lane::Disks;
+    const JOINS: Joins = Joins::Running;
+
+    fn attempt(&self) -> String {
+        let state = if self.online { "bring online" } else { "take offline" };
+        format!("{state} {}", self.disk)
+    }
+
+    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+        Ok(vec![Object::Disk(self.disk.0)])
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+        let disk = Disk::open(node, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        set_state(node, run, &disk, self.online)?;
+        if self.online && !volume::wait_for_all(node, &disk)? {
+            tracing::warn!(disk = self.disk.0, "its volumes have not arrived");
+        }
+        Ok(())
+    }
+}
+
+/// Gives a disk the state asked for, if it has another.
+fn set_state(node: &Node, run: &Run, disk: &Disk, online: bool) -> Outcome<()> {
+    use DiskAttributes as Bits;
+    let reached = |attributes: u64| {
+        if online { attributes & (Bits::OFFLINE | Bits::READ_ONLY) == 0 } else { attributes & Bits::OFFLINE != 0 }
+    };
+    let attributes = disk.attributes()?;
+    if reached(attributes) {
+        return Ok(());
+    }
+    run.commit()?;
+    let changed = if online {
+        // Writable first: an online disk that is still read-only would mount its volumes read-only.
+        let writable = attributes & Bits::READ_ONLY == 0;
+        let cleared = if writable { Ok(()) } else { disk.set_attributes(0, Bits::READ_ONLY) };
+        cleared.and_then(|()| disk.set_attributes(0, Bits::OFFLINE))
+    } else {
+        disk.set_attributes(Bits::OFFLINE, Bits::OFFLINE)
+    };
+    if changed.is_ok() && reached(disk.attributes()?) {
+        return Ok(());
+    }
+    if let Err(code) = changed
+        && disk::is_gone(code)
+    {
+        return Err(code.into());
+    }
+    // The driver does not do it, or a cluster or a disk with the same id stands against it: the provider knows.
+    storage_provider::set_online(node, run, disk.number, online)?;
+    if reached(disk.attributes()?) {
+        return Ok(());
+    }
+    Err(Fault::precondition("Windows says that it is done, but the disk has not changed"))
+}
+
+/// Makes sure that a disk has a partition for data: a GUID partition table on a disk without any table, one basic
+/// data partition where there is none. A disk that is partitioned is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PartitionDisk {
+    /// The disk.
+    pub disk: DiskNumber,
+}
+
+impl Operation for PartitionDisk {
+    type Output = ();
+    const NAME: &'static str = "PartitionDisk";
+    const LANE: Lane = Lane::Wmi;
+    const JOINS: Joins = Joins::Running;
+
+    fn attempt(&self) -> String {
+        format!("partition {}", self.disk)
+    }
+
+    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+        Ok(vec![Object::Disk(self.disk.0)])
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+        let disk = Disk::open(node, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        match disk.layout()? {
+            layout if layout.is_partitioned() => {}
+            Layout::Mbr(_) => {
+                return Err(Fault::precondition("it has an MBR without partitions, and no table is ever replaced"));
+            }
+            Layout::Raw => {
+                set_state(node, run, &disk, true)?;
+                let serial = identifiers::serial(&*disk.handle)?;
+                storage_provider::initialize(node, run, self.disk, &serial)?;
+                self.add_partition(node, run, &disk)?;
+            }
+            Layout::Gpt(_) => {
+                set_state(node, run, &disk, true)?;
+                self.add_partition(node, run, &disk)?;
+            }
+        }
+        // The caller lists the volumes next, and does not ask twice. Those of an offline disk come with its state.
+        if !disk.is_offline()? && !volume::wait_for_all(node, &disk)? {
+            return Err(Fault::new(crate::Kind::StillRunning, "its volume has not arrived yet; ask again later"));
+        }
+        Ok(())
+    }
+}
+
+impl PartitionDisk {
+    fn add_partition(&self, node: &Node, run: &Run, disk: &Disk) -> Outcome<()> {
+        disk.update()?;
+        // Somebody else may have been faster, whom our lock does not hold.
+        if disk.layout()?.is_partitioned() {
+            return Ok(());
+        }
+        storage_provider::create_partition(node, run, self.disk)?;
+        disk.update()?;
+        let made = node.poll(node.config().patience.arrival, || Ok(disk.layout()?.is_partitioned().then_some(())))?;
+        made.ok_or_else(|| Fault::precondition("Windows says that the partition is made, but there is none"))
+    }
+}
+
+/// Looks for disks that have come, gone or grown.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rescan;
+
+impl Operation for Rescan {
+    type Output = ();
+    const NAME: &'static str = "Rescan";
+    const LANE: Lane = Lane::Wmi;
+    // A search under way may have passed by already where the caller's disk has come.
+    const JOINS: Joins = Joins::Waiting;
+
+    fn attempt(&self) -> String {
+        "look for new disks".into()
+    }
+
+    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+        Ok(vec![Object::Devices])
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+        run.commit()?;
+        for port in node.os().device_interfaces(STORAGE_PORT_INTERFACE)? {
+            if let Err(code) = node.os().reenumerate(&port) {
+                tracing::warn!(port = %port.display(), %code, "a storage port cannot be searched");
+            }
+        }
+        for disk in disk::all(node)? {
+            match disk.update() {
+                Err(code) if !disk::is_gone(code) => {
+                    tracing::warn!(disk = disk.number.0, %code, "a disk cannot be looked at again");
+                }
+                _ => {}
+            }
+        }
+        // Our own changes and an administrator's PowerShell go by the provider's cache.
+        storage_provider::refresh_all(node, run)
+    }
+}

@@ -1,0 +1,284 @@
+//! Files and directories: existence, making and removing directories, links.
+
+use os::abi::FILE_ATTRIBUTE_DIRECTORY;
+use os::{Access, Disposition, Handle, NtPath, Open, Options, OsError, OsResult, Share, U16Str, U16String};
+
+use crate::buffer;
+use crate::error::{Fault, Kind, Outcome};
+use crate::host_path::HostPath;
+use crate::locks::Object;
+use crate::node::Node;
+use crate::operation::{Joins, Lane, Operation, Run};
+use crate::reparse::{self, Link};
+use crate::tree;
+use crate::walk::{Context, LOOK, PIN, Place};
+
+/// Whether a path exists. A final link counts by itself, wherever it leads; a missing parent is a plain no.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PathExists {
+    /// In a working directory.
+    pub path: HostPath,
+    /// What the path is for, where the API version says so.
+    pub context: Option<Context>,
+}
+
+impl Operation for PathExists {
+    type Output = bool;
+    const NAME: &'static str = "PathExists";
+    const LANE: Lane = Lane::Files;
+
+    fn attempt(&self) -> String {
+        format!("look for {}", self.path)
+    }
+
+    fn run(&self, node: &Node, _run: &Run) -> Outcome<bool> {
+        node.directories.exists(node.os(), &self.path, self.context)
+    }
+}
+
+/// Makes a directory and its missing parents. An existing directory, or link to one, is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Mkdir {
+    /// In a working directory.
+    pub path: HostPath,
+    /// What the path is for, where the API version says so.
+    pub context: Option<Context>,
+}
+
+impl Operation for Mkdir {
+    type Output = ();
+    const NAME: &'static str = "Mkdir";
+    const LANE: Lane = Lane::Files;
+    const JOINS: Joins = Joins::Running;
+
+    fn attempt(&self) -> String {
+        format!("make the directory {}", self.path)
+    }
+
+    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+        Ok(vec![Object::Path(self.path.key())])
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+        node.directories.check(&self.path, self.context)?;
+        run.commit()?;
+        node.directories.make(node.os(), &self.path, self.context)
+    }
+}
+
+/// Removes a directory, file, link or mount point. A link is removed, never what it leads to; a mounted folder is
+/// unmounted and removed, the volume's data untouched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rmdir {
+    /// In a working directory, and not one itself.
+    pub path: HostPath,
+    /// What the path is for, where the API version says so.
+    pub context: Option<Context>,
+    /// Whether to remove what is in the directory too, and to accept that it does not exist.
+    pub force: bool,
+}
+
+impl Operation for Rmdir {
+    type Output = ();
+    const NAME: &'static str = "Rmdir";
+    const LANE: Lane = Lane::Files;
+    const JOINS: Joins = Joins::Running;
+
+    fn attempt(&self) -> String {
+        format!("remove {}", self.path)
+    }
+
+    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+        Ok(vec![Object::Path(self.path.key())])
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+        match self.remove(node, run) {
+            Err(fault) if self.force && fault.is_missing() => Ok(()),
+            outcome => outcome,
+        }
+    }
+}
+
+impl Rmdir {
+    fn remove(&self, node: &Node, run: &Run) -> Outcome<()> {
+        let place = node.directories.place(node.os(), &self.path, self.context, &PIN)?;
+        let doomed = tree::open(place.parent(), place.leaf())?;
+        run.commit()?;
+        if self.force {
+            tree::delete_all(node.os(), place.parent(), place.leaf(), doomed)?;
+        } else {
+            tree::delete(node.os(), place.parent(), place.leaf(), &*doomed)?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes all that is in a directory, or on the volume mounted at it, but not the directory itself. Links in
+/// there are removed, not followed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RmdirContents {
+    /// In a working directory, and not one itself.
+    pub path: HostPath,
+}
+
+impl Operation for RmdirContents {
+    type Output = ();
+    const NAME: &'static str = "RmdirContents";
+    const LANE: Lane = Lane::Files;
+    const JOINS: Joins = Joins::Running;
+
+    fn attempt(&self) -> String {
+        format!("empty {}", self.path)
+    }
+
+    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+        Ok(vec![Object::Path(self.path.key())])
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+        let place = node.directories.place(node.os(), &self.path, None, &PIN)?;
+        let found = place.open(Access::READ_DATA)?;
+        let directory = match Link::of(&*found)? {
+            None if buffer::attributes(&*found)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
+                return Err(OsError::DIRECTORY.into());
+            }
+            None => found,
+            Some(link) => {
+                let volume = link.volume().ok_or_else(|| Fault::precondition("it is a link, not a directory"))?;
+                run.enter(Lane::Disks)?;
+                let list = Access::READ_DATA | Access::READ_ATTRIBUTES | Access::SYNCHRONIZE;
+                node.os().open(&volume.root(), &Open::existing(list, Options::DIRECTORY))?
+            }
+        };
+        run.commit()?;
+        Ok(tree::delete_contents(node.os(), &*directory)?)
+    }
+}
+
+/// Makes a directory link. The identical link being there already is success.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CreateSymlink {
+    /// Where the link leads: in a working directory; may be a link itself, or missing.
+    pub source: HostPath,
+    /// Where the link is made: in a working directory; its parent exists.
+    pub target: HostPath,
+}
+
+impl Operation for CreateSymlink {
+    type Output = ();
+    const NAME: &'static str = "CreateSymlink";
+    const LANE: Lane = Lane::Files;
+    const JOINS: Joins = Joins::Running;
+
+    fn attempt(&self) -> String {
+        format!("make a link to {} at {}", self.source, self.target)
+    }
+
+    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+        Ok(vec![Object::Path(self.target.key())])
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+        node.directories.check(&self.source, None)?;
+        let place = node.directories.place(node.os(), &self.target, None, &LOOK)?;
+        let shown = U16String::from_str(&self.source.to_string());
+        make_link(&place, self.source.to_nt().as_u16str(), &shown, run)
+    }
+}
+
+/// Makes `place` a directory link to the NT path `substitute`, shown as `print`.
+pub(crate) fn make_link(place: &Place, substitute: &U16Str, print: &U16Str, run: &Run) -> Outcome<()> {
+    match place.open(Access::empty()) {
+        Err(OsError::FILE_NOT_FOUND) => {}
+        Err(code) => return Err(code.into()),
+        Ok(existing) => return same_link(&*existing, substitute),
+    }
+    run.commit()?;
+    let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES | Access::SYNCHRONIZE;
+    // Until it is a link, it goes with its handle: whoever dies half-way leaves nothing behind.
+    let options = Options::DIRECTORY | Options::DELETE_ON_CLOSE;
+    let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
+    let link = match place.parent().open_child(place.leaf(), &how) {
+        Err(OsError::ALREADY_EXISTS) => return same_link(&*place.open(Access::empty())?, substitute),
+        outcome => outcome?,
+    };
+    reparse::set_symlink(&*link, substitute, print)?;
+    Ok(tree::keep(&*link)?)
+}
+
+fn same_link(existing: &dyn Handle, substitute: &U16Str) -> Outcome<()> {
+    let text = |name: &U16Str| name.to_string_lossy().trim_end_matches('\\').to_uppercase();
+    match Link::of(existing)? {
+        Some(Link::Symlink(target)) if text(&target) == text(substitute) => Ok(()),
+        Some(Link::Symlink(target)) => {
+            let reason = format!("a link to {} is there", target.display());
+            Err(Fault::new(Kind::AlreadyExists, reason))
+        }
+        _ => Err(Fault::new(Kind::AlreadyExists, "something else of that name is there")),
+    }
+}
+
+/// Whether a path is a symbolic link or a mounted folder whose target exists.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IsSymlink {
+    /// Anywhere on the node.
+    pub path: HostPath,
+}
+
+impl Operation for IsSymlink {
+    type Output = bool;
+    const NAME: &'static str = "IsSymlink";
+    const LANE: Lane = Lane::Files;
+
+    fn attempt(&self) -> String {
+        format!("tell whether {} is a link or mount point", self.path)
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<bool> {
+        let path = self.path.to_nt();
+        let found = node.os().open(&path, &LOOK)?;
+        let Some(link) = Link::of(&*found)? else { return Ok(false) };
+        enter_lane_of(&link, run)?;
+        match open_target(node, &path, &link) {
+            // A volume that nobody has formatted yet has no root, but it is there.
+            Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(true),
+            Err(code) if leads_nowhere(code) => Ok(false),
+            Err(code) => Err(Fault::of(code, "its target cannot be looked at")),
+        }
+    }
+}
+
+/// Moves on to the threads that may hang with the link's target.
+pub(crate) fn enter_lane_of(link: &Link, run: &Run) -> Outcome<()> {
+    if link.is_remote() {
+        return run.enter(Lane::Remote);
+    }
+    if link.volume().is_some() {
+        return run.enter(Lane::Disks);
+    }
+    Ok(())
+}
+
+/// Opens what a link leads to; if that is a link again, then as itself.
+fn open_target(node: &Node, path: &NtPath, link: &Link) -> OsResult<Box<dyn Handle>> {
+    match link {
+        Link::Symlink(target) | Link::MountPoint(target) => node.os().open(&NtPath::from_win32(target), &LOOK),
+        // Only the system knows what such a link means where it stands.
+        Link::Relative(_) | Link::Other => node.os().open(path, &Open { options: Options::empty(), ..LOOK }),
+    }
+}
+
+/// Whether a link's target is missing, be it a path, a server or a volume.
+pub(crate) fn leads_nowhere(code: OsError) -> bool {
+    matches!(
+        code,
+        OsError::FILE_NOT_FOUND
+            | OsError::PATH_NOT_FOUND
+            | OsError::BAD_NETPATH
+            | OsError::BAD_NET_NAME
+            | OsError::DELETE_PENDING
+            | OsError::DEVICE_NOT_CONNECTED
+            | OsError::CANT_RESOLVE_FILENAME
+    )
+}

@@ -1,0 +1,222 @@
+//! Paths on the node, as drivers send them.
+//!
+//! What is checked here is the text alone. Whether a path may be touched is decided component by component on
+//! handles, in `walk`.
+
+use std::fmt;
+
+use os::{NtPath, U16Str, U16String};
+
+use crate::error::{Fault, Outcome};
+
+/// The longest path that is accepted, in UTF-16 units: `MAX_PATH`, as drivers have always been held to.
+const LONGEST: usize = 260;
+
+/// An absolute path on a drive, `C:\var\lib\kubelet`: a letter and checked components.
+///
+/// No component is empty, `.` or `..`, names a stream or a device, or ends with a blank or a dot, which Win32
+/// would cut off silently.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct HostPath {
+    drive: char,
+    components: Vec<U16String>,
+}
+
+impl HostPath {
+    /// Reads a path that must begin with a drive and have backslashes only.
+    pub fn parse(text: &str) -> Outcome<Self> {
+        let refused = |why: &str| Fault::invalid(format!("the path {:?} {why}", crate::excerpt(text)));
+        if text.encode_utf16().count() > LONGEST {
+            return Err(refused("is longer than 260 characters"));
+        }
+        let mut letters = text.chars();
+        let (Some(drive @ ('a'..='z' | 'A'..='Z')), Some(':'), Some('\\')) =
+            (letters.next(), letters.next(), letters.next())
+        else {
+            return Err(refused("is not absolute on a drive"));
+        };
+        let rest = letters.as_str().strip_suffix('\\').unwrap_or(letters.as_str());
+        let mut components = Vec::new();
+        if !rest.is_empty() {
+            for component in rest.split('\\') {
+                check_component(component).map_err(|why| refused(&why))?;
+                components.push(U16String::from_str(component));
+            }
+        }
+        Ok(Self { drive: drive.to_ascii_uppercase(), components })
+    }
+
+    /// Reads a path that may have forward slashes, and lacks the drive of `home` where real drivers leave it out.
+    pub fn parse_loose(text: &str, home: &Self) -> Outcome<Self> {
+        let text = text.replace('/', r"\");
+        if text.starts_with('\\') && !text.starts_with(r"\\") {
+            return Self::parse(&format!("{}:{text}", home.drive));
+        }
+        Self::parse(&text)
+    }
+
+    /// The directory that the path is in; a drive's root is in itself.
+    pub(crate) fn parent(&self) -> Self {
+        let above = self.components.len().saturating_sub(1);
+        Self { drive: self.drive, components: self.components[..above].to_vec() }
+    }
+
+    /// What is left of this path below `ancestor`; none if it does not lie in it.
+    pub(crate) fn below(&self, ancestor: &Self) -> Option<&[U16String]> {
+        let depth = ancestor.components.len();
+        let inside = self.drive == ancestor.drive
+            && self.components.len() >= depth
+            && self.components.iter().zip(&ancestor.components).all(|(mine, its)| same_name(mine, its));
+        inside.then(|| &self.components[depth..])
+    }
+
+    /// The path as the object manager knows it.
+    pub(crate) fn to_nt(&self) -> NtPath {
+        self.components.iter().fold(NtPath::drive_root(self.drive), |path, component| path.join(component))
+    }
+
+    /// One text for all spellings that differ in case.
+    pub(crate) fn key(&self) -> String {
+        self.to_string().to_uppercase()
+    }
+}
+
+/// Whether Windows takes two names for one. NTFS keeps a table of its own; simple upper case is close enough for
+/// a check that refuses what it does not recognise.
+fn same_name(a: &U16Str, b: &U16Str) -> bool {
+    a == b || a.to_string_lossy().to_uppercase() == b.to_string_lossy().to_uppercase()
+}
+
+fn check_component(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("has an empty component".into());
+    }
+    if name == "." || name == ".." {
+        return Err(format!("has the component {name:?}"));
+    }
+    if let Some(bad) = name.chars().find(|c| matches!(c, '"' | '/' | ':' | '?' | '*' | '|' | '<' | '>') || *c < ' ') {
+        return Err(format!("has the character {bad:?}"));
+    }
+    if name.ends_with([' ', '.']) {
+        return Err("has a component that ends with a blank or a dot".into());
+    }
+    if is_device(name) {
+        return Err(format!("has the device name {name:?}"));
+    }
+    Ok(())
+}
+
+/// Whether Win32 would take `name` for a device, with or without an extension.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end_matches(' ').to_ascii_uppercase();
+    if matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
+        return true;
+    }
+    let mut digits = stem.chars();
+    let numbered = digits.by_ref().take(3).collect::<String>();
+    matches!(numbered.as_str(), "COM" | "LPT")
+        && matches!((digits.next(), digits.next()), (Some('0'..='9' | '¹' | '²' | '³'), None))
+}
+
+impl fmt::Display for HostPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.drive)?;
+        if self.components.is_empty() {
+            return f.write_str("\\");
+        }
+        self.components.iter().try_for_each(|component| write!(f, "\\{}", component.display()))
+    }
+}
+
+impl fmt::Debug for HostPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HostPath;
+
+    fn path(text: &str) -> HostPath {
+        HostPath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn contract_09_paths_are_absolute_short_and_plain() {
+        for good in [r"C:\", r"c:\var\lib\kubelet", r"D:\a\", r"C:\pod~1\é\日本", r"C:\a.b\.c"] {
+            assert!(HostPath::parse(good).is_ok(), "{good}");
+        }
+        let long = format!(r"C:\{}", "x".repeat(258));
+        for bad in [
+            "",
+            "C:",
+            "C:x",
+            r"\var",
+            r"var\x",
+            r"\\host\share",
+            r"\\?\C:\x",
+            r"\\.\C:",
+            r"\??\C:\x",
+            r"1:\x",
+            r"C:\a\..\b",
+            r"C:\a\.\b",
+            r"C:\a\\b",
+            r"C:\a/b",
+            r"C:\a:b",
+            r"C:\a?b",
+            r"C:\a*b",
+            r"C:\a|b",
+            "C:\\a\"b",
+            r"C:\a<b",
+            "C:\\a\0b",
+            "C:\\a\nb",
+            r"C:\a \b",
+            r"C:\a.\b",
+            r"C:\nul",
+            r"C:\x\CON.txt",
+            r"C:\com1",
+            r"C:\LPT9.x",
+            &long,
+        ] {
+            assert!(HostPath::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_260_units_is_accepted_and_one_of_261_is_not() {
+        assert!(HostPath::parse(&format!(r"C:\{}", "x".repeat(257))).is_ok());
+        assert!(HostPath::parse(&format!(r"C:\{}", "x".repeat(258))).is_err());
+    }
+
+    #[test]
+    fn contract_09_containment_is_by_component_and_without_case() {
+        let root = path(r"C:\var\lib\kubelet");
+        assert_eq!(path(r"c:\VAR\lib\Kubelet\pods").below(&root).unwrap().len(), 1);
+        assert_eq!(path(r"C:\var\lib\kubelet").below(&root).unwrap().len(), 0);
+        assert!(path(r"C:\var\lib\kubelet-evil\x").below(&root).is_none());
+        assert!(path(r"D:\var\lib\kubelet\x").below(&root).is_none());
+        assert!(path(r"C:\var\lib").below(&root).is_none());
+    }
+
+    #[test]
+    fn contract_10_drive_less_and_forward_slash_paths_land_on_the_kubelet_drive() {
+        let home = path(r"D:\kubelet");
+        let loose = |text| HostPath::parse_loose(text, &home).map(|path| path.to_string());
+        assert_eq!(loose(r"\var\lib").unwrap(), r"D:\var\lib");
+        assert_eq!(loose("/var/lib/").unwrap(), r"D:\var\lib");
+        assert_eq!(loose("c:/var/lib").unwrap(), r"C:\var\lib");
+        assert!(loose("//host/share").is_err());
+        assert!(loose("").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_parses_prints_as_itself(text in r"[a-zA-Z]:\\[ -~é日]{0,40}") {
+            if let Ok(path) = HostPath::parse(&text) {
+                assert_eq!(HostPath::parse(&path.to_string()).unwrap(), path);
+                assert!(path.components.iter().all(|name| name.to_string_lossy() != ".."), "{path}");
+            }
+        }
+    }
+}

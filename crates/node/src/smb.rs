@@ -1,0 +1,198 @@
+//! SMB global mappings: the node's connections to shares, used by all containers.
+//!
+//! Windows keeps one mapping for a share and one user for a mapping. A mapping that can be read is shared by all
+//! who ask for a path below the share; removing it would break the files that others have open.
+
+use os::{Access, Instance, Namespace, Open, Options, OsError, OsResult, Secret, Value};
+
+use crate::error::{Fault, Kind, Outcome};
+use crate::filesystem::make_link;
+use crate::host_path::HostPath;
+use crate::locks::Object;
+use crate::node::Node;
+use crate::operation::{Joins, Lane, Operation, Run};
+use crate::storage_provider::{call, query, quote};
+use crate::unc_path::UncPath;
+use crate::walk::LOOK;
+
+const CLASS: &str = "MSFT_SmbGlobalMapping";
+
+/// Connects the node to a share, if it is not, and makes a directory link to it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NewSmbGlobalMapping {
+    /// The share, or a directory on it.
+    pub remote: UncPath,
+    /// Where to make the link: in a working directory; its parent exists. None makes no link.
+    pub local: Option<HostPath>,
+    /// `user` or `domain\user`; empty for the node's own identity.
+    pub username: String,
+    /// The user's password.
+    pub password: Secret,
+}
+
+impl Operation for NewSmbGlobalMapping {
+    type Output = ();
+    const NAME: &'static str = "NewSmbGlobalMapping";
+    const LANE: Lane = Lane::Remote;
+    const JOINS: Joins = Joins::Running;
+
+    fn attempt(&self) -> String {
+        match &self.local {
+            Some(local) => format!("map {} at {local}", self.remote),
+            None => format!("map {}", self.remote),
+        }
+    }
+
+    fn objects(&self, node: &Node) -> Outcome<Vec<Object>> {
+        let mut objects = vec![Object::Share(self.remote.share())];
+        if let Some(local) = &self.local {
+            node.directories.check(local, None)?;
+            objects.push(Object::Path(local.key()));
+        }
+        Ok(objects)
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+        if self.username.contains('\0') || self.password.expose().contains('\0') {
+            return Err(Fault::invalid("the user name or password has a zero character"));
+        }
+        // Before a connection is made for nothing.
+        let place = match &self.local {
+            Some(local) => Some(node.directories.place(node.os(), local, None, &LOOK)?),
+            None => None,
+        };
+        self.connect(node, run)?;
+        let Some(place) = place else { return Ok(()) };
+        make_link(&place, self.remote.to_nt(false).as_u16str(), &self.remote.shown(), run)
+    }
+}
+
+impl NewSmbGlobalMapping {
+    fn connect(&self, node: &Node, run: &Run) -> Outcome<()> {
+        let share = self.remote.share();
+        if let Some(mapping) = mapping_of(node, &share)? {
+            if self.is_readable(node) {
+                return self.refuse_another_user(node, &share);
+            }
+            tracing::info!(share, status = mapping.u32("Status"), "a mapping that cannot be read is made anew");
+            remove(node, run, &share, &mapping)?;
+        }
+        let mut arguments = vec![
+            ("RemotePath", Value::Text(share.clone())),
+            ("RequirePrivacy", Value::Bool(node.config().require_privacy)),
+        ];
+        if !self.username.is_empty() {
+            arguments.push(("Credential", Value::Secret(credential(&self.username, &self.password))));
+        }
+        let patience = node.config().patience.change;
+        let returned = call(node, run, Namespace::Smb, CLASS, "Create", &arguments, patience)?;
+        if returned.code != 0 {
+            return Err(refused(OsError(returned.code), &share));
+        }
+        node.smb_users().insert(share, self.username.to_lowercase());
+        Ok(())
+    }
+
+    /// Whether the share, or at least the directory asked for, can be read through the mapping there is.
+    fn is_readable(&self, node: &Node) -> bool {
+        let list = |share_only: bool| -> OsResult<()> {
+            let access = Access::READ_DATA | Access::READ_ATTRIBUTES | Access::SYNCHRONIZE;
+            let directory =
+                node.os().open(&self.remote.to_nt(share_only), &Open::existing(access, Options::DIRECTORY))?;
+            match directory.list(true, &mut [0; 4096]) {
+                Err(OsError::NO_MORE_FILES) => Ok(()),
+                outcome => outcome,
+            }
+        };
+        list(true).is_ok() || list(false).is_ok()
+    }
+
+    /// Windows would silently give the second user the first one's access.
+    fn refuse_another_user(&self, node: &Node, share: &str) -> Outcome<()> {
+        let users = node.smb_users();
+        match users.get(share) {
+            Some(user) if *user != self.username.to_lowercase() && !node.config().share_smb_mappings => {
+                Err(Fault::precondition(format!(
+                    "{share} is mapped for another user, and Windows knows one user per share; \
+                     use the same user for all volumes of this share on a node, or another name for the server"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Removes the mapping of a share.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RemoveSmbGlobalMapping {
+    /// The share, or a directory on it.
+    pub remote: UncPath,
+}
+
+impl Operation for RemoveSmbGlobalMapping {
+    type Output = ();
+    const NAME: &'static str = "RemoveSmbGlobalMapping";
+    const LANE: Lane = Lane::Remote;
+    const JOINS: Joins = Joins::Running;
+
+    fn attempt(&self) -> String {
+        format!("remove the mapping of {}", self.remote.share())
+    }
+
+    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+        Ok(vec![Object::Share(self.remote.share())])
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+        let share = self.remote.share();
+        let mapping = mapping_of(node, &share)?.ok_or_else(|| Fault::not_found("it is not mapped"))?;
+        remove(node, run, &share, &mapping)
+    }
+}
+
+fn mapping_of(node: &Node, share: &str) -> Outcome<Option<Instance>> {
+    let wql = format!("SELECT * FROM {CLASS} WHERE RemotePath = {}", quote(share));
+    Ok(query(node, Namespace::Smb, &wql)?.into_iter().next())
+}
+
+fn remove(node: &Node, run: &Run, share: &str, mapping: &Instance) -> Outcome<()> {
+    let force = [("Force", Value::Bool(true))];
+    let patience = node.config().patience.change;
+    let returned = call(node, run, Namespace::Smb, &mapping.path, "Remove", &force, patience)?;
+    if returned.code != 0 {
+        return Err(Fault::of(OsError(returned.code), format!("the mapping of {share} cannot be removed")));
+    }
+    node.smb_users().remove(share);
+    Ok(())
+}
+
+/// The user and password in the form the class takes.
+fn credential(username: &str, password: &Secret) -> Secret {
+    let username = username.replace('\\', r"\\").replace(':', r"\:");
+    Secret::new(format!("{username}:{}", password.expose()))
+}
+
+/// The server's refusal, with what to do where the words alone do not say it.
+fn refused(code: OsError, share: &str) -> Fault {
+    let fault = Fault::of(code, share);
+    match code {
+        OsError::SESSION_CREDENTIAL_CONFLICT => {
+            let advice = "Windows allows one user per server at a time; \
+                          use the same user for all its shares, or another name for the server";
+            Fault { reason: format!("{}; {advice}", fault.reason), kind: Kind::FailedPrecondition, ..fault }
+        }
+        _ => fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::credential;
+    use os::Secret;
+
+    #[test]
+    fn a_credential_is_written_so_that_the_user_ends_at_the_first_bare_colon() {
+        let text = credential(r"AZURE\acct:1", &Secret::new(r"p:w\".into()));
+        assert_eq!(text.expose(), r"AZURE\\acct\:1:p:w\");
+    }
+}

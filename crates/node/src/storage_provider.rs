@@ -1,0 +1,229 @@
+//! Windows' storage provider: the WMI classes through which disks and volumes are changed.
+//!
+//! What could destroy data goes through here, because the provider refuses what the raw control codes would do: it
+//! initialises only a disk that has no partition table. Its answers come from a cache, so it is made to look again
+//! before it is relied on.
+
+use os::{Instance, Namespace, OsError, Progress, Returned, Value};
+
+use crate::disk_number::DiskNumber;
+use crate::error::{Fault, Kind, Outcome};
+use crate::node::Node;
+use crate::operation::Run;
+use crate::volume_id::VolumeId;
+
+/// What the provider's methods return, beside 0 for success.
+mod code {
+    pub(super) const TIMEOUT: u32 = 3;
+    pub(super) const IN_USE: u32 = 6;
+    pub(super) const ACCESS_DENIED: u32 = 40001;
+    pub(super) const STALE_CACHE: u32 = 40003;
+    pub(super) const ALREADY_INITIALISED: u32 = 41001;
+    pub(super) const TOO_SMALL_FOR_GPT: u32 = 41014;
+    pub(super) const CLUSTERED: u32 = 41018;
+    /// The partition was made; only a path could not be assigned, which was not asked for.
+    pub(super) const PATH_NOT_ASSIGNED: u32 = 42002;
+}
+
+/// `PartitionStyle` of `MSFT_Disk`; not the numbers that control codes use.
+const RAW: u32 = 0;
+const GPT: u32 = 2;
+
+/// A query that must answer exactly one object.
+pub(crate) fn one(node: &Node, namespace: Namespace, wql: &str, what: &str) -> Outcome<Instance> {
+    let mut found = query(node, namespace, wql)?;
+    match (found.pop(), found.is_empty()) {
+        (Some(instance), true) => Ok(instance),
+        (None, _) => Err(Fault::not_found(format!("WMI knows no {what}"))),
+        (Some(_), false) => Err(Fault::precondition(format!("WMI knows more than one {what}"))),
+    }
+}
+
+/// The answers to a query.
+pub(crate) fn query(node: &Node, namespace: Namespace, wql: &str) -> Outcome<Vec<Instance>> {
+    let deadline = node.after(node.config().patience.query);
+    node.os().wmi().query(namespace, wql, deadline).map_err(|code| match code {
+        OsError::WAIT_TIMEOUT => Fault::new(Kind::StillRunning, "WMI did not answer in time"),
+        code => Fault::of(code, "WMI"),
+    })
+}
+
+/// Calls a method and waits for its end. Where that takes longer than `patience`, the locks stay with it.
+pub(crate) fn call(
+    node: &Node,
+    run: &Run,
+    namespace: Namespace,
+    path: &str,
+    method: &str,
+    arguments: &[(&str, Value)],
+    patience: std::time::Duration,
+) -> Outcome<Returned> {
+    run.commit()?;
+    match node.os().wmi().call(namespace, path, method, arguments, node.after(patience)) {
+        Ok(Progress::Done(returned)) => Ok(returned),
+        Ok(Progress::StillRunning(job)) => {
+            run.outlived_by(job);
+            let seconds = patience.as_secs();
+            Err(Fault::new(Kind::StillRunning, format!("{method} goes on after {seconds} s; ask again later")))
+        }
+        Err(code) => Err(Fault::of(code, method)),
+    }
+}
+
+/// Text as it stands in a WQL string.
+pub(crate) fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
+}
+
+fn storage(node: &Node, run: &Run, path: &str, method: &str, arguments: &[(&str, Value)]) -> Outcome<Returned> {
+    call(node, run, Namespace::Storage, path, method, arguments, node.config().patience.change)
+}
+
+/// The provider's refusal as a failure.
+fn refused(method: &str, code: u32) -> Fault {
+    let (kind, words) = match code {
+        code::TIMEOUT => (Kind::StillRunning, "ran into a timeout of its own"),
+        code::IN_USE => (Kind::Busy, "says that the object is in use"),
+        code::ACCESS_DENIED => (Kind::PermissionDenied, "says that access is denied"),
+        code::STALE_CACHE => (Kind::Busy, "says that its cache is out of date"),
+        code::TOO_SMALL_FOR_GPT => (Kind::FailedPrecondition, "says that the disk is too small for a GPT"),
+        code::CLUSTERED => (Kind::FailedPrecondition, "says that the disk belongs to a cluster"),
+        _ => (Kind::Internal, "failed"),
+    };
+    Fault { code: Some(OsError(code)), ..Fault::new(kind, format!("the storage provider's {method} {words} ({code})")) }
+}
+
+fn done(method: &str, returned: &Returned) -> Outcome<()> {
+    if returned.code == 0 { Ok(()) } else { Err(refused(method, returned.code)) }
+}
+
+/// The provider's view of a disk.
+pub(crate) fn disk(node: &Node, number: DiskNumber) -> Outcome<Instance> {
+    let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
+    one(node, Namespace::Storage, &wql, &number.to_string())
+}
+
+/// Makes the provider look at a disk again.
+pub(crate) fn refresh(node: &Node, run: &Run, disk: &Instance) -> Outcome<()> {
+    done("Refresh", &storage(node, run, &disk.path, "Refresh", &[])?)
+}
+
+/// Makes the provider look at all disks, partitions and volumes again.
+pub(crate) fn refresh_all(node: &Node, run: &Run) -> Outcome<()> {
+    done("UpdateHostStorageCache", &storage(node, run, "MSFT_StorageSetting", "UpdateHostStorageCache", &[])?)
+}
+
+/// Runs `change`; where the provider finds its cache out of date, makes it look again and runs `change` once more.
+fn fresh(node: &Node, run: &Run, change: impl Fn() -> Outcome<Returned>) -> Outcome<Returned> {
+    let returned = change()?;
+    if returned.code != code::STALE_CACHE {
+        return Ok(returned);
+    }
+    refresh_all(node, run)?;
+    change()
+}
+
+/// Puts a GUID partition table on a disk that has no table. One that has is refused by the provider itself.
+///
+/// `serial` is the disk's serial number as the open device says it: numbers are given anew, devices are not.
+pub(crate) fn initialize(node: &Node, run: &Run, number: DiskNumber, serial: &str) -> Outcome<()> {
+    let disk = disk(node, number)?;
+    refresh(node, run, &disk)?;
+    let returned = fresh(node, run, || {
+        let disk = self::disk(node, number)?;
+        let known = disk.text("SerialNumber").unwrap_or_default();
+        if known.trim() != serial.trim() {
+            let reason = format!("{number} is another disk to WMI (serial {known:?}) than to the device ({serial:?})");
+            return Err(Fault::precondition(reason));
+        }
+        if disk.u32("PartitionStyle") != Some(RAW) {
+            return Ok(Returned { code: code::ALREADY_INITIALISED, ..Returned::default() });
+        }
+        storage(node, run, &disk.path, "Initialize", &[("PartitionStyle", Value::U32(GPT))])
+    })?;
+    match returned.code {
+        code::ALREADY_INITIALISED => Ok(()),
+        _ => done("Initialize", &returned),
+    }
+}
+
+/// Makes one basic data partition of all the room on a disk, without a drive letter.
+pub(crate) fn create_partition(node: &Node, run: &Run, number: DiskNumber) -> Outcome<()> {
+    let arguments = [
+        ("UseMaximumSize", Value::Bool(true)),
+        ("AssignDriveLetter", Value::Bool(false)),
+        ("GptType", Value::Text(format!("{{{}}}", os::abi::BASIC_DATA))),
+        ("IsHidden", Value::Bool(false)),
+        ("IsActive", Value::Bool(false)),
+    ];
+    let returned = fresh(node, run, || {
+        let disk = disk(node, number)?;
+        storage(node, run, &disk.path, "CreatePartition", &arguments)
+    })?;
+    match returned.code {
+        code::PATH_NOT_ASSIGNED => Ok(()),
+        _ => done("CreatePartition", &returned),
+    }
+}
+
+/// Brings a disk online and makes it writable, or takes it offline, where the control code did not.
+pub(crate) fn set_online(node: &Node, run: &Run, number: DiskNumber, online: bool) -> Outcome<()> {
+    let disk = disk(node, number)?;
+    if !online {
+        return done("Offline", &storage(node, run, &disk.path, "Offline", &[])?);
+    }
+    if disk.bool("IsReadOnly") == Some(true) {
+        let writable = [("IsReadOnly", Value::Bool(false))];
+        done("SetAttributes", &storage(node, run, &disk.path, "SetAttributes", &writable)?)?;
+    }
+    done("Online", &storage(node, run, &disk.path, "Online", &[])?)
+}
+
+/// Formats a volume with NTFS, quickly. The caller has just seen that there is nothing on it.
+pub(crate) fn format_ntfs(
+    node: &Node,
+    run: &Run,
+    volume: VolumeId,
+    still_raw: impl Fn() -> Outcome<()>,
+) -> Outcome<()> {
+    let arguments = [
+        ("FileSystem", Value::Text("NTFS".into())),
+        ("FileSystemLabel", Value::Text(String::new())),
+        ("Full", Value::Bool(false)),
+        ("Force", Value::Bool(true)),
+    ];
+    let returned = fresh(node, run, || {
+        let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", quote(&volume.to_string()));
+        let instance = one(node, Namespace::Storage, &wql, &format!("volume {volume}"))?;
+        still_raw()?;
+        let patience = node.config().patience.format;
+        call(node, run, Namespace::Storage, &instance.path, "Format", &arguments, patience)
+    })?;
+    done("Format", &returned)
+}
+
+/// A partition as the provider sees it, looked at again just now.
+pub(crate) fn partition(node: &Node, run: &Run, number: DiskNumber, partition: u32, offset: u64) -> Outcome<Instance> {
+    refresh(node, run, &disk(node, number)?)?;
+    let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {partition}", number.0);
+    let found = one(node, Namespace::Storage, &wql, &format!("partition {partition} of {number}"))?;
+    if found.u64("Offset") != Some(offset) {
+        return Err(Fault::new(Kind::Busy, format!("WMI sees partition {partition} of {number} somewhere else")));
+    }
+    Ok(found)
+}
+
+/// The largest size in bytes that a partition can have.
+pub(crate) fn largest(node: &Node, run: &Run, partition: &Instance) -> Outcome<u64> {
+    let returned = fresh(node, run, || storage(node, run, &partition.path, "GetSupportedSize", &[]))?;
+    done("GetSupportedSize", &returned)?;
+    let missing = || Fault::new(Kind::Internal, "the storage provider's GetSupportedSize gave no SizeMax");
+    returned.out.u64("SizeMax").ok_or_else(missing)
+}
+
+/// Grows a partition and its file system to `size` bytes.
+pub(crate) fn resize(node: &Node, run: &Run, partition: &Instance, size: u64) -> Outcome<()> {
+    let arguments = [("Size", Value::Text(size.to_string()))];
+    let returned = fresh(node, run, || storage(node, run, &partition.path, "Resize", &arguments))?;
+    done("Resize", &returned)
+}

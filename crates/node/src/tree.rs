@@ -1,0 +1,197 @@
+//! Deleting directories with all that is in them, by handle, without ever following a link.
+
+use os::abi::{
+    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE,
+    FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_ON_CLOSE, FILE_DISPOSITION_POSIX, FileBasicInfo,
+    FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo,
+};
+use os::{Access, FileInfo, Handle, Open, Options, Os, OsError, OsResult, Share, U16Str, U16String};
+use zerocopy::IntoBytes;
+
+use crate::buffer;
+use crate::reparse::Link;
+use crate::walk::directory_path;
+
+/// Room for some hundred names at a time.
+const LISTING: usize = 64 * 1024;
+
+/// How often a directory that somebody fills meanwhile is emptied again.
+const ROUNDS: usize = 3;
+
+/// Opening what is to be deleted, as itself. Others may not rename it meanwhile, so that the path by which the
+/// mount manager is told stays the one that was walked.
+const DOOMED: Open = Open {
+    share: Share::READ.union(Share::WRITE),
+    ..Open::existing(
+        Access::DELETE
+            .union(Access::READ_DATA)
+            .union(Access::READ_ATTRIBUTES)
+            .union(Access::WRITE_ATTRIBUTES)
+            .union(Access::SYNCHRONIZE),
+        Options::REPARSE_POINT,
+    )
+};
+
+/// Opens `name` in `parent` for deleting it.
+pub(crate) fn open(parent: &dyn Handle, name: &U16Str) -> OsResult<Box<dyn Handle>> {
+    match parent.open_child(name, &DOOMED) {
+        // Somebody has it open for deleting or renaming it: then it can only be deleted along with them.
+        Err(OsError::SHARING_VIOLATION) => parent.open_child(name, &Open { share: Share::all(), ..DOOMED }),
+        outcome => outcome,
+    }
+}
+
+/// Deletes `doomed`, opened by [`open`] as `name` of `parent`: a file, an empty directory, a link or a mount point
+/// as itself.
+///
+/// Errors: `DIR_NOT_EMPTY`.
+pub(crate) fn delete(os: &dyn Os, parent: &dyn Handle, name: &U16Str, doomed: &dyn Handle) -> OsResult<()> {
+    if Link::of(doomed).is_ok_and(|link| link.is_some_and(|link| link.volume().is_some())) {
+        // The mount manager forgets the path only if it is told; the directory goes either way.
+        let _ = directory_path(parent, name).and_then(|path| os.delete_volume_mount_point(&path));
+    }
+    let flags = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX | FILE_DISPOSITION_IGNORE_READONLY;
+    let at_once = FileDispositionInfoEx { flags };
+    match doomed.set(FileInfo::DispositionEx, at_once.as_bytes()) {
+        Err(OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED | OsError::INVALID_PARAMETER) => {}
+        outcome => return outcome,
+    }
+    // A file system that knows only the older way, which does not take read-only files.
+    if buffer::attributes(doomed)?.attributes & FILE_ATTRIBUTE_READONLY != 0 {
+        let writable = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
+        doomed.set(FileInfo::Basic, writable.as_bytes())?;
+    }
+    doomed.set(FileInfo::Disposition, FileDispositionInfo { delete_file: 1 }.as_bytes())
+}
+
+/// Keeps what was made with [`Options::DELETE_ON_CLOSE`].
+pub(crate) fn keep(made: &dyn Handle) -> OsResult<()> {
+    made.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags: FILE_DISPOSITION_ON_CLOSE }.as_bytes())
+}
+
+/// Deletes `doomed`, opened by [`open`] as `name` of `parent`, with all that is in it.
+pub(crate) fn delete_all(os: &dyn Os, parent: &dyn Handle, name: &U16Str, doomed: Box<dyn Handle>) -> OsResult<()> {
+    let mut level = Level::new(name.to_owned(), doomed)?;
+    // Depth is what an attacker chooses: the stack of levels is on the heap.
+    let mut above: Vec<Level> = Vec::new();
+    loop {
+        if let Some(child) = level.next_child(os)? {
+            above.push(std::mem::replace(&mut level, child));
+            continue;
+        }
+        let parent = above.last().map_or(parent, |level| &*level.directory);
+        match delete(os, parent, &level.name, &*level.directory) {
+            Err(OsError::DIR_NOT_EMPTY) if level.is_directory && level.rounds < ROUNDS => {
+                level.rounds += 1;
+                level.names = names(&*level.directory)?;
+                continue;
+            }
+            outcome => outcome?,
+        }
+        match above.pop() {
+            Some(next) => level = next,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Deletes all that is in `directory`.
+pub(crate) fn delete_contents(os: &dyn Os, directory: &dyn Handle) -> OsResult<()> {
+    for _ in 0..ROUNDS {
+        let names = names(directory)?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        for name in names {
+            match open(directory, &name) {
+                Ok(doomed) => delete_all(os, directory, &name, doomed)?,
+                Err(OsError::FILE_NOT_FOUND | OsError::DELETE_PENDING) => {}
+                Err(code) => return Err(code),
+            }
+        }
+    }
+    if names(directory)?.is_empty() { Ok(()) } else { Err(OsError::DIR_NOT_EMPTY) }
+}
+
+/// A directory on the way down, or a file or link at the end of it.
+struct Level {
+    name: U16String,
+    directory: Box<dyn Handle>,
+    is_directory: bool,
+    names: Vec<U16String>,
+    rounds: usize,
+}
+
+impl Level {
+    fn new(name: U16String, directory: Box<dyn Handle>) -> OsResult<Self> {
+        let plain = Link::of(&*directory)?.is_none();
+        let is_directory = plain && buffer::attributes(&*directory)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0;
+        let names = if is_directory { names(&*directory)? } else { Vec::new() };
+        Ok(Self { name, directory, is_directory, names, rounds: 0 })
+    }
+
+    /// The next thing in here that has things in it; what has none is deleted on the way.
+    fn next_child(&mut self, os: &dyn Os) -> OsResult<Option<Self>> {
+        while let Some(name) = self.names.pop() {
+            let doomed = match open(&*self.directory, &name) {
+                Ok(doomed) => doomed,
+                Err(OsError::FILE_NOT_FOUND | OsError::DELETE_PENDING) => continue,
+                Err(code) => return Err(code),
+            };
+            let child = Self::new(name, doomed)?;
+            if !child.names.is_empty() {
+                return Ok(Some(child));
+            }
+            match delete(os, &*self.directory, &child.name, &*child.directory) {
+                Err(OsError::DIR_NOT_EMPTY) if child.is_directory => return Ok(Some(child)),
+                outcome => outcome?,
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The names in `directory`, without `.` and `..`.
+pub(crate) fn names(directory: &dyn Handle) -> OsResult<Vec<U16String>> {
+    let mut found = Vec::new();
+    let mut listing = vec![0; LISTING];
+    let mut restart = true;
+    loop {
+        match directory.list(restart, &mut listing) {
+            Ok(()) => entries(&listing, &mut found).ok_or(OsError::FILE_CORRUPT)?,
+            Err(OsError::NO_MORE_FILES) => return Ok(found),
+            Err(code) => return Err(code),
+        }
+        restart = false;
+    }
+}
+
+/// Takes the names out of a buffer of directory entries; none if it is not such a buffer.
+fn entries(listing: &[u8], found: &mut Vec<U16String>) -> Option<()> {
+    let mut offset = 0;
+    loop {
+        let entry: FileIdBothDirInfo = buffer::at(listing, offset)?;
+        let length = usize::try_from(entry.file_name_length).ok()?;
+        let name = buffer::units_at(listing, offset + FileIdBothDirInfo::NAME_OFFSET, length)?;
+        if name != U16String::from_str(".") && name != U16String::from_str("..") {
+            found.push(name);
+        }
+        match usize::try_from(entry.next_entry_offset).ok()? {
+            0 => return Some(()),
+            step if step < size_of::<FileIdBothDirInfo>() => return None,
+            step => offset = offset.checked_add(step)?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::entries;
+
+    proptest::proptest! {
+        #[test]
+        fn directory_entries_of_any_kind_are_read_without_a_panic(listing: Vec<u8>) {
+            let _ = entries(&listing, &mut Vec::new());
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Many callers at once.
+
+mod setup;
+
+use std::sync::{Arc, Condvar, Mutex};
+
+use node::{Config, Desk, DiskNumber, Kind, NewSmbGlobalMapping, Node, PathExists, Rescan, Secret, UncPath};
+use os_sim::Sim;
+use os_sim::probe::{Call, Outcome, Probe, Probed, Verdict};
+use os_sim::trace::Trace;
+use setup::{GIB, path};
+
+/// Holds up every call of one primitive until it is opened.
+#[derive(Clone)]
+struct Gate {
+    primitive: &'static str,
+    state: Arc<(Mutex<(bool, usize)>, Condvar)>,
+}
+
+impl Gate {
+    fn closed(primitive: &'static str) -> Self {
+        Self { primitive, state: Arc::default() }
+    }
+
+    fn open(&self) {
+        self.state.0.lock().unwrap().0 = true;
+        self.state.1.notify_all();
+    }
+
+    /// Ends when `count` calls have come to the gate.
+    async fn reached_by(&self, count: usize) {
+        let gate = Arc::clone(&self.state);
+        let wait = move || drop(gate.1.wait_while(gate.0.lock().unwrap(), |state| state.1 < count).unwrap());
+        tokio::task::spawn_blocking(wait).await.unwrap();
+    }
+}
+
+/// A test that fails lets go what it has held up, or the runtime would wait for it for ever.
+struct Opened(Gate);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+impl Probe for Gate {
+    fn before(&self, call: &Call) -> Verdict {
+        if call.primitive == self.primitive {
+            let mut state = self.state.0.lock().unwrap();
+            state.1 += 1;
+            self.state.1.notify_all();
+            drop(self.state.1.wait_while(state, |state| !state.0).unwrap());
+        }
+        Verdict::Go
+    }
+
+    fn after(&self, _call: &Call, _outcome: Outcome) -> Verdict {
+        Verdict::Go
+    }
+}
+
+fn desk(sim: &Sim, gate: &Gate) -> (Arc<Desk>, Arc<Trace>) {
+    let trace = Arc::new(Trace::recording());
+    let probed = Probed::new(Arc::new(Probed::new(sim.process(), gate.clone())), Arc::clone(&trace));
+    (Arc::new(Desk::new(Arc::new(Node::new(Arc::new(probed), Config::default())))), trace)
+}
+
+fn smb() -> Sim {
+    os_sim::node().smb_server("files").share("one").user("user", "pw").build()
+}
+
+fn map(local: &str) -> NewSmbGlobalMapping {
+    NewSmbGlobalMapping {
+        remote: UncPath::parse(r"\\files\one").unwrap(),
+        local: Some(path(local)),
+        username: "user".into(),
+        password: Secret::new("pw".into()),
+    }
+}
+
+const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn contract_06_a_retry_joins_what_its_caller_left_behind() {
+    let (sim, gate) = (smb(), Gate::closed(CREATE));
+    let (desk, trace) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let first = tokio::spawn({
+        let desk = Arc::clone(&desk);
+        async move { desk.run(map(r"\plugins\a")).await }
+    });
+    gate.reached_by(1).await;
+    first.abort();
+    let retries: Vec<_> = (0..32)
+        .map(|_| {
+            let desk = Arc::clone(&desk);
+            tokio::spawn(async move { desk.run(map(r"\plugins\a")).await })
+        })
+        .collect();
+    gate.open();
+    for retry in retries {
+        retry.await.unwrap().unwrap();
+    }
+    assert_eq!(trace.counts().of(CREATE), 1);
+    assert_eq!(sim.smb_mappings(), [r"\\files\one"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn contract_05_a_slow_mapping_delays_nothing_else_and_others_of_its_share_wait_without_a_thread() {
+    let (sim, gate) = (smb(), Gate::closed(CREATE));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let waiting: Vec<_> = (0..100)
+        .map(|n| {
+            let desk = Arc::clone(&desk);
+            tokio::spawn(async move { desk.run(map(&format!(r"\plugins\s{n}"))).await })
+        })
+        .collect();
+    gate.reached_by(1).await;
+    // More than the threads of all lanes together wait; these answer all the same.
+    assert!(desk.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
+    let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\nobody\x").unwrap(), local: None, ..map(r"\pods\x") };
+    tokio::spawn({
+        let (gate, desk) = (gate.clone(), Arc::clone(&desk));
+        async move { drop((gate, desk.run(other).await)) }
+    });
+    gate.open();
+    for mapping in waiting {
+        mapping.await.unwrap().unwrap();
+    }
+    assert_eq!(sim.smb_mappings(), [r"\\files\one"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_goes_before_the_first_change_takes_the_request_with_it() {
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed("reenumerate"));
+    let (desk, trace) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let running = tokio::spawn({
+        let desk = Arc::clone(&desk);
+        async move { desk.run(Rescan).await }
+    });
+    gate.reached_by(1).await;
+    // This one waits for the lock, and its caller goes.
+    let waiting = tokio::spawn({
+        let desk = Arc::clone(&desk);
+        async move { desk.run(Rescan).await }
+    });
+    tokio::task::yield_now().await;
+    waiting.abort();
+    assert!(waiting.await.unwrap_err().is_cancelled());
+    gate.open();
+    running.await.unwrap().unwrap();
+    // The one that was given up notices when it gets its turn.
+    while desk.node().locked_objects() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let scans = trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache");
+    assert_eq!(scans, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn searches_asked_for_while_one_runs_share_the_next() {
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed("reenumerate"));
+    let (desk, trace) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let rescan = || {
+        let desk = Arc::clone(&desk);
+        tokio::spawn(async move { desk.run(Rescan).await })
+    };
+    let mut all = vec![rescan()];
+    gate.reached_by(1).await;
+    all.extend((0..50).map(|_| rescan()));
+    // Each of them must have asked before the first can end.
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    gate.open();
+    for one in all {
+        one.await.unwrap().unwrap();
+    }
+    let scans = trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache");
+    assert!((2..51).contains(&scans), "{scans}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_lane_refuses_with_the_name_of_what_holds_it() {
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed("control DISK_GET_DISK_ATTRIBUTES"));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let mut all = tokio::task::JoinSet::new();
+    let ask = |all: &mut tokio::task::JoinSet<_>, count| {
+        for _ in 0..count {
+            let desk = Arc::clone(&desk);
+            all.spawn(async move { desk.run(node::GetDiskState { disk: DiskNumber(1) }).await });
+        }
+    };
+    ask(&mut all, 16);
+    gate.reached_by(16).await;
+    ask(&mut all, 1000);
+    // Whoever has a thread is held at the gate, so the first to be answered is one for whom there is no room.
+    let error = all.join_next().await.unwrap().unwrap().unwrap_err();
+    assert_eq!(error.kind(), Kind::Unavailable);
+    assert!(error.to_string().contains("read the state of disk 1 for"), "{error}");
+    gate.open();
+    let rest = all.join_all().await;
+    assert!(rest.iter().any(Result::is_ok));
+    assert!(rest.iter().all(|answer| answer.as_ref().map_or_else(|error| error.kind() == Kind::Unavailable, |on| *on)));
+}

@@ -1,0 +1,301 @@
+//! Files, directories and links.
+
+mod setup;
+
+use node::{Context, CreateSymlink, IsSymlink, Kind, Mkdir, PathExists, Rmdir, RmdirContents};
+use setup::{GIB, over, path, refused, volume_on};
+
+fn exists(text: &str) -> PathExists {
+    PathExists { path: path(text), context: None }
+}
+
+fn mkdir(text: &str) -> Mkdir {
+    Mkdir { path: path(text), context: None }
+}
+
+fn rmdir(text: &str, force: bool) -> Rmdir {
+    Rmdir { path: path(text), context: None, force }
+}
+
+fn link(source: &str, target: &str) -> CreateSymlink {
+    CreateSymlink { source: path(source), target: path(target) }
+}
+
+fn is_link(text: &str) -> IsSymlink {
+    IsSymlink { path: path(text) }
+}
+
+#[test]
+fn contract_09_a_path_outside_the_working_directories_is_refused_by_component() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet-evil\x").dir(r"C:\foo\bar").build();
+    let node = over(&sim);
+    let before = sim.snapshot();
+    for outside in [r"C:\var\lib\kubelet-evil\x", r"C:\foo\bar", r"C:\Windows", r"C:\", r"D:\var\lib\kubelet\x"] {
+        refused(&node, &exists(outside), Kind::PermissionDenied);
+        refused(&node, &mkdir(outside), Kind::PermissionDenied);
+        refused(&node, &rmdir(outside, true), Kind::PermissionDenied);
+        refused(&node, &RmdirContents { path: path(outside) }, Kind::PermissionDenied);
+        refused(&node, &link(outside, r"\pods\l"), Kind::PermissionDenied);
+        refused(&node, &link(r"\pods", outside), Kind::PermissionDenied);
+    }
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_09_drive_and_names_compare_without_case() {
+    let sim = os_sim::node().build();
+    let node = over(&sim);
+    node.run(&mkdir(r"c:\VAR\Lib\KUBELET\Plugins\New")).unwrap();
+    assert!(node.run(&exists(r"\plugins\NEW")).unwrap());
+}
+
+#[test]
+fn contract_09a_a_link_above_the_last_component_is_refused_and_not_followed() {
+    for junction in [false, true] {
+        let node = os_sim::node().dir(r"C:\Windows\empty").file(r"C:\Windows\System32\x.dll", b"MZ");
+        let sim = if junction {
+            node.junction(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").build()
+        } else {
+            node.symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").build()
+        };
+        let (node, before) = (over(&sim), sim.snapshot());
+        refused(&node, &exists(r"\pods\l\System32"), Kind::FailedPrecondition);
+        refused(&node, &mkdir(r"\pods\l\new"), Kind::FailedPrecondition);
+        refused(&node, &rmdir(r"\pods\l\System32", true), Kind::FailedPrecondition);
+        refused(&node, &rmdir(r"\pods\l\empty", false), Kind::FailedPrecondition);
+        refused(&node, &RmdirContents { path: path(r"\pods\l\System32") }, Kind::FailedPrecondition);
+        refused(&node, &link(r"\pods", r"\pods\l\new"), Kind::FailedPrecondition);
+        assert_eq!(sim.snapshot(), before);
+    }
+}
+
+#[test]
+fn contract_09a_the_working_directory_itself_may_be_a_link() {
+    let sim = os_sim::node().dir(r"C:\elsewhere\pods").build();
+    sim.side_door().remove_all(setup::KUBELET).unwrap();
+    sim.side_door().symlink(setup::KUBELET, r"C:\elsewhere").unwrap();
+    let node = over(&sim);
+    node.run(&mkdir(r"\pods\new")).unwrap();
+    assert!(sim.side_door().exists(r"C:\elsewhere\pods\new"));
+}
+
+#[test]
+fn contract_09a_rmdir_contents_empties_a_mounted_volume_but_not_what_a_link_leads_to() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let door = sim.side_door();
+    door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\b").unwrap();
+    door.write(r"C:\var\lib\kubelet\plugins\v\a\f", b"1").unwrap();
+    door.mkdir_all(r"C:\outside\kept").unwrap();
+    door.symlink(r"C:\var\lib\kubelet\plugins\v\l", r"C:\outside").unwrap();
+    let node = over(&sim);
+    node.run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
+    assert_eq!(door.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), Vec::<String>::new());
+    assert!(door.exists(r"C:\outside\kept"));
+    door.symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\outside").unwrap();
+    refused(&node, &RmdirContents { path: path(r"\plugins\l") }, Kind::FailedPrecondition);
+}
+
+#[test]
+fn a_working_directory_itself_is_neither_removed_nor_emptied() {
+    let sim = os_sim::node().build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    refused(&node, &rmdir(setup::KUBELET, true), Kind::PermissionDenied);
+    refused(&node, &RmdirContents { path: path(setup::KUBELET) }, Kind::PermissionDenied);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn the_working_directory_may_come_later_and_may_be_made_anew() {
+    let sim = os_sim::node().build();
+    let door = sim.side_door();
+    door.remove_all(setup::KUBELET).unwrap();
+    let node = over(&sim);
+    assert!(!node.run(&exists(r"\pods")).unwrap());
+    refused(&node, &mkdir(r"\pods"), Kind::NotFound);
+    door.mkdir_all(setup::KUBELET).unwrap();
+    node.run(&mkdir(r"\pods")).unwrap();
+    door.remove_all(setup::KUBELET).unwrap();
+    door.mkdir_all(setup::KUBELET).unwrap();
+    node.run(&mkdir(r"\pods\again")).unwrap();
+    assert!(door.exists(r"C:\var\lib\kubelet\pods\again"));
+}
+
+#[test]
+fn contract_11_a_dangling_link_exists_and_a_missing_parent_does_not_fail() {
+    let sim =
+        os_sim::node().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\gone").file(r"C:\var\lib\kubelet\f", b"").build();
+    let node = over(&sim);
+    assert!(node.run(&exists(r"\pods\l")).unwrap());
+    assert!(node.run(&exists(r"\f")).unwrap());
+    assert!(!node.run(&exists(r"\pods\missing")).unwrap());
+    assert!(!node.run(&exists(r"\missing\missing")).unwrap());
+    assert!(!node.run(&exists(r"\f\below-a-file")).unwrap());
+}
+
+#[test]
+fn contract_12_mkdir_is_recursive_and_accepts_a_directory_or_a_link_to_one() {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\plugins\d")
+        .symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\var\lib\kubelet\plugins\d")
+        .file(r"C:\var\lib\kubelet\plugins\f", b"")
+        .build();
+    let node = over(&sim);
+    for _ in 0..2 {
+        node.run(&mkdir(r"\plugins\a\b\c")).unwrap();
+    }
+    assert!(sim.side_door().exists(r"C:\var\lib\kubelet\plugins\a\b\c"));
+    node.run(&mkdir(r"\plugins\l")).unwrap();
+    refused(&node, &mkdir(r"\plugins\f"), Kind::AlreadyExists);
+    refused(&node, &mkdir(r"\plugins\f\x"), Kind::NotFound);
+}
+
+#[test]
+fn contract_13_rmdir_with_force_removes_trees_but_never_follows_a_link() {
+    let sim = os_sim::node()
+        .dir(r"C:\outside\kept")
+        .dir(r"C:\var\lib\kubelet\pods\p\deep\deeper")
+        .file(r"C:\var\lib\kubelet\pods\p\deep\f", b"data")
+        .symlink(r"C:\var\lib\kubelet\pods\p\link", r"C:\outside")
+        .junction(r"C:\var\lib\kubelet\pods\p\deep\junction", r"C:\outside")
+        .build();
+    sim.side_door().set_read_only(r"C:\var\lib\kubelet\pods\p\deep\f", true).unwrap();
+    let node = over(&sim);
+    node.run(&rmdir(r"\pods\p", true)).unwrap();
+    assert!(!sim.side_door().exists(r"C:\var\lib\kubelet\pods\p"));
+    assert!(sim.side_door().exists(r"C:\outside\kept"));
+    node.run(&rmdir(r"\pods\p", true)).unwrap();
+    node.run(&rmdir(r"\missing\p", true)).unwrap();
+}
+
+#[test]
+fn contract_13_rmdir_of_a_mounted_folder_unmounts_it_and_leaves_the_volume_alone() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let door = sim.side_door();
+    door.write(r"C:\var\lib\kubelet\plugins\v\data", b"precious").unwrap();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    node.run(&rmdir(r"\plugins\v", true)).unwrap();
+    assert!(!door.exists(r"C:\var\lib\kubelet\plugins\v"));
+    node.run(&mkdir(r"\plugins\again")).unwrap();
+    node.run(&node::MountVolume { volume, target: path(r"\plugins\again") }).unwrap();
+    assert_eq!(door.read(r"C:\var\lib\kubelet\plugins\again\data").unwrap(), b"precious");
+    // Also where the mount point is somewhere in the tree.
+    node.run(&rmdir(r"\plugins", true)).unwrap();
+    node.run(&mkdir(r"\plugins\third")).unwrap();
+    node.run(&node::MountVolume { volume, target: path(r"\plugins\third") }).unwrap();
+    assert_eq!(door.read(r"C:\var\lib\kubelet\plugins\third\data").unwrap(), b"precious");
+    sim.invariants().unwrap();
+}
+
+#[test]
+fn contract_13_rmdir_without_force_refuses_what_is_not_empty_and_what_is_missing() {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\pods\full\x")
+        .dir(r"C:\var\lib\kubelet\pods\empty")
+        .symlink(r"C:\var\lib\kubelet\pods\link", r"C:\Windows")
+        .build();
+    let node = over(&sim);
+    let error = refused(&node, &rmdir(r"\pods\full", false), Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(os::OsError::DIR_NOT_EMPTY));
+    refused(&node, &rmdir(r"\pods\missing", false), Kind::NotFound);
+    node.run(&rmdir(r"\pods\empty", false)).unwrap();
+    node.run(&rmdir(r"\pods\link", false)).unwrap();
+    assert!(sim.side_door().exists(r"C:\Windows\System32"));
+}
+
+#[test]
+fn a_tree_of_two_thousand_levels_is_removed_without_deep_recursion() {
+    let sim = os_sim::node().build();
+    let (door, node) = (sim.side_door(), over(&sim));
+    door.mkdir(r"C:\var\lib\kubelet\pods\p").unwrap();
+    // Each round puts what there is below one more directory.
+    for _ in 0..2_000 {
+        door.mkdir(r"C:\var\lib\kubelet\pods\outer").unwrap();
+        door.rename(r"C:\var\lib\kubelet\pods\p", r"C:\var\lib\kubelet\pods\outer\p").unwrap();
+        door.rename(r"C:\var\lib\kubelet\pods\outer", r"C:\var\lib\kubelet\pods\p").unwrap();
+    }
+    node.run(&rmdir(r"\pods\p", true)).unwrap();
+    assert!(!door.exists(r"C:\var\lib\kubelet\pods\p"));
+}
+
+#[test]
+fn contract_14_a_link_is_made_for_what_is_or_will_be_a_directory() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
+    let (door, node) = (sim.side_door(), over(&sim));
+    for (source, target) in [(r"\plugins\d", r"\pods\a"), (r"\pods\a", r"\pods\b"), (r"\plugins\later", r"\pods\c")] {
+        node.run(&link(source, target)).unwrap();
+        // Again: the identical link is what was asked for.
+        node.run(&link(source, target)).unwrap();
+        let text = door.read_link(&path(target).to_string()).unwrap();
+        assert_eq!(text, path(source).to_string());
+    }
+    door.mkdir(r"C:\var\lib\kubelet\plugins\later").unwrap();
+    door.write(r"C:\var\lib\kubelet\pods\c\f", b"through").unwrap();
+    assert_eq!(door.read(r"C:\var\lib\kubelet\plugins\later\f").unwrap(), b"through");
+}
+
+#[test]
+fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\plugins\d")
+        .dir(r"C:\var\lib\kubelet\pods\empty")
+        .symlink(r"C:\var\lib\kubelet\pods\other", r"C:\var\lib\kubelet\plugins")
+        .file(r"C:\var\lib\kubelet\pods\f", b"")
+        .build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    for target in [r"\pods\empty", r"\pods\other", r"\pods\f"] {
+        refused(&node, &link(r"\plugins\d", target), Kind::AlreadyExists);
+    }
+    refused(&node, &link(r"\plugins\d", r"\pods\missing\l"), Kind::NotFound);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(r"C:\var\lib\kubelet\plugins\v")
+        .dir(r"C:\var\lib\kubelet\plugins\d")
+        .file(r"C:\var\lib\kubelet\plugins\f", b"")
+        .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\d")
+        .symlink(r"C:\var\lib\kubelet\pods\ll", r"C:\var\lib\kubelet\plugins\v")
+        .build();
+    let node = over(&sim);
+    for (text, expected) in
+        [(r"\plugins\d", false), (r"\plugins\f", false), (r"\plugins\v", true), (r"\pods\l", true), (r"\pods\ll", true)]
+    {
+        assert_eq!(node.run(&is_link(text)).unwrap(), expected, "{text}");
+    }
+    refused(&node, &is_link(r"\pods\missing"), Kind::NotFound);
+    sim.side_door().remove_all(r"C:\var\lib\kubelet\plugins\d").unwrap();
+    assert!(!node.run(&is_link(r"\pods\l")).unwrap(), "its target has gone");
+    sim.detach_disk(1);
+    assert!(!node.run(&is_link(r"\plugins\v")).unwrap(), "its volume has gone");
+}
+
+#[test]
+fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
+    for force in [false, true] {
+        let sim =
+            os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+        let node = over(&sim);
+        sim.detach_disk(1);
+        node.run(&rmdir(r"\plugins\v", force)).unwrap();
+        assert!(!sim.side_door().exists(r"C:\var\lib\kubelet\plugins\v"));
+    }
+}
+
+#[test]
+fn contract_31_a_context_decides_only_where_its_directory_is_given() {
+    let sim = os_sim::node().dir(r"C:\csi\plugins").build();
+    let mkdir = |text: &str, context| Mkdir { path: path(text), context: Some(context) };
+    let node = over(&sim);
+    node.run(&mkdir(r"\pods\a", Context::Plugin)).unwrap();
+    let config = node::Config { plugins: Some(path(r"C:\csi\plugins")), ..node::Config::default() };
+    let node = node::Node::new(sim.process(), config);
+    node.run(&mkdir(r"C:\csi\plugins\a", Context::Plugin)).unwrap();
+    refused(&node, &mkdir(r"\pods\b", Context::Plugin), Kind::PermissionDenied);
+    node.run(&mkdir(r"\pods\b", Context::Pod)).unwrap();
+}

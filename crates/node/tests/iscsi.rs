@@ -1,0 +1,99 @@
+//! iSCSI portals, targets and their disks.
+
+mod setup;
+
+use node::{
+    AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn, Kind,
+    ListTargetPortals, Portal, RemoveTargetPortal, Secret, SetMutualChapSecret,
+};
+use os_sim::Sim;
+use setup::{GIB, over, refused};
+
+const PLAIN: &str = "iqn.2024-01.test:plain";
+const CHAP: &str = "iqn.2024-01.test:chap";
+const MUTUAL: &str = "iqn.2024-01.test:mutual";
+
+fn sim() -> Sim {
+    os_sim::node()
+        .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
+        .running()
+        .iscsi_portal("10.0.0.5", 3260)
+        .target(PLAIN)
+        .lun(GIB)
+        .target(CHAP)
+        .lun(GIB)
+        .chap("user", "secret-secret")
+        .target(MUTUAL)
+        .lun(GIB)
+        .chap("user", "secret-secret")
+        .mutual("mutual-secret")
+        .build()
+}
+
+fn portal() -> Portal {
+    Portal::parse("10.0.0.5", 0).unwrap()
+}
+
+fn connect(iqn: &str, authentication: Authentication, secret: &str) -> ConnectTarget {
+    let username = if secret.is_empty() { "" } else { "user" };
+    let (iqn, secret) = (Iqn::parse(iqn).unwrap(), Secret::new(secret.into()));
+    ConnectTarget { portal: portal(), iqn, authentication, username: username.into(), secret }
+}
+
+#[test]
+fn contract_30_port_0_is_3260_and_adding_twice_is_success() {
+    let sim = sim();
+    let node = over(&sim);
+    assert!(node.run(&ListTargetPortals).unwrap().is_empty());
+    for _ in 0..2 {
+        node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    }
+    assert_eq!(node.run(&ListTargetPortals).unwrap(), [Portal::parse("10.0.0.5", 3260).unwrap()]);
+    let mut found = node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    found.sort();
+    assert_eq!(found, [CHAP, MUTUAL, PLAIN]);
+    for _ in 0..2 {
+        node.run(&RemoveTargetPortal { portal: portal() }).unwrap();
+    }
+    assert!(node.run(&ListTargetPortals).unwrap().is_empty());
+    refused(&node, &DiscoverTargetPortal { portal: portal() }, Kind::NotFound);
+}
+
+#[test]
+fn contract_30_connecting_and_disconnecting_twice_is_success_and_an_unconnected_target_has_no_disks() {
+    let sim = sim();
+    let node = over(&sim);
+    let iqn = Iqn::parse(PLAIN).unwrap();
+    let disks = GetTargetDisks { portal: portal(), iqn: iqn.clone() };
+    refused(&node, &disks, Kind::NotFound);
+    node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    assert!(node.run(&disks).unwrap().is_empty());
+    for _ in 0..2 {
+        node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
+    }
+    let found = node.run(&disks).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(node.run(&node::GetDiskStats { disk: found[0] }).unwrap(), GIB);
+    for _ in 0..2 {
+        node.run(&DisconnectTarget { portal: portal(), iqn: iqn.clone() }).unwrap();
+    }
+    assert!(node.run(&disks).unwrap().is_empty());
+    refused(&node, &node::GetDiskStats { disk: found[0] }, Kind::NotFound);
+}
+
+#[test]
+fn chap_secrets_are_checked_by_the_target_and_mutual_ones_by_the_initiator() {
+    let sim = sim();
+    let node = over(&sim);
+    node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    refused(&node, &connect(CHAP, Authentication::None, ""), Kind::FailedPrecondition);
+    refused(&node, &connect(CHAP, Authentication::OneWayChap, "wrong-wrong-1"), Kind::FailedPrecondition);
+    node.run(&connect(CHAP, Authentication::OneWayChap, "secret-secret")).unwrap();
+    refused(&node, &connect(MUTUAL, Authentication::MutualChap, "secret-secret"), Kind::FailedPrecondition);
+    let mutual = |secret: &str| SetMutualChapSecret { secret: Secret::new(secret.into()) };
+    refused(&node, &mutual("too-short"), Kind::InvalidArgument);
+    node.run(&mutual("mutual-secret")).unwrap();
+    node.run(&connect(MUTUAL, Authentication::MutualChap, "secret-secret")).unwrap();
+}

@@ -1,0 +1,138 @@
+//! SMB mappings.
+
+mod setup;
+
+use node::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
+use os_sim::Sim;
+use setup::{over, path, refused};
+
+const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
+
+fn sim() -> Sim {
+    os_sim::node().smb_server("files").share("one").share("two").user(r"domain\user", "pw").user("other", "pw2").build()
+}
+
+fn map(remote: &str, user: &str, password: &str, local: Option<&str>) -> NewSmbGlobalMapping {
+    NewSmbGlobalMapping {
+        remote: UncPath::parse(remote).unwrap(),
+        local: local.map(path),
+        username: user.into(),
+        password: Secret::new(password.into()),
+    }
+}
+
+fn unmap(remote: &str) -> RemoveSmbGlobalMapping {
+    RemoveSmbGlobalMapping { remote: UncPath::parse(remote).unwrap() }
+}
+
+#[test]
+fn contract_28_a_mapping_is_made_once_for_the_share_and_linked_as_go_reads_it() {
+    let sim = sim();
+    let node = over(&sim);
+    for _ in 0..2 {
+        node.run(&map("//Files/One/", r"domain\user", "pw", Some(LINK))).unwrap();
+    }
+    assert_eq!(sim.smb_mappings(), [r"\\files\one"]);
+    let text = sim.side_door().read_link(LINK).unwrap();
+    assert_eq!(text.trim_end_matches('\\').to_lowercase(), r"\\files\one");
+    sim.side_door().write(&format!(r"{LINK}\f"), b"through").unwrap();
+    node.run(&map(r"\\files\one\sub", r"DOMAIN\User", "pw", None)).unwrap();
+    assert_eq!(sim.smb_mappings().len(), 1, "a path below the share shares its mapping");
+}
+
+#[test]
+fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes() {
+    let sim = sim();
+    let (node, before) = (over(&sim), sim.snapshot());
+    refused(&node, &map(r"\\files\one", r"domain\user", "wrong", Some(LINK)), Kind::PermissionDenied);
+    refused(&node, &map(r"\\files\none", r"domain\user", "pw", None), Kind::NotFound);
+    refused(&node, &map(r"\\nobody\one", r"domain\user", "pw", None), Kind::NotFound);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_28_another_user_of_a_readable_mapping_is_refused_and_told_what_to_do() {
+    let sim = sim();
+    let node = over(&sim);
+    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    let error = refused(&node, &map(r"\\files\one\x", "other", "pw2", None), Kind::FailedPrecondition);
+    assert!(error.to_string().contains("one user per share"), "{error}");
+    let shared = Node::new(sim.process(), Config { share_smb_mappings: true, ..Config::default() });
+    shared.run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
+}
+
+#[test]
+fn contract_28_after_a_restart_the_user_is_unknown_and_counts_as_the_same() {
+    let sim = sim();
+    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    over(&sim).run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
+}
+
+#[test]
+fn contract_28_another_user_on_the_same_server_is_explained() {
+    let sim = sim();
+    let node = over(&sim);
+    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    let error = refused(&node, &map(r"\\files\two", "other", "pw2", None), Kind::FailedPrecondition);
+    assert!(error.to_string().contains("one user per server"), "{error}");
+    assert_eq!(error.code(), Some(os::OsError::SESSION_CREDENTIAL_CONFLICT));
+}
+
+#[test]
+fn contract_28_a_mapping_that_cannot_be_read_is_made_anew_with_the_new_password() {
+    let sim = sim();
+    let node = over(&sim);
+    node.run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
+    sim.rotate_smb_password("files", r"domain\user", "new");
+    assert!(sim.side_door().read_dir(LINK).is_err());
+    node.run(&map(r"\\files\one", r"domain\user", "new", Some(LINK))).unwrap();
+    sim.side_door().read_dir(LINK).unwrap();
+    assert_eq!(sim.smb_mappings().len(), 1);
+}
+
+#[test]
+fn contract_28_a_mapping_is_repaired_after_a_reboot() {
+    let sim = sim();
+    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
+    sim.reboot();
+    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
+    sim.side_door().read_dir(LINK).unwrap();
+}
+
+#[test]
+fn contract_28_a_local_path_that_is_taken_or_outside_is_refused_before_a_mapping_is_made() {
+    let sim = sim();
+    let node = over(&sim);
+    refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(r"C:\elsewhere")), Kind::PermissionDenied);
+    refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(r"\missing\share")), Kind::NotFound);
+    assert!(sim.smb_mappings().is_empty());
+    sim.side_door().mkdir(LINK).unwrap();
+    refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(LINK)), Kind::AlreadyExists);
+}
+
+#[test]
+fn contract_29_a_sub_path_removes_the_mapping_of_its_share_and_none_is_an_error() {
+    let sim = sim();
+    let node = over(&sim);
+    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    node.run(&unmap(r"\\FILES\one\sub\dir\")).unwrap();
+    assert!(sim.smb_mappings().is_empty());
+    refused(&node, &unmap(r"\\files\one"), Kind::NotFound);
+}
+
+#[test]
+fn contract_29_the_password_is_in_no_error_trace_or_dump() {
+    let sim = sim();
+    let trace = std::sync::Arc::new(os_sim::trace::Trace::recording());
+    let probed = os_sim::probe::Probed::new(sim.process(), std::sync::Arc::clone(&trace));
+    let node = Node::new(std::sync::Arc::new(probed), Config::default());
+    let mapping = map(r"\\files\one", r"domain\user", "hunter2hunter2", None);
+    let error = refused(&node, &mapping, Kind::PermissionDenied);
+    let records = format!("{:?}", trace.take());
+    assert!(!records.is_empty());
+    for text in
+        [error.to_string(), format!("{error:?}"), format!("{mapping:?}"), records, format!("{:?}", sim.snapshot())]
+    {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
