@@ -8,9 +8,12 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tracing::Instrument as _;
 
 use crate::error::{Again, Error, Fault, Kind};
 use crate::lanes::{Lanes, Work};
@@ -28,6 +31,10 @@ pub struct Desk {
     lanes: Lanes,
     /// The jobs that may be joined, by type and hash of their operation.
     jobs: Mutex<Jobs>,
+    /// How many jobs wait or run, joinable or not.
+    running: AtomicUsize,
+    /// Told when the last of them has ended.
+    idle: Notify,
 }
 
 /// One operation under way, and all who wait for its answer.
@@ -93,7 +100,13 @@ impl<O: Operation> Work for Job<O> {
 impl Desk {
     /// A desk in front of `node`.
     pub fn new(node: Arc<Node>) -> Self {
-        Self { node, lanes: Lanes::default(), jobs: Mutex::default() }
+        Self {
+            node,
+            lanes: Lanes::default(),
+            jobs: Mutex::default(),
+            running: AtomicUsize::new(0),
+            idle: Notify::new(),
+        }
     }
 
     /// The node behind it.
@@ -109,6 +122,25 @@ impl Desk {
             let fault = Fault::new(Kind::Internal, "it ended without an answer");
             Err(fault.in_request_of(O::NAME))
         })
+    }
+
+    /// How many operations wait or run, including those whose callers have gone.
+    pub fn running(&self) -> usize {
+        self.running.load(Ordering::Acquire)
+    }
+
+    /// Waits until no operation waits or runs.
+    pub async fn idle(&self) {
+        let mut told = pin!(self.idle.notified());
+        loop {
+            // Listens first, so that an end between the look and the wait is not missed.
+            told.as_mut().enable();
+            if self.running() == 0 {
+                return;
+            }
+            told.as_mut().await;
+            told.set(self.idle.notified());
+        }
     }
 
     fn join_or_begin<O: Operation>(self: &Arc<Self>, operation: O) -> watch::Receiver<Option<Answer<O>>> {
@@ -129,15 +161,16 @@ impl Desk {
     fn begin<O: Operation>(self: &Arc<Self>, operation: O) -> (Arc<Job<O>>, watch::Receiver<Option<Answer<O>>>) {
         let (answer, receiver) = watch::channel(None);
         let job = Arc::new(Job { operation, phase: Mutex::new(Phase::Waiting), answer });
-        let (desk, begun) = (Arc::clone(self), Arc::clone(&job));
-        tokio::spawn(async move {
+        let under_way = UnderWay::begin(Arc::clone(self), Arc::clone(&job));
+        let work = async move {
+            let (desk, job) = (&under_way.desk, &under_way.job);
             let outcome = tokio::select! {
-                outcome = desk.drive(&begun) => outcome,
-                () = desk.given_up(&begun) => Err(describe(&begun.operation, Fault::gone())),
+                outcome = desk.drive(job) => outcome,
+                () = desk.given_up(job) => Err(describe(&job.operation, Fault::gone())),
             };
-            desk.forget(&begun);
-            begun.answer.send_replace(Some(outcome));
-        });
+            under_way.end(outcome);
+        };
+        tokio::spawn(work.in_current_span());
         (job, receiver)
     }
 
@@ -218,6 +251,38 @@ impl Desk {
 
     fn jobs(&self) -> MutexGuard<'_, Jobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A job's entry in the books of its desk. It comes out however the job ends, by a panic too: nobody may wait for, or
+/// join, what is no more.
+struct UnderWay<O: Operation> {
+    desk: Arc<Desk>,
+    job: Arc<Job<O>>,
+}
+
+impl<O: Operation> UnderWay<O> {
+    fn begin(desk: Arc<Desk>, job: Arc<Job<O>>) -> Self {
+        desk.running.fetch_add(1, Ordering::AcqRel);
+        Self { desk, job }
+    }
+
+    fn end(self, outcome: Answer<O>) {
+        self.desk.forget(&self.job);
+        self.job.answer.send_replace(Some(outcome));
+    }
+}
+
+impl<O: Operation> Drop for UnderWay<O> {
+    fn drop(&mut self) {
+        if self.job.answer.borrow().is_none() {
+            let fault = Fault::new(Kind::Internal, "a defect in csi-proxy stopped it; the log has more");
+            self.desk.forget(&self.job);
+            self.job.answer.send_replace(Some(Err(describe(&self.job.operation, fault))));
+        }
+        if self.desk.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.desk.idle.notify_waiters();
+        }
     }
 }
 

@@ -53,7 +53,8 @@ pub(crate) enum Again {
 pub type Outcome<T> = std::result::Result<T, Fault>;
 
 impl Fault {
-    pub(crate) fn new(kind: Kind, reason: impl Into<String>) -> Self {
+    /// One that Windows has no part in.
+    pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
         Self { kind, reason: reason.into(), code: None, again: None }
     }
 
@@ -75,7 +76,8 @@ impl Fault {
         Error::new(operation, String::new(), self)
     }
 
-    pub(crate) fn invalid(reason: impl Into<String>) -> Self {
+    /// The request can never succeed as it stands.
+    pub fn invalid(reason: impl Into<String>) -> Self {
         Self::new(Kind::InvalidArgument, reason)
     }
 

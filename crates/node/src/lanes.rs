@@ -56,9 +56,11 @@ impl Lanes {
         };
         let thread = Arc::clone(&track.threads).acquire_owned().await.expect("never closed");
         let since = clock.now();
+        // What is logged on that thread belongs to the same request.
+        let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {
             let entry = track.enter(since, work);
-            let value = body();
+            let value = span.in_scope(body);
             drop(entry);
             drop((thread, place));
             value
