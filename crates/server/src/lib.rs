@@ -1,1 +1,43 @@
 //! The gRPC server of csi-proxy.
+//!
+//! It turns requests of all group-versions into operations of [`node`] and their outcomes into responses. What an
+//! operation does is not here: here is which message means which operation, which status means which failure, and how
+//! connections and calls are taken in, bounded, counted and let go.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # async fn daemon(desk: Arc<node::Desk>, stop: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
+//! use server::{Endpoint, Limits, Server};
+//! let place = pipe::address::Place::Folder("/run/csi-proxy".into());
+//! let endpoints = Endpoint::open_all(&place, false, pipe::listener::bind)?;
+//! let unfinished = Server::new(desk, Limits::default()).serve(endpoints, stop).await;
+//! println!("{} calls were cut off", unfinished.calls);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The way of a call: [`server`](Server) accepts the connection, `routes` finds the service, `call` numbers, times and
+//! counts it, `handlers` reads the request by `wire`, lets the node run it, and writes the response.
+
+mod call;
+mod count;
+mod disk;
+mod endpoint;
+mod filesystem;
+mod handlers;
+mod iscsi;
+mod limits;
+mod metrics;
+mod resize;
+mod routes;
+mod server;
+mod smb;
+mod status;
+mod system;
+mod volume;
+mod wire;
+
+pub use endpoint::{CannotServe, Endpoint, Offer};
+pub use limits::Limits;
+pub use metrics::Metrics;
+pub use server::{Server, Unfinished};

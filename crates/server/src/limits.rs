@@ -1,0 +1,39 @@
+//! What clients may take, all together and each for itself.
+
+use std::time::Duration;
+
+/// The largest request in bytes; tonic's default, and grpc-go's.
+pub(crate) const LARGEST_REQUEST: usize = 4 << 20;
+
+/// The bounds of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How many connections may be open, and for how long one may say nothing.
+    pub connections: pipe::connections::Limits,
+    /// How many calls of one connection may be open at once; the client keeps further ones back.
+    pub streams: u32,
+    /// How large the headers of a call may be, in bytes.
+    pub headers: u32,
+    /// How many calls may run at once, of all connections.
+    pub calls: usize,
+    /// How long a call beyond [`Self::calls`] waits before it is answered Unavailable.
+    pub wait: Duration,
+    /// How long a connection may be quiet before the server looks whether the client is still there.
+    pub keepalive: Duration,
+    /// How long the calls and operations that run may take to end once the server is to stop.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: pipe::connections::Limits::default(),
+            streams: 256,
+            headers: 16 << 10,
+            calls: 2048,
+            wait: Duration::from_secs(5),
+            keepalive: Duration::from_mins(2),
+            drain: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! From the path of a request to what answers it.
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tonic::Status;
+use tonic::body::Body;
+use tonic_health::ServingStatus;
+use tonic_health::pb::health_server::{HealthServer, SERVICE_NAME as HEALTH};
+use tonic_health::server::{HealthReporter, HealthService};
+
+use crate::call::{self, Calls};
+use crate::endpoint::Offer;
+use crate::handlers::{self, Handlers, Service};
+use crate::metrics::Metrics;
+
+/// All that one endpoint answers.
+pub(crate) struct Routes {
+    calls: Arc<Calls>,
+    metrics: Arc<Metrics>,
+    services: Vec<Route>,
+    health: HealthServer<HealthService>,
+    reporter: HealthReporter,
+}
+
+struct Route {
+    name: &'static str,
+    row: usize,
+    service: Arc<dyn Service>,
+}
+
+impl Routes {
+    pub(crate) async fn new(
+        offer: Offer,
+        handlers: &Arc<Handlers>,
+        calls: &Arc<Calls>,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
+        let route = |(row, group_version): (usize, &api::GroupVersion)| {
+            let service = handlers::service(group_version, handlers).expect("every row of the table has a service");
+            Route { name: group_version.service, row, service }
+        };
+        let services: Vec<_> = offer.rows().map(route).collect();
+        let reporter = HealthReporter::new();
+        for Route { name, .. } in &services {
+            reporter.set_service_status(name, ServingStatus::Serving).await;
+        }
+        let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));
+        Self { calls: Arc::clone(calls), metrics: Arc::clone(metrics), services, health, reporter }
+    }
+
+    /// Answers one request.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let path = request.uri().path();
+        let name = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
+        if let Some(route) = self.services.iter().find(|route| route.name == name) {
+            return match self.metrics.of(route.row, path) {
+                Some(rpc) => call::answer(&self.calls, rpc, &*route.service, request).await,
+                None => Status::unimplemented(format!("{name} has no such RPC")).into_http(),
+            };
+        }
+        if name == HEALTH {
+            return self.health.call(request).await.unwrap_or_else(|never| match never {});
+        }
+        let names: Vec<_> = self.services.iter().map(|route| route.name).collect();
+        Status::unimplemented(format!("here is only {}", names.join(", "))).into_http()
+    }
+
+    /// Tells those who watch that the end is near, and lets them go.
+    pub(crate) async fn close(&self) {
+        let mut reporter = self.reporter.clone();
+        for name in self.services.iter().map(|route| route.name).chain([""]) {
+            reporter.set_service_status(name, ServingStatus::NotServing).await;
+            reporter.clear_service_status(name).await;
+        }
+    }
+}
