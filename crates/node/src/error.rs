@@ -100,6 +100,12 @@ impl Fault {
     }
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
 impl From<OsError> for Fault {
     fn from(code: OsError) -> Self {
         Self { kind: kind_of(code), reason: code.to_string(), code: Some(code), again: None }
