@@ -1,0 +1,123 @@
+//! Each flag in each spelling, and what Go refuses.
+
+use std::time::Duration;
+
+use super::{FlagError, Flags, Kind, TABLE};
+
+fn parse(line: &[&str]) -> Result<Flags, FlagError> {
+    Flags::parse(line.iter().map(|&text| text.to_owned()))
+}
+
+fn parsed(line: &[&str]) -> Flags {
+    parse(line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+}
+
+/// A value that each flag can have.
+fn sample(name: &str) -> &'static str {
+    match name {
+        "kubelet-path" | "working-dir" | "kubelet-csi-plugins-path" | "kubelet-pod-path" => r"D:\kubelet",
+        "pipe-sid" => "S-1-5-93-2-1",
+        "max-connections" | "max-silence" | "drain" | "v" | "log_file_max_size" => "7",
+        _ => "some/where",
+    }
+}
+
+#[test]
+fn every_flag_is_understood_in_every_spelling_of_go() {
+    for flag in &TABLE {
+        let name = flag.name;
+        let (value, apart) = match flag.kind {
+            Kind::Switch => ("false", None),
+            Kind::Value(_) | Kind::Values(_) => (sample(name), Some([format!("-{name}"), sample(name).to_owned()])),
+        };
+        let one = format!("{:?}", parsed(&[&format!("-{name}={value}")]));
+        assert_eq!(format!("{:?}", parsed(&[&format!("--{name}={value}")])), one);
+        if let Some(apart) = apart {
+            assert_eq!(format!("{:?}", Flags::parse(apart).unwrap()), one, "-{name} {value}");
+        }
+        assert!(flag.kind == Kind::Switch || one != format!("{:?}", Flags::defaults()), "-{name} changes nothing");
+    }
+}
+
+#[test]
+fn every_switch_can_be_on_and_off() {
+    for flag in TABLE.iter().filter(|flag| flag.kind == Kind::Switch) {
+        let name = flag.name;
+        let bare = format!("{:?}", parsed(&[&format!("-{name}")]));
+        assert_eq!(bare, format!("{:?}", parsed(&[&format!("--{name}=1")])));
+        assert!(matches!(parse(&[&format!("-{name}=perhaps")]), Err(FlagError::BadValue(..))), "-{name}");
+        if !flag.default.is_empty() {
+            assert_ne!(bare, format!("{:?}", parsed(&[&format!("-{name}=F")])), "-{name} changes nothing");
+        }
+    }
+}
+
+#[test]
+fn the_command_line_of_an_installation_keeps_its_meaning() {
+    let flags = parsed(&[
+        "-windows-service",
+        r"-log_file=\etc\kubernetes\logs\csi-proxy.log",
+        "-logtostderr=false",
+        "-v=5",
+        "-working-dir",
+        r"C:\csi",
+        r"--working-dir=D:\more",
+        r"-kubelet-path=D:\var\lib\kubelet",
+        "-require-privacy=false",
+        "-metrics-bind-address",
+        ":8888",
+    ]);
+    assert!(flags.windows_service && !flags.log.to_stderr && !flags.node.require_privacy);
+    assert_eq!(flags.log.file.unwrap().to_str(), Some(r"\etc\kubernetes\logs\csi-proxy.log"));
+    assert_eq!(flags.log.verbosity, 5);
+    assert_eq!(flags.node.working.iter().map(ToString::to_string).collect::<Vec<_>>(), [r"C:\csi", r"D:\more"]);
+    assert_eq!(flags.node.kubelet.to_string(), r"D:\var\lib\kubelet");
+    assert_eq!(flags.metrics_address.as_deref(), Some(":8888"));
+}
+
+#[test]
+fn nothing_given_is_what_the_table_says() {
+    let flags = parsed(&[]);
+    let upstream = node::Config::default();
+    assert_eq!(format!("{:?}", flags.node), format!("{upstream:?}"));
+    assert!(flags.log.to_stderr && !flags.windows_service);
+    assert_eq!((flags.log.verbosity, flags.log.megabytes, flags.drain), (0, 1800, Duration::from_secs(30)));
+    let limits = pipe::connections::Limits::default();
+    assert_eq!((flags.max_connections, flags.silence), (limits.open, limits.silence));
+}
+
+#[test]
+fn the_last_of_two_wins_and_a_switch_takes_no_value_after_a_blank() {
+    assert_eq!(parsed(&["-v=1", "-v", "4"]).log.verbosity, 4);
+    let flags = parsed(&["-logtostderr", "false", "-v=5"]);
+    assert!(flags.log.to_stderr);
+    assert_eq!((flags.rest, flags.log.verbosity), (vec!["false".to_owned(), "-v=5".to_owned()], 0));
+    assert_eq!(parsed(&["--", "-v=5"]).rest, ["-v=5"]);
+}
+
+#[test]
+fn what_go_refuses_is_refused_in_one_sentence() {
+    for (line, sentence) in [
+        (&["-nonsense"][..], "there is no flag -nonsense"),
+        (&["-kubelet_path=x"], "there is no flag -kubelet_path; did you mean -kubelet-path?"),
+        (&["-v"], "the flag -v needs a value"),
+        (&["-v=much"], "'much' is no value for -v: it is a whole number"),
+        (&["-require-privacy=yes"], "'yes' is no value for -require-privacy: it is true or false"),
+        (&["---v=1"], "'---v=1' is not how a flag is written"),
+        (&["-=1"], "'-=1' is not how a flag is written"),
+    ] {
+        assert_eq!(parse(line).unwrap_err().to_string(), sentence);
+    }
+    let path = parse(&["-kubelet-path=kubelet"]).unwrap_err().to_string();
+    assert!(path.ends_with("the path \"kubelet\" is not absolute on a drive"), "{path}");
+    assert_eq!(parse(&["-help"]).unwrap_err(), FlagError::Help);
+}
+
+#[test]
+fn no_two_flags_have_one_name_and_each_that_does_something_says_what() {
+    for (at, flag) in TABLE.iter().enumerate() {
+        assert!(TABLE[..at].iter().all(|other| other.name != flag.name), "{} twice", flag.name);
+        let silent = flag.section == super::Section::WithoutEffect;
+        assert_eq!(flag.help.is_empty(), silent, "{}", flag.name);
+    }
+}

@@ -1,0 +1,7 @@
+//! The daemon: its flags, its log, what it serves, and a demonstration of it.
+//!
+//! This crate is the only place that chooses what the storage operations run on, Windows or a simulated node.
+
+pub mod flags;
+pub mod help;
+pub mod log;

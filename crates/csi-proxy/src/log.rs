@@ -1,0 +1,70 @@
+//! The log: one plain line an event, to standard error, to a file, or to both, as klog's flags say.
+//!
+//! klog's levels are numbers; here up to 1 is what matters to an operator, up to 4 is each call, and from 5 on is
+//! everything, that of the libraries only in its rarer parts. A file that has grown to its limit is put aside, and as
+//! many as [`KEPT`] of those stay.
+
+use std::io::{self, IsTerminal};
+use std::sync::Mutex;
+
+use file_rotate::compression::Compression;
+use file_rotate::suffix::AppendCount;
+use file_rotate::{ContentLimit, FileRotate};
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
+
+use crate::flags::LogFlags;
+
+/// How many full log files are kept.
+const KEPT: usize = 3;
+
+/// Begins to log. May be called once in a process.
+pub fn start(flags: &LogFlags) -> io::Result<()> {
+    // klog writes to the file alone, or to standard error alone, or with -alsologtostderr to both.
+    let to_file = flags.file.as_deref().filter(|_| !flags.to_stderr || flags.also_to_stderr);
+    let file = match to_file {
+        None => None,
+        Some(path) => Some(
+            open(path, flags.megabytes)
+                .map_err(|error| io::Error::new(error.kind(), format!("cannot log to {}: {error}", path.display())))?,
+        ),
+    };
+    let to_stderr = flags.to_stderr || flags.also_to_stderr || file.is_none();
+    let lines = || tracing_subscriber::fmt::layer().with_target(false);
+    let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = Vec::new();
+    if let Some(file) = file {
+        layers.push(lines().with_ansi(false).with_writer(Mutex::new(file)).with_filter(wanted(flags)).boxed());
+    }
+    if to_stderr {
+        let ansi = io::stderr().is_terminal();
+        layers.push(lines().with_ansi(ansi).with_writer(io::stderr).with_filter(wanted(flags)).boxed());
+    }
+    tracing_subscriber::registry().with(layers).try_init().map_err(io::Error::other)
+}
+
+/// What is logged: much of our own, little of the libraries'.
+fn wanted(flags: &LogFlags) -> Targets {
+    let (ours, theirs) = match flags.verbosity {
+        ..=1 => (Level::INFO, LevelFilter::WARN),
+        2..=4 => (Level::DEBUG, LevelFilter::WARN),
+        5.. => (Level::TRACE, LevelFilter::INFO),
+    };
+    Targets::new().with_default(theirs).with_target("csi_proxy", ours)
+}
+
+/// Opens the file to append to it. The rotating file panics where it cannot be opened, so that is tried first.
+fn open(path: &std::path::Path, megabytes: usize) -> io::Result<FileRotate<AppendCount>> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::OpenOptions::new().append(true).create(true).open(path)?;
+    let limit = match megabytes {
+        0 => ContentLimit::None,
+        megabytes => ContentLimit::BytesSurpassed(megabytes.saturating_mul(1 << 20)),
+    };
+    Ok(FileRotate::new(path, AppendCount::new(KEPT), limit, Compression::None, None))
+}
