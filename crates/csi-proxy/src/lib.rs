@@ -2,6 +2,7 @@
 //!
 //! This crate is the only place that chooses what the storage operations run on, Windows or a simulated node.
 
+pub mod demo;
 pub mod flags;
 pub mod help;
 pub mod log;
