@@ -65,6 +65,8 @@ pub struct Flags {
     pub drain: Duration,
     /// How many connections may be open before a silent one makes room.
     pub max_connections: usize,
+    /// How many calls may run at once.
+    pub max_calls: usize,
     /// How long a connection may be silent.
     pub silence: Duration,
     /// Flags given that mean nothing here.

@@ -2,7 +2,13 @@
 //!
 //! This crate is the only place that chooses what the storage operations run on, Windows or a simulated node.
 
+pub mod command;
 pub mod demo;
+pub mod endpoints;
 pub mod flags;
 pub mod help;
+pub mod interrupt;
 pub mod log;
+pub mod serve;
+pub mod system;
+pub mod telemetry;

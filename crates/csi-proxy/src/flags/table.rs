@@ -61,7 +61,7 @@ macro_rules! without_effect {
 const SWITCH: Kind = Kind::Switch;
 
 /// All flags.
-pub static TABLE: [Flag; 29] = [
+pub static TABLE: [Flag; 30] = [
     Flag {
         name: "kubelet-path",
         kind: Kind::Value("DIR"),
@@ -169,6 +169,14 @@ pub static TABLE: [Flag; 29] = [
         help: "How long a connection may be open without having said anything.",
         section: Section::Endpoints,
         set: |flags, text| number(text).map(|seconds| flags.silence = Duration::from_secs(seconds)),
+    },
+    Flag {
+        name: "max-calls",
+        kind: Kind::Value("COUNT"),
+        default: "2048",
+        help: "How many calls may run at once, of all connections.",
+        section: Section::Endpoints,
+        set: |flags, text| number(text).map(|count| flags.max_calls = count),
     },
     Flag {
         name: "drain",

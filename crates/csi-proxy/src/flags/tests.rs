@@ -17,7 +17,7 @@ fn sample(name: &str) -> &'static str {
     match name {
         "kubelet-path" | "working-dir" | "kubelet-csi-plugins-path" | "kubelet-pod-path" => r"D:\kubelet",
         "pipe-sid" => "S-1-5-93-2-1",
-        "max-connections" | "max-silence" | "drain" | "v" | "log_file_max_size" => "7",
+        "max-connections" | "max-calls" | "max-silence" | "drain" | "v" | "log_file_max_size" => "7",
         _ => "some/where",
     }
 }

@@ -1,0 +1,107 @@
+//! Serving until told to stop.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use api::GROUP_VERSIONS;
+use node::{BLOCKING_THREADS, Desk, Node};
+use pipe::address::Place;
+use server::{Limits, Server, Unfinished};
+
+use crate::endpoints::{self, Endpoints};
+use crate::flags::Flags;
+use crate::interrupt::Interrupt;
+use crate::system::{self, System};
+use crate::telemetry::Telemetry;
+
+/// Threads for blocking work beyond the node's: the runtime's own, such as looking up names.
+const OTHER_THREADS: usize = 16;
+
+/// The runtime that all of the daemon runs in.
+pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().max_blocking_threads(BLOCKING_THREADS + OTHER_THREADS).build()
+}
+
+/// Serves, tells `out` where, and returns when it was told to stop and what ran has ended.
+pub async fn run(flags: &Flags, mut out: impl Write) -> Result<(), Box<dyn Error>> {
+    let mut interrupt = Interrupt::listen()?;
+    warn(flags);
+    let System { os, name } = system::open(flags)?;
+    let desk = Arc::new(Desk::new(Arc::new(Node::new(os, flags.node.clone()))));
+    let server = Server::new(desk, limits(flags));
+    let telemetry = match &flags.metrics_address {
+        Some(address) => Some(Telemetry::open(address).await?),
+        None => None,
+    };
+    let Endpoints { open, place, temporary } = endpoints::open(flags)?;
+    announce(&mut out, &name, &place, open.len(), telemetry.as_ref())?;
+    tracing::info!(endpoints = open.len(), system = %name, "serving");
+    if let Some(telemetry) = telemetry {
+        let metrics = Arc::clone(server.metrics());
+        tokio::spawn(async move {
+            if let Err(error) = telemetry.serve(metrics).await {
+                tracing::error!(%error, "metrics are no longer answered");
+            }
+        });
+    }
+
+    let mut hurry = Interrupt::listen()?;
+    let unfinished = tokio::select! {
+        unfinished = server.serve(open, async { interrupt.next().await }) => unfinished,
+        () = async { hurry.next().await; hurry.next().await } => {
+            return Err("stopped at once, on being told to a second time".into());
+        }
+    };
+    drop(temporary);
+    farewell(&mut out, unfinished)
+}
+
+fn limits(flags: &Flags) -> Limits {
+    let connections = pipe::connections::Limits { open: flags.max_connections, silence: flags.silence };
+    Limits { connections, calls: flags.max_calls, drain: flags.drain, ..Limits::default() }
+}
+
+/// Logs what the command line asks for and does not get.
+fn warn(flags: &Flags) {
+    for name in &flags.without_effect {
+        tracing::info!("the flag -{name} has no effect here");
+    }
+    if let Some(first) = flags.rest.first() {
+        tracing::warn!("the command line is ignored from '{first}' on, as that is no flag");
+    }
+}
+
+fn announce(
+    out: &mut impl Write,
+    name: &str,
+    place: &Place,
+    endpoints: usize,
+    telemetry: Option<&Telemetry>,
+) -> io::Result<()> {
+    let rpcs: usize = GROUP_VERSIONS.iter().map(|row| row.rpcs.len()).sum();
+    writeln!(out, "csi-proxy {} serves {name}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints", GROUP_VERSIONS.len())?;
+    match place {
+        Place::Folder(folder) => writeln!(out, "  sockets in {}", folder.display())?,
+        Place::Pipes => writeln!(out, r"  pipes \\.\pipe\csi-proxy-<group>-<version>")?,
+    }
+    if let Some(telemetry) = telemetry {
+        writeln!(out, "  metrics at http://{}/metrics", telemetry.address())?;
+    }
+    writeln!(out, "Ctrl-C ends it.")?;
+    out.flush()
+}
+
+fn farewell(out: &mut impl Write, unfinished: Unfinished) -> Result<(), Box<dyn Error>> {
+    if unfinished == Unfinished::default() {
+        tracing::info!("stopped");
+        writeln!(out, "Stopped; nothing was cut off.")?;
+        return Ok(());
+    }
+    let Unfinished { calls, operations } = unfinished;
+    tracing::warn!(calls, operations, "stopped before all had ended");
+    writeln!(out, "Stopped; {calls} calls were cut off, and {operations} operations had not ended.")?;
+    Ok(())
+}
