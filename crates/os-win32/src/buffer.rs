@@ -1,0 +1,75 @@
+//! Buffers as Windows wants them: with a length of 32 bits, on a multiple of eight bytes.
+//!
+//! The I/O manager refuses others for several classes of information, and a `[u8]` may lie anywhere. One that happens
+//! to lie well is used itself.
+
+use std::ffi::c_void;
+
+use os::{OsError, OsResult};
+use zerocopy::IntoBytes as _;
+
+const ALIGNMENT: usize = align_of::<u64>();
+
+/// The length of a buffer, as Windows counts.
+pub(crate) fn length(bytes: &[u8]) -> OsResult<u32> {
+    u32::try_from(bytes.len()).map_err(|_| OsError::INVALID_PARAMETER)
+}
+
+/// The size of a structure, as Windows counts.
+pub(crate) const fn size<T>() -> u32 {
+    const { assert!(size_of::<T>() <= 0xffff) };
+    #[expect(clippy::cast_possible_truncation, reason = "asserted, and try_from is not const")]
+    let size = size_of::<T>() as u32;
+    size
+}
+
+/// Lets `call` fill `output`; what it has written is there even if it fails.
+pub(crate) fn fill<T>(output: &mut [u8], call: impl FnOnce(*mut c_void, u32) -> OsResult<T>) -> OsResult<T> {
+    let size = length(output)?;
+    if output.as_ptr().addr().is_multiple_of(ALIGNMENT) {
+        return call(output.as_mut_ptr().cast(), size);
+    }
+    let mut aligned = vec![0_u64; output.len().div_ceil(ALIGNMENT)];
+    let result = call(aligned.as_mut_ptr().cast(), size);
+    output.copy_from_slice(&aligned.as_bytes()[..output.len()]);
+    result
+}
+
+/// Lets `call` read `input`.
+pub(crate) fn read<T>(input: &[u8], call: impl FnOnce(*const c_void, u32) -> OsResult<T>) -> OsResult<T> {
+    let size = length(input)?;
+    if input.as_ptr().addr().is_multiple_of(ALIGNMENT) {
+        return call(input.as_ptr().cast(), size);
+    }
+    let mut aligned = vec![0_u64; input.len().div_ceil(ALIGNMENT)];
+    aligned.as_mut_bytes()[..input.len()].copy_from_slice(input);
+    call(aligned.as_ptr().cast(), size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALIGNMENT, fill, read};
+
+    /// `bytes` without its first ones, so that it begins where no `u64` could.
+    fn misaligned(bytes: &mut [u8; 24]) -> &mut [u8] {
+        let skip = usize::from(bytes.as_ptr().addr().is_multiple_of(ALIGNMENT));
+        &mut bytes[skip..skip + 10]
+    }
+
+    #[test]
+    fn windows_always_sees_an_aligned_buffer() {
+        let mut bytes = [7; 24];
+        let input = misaligned(&mut bytes);
+        read(input, |pointer, length| {
+            assert_eq!((pointer.addr() % ALIGNMENT, length), (0, 10));
+            Ok(())
+        })
+        .unwrap();
+        fill(input, |pointer, length| {
+            assert_eq!((pointer.addr() % ALIGNMENT, length), (0, 10));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(misaligned(&mut bytes), [0; 10], "what was not written is zero, never stale memory");
+    }
+}

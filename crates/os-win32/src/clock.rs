@@ -1,0 +1,28 @@
+//! The clock: `QueryPerformanceCounter`, by way of the standard library.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use os::{Clock, Time};
+
+/// A clock that begins when it is made. Copies of it tell the same time.
+#[derive(Clone, Copy)]
+pub(crate) struct Monotonic {
+    origin: Instant,
+}
+
+impl Monotonic {
+    pub(crate) fn start() -> Self {
+        Self { origin: Instant::now() }
+    }
+}
+
+impl Clock for Monotonic {
+    fn now(&self) -> Time {
+        Time(self.origin.elapsed())
+    }
+
+    fn sleep(&self, span: Duration) {
+        thread::sleep(span);
+    }
+}

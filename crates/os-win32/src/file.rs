@@ -1,0 +1,172 @@
+//! Handles: `NtCreateFile`, and what can be done with what it opened.
+
+use std::os::windows::io::{
+    AsHandle as _, AsRawHandle as _, BorrowedHandle, FromRawHandle as _, OwnedHandle, RawHandle,
+};
+use std::ptr;
+
+use os::abi::ControlCode;
+use os::{Access, Disposition, FileInfo, FsInfo, Handle, Open, OsError, OsResult, PathForm, U16Str, U16String};
+use windows_sys::Wdk::Foundation::OBJECT_ATTRIBUTES;
+use windows_sys::Wdk::Storage::FileSystem::{
+    FILE_CREATE, FILE_OPEN, FILE_SYNCHRONOUS_IO_NONALERT, NtCreateFile, NtQueryVolumeInformationFile,
+};
+use windows_sys::Win32::Foundation::{OBJ_CASE_INSENSITIVE, UNICODE_STRING};
+use windows_sys::Win32::Storage::FileSystem::{
+    FILE_ATTRIBUTE_NORMAL, FILE_INFO_BY_HANDLE_CLASS, FileIdBothDirectoryInfo, FileIdBothDirectoryRestartInfo,
+    FlushFileBuffers, GetFileInformationByHandleEx, GetFinalPathNameByHandleW, SetFileInformationByHandle,
+};
+use windows_sys::Win32::System::IO::{DeviceIoControl, IO_STATUS_BLOCK};
+
+use crate::{buffer, error};
+
+/// An open file, directory, volume or disk, always opened for synchronous I/O.
+///
+/// Synchronous is what makes the calls below sound: on an asynchronous handle the system may go on writing into a
+/// caller's buffer after the call has returned.
+pub(crate) struct File(OwnedHandle);
+
+/// Opens `name`, an absolute NT path or, with `root`, a name in that directory.
+///
+/// `OBJ_DONT_REPARSE` is not asked for: a single component opened with `FILE_OPEN_REPARSE_POINT` passes through
+/// nothing, and without that option following the link is what the caller wants.
+pub(crate) fn open(root: Option<BorrowedHandle<'_>>, name: &U16Str, how: &Open) -> OsResult<File> {
+    let bytes = u16::try_from(name.len() * 2).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
+    // NtCreateFile does not write to the name, though the structure's field is not const.
+    let object_name = UNICODE_STRING { Length: bytes, MaximumLength: bytes, Buffer: name.as_ptr().cast_mut() };
+    let attributes = OBJECT_ATTRIBUTES {
+        Length: buffer::size::<OBJECT_ATTRIBUTES>(),
+        RootDirectory: root.map_or(ptr::null_mut(), |root| root.as_raw_handle()),
+        ObjectName: &raw const object_name,
+        Attributes: OBJ_CASE_INSENSITIVE,
+        SecurityDescriptor: ptr::null(),
+        SecurityQualityOfService: ptr::null(),
+    };
+    let disposition = match how.disposition {
+        Disposition::Open => FILE_OPEN,
+        Disposition::Create => FILE_CREATE,
+    };
+    let mut handle: RawHandle = ptr::null_mut();
+    let mut status_block = IO_STATUS_BLOCK::default();
+    // SAFETY: every pointer is to a local that outlives the call, and the name's length is its buffer's.
+    let status = unsafe {
+        NtCreateFile(
+            &raw mut handle,
+            // As CreateFileW does, also for a handle with no rights at all: without it no synchronous handle.
+            (how.access | Access::SYNCHRONIZE).bits(),
+            &raw const attributes,
+            &raw mut status_block,
+            ptr::null(),
+            FILE_ATTRIBUTE_NORMAL,
+            how.share.bits(),
+            disposition,
+            how.options.bits() | FILE_SYNCHRONOUS_IO_NONALERT,
+            ptr::null(),
+            0,
+        )
+    };
+    error::check_status(status)?;
+    // SAFETY: the call succeeded, so this is an open handle that nobody else has.
+    Ok(File(unsafe { OwnedHandle::from_raw_handle(handle) }))
+}
+
+impl File {
+    fn raw(&self) -> RawHandle {
+        self.0.as_raw_handle()
+    }
+
+    fn information(&self, class: FILE_INFO_BY_HANDLE_CLASS, output: &mut [u8]) -> OsResult<()> {
+        buffer::fill(output, |pointer, length| {
+            // SAFETY: the handle is open and synchronous; the pointer is good for `length` bytes of writing.
+            error::check(unsafe { GetFileInformationByHandleEx(self.raw(), class, pointer, length) })
+        })
+    }
+}
+
+impl Handle for File {
+    fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        Ok(Box::new(open(Some(self.0.as_handle()), name, how)?))
+    }
+
+    fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        let mut filled = 0;
+        buffer::read(input, |input, input_length| {
+            buffer::fill(output, |output, output_length| {
+                // SAFETY: the handle is open and synchronous, so nothing is written once the call has returned;
+                // both pointers are good for their lengths.
+                error::check(unsafe {
+                    DeviceIoControl(
+                        self.raw(),
+                        code.0,
+                        input,
+                        input_length,
+                        output,
+                        output_length,
+                        &raw mut filled,
+                        ptr::null_mut(),
+                    )
+                })
+            })
+        })?;
+        Ok(filled as usize)
+    }
+
+    fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
+        self.information(class as FILE_INFO_BY_HANDLE_CLASS, output)
+    }
+
+    fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
+        buffer::read(input, |pointer, length| {
+            // SAFETY: the handle is open and synchronous; the pointer is good for `length` bytes of reading.
+            error::check(unsafe {
+                SetFileInformationByHandle(self.raw(), class as FILE_INFO_BY_HANDLE_CLASS, pointer, length)
+            })
+        })
+    }
+
+    fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
+        let mut status_block = IO_STATUS_BLOCK::default();
+        buffer::fill(output, |pointer, length| {
+            // SAFETY: the handle is open and synchronous; the status block outlives the call; the pointer is good
+            // for `length` bytes of writing.
+            error::check_status(unsafe {
+                NtQueryVolumeInformationFile(self.raw(), &raw mut status_block, pointer, length, class as i32)
+            })
+        })?;
+        Ok(status_block.Information)
+    }
+
+    fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        let class = if restart { FileIdBothDirectoryRestartInfo } else { FileIdBothDirectoryInfo };
+        self.information(class, output).map_err(|error| match error {
+            // What a first call says of a directory without entries. Only a volume's root can be one: it lists
+            // no `.` and `..`.
+            OsError::FILE_NOT_FOUND => OsError::NO_MORE_FILES,
+            other => other,
+        })
+    }
+
+    fn final_path(&self, form: PathForm) -> OsResult<U16String> {
+        let mut path = vec![0_u16; 512];
+        loop {
+            let capacity = u32::try_from(path.len()).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
+            // SAFETY: the handle is open; the pointer and the capacity are one live buffer's.
+            let length =
+                unsafe { GetFinalPathNameByHandleW(self.raw(), path.as_mut_ptr(), capacity, form as u32) } as usize;
+            if length == 0 {
+                return Err(error::last());
+            }
+            // A length that does not fit counts the final zero, one that fits does not.
+            let fits = length < path.len();
+            path.resize(length, 0);
+            if fits {
+                return Ok(U16String::from_vec(path));
+            }
+        }
+    }
+
+    fn flush(&self) -> OsResult<()> {
+        // SAFETY: the handle is open.
+        error::check(unsafe { FlushFileBuffers(self.raw()) })
+    }
+}

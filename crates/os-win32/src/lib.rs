@@ -1,0 +1,94 @@
+//! What csi-proxy needs of Windows, done by Windows.
+//!
+//! [`Windows`] implements the traits of the crate `os`, one system call (or one COM call) behind each method; what
+//! to call, in which order, and what an error means is decided in the crate `node`. On any other system this crate is
+//! empty.
+//!
+//! All unsafe code of the workspace is here, and always in three steps: the raw call; a type that owns what the
+//! call returned and gives it back when dropped; a safe function with a `Result`.
+#![cfg(windows)]
+#![allow(unsafe_code, reason = "this crate is where Windows is called; everywhere else it is denied")]
+
+mod buffer;
+mod clock;
+mod device;
+mod error;
+mod file;
+mod firmware;
+mod layout;
+mod privilege;
+mod service;
+mod volume;
+mod wmi;
+
+use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
+
+use crate::clock::Monotonic;
+use crate::wmi::Pools;
+
+/// The Windows node this program runs on.
+pub struct Windows {
+    clock: Monotonic,
+    wmi: Pools,
+}
+
+impl Windows {
+    /// Windows itself. Nothing is connected or opened yet.
+    ///
+    /// The privilege to make symbolic links is switched on for the whole process, where the account has it: it is
+    /// off in an administrator's token, and without it a link's reparse point is refused.
+    pub fn new() -> Self {
+        // An account without the privilege learns so from the call that needs it: PRIVILEGE_NOT_HELD.
+        let _ = privilege::enable(privilege::CREATE_SYMBOLIC_LINK);
+        let clock = Monotonic::start();
+        Self { clock, wmi: Pools::new(clock) }
+    }
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Os for Windows {
+    fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        Ok(Box::new(file::open(None, path.as_u16str(), how)?))
+    }
+
+    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
+        device::interfaces(class)
+    }
+
+    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
+        device::reenumerate(interface)
+    }
+
+    fn volumes(&self) -> OsResult<Vec<U16String>> {
+        volume::all()
+    }
+
+    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        volume::set_mount_point(directory, volume)
+    }
+
+    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
+        volume::delete_mount_point(directory)
+    }
+
+    fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
+        Ok(Box::new(service::open(name, access)?))
+    }
+
+    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
+        firmware::table(provider, table, output)
+    }
+
+    fn wmi(&self) -> &dyn Wmi {
+        &self.wmi
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &self.clock
+    }
+}

@@ -1,0 +1,51 @@
+//! Privileges of this process.
+
+use std::os::windows::io::{AsRawHandle as _, FromRawHandle as _, OwnedHandle, RawHandle};
+use std::ptr;
+
+use os::{OsError, OsResult};
+use windows_sys::Win32::Foundation::LUID;
+use windows_sys::Win32::Security::{
+    AdjustTokenPrivileges, LUID_AND_ATTRIBUTES, LookupPrivilegeValueW, SE_CREATE_SYMBOLIC_LINK_NAME,
+    SE_PRIVILEGE_ENABLED, TOKEN_ADJUST_PRIVILEGES, TOKEN_PRIVILEGES,
+};
+use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
+use windows_sys::core::PCWSTR;
+
+use crate::error;
+
+/// A privilege's name, which is always one of Windows' own constants.
+#[derive(Clone, Copy)]
+pub(crate) struct Name(PCWSTR);
+
+/// Needed to make symbolic links.
+pub(crate) const CREATE_SYMBOLIC_LINK: Name = Name(SE_CREATE_SYMBOLIC_LINK_NAME);
+
+/// Switches a privilege on, for the whole process and for good.
+pub(crate) fn enable(privilege: Name) -> OsResult<()> {
+    let mut luid = LUID::default();
+    // SAFETY: the name is a constant that ends with a zero; `luid` outlives the call.
+    error::check(unsafe { LookupPrivilegeValueW(ptr::null(), privilege.0, &raw mut luid) })?;
+    let token = own_token()?;
+    let wanted = TOKEN_PRIVILEGES {
+        PrivilegeCount: 1,
+        Privileges: [LUID_AND_ATTRIBUTES { Luid: luid, Attributes: SE_PRIVILEGE_ENABLED }],
+    };
+    // SAFETY: the token is open, `wanted` outlives the call, and the former state is not asked for.
+    error::check(unsafe {
+        AdjustTokenPrivileges(token.as_raw_handle(), 0, &raw const wanted, 0, ptr::null_mut(), ptr::null_mut())
+    })?;
+    // The call succeeds also where the token lacks the privilege, and says so only here.
+    match error::last() {
+        OsError(0) => Ok(()),
+        error => Err(error),
+    }
+}
+
+fn own_token() -> OsResult<OwnedHandle> {
+    let mut token: RawHandle = ptr::null_mut();
+    // SAFETY: the process's pseudo-handle is always valid; `token` outlives the call.
+    error::check(unsafe { OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES, &raw mut token) })?;
+    // SAFETY: the call succeeded, so this is an open handle that nobody else has.
+    Ok(unsafe { OwnedHandle::from_raw_handle(token) })
+}

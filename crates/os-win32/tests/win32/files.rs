@@ -1,0 +1,505 @@
+//! Files and directories, through handles.
+
+use std::fs;
+
+use crate::scratch::{Scratch, directory, nt, skipped, skipped_by_wine, wide};
+use os::abi::{
+    ControlCode, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE,
+    FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_POSIX, FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo,
+    FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT, ReparseHead,
+};
+use os::{
+    Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os as _, OsError, OsResult, PathForm, Share, U16Str,
+    U16String,
+};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// A last component that is a link is opened itself, as the node always does.
+fn itself(access: Access) -> Open {
+    Open::existing(access, Options::REPARSE_POINT)
+}
+
+fn query<T: FromBytes + IntoBytes + KnownLayout + Immutable>(handle: &dyn Handle, class: FileInfo) -> T {
+    let mut information = T::new_zeroed();
+    handle.query(class, information.as_mut_bytes()).unwrap();
+    information
+}
+
+/// What a listing says of one entry.
+#[derive(Debug, PartialEq)]
+struct Entry {
+    name: U16String,
+    short_name: U16String,
+    attributes: u32,
+    file_id: i64,
+}
+
+/// All entries but `.` and `..`, read with a buffer of `size` bytes.
+fn list(directory: &dyn Handle, size: usize) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut restart = true;
+    loop {
+        let mut buffer = vec![0; size];
+        match directory.list(restart, &mut buffer) {
+            Ok(()) => {}
+            Err(OsError::NO_MORE_FILES) => return entries,
+            Err(error) => panic!("{error}"),
+        }
+        restart = false;
+        let mut place = 0;
+        loop {
+            let (head, _) = FileIdBothDirInfo::read_from_prefix(&buffer[place..]).unwrap();
+            let start = place + FileIdBothDirInfo::NAME_OFFSET;
+            let bytes = &buffer[start..start + head.file_name_length as usize];
+            let name: Vec<u16> = bytes.chunks(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]])).collect();
+            if name != [46] && name != [46, 46] {
+                entries.push(Entry {
+                    name: U16String::from_vec(name),
+                    short_name: U16String::from_vec(&head.short_name[..usize::from(head.short_name_length) / 2]),
+                    attributes: head.attributes,
+                    file_id: head.file_id,
+                });
+            }
+            if head.next_entry_offset == 0 {
+                break;
+            }
+            place += head.next_entry_offset as usize;
+        }
+    }
+}
+
+fn names(directory: &dyn Handle) -> Vec<String> {
+    let mut names: Vec<_> = list(directory, 4096).iter().map(|entry| entry.name.to_string_lossy()).collect();
+    names.sort();
+    names
+}
+
+fn delete(handle: &dyn Handle) -> OsResult<()> {
+    handle.set(FileInfo::Disposition, FileDispositionInfo { delete_file: 1 }.as_bytes())
+}
+
+#[test]
+fn a_directory_that_was_made_is_there_and_cannot_be_made_again() {
+    let scratch = Scratch::new("made");
+    let create = Open::new_directory(Access::READ_ATTRIBUTES);
+    let parent = scratch.open();
+    let made = parent.open_child(&wide("new"), &create).unwrap();
+    assert_eq!(query::<FileAttributeTagInfo>(&*made, FileInfo::AttributeTag).attributes, FILE_ATTRIBUTE_DIRECTORY);
+    assert_eq!(parent.open_child(&wide("new"), &create).err(), Some(OsError::ALREADY_EXISTS));
+    assert_eq!(scratch.windows.open(&scratch.nt("new"), &create).err(), Some(OsError::ALREADY_EXISTS));
+    assert!(scratch.join("new").is_dir());
+}
+
+#[test]
+fn a_missing_file_and_a_missing_directory_on_the_way_are_told_apart() {
+    let scratch = Scratch::new("missing");
+    let open = |path: &NtPath| scratch.windows.open(path, &itself(Access::READ_ATTRIBUTES)).err();
+    assert_eq!(open(&scratch.nt("file")), Some(OsError::FILE_NOT_FOUND));
+    assert_eq!(open(&scratch.nt(r"directory\file")), Some(OsError::PATH_NOT_FOUND));
+    let child = scratch.open().open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES));
+    assert_eq!(child.err(), Some(OsError::FILE_NOT_FOUND));
+}
+
+#[test]
+fn a_file_is_no_directory_and_a_directory_no_file() {
+    let scratch = Scratch::new("kinds");
+    fs::write(scratch.join("file"), "x").unwrap();
+    fs::create_dir(scratch.join("directory")).unwrap();
+    let parent = scratch.open();
+    let open = |name, options| parent.open_child(&wide(name), &Open::existing(Access::READ_ATTRIBUTES, options)).err();
+    assert_eq!(open("file", Options::DIRECTORY), Some(OsError::DIRECTORY));
+    assert_eq!(open("directory", Options::NON_DIRECTORY), Some(OsError::ACCESS_DENIED));
+    assert_eq!(open("file", Options::NON_DIRECTORY), None);
+    assert_eq!(open("directory", Options::DIRECTORY), None);
+}
+
+#[test]
+fn names_compare_without_case() {
+    let scratch = Scratch::new("case");
+    fs::write(scratch.join("Mixed.Txt"), "x").unwrap();
+    let parent = scratch.open();
+    let exact = parent.open_child(&wide("Mixed.Txt"), &itself(Access::READ_ATTRIBUTES)).unwrap();
+    let other = parent.open_child(&wide("mIXED.tXT"), &itself(Access::READ_ATTRIBUTES)).unwrap();
+    assert_eq!(query::<FileIdInfo>(&*exact, FileInfo::Id), query::<FileIdInfo>(&*other, FileInfo::Id));
+}
+
+#[test]
+fn a_child_is_never_the_parent_of_its_parent() {
+    let scratch = Scratch::new("dots");
+    let error = scratch.open().open_child(&wide(".."), &itself(Access::READ_ATTRIBUTES)).err();
+    assert!(matches!(error, Some(OsError::INVALID_NAME | OsError::FILE_NOT_FOUND)), "{error:?}");
+}
+
+#[test]
+fn names_are_not_only_ascii() {
+    let scratch = Scratch::new("names");
+    let parent = scratch.open();
+    let mut expected = ["Größe", "数据", "🦀 crab", "with  blanks", "semi;colon&percent%"].map(str::to_owned);
+    for name in &expected {
+        parent.open_child(&wide(name), &Open::new_directory(Access::READ_ATTRIBUTES)).unwrap();
+        parent.open_child(&wide(name), &itself(Access::READ_ATTRIBUTES)).unwrap();
+    }
+    expected.sort();
+    assert_eq!(names(&*parent), expected);
+    let opened = parent.open_child(&wide("🦀 crab"), &itself(Access::READ_ATTRIBUTES)).unwrap();
+    assert!(opened.final_path(PathForm::Dos).unwrap().to_string().unwrap().ends_with(r"\🦀 crab"));
+}
+
+#[test]
+fn a_name_of_half_a_character_is_kept() {
+    let scratch = Scratch::new("surrogate");
+    let parent = scratch.open();
+    let name = U16String::from_vec([0xd83e_u16, u16::from(b'x')]);
+    if let Err(error) = parent.open_child(&name, &Open::new_directory(Access::READ_ATTRIBUTES)) {
+        return skipped_by_wine(&format!("an unpaired surrogate is refused: {error}"));
+    }
+    let entries = list(&*parent, 4096);
+    if entries[0].name != name {
+        return skipped_by_wine(&format!("the file system turned it into {:?}", entries[0].name));
+    }
+    parent.open_child(&name, &itself(Access::READ_ATTRIBUTES)).unwrap();
+}
+
+#[test]
+fn a_listing_has_every_entry_once_however_small_the_buffer() {
+    let scratch = Scratch::new("listing");
+    for number in 0..100 {
+        fs::write(scratch.join(&format!("file number {number:03}")), "x").unwrap();
+    }
+    let parent = scratch.open();
+    let expected: Vec<_> = (0..100).map(|number| format!("file number {number:03}")).collect();
+    for size in [200, 1000, 64 * 1024] {
+        let mut names: Vec<_> = list(&*parent, size).iter().map(|entry| entry.name.to_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, expected, "with {size} bytes");
+    }
+}
+
+#[test]
+fn a_listing_begins_again_when_asked_to() {
+    let scratch = Scratch::new("restart");
+    fs::write(scratch.join("one"), "x").unwrap();
+    let parent = scratch.open();
+    assert_eq!(names(&*parent), ["one"]);
+    assert_eq!(names(&*parent), ["one"]);
+    fs::write(scratch.join("two"), "x").unwrap();
+    if names(&*parent) == ["one"] {
+        return skipped_by_wine("a handle lists what was there when it was first asked");
+    }
+    assert_eq!(names(&*parent), ["one", "two"]);
+}
+
+#[test]
+fn an_empty_directory_has_no_entries() {
+    let scratch = Scratch::new("empty");
+    assert!(list(&*scratch.open(), 4096).is_empty());
+}
+
+#[test]
+fn an_entry_says_what_it_is() {
+    let scratch = Scratch::new("entries");
+    fs::write(scratch.join("file"), "x").unwrap();
+    fs::create_dir(scratch.join("folder")).unwrap();
+    let parent = scratch.open();
+    for entry in list(&*parent, 4096) {
+        let opened = parent.open_child(&entry.name, &itself(Access::READ_ATTRIBUTES)).unwrap();
+        let attributes = query::<FileAttributeTagInfo>(&*opened, FileInfo::AttributeTag).attributes;
+        assert_eq!(entry.attributes, attributes);
+        assert_eq!(attributes & FILE_ATTRIBUTE_DIRECTORY != 0, entry.name == wide("folder"));
+    }
+}
+
+#[test]
+fn two_files_are_two_and_one_file_is_one() {
+    let scratch = Scratch::new("identity");
+    for name in ["a", "b"] {
+        fs::write(scratch.join(name), "x").unwrap();
+    }
+    let parent = scratch.open();
+    let id = |name| {
+        query::<FileIdInfo>(&*parent.open_child(&wide(name), &itself(Access::READ_ATTRIBUTES)).unwrap(), FileInfo::Id)
+    };
+    assert_eq!(id("a"), id("a"));
+    assert_ne!(id("a"), id("b"));
+}
+
+#[test]
+fn a_deleted_file_is_gone_when_its_handle_is_closed() {
+    let scratch = Scratch::new("delete");
+    fs::write(scratch.join("file"), "x").unwrap();
+    let parent = scratch.open();
+    let file = parent.open_child(&wide("file"), &itself(Access::DELETE)).unwrap();
+    delete(&*file).unwrap();
+    drop(file);
+    assert!(names(&*parent).is_empty());
+}
+
+#[test]
+fn a_file_that_is_being_deleted_says_so() {
+    let scratch = Scratch::new("pending");
+    fs::write(scratch.join("file"), "x").unwrap();
+    let parent = scratch.open();
+    let reader = parent.open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)).unwrap();
+    delete(&*parent.open_child(&wide("file"), &itself(Access::DELETE)).unwrap()).unwrap();
+    match parent.open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)) {
+        Err(OsError::DELETE_PENDING) => {}
+        Ok(_) => skipped_by_wine("a file that is being deleted is opened"),
+        Err(error) => panic!("{error}"),
+    }
+    drop(reader);
+    let again = parent.open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)).err();
+    assert_eq!(again, Some(OsError::FILE_NOT_FOUND));
+}
+
+#[test]
+fn a_directory_with_something_in_it_is_not_deleted() {
+    let scratch = Scratch::new("notempty");
+    fs::create_dir_all(scratch.join(r"full\inner")).unwrap();
+    let full = scratch.open().open_child(&wide("full"), &itself(Access::DELETE)).unwrap();
+    assert_eq!(delete(&*full), Err(OsError::DIR_NOT_EMPTY));
+}
+
+#[test]
+fn a_read_only_file_is_deleted_once_it_is_not_read_only_any_more() {
+    let scratch = Scratch::new("readonly");
+    fs::write(scratch.join("file"), "x").unwrap();
+    let access = Access::DELETE | Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
+    let file = scratch.open().open_child(&wide("file"), &itself(access)).unwrap();
+    let attributes = |attributes| FileBasicInfo { attributes, ..FileBasicInfo::default() };
+    file.set(FileInfo::Basic, attributes(FILE_ATTRIBUTE_READONLY).as_bytes()).unwrap();
+    let written = query::<FileBasicInfo>(&*file, FileInfo::Basic);
+    assert_eq!(written.attributes & FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY);
+    assert_eq!(delete(&*file), Err(OsError::ACCESS_DENIED));
+    file.set(FileInfo::Basic, attributes(FILE_ATTRIBUTE_NORMAL).as_bytes()).unwrap();
+    delete(&*file).unwrap();
+    drop(file);
+    assert!(names(&*scratch.open()).is_empty());
+}
+
+#[test]
+fn the_newer_way_of_deleting_takes_the_name_away_at_once_even_of_a_read_only_file() {
+    let scratch = Scratch::new("posix");
+    fs::write(scratch.join("file"), "x").unwrap();
+    let access = Access::DELETE | Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
+    let parent = scratch.open();
+    let file = parent.open_child(&wide("file"), &itself(access)).unwrap();
+    let read_only = FileBasicInfo { attributes: FILE_ATTRIBUTE_READONLY, ..FileBasicInfo::default() };
+    file.set(FileInfo::Basic, read_only.as_bytes()).unwrap();
+    let flags = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX | FILE_DISPOSITION_IGNORE_READONLY;
+    match file.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags }.as_bytes()) {
+        Ok(()) => {}
+        Err(error @ (OsError::INVALID_PARAMETER | OsError::NOT_SUPPORTED | OsError::INVALID_FUNCTION)) => {
+            let normal = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
+            file.set(FileInfo::Basic, normal.as_bytes()).unwrap();
+            return skipped_by_wine(&format!("FileDispositionInfoEx is refused: {error}"));
+        }
+        Err(error) => panic!("{error}"),
+    }
+    drop(file);
+    assert!(names(&*parent).is_empty());
+}
+
+#[test]
+fn an_open_that_shares_nothing_is_alone() {
+    let scratch = Scratch::new("sharing");
+    fs::write(scratch.join("file"), "x").unwrap();
+    let parent = scratch.open();
+    let alone = Open { share: Share::empty(), ..itself(Access::READ_DATA) };
+    let first = parent.open_child(&wide("file"), &alone).unwrap();
+    let second = parent.open_child(&wide("file"), &itself(Access::READ_DATA)).err();
+    assert_eq!(second, Some(OsError::SHARING_VIOLATION));
+    drop(first);
+    parent.open_child(&wide("file"), &itself(Access::READ_DATA)).unwrap();
+}
+
+#[test]
+fn a_handle_can_do_what_it_was_opened_for_and_no_more() {
+    let scratch = Scratch::new("rights");
+    fs::write(scratch.join("file"), "x").unwrap();
+    let file = scratch.open().open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)).unwrap();
+    let read_only = FileBasicInfo { attributes: FILE_ATTRIBUTE_READONLY, ..FileBasicInfo::default() };
+    assert_eq!(delete(&*file), Err(OsError::ACCESS_DENIED));
+    match file.set(FileInfo::Basic, read_only.as_bytes()) {
+        Err(OsError::ACCESS_DENIED) => {}
+        Ok(()) => skipped_by_wine("attributes are set without the right to"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_tree_may_be_deeper_than_any_path_that_win32_would_take() {
+    let scratch = Scratch::new("deep");
+    let name = wide(&"n".repeat(100));
+    let mut path = scratch.nt("");
+    let mut directory = scratch.open();
+    for _ in 0..20 {
+        directory =
+            directory.open_child(&name, &Open::new_directory(Access::READ_DATA | Access::READ_ATTRIBUTES)).unwrap();
+        path = path.join(&name);
+    }
+    match directory.final_path(PathForm::Dos) {
+        Ok(long) => assert!(long.len() > 2000 && long.to_string().unwrap().ends_with(&name.to_string().unwrap())),
+        Err(error) => skipped_by_wine(&format!("GetFinalPathNameByHandleW of a long path: {error}")),
+    }
+    let by_path = scratch.windows.open(&path, &self::directory()).unwrap();
+    assert_eq!(query::<FileIdInfo>(&*by_path, FileInfo::Id), query::<FileIdInfo>(&*directory, FileInfo::Id));
+    // Emptied through handles, innermost first, as a tree is deleted.
+    let mut chain = vec![scratch.open()];
+    for _ in 0..20 {
+        let access = Access::READ_DATA | Access::DELETE;
+        chain.push(chain[chain.len() - 1].open_child(&name, &itself(access)).unwrap());
+    }
+    drop((directory, by_path));
+    while chain.len() > 1 {
+        delete(&*chain.pop().unwrap()).unwrap();
+    }
+    assert!(names(&*scratch.open()).is_empty());
+}
+
+#[test]
+fn a_path_too_long_for_nt_is_refused() {
+    let scratch = Scratch::new("toolong");
+    let path = scratch.nt("").join(&wide(&"n".repeat(33_000)));
+    assert_eq!(scratch.windows.open(&path, &directory()).err(), Some(OsError::FILENAME_EXCED_RANGE));
+}
+
+#[test]
+fn a_directory_keeps_its_children_when_it_is_renamed() {
+    let scratch = Scratch::new("renamed");
+    fs::create_dir_all(scratch.join(r"before\child")).unwrap();
+    let held = scratch.open().open_child(&wide("before"), &directory()).unwrap();
+    fs::rename(scratch.join("before"), scratch.join("after")).unwrap();
+    fs::create_dir_all(scratch.join(r"before\impostor")).unwrap();
+    match held.open_child(&wide("impostor"), &directory()) {
+        Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => {}
+        Err(error) => panic!("{error}"),
+        Ok(_) => return skipped_by_wine("it remembers the directory by its path"),
+    }
+    if let Err(error) = held.open_child(&wide("child"), &directory()) {
+        skipped_by_wine(&format!("it has lost the directory: {error}"));
+    }
+}
+
+#[test]
+fn the_final_path_is_the_real_one() {
+    let scratch = Scratch::new("final");
+    fs::create_dir(scratch.join("Real Name")).unwrap();
+    let opened = scratch.open().open_child(&wide("REAL name"), &directory()).unwrap();
+    let path = opened.final_path(PathForm::Dos).unwrap().to_string().unwrap();
+    assert_eq!(path, format!(r"\\?\{}\Real Name", scratch.path().display()));
+    let path = opened.final_path(PathForm::VolumeGuid).unwrap().to_string().unwrap();
+    assert!(path.starts_with(r"\\?\Volume{") && path.ends_with(r"\Real Name"), "{path}");
+    // The same directory is found by that path too.
+    let again = match scratch.windows.open(&NtPath::from_win32(&wide(&path)), &directory()) {
+        Ok(again) => again,
+        Err(error) => return skipped_by_wine(&format!("a path below a volume's name: {error}")),
+    };
+    assert_eq!(query::<FileIdInfo>(&*again, FileInfo::Id), query::<FileIdInfo>(&*opened, FileInfo::Id));
+}
+
+#[test]
+fn a_short_name_leads_to_the_long_one() {
+    let scratch = Scratch::new("short");
+    fs::create_dir(scratch.join("A rather long name.directory")).unwrap();
+    let parent = scratch.open();
+    let short = list(&*parent, 4096)[0].short_name.clone();
+    if short.is_empty() {
+        return skipped("this volume has no short names");
+    }
+    let opened = parent.open_child(&short, &directory()).unwrap();
+    let path = opened.final_path(PathForm::Dos).unwrap().to_string().unwrap();
+    assert!(path.ends_with(r"\A rather long name.directory"), "{path}");
+}
+
+#[test]
+fn a_buffer_may_lie_anywhere() {
+    let scratch = Scratch::new("misaligned");
+    fs::write(scratch.join("file"), "x").unwrap();
+    let parent = scratch.open();
+    let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
+    let file = parent.open_child(&wide("file"), &itself(access)).unwrap();
+    let mut buffer = vec![0_u8; 4096];
+    for skip in 0..8 {
+        let size = size_of::<FileBasicInfo>();
+        let read_only = FileBasicInfo { attributes: FILE_ATTRIBUTE_READONLY, ..FileBasicInfo::default() };
+        buffer[skip..skip + size].copy_from_slice(read_only.as_bytes());
+        file.set(FileInfo::Basic, &buffer[skip..skip + size]).unwrap();
+        file.query(FileInfo::Basic, &mut buffer[skip..skip + size]).unwrap();
+        let (read, _) = FileBasicInfo::read_from_prefix(&buffer[skip..]).unwrap();
+        assert_eq!(read.attributes & FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY);
+        let normal = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
+        file.set(FileInfo::Basic, normal.as_bytes()).unwrap();
+        parent.list(true, &mut buffer[skip..]).unwrap();
+        let (head, _) = FileIdBothDirInfo::read_from_prefix(&buffer[skip..]).unwrap();
+        assert_ne!(head.file_name_length, 0);
+    }
+}
+
+#[test]
+fn what_was_written_can_be_flushed() {
+    let scratch = Scratch::new("flush");
+    fs::write(scratch.join("file"), "x").unwrap();
+    let parent = scratch.open();
+    parent.open_child(&wide("file"), &itself(Access::WRITE_DATA)).unwrap().flush().unwrap();
+    let reader = parent.open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)).unwrap();
+    match reader.flush() {
+        Err(OsError::ACCESS_DENIED) => {}
+        other => skipped_by_wine(&format!("a reader's flush answers {other:?}")),
+    }
+}
+
+/// The reparse data of a junction to `target`.
+fn junction(target: &U16Str) -> Vec<u8> {
+    let length = u16::try_from(target.len() * 2).unwrap();
+    let names = MountPointReparse {
+        substitute_offset: 0,
+        substitute_length: length,
+        print_offset: length + 2,
+        print_length: 0,
+    };
+    let mut data = names.as_bytes().to_vec();
+    data.extend(target.as_slice().iter().flat_map(|unit| unit.to_le_bytes()));
+    data.extend([0; 4]);
+    let head =
+        ReparseHead { tag: REPARSE_TAG_MOUNT_POINT, data_length: u16::try_from(data.len()).unwrap(), reserved: 0 };
+    [head.as_bytes(), &data].concat()
+}
+
+#[test]
+fn a_link_made_on_a_directory_is_a_link_and_reads_back_the_same() {
+    let scratch = Scratch::new("link");
+    fs::create_dir(scratch.join("target")).unwrap();
+    let access = Access::WRITE_ATTRIBUTES | Access::READ_ATTRIBUTES | Access::DELETE;
+    let parent = scratch.open();
+    let link = parent
+        .open_child(&wide("link"), &Open { disposition: Disposition::Create, ..Open::new_directory(access) })
+        .unwrap();
+    let written = junction(scratch.nt("target").as_u16str());
+    if let Err(error) = link.control(ControlCode::FSCTL_SET_REPARSE_POINT, &written, &mut []) {
+        return skipped_by_wine(&format!("FSCTL_SET_REPARSE_POINT is refused: {error}"));
+    }
+    drop(link);
+    let link = parent.open_child(&wide("link"), &itself(Access::READ_ATTRIBUTES)).unwrap();
+    let tag = query::<FileAttributeTagInfo>(&*link, FileInfo::AttributeTag).reparse_tag;
+    if tag != REPARSE_TAG_MOUNT_POINT {
+        return skipped_by_wine(&format!("FSCTL_SET_REPARSE_POINT says yes and the tag is {tag:#x}"));
+    }
+    let mut read = vec![0; 16 * 1024];
+    let size = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut read).unwrap();
+    assert_eq!(read[..size], written);
+    let target = nt(&scratch.join("link"));
+    let through = scratch.windows.open(&target, &directory()).unwrap();
+    assert!(through.final_path(PathForm::Dos).unwrap().to_string().unwrap().ends_with(r"\target"));
+}
+
+#[test]
+fn a_plain_directory_has_no_reparse_point() {
+    let scratch = Scratch::new("plain");
+    let directory = scratch.open();
+    assert_eq!(query::<FileAttributeTagInfo>(&*directory, FileInfo::AttributeTag).reparse_tag, 0);
+    let mut buffer = vec![0; 16 * 1024];
+    match directory.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut buffer) {
+        Err(OsError::NOT_A_REPARSE_POINT) => {}
+        other => skipped_by_wine(&format!("FSCTL_GET_REPARSE_POINT answers {other:?}")),
+    }
+}

@@ -1,0 +1,60 @@
+//! Firmware tables.
+
+use std::time::Duration;
+
+use csi_proxy_os_win32::Windows;
+use os::abi::{FIRMWARE_SMBIOS, RawSmbios};
+use os::{Namespace, Os as _};
+use zerocopy::FromBytes as _;
+
+use crate::scratch::skipped_by_wine;
+
+/// The table of the SMBIOS, without what comes before it.
+fn smbios(windows: &Windows) -> Vec<u8> {
+    let size = windows.firmware_table(FIRMWARE_SMBIOS, 0, &mut []).unwrap();
+    let mut table = vec![0; size];
+    assert_eq!(windows.firmware_table(FIRMWARE_SMBIOS, 0, &mut table), Ok(size));
+    let (head, rest) = RawSmbios::read_from_prefix(&table).unwrap();
+    assert_eq!(head.length as usize, rest.len());
+    rest.to_vec()
+}
+
+/// The serial number in the structure of type 1, if it has one.
+fn serial_number(mut table: &[u8]) -> Option<String> {
+    loop {
+        let [kind, length, ..] = *table else { return None };
+        let (formatted, rest) = table.split_at(usize::from(length));
+        // Strings follow, each ending with a zero, and one more zero.
+        let end = rest.windows(2).position(|pair| pair == [0, 0])?;
+        if kind == 1 {
+            let index = usize::from(formatted[7]);
+            let text = rest[..end].split(|&byte| byte == 0).nth(index.checked_sub(1)?)?;
+            return Some(String::from_utf8_lossy(text).into_owned());
+        }
+        table = &rest[end + 2..];
+    }
+}
+
+#[test]
+fn a_table_that_does_not_fit_leaves_the_buffer_as_it_was() {
+    let windows = Windows::new();
+    let mut small = [0xaa; 16];
+    assert!(windows.firmware_table(FIRMWARE_SMBIOS, 0, &mut small).unwrap() > small.len());
+    assert_eq!(small, [0xaa; 16]);
+}
+
+#[test]
+fn a_provider_that_does_not_exist_is_an_error() {
+    assert!(Windows::new().firmware_table(0x5858_5858, 0, &mut [0; 64]).is_err());
+}
+
+#[test]
+fn the_systems_serial_number_is_the_one_that_wmi_tells() {
+    let windows = Windows::new();
+    let Some(ours) = serial_number(&smbios(&windows)) else {
+        return skipped_by_wine("this machine's SMBIOS has no serial number");
+    };
+    let deadline = windows.clock().now() + Duration::from_mins(1);
+    let bios = windows.wmi().query(Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS", deadline).unwrap();
+    assert_eq!(bios[0].text("SerialNumber"), Some(ours.as_str()));
+}

@@ -1,0 +1,75 @@
+//! A directory of a test's own on drive C:, and what every test here needs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use csi_proxy_os_win32::Windows;
+use os::{Access, Handle, NtPath, Open, Options, Os as _, U16String};
+
+/// A directory that is there while this is.
+pub(crate) struct Scratch {
+    path: PathBuf,
+    pub(crate) windows: Windows,
+}
+
+impl Scratch {
+    pub(crate) fn new(test: &str) -> Self {
+        let path = PathBuf::from(format!(r"C:\csi-proxy-test\{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self { path, windows: Windows::new() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The NT path of what is called `name` in it.
+    pub(crate) fn nt(&self, name: &str) -> NtPath {
+        nt(&self.join(name))
+    }
+
+    /// The directory itself, open for listing and for its children.
+    pub(crate) fn open(&self) -> Box<dyn Handle> {
+        self.windows.open(&nt(&self.path), &directory()).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+pub(crate) fn wide(text: &str) -> U16String {
+    U16String::from_str(text)
+}
+
+pub(crate) fn nt(path: &Path) -> NtPath {
+    NtPath::from_win32(&U16String::from_os_str(path))
+}
+
+pub(crate) fn directory() -> Open {
+    Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY)
+}
+
+/// Says that this test, or the rest of it, could not run here; the test command counts these lines.
+pub(crate) fn skipped(why: &str) {
+    println!("skipped: {}: {why}", thread::current().name().unwrap_or("a test"));
+}
+
+/// As [`skipped`], for what Windows never lacks: there, the test fails.
+pub(crate) fn skipped_by_wine(why: &str) {
+    assert!(is_wine(), "{why}");
+    skipped(&format!("{why} (Wine)"));
+}
+
+/// Whether this is Wine, which ships a program to configure itself.
+pub(crate) fn is_wine() -> bool {
+    Path::new(r"C:\windows\system32\winecfg.exe").exists()
+}

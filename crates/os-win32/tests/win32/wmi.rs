@@ -1,0 +1,179 @@
+//! WMI: queries and methods. What becomes of broken connections and full queues is tested beside the pool, with
+//! connections that can be told to break.
+
+use std::time::Duration;
+
+use csi_proxy_os_win32::Windows;
+use os::{Instance, Namespace, Os as _, OsError, OsResult, Progress, Returned, Secret, Time, Value};
+
+use crate::scratch::skipped_by_wine;
+
+const LOCAL_MACHINE: Value = Value::U32(0x8000_0002);
+const WINDOWS_NT: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
+
+fn in_a_minute(windows: &Windows) -> Time {
+    windows.clock().now() + Duration::from_mins(1)
+}
+
+fn query(namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
+    let windows = Windows::new();
+    windows.wmi().query(namespace, wql, in_a_minute(&windows))
+}
+
+fn call(path: &str, method: &str, arguments: &[(&str, Value)]) -> OsResult<Returned> {
+    let windows = Windows::new();
+    match windows.wmi().call(Namespace::CimV2, path, method, arguments, in_a_minute(&windows))? {
+        Progress::Done(returned) => Ok(returned),
+        Progress::StillRunning(_) => Err(OsError::WAIT_TIMEOUT),
+    }
+}
+
+#[test]
+fn properties_come_in_the_forms_that_their_types_have() {
+    let wql =
+        "SELECT Primary, FreePhysicalMemory, NumberOfUsers, OSType, Name, LastBootUpTime FROM Win32_OperatingSystem";
+    let system = &query(Namespace::CimV2, wql).unwrap()[0];
+    assert_eq!(system.bool("Primary"), Some(true));
+    assert!(system.u64("FreePhysicalMemory").unwrap() > 0, "uint64 travels as text");
+    assert_eq!(system.u32("OSType"), Some(18), "uint16");
+    assert!(system.text("Name").unwrap().contains("Windows"));
+    assert_eq!(system.text("LastBootUpTime").unwrap().len(), 25, "a datetime is its text");
+}
+
+#[test]
+fn arrays_come_with_their_elements_and_null_is_null() {
+    let wql = "SELECT IPAddress FROM Win32_NetworkAdapterConfiguration";
+    let addresses: Vec<_> = query(Namespace::CimV2, wql)
+        .unwrap()
+        .into_iter()
+        .map(|adapter| adapter.properties.into_values().next().unwrap())
+        .collect();
+    for address in &addresses {
+        match address {
+            Value::Null => {}
+            Value::Array(texts) => {
+                assert!(texts.iter().all(|text| matches!(text, Value::Text(_))) && !texts.is_empty());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(!addresses.is_empty());
+}
+
+#[test]
+fn an_instance_has_the_path_that_methods_are_called_by() {
+    let service = &query(Namespace::CimV2, "SELECT * FROM Win32_Service WHERE Name='RpcSs'").unwrap()[0];
+    assert_eq!(service.path, r#"Win32_Service.Name="RpcSs""#);
+}
+
+#[test]
+fn a_query_without_answers_has_none() {
+    assert_eq!(query(Namespace::CimV2, "SELECT * FROM Win32_Service WHERE Name='no such'"), Ok(Vec::new()));
+}
+
+#[test]
+fn a_query_that_makes_no_sense_is_refused() {
+    assert_eq!(query(Namespace::CimV2, "SELEKT"), Err(OsError::WBEM_INVALID_QUERY));
+}
+
+#[test]
+fn a_class_that_does_not_exist_is_an_error() {
+    match query(Namespace::CimV2, "SELECT * FROM Win32_NoSuchClass") {
+        Err(OsError::WBEM_INVALID_CLASS) => {}
+        other => skipped_by_wine(&format!("a query for a class that does not exist answers {other:?}")),
+    }
+}
+
+#[test]
+fn the_namespaces_of_storage_and_smb_are_there() {
+    let mut lacking = Vec::new();
+    for (namespace, class) in [(Namespace::Storage, "MSFT_Disk"), (Namespace::Smb, "MSFT_SmbGlobalMapping")] {
+        match query(namespace, &format!("SELECT * FROM {class}")) {
+            Ok(disks) if namespace == Namespace::Storage && disks.is_empty() => lacking.push("no MSFT_Disk".to_owned()),
+            Ok(_) => {}
+            Err(error) => lacking.push(format!("{}: {error}", namespace.path())),
+        }
+    }
+    if !lacking.is_empty() {
+        skipped_by_wine(&lacking.join(", "));
+    }
+}
+
+#[test]
+fn a_query_whose_deadline_has_passed_times_out() {
+    let windows = Windows::new();
+    let now = windows.clock().now();
+    let answer = windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", now);
+    assert_eq!(answer, Err(OsError::WAIT_TIMEOUT));
+}
+
+#[test]
+fn a_method_whose_deadline_has_passed_is_not_called() {
+    let windows = Windows::new();
+    let now = windows.clock().now();
+    let key = r"SOFTWARE\csi-proxy-test-deadline";
+    let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(key.into()))];
+    let answer = windows.wmi().call(Namespace::CimV2, "StdRegProv", "CreateKey", &arguments, now);
+    assert!(matches!(answer, Err(OsError::WAIT_TIMEOUT)));
+    // Everything before it in the queue has been done when a second call, on the same pool, has.
+    windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", in_a_minute(&windows)).unwrap();
+    let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(key.into()))];
+    assert_ne!(call("StdRegProv", "EnumKey", &arguments).unwrap().code, 0, "the key is not there");
+}
+
+#[test]
+fn a_method_of_a_class_returns_its_code_and_what_it_puts_out() {
+    let arguments = [
+        ("hDefKey", LOCAL_MACHINE),
+        ("sSubKeyName", Value::Text(WINDOWS_NT.into())),
+        ("sValueName", Value::Text("ProductName".into())),
+    ];
+    let returned = call("StdRegProv", "GetStringValue", &arguments).unwrap();
+    assert_eq!(returned.code, 0);
+    assert!(returned.out.text("sValue").unwrap().contains("Windows"));
+    assert_eq!(returned.out.get("ReturnValue"), None, "the code is not an output of its own");
+
+    let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text("SOFTWARE".into()))];
+    let returned = call("StdRegProv", "EnumKey", &arguments).unwrap();
+    let Some(Value::Array(keys)) = returned.out.get("sNames") else { panic!("{returned:?}") };
+    assert!(keys.contains(&Value::Text("Microsoft".into())));
+}
+
+#[test]
+fn a_methods_own_refusal_is_its_code_and_no_error() {
+    let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(r"SOFTWARE\no such key".into()))];
+    assert_eq!(call("StdRegProv", "EnumKey", &arguments).unwrap().code, OsError::FILE_NOT_FOUND.0);
+}
+
+#[test]
+fn a_secret_argument_arrives_as_it_is() {
+    let arguments = [
+        ("hDefKey", LOCAL_MACHINE),
+        ("sSubKeyName", Value::Secret(Secret::new(WINDOWS_NT.into()))),
+        ("sValueName", Value::Text("ProductName".into())),
+    ];
+    assert_eq!(call("StdRegProv", "GetStringValue", &arguments).unwrap().code, 0);
+}
+
+#[test]
+fn what_a_method_does_not_know_is_refused() {
+    assert!(call("StdRegProv", "GetStringValue", &[("bogus", Value::U32(1))]).is_err());
+    assert!(call("StdRegProv", "NoSuchMethod", &[]).is_err());
+    assert!(call("Win32_NoSuchClass", "GetStringValue", &[]).is_err());
+}
+
+#[test]
+fn many_may_ask_at_once() {
+    let windows = Windows::new();
+    let deadline = in_a_minute(&windows);
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                for _ in 0..4 {
+                    let bios = windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", deadline);
+                    assert_eq!(bios.unwrap().len(), 1);
+                }
+            });
+        }
+    });
+}
