@@ -6,6 +6,7 @@
 
 mod files;
 mod firmware;
+mod pipes;
 mod scratch;
 mod volumes;
 mod wmi;
