@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use os::{Clock, Instance, OsError, OsResult, Progress, Returned, Ticket, Time, Value};
 
@@ -69,7 +70,7 @@ struct Queue {
 }
 
 enum Request {
-    Query { wql: String, deadline: Time, answer: Arc<Answer<Vec<Instance>>> },
+    Query { wql: String, answer: Arc<Answer<Vec<Instance>>> },
     Call { method: Method, answer: Arc<Answer<Returned>> },
 }
 
@@ -89,9 +90,9 @@ impl<C: Connect> Pool<C> {
     }
 
     pub(super) fn query(&self, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        let answer = Arc::new(Answer::new());
-        self.submit(Request::Query { wql: wql.to_owned(), deadline, answer: Arc::clone(&answer) })?;
-        match answer.wait(deadline, &self.clock) {
+        let answer = Arc::new(Answer::new(deadline, self.clock));
+        self.submit(Request::Query { wql: wql.to_owned(), answer: Arc::clone(&answer) })?;
+        match answer.wait() {
             Waited::Ended(result) => result,
             // If it runs, its session gives up at the same deadline and is free again.
             Waited::Withdrawn | Waited::Running => Err(OsError::WAIT_TIMEOUT),
@@ -99,9 +100,9 @@ impl<C: Connect> Pool<C> {
     }
 
     pub(super) fn call(&self, method: Method, deadline: Time) -> OsResult<Progress> {
-        let answer = Arc::new(Answer::new());
+        let answer = Arc::new(Answer::new(deadline, self.clock));
         self.submit(Request::Call { method, answer: Arc::clone(&answer) })?;
-        match answer.wait(deadline, &self.clock) {
+        match answer.wait() {
             Waited::Ended(result) => result.map(Progress::Done),
             Waited::Withdrawn => Err(OsError::WAIT_TIMEOUT),
             Waited::Running => Ok(Progress::StillRunning(Box::new(Pending(answer)))),
@@ -143,7 +144,8 @@ impl<C: Connect> Shared<C> {
         let mut session = None;
         while let Some(request) = self.next() {
             match request {
-                Request::Query { wql, deadline, answer } => {
+                Request::Query { wql, answer } => {
+                    let deadline = answer.deadline;
                     answer.run(|| self.with_session(&mut session, |session| session.query(&wql, deadline)));
                 }
                 Request::Call { method, answer } => answer.run(|| self.execute(&mut session, &method)),
@@ -227,6 +229,8 @@ fn is_disconnect(error: OsError) -> bool {
 
 /// Where a request's answer is left, and what has become of the request until then.
 struct Answer<T> {
+    deadline: Time,
+    clock: Monotonic,
     state: Mutex<State<T>>,
     changed: Condvar,
 }
@@ -249,20 +253,24 @@ enum Waited<T> {
 }
 
 impl<T> Answer<T> {
-    fn new() -> Self {
-        Self { state: Mutex::new(State::Waiting), changed: Condvar::new() }
+    fn new(deadline: Time, clock: Monotonic) -> Self {
+        Self { deadline, clock, state: Mutex::new(State::Waiting), changed: Condvar::new() }
+    }
+
+    fn time_left(&self) -> Duration {
+        self.deadline - self.clock.now()
     }
 
     fn is_withdrawn(&self) -> bool {
         matches!(*lock(&self.state), State::Withdrawn)
     }
 
-    /// Does the work, unless its caller has gone, and leaves the result.
+    /// Does the work, unless its deadline has come, and leaves the result.
     fn run(&self, work: impl FnOnce() -> OsResult<T>) {
         {
             let mut state = lock(&self.state);
-            if !matches!(*state, State::Waiting) {
-                return;
+            if !matches!(*state, State::Waiting) || self.time_left().is_zero() {
+                return; // its caller withdraws it, or has done so
             }
             *state = State::Running(None);
         }
@@ -275,11 +283,11 @@ impl<T> Answer<T> {
         }
     }
 
-    /// Waits for the answer until `deadline`, then withdraws the request if it has not begun.
-    fn wait(&self, deadline: Time, clock: &Monotonic) -> Waited<T> {
+    /// Waits for the answer until the deadline, then withdraws the request if it has not begun.
+    fn wait(&self) -> Waited<T> {
         let mut state = lock(&self.state);
         loop {
-            let left = deadline - clock.now();
+            let left = self.time_left();
             match &mut *state {
                 State::Ended(result) => return Waited::Ended(result.take().unwrap_or(Err(OsError::WBEM_FAILED))),
                 State::Waiting | State::Running(_) if !left.is_zero() => {

@@ -8,5 +8,6 @@ mod files;
 mod firmware;
 mod pipes;
 mod scratch;
+mod services;
 mod volumes;
 mod wmi;

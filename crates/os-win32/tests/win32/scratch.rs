@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use csi_proxy_os_win32::Windows;
@@ -72,4 +73,10 @@ pub(crate) fn skipped_by_wine(why: &str) {
 /// Whether this is Wine, which ships a program to configure itself.
 pub(crate) fn is_wine() -> bool {
     Path::new(r"C:\windows\system32\winecfg.exe").exists()
+}
+
+/// Lets one test at a time ask WMI: Wine's keeps its tables without a lock, and two queries at once crash the process.
+pub(crate) fn wmi_turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }

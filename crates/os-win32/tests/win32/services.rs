@@ -1,0 +1,237 @@
+//! Services: ones of the tests' own, run by the real service control manager.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use csi_proxy_os_win32::Windows;
+use os::{Namespace, Os as _, OsError, Progress, Returned, Service, ServiceAccess};
+use windows_service::service::{
+    ServiceAccess as Access, ServiceDependency, ServiceErrorControl, ServiceInfo, ServiceStartType, ServiceType,
+};
+use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
+
+use crate::scratch::{skipped_by_wine, wide, wmi_turn};
+
+const STOPPED: u32 = 1;
+const RUNNING: u32 = 4;
+const DEMAND_START: u32 = 3;
+const DISABLED: u32 = 4;
+
+/// A service that is there, stopped at first, while this is.
+struct Installed {
+    name: String,
+    windows: Windows,
+}
+
+impl Installed {
+    fn new(test: &str) -> Self {
+        Self::install(Self::description(test))
+    }
+
+    /// One that needs `other` to run.
+    fn depending(test: &str, other: &Self) -> Self {
+        let dependencies = vec![ServiceDependency::Service((&other.name).into())];
+        Self::install(ServiceInfo { dependencies, ..Self::description(test) })
+    }
+
+    /// What a service of a test is, if nothing else is wanted.
+    fn description(test: &str) -> ServiceInfo {
+        let name = OsString::from(format!("csi-proxy-test-{test}-{}", std::process::id()));
+        ServiceInfo {
+            display_name: name.clone(),
+            service_type: ServiceType::OWN_PROCESS,
+            start_type: ServiceStartType::OnDemand,
+            error_control: ServiceErrorControl::Normal,
+            executable_path: program(),
+            launch_arguments: vec![name.clone()],
+            dependencies: Vec::new(),
+            account_name: None,
+            account_password: None,
+            name,
+        }
+    }
+
+    fn install(description: ServiceInfo) -> Self {
+        assert!(
+            description.executable_path.exists(),
+            "the tests need the crate's examples, which `cargo test -p` builds and `--test` does not"
+        );
+        remove(&description.name); // what a run that was killed may have left
+        manager().create_service(&description, Access::empty()).unwrap();
+        Self { name: description.name.into_string().unwrap(), windows: Windows::new() }
+    }
+
+    fn open(&self, access: ServiceAccess) -> Box<dyn Service> {
+        self.windows.open_service(&wide(&self.name), access).unwrap()
+    }
+
+    fn start(&self) {
+        self.open(ServiceAccess::Start).start().unwrap();
+        self.reaches(RUNNING);
+    }
+
+    fn stop(&self) {
+        self.open(ServiceAccess::Stop).stop().unwrap();
+        self.reaches(STOPPED);
+    }
+
+    /// Waits for a state, which is reported when it is there, not when it was asked for.
+    fn reaches(&self, state: u32) {
+        let clock = self.windows.clock();
+        let give_up = clock.now() + Duration::from_mins(1);
+        while self.open(ServiceAccess::Query).state() != Ok(state) {
+            assert!(clock.now() < give_up, "{} is in state {:?}", self.name, self.open(ServiceAccess::Query).state());
+            clock.sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        remove(self.name.as_ref());
+    }
+}
+
+fn manager() -> ServiceManager {
+    let access = ServiceManagerAccess::CONNECT | ServiceManagerAccess::CREATE_SERVICE;
+    ServiceManager::local_computer(None::<&str>, access).unwrap()
+}
+
+/// Stops and deletes a service, if it is there.
+fn remove(name: &OsStr) {
+    if let Ok(service) = manager().open_service(name, Access::STOP | Access::DELETE) {
+        let _ = service.stop();
+        service.delete().unwrap();
+    }
+}
+
+/// The example `idle_service`, built beside the tests.
+fn program() -> PathBuf {
+    let tests = env::current_exe().unwrap();
+    tests.parent().and_then(|deps| deps.parent()).unwrap().join(r"examples\idle_service.exe")
+}
+
+#[test]
+fn a_service_says_how_it_is_configured() {
+    let display_name = "A display name longer than the first buffer. ".repeat(5);
+    let description = ServiceInfo { display_name: (&display_name).into(), ..Installed::description("config") };
+    let config = Installed::install(description).open(ServiceAccess::Query).config().unwrap();
+    assert_eq!(config.display_name, wide(&display_name));
+    assert_eq!(config.start_type, DEMAND_START);
+}
+
+#[test]
+fn a_service_runs_from_start_to_stop() {
+    let service = Installed::new("life");
+    assert_eq!(service.open(ServiceAccess::Query).state(), Ok(STOPPED));
+    service.start();
+    assert_eq!(service.open(ServiceAccess::Start).start(), Err(OsError::SERVICE_ALREADY_RUNNING));
+    service.stop();
+    assert_eq!(service.open(ServiceAccess::Stop).stop(), Err(OsError::SERVICE_NOT_ACTIVE));
+    service.start();
+}
+
+#[test]
+fn a_service_that_is_not_there_is_told_from_a_name_that_cannot_be() {
+    let windows = Windows::new();
+    let open = |name| windows.open_service(&wide(name), ServiceAccess::Query).err();
+    assert_eq!(open("csi-proxy-test-no-such-service"), Some(OsError::SERVICE_DOES_NOT_EXIST));
+    match open(r"a\b/c") {
+        Some(OsError::INVALID_NAME) => {}
+        other => skipped_by_wine(&format!("OpenServiceW of a name with separators answers {other:?}")),
+    }
+}
+
+#[test]
+fn a_disabled_service_does_not_start() {
+    let service = Installed::install(ServiceInfo {
+        start_type: ServiceStartType::Disabled,
+        ..Installed::description("disabled")
+    });
+    assert_eq!(service.open(ServiceAccess::Query).config().unwrap().start_type, DISABLED);
+    assert_eq!(service.open(ServiceAccess::Start).start(), Err(OsError::SERVICE_DISABLED));
+}
+
+#[test]
+fn a_service_opened_to_be_asked_cannot_be_started_or_stopped() {
+    let service = Installed::new("rights");
+    assert_eq!(service.open(ServiceAccess::Query).start(), Err(OsError::ACCESS_DENIED));
+    assert_eq!(service.open(ServiceAccess::Query).stop(), Err(OsError::ACCESS_DENIED));
+    match service.open(ServiceAccess::Query).active_dependents() {
+        Err(OsError::ACCESS_DENIED) => {}
+        other => skipped_by_wine(&format!("EnumDependentServicesW without the right to answers {other:?}")),
+    }
+}
+
+#[test]
+fn running_dependents_are_listed_in_the_order_to_stop_them_in_and_keep_a_service_up() {
+    let base = Installed::new("base");
+    let middle = Installed::depending("middle", &base);
+    let top = Installed::depending("top", &middle);
+    let dependents = || base.open(ServiceAccess::Stop).active_dependents().unwrap();
+    assert!(dependents().is_empty(), "those that do not run do not count");
+    for service in [&base, &middle, &top] {
+        service.start();
+    }
+    if dependents().is_empty() {
+        return skipped_by_wine("EnumDependentServicesW lists nothing");
+    }
+    assert_eq!(dependents(), [wide(&top.name), wide(&middle.name)]);
+    assert_eq!(base.open(ServiceAccess::Stop).stop(), Err(OsError::DEPENDENT_SERVICES_RUNNING));
+    for service in [&top, &middle, &base] {
+        service.stop();
+    }
+}
+
+#[test]
+fn more_dependents_than_the_first_buffer_holds_are_all_listed() {
+    let base = Installed::new("many");
+    let others: Vec<_> = (0..6).map(|number| Installed::depending(&format!("many-{number}"), &base)).collect();
+    base.start();
+    for other in &others {
+        other.start();
+    }
+    let mut listed = base.open(ServiceAccess::Stop).active_dependents().unwrap();
+    if listed.is_empty() {
+        return skipped_by_wine("EnumDependentServicesW lists nothing");
+    }
+    listed.sort();
+    let expected: Vec<_> = others.iter().map(|other| wide(&other.name)).collect();
+    assert_eq!(listed, expected);
+}
+
+/// `StartService` of the service's own WMI object, which returns when the service has answered.
+fn start_by_wmi(service: &Installed, patience: Duration) -> Progress {
+    let wmi = service.windows.wmi();
+    let clock = service.windows.clock();
+    let wql = format!("SELECT * FROM Win32_Service WHERE Name='{}'", service.name);
+    let found = wmi.query(Namespace::CimV2, &wql, clock.now() + Duration::from_mins(1)).unwrap();
+    wmi.call(Namespace::CimV2, &found[0].path, "StartService", &[], clock.now() + patience).unwrap()
+}
+
+#[test]
+fn a_method_of_an_instance_is_called_on_that_instance() {
+    let _turn = wmi_turn();
+    let service = Installed::new("instance");
+    let progress = start_by_wmi(&service, Duration::from_mins(1));
+    assert!(matches!(progress, Progress::Done(Returned { code: 0, .. })));
+    service.reaches(RUNNING);
+}
+
+#[test]
+fn a_method_that_outlives_its_deadline_goes_on_and_says_when_it_has_ended() {
+    let _turn = wmi_turn();
+    let mut description = Installed::description("slow");
+    description.launch_arguments.push("2000".into());
+    let service = Installed::install(description);
+    let Progress::StillRunning(ticket) = start_by_wmi(&service, Duration::from_millis(500)) else {
+        panic!("a service that sleeps for two seconds has started within half a second");
+    };
+    let (ended, has_ended) = mpsc::channel();
+    ticket.when_ended(Box::new(move || ended.send(()).unwrap()));
+    has_ended.recv_timeout(Duration::from_mins(1)).unwrap();
+    service.reaches(RUNNING);
+}
