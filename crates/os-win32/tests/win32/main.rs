@@ -4,6 +4,7 @@
 //! `skipped: <test>: <why>` stands for what was not tested.
 #![cfg(windows)]
 
+mod control;
 mod files;
 mod firmware;
 mod pipes;
