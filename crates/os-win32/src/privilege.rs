@@ -49,3 +49,22 @@ fn own_token() -> OsResult<OwnedHandle> {
     // SAFETY: the call succeeded, so this is an open handle that nobody else has.
     Ok(unsafe { OwnedHandle::from_raw_handle(token) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Name, enable};
+    use os::OsError;
+    use windows_sys::Win32::Security::{SE_BACKUP_NAME, SE_TRUSTED_CREDMAN_ACCESS_NAME};
+
+    #[test]
+    fn a_privilege_that_the_account_has_is_switched_on() {
+        assert_eq!(enable(Name(SE_BACKUP_NAME)), Ok(()));
+    }
+
+    #[test]
+    fn a_privilege_that_nobody_has_is_refused() {
+        let refused = enable(Name(SE_TRUSTED_CREDMAN_ACCESS_NAME)).unwrap_err();
+        let unknown_to_wine = OsError(1313);
+        assert!([OsError(1300), unknown_to_wine].contains(&refused), "{refused}");
+    }
+}

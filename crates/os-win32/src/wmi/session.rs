@@ -13,7 +13,7 @@ use windows::Win32::System::Wmi::{
     IEnumWbemClassObject, IWbemClassObject, IWbemLocator, IWbemServices, WBEM_FLAG_CONNECT_USE_MAX_WAIT,
     WBEM_FLAG_FORWARD_ONLY, WBEM_FLAG_RETURN_IMMEDIATELY, WBEM_GENERIC_FLAG_TYPE, WBEM_S_TIMEDOUT, WbemLocator,
 };
-use windows::core::{BSTR, HSTRING, IUnknown};
+use windows::core::{BSTR, HSTRING, IUnknown, Param};
 
 use super::pool::{self, Method};
 use super::value;
@@ -171,12 +171,14 @@ fn class_of(path: &str) -> &str {
 }
 
 /// Makes calls through this proxy encrypted and lets WMI act in this account's name, whatever the process says.
-fn encrypt(proxy: &impl windows::core::Interface) -> OsResult<()> {
-    let unknown: IUnknown = proxy.cast().map_err(com)?;
+///
+/// The settings are those of one interface's proxy: the very pointer that will be called, and not another interface
+/// of the object, must get there.
+fn encrypt(proxy: impl Param<IUnknown>) -> OsResult<()> {
     // SAFETY: the interface is live; null means the account of this process.
     unsafe {
         CoSetProxyBlanket(
-            &unknown,
+            proxy,
             RPC_C_AUTHN_WINNT,
             RPC_C_AUTHZ_NONE,
             None,

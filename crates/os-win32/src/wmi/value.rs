@@ -76,8 +76,13 @@ pub(super) fn put(input: &IWbemClassObject, name: &str, argument: &Value) -> OsR
         return put_secret(input, name, secret);
     }
     let (_, cim_type) = get(input, name)?;
+    set(input, name, &encoded(argument, cim_type)?)
+}
+
+/// The argument as WMI wants a property of that type: `uint16` in 32 bits, `uint64` in decimal.
+fn encoded(argument: &Value, cim_type: CIMTYPE_ENUMERATION) -> OsResult<VARIANT> {
     let variant = variant(argument)?.convert_into_cim_type(cim_type).map_err(wmi)?;
-    set(input, name, &VARIANT::try_from(variant).map_err(wmi)?)
+    VARIANT::try_from(variant).map_err(wmi)
 }
 
 fn variant(argument: &Value) -> OsResult<Variant> {
@@ -86,9 +91,8 @@ fn variant(argument: &Value) -> OsResult<Variant> {
         Value::Bool(value) => Variant::Bool(*value),
         Value::U32(number) => Variant::UI4(*number),
         Value::Text(text) => Variant::String(text.clone()),
-        Value::Array(values) => Variant::Array(values.iter().map(variant).collect::<OsResult<_>>()?),
-        // No method csi-proxy calls takes an object, and a secret is never an element.
-        Value::Object(_) | Value::Secret(_) => return Err(OsError::NOT_SUPPORTED),
+        // No argument that csi-proxy gives is one of these; a secret has its own way in.
+        Value::Array(_) | Value::Object(_) | Value::Secret(_) => return Err(OsError::NOT_SUPPORTED),
     })
 }
 
@@ -135,9 +139,10 @@ fn wmi(error: WMIError) -> OsError {
 
 #[cfg(test)]
 mod tests {
-    use super::{overwrite, value};
-    use os::Value;
-    use windows::Win32::System::Variant::VARIANT;
+    use super::{encoded, overwrite, value};
+    use os::{OsError, Secret, Value};
+    use windows::Win32::System::Variant::{VARIANT, VT_BOOL, VT_BSTR, VT_I4, VT_UI1};
+    use windows::Win32::System::Wmi::{CIM_BOOLEAN, CIM_STRING, CIM_UINT8, CIM_UINT16, CIM_UINT32, CIM_UINT64};
     use windows::core::BSTR;
     use wmi::Variant;
 
@@ -148,6 +153,39 @@ mod tests {
         assert_eq!(value(Variant::UI8(u64::MAX)), Ok(Value::Text("18446744073709551615".into())));
         let array = Variant::Array(vec![Variant::UI2(1), Variant::UI2(2)]);
         assert_eq!(value(array), Ok(Value::Array(vec![Value::U32(1), Value::U32(2)])));
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+
+    #[test]
+    fn an_argument_has_the_form_that_its_type_wants() {
+        for (argument, cim_type, form) in [
+            (Value::Bool(true), CIM_BOOLEAN, VT_BOOL),
+            (Value::Bool(false), CIM_BOOLEAN, VT_BOOL),
+            (Value::U32(255), CIM_UINT8, VT_UI1),
+            (Value::U32(65_535), CIM_UINT16, VT_I4),
+            (Value::U32(u32::MAX), CIM_UINT32, VT_I4),
+            (text("18446744073709551615"), CIM_UINT64, VT_BSTR),
+            (text("Größe 🦀"), CIM_STRING, VT_BSTR),
+        ] {
+            let variant = encoded(&argument, cim_type).unwrap();
+            assert_eq!(variant.vt(), form, "{argument:?}");
+            let back = Variant::from_variant(&variant).unwrap().convert_into_cim_type(cim_type).unwrap();
+            assert_eq!(value(back), Ok(argument));
+        }
+    }
+
+    #[test]
+    fn what_no_method_takes_is_refused() {
+        for argument in
+            [Value::Object(Box::default()), Value::Array(Vec::new()), Value::Secret(Secret::new("x".into()))]
+        {
+            assert_eq!(encoded(&argument, CIM_STRING).err(), Some(OsError::NOT_SUPPORTED));
+        }
+        assert!(encoded(&text("many"), CIM_UINT64).is_err());
+        assert!(encoded(&Value::Bool(true), CIM_UINT32).is_err());
     }
 
     #[test]

@@ -30,14 +30,14 @@ fn listener(name: &str) -> Listener {
     Listener::bind(&format!(r"\\.\pipe\{name}"), Arc::new(Security::administrators().unwrap())).unwrap()
 }
 
-/// A client's handle of a pipe that holds `text` for it as one message, and the server's end.
-async fn holding(test: &str, text: &[u8], access: Access) -> (Box<dyn Handle>, NamedPipeServer) {
+/// A client's handle of a pipe that holds `message` for it, and the server's end.
+async fn holding(test: &str, message: &[u8], access: Access) -> (Box<dyn Handle>, NamedPipeServer) {
     let path = format!(r"\\.\pipe\{}", name(test));
     let mut server = ServerOptions::new().pipe_mode(PipeMode::Message).create(&path).unwrap();
     let client =
         Windows::new().open(&NtPath::from_win32(&wide(&path)), &Open::existing(access, Options::empty())).unwrap();
     server.connect().await.unwrap();
-    server.write_all(text).await.unwrap();
+    server.write_all(message).await.unwrap();
     (client, server)
 }
 
