@@ -231,13 +231,4 @@ fn com(error: windows::core::Error) -> OsError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::class_of;
-
-    #[test]
-    fn a_path_begins_with_its_class() {
-        assert_eq!(class_of(r#"MSFT_Disk.ObjectId="{1}\\\\NODE\\root/x:MSFT_Disk.y=""#), "MSFT_Disk");
-        assert_eq!(class_of("MSFT_StorageSetting=@"), "MSFT_StorageSetting");
-        assert_eq!(class_of("MSFT_SmbGlobalMapping"), "MSFT_SmbGlobalMapping");
-    }
-}
+mod tests;

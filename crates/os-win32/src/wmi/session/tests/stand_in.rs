@@ -1,0 +1,442 @@
+//! WMI's COM objects, as far as a session calls them.
+#![allow(non_snake_case, reason = "COM's names")]
+#![allow(clippy::inline_always, clippy::ref_as_ptr, reason = "in what `implement` writes")]
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use windows::Win32::Foundation::E_NOTIMPL;
+use windows::Win32::System::Com::{
+    CLSCTX_INPROC_SERVER, CoRegisterClassObject, CoRevokeClassObject, EOLE_AUTHENTICATION_CAPABILITIES, IClassFactory,
+    IClassFactory_Impl, IClientSecurity, IClientSecurity_Impl, REGCLS_MULTIPLEUSE, RPC_C_AUTHN_LEVEL, RPC_C_IMP_LEVEL,
+    SAFEARRAY,
+};
+use windows::Win32::System::Ole::{SafeArrayCreateVector, SafeArrayPutElement};
+use windows::Win32::System::Variant::{VARIANT, VT_BOOL, VT_BSTR, VT_I4, VT_NULL};
+use windows::Win32::System::Wmi::{
+    CIM_BOOLEAN, CIM_FLAG_ARRAY, CIM_OBJECT, CIM_STRING, CIM_UINT16, CIM_UINT32, CIM_UINT64, CIMTYPE_ENUMERATION,
+    IEnumWbemClassObject, IEnumWbemClassObject_Impl, IWbemCallResult, IWbemClassObject, IWbemClassObject_Impl,
+    IWbemContext, IWbemLocator, IWbemLocator_Impl, IWbemObjectSink, IWbemQualifierSet, IWbemServices,
+    IWbemServices_Impl, WBEM_COMPARISON_FLAG, WBEM_CONDITION_FLAG_TYPE, WBEM_E_INVALID_NAMESPACE, WBEM_E_NOT_FOUND,
+    WBEM_GENERIC_FLAG_TYPE, WBEM_S_FALSE, WBEM_S_NO_ERROR, WBEM_S_TIMEDOUT, WbemLocator,
+};
+use windows::core::{
+    BOOL, BSTR, GUID, HRESULT, IUnknown, IUnknownImpl as _, Interface as _, OutRef, PCWSTR, Ref, Result, implement,
+};
+
+use super::super::Apartment;
+
+/// What COM says when the other side is not there any more.
+pub(super) const SERVER_UNAVAILABLE: HRESULT = HRESULT(0x8007_06ba_u32.cast_signed());
+
+/// What the stand-in does, and what was done to it.
+pub(super) struct World {
+    /// The only namespace there is.
+    pub(super) namespace: &'static str,
+    /// How many objects a query answers with.
+    pub(super) answers: usize,
+    /// Queries are accepted and never answered.
+    pub(super) hangs: bool,
+    /// So many of the connections, the oldest ones, are broken.
+    pub(super) broken: usize,
+    /// What methods fail with.
+    pub(super) refuses: Option<HRESULT>,
+    /// How many connections were made.
+    pub(super) connections: usize,
+    /// Whose security was set: on the interface that is called, to which levels.
+    pub(super) blankets: Vec<(&'static str, (bool, u32, u32))>,
+    /// How long each `Next` was willing to wait, in milliseconds.
+    pub(super) patience: Vec<i32>,
+    /// Arguments, with the form they had.
+    pub(super) arguments: Vec<(String, String, String)>,
+    /// Methods that were called.
+    pub(super) called: Vec<(String, String)>,
+}
+
+type Shared = Arc<Mutex<World>>;
+
+fn lock(shared: &Shared) -> MutexGuard<'_, World> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// WMI, while this is there. One at a time: the registration is the process's.
+pub(super) struct StandIn {
+    world: Shared,
+    registration: u32,
+    _apartment: Apartment,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl StandIn {
+    pub(super) fn new() -> Self {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let apartment = Apartment::enter().unwrap();
+        let world = Arc::new(Mutex::new(World {
+            namespace: r"root\Microsoft\Windows\Storage",
+            answers: 1,
+            hangs: false,
+            broken: 0,
+            refuses: None,
+            connections: 0,
+            blankets: Vec::new(),
+            patience: Vec::new(),
+            arguments: Vec::new(),
+            called: Vec::new(),
+        }));
+        let factory: IClassFactory = Factory(Arc::clone(&world)).into();
+        // SAFETY: COM is initialised, and the factory may be called from any thread of the apartment.
+        let registration =
+            unsafe { CoRegisterClassObject(&WbemLocator, &factory, CLSCTX_INPROC_SERVER, REGCLS_MULTIPLEUSE) }.unwrap();
+        Self { world, registration, _apartment: apartment, _turn: turn }
+    }
+
+    /// Looks at the world, or changes it.
+    pub(super) fn look<T>(&self, at: impl FnOnce(&mut World) -> T) -> T {
+        at(&mut lock(&self.world))
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        // SAFETY: registered by `new`, and revoked once.
+        unsafe { CoRevokeClassObject(self.registration) }.unwrap();
+    }
+}
+
+/// Methods that no session calls.
+macro_rules! uncalled {
+    ($(fn $name:ident($($argument:ty),*) -> $output:ty;)*) => {
+        $(fn $name(&self, $(_: $argument),*) -> Result<$output> { Err(E_NOTIMPL.into()) })*
+    };
+}
+
+#[implement(IClassFactory)]
+struct Factory(Shared);
+
+impl IClassFactory_Impl for Factory_Impl {
+    fn CreateInstance(&self, _: Ref<'_, IUnknown>, id: *const GUID, object: *mut *mut c_void) -> Result<()> {
+        let locator: IWbemLocator = Locator(Arc::clone(&self.0)).into();
+        // SAFETY: the caller's pointers are as COM wants them.
+        unsafe { locator.query(id, object) }.ok()
+    }
+
+    uncalled! { fn LockServer(BOOL) -> (); }
+}
+
+#[implement(IWbemLocator)]
+struct Locator(Shared);
+
+impl IWbemLocator_Impl for Locator_Impl {
+    fn ConnectServer(
+        &self,
+        namespace: &BSTR,
+        _: &BSTR,
+        _: &BSTR,
+        _: &BSTR,
+        _: i32,
+        _: &BSTR,
+        _: Ref<'_, IWbemContext>,
+    ) -> Result<IWbemServices> {
+        let mut world = lock(&self.0);
+        if namespace != world.namespace {
+            return Err(HRESULT(WBEM_E_INVALID_NAMESPACE.0).into());
+        }
+        world.connections += 1;
+        Ok(Services(Arc::clone(&self.0), world.connections).into())
+    }
+}
+
+/// Notes the security that was asked for.
+macro_rules! client_security {
+    ($name:literal, $interface:ty) => {
+        fn SetBlanket(
+            &self,
+            proxy: Ref<'_, IUnknown>,
+            _: u32,
+            _: u32,
+            _: &PCWSTR,
+            authentication: RPC_C_AUTHN_LEVEL,
+            impersonation: RPC_C_IMP_LEVEL,
+            _: *const c_void,
+            _: &EOLE_AUTHENTICATION_CAPABILITIES,
+        ) -> Result<()> {
+            let called: $interface = self.to_interface();
+            let same = proxy.as_ref().is_some_and(|proxy| proxy.as_raw() == called.as_raw());
+            lock(&self.0).blankets.push(($name, (same, authentication.0, impersonation.0)));
+            Ok(())
+        }
+
+        fn QueryBlanket(
+            &self,
+            _: Ref<'_, IUnknown>,
+            _: *mut u32,
+            _: *mut u32,
+            _: *mut *mut u16,
+            _: *mut RPC_C_AUTHN_LEVEL,
+            _: *mut RPC_C_IMP_LEVEL,
+            _: *mut *mut c_void,
+            _: *mut u32,
+        ) -> Result<()> {
+            Err(E_NOTIMPL.into())
+        }
+
+        uncalled! { fn CopyProxy(Ref<'_, IUnknown>) -> IUnknown; }
+    };
+}
+
+/// A connection, with its number.
+#[implement(IWbemServices, IClientSecurity)]
+struct Services(Shared, usize);
+
+impl IClientSecurity_Impl for Services_Impl {
+    client_security! { "services", IWbemServices }
+}
+
+type Flags = WBEM_GENERIC_FLAG_TYPE;
+type Context<'a> = Ref<'a, IWbemContext>;
+type Sink<'a> = Ref<'a, IWbemObjectSink>;
+type Object<'a> = Ref<'a, IWbemClassObject>;
+type Later<'a> = OutRef<'a, IWbemCallResult>;
+
+impl IWbemServices_Impl for Services_Impl {
+    fn ExecQuery(&self, language: &BSTR, _: &BSTR, _: Flags, _: Context<'_>) -> Result<IEnumWbemClassObject> {
+        assert_eq!(language.to_string(), "WQL");
+        let world = lock(&self.0);
+        if self.1 <= world.broken {
+            return Err(SERVER_UNAVAILABLE.into());
+        }
+        let answers = (0..world.answers).map(|_| partition()).collect();
+        Ok(Answers(Arc::clone(&self.0), Mutex::new(answers)).into())
+    }
+
+    fn GetObject(
+        &self,
+        path: &BSTR,
+        _: Flags,
+        _: Context<'_>,
+        object: OutRef<'_, IWbemClassObject>,
+        _: Later<'_>,
+    ) -> Result<()> {
+        assert_eq!(path.to_string(), "MSFT_Disk");
+        object.write(Some(Thing { world: Some(Arc::clone(&self.0)), ..Thing::default() }.into()))
+    }
+
+    fn ExecMethod(
+        &self,
+        path: &BSTR,
+        method: &BSTR,
+        _: Flags,
+        _: Context<'_>,
+        _: Object<'_>,
+        output: OutRef<'_, IWbemClassObject>,
+        _: Later<'_>,
+    ) -> Result<()> {
+        let mut world = lock(&self.0);
+        world.called.push((path.to_string(), method.to_string()));
+        if let Some(code) = world.refuses {
+            return Err(code.into());
+        }
+        let properties = vec![
+            ("ReturnValue", CIM_UINT32, VARIANT::from(42_002)),
+            ("CreatedPartition", CIM_OBJECT, VARIANT::from(IUnknown::from(partition()))),
+        ];
+        output.write(Some(Thing { properties, ..Thing::default() }.into()))
+    }
+
+    uncalled! {
+        fn OpenNamespace(&BSTR, Flags, Context<'_>, OutRef<'_, IWbemServices>, Later<'_>) -> ();
+        fn CancelAsyncCall(Sink<'_>) -> ();
+        fn QueryObjectSink(Flags) -> IWbemObjectSink;
+        fn GetObjectAsync(&BSTR, Flags, Context<'_>, Sink<'_>) -> ();
+        fn PutClass(Object<'_>, Flags, Context<'_>, Later<'_>) -> ();
+        fn PutClassAsync(Object<'_>, Flags, Context<'_>, Sink<'_>) -> ();
+        fn DeleteClass(&BSTR, Flags, Context<'_>, Later<'_>) -> ();
+        fn DeleteClassAsync(&BSTR, Flags, Context<'_>, Sink<'_>) -> ();
+        fn CreateClassEnum(&BSTR, Flags, Context<'_>) -> IEnumWbemClassObject;
+        fn CreateClassEnumAsync(&BSTR, Flags, Context<'_>, Sink<'_>) -> ();
+        fn PutInstance(Object<'_>, Flags, Context<'_>, Later<'_>) -> ();
+        fn PutInstanceAsync(Object<'_>, Flags, Context<'_>, Sink<'_>) -> ();
+        fn DeleteInstance(&BSTR, Flags, Context<'_>, Later<'_>) -> ();
+        fn DeleteInstanceAsync(&BSTR, Flags, Context<'_>, Sink<'_>) -> ();
+        fn CreateInstanceEnum(&BSTR, Flags, Context<'_>) -> IEnumWbemClassObject;
+        fn CreateInstanceEnumAsync(&BSTR, Flags, Context<'_>, Sink<'_>) -> ();
+        fn ExecQueryAsync(&BSTR, &BSTR, Flags, Context<'_>, Sink<'_>) -> ();
+        fn ExecNotificationQuery(&BSTR, &BSTR, Flags, Context<'_>) -> IEnumWbemClassObject;
+        fn ExecNotificationQueryAsync(&BSTR, &BSTR, Flags, Context<'_>, Sink<'_>) -> ();
+        fn ExecMethodAsync(&BSTR, &BSTR, Flags, Context<'_>, Object<'_>, Sink<'_>) -> ();
+    }
+}
+
+#[implement(IEnumWbemClassObject, IClientSecurity)]
+struct Answers(Shared, Mutex<Vec<IWbemClassObject>>);
+
+impl IClientSecurity_Impl for Answers_Impl {
+    client_security! { "answers", IEnumWbemClassObject }
+}
+
+impl IEnumWbemClassObject_Impl for Answers_Impl {
+    fn Next(&self, patience: i32, room: u32, objects: *mut Option<IWbemClassObject>, count: *mut u32) -> HRESULT {
+        let hangs = {
+            let mut world = lock(&self.0);
+            world.patience.push(patience);
+            world.hangs
+        };
+        if hangs {
+            thread::sleep(Duration::from_millis(patience.unsigned_abs().into()));
+            return HRESULT(WBEM_S_TIMEDOUT.0);
+        }
+        let mut answers = self.1.lock().unwrap();
+        let ready = answers.len().min(room as usize);
+        for (place, answer) in answers.drain(..ready).enumerate() {
+            // SAFETY: the caller has room for that many, all empty.
+            unsafe { objects.add(place).write(Some(answer)) };
+        }
+        // SAFETY: the caller's pointer is good for a count.
+        unsafe { *count = u32::try_from(ready).unwrap() };
+        HRESULT(if ready == room as usize { WBEM_S_NO_ERROR.0 } else { WBEM_S_FALSE.0 })
+    }
+
+    fn NextAsync(&self, _: u32, _: Sink<'_>) -> HRESULT {
+        E_NOTIMPL
+    }
+
+    fn Skip(&self, _: i32, _: u32) -> HRESULT {
+        E_NOTIMPL
+    }
+
+    uncalled! {
+        fn Reset() -> ();
+        fn Clone() -> IEnumWbemClassObject;
+    }
+}
+
+/// A class, a method's input, or an object. Only an input has a world, to which it tells what is put in.
+#[implement(IWbemClassObject)]
+#[derive(Default)]
+struct Thing {
+    world: Option<Shared>,
+    properties: Vec<(&'static str, CIMTYPE_ENUMERATION, VARIANT)>,
+}
+
+fn null() -> VARIANT {
+    let mut null = VARIANT::default();
+    // SAFETY: a variant of this kind holds nothing.
+    unsafe { (*null.Anonymous.Anonymous).vt = VT_NULL };
+    null
+}
+
+fn partition() -> IWbemClassObject {
+    let disk = vec![("FriendlyName", CIM_STRING, VARIANT::from(BSTR::from("Größe 🦀")))];
+    let disk: IWbemClassObject = Thing { properties: disk, ..Thing::default() }.into();
+    let properties = vec![
+        ("__RELPATH", CIM_STRING, VARIANT::from(BSTR::from(r#"MSFT_Partition.ObjectId="1""#))),
+        ("Size", CIM_UINT64, VARIANT::from(BSTR::from(u64::MAX.to_string()))),
+        ("DiskNumber", CIM_UINT32, VARIANT::from(-1)),
+        ("IsReadOnly", CIM_BOOLEAN, VARIANT::from(true)),
+        ("AccessPaths", CIMTYPE_ENUMERATION(CIM_STRING.0 | CIM_FLAG_ARRAY.0), null()),
+        ("Disk", CIM_OBJECT, VARIANT::from(IUnknown::from(disk))),
+    ];
+    Thing { properties, ..Thing::default() }.into()
+}
+
+/// The input of `CreatePartition`, and a password, which it does not have.
+fn input(world: Option<Shared>) -> IWbemClassObject {
+    let properties = [
+        ("Size", CIM_UINT64),
+        ("UseMaximumSize", CIM_BOOLEAN),
+        ("MbrType", CIM_UINT16),
+        ("Alignment", CIM_UINT32),
+        ("GptType", CIM_STRING),
+        ("Password", CIM_STRING),
+        ("DriveLetter", CIM_STRING),
+    ];
+    let properties = properties.into_iter().map(|(name, cim_type)| (name, cim_type, null())).collect();
+    Thing { world, properties }.into()
+}
+
+impl IWbemClassObject_Impl for Thing_Impl {
+    fn Get(&self, name: &PCWSTR, _: i32, value: *mut VARIANT, cim_type: *mut i32, _: *mut i32) -> Result<()> {
+        // SAFETY: the caller's string ends with a zero.
+        let name = unsafe { name.to_string() }?;
+        let found = self.properties.iter().find(|(of, ..)| *of == name);
+        let (_, found_type, found_value) = found.ok_or(HRESULT(WBEM_E_NOT_FOUND.0))?;
+        // SAFETY: the caller's variant is empty, and both pointers are good for what is written.
+        unsafe {
+            value.write(found_value.clone());
+            *cim_type = found_type.0;
+        }
+        Ok(())
+    }
+
+    fn Put(&self, name: &PCWSTR, _: i32, value: *const VARIANT, cim_type: i32) -> Result<()> {
+        assert_eq!(cim_type, 0);
+        // SAFETY: the caller's string ends with a zero, and its variant is live.
+        let (name, value) = unsafe { (name.to_string()?, &*value) };
+        // SAFETY: each part of the union is read for the kind it is of.
+        let (form, text) = unsafe {
+            let union = &value.Anonymous.Anonymous.Anonymous;
+            match value.vt() {
+                VT_BSTR => ("BSTR", union.bstrVal.to_string()),
+                VT_I4 => ("I4", union.lVal.to_string()),
+                VT_BOOL => ("BOOL", union.boolVal.as_bool().to_string()),
+                other => panic!("{other:?}"),
+            }
+        };
+        if let Some(world) = &self.world {
+            lock(world).arguments.push((name, form.to_owned(), text));
+        }
+        Ok(())
+    }
+
+    fn GetNames(&self, _: &PCWSTR, _: WBEM_CONDITION_FLAG_TYPE, _: *const VARIANT) -> Result<*mut SAFEARRAY> {
+        let names: Vec<_> =
+            self.properties.iter().map(|(name, ..)| *name).filter(|name| *name != "__RELPATH").collect();
+        // SAFETY: takes numbers only.
+        let array = unsafe { SafeArrayCreateVector(VT_BSTR, 0, u32::try_from(names.len()).unwrap()) };
+        for (place, name) in (0..).zip(names) {
+            let name = BSTR::from(name);
+            // SAFETY: the array has that place, and copies the string.
+            unsafe { SafeArrayPutElement(array, &raw const place, name.as_ptr().cast()) }?;
+        }
+        Ok(array)
+    }
+
+    fn GetMethod(
+        &self,
+        _: &PCWSTR,
+        _: i32,
+        signature: OutRef<'_, IWbemClassObject>,
+        _: OutRef<'_, IWbemClassObject>,
+    ) -> Result<()> {
+        signature.write(Some(input(self.world.clone())))
+    }
+
+    fn SpawnInstance(&self, _: i32) -> Result<IWbemClassObject> {
+        Ok(input(self.world.clone()))
+    }
+
+    uncalled! {
+        fn GetQualifierSet() -> IWbemQualifierSet;
+        fn Delete(&PCWSTR) -> ();
+        fn BeginEnumeration(i32) -> ();
+        fn Next(i32, *mut BSTR, *mut VARIANT, *mut i32, *mut i32) -> ();
+        fn EndEnumeration() -> ();
+        fn GetPropertyQualifierSet(&PCWSTR) -> IWbemQualifierSet;
+        fn Clone() -> IWbemClassObject;
+        fn GetObjectText(i32) -> BSTR;
+        fn SpawnDerivedClass(i32) -> IWbemClassObject;
+        fn CompareTo(WBEM_COMPARISON_FLAG, Object<'_>) -> ();
+        fn GetPropertyOrigin(&PCWSTR) -> BSTR;
+        fn InheritsFrom(&PCWSTR) -> ();
+        fn PutMethod(&PCWSTR, i32, Object<'_>, Object<'_>) -> ();
+        fn DeleteMethod(&PCWSTR) -> ();
+        fn BeginMethodEnumeration(i32) -> ();
+        fn NextMethod(i32, *mut BSTR, OutRef<'_, IWbemClassObject>, OutRef<'_, IWbemClassObject>) -> ();
+        fn EndMethodEnumeration() -> ();
+        fn GetMethodQualifierSet(&PCWSTR) -> IWbemQualifierSet;
+        fn GetMethodOrigin(&PCWSTR) -> BSTR;
+    }
+}
