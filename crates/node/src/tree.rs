@@ -98,19 +98,23 @@ pub(crate) fn delete_all(os: &dyn Os, parent: &dyn Handle, name: &U16Str, doomed
 /// Deletes all that is in `directory`.
 pub(crate) fn delete_contents(os: &dyn Os, directory: &dyn Handle) -> OsResult<()> {
     for _ in 0..ROUNDS {
-        let names = names(directory)?;
-        if names.is_empty() {
-            return Ok(());
-        }
-        for name in names {
+        let mut found_any = false;
+        for name in names(directory)? {
             match open(directory, &name) {
-                Ok(doomed) => delete_all(os, directory, &name, doomed)?,
+                Ok(doomed) => {
+                    found_any = true;
+                    delete_all(os, directory, &name, doomed)?;
+                }
                 Err(OsError::FILE_NOT_FOUND | OsError::DELETE_PENDING) => {}
                 Err(code) => return Err(code),
             }
         }
+        // A name may be listed and yet be gone, so what counts is what could be opened.
+        if !found_any {
+            return Ok(());
+        }
     }
-    if names(directory)?.is_empty() { Ok(()) } else { Err(OsError::DIR_NOT_EMPTY) }
+    Err(OsError::DIR_NOT_EMPTY)
 }
 
 /// A directory on the way down, or a file or link at the end of it.

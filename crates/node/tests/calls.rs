@@ -53,7 +53,7 @@ fn reading_needs_no_wmi_but_for_the_named_exceptions() {
     let (node, trace) = traced(&sim);
     let (volume, disk) = (volume_on(&node, 1), DiskNumber(1));
     let target = path(MOUNT);
-    let none = [
+    let costs = [
         reads(&node, &trace, &PathExists { path: target.clone(), context: None }),
         reads(&node, &trace, &IsSymlink { path: target.clone() }),
         reads(&node, &trace, &ListDiskIds),
@@ -70,7 +70,7 @@ fn reading_needs_no_wmi_but_for_the_named_exceptions() {
         reads(&node, &trace, &GetService { name: ServiceName::parse("a").unwrap() }),
         reads(&node, &trace, &GetBiosSerialNumber),
     ];
-    assert_eq!(none, [0; 15]);
+    assert_eq!(costs, [0; 15]);
 
     node.run(&node::AddTargetPortal { portal: Portal::parse("10.0.0.5", 0).unwrap() }).unwrap();
     node.run(&node::DiscoverTargetPortal { portal: Portal::parse("10.0.0.5", 0).unwrap() }).unwrap();

@@ -103,7 +103,7 @@ async fn contract_06_a_retry_joins_what_its_caller_left_behind() {
         retry.await.unwrap().unwrap();
     }
     assert_eq!(trace.counts().of(CREATE), 1);
-    assert_eq!(sim.smb_mappings(), [r"\\files\one"]);
+    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,7 +129,7 @@ async fn contract_05_a_slow_mapping_delays_nothing_else_and_others_of_its_share_
     for mapping in waiting {
         mapping.await.unwrap().unwrap();
     }
-    assert_eq!(sim.smb_mappings(), [r"\\files\one"]);
+    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

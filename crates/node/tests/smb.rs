@@ -32,7 +32,7 @@ fn contract_28_a_mapping_is_made_once_for_the_share_and_linked_as_go_reads_it() 
     for _ in 0..2 {
         node.run(&map("//Files/One/", r"domain\user", "pw", Some(LINK))).unwrap();
     }
-    assert_eq!(sim.smb_mappings(), [r"\\files\one"]);
+    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
     let text = sim.side_door().read_link(LINK).unwrap();
     assert_eq!(text.trim_end_matches('\\').to_lowercase(), r"\\files\one");
     sim.side_door().write(&format!(r"{LINK}\f"), b"through").unwrap();

@@ -9,6 +9,7 @@ use crate::mount::MountPlace;
 use crate::provider::volume_path;
 use crate::reparse::{self, Target};
 use crate::sim::Sim;
+use crate::smb::Mapping;
 use crate::state::{FsId, State};
 use crate::tree::{Body, Node, NodeId};
 
@@ -138,9 +139,9 @@ impl Sim {
         self.disk(disk)?.partitions.into_iter().find_map(|part| part.volume)
     }
 
-    /// The shares that have a global mapping, as `\\host\share` in lower case.
-    pub fn smb_mappings(&self) -> Vec<String> {
-        self.with(|state| state.smb.mappings().iter().map(|mapping| mapping.remote.clone()).collect())
+    /// The SMB global mappings.
+    pub fn smb_mappings(&self) -> Vec<Mapping> {
+        self.with(|state| state.smb.mappings().to_vec())
     }
 
     /// How often the volume was formatted; 0 for one that is not there.

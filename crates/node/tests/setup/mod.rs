@@ -36,6 +36,11 @@ pub(crate) fn volume_on(node: &Node, disk: u32) -> VolumeId {
     volumes[0]
 }
 
+/// The shares that are mapped.
+pub(crate) fn mapped(sim: &Sim) -> Vec<String> {
+    sim.smb_mappings().into_iter().map(|mapping| mapping.remote).collect()
+}
+
 /// The failure of `operation`, which must be of `kind`.
 pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: Kind) -> Error {
     let error = node.run(operation).expect_err("it must be refused");
