@@ -95,10 +95,14 @@ fn opens_the_file(code: &str, at: usize) -> bool {
 }
 
 fn is_crate_root(file: &Path) -> bool {
-    let parent = file.parent().and_then(Path::file_name);
-    file.ends_with("src/lib.rs")
-        || file.ends_with("src/main.rs")
-        || parent.is_some_and(|folder| ["bin", "tests", "benches", "examples"].iter().any(|name| folder == *name))
+    let holds_roots = |folder: Option<&Path>| {
+        let name = folder.and_then(Path::file_name);
+        name.is_some_and(|name| ["bin", "tests", "benches", "examples"].iter().any(|known| name == *known))
+    };
+    let parent = file.parent();
+    // A program of several files has a folder, in which `main.rs` is the root.
+    let of_a_folder = file.ends_with("main.rs") && holds_roots(parent.and_then(Path::parent));
+    file.ends_with("src/lib.rs") || file.ends_with("src/main.rs") || holds_roots(parent) || of_a_folder
 }
 
 /// The place behind the parenthesis that closes the one at `open`.
