@@ -1,7 +1,8 @@
 //! Services, by the service control manager.
 
-use os::{OsError, OsResult, Service, ServiceAccess, ServiceConfig, U16Str, U16String};
 use std::ptr;
+
+use os::{OsError, OsResult, Service, ServiceAccess, ServiceConfig, U16Str, U16String};
 use widestring::U16CStr;
 use windows_sys::Win32::System::Services::{
     CloseServiceHandle, ControlService, ENUM_SERVICE_STATUSW, EnumDependentServicesW, OpenSCManagerW, OpenServiceW,
@@ -9,6 +10,7 @@ use windows_sys::Win32::System::Services::{
     SC_STATUS_PROCESS_INFO, SERVICE_ACTIVE, SERVICE_CONTROL_STOP, SERVICE_ENUMERATE_DEPENDENTS, SERVICE_QUERY_CONFIG,
     SERVICE_QUERY_STATUS, SERVICE_START, SERVICE_STATUS, SERVICE_STATUS_PROCESS, SERVICE_STOP, StartServiceW,
 };
+use zerocopy::IntoBytes as _;
 
 use crate::{buffer, error};
 
@@ -59,7 +61,7 @@ fn grown(mut call: impl FnMut(*mut u64, u32, &mut u32) -> i32) -> OsResult<Vec<u
     let mut buffer = vec![0_u64; 64];
     loop {
         let mut wanted = 0;
-        match error::check(call(buffer.as_mut_ptr(), buffer::length(bytes(&buffer))?, &mut wanted)) {
+        match error::check(call(buffer.as_mut_ptr(), buffer::length(buffer.as_bytes())?, &mut wanted)) {
             Ok(()) => return Ok(buffer),
             Err(OsError::INSUFFICIENT_BUFFER | OsError::MORE_DATA) => {
                 // Twice what it wants, for what may come before the next call; and always more than there was.
@@ -69,10 +71,6 @@ fn grown(mut call: impl FnMut(*mut u64, u32, &mut u32) -> i32) -> OsResult<Vec<u
             Err(error) => return Err(error),
         }
     }
-}
-
-fn bytes(buffer: &[u64]) -> &[u8] {
-    zerocopy::IntoBytes::as_bytes(buffer)
 }
 
 /// A copy of a string that such a call has left behind; null is empty.

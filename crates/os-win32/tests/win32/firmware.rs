@@ -7,7 +7,7 @@ use os::abi::{FIRMWARE_SMBIOS, RawSmbios};
 use os::{Namespace, Os as _};
 use zerocopy::FromBytes as _;
 
-use crate::scratch::{skipped_by_wine, wmi_turn};
+use crate::scratch::{skipped_by_wine, turn};
 
 /// The table of the SMBIOS, without what comes before it.
 fn smbios(windows: &Windows) -> Vec<u8> {
@@ -54,7 +54,7 @@ fn the_systems_serial_number_is_the_one_that_wmi_tells() {
     let Some(ours) = serial_number(&smbios(&windows)) else {
         return skipped_by_wine("this machine's SMBIOS has no serial number");
     };
-    let _turn = wmi_turn();
+    let _turn = turn();
     let deadline = windows.clock().now() + Duration::from_mins(1);
     let bios = windows.wmi().query(Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS", deadline).unwrap();
     assert_eq!(bios[0].text("SerialNumber"), Some(ours.as_str()));

@@ -75,8 +75,10 @@ pub(crate) fn is_wine() -> bool {
     Path::new(r"C:\windows\system32\winecfg.exe").exists()
 }
 
-/// Lets one test at a time ask WMI: Wine's keeps its tables without a lock, and two queries at once crash the process.
-pub(crate) fn wmi_turn() -> MutexGuard<'static, ()> {
+/// Lets one test at a time use services or WMI. Wine's WMI keeps its tables without a lock, so that two queries at once
+/// crash the process; it fails a query for services while one comes or goes; and its service control manager mixes up
+/// the handles of calls made at once.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use csi_proxy_os_win32::Windows;
 use os::{Instance, Namespace, Os as _, OsError, OsResult, Progress, Returned, Secret, Time, Value};
 
-use crate::scratch::{is_wine, skipped_by_wine, wmi_turn};
+use crate::scratch::{is_wine, skipped_by_wine, turn};
 
 const LOCAL_MACHINE: Value = Value::U32(0x8000_0002);
 const WINDOWS_NT: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
@@ -16,13 +16,13 @@ fn in_a_minute(windows: &Windows) -> Time {
 }
 
 fn query(namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
-    let _turn = wmi_turn();
+    let _turn = turn();
     let windows = Windows::new();
     windows.wmi().query(namespace, wql, in_a_minute(&windows))
 }
 
 fn call(path: &str, method: &str, arguments: &[(&str, Value)]) -> OsResult<Returned> {
-    let _turn = wmi_turn();
+    let _turn = turn();
     let windows = Windows::new();
     match windows.wmi().call(Namespace::CimV2, path, method, arguments, in_a_minute(&windows))? {
         Progress::Done(returned) => Ok(returned),
@@ -103,17 +103,17 @@ fn the_namespaces_of_storage_and_smb_are_there() {
 
 #[test]
 fn a_query_whose_deadline_has_passed_times_out() {
-    let turn = wmi_turn();
+    let held = turn();
     let windows = Windows::new();
     let now = windows.clock().now();
     let answer = windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", now);
     assert_eq!(answer, Err(OsError::WAIT_TIMEOUT));
-    drop(turn);
+    drop(held);
 }
 
 #[test]
 fn a_method_whose_deadline_has_passed_is_not_called() {
-    let turn = wmi_turn();
+    let held = turn();
     let windows = Windows::new();
     let now = windows.clock().now();
     let key = r"SOFTWARE\csi-proxy-test-deadline";
@@ -122,7 +122,7 @@ fn a_method_whose_deadline_has_passed_is_not_called() {
     assert!(matches!(answer, Err(OsError::WAIT_TIMEOUT)));
     // Everything before it in the queue has been done when a second call, on the same pool, has.
     windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", in_a_minute(&windows)).unwrap();
-    drop(turn);
+    drop(held);
     let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(key.into()))];
     assert_ne!(call("StdRegProv", "EnumKey", &arguments).unwrap().code, 0, "the key is not there");
 }
@@ -170,7 +170,7 @@ fn what_a_method_does_not_know_is_refused() {
 
 #[test]
 fn many_may_ask_at_once() {
-    let _turn = wmi_turn();
+    let _turn = turn();
     if is_wine() {
         return skipped_by_wine("two WMI queries at once crash the process");
     }
