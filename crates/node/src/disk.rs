@@ -13,7 +13,7 @@ use crate::error::{Fault, Outcome};
 use crate::node::Node;
 
 /// Opening a device for queries alone.
-pub(crate) const QUERY: Open = Open::existing(Access::SYNCHRONIZE, Options::empty());
+pub(crate) const QUERY: Open = Open::existing(Access::empty(), Options::empty());
 
 /// Room for a layout of some thirty partitions; more is asked for when needed.
 const LAYOUT: usize = 4800;

@@ -13,6 +13,9 @@ use crate::reparse::{self, Link};
 use crate::tree;
 use crate::walk::{Context, LOOK, PIN, Place};
 
+/// How many links Windows follows in one path.
+const MOST_LINKS: usize = 63;
+
 /// Whether a path exists. A final link counts by itself, wherever it leads; a missing parent is a plain no.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathExists {
@@ -147,7 +150,7 @@ impl Operation for RmdirContents {
             Some(link) => {
                 let volume = link.volume().ok_or_else(|| Fault::precondition("it is a link, not a directory"))?;
                 run.enter(Lane::Disks)?;
-                let list = Access::READ_DATA | Access::READ_ATTRIBUTES | Access::SYNCHRONIZE;
+                let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
                 node.os().open(&volume.root(), &Open::existing(list, Options::DIRECTORY))?
             }
         };
@@ -195,7 +198,7 @@ pub(crate) fn make_link(place: &Place, substitute: &U16Str, print: &U16Str, run:
         Ok(existing) => return same_link(&*existing, substitute),
     }
     run.commit()?;
-    let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES | Access::SYNCHRONIZE;
+    let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
     // Until it is a link, it goes with its handle: whoever dies half-way leaves nothing behind.
     let options = Options::DIRECTORY | Options::DELETE_ON_CLOSE;
     let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
@@ -239,7 +242,9 @@ impl Operation for IsSymlink {
         let path = self.path.to_nt();
         let found = node.os().open(&path, &LOOK)?;
         let Some(link) = Link::of(&*found)? else { return Ok(false) };
-        enter_lane_of(&link, run)?;
+        if let Some(lane) = link.lane() {
+            run.enter(lane)?;
+        }
         match open_target(node, &path, &link) {
             // A volume that nobody has formatted yet has no root, but it is there.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(true),
@@ -249,13 +254,20 @@ impl Operation for IsSymlink {
     }
 }
 
-/// Moves on to the threads that may hang with the link's target.
-pub(crate) fn enter_lane_of(link: &Link, run: &Run) -> Outcome<()> {
-    if link.is_remote() {
-        return run.enter(Lane::Remote);
-    }
-    if link.volume().is_some() {
-        return run.enter(Lane::Disks);
+/// Moves on to the threads that may hang with what a link leads to, over however many links.
+pub(crate) fn enter_lane_of(node: &Node, link: &Link, run: &Run) -> Outcome<()> {
+    let mut link = link.clone();
+    for _ in 0..MOST_LINKS {
+        if let Some(lane) = link.lane() {
+            return run.enter(lane);
+        }
+        let (Link::Symlink(target) | Link::MountPoint(target)) = &link else { return Ok(()) };
+        // What cannot be opened is found missing where it is needed.
+        let Ok(next) = node.os().open(&NtPath::from_win32(target), &LOOK) else { return Ok(()) };
+        match Link::of(&*next) {
+            Ok(Some(further)) => link = further,
+            _ => return Ok(()),
+        }
     }
     Ok(())
 }

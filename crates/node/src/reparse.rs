@@ -8,6 +8,7 @@ use os::{Handle, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
 
 use crate::buffer;
+use crate::operation::Lane;
 use crate::volume_id::VolumeId;
 
 /// `MAXIMUM_REPARSE_DATA_BUFFER_SIZE`.
@@ -70,8 +71,13 @@ impl Link {
         }
     }
 
+    /// Whose threads to take for looking at what it leads to, if that can hang.
+    pub(crate) fn lane(&self) -> Option<Lane> {
+        if self.is_remote() { Some(Lane::Remote) } else { self.volume().map(|_| Lane::Disks) }
+    }
+
     /// Whether it leads to a server.
-    pub(crate) fn is_remote(&self) -> bool {
+    fn is_remote(&self) -> bool {
         let prefix: Vec<u16> = r"\??\UNC\".encode_utf16().collect();
         matches!(self, Self::Symlink(target) | Self::MountPoint(target)
             if target.len() >= prefix.len()

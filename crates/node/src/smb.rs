@@ -96,7 +96,7 @@ impl NewSmbGlobalMapping {
     /// Whether the share, or at least the directory asked for, can be read through the mapping there is.
     fn is_readable(&self, node: &Node) -> bool {
         let list = |share_only: bool| -> OsResult<()> {
-            let access = Access::READ_DATA | Access::READ_ATTRIBUTES | Access::SYNCHRONIZE;
+            let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
             let directory =
                 node.os().open(&self.remote.to_nt(share_only), &Open::existing(access, Options::DIRECTORY))?;
             match directory.list(true, &mut [0; 4096]) {

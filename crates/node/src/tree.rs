@@ -23,11 +23,7 @@ const ROUNDS: usize = 3;
 const DOOMED: Open = Open {
     share: Share::READ.union(Share::WRITE),
     ..Open::existing(
-        Access::DELETE
-            .union(Access::READ_DATA)
-            .union(Access::READ_ATTRIBUTES)
-            .union(Access::WRITE_ATTRIBUTES)
-            .union(Access::SYNCHRONIZE),
+        Access::DELETE.union(Access::READ_DATA).union(Access::READ_ATTRIBUTES).union(Access::WRITE_ATTRIBUTES),
         Options::REPARSE_POINT,
     )
 };

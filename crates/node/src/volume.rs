@@ -14,7 +14,7 @@ use crate::volume_id::VolumeId;
 use crate::{Kind, Object};
 
 /// Reading a volume's file system; fewer rights would open the bare device.
-pub(crate) const READ: Open = Open::existing(Access::GENERIC_READ.union(Access::SYNCHRONIZE), Options::empty());
+pub(crate) const READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
 
 /// What a volume holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,7 +164,7 @@ pub(crate) fn stats(node: &Node, volume: VolumeId) -> Outcome<VolumeStats> {
 
 /// Writes all that is cached for `volume` to its disk.
 pub(crate) fn flush(node: &Node, volume: VolumeId) -> Outcome<()> {
-    let access = Access::GENERIC_READ | Access::GENERIC_WRITE | Access::SYNCHRONIZE;
+    let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
     let flushed = open(node, volume, &Open::existing(access, Options::empty()))
         .and_then(|handle| handle.flush().map_err(Fault::from));
     match flushed {

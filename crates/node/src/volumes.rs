@@ -466,7 +466,7 @@ impl Operation for GetVolumeIdFromTargetPath {
             outcome => outcome?,
         };
         let Some(link) = Link::of(&*found)? else { return Err(nothing("it is not a mount point")) };
-        enter_lane_of(&link, run)?;
+        enter_lane_of(node, &link, run)?;
         let target = match node.os().open(&path, &Open { options: os::Options::empty(), ..LOOK }) {
             Err(code) if leads_nowhere(code) => return Err(nothing("it is stale, what was mounted has gone")),
             // A volume without a file system has no root to open, but it is mounted.
@@ -504,7 +504,7 @@ impl Operation for GetClosestVolumeIdFromTargetPath {
         if let Ok(found) = node.os().open(&self.target.to_nt(), &LOOK)
             && let Some(link) = Link::of(&*found)?
         {
-            enter_lane_of(&link, run)?;
+            enter_lane_of(node, &link, run)?;
         }
         closest(node, &self.target)
     }

@@ -25,17 +25,13 @@ pub enum Context {
 }
 
 /// Opening what is there, for looking at it.
-pub(crate) const LOOK: Open =
-    Open::existing(Access::READ_ATTRIBUTES.union(Access::SYNCHRONIZE), Options::REPARSE_POINT);
+pub(crate) const LOOK: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
 
 /// Opening what must not be renamed or deleted by others as long as it is held. A handle without a right to the data
 /// would not count.
 pub(crate) const PIN: Open = Open {
     share: Share::READ.union(Share::WRITE),
-    ..Open::existing(
-        Access::READ_DATA.union(Access::READ_ATTRIBUTES).union(Access::SYNCHRONIZE),
-        Options::REPARSE_POINT,
-    )
+    ..Open::existing(Access::READ_DATA.union(Access::READ_ATTRIBUTES), Options::REPARSE_POINT)
 };
 
 /// The directories in which drivers may change something.
@@ -65,7 +61,7 @@ impl Place {
 
     /// Opens what is there, as itself if it is a link.
     pub(crate) fn open(&self, access: Access) -> OsResult<Box<dyn Handle>> {
-        let access = access | Access::READ_ATTRIBUTES | Access::SYNCHRONIZE;
+        let access = access | Access::READ_ATTRIBUTES;
         self.parent().open_child(&self.leaf, &Open { access, ..LOOK })
     }
 
@@ -105,7 +101,7 @@ impl WorkingDirectory {
             _ => {}
         }
         *held = None;
-        let how = Open::existing(Access::READ_ATTRIBUTES | Access::SYNCHRONIZE, Options::DIRECTORY);
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
         let handle: Arc<dyn Handle> = os.open(&self.path.to_nt(), &how)?.into();
         *held = Some(Arc::clone(&handle));
         Ok(handle)
@@ -234,7 +230,7 @@ fn descend(parent: &dyn Handle, name: &U16Str, how: &Open) -> Outcome<Box<dyn Ha
 
 /// Makes the directory `name` in `parent`, or opens the one that somebody else made just now.
 fn create(parent: &dyn Handle, name: &U16Str) -> Outcome<Box<dyn Handle>> {
-    match parent.open_child(name, &Open::new_directory(Access::READ_ATTRIBUTES | Access::SYNCHRONIZE)) {
+    match parent.open_child(name, &Open::new_directory(Access::READ_ATTRIBUTES)) {
         Ok(made) => Ok(made),
         Err(OsError::ALREADY_EXISTS) => descend(parent, name, &LOOK),
         Err(code) => Err(code.into()),

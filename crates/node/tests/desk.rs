@@ -10,16 +10,16 @@ use os_sim::probe::{Call, Outcome, Probe, Probed, Verdict};
 use os_sim::trace::Trace;
 use setup::{GIB, path};
 
-/// Holds up every call of one primitive until it is opened.
+/// Holds up some calls until it is opened.
 #[derive(Clone)]
 struct Gate {
-    primitive: &'static str,
+    holds: fn(&Call) -> bool,
     state: Arc<(Mutex<(bool, usize)>, Condvar)>,
 }
 
 impl Gate {
-    fn closed(primitive: &'static str) -> Self {
-        Self { primitive, state: Arc::default() }
+    fn closed(holds: fn(&Call) -> bool) -> Self {
+        Self { holds, state: Arc::default() }
     }
 
     fn open(&self) {
@@ -46,7 +46,7 @@ impl Drop for Opened {
 
 impl Probe for Gate {
     fn before(&self, call: &Call) -> Verdict {
-        if call.primitive == self.primitive {
+        if (self.holds)(call) {
             let mut state = self.state.0.lock().unwrap();
             state.1 += 1;
             self.state.1.notify_all();
@@ -83,7 +83,7 @@ const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contract_06_a_retry_joins_what_its_caller_left_behind() {
-    let (sim, gate) = (smb(), Gate::closed(CREATE));
+    let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
     let (desk, trace) = desk(&sim, &gate);
     let _opened = Opened(gate.clone());
     let first = tokio::spawn({
@@ -108,7 +108,7 @@ async fn contract_06_a_retry_joins_what_its_caller_left_behind() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contract_05_a_slow_mapping_delays_nothing_else_and_others_of_its_share_wait_without_a_thread() {
-    let (sim, gate) = (smb(), Gate::closed(CREATE));
+    let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
     let (desk, _) = desk(&sim, &gate);
     let _opened = Opened(gate.clone());
     let waiting: Vec<_> = (0..100)
@@ -133,8 +133,32 @@ async fn contract_05_a_slow_mapping_delays_nothing_else_and_others_of_its_share_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn links_to_a_dead_server_or_a_lost_disk_hold_up_no_local_path() {
+    let plugins = r"C:\var\lib\kubelet\plugins";
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(&format!(r"{plugins}\v"))
+        .symlink(&format!(r"{plugins}\share"), r"\\files\one\")
+        .build();
+    let gate = Gate::closed(|call| call.object.contains("UNC") || call.object.starts_with(r"\??\Volume"));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let mut all = tokio::task::JoinSet::new();
+    for link in [r"\plugins\share", r"\plugins\v"].repeat(50) {
+        let desk = Arc::clone(&desk);
+        all.spawn(async move { desk.run(node::IsSymlink { path: path(link) }).await.is_ok() });
+    }
+    gate.reached_by(32).await;
+    assert!(desk.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
+    gate.open();
+    assert_eq!(all.join_all().await, vec![true; 100]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whoever_goes_before_the_first_change_takes_the_request_with_it() {
-    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed("reenumerate"));
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
     let (desk, trace) = desk(&sim, &gate);
     let _opened = Opened(gate.clone());
     let running = tokio::spawn({
@@ -162,7 +186,7 @@ async fn whoever_goes_before_the_first_change_takes_the_request_with_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn searches_asked_for_while_one_runs_share_the_next() {
-    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed("reenumerate"));
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
     let (desk, trace) = desk(&sim, &gate);
     let _opened = Opened(gate.clone());
     let rescan = || {
@@ -186,7 +210,8 @@ async fn searches_asked_for_while_one_runs_share_the_next() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_lane_refuses_with_the_name_of_what_holds_it() {
-    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed("control DISK_GET_DISK_ATTRIBUTES"));
+    let (sim, gate) =
+        (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES"));
     let (desk, _) = desk(&sim, &gate);
     let _opened = Opened(gate.clone());
     let mut all = tokio::task::JoinSet::new();

@@ -6,7 +6,7 @@ use std::os::windows::io::{
 use std::ptr;
 
 use os::abi::ControlCode;
-use os::{Access, Disposition, FileInfo, FsInfo, Handle, Open, OsError, OsResult, PathForm, U16Str, U16String};
+use os::{Disposition, FileInfo, FsInfo, Handle, Open, OsError, OsResult, PathForm, U16Str, U16String};
 use windows_sys::Wdk::Foundation::OBJECT_ATTRIBUTES;
 use windows_sys::Wdk::Storage::FileSystem::{
     FILE_CREATE, FILE_OPEN, FILE_SYNCHRONOUS_IO_NONALERT, NtCreateFile, NtQueryVolumeInformationFile,
@@ -14,7 +14,7 @@ use windows_sys::Wdk::Storage::FileSystem::{
 use windows_sys::Win32::Foundation::{OBJ_CASE_INSENSITIVE, UNICODE_STRING};
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_ATTRIBUTE_NORMAL, FILE_INFO_BY_HANDLE_CLASS, FileIdBothDirectoryInfo, FileIdBothDirectoryRestartInfo,
-    FlushFileBuffers, GetFileInformationByHandleEx, GetFinalPathNameByHandleW, SetFileInformationByHandle,
+    FlushFileBuffers, GetFileInformationByHandleEx, GetFinalPathNameByHandleW, SYNCHRONIZE, SetFileInformationByHandle,
 };
 use windows_sys::Win32::System::IO::{DeviceIoControl, IO_STATUS_BLOCK};
 
@@ -53,7 +53,7 @@ pub(crate) fn open(root: Option<BorrowedHandle<'_>>, name: &U16Str, how: &Open) 
         NtCreateFile(
             &raw mut handle,
             // As CreateFileW does, also for a handle with no rights at all: without it no synchronous handle.
-            (how.access | Access::SYNCHRONIZE).bits(),
+            how.access.bits() | SYNCHRONIZE,
             &raw const attributes,
             &raw mut status_block,
             ptr::null(),

@@ -84,7 +84,6 @@ same_numbers! {
     Access::READ_ATTRIBUTES.bits() => fs::FILE_READ_ATTRIBUTES,
     Access::WRITE_ATTRIBUTES.bits() => fs::FILE_WRITE_ATTRIBUTES,
     Access::DELETE.bits() => fs::DELETE,
-    Access::SYNCHRONIZE.bits() => fs::SYNCHRONIZE,
     Access::GENERIC_READ.bits() => win32::GENERIC_READ,
     Access::GENERIC_WRITE.bits() => win32::GENERIC_WRITE,
     Share::READ.bits() => fs::FILE_SHARE_READ,

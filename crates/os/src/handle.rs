@@ -6,7 +6,8 @@ use widestring::{U16Str, U16String};
 use crate::{OsResult, abi::ControlCode};
 
 bitflags! {
-    /// The rights a handle is opened with (`ACCESS_MASK`). None at all is enough to query a device.
+    /// The rights a handle is opened with (`ACCESS_MASK`). None at all is enough to query a device. All calls on a
+    /// handle are synchronous, so `SYNCHRONIZE` goes without saying.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Access: u32 {
         /// Read a file's data, or list a directory.
@@ -19,8 +20,6 @@ bitflags! {
         const WRITE_ATTRIBUTES = 0x0100;
         /// Delete the object.
         const DELETE = 0x0001_0000;
-        /// Wait on the handle; every synchronous open needs it.
-        const SYNCHRONIZE = 0x0010_0000;
         /// All that reading can mean for the object.
         const GENERIC_READ = 0x8000_0000;
         /// All that writing can mean for the object.
@@ -131,7 +130,8 @@ pub trait Handle: Send + Sync {
 
     /// Sends `code` to the device or file system and returns how many bytes of `output` it filled.
     ///
-    /// Errors: the Win32 code as it came; `INSUFFICIENT_BUFFER` and `MORE_DATA` are not retried here.
+    /// Errors: the Win32 code as it came; `INSUFFICIENT_BUFFER` and `MORE_DATA` are not retried here, and after
+    /// `MORE_DATA` the output is filled as far as it goes.
     /// <https://learn.microsoft.com/windows/win32/api/ioapiset/nf-ioapiset-deviceiocontrol>
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize>;
 

@@ -99,7 +99,7 @@ impl Instance {
 pub struct Returned {
     /// Its `ReturnValue`: 0 is success, all else is the class's own.
     pub code: u32,
-    /// Its output parameters.
+    /// Its output parameters, without `ReturnValue`.
     pub out: Instance,
 }
 
@@ -127,6 +127,9 @@ pub trait Wmi: Send + Sync {
 
     /// Calls `method` of the object or class at `path` with `arguments`, those left out being null.
     ///
+    /// Errors: WMI's codes. After `WAIT_TIMEOUT` and `BUSY` (no connection was free in time, or too many wait for
+    /// one) nothing was done; after `RPC_CALL_FAILED` or `WBEM_TRANSPORT_FAILURE` nobody knows, and the state must be
+    /// read.
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execmethod>
     fn call(
         &self,
