@@ -3,22 +3,30 @@
 use std::path::PathBuf;
 use std::{env, io};
 
-use pipe::address::Place;
-use pipe::listener::{UnixEndpoint, bind};
+use pipe::address::{Address, Place};
+use pipe::listener::UnixEndpoint;
 use server::{CannotServe, Endpoint};
 use tempfile::TempDir;
 
 use crate::flags::Flags;
 
+/// What this system has for an endpoint.
+pub type Listener = UnixEndpoint;
+
 /// All endpoints, open.
 #[derive(Debug)]
 pub struct Endpoints {
     /// What to serve on.
-    pub open: Vec<Endpoint<UnixEndpoint>>,
+    pub open: Vec<Endpoint<Listener>>,
     /// Where they are.
     pub place: Place,
     /// What goes when the endpoints do.
     pub temporary: Option<TempDir>,
+}
+
+/// Opens one endpoint.
+pub fn bind(address: &Address) -> io::Result<Listener> {
+    pipe::listener::bind(address)
 }
 
 /// Opens all, or none.

@@ -5,6 +5,7 @@
 //! many as [`KEPT`] of those stay.
 
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::sync::Mutex;
 
 use file_rotate::compression::Compression;
@@ -57,7 +58,7 @@ fn wanted(flags: &LogFlags) -> Targets {
 }
 
 /// Opens the file to append to it. The rotating file panics where it cannot be opened, so that is tried first.
-fn open(path: &std::path::Path, megabytes: usize) -> io::Result<FileRotate<AppendCount>> {
+fn open(path: &Path, megabytes: usize) -> io::Result<FileRotate<AppendCount>> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
@@ -67,4 +68,47 @@ fn open(path: &std::path::Path, megabytes: usize) -> io::Result<FileRotate<Appen
         megabytes => ContentLimit::BytesSurpassed(megabytes.saturating_mul(1 << 20)),
     };
     Ok(FileRotate::new(path, AppendCount::new(KEPT), limit, Compression::None, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::{KEPT, open};
+
+    #[test]
+    fn a_full_file_is_put_aside_and_the_oldest_of_those_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("logs/csi-proxy.log");
+        let mut file = open(&path, 1).unwrap();
+        let line = vec![b'x'; 1 << 19];
+        for _ in 0..20 {
+            file.write_all(&line).unwrap();
+            file.write_all(b"\n").unwrap();
+        }
+        let sizes: Vec<u64> = fs::read_dir(path.parent().unwrap())
+            .unwrap()
+            .map(|entry| entry.unwrap().metadata().unwrap().len())
+            .collect();
+        assert_eq!(sizes.len(), KEPT + 1, "{sizes:?}");
+        assert!(sizes.iter().all(|size| *size < 2 << 20), "{sizes:?}");
+    }
+
+    #[test]
+    fn without_a_limit_there_is_one_file_and_it_is_appended_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("csi-proxy.log");
+        for _ in 0..2 {
+            open(&path, 0).unwrap().write_all(&vec![b'x'; 1 << 20]).unwrap();
+        }
+        assert_eq!(fs::metadata(&path).unwrap().len(), 2 << 20);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(open(folder.path(), 1).is_err());
+    }
 }

@@ -38,7 +38,11 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
     match command {
         Command::Serve(flags) => {
             log::start(&flags.log)?;
-            serve::runtime()?.block_on(serve::run(&flags, out))?;
+            let runtime = serve::runtime()?;
+            let served = runtime.block_on(serve::run(&flags, out));
+            // What has not ended by now is not waited for.
+            runtime.shutdown_background();
+            served?;
         }
         Command::Demo => return serve::runtime()?.block_on(demo::run(Screen::new(out))),
         Command::Help => write!(out, "{Help}")?,

@@ -102,6 +102,6 @@ fn farewell(out: &mut impl Write, unfinished: Unfinished) -> Result<(), Box<dyn 
     }
     let Unfinished { calls, operations } = unfinished;
     tracing::warn!(calls, operations, "stopped before all had ended");
-    writeln!(out, "Stopped; {calls} calls were cut off, and {operations} operations had not ended.")?;
+    writeln!(out, "Stopped; calls cut off: {calls}, operations that had not ended: {operations}.")?;
     Ok(())
 }

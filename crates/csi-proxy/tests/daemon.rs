@@ -10,6 +10,8 @@ use api::disk::v1::PartitionDiskRequest;
 use api::disk::v1::disk_client::DiskClient;
 use hyper_util::rt::TokioIo;
 use pipe::address::Place;
+use tokio::task::JoinHandle;
+use tonic::Status;
 use tonic::transport::Endpoint;
 use tower::service_fn;
 
@@ -78,32 +80,81 @@ fn get(address: &str, path: &str) -> String {
     answer
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn told_to_stop_it_finishes_what_it_has_begun() {
-    let folder = folder();
-    let daemon = Daemon::start(folder.path(), &["-metrics-bind-address=127.0.0.1:0"]);
+/// The flag for a node with one disk, to partition which takes an hour.
+fn slow_node(folder: &Path) -> String {
+    let file = folder.join("slow.toml");
+    let text = "[timing]\ncreate_partition = { secs = 3600, nanos = 0 }\n[[disk]]\nnumber = 1\nsize = \"1 GiB\"\n";
+    fs::write(&file, text).expect("a file");
+    format!("-node={}", file.display())
+}
+
+/// Starts a daemon with `flags` and a call that takes a while, and returns once that is under way.
+async fn start_with_a_call_under_way(folder: &Path, flags: &[&str]) -> (Daemon, JoinHandle<Result<(), Status>>) {
+    let flags = [flags, &["-metrics-bind-address=127.0.0.1:0"]].concat();
+    let daemon = Daemon::start(folder, &flags);
     let metrics = daemon.says("metrics at http://").trim_end_matches("/metrics").to_owned();
     assert!(get(&metrics, "/healthz").starts_with("HTTP/1.1 200"));
 
-    let address = Place::Folder(folder.path().join("sockets")).address("csi-proxy-disk-v1").expect("an address");
+    let address = Place::Folder(folder.join("sockets")).address("csi-proxy-disk-v1").expect("an address");
     let connector = service_fn(move |_| {
         let address = address.clone();
         async move { pipe::listener::connect(&address).await.map(TokioIo::new) }
     });
     let channel = Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await;
     let mut disks = DiskClient::new(channel.expect("a connection"));
-    let call = tokio::spawn(async move { disks.partition_disk(PartitionDiskRequest { disk_number: 1 }).await });
+    let request = PartitionDiskRequest { disk_number: 1 };
+    let call = tokio::spawn(async move { disks.partition_disk(request).await.map(drop) });
 
     let begun = r#"grpc_server_started_total{grpc_method="PartitionDisk",grpc_service="v1.Disk",grpc_type="unary"} 1"#;
     while !get(&metrics, "/metrics").contains(begun) {
         assert!(!call.is_finished(), "the call ended and was not counted");
         tokio::task::yield_now().await;
     }
+    (daemon, call)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn told_to_stop_it_finishes_what_it_has_begun() {
+    let folder = folder();
+    let (daemon, call) = start_with_a_call_under_way(folder.path(), &[]).await;
     daemon.signal("INT");
     call.await.expect("no panic").expect("the call is answered");
     let (code, output, errors) = daemon.end();
     assert_eq!((code, output.as_str()), (Some(0), "Stopped; nothing was cut off.\n"), "{errors}");
     assert!(!folder.path().join("sockets/csi-proxy-disk-v1.sock").exists(), "the sockets go with it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_end_in_time_is_cut_off_and_told() {
+    let folder = folder();
+    let node = slow_node(folder.path());
+    let (daemon, call) = start_with_a_call_under_way(folder.path(), &["-drain=0", &node]).await;
+    daemon.signal("TERM");
+    call.await.expect("no panic").expect_err("the call is cut off");
+    let (code, output, _) = daemon.end();
+    assert_eq!(code, Some(0));
+    assert_eq!(output, "Stopped; calls cut off: 1, operations that had not ended: 1.\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn told_to_stop_twice_it_does_not_wait() {
+    let folder = folder();
+    let node = slow_node(folder.path());
+    let (daemon, call) = start_with_a_call_under_way(folder.path(), &["-drain=3600", &node]).await;
+    daemon.signal("INT");
+    while daemon_listens(folder.path()) {
+        tokio::task::yield_now().await;
+    }
+    daemon.signal("INT");
+    let (code, _, errors) = daemon.end();
+    assert_eq!(code, Some(1));
+    assert!(errors.ends_with("csi-proxy: stopped at once, on being told to a second time\n"), "{errors}");
+    call.await.expect("no panic").expect_err("the call is cut off");
+}
+
+/// Whether new clients still find the daemon: the first it does when told to stop is to close that door.
+fn daemon_listens(folder: &Path) -> bool {
+    folder.join("sockets/csi-proxy-disk-v1.sock").exists()
 }
 
 #[test]

@@ -20,6 +20,8 @@ use tokio::task::JoinHandle;
 use tonic::transport::Channel;
 use tower::service_fn;
 
+use crate::endpoints;
+
 /// A daemon that serves.
 pub struct Daemon {
     sim: Sim,
@@ -47,7 +49,7 @@ impl Daemon {
         // The server makes its folder itself, so that it is open to nobody else.
         let sockets = folder.path().join("sockets");
         let place = Place::Folder(sockets.clone());
-        let endpoints = Endpoint::open_all(&place, false, pipe::listener::bind)?;
+        let endpoints = Endpoint::open_all(&place, false, endpoints::bind)?;
         let (stop, stopped) = oneshot::channel();
         let server = Server::new(desk, Limits::default());
         let serving = tokio::spawn(async move {

@@ -64,7 +64,7 @@ impl Screen {
     /// A call and its answer.
     pub(super) fn answered(&mut self, line: &Line, answer: &str) -> io::Result<()> {
         let text = if answer.is_empty() { line.about.clone() } else { join(&line.about, answer) };
-        self.call(line, &text, QUIET)
+        self.call(line, &text, Style::new())
     }
 
     /// A call that was refused, which is what the driver waits for.
@@ -100,10 +100,17 @@ impl Screen {
         writeln!(self.0, "    {QUIET}{who:<API$}{what:<NAME$} {about}{QUIET:#}")
     }
 
+    /// The heads of the table at the end.
+    pub(super) fn head(&mut self, cells: &[&str; 8]) -> io::Result<()> {
+        self.cells(&cells.map(str::to_owned), QUIET)
+    }
+
     /// A row of the table at the end: a name and seven numbers.
     pub(super) fn row(&mut self, cells: &[String; 8], good: bool) -> io::Result<()> {
-        let [name, numbers @ ..] = cells;
-        let style = if good { Style::new() } else { BAD };
+        self.cells(cells, if good { Style::new() } else { BAD })
+    }
+
+    fn cells(&mut self, [name, numbers @ ..]: &[String; 8], style: Style) -> io::Result<()> {
         write!(self.0, "  {style}{name:<12}")?;
         for number in numbers {
             write!(self.0, "{number:>11}")?;

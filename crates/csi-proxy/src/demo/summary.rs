@@ -15,9 +15,10 @@ pub(super) fn show(
     unfinished: Unfinished,
     time: Duration,
 ) -> Result<bool, Box<dyn Error>> {
-    screen.heading("In short", "calls to the daemon, and what those cost it in calls to the node")?;
-    let heads = ["driver", "calls", "refused", "median", "native", "WMI", "states seen", "wrong"];
-    screen.row(&heads.map(str::to_owned), true)?;
+    screen
+        .heading("In short", "calls, those refused as the driver expects, and what they cost in calls to the node")?;
+    let heads = ["driver", "calls", "refused", "median", "native", "WMI", "checks", "wrong"];
+    screen.head(&heads)?;
     for Played { name, tally, cost } in played {
         let numbers = [
             (*name).to_owned(),
@@ -37,7 +38,7 @@ pub(super) fn show(
     if !drained {
         screen.verdict(false, &format!("The daemon did not come to rest: {unfinished:?}."))?;
     }
-    let took = format!("{calls} calls, {:.1} s", time.as_secs_f64());
+    let took = format!("{calls} calls, {:.2} s", time.as_secs_f64());
     let sentence = match wrong {
         0 => format!("Every state of the node was as it should be, at every step and at the end ({took})."),
         _ => format!("{wrong} states of the node were not as they should be ({took})."),
