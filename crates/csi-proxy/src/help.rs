@@ -67,6 +67,31 @@ fn write_beside(f: &mut fmt::Formatter<'_>, first: &str, other: &str, sentence: 
     Ok(())
 }
 
+/// The flags as the tables that the README has.
+#[cfg(test)]
+fn markdown() -> String {
+    let mut text = String::new();
+    for section in Section::ALL {
+        let flags: Vec<&Flag> = TABLE.iter().filter(|flag| flag.section == section).collect();
+        let names = flags.iter().map(|flag| format!("`-{}`", flag.name)).collect::<Vec<_>>().join(", ");
+        let rows = flags.iter().map(|flag| {
+            let value = match flag.kind {
+                Kind::Switch => String::new(),
+                Kind::Value(value) | Kind::Values(value) => format!(" {value}"),
+            };
+            let repeated = if matches!(flag.kind, Kind::Values(_)) { " May be repeated." } else { "" };
+            let default = if flag.default.is_empty() { String::new() } else { format!("`{}`", flag.default) };
+            format!("| `-{}{value}` | {default} | {}{repeated} |\n", flag.name, flag.help)
+        });
+        let table = match section {
+            Section::WithoutEffect => format!("\n{section}: {names}.\n"),
+            _ => format!("\n| {section} | default | |\n|---|---|---|\n{}", rows.collect::<String>()),
+        };
+        text.push_str(&table);
+    }
+    text
+}
+
 /// Breaks a sentence into lines that fit beside the names.
 fn wrap(sentence: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -86,7 +111,7 @@ fn wrap(sentence: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Help, WIDTH};
+    use super::{Help, WIDTH, markdown};
     use crate::flags::TABLE;
 
     fn plain() -> String {
@@ -100,6 +125,12 @@ mod tests {
             assert!(text.contains(&format!("-{}", flag.name)), "-{} is not there", flag.name);
         }
         assert!(text.contains(r"[C:\var\lib\kubelet]"), "{text}");
+    }
+
+    #[test]
+    fn the_readme_has_every_flag_as_the_table_has_it() {
+        let readme = include_str!("../README.md");
+        assert!(readme.contains(&markdown()), "the README should have:\n{}", markdown());
     }
 
     #[test]
