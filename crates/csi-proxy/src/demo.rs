@@ -7,6 +7,8 @@
 
 mod aws_ebs;
 mod azuredisk;
+mod azuredisk_beta;
+mod azurefile_beta;
 mod beta;
 mod call;
 mod daemon;
@@ -45,11 +47,16 @@ pub struct Play {
 }
 
 /// All plays. azurefile leaves its mapping behind, with which smb's credentials would be refused: smb comes first.
-pub static PLAYS: [Play; 8] = [
+pub static PLAYS: [Play; 10] = [
     Play {
         name: "azuredisk",
         about: "finds its disk by LUN alone, and unstages by removing the mount point",
         calls: |driver| Box::pin(azuredisk::play(driver)),
+    },
+    Play {
+        name: "azuredisk beta",
+        about: "the versions before v1",
+        calls: |driver| Box::pin(azuredisk_beta::play(driver)),
     },
     Play {
         name: "smb",
@@ -60,6 +67,11 @@ pub static PLAYS: [Play; 8] = [
         name: "azurefile",
         about: "as smb, but leaves the mapping",
         calls: |driver| Box::pin(smb::play_azurefile(driver)),
+    },
+    Play {
+        name: "azurefile beta",
+        about: "the versions before v1, on the mapping that is there",
+        calls: |driver| Box::pin(azurefile_beta::play(driver)),
     },
     Play {
         name: "gce-pd",

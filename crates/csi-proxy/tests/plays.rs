@@ -31,8 +31,10 @@ macro_rules! plays {
 
 plays! {
     azuredisk_stages_a_disk_found_by_its_lun: "azuredisk",
+    azuredisk_works_in_the_versions_before_v1: "azuredisk beta",
     smb_maps_a_share_and_removes_the_mapping: "smb",
     azurefile_maps_a_share_and_leaves_the_mapping: "azurefile",
+    azurefile_works_in_the_versions_before_v1: "azurefile beta",
     gce_pd_stages_a_disk_that_it_left_offline: "gce-pd",
     gce_pd_works_in_the_versions_before_v1: "gce-pd beta",
     aws_ebs_knows_from_an_error_that_nothing_is_staged: "aws-ebs",

@@ -2,7 +2,7 @@
 
 use api::filesystem::v1beta1::PathContext;
 
-use super::beta::{Disk, Filesystem, Volume, WithError};
+use super::beta::{Disk, Filesystem, Volume};
 use super::driver::{Difference, Driver, Outcome, wanted};
 
 const STAGING: &str = r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\pd.csi.storage.gke.io\5e\globalmount";
@@ -12,7 +12,7 @@ const TARGET: &str = r"C:\var\lib\kubelet\pods\gce-beta\volumes\kubernetes.io~cs
 const RAW_TARGET: &str = r"\var\lib\kubelet\pods\gce-beta\volumes\kubernetes.io~csi\pvc\mount";
 
 pub(super) async fn play(driver: &Driver<'_>) -> Outcome {
-    let (disks, volumes, files) = (Disk(driver), Volume(driver), Filesystem(driver));
+    let (disks, volumes, files) = (Disk(driver), Volume::v1beta1(driver), Filesystem(driver));
     driver.phase("NodeStageVolume");
     let disk = stage(driver).await?;
     let number = disk.parse().map_err(|_| Difference(format!("the disk '{disk}' is no number")))?;
@@ -21,11 +21,11 @@ pub(super) async fn play(driver: &Driver<'_>) -> Outcome {
     driver.phase("NodePublishVolume");
     driver.kubelet().mkdir_all(POD)?;
     files.is_mount_point(RAW_TARGET).refused("").await?;
-    if checked(files.path_exists(TARGET, PathContext::Pod).await?)? {
-        checked(files.rmdir(TARGET, PathContext::Pod).await?)?;
+    if files.path_exists(TARGET, PathContext::Pod).await?.checked()? {
+        files.rmdir(TARGET, PathContext::Pod).await?.checked()?;
     }
     driver.container().mkdir_all(POD)?;
-    checked(files.link_path(STAGING, TARGET).await?)?;
+    files.link_path(STAGING, TARGET).await?.checked()?;
     driver.must_link(TARGET, STAGING);
 
     driver.phase("NodeGetVolumeStats");
@@ -42,13 +42,13 @@ pub(super) async fn play(driver: &Driver<'_>) -> Outcome {
     driver.must_fill(number);
 
     driver.phase("NodeUnpublishVolume");
-    checked(files.rmdir(TARGET, PathContext::Pod).await?)?;
+    files.rmdir(TARGET, PathContext::Pod).await?.checked()?;
 
     driver.phase("NodeUnstageVolume");
-    if checked(files.path_exists(STAGING, PathContext::Plugin).await?)? {
+    if files.path_exists(STAGING, PathContext::Plugin).await?.checked()? {
         let volume = volumes.get_volume_id_from_mount(STAGING).await?;
         volumes.dismount_volume(&volume, STAGING).await?;
-        checked(files.rmdir(STAGING, PathContext::Plugin).await?)?;
+        files.rmdir(STAGING, PathContext::Plugin).await?.checked()?;
         let number = volumes.get_volume_disk_number(&volume).await?;
         disks.set_attach_state(&number.to_string(), false).await?;
     }
@@ -72,10 +72,10 @@ async fn find_disk(driver: &Driver<'_>) -> Outcome<String> {
 }
 
 async fn stage(driver: &Driver<'_>) -> Outcome<String> {
-    let (disks, volumes, files) = (Disk(driver), Volume(driver), Filesystem(driver));
+    let (disks, volumes, files) = (Disk(driver), Volume::v1beta1(driver), Filesystem(driver));
     driver.kubelet().mkdir_all(STAGING)?;
     let disk = find_disk(driver).await?;
-    if checked(files.is_mount_point(RAW_STAGING).await?)? {
+    if files.is_mount_point(RAW_STAGING).await?.checked()? {
         return Ok(disk);
     }
     disks.disk_stats(&disk).await?;
@@ -89,9 +89,4 @@ async fn stage(driver: &Driver<'_>) -> Outcome<String> {
     let id = volumes.get_volume_id_from_mount(RAW_STAGING).await?;
     volumes.resize_volume(&id).await?;
     Ok(disk)
-}
-
-/// The answer, if the response names no error.
-fn checked<T>(response: WithError<T>) -> Outcome<T> {
-    if response.error.is_empty() { Ok(response.answer) } else { Err(Difference(response.error)) }
 }

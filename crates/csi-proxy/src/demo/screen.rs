@@ -111,9 +111,9 @@ impl Screen {
     }
 
     fn cells(&mut self, [name, numbers @ ..]: &[String; 8], style: Style) -> io::Result<()> {
-        write!(self.0, "  {style}{name:<12}")?;
+        write!(self.0, "  {style}{name:<15}")?;
         for number in numbers {
-            write!(self.0, "{number:>11}")?;
+            write!(self.0, "{number:>10}")?;
         }
         writeln!(self.0, "{style:#}")
     }
