@@ -20,14 +20,16 @@ use tracing_subscriber::{Layer, Registry};
 
 use crate::flags::LogFlags;
 
+/// The crates of this workspace, by the names their events carry.
+const OURS: [&str; 5] = ["csi_proxy", "node", "os_sim", "pipe", "server"];
+
 /// How many full log files are kept.
 const KEPT: usize = 3;
 
 /// Begins to log. May be called once in a process.
 pub fn start(flags: &LogFlags) -> io::Result<()> {
-    // klog writes to the file alone, or to standard error alone, or with -alsologtostderr to both.
-    let to_file = flags.file.as_deref().filter(|_| !flags.to_stderr || flags.also_to_stderr);
-    let file = match to_file {
+    // klog drops the file silently unless -logtostderr=false comes with it. Whoever names a file wants it written.
+    let file = match flags.file.as_deref() {
         None => None,
         Some(path) => Some(
             open(path, flags.megabytes)
@@ -54,7 +56,7 @@ fn wanted(flags: &LogFlags) -> Targets {
         2..=4 => (Level::DEBUG, LevelFilter::WARN),
         5.. => (Level::TRACE, LevelFilter::INFO),
     };
-    Targets::new().with_default(theirs).with_target("csi_proxy", ours)
+    Targets::new().with_default(theirs).with_targets(OURS.map(|name| (name, ours)))
 }
 
 /// Opens the file to append to it. The rotating file panics where it cannot be opened, so that is tried first.

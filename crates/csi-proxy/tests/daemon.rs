@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use pipe::address::Place;
 use tokio::task::JoinHandle;
 use tonic::Status;
-use tonic::transport::Endpoint;
+use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy");
@@ -88,6 +88,17 @@ fn slow_node(folder: &Path) -> String {
     format!("-node={}", file.display())
 }
 
+/// A client of the daemon that serves in `folder`.
+async fn disks(folder: &Path) -> DiskClient<Channel> {
+    let address = Place::Folder(folder.join("sockets")).address("csi-proxy-disk-v1").expect("an address");
+    let connector = service_fn(move |_| {
+        let address = address.clone();
+        async move { pipe::listener::connect(&address).await.map(TokioIo::new) }
+    });
+    let channel = Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await;
+    DiskClient::new(channel.expect("a connection"))
+}
+
 /// Starts a daemon with `flags` and a call that takes a while, and returns once that is under way.
 async fn start_with_a_call_under_way(folder: &Path, flags: &[&str]) -> (Daemon, JoinHandle<Result<(), Status>>) {
     let flags = [flags, &["-metrics-bind-address=127.0.0.1:0"]].concat();
@@ -95,13 +106,7 @@ async fn start_with_a_call_under_way(folder: &Path, flags: &[&str]) -> (Daemon, 
     let metrics = daemon.says("metrics at http://").trim_end_matches("/metrics").to_owned();
     assert!(get(&metrics, "/healthz").starts_with("HTTP/1.1 200"));
 
-    let address = Place::Folder(folder.join("sockets")).address("csi-proxy-disk-v1").expect("an address");
-    let connector = service_fn(move |_| {
-        let address = address.clone();
-        async move { pipe::listener::connect(&address).await.map(TokioIo::new) }
-    });
-    let channel = Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await;
-    let mut disks = DiskClient::new(channel.expect("a connection"));
+    let mut disks = disks(folder).await;
     let request = PartitionDiskRequest { disk_number: 1 };
     let call = tokio::spawn(async move { disks.partition_disk(request).await.map(drop) });
 
@@ -191,6 +196,21 @@ fn with_a_log_file_alone_it_appends_to_that_and_is_silent() {
         let text = fs::read_to_string(&log).expect("the log");
         assert_eq!(text.lines().filter(|line| line.contains("INFO serving endpoints=23")).count(), starts, "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_named_log_file_is_written_in_any_case_and_has_each_failure_once() {
+    let folder = folder();
+    let log = folder.path().join("csi-proxy.log");
+    let daemon = Daemon::start(folder.path(), &[&format!("-log_file={}", log.display())]);
+    let request = PartitionDiskRequest { disk_number: 4711 };
+    disks(folder.path()).await.partition_disk(request).await.expect_err("there is no such disk");
+    daemon.signal("TERM");
+    let (_, _, errors) = daemon.end();
+    for text in [errors, fs::read_to_string(&log).expect("the log")] {
+        let told = text.lines().filter(|line| line.contains("cannot partition disk 4711: ")).count();
+        assert_eq!(told, 1, "{text}");
     }
 }
 

@@ -201,7 +201,7 @@ pub static TABLE: [Flag; 30] = [
         name: "log_file",
         kind: Kind::Value("FILE"),
         default: "",
-        help: "Log to this file; takes effect with -logtostderr=false or -alsologtostderr.",
+        help: "Log to this file too, or with -logtostderr=false to it alone.",
         section: Section::Telemetry,
         set: |flags, text| {
             flags.log.file = some_text(text).map(PathBuf::from);
@@ -220,7 +220,7 @@ pub static TABLE: [Flag; 30] = [
         name: "logtostderr",
         kind: SWITCH,
         default: "true",
-        help: "Log to standard error and not to a file.",
+        help: "Log to standard error.",
         section: Section::Telemetry,
         set: |flags, text| switch(text).map(|on| flags.log.to_stderr = on),
     },
@@ -228,7 +228,7 @@ pub static TABLE: [Flag; 30] = [
         name: "alsologtostderr",
         kind: SWITCH,
         default: "false",
-        help: "Log to standard error as well as to the file.",
+        help: "Log to standard error as well as to the file, whatever -logtostderr says.",
         section: Section::Telemetry,
         set: |flags, text| switch(text).map(|on| flags.log.also_to_stderr = on),
     },
