@@ -1,5 +1,6 @@
 //! One call, whatever it asks for: its number, its deadline, its place in the log and in the metrics.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout};
 use tonic::body::Body;
+use tonic::codegen::BoxFuture;
 use tonic::{Code, Status};
 use tracing::{Instrument as _, Level};
 
@@ -39,7 +41,7 @@ pub(crate) async fn answer(
     let span = tracing::info_span!("call", id = call.id, rpc = metrics.rpc.path);
     let deadline = deadline(request.headers());
     async {
-        let answered = unless_it_panics(service, request);
+        let answered = unless_it_panics(|| service.call(request));
         let outcome = match deadline {
             None => answered.await,
             Some(time) => timeout(time, answered).await.unwrap_or_else(|_| Err(too_late(time))),
@@ -50,9 +52,12 @@ pub(crate) async fn answer(
     .await
 }
 
-async fn unless_it_panics(service: &dyn Service, request: Request<Incoming>) -> Result<Response<Body>, Status> {
-    // What is left behind by a panic is dropped at once, so nobody sees it half-changed.
-    let mut answer = catch_unwind(AssertUnwindSafe(|| service.call(request))).map_err(defect)?;
+/// What is left behind by a panic is dropped at once, so nobody sees it half-changed.
+async fn unless_it_panics(
+    begin: impl FnOnce() -> BoxFuture<Response<Body>, Infallible>,
+) -> Result<Response<Body>, Status> {
+    let defect = |_| Status::internal("a defect in csi-proxy stopped the call; the log has more");
+    let mut answer = catch_unwind(AssertUnwindSafe(begin)).map_err(defect)?;
     poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(Ok(response))) => Poll::Ready(Ok(response)),
@@ -60,10 +65,6 @@ async fn unless_it_panics(service: &dyn Service, request: Request<Incoming>) -> 
         Err(panic) => Poll::Ready(Err(defect(panic))),
     })
     .await
-}
-
-fn defect(_panic: Box<dyn std::any::Any + Send>) -> Status {
-    Status::internal("a defect in csi-proxy stopped the call; the log has more")
 }
 
 fn too_late(time: Duration) -> Status {
@@ -152,9 +153,34 @@ fn log(status: &Status, took: Duration) {
 mod tests {
     use std::time::Duration;
 
-    use http::HeaderMap;
+    use http::{HeaderMap, Response};
+    use tonic::Code;
+    use tonic::body::Body;
 
-    use super::deadline;
+    use super::{deadline, unless_it_panics};
+
+    fn panics() -> Response<Body> {
+        panic!("a defect, made for this test")
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_internal_error_with_a_sentence() {
+        let at_once = unless_it_panics(|| {
+            panics();
+            unreachable!()
+        });
+        let later = unless_it_panics(|| {
+            Box::pin(async {
+                tokio::task::yield_now().await;
+                Ok(panics())
+            })
+        });
+        for outcome in [at_once.await, later.await] {
+            let status = outcome.expect_err("it panicked");
+            assert_eq!(status.code(), Code::Internal);
+            assert_eq!(status.message(), "a defect in csi-proxy stopped the call; the log has more");
+        }
+    }
 
     #[test]
     fn a_deadline_is_read_in_every_unit_and_never_from_nonsense() {

@@ -1,0 +1,93 @@
+//! What is logged of a call. A process of its own, because a process has one log.
+#![cfg(unix)]
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use api::smb::v1::smb_client::SmbClient;
+use api::smb::v1::{NewSmbGlobalMappingRequest, RemoveSmbGlobalMappingRequest};
+use hyper_util::rt::TokioIo;
+use node::{Config, Desk, Node};
+use pipe::address::Place;
+use pipe::listener::{bind, connect};
+use server::{Endpoint, Limits, Server};
+use tokio::sync::oneshot;
+
+/// All that was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn lines_with(&self, word: &str) -> Vec<String> {
+        let log = self.0.lock().expect("no panic while logging");
+        String::from_utf8_lossy(&log).lines().filter(|line| line.contains(word)).map(str::to_owned).collect()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic while logging").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contract_29_a_failure_is_logged_once_with_its_number_and_no_secret_at_all() {
+    let log = Log::default();
+    let writer = log.clone();
+    tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_writer(move || writer.clone())
+        .init();
+
+    let sim = os_sim::node().smb_server("fileserver").share("share").user("anna", "right-secret").build();
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = Place::Folder(folder.path().join("sockets"));
+    let address = place.address("csi-proxy-smb-v1").expect("a name");
+    let endpoints = Endpoint::open_all(&place, false, bind).expect("all endpoints");
+    let desk = Arc::new(Desk::new(Arc::new(Node::new(sim.process(), Config::default()))));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(async move {
+        let server = Server::new(desk, Limits::default());
+        server.serve(endpoints, async { drop(stopped.await) }).await
+    });
+    let dial = tower::service_fn(move |_| {
+        let address = address.clone();
+        async move { connect(&address).await.map(TokioIo::new) }
+    });
+    let channel = tonic::transport::Endpoint::from_static("http://localhost").connect_with_connector(dial).await;
+    let mut client = SmbClient::new(channel.expect("it accepts"));
+
+    let mapping = |remote_path: &str, password: String| NewSmbGlobalMappingRequest {
+        remote_path: remote_path.into(),
+        local_path: String::new(),
+        username: "anna".into(),
+        password,
+    };
+    for (remote, password) in [
+        (r"\\fileserver\share", "wrong-secret".to_owned()),
+        (r"\\fileserver", "bad-path-secret".to_owned()),
+        (r"\\fileserver\share", "long-secret".repeat(1000)),
+        (r"\\fileserver\share", "zero-secret\0".to_owned()),
+    ] {
+        let status = client.new_smb_global_mapping(mapping(remote, password)).await.expect_err(remote);
+        assert!(!status.message().contains("secret"), "{}", status.message());
+        let id = status.metadata().get("csi-proxy-request-id").expect("a number").to_str().expect("digits");
+        let lines = log.lines_with(status.message());
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains(&format!("id={id} ")), "{}", lines[0]);
+        assert!(lines[0].contains("/v1.Smb/NewSmbGlobalMapping"), "{}", lines[0]);
+    }
+    client.new_smb_global_mapping(mapping(r"\\fileserver\share", "right-secret".into())).await.expect("it is mapped");
+    let request = RemoveSmbGlobalMappingRequest { remote_path: r"\\fileserver\share".into() };
+    client.remove_smb_global_mapping(request).await.expect("it was mapped");
+    drop((client, stop));
+    serving.await.expect("no panic");
+    assert!(log.lines_with("NewSmbGlobalMapping").len() >= 5, "the log has something to look through");
+    assert_eq!(log.lines_with("-secret"), Vec::<String>::new());
+}

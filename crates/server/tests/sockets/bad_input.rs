@@ -1,0 +1,215 @@
+//! Every field of every RPC, filled with what no client should send.
+//!
+//! The fields come from the descriptors, and one that no rule here knows fails the test: none can be forgotten.
+
+use std::sync::LazyLock;
+
+use api::GROUP_VERSIONS;
+use prost::Message as _;
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage as _, Value};
+use tokio::time::timeout;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use crate::daemon::{Daemon, HANGS};
+use crate::dynamic::{self, Rpc};
+use crate::good_input;
+
+const UNKNOWN_VOLUME: &str = r"\\?\Volume{00000000-0000-0000-0000-000000000000}\";
+const OUTSIDE: &str = r"C:\elsewhere\x";
+const LAST_NUMBER: &str = "4294967295";
+
+/// Bad for one field or another.
+static STRINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let kubelet = |rest: &str| format!(r"C:\var\lib\kubelet\{rest}");
+    let mut all = vec!["x".repeat(1 << 20), "\\".repeat(1 << 20), "é".repeat(1 << 19)];
+    let bad = ["..", "a:b", "NUL", "CON.txt", "a\0b", "a\nb", "a/b", "a?", "a*", "a|b", "a.", "a ", r"a\..\..\..\x"];
+    all.extend(bad.map(kubelet));
+    let texts = [
+        "",
+        " ",
+        "..",
+        "-1",
+        "not-a-guid",
+        "a\0b",
+        "NUL",
+        "C:",
+        r"pv1\foo",
+        r"C:relative",
+        r"\\host\share\x",
+        r"\\host",
+        r"\\?\C:\var\lib\kubelet\x",
+        r"\\.\PhysicalDrive0",
+        r"\\?\Volume{not-a-guid}\",
+        r"\\?\Volume{00000000-0000-0000-0000-000000000000}",
+        UNKNOWN_VOLUME,
+        OUTSIDE,
+        LAST_NUMBER,
+        "4294967296",
+        "99999999999999999999",
+        "1.0",
+        "0x1",
+        "' OR ''='",
+        "$(calc.exe)",
+    ];
+    all.extend(texts.map(str::to_owned));
+    all
+});
+
+/// What the answer to a request must be.
+#[derive(Clone, Copy)]
+enum Expected {
+    Code(Code),
+    /// The value is not bad for this field, or is bad for another reason than its form.
+    Whatever,
+}
+
+use Expected::{Code as Is, Whatever};
+
+/// The rule for `text` in a field of the RPC `rpc`.
+fn string(rpc: &str, field: &str, text: &str) -> Expected {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let too_long = text.len() > 1024;
+    let invalid = |when: bool| if when { Is(Code::InvalidArgument) } else { Whatever };
+    match field {
+        "path" | "target_path" | "source_path" | "mount" | "local_path" => {
+            let restricted = !["IsSymlink", "IsMountPoint"].contains(&rpc) && !rpc.starts_with("Get");
+            match text {
+                "" if field == "local_path" => Whatever,
+                OUTSIDE if restricted => Is(Code::PermissionDenied),
+                OUTSIDE if rpc.starts_with("GetClosest") => Whatever,
+                OUTSIDE => Is(Code::NotFound),
+                // A slash is a separator to whoever takes loose paths.
+                _ if text.ends_with("a/b") => invalid(loose(rpc).is_none()),
+                _ => Is(Code::InvalidArgument),
+            }
+        }
+        "volume_id" => match text {
+            LAST_NUMBER if rpc == "ResizeVolume" => Is(Code::NotFound),
+            // Before the volume is looked for, nothing is found to be mounted at the target.
+            UNKNOWN_VOLUME if ["UnmountVolume", "DismountVolume"].contains(&rpc) => Is(Code::FailedPrecondition),
+            UNKNOWN_VOLUME => Is(Code::NotFound),
+            _ => Is(Code::InvalidArgument),
+        },
+        "diskID" | "disk_id" if text == LAST_NUMBER => Is(Code::NotFound),
+        "diskID" | "disk_id" | "iqn" => Is(Code::InvalidArgument),
+        "disk_name" if text.trim().is_empty() || too_long || text.contains('\0') => Is(Code::InvalidArgument),
+        "remote_path" => invalid(text != r"\\host\share\x"),
+        "username" | "password" | "chap_username" | "chap_secret" => invalid(too_long || text.contains('\0')),
+        "MutualChapSecret" => invalid(!(12..=16).contains(&text.len()) || text.contains('\0')),
+        "target_address" => {
+            let plain = |c: char| c.is_ascii_alphanumeric() || ".-:_%[]".contains(c);
+            invalid(digits && too_long || !text.chars().all(plain) || text.is_empty() || text.len() > 255)
+        }
+        "name" if text.contains(['/', '\\']) || text.contains(char::is_control) => Is(Code::InvalidArgument),
+        "name" if text.is_empty() || text.len() > 512 => Is(Code::InvalidArgument),
+        "disk_name" | "name" => Is(Code::NotFound),
+        _ => panic!("{rpc}: no rule for the text {field}"),
+    }
+}
+
+/// Says so if an RPC takes drive-less paths and forward slashes.
+fn loose(rpc: &str) -> Option<()> {
+    let strict = ["PathExists", "Mkdir", "Rmdir", "RmdirContents", "CreateSymlink", "LinkPath", "NewSmbGlobalMapping"];
+    (!strict.contains(&rpc)).then_some(())
+}
+
+/// Each bad value of one field, with the rule for it.
+fn bad_values(rpc: &str, field: &FieldDescriptor) -> Vec<(Value, Expected)> {
+    let invalid = |value: Value| (value, Is(Code::InvalidArgument));
+    match (field.name(), field.kind()) {
+        (name, Kind::String) => {
+            STRINGS.iter().map(|text| (Value::String(text.clone()), string(rpc, name, text))).collect()
+        }
+        ("disk_number" | "partition_number", Kind::Uint32) => vec![(Value::U32(u32::MAX), Is(Code::NotFound))],
+        ("target_port", Kind::Uint32) => vec![invalid(Value::U32(65_536)), invalid(Value::U32(u32::MAX))],
+        ("size" | "size_bytes", Kind::Int64) => vec![invalid(Value::I64(-1)), invalid(Value::I64(i64::MIN))],
+        (_, Kind::Enum(_)) => [-1, 3, 99, i32::MIN, i32::MAX].map(|number| invalid(Value::EnumNumber(number))).into(),
+        (_, Kind::Bool) => Vec::new(),
+        (name, kind) => panic!("{rpc}: no rule for {name}, {kind:?}"),
+    }
+}
+
+/// Every request that differs from a good one in one value, with a name for it.
+fn requests(rpc: &str, good: &DynamicMessage) -> Vec<(String, DynamicMessage, Expected)> {
+    let mut all = Vec::new();
+    for field in good.descriptor().fields() {
+        let Kind::Message(_) = field.kind() else {
+            for (value, expected) in bad_values(rpc, &field) {
+                let mut bad = good.clone();
+                bad.set_field(&field, value.clone());
+                all.push((format!("{} = {value:.80?}", field.name()), bad, expected));
+            }
+            continue;
+        };
+        let mut bad = good.clone();
+        bad.clear_field(&field);
+        all.push((format!("no {}", field.name()), bad, Is(Code::InvalidArgument)));
+        let inner = good.get_field(&field).as_message().expect("a message").clone();
+        for (what, inner, expected) in requests(rpc, &inner) {
+            let mut bad = good.clone();
+            bad.set_field(&field, Value::Message(inner));
+            all.push((what, bad, expected));
+        }
+    }
+    all
+}
+
+fn assert_refused(what: &str, code: Code, outcome: Result<Vec<u8>, Status>) {
+    let Err(status) = outcome else { panic!("{what}: it was accepted") };
+    let message = status.message();
+    assert_eq!(status.code(), code, "{what}: {message}");
+    let one_line = !message.is_empty() && !message.contains(['\n', '\r', '\0']);
+    assert!(one_line && message.len() < 400, "{what}: {message:?}");
+    assert!(!message.contains("panicked") && !message.contains("defect"), "{what}: {message}");
+}
+
+async fn send(what: &str, channel: &Channel, rpc: &Rpc, request: Vec<u8>) -> Result<Vec<u8>, Status> {
+    let answer = timeout(HANGS, dynamic::call(channel, rpc.path, request)).await;
+    answer.unwrap_or_else(|_| panic!("{what}: no answer"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_input_is_refused_with_a_sentence_and_changes_nothing() {
+    let mut refused = 0;
+    for row in &GROUP_VERSIONS {
+        let sim = good_input::node();
+        let daemon = Daemon::on(&sim);
+        let channel = daemon.channel(row.pipe()).await;
+        let before = sim.snapshot();
+        let rpcs = dynamic::rpcs(row);
+        for case in good_input::cases(row, &sim) {
+            let rpc = &rpcs[case.rpc];
+            for (what, request, expected) in requests(case.rpc, &rpc.request(&case.request)) {
+                let Is(code) = expected else { continue };
+                let what = format!("{}: {what}", rpc.path);
+                assert_refused(&what, code, send(&what, &channel, rpc, request.encode_to_vec()).await);
+                refused += 1;
+            }
+        }
+        assert_eq!(sim.snapshot(), before, "{row:?}: {}", before.difference(&sim.snapshot()));
+    }
+    assert!(refused > 4000, "only {refused} requests were made");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_message_is_refused() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let before = sim.snapshot();
+    for row in &GROUP_VERSIONS {
+        let channel = daemon.channel(row.pipe()).await;
+        for rpc in dynamic::rpcs(row).values() {
+            // Field 1 of one byte, of which there is none; a text that is no UTF-8; a field number of 0.
+            for bytes in [&b"\x0a\x01"[..], b"\x0a\x01\xff", b"\x02\x00"] {
+                if bytes == b"\x0a\x01\xff" && rpc.request.get_field(1).is_none_or(|field| field.kind() != Kind::String)
+                {
+                    continue;
+                }
+                let what = format!("{}: {}", rpc.path, bytes.escape_ascii());
+                assert_refused(&what, Code::Internal, send(&what, &channel, rpc, bytes.to_vec()).await);
+            }
+        }
+    }
+    assert_eq!(sim.snapshot(), before);
+}

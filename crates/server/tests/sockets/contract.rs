@@ -1,0 +1,320 @@
+//! What the contract says of calls: who waits for whom, who may go, and what old versions answer.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::smb::v1::NewSmbGlobalMappingRequest;
+use api::smb::v1::smb_client::SmbClient;
+use api::volume::v1::volume_client::VolumeClient;
+use api::volume::v1::{FormatVolumeRequest, GetVolumeIdFromTargetPathRequest};
+use api::{Group, GroupVersion};
+use node::{Config, HostPath, Node};
+use os_sim::Sim;
+use prost::Message as _;
+use serde_json::{Value, json};
+use tonic::Code;
+
+use crate::daemon::{Daemon, Setup, until};
+use crate::frames::Client;
+use crate::transport::path_exists;
+use crate::{dynamic, good_input};
+
+/// A node whose time stands still. With the test, failed or not, its time begins to move, so that nothing hangs.
+pub(crate) struct Still(Sim);
+
+impl Deref for Still {
+    type Target = Sim;
+
+    fn deref(&self) -> &Sim {
+        &self.0
+    }
+}
+
+impl Drop for Still {
+    fn drop(&mut self) {
+        let sim = self.0.clone();
+        std::thread::spawn(move || {
+            loop {
+                sim.advance(Duration::from_secs(10));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+    }
+}
+
+/// A node with a disk, and with a file server that takes half a minute over everything; its time stands still.
+pub(crate) fn slow_node() -> Still {
+    let node = r#"
+        [[disk]]
+        size = "10 GiB"
+        content = "partitioned"
+
+        [[smb_server]]
+        host = "slow"
+        slow_milliseconds = 30000
+        shares = [{ name = "share" }]
+        users = [{ name = "anna", password = "hunter2" }]
+    "#;
+    Still(Sim::from_toml(node).expect("a node").held())
+}
+
+pub(crate) fn slow_mapping() -> NewSmbGlobalMappingRequest {
+    NewSmbGlobalMappingRequest {
+        remote_path: r"\\slow\share".into(),
+        local_path: r"C:\var\lib\kubelet\pods\smb".into(),
+        username: "anna".into(),
+        password: "hunter2".into(),
+    }
+}
+
+/// Lets simulated time pass until nothing runs any more.
+pub(crate) async fn let_it_end(daemon: &Daemon, sim: &Sim) {
+    until(|| {
+        sim.advance(Duration::from_secs(10));
+        daemon.desk.running() == 0
+    })
+    .await;
+}
+
+async fn call(daemon: &Daemon, group: Group, version: &str, rpc: &str, request: Value) -> Result<Value, tonic::Status> {
+    let row = GroupVersion::find(group, version).expect("it is in the table");
+    let rpc = &dynamic::rpcs(row)[rpc];
+    rpc.call(&daemon.channel(row.pipe()).await, &rpc.request(&request)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contract_05_a_slow_mapping_delays_no_other_call() {
+    let sim = slow_node();
+    let daemon = Daemon::on(&sim);
+    let channel = daemon.channel("csi-proxy-smb-v1").await;
+    let mappings: Vec<_> = (0..32)
+        .map(|_| {
+            let mut client = SmbClient::new(channel.clone());
+            tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await })
+        })
+        .collect();
+    until(|| sim.running_jobs() == 1).await;
+    for _ in 0..50 {
+        assert!(path_exists(&daemon).await);
+    }
+    assert!(call(&daemon, Group::Disk, "v1", "GetDiskStats", json!({"disk_number": 1})).await.is_ok());
+    assert!(mappings.iter().all(|mapping| !mapping.is_finished()), "time stands still for the server");
+    let_it_end(&daemon, &sim).await;
+    for mapping in mappings {
+        mapping.await.expect("no panic").expect("the share is mapped");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contract_05_calls_of_one_connection_run_side_by_side() {
+    let sim = slow_node();
+    let daemon = Setup { groupless: true, ..Setup::default() }.on(&sim);
+    let channel = daemon.channel("csi-proxy-v1").await;
+    let mut smb = SmbClient::new(channel.clone());
+    let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
+    until(|| sim.running_jobs() == 1).await;
+    let rows = dynamic::rpcs(GroupVersion::find(Group::Filesystem, "v1").expect("it is in the table"));
+    let rpc = &rows["PathExists"];
+    let request = rpc.request(&json!({"path": r"C:\var\lib\kubelet"}));
+    assert_eq!(rpc.call(&channel, &request).await.expect("it answers")["exists"], true);
+    assert!(!mapping.is_finished());
+    let_it_end(&daemon, &sim).await;
+    mapping.await.expect("no panic").expect("the share is mapped");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contract_06_what_has_begun_to_change_ends_without_its_caller_and_a_retry_joins_it() {
+    let sim = slow_node();
+    let daemon = Daemon::on(&sim);
+    let volume = sim.volume_on(1).expect("disk 1 is partitioned");
+    let format = async |channel| {
+        VolumeClient::new(channel).format_volume(FormatVolumeRequest { volume_id: volume.name() }).await
+    };
+    let first = daemon.channel("csi-proxy-volume-v1").await;
+    tokio::select! {
+        answer = format(first) => panic!("time stands still: {answer:?}"),
+        () = until(|| sim.running_jobs() == 1) => {}
+    }
+    daemon.counted("grpc_server_handled_total{grpc_code=\"Canceled\",grpc_method=\"FormatVolume\"").await;
+    assert_eq!((daemon.desk.running(), sim.running_jobs()), (1, 1), "it goes on");
+
+    let second = daemon.channel("csi-proxy-volume-v1").await;
+    let retry = async {
+        format(second).await.expect("the volume is formatted");
+    };
+    let rest = async {
+        let started =
+            r#"grpc_server_started_total{grpc_method="FormatVolume",grpc_service="v1.Volume",grpc_type="unary"} 2"#;
+        until(|| daemon.server.metrics().render().contains(started)).await;
+        let_it_end(&daemon, &sim).await;
+    };
+    tokio::join!(retry, rest);
+    assert_eq!(sim.formats_of(volume.id), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contract_06_a_deadline_ends_the_waiting_and_not_the_work() {
+    let sim = slow_node();
+    let daemon = Daemon::on(&sim);
+    let volume = sim.volume_on(1).expect("disk 1 is partitioned");
+    let request = FormatVolumeRequest { volume_id: volume.name() }.encode_to_vec();
+    // Written by hand, because a client of tonic's would watch the time itself.
+    let mut client = Client::new(daemon.stream("csi-proxy-volume-v1").await).await;
+    assert_eq!(client.call_within("/v1.Volume/FormatVolume", b"x", "100m", &request).await, Ok(()));
+    daemon.counted("grpc_server_handled_total{grpc_code=\"DeadlineExceeded\",grpc_method=\"FormatVolume\"").await;
+    assert_eq!(daemon.desk.running(), 1, "it goes on");
+    let_it_end(&daemon, &sim).await;
+    assert_eq!(sim.formats_of(volume.id), 1);
+}
+
+#[tokio::test]
+async fn contract_07_failures_have_the_code_that_fits_and_a_number() {
+    let sim = good_input::node();
+    let side_door = sim.side_door();
+    side_door.mkdir_all(r"C:\var\lib\kubelet\pods\full").expect("a directory");
+    side_door.write(r"C:\var\lib\kubelet\pods\full\file", b"").expect("a file");
+    let daemon = Daemon::on(&sim);
+    let path = |path: &str| json!({"path": path});
+    let link = |target: &str| json!({"source_path": r"C:\var\lib\kubelet\pods", "target_path": target});
+    for (rpc, request, code) in [
+        ("PathExists", path(""), Code::InvalidArgument),
+        ("PathExists", path(r"C:\Windows"), Code::PermissionDenied),
+        ("Rmdir", path(r"C:\var\lib\kubelet\pods\none"), Code::NotFound),
+        ("Rmdir", path(r"C:\var\lib\kubelet\pods\full"), Code::FailedPrecondition),
+        ("CreateSymlink", link(r"C:\var\lib\kubelet\pods\full"), Code::AlreadyExists),
+    ] {
+        let status = call(&daemon, Group::Filesystem, "v1", rpc, request).await.expect_err(rpc);
+        assert_eq!(status.code(), code, "{rpc}: {}", status.message());
+        assert!(status.metadata().get("csi-proxy-request-id").is_some(), "{rpc}");
+    }
+}
+
+#[tokio::test]
+async fn contract_08_nothing_mounted_is_told_in_the_words_that_drivers_look_for() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let mut client = VolumeClient::new(daemon.channel("csi-proxy-volume-v1").await);
+    for target_path in [r"C:\var\lib\kubelet\plugins\mine", r"\var\lib\kubelet\plugins\none"] {
+        let request = GetVolumeIdFromTargetPathRequest { target_path: target_path.into() };
+        let status = client.get_volume_id_from_target_path(request).await.expect_err("nothing is mounted");
+        assert!(status.message().contains("because it does not exist"), "{}", status.message());
+    }
+}
+
+#[tokio::test]
+async fn contract_10_loose_paths_lie_on_the_kubelets_drive() {
+    let sim = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").mounted(r"C:\k\mnt").build();
+    let kubelet = HostPath::parse(r"C:\k").expect("a path");
+    let config = Config { kubelet, ..Config::default() };
+    let daemon = Setup::default().at(Node::new(sim.process(), config));
+    let id = sim.volume_on(1).expect("disk 1 is partitioned").name();
+    for path in [r"\k\mnt", "/k/mnt", "c:/k/mnt/"] {
+        let answer =
+            call(&daemon, Group::Volume, "v1", "GetVolumeIDFromTargetPath", json!({"target_path": path})).await;
+        assert_eq!(answer.expect(path)["volume_id"], json!(id));
+        let answer = call(&daemon, Group::Filesystem, "v1beta1", "IsMountPoint", json!({"path": path})).await;
+        assert_eq!(answer.expect(path), json!({"error": "", "is_mount_point": true}));
+    }
+    let strict = call(&daemon, Group::Filesystem, "v1", "PathExists", json!({"path": r"\k\mnt"})).await;
+    assert_eq!(strict.expect_err("no drive").code(), Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn contract_16_a_mounted_vhdx_is_not_listed_and_a_lun_is_a_bare_number() {
+    let sim = os_sim::node()
+        .disk(10 << 30)
+        .disk(10 << 30)
+        .vhd()
+        .disk(10 << 30)
+        .location("Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0")
+        .build();
+    let daemon = Daemon::on(&sim);
+    let answer = call(&daemon, Group::Disk, "v1beta1", "ListDiskLocations", json!({})).await.expect("a list");
+    let location = |adapter: &str, bus: &str, target: &str, lun: &str| json!({"Adapter": adapter, "Bus": bus, "Target": target, "LUNID": lun});
+    let expected = json!({"disk_locations": {
+        "0": location("0", "", "0", "0"),
+        "1": location("3", "", "0", "1"),
+        "3": location("0", "12606208", "", ""),
+    }});
+    assert_eq!(answer, expected);
+}
+
+#[tokio::test]
+async fn contract_17_old_versions_have_exactly_two_identifiers() {
+    let sim = os_sim::node().disk(10 << 30).no_page83().serial("vol0abc_00000001.").build();
+    let daemon = Daemon::on(&sim);
+    for version in ["v1beta2", "v1beta1"] {
+        let answer = call(&daemon, Group::Disk, version, "ListDiskIDs", json!({})).await.expect("a list");
+        let identifiers = json!({"identifiers": {"page83": "", "serialNumber": "vol0abc_00000001."}});
+        assert_eq!(answer["diskIDs"]["1"], identifiers);
+    }
+}
+
+#[tokio::test]
+async fn contract_27_the_size_of_an_old_volume_is_its_total() {
+    let sim = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").build();
+    let daemon = Daemon::on(&sim);
+    let volume = sim.volume_on(1).expect("disk 1 is partitioned");
+    let request = json!({"volume_id": volume.name()});
+    let new = call(&daemon, Group::Volume, "v1", "GetVolumeStats", request.clone()).await.expect("numbers");
+    assert_eq!(new["total_bytes"], json!(volume.total.to_string()));
+    for version in ["v1beta1", "v1beta2"] {
+        let old = call(&daemon, Group::Volume, version, "VolumeStats", request.clone()).await.expect("numbers");
+        assert_eq!(old, json!({"volumeSize": new["total_bytes"], "volumeUsedSize": new["used_bytes"]}));
+    }
+}
+
+#[tokio::test]
+async fn contract_31_old_contexts_count_only_where_their_directories_are_given() {
+    let (plugins, pods) = (r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\pods");
+    let sim = os_sim::node().build();
+    let given = |path: &str| Some(HostPath::parse(path).expect("a path"));
+    let config = Config { plugins: given(plugins), pods: given(pods), ..Config::default() };
+    let (lax, strict) = (Daemon::on(&sim), Setup::default().at(Node::new(sim.process(), config)));
+    for (context, mine, other) in [("PLUGIN", plugins, pods), ("POD", pods, plugins)] {
+        let outcome = async |daemon: &Daemon, path: &str| {
+            let request = json!({"path": path, "context": context});
+            let answer = call(daemon, Group::Filesystem, "v1beta1", "PathExists", request).await;
+            answer.map(|answer| answer["exists"].clone()).map_err(|status| status.code())
+        };
+        assert_eq!(outcome(&strict, &format!(r"{mine}\x")).await, Ok(json!(false)));
+        assert_eq!(outcome(&strict, &format!(r"{other}\x")).await, Err(Code::PermissionDenied));
+        assert_eq!(outcome(&lax, &format!(r"{other}\x")).await, Ok(json!(false)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contract_31_a_number_for_a_volume_id_means_the_first_volume_of_the_disk_when_resizing_only() {
+    let sim = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").grown_to(20 << 30).build();
+    let daemon = Daemon::on(&sim);
+    let before = sim.volume_on(1).expect("disk 1 is partitioned").total;
+    call(&daemon, Group::Volume, "v1", "ResizeVolume", json!({"volume_id": "1"})).await.expect("it grows");
+    assert!(sim.volume_on(1).expect("it is still there").total > before);
+    let status = call(&daemon, Group::Volume, "v1", "GetVolumeStats", json!({"volume_id": "1"})).await;
+    assert_eq!(status.expect_err("no volume id").code(), Code::InvalidArgument);
+}
+
+/// A probe that panics in the first call of a primitive.
+struct Defect(&'static str);
+
+impl os_sim::probe::Probe for Defect {
+    fn before(&self, call: &os_sim::probe::Call) -> os_sim::probe::Verdict {
+        assert!(call.primitive != self.0, "a defect, made for this test");
+        os_sim::probe::Verdict::Go
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_an_operation_is_internal_and_the_server_goes_on() {
+    let sim = good_input::node();
+    let os = os_sim::probe::Probed::new(sim.process(), Defect("device_interfaces"));
+    let daemon = Setup::default().at(Node::new(Arc::new(os), Config::default()));
+    for _ in 0..40 {
+        let status = call(&daemon, Group::Disk, "v1", "ListDiskIDs", json!({})).await.expect_err("it panics");
+        assert_eq!(status.code(), Code::Internal);
+        assert!(status.message().ends_with("a defect in csi-proxy stopped it; the log has more"), "{status}");
+    }
+    assert!(path_exists(&daemon).await);
+    assert_eq!(daemon.desk.running(), 0);
+}

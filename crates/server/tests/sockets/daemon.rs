@@ -1,0 +1,112 @@
+//! A daemon as a test has it: a server with all its endpoints in a folder of its own, and its node.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use node::{Config, Desk, Node};
+use os_sim::Sim;
+use pipe::address::{Address, Place};
+use pipe::listener::{ClientStream, bind, connect};
+use server::{Endpoint, Limits, Server, Unfinished};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tonic::transport::Channel;
+
+/// Far more than anything here takes: what is not over by then hangs.
+pub(crate) const HANGS: Duration = Duration::from_mins(1);
+
+pub(crate) struct Daemon {
+    folder: TempDir,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) server: Arc<Server>,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<Unfinished>,
+}
+
+/// What may differ from one daemon to another.
+#[derive(Default)]
+pub(crate) struct Setup {
+    pub(crate) limits: Limits,
+    pub(crate) groupless: bool,
+}
+
+impl Daemon {
+    pub(crate) fn on(sim: &Sim) -> Self {
+        Setup::default().on(sim)
+    }
+
+    pub(crate) fn address(&self, pipe: &str) -> Address {
+        Place::Folder(self.folder.path().join("sockets")).address(pipe).expect("a name")
+    }
+
+    /// A bare connection.
+    pub(crate) async fn stream(&self, pipe: &str) -> ClientStream {
+        connect(&self.address(pipe)).await.expect("the endpoint accepts")
+    }
+
+    /// A client's channel, with a connection of its own.
+    pub(crate) async fn channel(&self, pipe: &str) -> Channel {
+        channel(self.address(pipe)).await.expect("the endpoint accepts")
+    }
+
+    /// Waits until a metric of an RPC is at least 1.
+    pub(crate) async fn counted(&self, metric: &str) {
+        until(|| self.server.metrics().render().lines().any(|line| line.starts_with(metric) && !line.ends_with(" 0")))
+            .await;
+    }
+
+    /// Asks the server to stop; its task tells what did not end.
+    pub(crate) fn stop(self) -> (JoinHandle<Unfinished>, TempDir) {
+        self.stop.send(()).expect("it serves");
+        (self.serving, self.folder)
+    }
+}
+
+impl Setup {
+    pub(crate) fn on(self, sim: &Sim) -> Daemon {
+        self.at(Node::new(sim.process(), Config::default()))
+    }
+
+    pub(crate) fn at(self, node: Node) -> Daemon {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = Place::Folder(folder.path().join("sockets"));
+        let endpoints = Endpoint::open_all(&place, self.groupless, bind).expect("all endpoints");
+        let desk = Arc::new(Desk::new(Arc::new(node)));
+        let server = Arc::new(Server::new(Arc::clone(&desk), self.limits));
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn({
+            let server = Arc::clone(&server);
+            async move {
+                server
+                    .serve(endpoints, async {
+                        // A test that ends without stopping its daemon drops the sender, which stops it too.
+                        let _ = stopped.await;
+                    })
+                    .await
+            }
+        });
+        Daemon { folder, desk, server, stop, serving }
+    }
+}
+
+/// A client's channel to `address`.
+pub(crate) async fn channel(address: Address) -> Result<Channel, tonic::transport::Error> {
+    let dial = tower::service_fn(move |_| {
+        let address = address.clone();
+        async move { connect(&address).await.map(TokioIo::new) }
+    });
+    tonic::transport::Endpoint::from_static("http://localhost").connect_with_connector(dial).await
+}
+
+/// Waits for what comes about on other tasks and threads.
+pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
+    let wait = pin!(async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+    tokio::time::timeout(HANGS, wait).await.expect("it never came about");
+}

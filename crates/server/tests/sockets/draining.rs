@@ -1,0 +1,114 @@
+//! Stopping: what runs comes to its end, and what does not is told.
+
+use std::time::Duration;
+
+use api::smb::v1::smb_client::SmbClient;
+use server::{Limits, Unfinished};
+use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::contract::{slow_mapping, slow_node};
+use crate::daemon::{Daemon, HANGS, Setup, channel, until};
+use crate::frames::{Client, GOAWAY};
+use crate::good_input;
+
+const SMB: &str = "csi-proxy-smb-v1";
+
+fn draining_for(drain: Duration) -> Setup {
+    Setup { limits: Limits { drain, ..Limits::default() }, ..Setup::default() }
+}
+
+#[tokio::test]
+async fn an_idle_server_stops_at_once_and_takes_its_pipes_with_it() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let (address, mut client) = (daemon.address(SMB), Client::new(daemon.stream("csi-proxy-disk-v1").await).await);
+    let _silent = daemon.stream(SMB).await;
+    assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
+    let (serving, _folder) = daemon.stop();
+    while client.read().await.kind != GOAWAY {}
+    drop(client);
+    assert_eq!(serving.await.expect("no panic"), Unfinished::default());
+    assert!(!address.path().exists());
+    channel(address).await.expect_err("nobody listens");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_runs_gets_its_answer() {
+    let sim = slow_node();
+    let daemon = draining_for(HANGS).on(&sim);
+    let mut client = SmbClient::new(daemon.channel(SMB).await);
+    let mapping = tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await });
+    until(|| sim.running_jobs() == 1).await;
+    let (address, desk) = (daemon.address(SMB), daemon.desk.clone());
+    let (serving, _folder) = daemon.stop();
+    until(|| !address.path().exists()).await;
+    assert!(!mapping.is_finished() && !serving.is_finished());
+    until(|| {
+        sim.advance(Duration::from_secs(10));
+        desk.running() == 0
+    })
+    .await;
+    mapping.await.expect("no panic").expect("the share is mapped");
+    assert_eq!(serving.await.expect("no panic"), Unfinished::default());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_without_a_caller_is_waited_for() {
+    let sim = slow_node();
+    let daemon = draining_for(HANGS).on(&sim);
+    let mut client = SmbClient::new(daemon.channel(SMB).await);
+    tokio::select! {
+        answer = client.new_smb_global_mapping(slow_mapping()) => panic!("time stands still: {answer:?}"),
+        () = until(|| sim.running_jobs() == 1) => {}
+    }
+    drop(client);
+    daemon.counted("grpc_server_handled_total{grpc_code=\"Canceled\"").await;
+    let (address, desk) = (daemon.address(SMB), daemon.desk.clone());
+    let (serving, _folder) = daemon.stop();
+    until(|| !address.path().exists()).await;
+    assert!(desk.running() == 1 && !serving.is_finished());
+    until(|| {
+        sim.advance(Duration::from_secs(10));
+        desk.running() == 0
+    })
+    .await;
+    assert_eq!(serving.await.expect("no panic"), Unfinished::default());
+    assert!(sim.snapshot().as_str().contains(r"mapping \\slow\share"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_end_in_time_is_cut_off_and_counted() {
+    let sim = slow_node();
+    let daemon = draining_for(Duration::from_millis(20)).on(&sim);
+    let mut client = SmbClient::new(daemon.channel(SMB).await);
+    let mapping = tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await });
+    until(|| sim.running_jobs() == 1).await;
+    let desk = daemon.desk.clone();
+    let (serving, _folder) = daemon.stop();
+    assert_eq!(serving.await.expect("no panic"), Unfinished { calls: 1, operations: 1 });
+    let status = mapping.await.expect("no panic").expect_err("it was cut off");
+    assert!([Code::Unavailable, Code::Unknown, Code::Internal, Code::Cancelled].contains(&status.code()), "{status}");
+    until(|| {
+        sim.advance(Duration::from_secs(10));
+        desk.running() == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_watches_the_health_is_told_and_let_go() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let mut health = HealthClient::new(daemon.channel(SMB).await);
+    let watch = health.watch(HealthCheckRequest { service: "v1.Smb".into() }).await;
+    let mut watch = watch.expect("the service is known").into_inner();
+    let mut next = async || watch.message().await.expect("in order").map(|answer| answer.status());
+    assert_eq!(next().await, Some(ServingStatus::Serving));
+    let (serving, _folder) = daemon.stop();
+    assert_eq!(next().await, Some(ServingStatus::NotServing));
+    assert_eq!(next().await, None);
+    assert_eq!(serving.await.expect("no panic"), Unfinished::default());
+}

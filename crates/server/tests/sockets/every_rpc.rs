@@ -1,0 +1,42 @@
+//! Every RPC of every group-version, called with good input.
+
+use std::collections::BTreeSet;
+
+use api::GROUP_VERSIONS;
+use serde_json::Value;
+
+use crate::daemon::Daemon;
+use crate::{dynamic, good_input};
+
+/// Whether `actual` has all that `expected` has, arrays in full.
+fn has(actual: &Value, expected: &Value) -> bool {
+    match (actual, expected) {
+        (Value::Object(actual), Value::Object(expected)) => {
+            expected.iter().all(|(key, value)| actual.get(key).is_some_and(|actual| has(actual, value)))
+        }
+        _ => actual == expected,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_139_rpcs() {
+    let mut called = BTreeSet::new();
+    for row in &GROUP_VERSIONS {
+        let sim = good_input::node();
+        let daemon = Daemon::on(&sim);
+        let channel = daemon.channel(row.pipe()).await;
+        let rpcs = dynamic::rpcs(row);
+        for case in good_input::cases(row, &sim) {
+            let rpc = &rpcs[case.rpc];
+            let answer = rpc.call(&channel, &rpc.request(&case.request)).await;
+            let answer = answer.unwrap_or_else(|status| panic!("{}: {status}", rpc.path));
+            assert!(has(&answer, &case.response), "{}: {answer}, not {}", rpc.path, case.response);
+            called.insert(rpc.path);
+        }
+        sim.invariants().expect("the node still makes sense");
+    }
+    let table: BTreeSet<_> = GROUP_VERSIONS.iter().flat_map(|row| row.rpcs).map(|rpc| rpc.path).collect();
+    let pipes: BTreeSet<_> = GROUP_VERSIONS.iter().map(|row| (row.pipe(), row.rpcs.len())).collect();
+    assert_eq!(called, table);
+    assert_eq!(pipes.iter().map(|(_, rpcs)| rpcs).sum::<usize>(), 139);
+}

@@ -1,0 +1,92 @@
+//! A client that writes its frames itself, so that it can send what no library lets through.
+
+use pipe::listener::ClientStream;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const GOAWAY: u8 = 7;
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+
+pub(crate) struct Frame {
+    pub(crate) kind: u8,
+    pub(crate) payload: Vec<u8>,
+    flags: u8,
+}
+
+pub(crate) struct Client {
+    stream: ClientStream,
+    next: u32,
+}
+
+fn literal(block: &mut Vec<u8>, name: &str, value: &[u8]) {
+    let length = |octets: &[u8]| u8::try_from(octets.len()).ok().filter(|length| *length < 127).expect("short");
+    block.extend([0, length(name.as_bytes())]);
+    block.extend(name.as_bytes());
+    block.push(length(value));
+    block.extend(value);
+}
+
+impl Client {
+    pub(crate) async fn new(mut stream: ClientStream) -> Self {
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("the preface");
+        let mut client = Self { stream, next: 1 };
+        client.write(SETTINGS, 0, 0, &[]).await;
+        client
+    }
+
+    async fn write(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        let mut frame = u32::try_from(payload.len()).expect("short").to_be_bytes()[1..].to_vec();
+        frame.extend([kind, flags]);
+        frame.extend(stream.to_be_bytes());
+        frame.extend(payload);
+        self.stream.write_all(&frame).await.expect("the server reads");
+    }
+
+    pub(crate) async fn read(&mut self) -> Frame {
+        let mut head = [0; 9];
+        self.stream.read_exact(&mut head).await.expect("the server writes");
+        let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+        self.stream.read_exact(&mut payload).await.expect("the server writes");
+        Frame { kind: head[3], flags: head[4], payload }
+    }
+
+    /// Calls an RPC with an empty message and waits until its stream ends, whole or reset.
+    pub(crate) async fn call(&mut self, path: &str, authority: &[u8]) -> Result<(), &'static str> {
+        self.call_within(path, authority, "1H", b"").await
+    }
+
+    /// Calls an RPC with a message, telling how long it may take but not looking at the time.
+    pub(crate) async fn call_within(
+        &mut self,
+        path: &str,
+        authority: &[u8],
+        time: &str,
+        message: &[u8],
+    ) -> Result<(), &'static str> {
+        let mut block = Vec::new();
+        literal(&mut block, ":method", b"POST");
+        literal(&mut block, ":scheme", b"http");
+        literal(&mut block, ":path", path.as_bytes());
+        literal(&mut block, ":authority", authority);
+        literal(&mut block, "content-type", b"application/grpc");
+        literal(&mut block, "te", b"trailers");
+        literal(&mut block, "grpc-timeout", time.as_bytes());
+        let stream = self.next;
+        self.next += 2;
+        self.write(HEADERS, 0x4, stream, &block).await;
+        let length = u32::try_from(message.len()).expect("short").to_be_bytes();
+        let body = [&[0], &length[..], message].concat();
+        self.write(DATA, 0x1, stream, &body).await;
+        loop {
+            let frame = self.read().await;
+            match frame.kind {
+                HEADERS | DATA if frame.flags & 0x1 != 0 => return Ok(()),
+                RST_STREAM => return Err("reset"),
+                GOAWAY => return Err("given up"),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Connections: endpoints, authorities, silence, health.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use api::filesystem::v1::PathExistsRequest;
+use api::filesystem::v1::filesystem_client::FilesystemClient;
+use api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
+use pipe::address::Place;
+use pipe::listener::bind;
+use server::{Endpoint, Limits};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Command;
+use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::daemon::{Daemon, Setup, until};
+use crate::frames::Client;
+use crate::{dynamic, good_input};
+
+const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
+
+pub(crate) async fn path_exists(daemon: &Daemon) -> bool {
+    let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
+    let request = PathExistsRequest { path: r"C:\var\lib\kubelet\pods".into() };
+    client.path_exists(request).await.expect("PathExists").into_inner().exists
+}
+
+#[tokio::test]
+async fn contract_01_all_pipes_are_served() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    for row in &GROUP_VERSIONS {
+        daemon.stream(row.pipe()).await;
+    }
+}
+
+#[tokio::test]
+async fn contract_01_a_pipe_that_cannot_be_opened_fails_the_start_and_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = Place::Folder(folder.path().join("sockets"));
+    for row in [&GROUP_VERSIONS[0], &GROUP_VERSIONS[11], &GROUP_VERSIONS[22]] {
+        let taken = bind(&place.address(row.pipe()).expect("a name")).expect("it is free");
+        let error = Endpoint::open_all(&place, false, bind).expect_err("one is taken");
+        assert_eq!(error.name(), row.pipe());
+        assert!(error.to_string().starts_with(&format!("cannot serve {}: ", row.pipe())), "{error}");
+        drop(taken);
+    }
+    let unlike = Endpoint::open_all(&place, true, |address| match address.name() {
+        "csi-proxy-v1" => Err(io::Error::other("no")),
+        _ => bind(address),
+    });
+    assert_eq!(unlike.expect_err("one fails").to_string(), "cannot serve csi-proxy-v1: no");
+    assert_eq!(Endpoint::open_all(&place, true, bind).expect("none is taken").len(), 23 + GrouplessPipe::all().count());
+}
+
+#[tokio::test]
+async fn contract_02_any_authority_is_answered() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
+    let authorities: [&[u8]; 9] = [
+        br"\\.\\pipe\\csi-proxy-disk-v1",
+        br"\\.\pipe\csi-proxy-disk-v1",
+        b"%5C%5C.%5C%5Cpipe%5C%5Ccsi-proxy-disk-v1",
+        b"localhost",
+        b"a:b:c",
+        b"user@",
+        b"[::1",
+        b"a/b?c#d",
+        b"\xff\x01",
+    ];
+    for authority in authorities {
+        let outcome = client.call("/v1.Disk/ListDiskIDs", authority).await;
+        assert_eq!(outcome, Ok(()), "{}", authority.escape_ascii());
+    }
+    let text = daemon.server.metrics().render();
+    let labels = r#"grpc_code="OK",grpc_method="ListDiskIDs",grpc_service="v1.Disk",grpc_type="unary""#;
+    assert!(text.contains(&format!("grpc_server_handled_total{{{labels}}} 9\n")), "all were carried out");
+}
+
+#[tokio::test]
+async fn contract_03_silent_connections_do_not_delay_calls() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let mut silent = Vec::new();
+    for _ in 0..500 {
+        silent.push(daemon.stream(FILESYSTEM).await);
+        if silent.len().is_multiple_of(50) {
+            assert!(path_exists(&daemon).await);
+        }
+    }
+    until(|| daemon.server.connections().silent().len() == 500).await;
+    assert!(path_exists(&daemon).await);
+}
+
+#[tokio::test]
+async fn contract_03_a_silent_connection_is_closed_and_a_spoken_one_is_not() {
+    let sim = good_input::node();
+    let limits = Limits {
+        connections: pipe::connections::Limits { silence: Duration::from_millis(50), ..Default::default() },
+        ..Limits::default()
+    };
+    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
+    let mut spoken = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
+    assert_eq!(spoken.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
+    let (mut silent, mut half) = (daemon.stream(FILESYSTEM).await, daemon.stream(FILESYSTEM).await);
+    half.write_all(b"PRI * HTTP/2.0\r\n").await.expect("half a preface");
+    for stream in [&mut silent, &mut half] {
+        assert_eq!(stream.read(&mut [0]).await.expect("closed in order"), 0);
+    }
+    assert_eq!(spoken.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
+}
+
+#[tokio::test]
+async fn contract_05a_a_groupless_pipe_serves_every_group_of_its_version() {
+    let sim = good_input::node();
+    let daemon = Setup { groupless: true, ..Setup::default() }.on(&sim);
+    for pipe in GrouplessPipe::all() {
+        let channel = daemon.channel(&pipe.pipe()).await;
+        for row in pipe.group_versions() {
+            let case = good_input::cases(row, &sim).into_iter().find(|case| case.rpc.starts_with("Get"));
+            let case = case.unwrap_or_else(|| good_input::cases(row, &sim).swap_remove(0));
+            let rpc = &dynamic::rpcs(row)[case.rpc];
+            let answer = rpc.call(&channel, &rpc.request(&case.request)).await;
+            let code = answer.as_ref().err().map_or(Code::Ok, tonic::Status::code);
+            assert_ne!(code, Code::Unimplemented, "{}: {answer:?}", rpc.path);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pipe_serves_its_own_group_version_only() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let channel = daemon.channel(FILESYSTEM).await;
+    for (path, message) in [
+        ("/v1.Disk/ListDiskIDs", "here is only v1.Filesystem"),
+        ("/v1beta2.Filesystem/PathExists", "here is only v1.Filesystem"),
+        ("/v1.Filesystem/LinkPath", "v1.Filesystem has no such RPC"),
+        ("/v1.Filesystem", "v1.Filesystem has no such RPC"),
+        ("/", "here is only v1.Filesystem"),
+    ] {
+        let status = dynamic::call(&channel, path, Vec::new()).await.expect_err(path);
+        assert_eq!((status.code(), status.message()), (Code::Unimplemented, message));
+    }
+}
+
+#[tokio::test]
+async fn health_is_told_of_what_the_pipe_serves() {
+    let sim = good_input::node();
+    let daemon = Setup { groupless: true, ..Setup::default() }.on(&sim);
+    let check = async |pipe: &str, service: &str| {
+        let mut health = HealthClient::new(daemon.channel(pipe).await);
+        let answer = health.check(HealthCheckRequest { service: service.to_owned() }).await;
+        answer.map(|answer| answer.into_inner().status()).map_err(|status| status.code())
+    };
+    for row in &GROUP_VERSIONS {
+        for service in ["", row.service] {
+            assert_eq!(check(row.pipe(), service).await, Ok(ServingStatus::Serving), "{row:?}");
+        }
+    }
+    assert_eq!(check(FILESYSTEM, "v1.Disk").await, Err(Code::NotFound));
+    assert_eq!(check("csi-proxy-v1", "v1.Disk").await, Ok(ServingStatus::Serving));
+}
+
+/// Calls the server 200 times through Python's gRPC, whose HTTP/2 is neither Go's nor ours.
+async fn python_calls(python: &str, socket: PathBuf, authority: &[u8], path: &str) -> String {
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/python-client/calls.py");
+    let mut command = Command::new(python);
+    command.arg(script).arg(socket).arg(OsStr::from_bytes(authority)).args([path, "200"]);
+    let output = command.output().await.expect("Python runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("plain text")
+}
+
+#[tokio::test]
+async fn contract_02_a_python_client_that_names_a_pipe_is_answered() {
+    let Ok(python) = env::var("CSI_PROXY_PYTHON") else {
+        println!("skipped: contract_02_a_python_client_that_names_a_pipe_is_answered: CSI_PROXY_PYTHON is not set");
+        return;
+    };
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let disk = GroupVersion::find(Group::Disk, "v1").expect("it is in the table");
+    let socket = daemon.address(disk.pipe()).path();
+    for authority in [&br"\\.\\pipe\\csi-proxy-disk-v1"[..], b"%5C%5C.%5C%5Cpipe%5C%5Ccsi-proxy-disk-v1", b"\xff\x01"] {
+        let outcomes = python_calls(&python, socket.clone(), authority, "/v1.Disk/ListDiskIDs").await;
+        assert_eq!(outcomes, "OK 200\n", "{}", authority.escape_ascii());
+    }
+    let refused = python_calls(&python, socket, b"x", "/v1.Disk/GetDiskStats").await;
+    assert_eq!(refused, "OK 200\n", "disk 0 is there");
+}
