@@ -131,15 +131,14 @@ impl Desk {
 
     /// Waits until no operation waits or runs.
     pub async fn idle(&self) {
-        let mut told = pin!(self.idle.notified());
         loop {
+            let mut told = pin!(self.idle.notified());
             // Listens first, so that an end between the look and the wait is not missed.
             told.as_mut().enable();
             if self.running() == 0 {
                 return;
             }
-            told.as_mut().await;
-            told.set(self.idle.notified());
+            told.await;
         }
     }
 
@@ -290,4 +289,50 @@ fn key_of<O: Operation>(operation: &O) -> (TypeId, u64) {
     let mut hasher = DefaultHasher::new();
     operation.hash(&mut hasher);
     (TypeId::of::<O>(), hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::Desk;
+    use crate::error::{Kind, Outcome};
+    use crate::locks::Object;
+    use crate::operation::{Joins, Lane, Operation, Run};
+    use crate::{Config, Node};
+
+    /// Panics before any thread takes it.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    struct Defective;
+
+    impl Operation for Defective {
+        type Output = ();
+        const NAME: &'static str = "Defective";
+        const LANE: Lane = Lane::Files;
+        const JOINS: Joins = Joins::Running;
+
+        fn attempt(&self) -> String {
+            "show a defect".into()
+        }
+
+        fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+            panic!("a defect, made for this test")
+        }
+
+        fn run(&self, _node: &Node, _run: &Run) -> Outcome<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_anywhere_is_an_answer_and_leaves_nothing_to_join_or_to_wait_for() {
+        let node = Node::new(os_sim::node().build().process(), Config::default());
+        let desk = Arc::new(Desk::new(Arc::new(node)));
+        for _ in 0..2 {
+            let (one, other) = tokio::join!(desk.run(Defective), desk.run(Defective));
+            assert_eq!([one, other].map(|answer| answer.unwrap_err().kind()), [Kind::Internal; 2]);
+        }
+        desk.idle().await;
+        assert_eq!(desk.running(), 0);
+    }
 }
