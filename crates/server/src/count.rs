@@ -1,12 +1,17 @@
 //! How many of something there are, and the moment when none is left.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// A number that goes up and down by itself.
 #[derive(Debug, Default)]
-pub(crate) struct Count(watch::Sender<usize>);
+pub(crate) struct Count {
+    number: AtomicUsize,
+    none: Notify,
+}
 
 /// One of them; dropping it counts down.
 #[derive(Debug)]
@@ -14,22 +19,31 @@ pub(crate) struct Counted(Arc<Count>);
 
 impl Count {
     pub(crate) fn up(count: &Arc<Self>) -> Counted {
-        count.0.send_modify(|number| *number += 1);
+        count.number.fetch_add(1, Ordering::AcqRel);
         Counted(Arc::clone(count))
     }
 
     pub(crate) fn now(&self) -> usize {
-        *self.0.borrow()
+        self.number.load(Ordering::Acquire)
     }
 
     pub(crate) async fn none(&self) {
-        // Fails only when the sender is gone, which is us.
-        let _ = self.0.subscribe().wait_for(|number| *number == 0).await;
+        loop {
+            let mut told = pin!(self.none.notified());
+            // Listens first, so that an end between the look and the wait is not missed.
+            told.as_mut().enable();
+            if self.now() == 0 {
+                return;
+            }
+            told.await;
+        }
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.0.send_modify(|number| *number -= 1);
+        if self.0.number.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.none.notify_waiters();
+        }
     }
 }

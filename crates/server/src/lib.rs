@@ -4,16 +4,22 @@
 //! operation does is not here: here is which message means which operation, which status means which failure, and how
 //! connections and calls are taken in, bounded, counted and let go.
 //!
-//! ```no_run
-//! # use std::sync::Arc;
-//! # async fn daemon(desk: Arc<node::Desk>, stop: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
+//! ```
+//! # use std::{error::Error, io, sync::Arc};
+//! # use node::Desk;
+//! # use pipe::{address::{Address, Place}, listener::Listener};
 //! use server::{Endpoint, Limits, Server};
-//! let place = pipe::address::Place::Folder("/run/csi-proxy".into());
-//! let endpoints = Endpoint::open_all(&place, false, pipe::listener::bind)?;
-//! let unfinished = Server::new(desk, Limits::default()).serve(endpoints, stop).await;
-//! println!("{} calls were cut off", unfinished.calls);
-//! # Ok(())
-//! # }
+//!
+//! async fn daemon<L: Listener>(
+//!     desk: Arc<Desk>,
+//!     open: impl FnMut(&Address) -> io::Result<L>,
+//!     stop: impl Future<Output = ()>,
+//! ) -> Result<(), Box<dyn Error>> {
+//!     let endpoints = Endpoint::open_all(&Place::Pipes, false, open)?;
+//!     let unfinished = Server::new(desk, Limits::default()).serve(endpoints, stop).await;
+//!     println!("{} calls were cut off", unfinished.calls);
+//!     Ok(())
+//! }
 //! ```
 //!
 //! The way of a call: [`server`](Server) accepts the connection, `routes` finds the service, `call` numbers, times and

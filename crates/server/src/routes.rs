@@ -57,14 +57,14 @@ impl Routes {
         if let Some(route) = self.services.iter().find(|route| route.name == name) {
             return match self.metrics.of(route.row, path) {
                 Some(rpc) => call::answer(&self.calls, rpc, &*route.service, request).await,
-                None => Status::unimplemented(format!("{name} has no such RPC")).into_http(),
+                None => unimplemented(format!("{name} has no such RPC")),
             };
         }
         if name == HEALTH {
             return self.health.call(request).await.unwrap_or_else(|never| match never {});
         }
         let names: Vec<_> = self.services.iter().map(|route| route.name).collect();
-        Status::unimplemented(format!("here is only {}", names.join(", "))).into_http()
+        unimplemented(format!("here is only {}", names.join(", ")))
     }
 
     /// Tells those who watch that the end is near, and lets them go.
@@ -75,4 +75,10 @@ impl Routes {
             reporter.clear_service_status(name).await;
         }
     }
+}
+
+/// What a client hears that is newer than this server, or at the wrong pipe.
+fn unimplemented(message: String) -> Response<Body> {
+    tracing::info!("asked for an RPC that is not served: {message}");
+    Status::unimplemented(message).into_http()
 }

@@ -11,9 +11,9 @@ use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use crate::daemon::{Daemon, HANGS};
-use crate::dynamic::{self, Rpc};
-use crate::good_input;
+use super::daemon::{Daemon, HANGS};
+use super::dynamic::{self, Rpc};
+use super::good_input;
 
 const UNKNOWN_VOLUME: &str = r"\\?\Volume{00000000-0000-0000-0000-000000000000}\";
 const OUTSIDE: &str = r"C:\elsewhere\x";

@@ -15,10 +15,10 @@ use prost::Message as _;
 use serde_json::{Value, json};
 use tonic::Code;
 
-use crate::daemon::{Daemon, Setup, until};
-use crate::frames::Client;
-use crate::transport::path_exists;
-use crate::{dynamic, good_input};
+use super::daemon::{Daemon, Setup, until};
+use super::frames::Client;
+use super::transport::path_exists;
+use super::{dynamic, good_input};
 
 /// A node whose time stands still. With the test, failed or not, its time begins to move, so that nothing hangs.
 pub(crate) struct Still(Sim);

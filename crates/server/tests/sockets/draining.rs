@@ -9,10 +9,10 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::contract::{slow_mapping, slow_node};
-use crate::daemon::{Daemon, HANGS, Setup, channel, until};
-use crate::frames::{Client, GOAWAY};
-use crate::good_input;
+use super::contract::{slow_mapping, slow_node};
+use super::daemon::{Daemon, HANGS, Setup, channel, until};
+use super::frames::{Client, GOAWAY};
+use super::good_input;
 
 const SMB: &str = "csi-proxy-smb-v1";
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use api::GROUP_VERSIONS;
 use serde_json::Value;
 
-use crate::daemon::Daemon;
-use crate::{dynamic, good_input};
+use super::daemon::Daemon;
+use super::{dynamic, good_input};
 
 /// Whether `actual` has all that `expected` has, arrays in full.
 fn has(actual: &Value, expected: &Value) -> bool {

@@ -9,11 +9,11 @@ use server::Limits;
 use tokio::io::AsyncReadExt as _;
 use tonic::Code;
 
-use crate::contract::{let_it_end, slow_mapping, slow_node};
-use crate::daemon::{Daemon, Setup, until};
-use crate::frames::{Client, SETTINGS};
-use crate::transport::path_exists;
-use crate::{dynamic, good_input};
+use super::contract::{let_it_end, slow_mapping, slow_node};
+use super::daemon::{Daemon, Setup, until};
+use super::frames::{Client, SETTINGS};
+use super::transport::path_exists;
+use super::{dynamic, good_input};
 
 const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 
@@ -39,7 +39,7 @@ async fn a_call_too_many_is_unavailable_and_the_next_one_is_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_waits_for_its_turn_if_that_comes_soon() {
     let sim = slow_node();
-    let limits = Limits { calls: 1, wait: crate::daemon::HANGS, ..Limits::default() };
+    let limits = Limits { calls: 1, wait: super::daemon::HANGS, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });

@@ -1,5 +1,4 @@
-//! The server over real Unix sockets, in front of a simulated node.
-#![cfg(unix)]
+//! What every test here has: a [`daemon`], ways to call it, and what it is asked.
 
 mod bad_input;
 mod contract;

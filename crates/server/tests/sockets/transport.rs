@@ -20,9 +20,9 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::daemon::{Daemon, Setup, until};
-use crate::frames::Client;
-use crate::{dynamic, good_input};
+use super::daemon::{Daemon, Setup, until};
+use super::frames::Client;
+use super::{dynamic, good_input};
 
 const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 
