@@ -145,9 +145,9 @@ impl Server {
             .keep_alive_timeout(SIGN_OF_LIFE)
             .max_concurrent_streams(self.limits.streams)
             .max_header_list_size(self.limits.headers)
-            // Requests are small. What clients may send ahead is what the server must hold.
+            // What clients may send ahead is what the server must hold. Requests are small.
             .initial_stream_window_size(1 << 16)
-            .initial_connection_window_size(1 << 20)
+            .initial_connection_window_size(1 << 16)
             .auto_date_header(false);
         http
     }

@@ -161,7 +161,7 @@ async fn contract_06_a_deadline_ends_the_waiting_and_not_the_work() {
     let request = FormatVolumeRequest { volume_id: volume.name() }.encode_to_vec();
     // Written by hand, because a client of tonic's would watch the time itself.
     let mut client = Client::new(daemon.stream("csi-proxy-volume-v1").await).await;
-    assert_eq!(client.call_within("/v1.Volume/FormatVolume", b"x", "100m", &request).await, Ok(()));
+    assert_eq!(client.call_within("/v1.Volume/FormatVolume", b"x", "2S", &request).await, Ok(()));
     daemon.counted("grpc_server_handled_total{grpc_code=\"DeadlineExceeded\",grpc_method=\"FormatVolume\"").await;
     assert_eq!(daemon.desk.running(), 1, "it goes on");
     let_it_end(&daemon, &sim).await;
