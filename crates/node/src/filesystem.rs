@@ -97,7 +97,11 @@ impl Operation for Rmdir {
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
         match self.remove(node, run) {
-            Err(fault) if self.force && fault.is_missing() => Ok(()),
+            // What was missing may have been something on the way, so this is looked at again.
+            Err(fault) if self.force && fault.is_missing() => {
+                let still_there = node.directories.exists(node.os(), &self.path, self.context)?;
+                if still_there { Err(fault) } else { Ok(()) }
+            }
             outcome => outcome,
         }
     }
@@ -199,8 +203,9 @@ pub(crate) fn make_link(place: &Place, substitute: &U16Str, print: &U16Str, run:
     }
     run.commit()?;
     let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
-    // Until it is a link, it goes with its handle: whoever dies half-way leaves nothing behind.
-    let options = Options::DIRECTORY | Options::DELETE_ON_CLOSE;
+    // Until it is a link, it goes with its handle: whoever dies half-way leaves nothing behind. As itself, or a
+    // dangling link that has just appeared would be followed, and what it leads to made.
+    let options = Options::DIRECTORY | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
     let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
     let link = match place.parent().open_child(place.leaf(), &how) {
         Err(OsError::ALREADY_EXISTS) => return same_link(&*place.open(Access::empty())?, substitute),

@@ -8,7 +8,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileIdInfo};
-use os::{Access, FileInfo, Handle, Open, Options, Os, OsError, OsResult, PathForm, Share, U16Str, U16String};
+use os::{
+    Access, Disposition, FileInfo, Handle, Open, Options, Os, OsError, OsResult, PathForm, Share, U16Str, U16String,
+};
 
 use crate::buffer;
 use crate::config::Config;
@@ -230,7 +232,9 @@ fn descend(parent: &dyn Handle, name: &U16Str, how: &Open) -> Outcome<Box<dyn Ha
 
 /// Makes the directory `name` in `parent`, or opens the one that somebody else made just now.
 fn create(parent: &dyn Handle, name: &U16Str) -> Outcome<Box<dyn Handle>> {
-    match parent.open_child(name, &Open::new_directory(Access::READ_ATTRIBUTES)) {
+    // As itself, too: otherwise a dangling link that has just appeared would be followed, and what it leads to made.
+    let how = Open { disposition: Disposition::Create, options: LOOK.options | Options::DIRECTORY, ..LOOK };
+    match parent.open_child(name, &how) {
         Ok(made) => Ok(made),
         Err(OsError::ALREADY_EXISTS) => descend(parent, name, &LOOK),
         Err(code) => Err(code.into()),

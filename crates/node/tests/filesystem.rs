@@ -299,3 +299,39 @@ fn contract_31_a_context_decides_only_where_its_directory_is_given() {
     refused(&node, &mkdir(r"\pods\b", Context::Plugin), Kind::PermissionDenied);
     node.run(&mkdir(r"\pods\b", Context::Pod)).unwrap();
 }
+
+#[test]
+fn contract_09a_a_dangling_link_that_appears_meanwhile_is_not_made_to_lead_somewhere() {
+    for nth in 0..12 {
+        let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
+        let attacked = || {
+            let attacker = sim.clone();
+            let step = move || {
+                let _ = attacker.side_door().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\gone");
+            };
+            let probed = os_sim::probe::Probed::new(sim.process(), os_sim::race::Race::before(nth, step));
+            node::Node::new(std::sync::Arc::new(probed), node::Config::default())
+        };
+        let _ = attacked().run(&mkdir(r"\pods\l"));
+        assert!(!sim.side_door().exists(r"C:\gone"), "call {nth} of Mkdir");
+        sim.side_door().remove_all(r"C:\var\lib\kubelet\pods\l").unwrap();
+        let _ = attacked().run(&link(r"\plugins\d", r"\pods\l"));
+        assert!(!sim.side_door().exists(r"C:\gone"), "call {nth} of CreateSymlink");
+    }
+}
+
+#[test]
+fn contract_13_rmdir_with_force_does_not_take_something_gone_on_the_way_for_all_gone() {
+    for primitive in ["query AttributeTag", "list", "set DispositionEx"] {
+        for nth in 0..4 {
+            let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p\a\b").build();
+            let verdict = os_sim::probe::Verdict::Fail(os::OsError::DELETE_PENDING);
+            let fault = os_sim::fault::Fault::at(nth, os_sim::fault::Moment::Before, verdict)
+                .among(move |call| call.primitive == primitive);
+            let probed = os_sim::probe::Probed::new(sim.process(), fault);
+            let node = node::Node::new(std::sync::Arc::new(probed), node::Config::default());
+            let gone = node.run(&rmdir(r"\pods\p", true)).is_ok();
+            assert!(!gone || !sim.side_door().exists(r"C:\var\lib\kubelet\pods\p"), "{primitive} {nth}");
+        }
+    }
+}
