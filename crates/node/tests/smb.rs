@@ -136,3 +136,21 @@ fn contract_29_the_password_is_in_no_error_trace_or_dump() {
         assert!(!text.contains("hunter2"), "{text}");
     }
 }
+
+#[test]
+fn contract_28_a_mapping_is_not_given_up_for_one_error_of_one_look() {
+    let sim = sim();
+    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    let before = sim.snapshot();
+    for nth in 0..3 {
+        for code in [os::OsError::IO_DEVICE, os::OsError::BAD_NETPATH, os::OsError::LOGON_FAILURE] {
+            let verdict = os_sim::probe::Verdict::Fail(code);
+            let fault = os_sim::fault::Fault::at(nth, os_sim::fault::Moment::Before, verdict)
+                .among(|call| call.object.to_lowercase().contains(r"unc\files\one"));
+            let probed = os_sim::probe::Probed::new(sim.process(), fault);
+            let node = Node::new(std::sync::Arc::new(probed), Config::default());
+            node.run(&map(r"\\files\one\missing", "other", "pw2", None)).unwrap();
+            assert_eq!(sim.snapshot(), before, "{code:?} at {nth}");
+        }
+    }
+}
