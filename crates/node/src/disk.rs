@@ -185,9 +185,9 @@ pub(crate) fn device_number(handle: &dyn Handle) -> OsResult<Option<DiskNumber>>
     Ok(is_disk.then_some(DiskNumber(number.device_number)))
 }
 
-/// All disks that are present, in the order of their numbers.
-pub(crate) fn all(node: &Node) -> Outcome<Vec<Disk>> {
-    let mut disks = Vec::new();
+/// All disks that are present, in the order of their numbers, and the first error with which one was not opened.
+pub(crate) fn all(node: &Node) -> Outcome<(Vec<Disk>, Option<OsError>)> {
+    let (mut disks, mut failed) = (Vec::new(), None);
     for interface in node.os().device_interfaces(DISK_INTERFACE)? {
         let opened = node.os().open(&NtPath::from_win32(&interface), &QUERY);
         // A disk that vanishes while the list is walked is simply not on it.
@@ -195,11 +195,14 @@ pub(crate) fn all(node: &Node) -> Outcome<Vec<Disk>> {
         match found {
             Ok(disk) => disks.extend(disk),
             Err(code) if is_gone(code) => {}
-            Err(code) => tracing::warn!(interface = %interface.display(), %code, "a disk is left out"),
+            Err(code) => {
+                tracing::warn!(interface = %interface.display(), %code, "a disk is left out");
+                failed = failed.or(Some(code));
+            }
         }
     }
-    disks.sort_unstable_by_key(|disk| disk.number);
-    Ok(disks)
+    disks.sort_unstable_by_key(|disk: &Disk| disk.number);
+    Ok((disks, failed))
 }
 
 /// Whether the device has been removed.

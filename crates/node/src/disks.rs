@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
-use os::{Access, Namespace};
+use os::{Access, Namespace, OsError};
 
 use crate::disk::{self, Disk, Layout};
 use crate::disk_number::DiskNumber;
@@ -59,16 +59,24 @@ impl Operation for ListDiskIds {
     }
 
     fn run(&self, node: &Node, _run: &Run) -> Outcome<Self::Output> {
-        let mut ids = BTreeMap::new();
-        for disk in disk::all(node)? {
-            let page83 = identifiers::page83(&*disk.handle);
-            match page83.and_then(|page83| Ok(DiskIds { page83, serial: identifiers::serial(&*disk.handle)? })) {
-                Ok(found) => drop(ids.insert(disk.number, found)),
-                Err(code) => tracing::warn!(disk = disk.number.0, %code, "a disk without identifiers is left out"),
+        Ok(identified(disk::all(node)?.0).0)
+    }
+}
+
+/// The identifiers of disks, and the first error with which one of them did not tell its own.
+fn identified(disks: Vec<Disk>) -> (BTreeMap<DiskNumber, DiskIds>, Option<OsError>) {
+    let (mut ids, mut failed) = (BTreeMap::new(), None);
+    for disk in disks {
+        let page83 = identifiers::page83(&*disk.handle);
+        match page83.and_then(|page83| Ok(DiskIds { page83, serial: identifiers::serial(&*disk.handle)? })) {
+            Ok(found) => drop(ids.insert(disk.number, found)),
+            Err(code) => {
+                tracing::warn!(disk = disk.number.0, %code, "a disk without identifiers is left out");
+                failed = failed.or(Some(code));
             }
         }
-        Ok(ids)
     }
+    (ids, failed)
 }
 
 /// The number of the disk whose page-83 identifier is a name, or ends with it as its last word.
@@ -87,16 +95,21 @@ impl Operation for GetDiskNumberByName {
         format!("find the disk {:?}", crate::excerpt(&self.name))
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<DiskNumber> {
+    fn run(&self, node: &Node, _run: &Run) -> Outcome<DiskNumber> {
         if self.name.trim().is_empty() {
             return Err(Fault::invalid("the name is empty"));
         }
         let named = |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
-        let ids = ListDiskIds.run(node, run)?;
+        let (disks, unopened) = disk::all(node)?;
+        let (ids, unread) = identified(disks);
         let found: Vec<_> = ids.iter().filter(|(_, ids)| named(ids)).map(|(number, _)| *number).collect();
         match found[..] {
             [number] => Ok(number),
-            [] => Err(Fault::not_found("no disk has that name")),
+            [] => Err(match unopened.or(unread) {
+                // It may be the one.
+                Some(code) => Fault::of(code, "no disk is known to have that name, and one could not be read"),
+                None => Fault::not_found("no disk has that name"),
+            }),
             [..] => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
                 Err(Fault::precondition(format!("the disks {} all have that name", list.join(", "))))
@@ -304,7 +317,7 @@ impl Operation for Rescan {
                 tracing::warn!(port = %port.display(), %code, "a storage port cannot be searched");
             }
         }
-        for disk in disk::all(node)? {
+        for disk in disk::all(node)?.0 {
             match disk.update() {
                 Err(code) if !disk::is_gone(code) => {
                     tracing::warn!(disk = disk.number.0, %code, "a disk cannot be looked at again");

@@ -43,7 +43,7 @@ pub(crate) fn one(node: &Node, namespace: Namespace, wql: &str, what: &str) -> O
 pub(crate) fn query(node: &Node, namespace: Namespace, wql: &str) -> Outcome<Vec<Instance>> {
     let deadline = node.after(node.config().patience.query);
     node.os().wmi().query(namespace, wql, deadline).map_err(|code| match code {
-        OsError::WAIT_TIMEOUT => Fault::new(Kind::StillRunning, "WMI did not answer in time"),
+        OsError::WAIT_TIMEOUT => Fault { kind: Kind::StillRunning, ..Fault::of(code, "WMI did not answer") },
         code => Fault::of(code, "WMI"),
     })
 }

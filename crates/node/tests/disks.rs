@@ -170,3 +170,31 @@ fn a_rescan_shows_a_new_disk_and_a_grown_one() {
     node.run(&Rescan).unwrap();
     assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 2 * GIB);
 }
+
+#[test]
+fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_read() {
+    let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
+    let unreadable = os_sim::fault::Fault::each(
+        |call| call.primitive == "control STORAGE_QUERY_PROPERTY",
+        os_sim::fault::Moment::Before,
+        os_sim::probe::Verdict::Fail(os::OsError::IO_DEVICE),
+    );
+    let probed = os_sim::probe::Probed::new(sim.process(), unreadable);
+    let node = node::Node::new(std::sync::Arc::new(probed), node::Config::default());
+    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::Internal);
+    assert_eq!(error.code(), Some(os::OsError::IO_DEVICE));
+}
+
+#[test]
+fn an_error_of_wmi_names_its_code_when_the_time_ran_out_too() {
+    let sim = os_sim::node().build();
+    let late = os_sim::fault::Fault::each(
+        os_sim::probe::Call::is_wmi,
+        os_sim::fault::Moment::Before,
+        os_sim::probe::Verdict::Fail(os::OsError::WAIT_TIMEOUT),
+    );
+    let probed = os_sim::probe::Probed::new(sim.process(), late);
+    let node = node::Node::new(std::sync::Arc::new(probed), node::Config::default());
+    let error = refused(&node, &ListDiskLocations, Kind::StillRunning);
+    assert!(error.to_string().contains("258"), "{error}");
+}
