@@ -13,6 +13,7 @@ mod go;
 mod libtest;
 mod lint;
 mod process;
+mod prove;
 mod python;
 mod tally;
 mod test;
@@ -39,6 +40,12 @@ enum Task {
     Ci,
     /// Check the rules of this source tree: dependency arrows, file sizes, unsafe, cfg
     Lint,
+    /// Prove the storage operations: every fault at every call, every race, and long random runs
+    Prove {
+        /// What to hand on, such as `--seeds 100` or `--case ...`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Build, test or lint the Windows program, from Linux with mingw and Wine or on Windows itself
     Windows {
         #[command(subcommand)]
@@ -54,6 +61,7 @@ fn main() -> ExitCode {
         Task::Test { parts } => test::run(&parts),
         Task::Ci => ci::run(),
         Task::Lint => lint::run(),
+        Task::Prove { arguments } => prove::run(&arguments),
         Task::Windows { task } => windows::run(&task),
     };
     match outcome {

@@ -1,0 +1,100 @@
+//! A node whose WMI answers one method call with another return value.
+//!
+//! A probe can make a call fail; that a method was carried out and says otherwise, or says that it will not, is a
+//! success of the call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use os::{
+    Clock, Handle, Instance, Namespace, NtPath, Open, Os, OsResult, Progress, Returned, Service, ServiceAccess, Time,
+    U16Str, U16String, Uuid, Value, Wmi,
+};
+use os_sim::fault::Moment;
+
+/// The node, with one answer exchanged.
+pub struct Answering {
+    inner: Arc<dyn Os>,
+    /// The number of the method call, the first being 0.
+    nth: u64,
+    code: u32,
+    moment: Moment,
+    seen: AtomicU64,
+}
+
+impl Answering {
+    /// Lets the method call number `nth` answer `code`, instead of being carried out or after it.
+    pub fn new(inner: Arc<dyn Os>, nth: u64, code: u32, moment: Moment) -> Self {
+        Self { inner, nth, code, moment, seen: AtomicU64::new(0) }
+    }
+}
+
+impl Wmi for Answering {
+    fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        self.inner.wmi().query(namespace, wql, deadline)
+    }
+
+    fn call(
+        &self,
+        namespace: Namespace,
+        path: &str,
+        method: &str,
+        arguments: &[(&str, Value)],
+        deadline: Time,
+    ) -> OsResult<Progress> {
+        let call = || self.inner.wmi().call(namespace, path, method, arguments, deadline);
+        if self.seen.fetch_add(1, Ordering::SeqCst) != self.nth {
+            return call();
+        }
+        let refusal = Progress::Done(Returned { code: self.code, ..Returned::default() });
+        match self.moment {
+            Moment::Before => Ok(refusal),
+            Moment::After => Ok(match call()? {
+                Progress::Done(_) => refusal,
+                running @ Progress::StillRunning(_) => running,
+            }),
+        }
+    }
+}
+
+impl Os for Answering {
+    fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        self.inner.open(path, how)
+    }
+
+    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
+        self.inner.device_interfaces(class)
+    }
+
+    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
+        self.inner.reenumerate(interface)
+    }
+
+    fn volumes(&self) -> OsResult<Vec<U16String>> {
+        self.inner.volumes()
+    }
+
+    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        self.inner.set_volume_mount_point(directory, volume)
+    }
+
+    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
+        self.inner.delete_volume_mount_point(directory)
+    }
+
+    fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
+        self.inner.open_service(name, access)
+    }
+
+    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
+        self.inner.firmware_table(provider, table, output)
+    }
+
+    fn wmi(&self) -> &dyn Wmi {
+        self
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        self.inner.clock()
+    }
+}
