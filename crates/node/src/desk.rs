@@ -163,11 +163,12 @@ impl Desk {
         let under_way = UnderWay::begin(Arc::clone(self), Arc::clone(&job));
         let work = async move {
             let (desk, job) = (&under_way.desk, &under_way.job);
+            let mut held = None;
             let outcome = tokio::select! {
-                outcome = desk.drive(job) => outcome,
+                outcome = desk.drive(job, &mut held) => outcome,
                 () = desk.given_up(job) => Err(describe(&job.operation, Fault::gone())),
             };
-            under_way.end(outcome);
+            under_way.end(outcome, held);
         };
         tokio::spawn(work.in_current_span());
         (job, receiver)
@@ -186,16 +187,20 @@ impl Desk {
         }
     }
 
-    async fn drive<O: Operation>(&self, job: &Arc<Job<O>>) -> Answer<O> {
+    /// Runs the job, and leaves in `held` the locks under which it has got its answer.
+    async fn drive<O: Operation>(&self, job: &Arc<Job<O>>, held: &mut Option<Arc<Guard>>) -> Answer<O> {
         let mut lane = O::LANE;
         for _ in 0..MOVES {
             let objects = self.objects(job).await?;
-            let guard = self.node.locks.acquire(objects).await;
-            let outcome = self.run_in(lane, job, guard).await?;
+            let guard = Arc::new(self.node.locks.acquire(objects).await);
+            let outcome = self.run_in(lane, job, Arc::clone(&guard)).await?;
             match outcome.as_ref().err().and_then(|fault| fault.again) {
                 Some(Again::InLane(other)) => lane = other,
                 Some(Again::WithOtherLocks) => {}
-                None => return outcome.map_err(|fault| describe(&job.operation, fault)),
+                None => {
+                    *held = Some(guard);
+                    return outcome.map_err(|fault| describe(&job.operation, fault));
+                }
             }
         }
         Err(describe(&job.operation, Fault::unsettled()))
@@ -216,7 +221,7 @@ impl Desk {
         &self,
         lane: Lane,
         job: &Arc<Job<O>>,
-        guard: Guard,
+        guard: Arc<Guard>,
     ) -> Result<crate::error::Outcome<O::Output>, Error> {
         let (node, running) = (Arc::clone(&self.node), Arc::clone(job));
         let work = move || {
@@ -266,8 +271,10 @@ impl<O: Operation> UnderWay<O> {
         Self { desk, job }
     }
 
-    fn end(self, outcome: Answer<O>) {
+    /// Nobody may join once the locks are gone: what comes after could undo what was done.
+    fn end(self, outcome: Answer<O>, held: Option<Arc<Guard>>) {
         self.desk.forget(&self.job);
+        drop(held);
         self.job.answer.send_replace(Some(outcome));
     }
 }

@@ -15,6 +15,9 @@ use crate::node::Node;
 /// Opening a device for queries alone.
 pub(crate) const QUERY: Open = Open::existing(Access::empty(), Options::empty());
 
+/// A mebibyte, to which Windows aligns partitions.
+pub(crate) const MIB: u64 = 1 << 20;
+
 /// Room for a layout of some thirty partitions; more is asked for when needed.
 const LAYOUT: usize = 4800;
 
@@ -23,6 +26,9 @@ pub(crate) struct Disk {
     pub(crate) number: DiskNumber,
     pub(crate) handle: Box<dyn Handle>,
 }
+
+/// The types of MBR partitions that Windows makes volumes of: FAT, NTFS and their kin.
+const MBR_DATA: [u8; 7] = [0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e];
 
 /// A partition, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +41,11 @@ pub(crate) struct Partition {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartitionKind {
-    /// A basic data partition, or any of an MBR disk.
+    /// A basic data partition.
     Data,
     /// Reserved by Windows; never a volume.
     Reserved,
-    /// Anything else: EFI, recovery, another system's.
+    /// Anything else: EFI, recovery, extended, another system's.
     Other,
 }
 
@@ -80,7 +86,8 @@ impl Layout {
             let entry: PartitionEntry = buffer::at(buffer, offset)?;
             let kind = match style {
                 PartitionStyle::MBR if entry.mbr_type() == 0 => continue,
-                PartitionStyle::MBR => PartitionKind::Data,
+                PartitionStyle::MBR if MBR_DATA.contains(&entry.mbr_type()) => PartitionKind::Data,
+                PartitionStyle::MBR => PartitionKind::Other,
                 _ if entry.gpt_type() == Uuid::nil() => continue,
                 _ if entry.gpt_type() == MSFT_RESERVED => PartitionKind::Reserved,
                 _ if entry.gpt_type() == BASIC_DATA => PartitionKind::Data,
@@ -111,16 +118,26 @@ impl Disk {
         }
     }
 
+    /// Checks that the handle is still on the disk of that number: numbers are given anew, devices are not.
+    pub(crate) fn check_number(&self) -> Outcome<()> {
+        if device_number(&*self.handle)? == Some(self.number) {
+            return Ok(());
+        }
+        Err(Fault::precondition(format!("{} has become another disk meanwhile", self.number)))
+    }
+
     /// Its size in bytes, as the device says it now.
     pub(crate) fn size(&self) -> OsResult<u64> {
-        // Without this the size from before the disk grew may be what is answered.
-        self.update()?;
+        // Without this the size from before the disk grew may be what is answered, which is still better than none.
+        if let Err(code) = self.update()
+            && is_gone(code)
+        {
+            return Err(code);
+        }
         let length = match buffer::control::<LengthInformation>(&*self.handle, ControlCode::DISK_GET_LENGTH_INFO, &[]) {
             Ok(info) => info.length,
-            Err(OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED | OsError::ACCESS_DENIED) => {
-                self.geometry()?.disk_size
-            }
-            Err(code) => return Err(code),
+            Err(code) if is_gone(code) => return Err(code),
+            Err(_) => self.geometry()?.disk_size,
         };
         u64::try_from(length).map_err(|_| OsError::GEN_FAILURE)
     }
@@ -209,7 +226,12 @@ pub(crate) fn all(node: &Node) -> Outcome<(Vec<Disk>, Option<OsError>)> {
 pub(crate) fn is_gone(code: OsError) -> bool {
     matches!(
         code,
-        OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND | OsError::DEVICE_NOT_CONNECTED | OsError::NOT_READY
+        OsError::FILE_NOT_FOUND
+            | OsError::PATH_NOT_FOUND
+            | OsError::DEVICE_NOT_CONNECTED
+            | OsError::NO_SUCH_DEVICE
+            | OsError::DEV_NOT_EXIST
+            | OsError::NOT_READY
     )
 }
 

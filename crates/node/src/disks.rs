@@ -12,7 +12,7 @@ use crate::identifiers::{self, DiskLocation};
 use crate::locks::Object;
 use crate::node::Node;
 use crate::operation::{Joins, Lane, Operation, Run};
-use crate::{storage_provider, volume};
+use crate::{storage_provider, volume, wmi};
 
 /// Where the disks are attached. What is attached to no adapter, such as a mounted VHDX, is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ impl Operation for ListDiskLocations {
 
     fn run(&self, node: &Node, _run: &Run) -> Outcome<Self::Output> {
         // Only the provider's words for a location are known to be what drivers compare with.
-        let disks = storage_provider::query(node, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
+        let disks = wmi::query(node, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
         let located =
             |disk: &os::Instance| Some((DiskNumber(disk.u32("Number")?), DiskLocation::parse(disk.text("Location")?)?));
         Ok(disks.iter().filter_map(located).collect())
@@ -135,7 +135,11 @@ impl Operation for GetDiskStats {
     }
 
     fn run(&self, node: &Node, _run: &Run) -> Outcome<u64> {
-        Ok(Disk::open(node, self.disk, Access::GENERIC_READ)?.size()?)
+        let disk = match Disk::open(node, self.disk, Access::GENERIC_READ) {
+            Err(fault) if !fault.is_missing() => Disk::open(node, self.disk, Access::empty())?,
+            disk => disk?,
+        };
+        Ok(disk.size()?)
     }
 }
 
@@ -186,12 +190,26 @@ impl Operation for SetDiskState {
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
         let disk = Disk::open(node, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        if !self.online {
+            refuse_own_disk(node, self.disk)?;
+        }
         set_state(node, run, &disk, self.online)?;
         if self.online && !volume::wait_for_all(node, &disk)? {
             tracing::warn!(disk = self.disk.0, "its volumes have not arrived");
         }
         Ok(())
     }
+}
+
+/// Refuses the disk that the node itself lives on, whose number is also what a request without one has.
+fn refuse_own_disk(node: &Node, disk: DiskNumber) -> Outcome<()> {
+    for volume in node.directories.volumes(node.os())? {
+        // One that lies on several disks is on none that a driver could have attached.
+        if volume::disk_of(node, volume).is_ok_and(|own| own == disk) {
+            return Err(Fault::new(crate::Kind::PermissionDenied, "it holds a volume of the node itself"));
+        }
+    }
+    Ok(())
 }
 
 /// Gives a disk the state asked for, if it has another.
@@ -222,7 +240,7 @@ fn set_state(node: &Node, run: &Run, disk: &Disk, online: bool) -> Outcome<()> {
         return Err(code.into());
     }
     // The driver does not do it, or a cluster or a disk with the same id stands against it: the provider knows.
-    storage_provider::set_online(node, run, disk.number, online)?;
+    storage_provider::set_online(node, run, disk, online)?;
     if reached(disk.attributes()?) {
         return Ok(());
     }
@@ -240,7 +258,7 @@ pub struct PartitionDisk {
 impl Operation for PartitionDisk {
     type Output = ();
     const NAME: &'static str = "PartitionDisk";
-    const LANE: Lane = Lane::Wmi;
+    const LANE: Lane = Lane::Disks;
     const JOINS: Joins = Joins::Running;
 
     fn attempt(&self) -> String {
@@ -259,32 +277,47 @@ impl Operation for PartitionDisk {
                 return Err(Fault::precondition("it has an MBR without partitions, and no table is ever replaced"));
             }
             Layout::Raw => {
+                run.enter(Lane::Wmi)?;
                 set_state(node, run, &disk, true)?;
-                let serial = identifiers::serial(&*disk.handle)?;
-                storage_provider::initialize(node, run, self.disk, &serial)?;
-                self.add_partition(node, run, &disk)?;
+                storage_provider::initialize(node, run, &disk)?;
+                Self::add_partition(node, run, &disk)?;
             }
             Layout::Gpt(_) => {
+                run.enter(Lane::Wmi)?;
                 set_state(node, run, &disk, true)?;
-                self.add_partition(node, run, &disk)?;
+                Self::add_partition(node, run, &disk)?;
             }
         }
         // The caller lists the volumes next, and does not ask twice. Those of an offline disk come with its state.
-        if !disk.is_offline()? && !volume::wait_for_all(node, &disk)? {
-            return Err(Fault::new(crate::Kind::StillRunning, "its volume has not arrived yet; ask again later"));
+        if disk.is_offline()? || volume::wait_for_all(node, &disk)? {
+            return Ok(());
         }
-        Ok(())
+        bring_volumes(node, run, &disk)
     }
 }
 
+/// Brings those volumes online that have not come by themselves. One that does not come then either is not this
+/// operation's to judge: the disk is partitioned.
+fn bring_volumes(node: &Node, run: &Run, disk: &Disk) -> Outcome<()> {
+    let layout = disk.layout()?;
+    let volumes = volume::on_disk(node, disk.number, layout.partitions())?;
+    for partition in layout.data().filter(|part| !volumes.iter().any(|(offset, _)| *offset == part.offset)) {
+        storage_provider::bring_volume_online(node, run, disk, partition)?;
+    }
+    if !volume::wait_for_all(node, disk)? {
+        tracing::warn!(disk = disk.number.0, "not all of its partitions have a volume");
+    }
+    Ok(())
+}
+
 impl PartitionDisk {
-    fn add_partition(&self, node: &Node, run: &Run, disk: &Disk) -> Outcome<()> {
+    fn add_partition(node: &Node, run: &Run, disk: &Disk) -> Outcome<()> {
         disk.update()?;
         // Somebody else may have been faster, whom our lock does not hold.
         if disk.layout()?.is_partitioned() {
             return Ok(());
         }
-        storage_provider::create_partition(node, run, self.disk)?;
+        storage_provider::create_partition(node, run, disk)?;
         disk.update()?;
         let made = node.poll(node.config().patience.arrival, || Ok(disk.layout()?.is_partitioned().then_some(())))?;
         made.ok_or_else(|| Fault::precondition("Windows says that the partition is made, but there is none"))

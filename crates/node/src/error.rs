@@ -64,7 +64,7 @@ impl Fault {
     }
 
     pub(crate) fn unsettled() -> Self {
-        Self::precondition("the volume keeps moving between disks")
+        Self::precondition("what it works on does not stay where it is")
     }
 
     pub(crate) fn gone() -> Self {
@@ -100,6 +100,8 @@ impl Fault {
     }
 }
 
+impl std::error::Error for Fault {}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)
@@ -121,6 +123,8 @@ fn kind_of(code: OsError) -> Kind {
         | OsError::BAD_NET_NAME
         | OsError::DELETE_PENDING
         | OsError::DEVICE_NOT_CONNECTED
+        | OsError::NO_SUCH_DEVICE
+        | OsError::DEV_NOT_EXIST
         | OsError::SERVICE_DOES_NOT_EXIST
         | OsError::WBEM_NOT_FOUND => Kind::NotFound,
         OsError::ACCESS_DENIED

@@ -11,6 +11,7 @@ use crate::node::Node;
 use crate::operation::{Joins, Lane, Operation, Run};
 use crate::reparse::{self, Link};
 use crate::tree;
+use crate::volume_id::VolumeId;
 use crate::walk::{Context, LOOK, PIN, Place};
 
 /// How many links Windows follows in one path.
@@ -110,12 +111,12 @@ impl Operation for Rmdir {
 impl Rmdir {
     fn remove(&self, node: &Node, run: &Run) -> Outcome<()> {
         let place = node.directories.place(node.os(), &self.path, self.context, &PIN)?;
-        let doomed = tree::open(place.parent(), place.leaf())?;
         run.commit()?;
+        let doomed = tree::open(node.os(), place.parent(), place.leaf())?;
         if self.force {
-            tree::delete_all(node.os(), place.parent(), place.leaf(), doomed)?;
+            tree::delete_all(node.os(), doomed)?;
         } else {
-            tree::delete(node.os(), place.parent(), place.leaf(), &*doomed)?;
+            tree::delete(&*doomed)?;
         }
         Ok(())
     }
@@ -146,21 +147,39 @@ impl Operation for RmdirContents {
     fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
         let place = node.directories.place(node.os(), &self.path, None, &PIN)?;
         let found = place.open(Access::READ_DATA)?;
-        let directory = match Link::of(&*found)? {
+        let (directory, spared) = match Link::of(&*found)? {
             None if buffer::attributes(&*found)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 return Err(OsError::DIRECTORY.into());
             }
-            None => found,
+            None => (found, None),
             Some(link) => {
                 let volume = link.volume().ok_or_else(|| Fault::precondition("it is a link, not a directory"))?;
                 run.enter(Lane::Disks)?;
+                check_mounted(node, volume, &place)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
-                node.os().open(&volume.root(), &Open::existing(list, Options::DIRECTORY))?
+                let root = node.os().open(&volume.root(), &Open::existing(list, Options::DIRECTORY))?;
+                // Windows' own, on every volume, and in use.
+                (root, Some("System Volume Information"))
             }
         };
         run.commit()?;
-        Ok(tree::delete_contents(node.os(), &*directory)?)
+        Ok(tree::delete_contents(node.os(), &*directory, spared)?)
     }
+}
+
+/// Checks that `volume` is really mounted at `place`. Whoever may write to an empty directory can make it look like a
+/// mount point of any volume, the system's too; only an administrator can make the mount manager believe it.
+fn check_mounted(node: &Node, volume: VolumeId, place: &Place) -> Outcome<()> {
+    if node.directories.volumes(node.os())?.contains(&volume) {
+        return Err(Fault::new(Kind::PermissionDenied, "it leads to a volume of the node itself"));
+    }
+    let path = place.directory_path()?.to_string_lossy();
+    let path = path.strip_prefix(r"\\?\").unwrap_or(&path).to_uppercase();
+    let known = node.os().volume_paths(&volume.to_windows())?;
+    if known.iter().any(|known| known.to_string_lossy().to_uppercase() == path) {
+        return Ok(());
+    }
+    Err(Fault::new(Kind::PermissionDenied, "it looks like a mount point, but Windows has mounted nothing there"))
 }
 
 /// Makes a directory link. The identical link being there already is success.
@@ -196,10 +215,8 @@ impl Operation for CreateSymlink {
 
 /// Makes `place` a directory link to the NT path `substitute`, shown as `print`.
 pub(crate) fn make_link(place: &Place, substitute: &U16Str, print: &U16Str, run: &Run) -> Outcome<()> {
-    match place.open(Access::empty()) {
-        Err(OsError::FILE_NOT_FOUND) => {}
-        Err(code) => return Err(code.into()),
-        Ok(existing) => return same_link(&*existing, substitute),
+    if find_link(place, substitute)? {
+        return Ok(());
     }
     run.commit()?;
     let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
@@ -213,6 +230,15 @@ pub(crate) fn make_link(place: &Place, substitute: &U16Str, print: &U16Str, run:
     };
     reparse::set_symlink(&*link, substitute, print)?;
     Ok(tree::keep(&*link)?)
+}
+
+/// Whether `place` is such a link already. Anything else there is an error.
+pub(crate) fn find_link(place: &Place, substitute: &U16Str) -> Outcome<bool> {
+    match place.open(Access::empty()) {
+        Err(OsError::FILE_NOT_FOUND) => Ok(false),
+        Err(code) => Err(code.into()),
+        Ok(existing) => same_link(&*existing, substitute).map(|()| true),
+    }
 }
 
 fn same_link(existing: &dyn Handle, substitute: &U16Str) -> Outcome<()> {
@@ -245,8 +271,12 @@ impl Operation for IsSymlink {
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<bool> {
         let path = self.path.to_nt();
+        enter_lane_above(node, &self.path, run)?;
         let found = node.os().open(&path, &LOOK)?;
-        let Some(link) = Link::of(&*found)? else { return Ok(false) };
+        let link = match Link::of(&*found)? {
+            None | Some(Link::Other) => return Ok(false),
+            Some(link) => link,
+        };
         if let Some(lane) = link.lane() {
             run.enter(lane)?;
         }
@@ -277,6 +307,24 @@ pub(crate) fn enter_lane_of(node: &Node, link: &Link, run: &Run) -> Outcome<()> 
     Ok(())
 }
 
+/// Moves on to the threads that may hang with what lies above the last component of `path`, if that is a link.
+pub(crate) fn enter_lane_above(node: &Node, path: &HostPath, run: &Run) -> Outcome<()> {
+    let Some((_, above)) = path.components().split_last() else { return Ok(()) };
+    let Ok(mut parent) = node.os().open(&path.drive_root(), &Open { options: Options::DIRECTORY, ..LOOK }) else {
+        return Ok(());
+    };
+    for name in above {
+        // What is missing is found missing where it is needed.
+        let Ok(child) = parent.open_child(name, &LOOK) else { return Ok(()) };
+        match Link::of(&*child) {
+            Ok(None) => parent = child,
+            Ok(Some(link)) => return enter_lane_of(node, &link, run),
+            Err(_) => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
 /// Opens what a link leads to; if that is a link again, then as itself.
 fn open_target(node: &Node, path: &NtPath, link: &Link) -> OsResult<Box<dyn Handle>> {
     match link {
@@ -296,6 +344,8 @@ pub(crate) fn leads_nowhere(code: OsError) -> bool {
             | OsError::BAD_NET_NAME
             | OsError::DELETE_PENDING
             | OsError::DEVICE_NOT_CONNECTED
+            | OsError::NO_SUCH_DEVICE
+            | OsError::DEV_NOT_EXIST
             | OsError::CANT_RESOLVE_FILENAME
     )
 }

@@ -61,6 +61,16 @@ impl HostPath {
         Self { drive: self.drive, components: self.components[..above].to_vec() }
     }
 
+    /// The components below the drive.
+    pub(crate) fn components(&self) -> &[U16String] {
+        &self.components
+    }
+
+    /// The root directory of the drive.
+    pub(crate) fn drive_root(&self) -> NtPath {
+        NtPath::drive_root(self.drive)
+    }
+
     /// What is left of this path below `ancestor`; none if it does not lie in it.
     pub(crate) fn below(&self, ancestor: &Self) -> Option<&[U16String]> {
         let depth = ancestor.components.len();

@@ -7,7 +7,7 @@ use crate::error::{Fault, Kind, Outcome};
 use crate::locks::Object;
 use crate::node::Node;
 use crate::operation::{Joins, Lane, Operation, Run};
-use crate::storage_provider::{call, query, quote};
+use crate::wmi::{call, query, quote};
 
 /// The port of iSCSI, which is meant where 0 is given.
 const PORT: u16 = 3260;
@@ -31,6 +31,10 @@ impl Portal {
         }
         let port = u16::try_from(port).map_err(|_| Fault::invalid(format!("{port} is not a TCP port")))?;
         Ok(Self { address: address.to_owned(), port: if port == 0 { PORT } else { port } })
+    }
+
+    fn object(&self) -> Object {
+        Object::Portal(self.to_string().to_lowercase())
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
@@ -150,7 +154,7 @@ impl Operation for AddTargetPortal {
     }
 
     fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Iscsi])
+        Ok(vec![self.portal.object()])
     }
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
@@ -179,7 +183,7 @@ impl Operation for DiscoverTargetPortal {
     }
 
     fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Iscsi])
+        Ok(vec![self.portal.object()])
     }
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<Self::Output> {
@@ -212,7 +216,7 @@ impl Operation for RemoveTargetPortal {
     }
 
     fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Iscsi])
+        Ok(vec![self.portal.object()])
     }
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
@@ -270,7 +274,7 @@ impl Operation for ConnectTarget {
     }
 
     fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Iscsi])
+        Ok(vec![self.portal.object()])
     }
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
@@ -286,7 +290,10 @@ impl Operation for ConnectTarget {
         if !self.secret.expose().is_empty() {
             arguments.push(("ChapSecret", Value::Secret(self.secret.clone())));
         }
-        iscsi(node, run, "MSFT_iSCSITarget", "Connect", &arguments)
+        iscsi(node, run, "MSFT_iSCSITarget", "Connect", &arguments)?;
+        // The caller asks for the disks next, and once. A target may have none.
+        node.poll(node.config().patience.arrival, || Ok((!disks_of(node, &self.iqn)?.is_empty()).then_some(())))?;
+        Ok(())
     }
 }
 
@@ -310,7 +317,7 @@ impl Operation for DisconnectTarget {
     }
 
     fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Iscsi])
+        Ok(vec![self.portal.object()])
     }
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
@@ -348,20 +355,24 @@ impl Operation for GetTargetDisks {
         if !is_connected(&known(node, &self.portal, &self.iqn)?) {
             return Ok(Vec::new());
         }
-        let mut disks = Vec::new();
-        for session in sessions_of(node, &self.iqn)? {
-            let wql = format!(
-                "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSISessionToDisk ResultClass = MSFT_Disk",
-                session.path
-            );
-            let found = query(node, Namespace::Storage, &wql)?;
-            disks.extend(found.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber));
-        }
-        disks.sort_unstable();
-        // Two paths to one disk are one disk.
-        disks.dedup();
-        Ok(disks)
+        disks_of(node, &self.iqn)
     }
+}
+
+fn disks_of(node: &Node, iqn: &Iqn) -> Outcome<Vec<DiskNumber>> {
+    let mut disks = Vec::new();
+    for session in sessions_of(node, iqn)? {
+        let wql = format!(
+            "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSISessionToDisk ResultClass = MSFT_Disk",
+            session.path
+        );
+        let found = query(node, Namespace::Storage, &wql)?;
+        disks.extend(found.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber));
+    }
+    disks.sort_unstable();
+    // Two paths to one disk are one disk.
+    disks.dedup();
+    Ok(disks)
 }
 
 /// Sets the secret by which targets prove themselves to this initiator.
@@ -382,7 +393,7 @@ impl Operation for SetMutualChapSecret {
     }
 
     fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Iscsi])
+        Ok(vec![Object::Initiator])
     }
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<()> {

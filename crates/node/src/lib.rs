@@ -7,7 +7,7 @@
 //! use node::{Config, HostPath, ListVolumesOnDisk, MountVolume, Node, PartitionDisk};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let sim = os_sim::node().disk(1 << 30).dir(r"C:\var\lib\kubelet\plugins\mine").build();
-//! // On Windows: `let os = Arc::new(os_win32::Windows::new()?);`
+//! // On Windows: `let os = Arc::new(os_win32::Windows::new());`
 //! let os = sim.process();
 //! let node = Node::new(os, Config::default());
 //!
@@ -17,7 +17,7 @@
 //! if !node.run(&node::IsVolumeFormatted { volume })? {
 //!     node.run(&node::FormatVolume { volume })?;
 //! }
-//! let target = HostPath::parse(r"C:\var\lib\kubelet\plugins\mine").expect("a path that is known to be good");
+//! let target = HostPath::parse(r"C:\var\lib\kubelet\plugins\mine")?;
 //! node.run(&MountVolume { volume, target })?;
 //! # Ok(())
 //! # }
@@ -44,6 +44,7 @@ mod node;
 mod operation;
 mod reparse;
 mod services;
+mod signature;
 mod smb;
 mod smbios;
 mod storage_provider;
@@ -53,6 +54,7 @@ mod volume;
 mod volume_id;
 mod volumes;
 mod walk;
+mod wmi;
 
 pub use config::{Config, Patience};
 pub use desk::Desk;

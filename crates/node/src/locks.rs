@@ -17,8 +17,10 @@ pub enum Object {
     Path(String),
     /// An SMB share, `\\host\share` in lower case.
     Share(String),
-    /// The iSCSI initiator.
-    Iscsi,
+    /// An iSCSI target portal, `address:port` in lower case.
+    Portal(String),
+    /// The iSCSI initiator's own settings.
+    Initiator,
     /// A Windows service, in lower case.
     Service(String),
     /// A disk and all volumes on it.

@@ -13,8 +13,8 @@ use crate::locks::{Guard, Locks, Object};
 use crate::operation::{Blocked, Operation, Run};
 use crate::walk::WorkingDirectories;
 
-/// How often an operation starts again when its volume has moved to another disk meanwhile.
-pub(crate) const MOVES: usize = 3;
+/// How often an operation starts again because its volume has moved to another disk, or because it needs other threads.
+pub(crate) const MOVES: usize = 6;
 
 /// One Windows node and the operations on it.
 ///
@@ -41,7 +41,7 @@ impl Node {
     pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
         for _ in 0..MOVES {
             let objects = operation.objects(self).map_err(|fault| describe(operation, fault))?;
-            let run = Run::new(self.lock(objects), Arc::new(Blocked), None);
+            let run = Run::new(Arc::new(self.lock(objects)), Arc::new(Blocked), None);
             match operation.run(self, &run) {
                 Err(fault) if fault.again.is_some() => {}
                 outcome => return outcome.map_err(|fault| describe(operation, fault)),

@@ -91,8 +91,8 @@ pub struct Run {
 
 impl Run {
     /// In `lane`, or wherever the caller happens to be.
-    pub(crate) fn new(guard: Guard, caller: Arc<dyn Caller>, lane: Option<Lane>) -> Self {
-        Self { guard: Arc::new(guard), caller, lane }
+    pub(crate) fn new(guard: Arc<Guard>, caller: Arc<dyn Caller>, lane: Option<Lane>) -> Self {
+        Self { guard, caller, lane }
     }
 
     /// Stands before the first call that changes something: whoever has gone by now has asked in vain.

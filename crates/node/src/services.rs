@@ -6,7 +6,7 @@ use crate::error::{Fault, Kind, Outcome};
 use crate::locks::Object;
 use crate::node::Node;
 use crate::operation::{Joins, Lane, Operation, Run};
-use crate::{smbios, storage_provider};
+use crate::{smbios, wmi};
 
 /// `SERVICE_STOPPED`.
 const STOPPED: u32 = 1;
@@ -14,6 +14,10 @@ const STOPPED: u32 = 1;
 const STOP_PENDING: u32 = 3;
 /// `SERVICE_RUNNING`.
 const RUNNING: u32 = 4;
+/// `SERVICE_PAUSE_PENDING`.
+const PAUSE_PENDING: u32 = 6;
+/// `SERVICE_PAUSED`.
+const PAUSED: u32 = 7;
 
 /// The short name of a Windows service, such as `MSiSCSI`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -101,8 +105,10 @@ impl Operation for StartService {
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
         let service = self.name.open(node, ServiceAccess::Start)?;
-        if service.state()? == STOP_PENDING {
-            wait(node, &*service, STOPPED)?;
+        match service.state()? {
+            STOP_PENDING => wait(node, &*service, STOPPED)?,
+            PAUSE_PENDING | PAUSED => return Err(Fault::precondition("it is paused, and has to be continued")),
+            _ => {}
         }
         run.commit()?;
         match service.start() {
@@ -202,7 +208,7 @@ impl Operation for GetBiosSerialNumber {
             return Ok(serial);
         }
         run.enter(Lane::Wmi)?;
-        let found = storage_provider::query(node, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS")?;
+        let found = wmi::query(node, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS")?;
         Ok(found.iter().find_map(|bios| bios.text("SerialNumber")).unwrap_or_default().to_owned())
     }
 }

@@ -6,16 +6,26 @@
 use os::{Access, Instance, Namespace, Open, Options, OsError, OsResult, Secret, Value};
 
 use crate::error::{Fault, Kind, Outcome};
-use crate::filesystem::make_link;
+use crate::filesystem::{find_link, make_link};
 use crate::host_path::HostPath;
 use crate::locks::Object;
 use crate::node::Node;
 use crate::operation::{Joins, Lane, Operation, Run};
-use crate::storage_provider::{call, query, quote};
 use crate::unc_path::UncPath;
 use crate::walk::LOOK;
+use crate::wmi::{call, query, quote};
 
 const CLASS: &str = "MSFT_SmbGlobalMapping";
+
+/// The `Status` of a mapping that is connected.
+const STATUS_OK: u32 = 0;
+
+/// Whether the network is at fault, or the server is away, rather than the mapping.
+fn is_outage(code: OsError) -> bool {
+    // ERROR_REM_NOT_LIST, BAD_NETPATH, NETNAME_DELETED, UNEXP_NET_ERR, SEM_TIMEOUT, NETWORK_UNREACHABLE,
+    // HOST_UNREACHABLE, CONNECTION_ABORTED.
+    matches!(code.0, 51 | 53 | 59 | 64 | 121 | 1231 | 1232 | 1236)
+}
 
 /// Connects the node to a share, if it is not, and makes a directory link to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,26 +66,45 @@ impl Operation for NewSmbGlobalMapping {
         if self.username.contains('\0') || self.password.expose().contains('\0') {
             return Err(Fault::invalid("the user name or password has a zero character"));
         }
+        let (substitute, shown) = (self.remote.to_nt(false), self.remote.shown());
         // Before a connection is made for nothing.
         let place = match &self.local {
             Some(local) => Some(node.directories.place(node.os(), local, None, &LOOK)?),
             None => None,
         };
+        if let Some(place) = &place {
+            find_link(place, substitute.as_u16str())?;
+        }
         self.connect(node, run)?;
         let Some(place) = place else { return Ok(()) };
-        make_link(&place, self.remote.to_nt(false).as_u16str(), &self.remote.shown(), run)
+        make_link(&place, substitute.as_u16str(), &shown, run)
     }
+}
+
+/// What looking through a mapping found.
+enum Look {
+    /// It can be read.
+    Readable,
+    /// Nothing can be reached just now; what can be open on it may live on.
+    OutOfReach(OsError),
+    /// The server does not take it for this user's any more.
+    Lost(OsError),
 }
 
 impl NewSmbGlobalMapping {
     fn connect(&self, node: &Node, run: &Run) -> Outcome<()> {
         let share = self.remote.share();
         if let Some(mapping) = mapping_of(node, &share)? {
-            if self.is_readable(node) {
-                return self.refuse_another_user(node, &share);
+            let connected = mapping.u32("Status") == Some(STATUS_OK);
+            match self.look(node) {
+                Look::Readable => return self.refuse_another_user(node, &share),
+                // Whoever has files open on it gets them back when the server comes back, unless it is removed.
+                Look::OutOfReach(code) if connected => return Err(Fault::of(code, format!("{share} is mapped"))),
+                Look::OutOfReach(code) | Look::Lost(code) => {
+                    tracing::info!(share, %code, "a mapping that cannot be read is made anew");
+                    remove(node, run, &share, &mapping)?;
+                }
             }
-            tracing::info!(share, status = mapping.u32("Status"), "a mapping that cannot be read is made anew");
-            remove(node, run, &share, &mapping)?;
         }
         let mut arguments = vec![
             ("RemotePath", Value::Text(share.clone())),
@@ -85,16 +114,20 @@ impl NewSmbGlobalMapping {
             arguments.push(("Credential", Value::Secret(credential(&self.username, &self.password))));
         }
         let patience = node.config().patience.change;
-        let returned = call(node, run, Namespace::Smb, CLASS, "Create", &arguments, patience)?;
-        if returned.code != 0 {
-            return Err(refused(OsError(returned.code), &share));
-        }
-        node.smb_users().insert(share, self.username.to_lowercase());
-        Ok(())
+        // Known before it is made: it may be made long after this call has given up waiting.
+        node.smb_users().insert(share.clone(), self.username.to_lowercase());
+        let made = match call(node, run, Namespace::Smb, CLASS, "Create", &arguments, patience) {
+            Ok(returned) if returned.code == 0 => return Ok(()),
+            Ok(returned) => refused(OsError(returned.code), &share),
+            Err(fault) if fault.kind == Kind::StillRunning => return Err(fault),
+            Err(fault) => fault.code.map_or(fault, |code| refused(code, &share)),
+        };
+        node.smb_users().remove(&share);
+        Err(made)
     }
 
-    /// Whether the share, or at least the directory asked for, can be read through the mapping there is.
-    fn is_readable(&self, node: &Node) -> bool {
+    /// Looks through the mapping there is, at the share and at the directory asked for.
+    fn look(&self, node: &Node) -> Look {
         let list = |share_only: bool| -> OsResult<()> {
             let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
             let directory =
@@ -106,7 +139,18 @@ impl NewSmbGlobalMapping {
         };
         // A third look, for a mapping that is removed takes other pods' open files with it: one error, which may have
         // been gone a moment later, is not enough.
-        list(true).is_ok() || list(false).is_ok() || list(true).is_ok()
+        let looks = [true, false, true].map(|share_only| list(share_only).err());
+        match looks {
+            // The server says that a directory is missing: so it is asked, and answers.
+            _ if looks
+                .iter()
+                .any(|error| matches!(error, None | Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND))) =>
+            {
+                Look::Readable
+            }
+            [.., Some(code)] if is_outage(code) => Look::OutOfReach(code),
+            [.., code] => Look::Lost(code.unwrap_or(OsError::GEN_FAILURE)),
+        }
     }
 
     /// Windows would silently give the second user the first one's access.

@@ -4,13 +4,16 @@
 //! initialises only a disk that has no partition table. Its answers come from a cache, so it is made to look again
 //! before it is relied on.
 
-use os::{Instance, Namespace, OsError, Progress, Returned, Value};
+use os::{Instance, Namespace, OsError, Returned, Value};
 
+use crate::disk::{Disk, MIB, Partition};
 use crate::disk_number::DiskNumber;
 use crate::error::{Fault, Kind, Outcome};
+use crate::identifiers;
 use crate::node::Node;
-use crate::operation::Run;
+use crate::operation::{Lane, Run};
 use crate::volume_id::VolumeId;
+use crate::wmi::{call, one, quote};
 
 /// What the provider's methods return, beside 0 for success.
 mod code {
@@ -29,53 +32,8 @@ mod code {
 const RAW: u32 = 0;
 const GPT: u32 = 2;
 
-/// A query that must answer exactly one object.
-pub(crate) fn one(node: &Node, namespace: Namespace, wql: &str, what: &str) -> Outcome<Instance> {
-    let mut found = query(node, namespace, wql)?;
-    match (found.pop(), found.is_empty()) {
-        (Some(instance), true) => Ok(instance),
-        (None, _) => Err(Fault::not_found(format!("WMI knows no {what}"))),
-        (Some(_), false) => Err(Fault::precondition(format!("WMI knows more than one {what}"))),
-    }
-}
-
-/// The answers to a query.
-pub(crate) fn query(node: &Node, namespace: Namespace, wql: &str) -> Outcome<Vec<Instance>> {
-    let deadline = node.after(node.config().patience.query);
-    node.os().wmi().query(namespace, wql, deadline).map_err(|code| match code {
-        OsError::WAIT_TIMEOUT => Fault { kind: Kind::StillRunning, ..Fault::of(code, "WMI did not answer") },
-        code => Fault::of(code, "WMI"),
-    })
-}
-
-/// Calls a method and waits for its end. Where that takes longer than `patience`, the locks stay with it.
-pub(crate) fn call(
-    node: &Node,
-    run: &Run,
-    namespace: Namespace,
-    path: &str,
-    method: &str,
-    arguments: &[(&str, Value)],
-    patience: std::time::Duration,
-) -> Outcome<Returned> {
-    run.commit()?;
-    match node.os().wmi().call(namespace, path, method, arguments, node.after(patience)) {
-        Ok(Progress::Done(returned)) => Ok(returned),
-        Ok(Progress::StillRunning(job)) => {
-            run.outlived_by(job);
-            let seconds = patience.as_secs();
-            Err(Fault::new(Kind::StillRunning, format!("{method} goes on after {seconds} s; ask again later")))
-        }
-        Err(code) => Err(Fault::of(code, method)),
-    }
-}
-
-/// Text as it stands in a WQL string.
-pub(crate) fn quote(text: &str) -> String {
-    format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
-}
-
 fn storage(node: &Node, run: &Run, path: &str, method: &str, arguments: &[(&str, Value)]) -> Outcome<Returned> {
+    run.enter(Lane::Wmi)?;
     call(node, run, Namespace::Storage, path, method, arguments, node.config().patience.change)
 }
 
@@ -85,7 +43,7 @@ fn refused(method: &str, code: u32) -> Fault {
         code::TIMEOUT => (Kind::StillRunning, "ran into a timeout of its own"),
         code::IN_USE => (Kind::Busy, "says that the object is in use"),
         code::ACCESS_DENIED => (Kind::PermissionDenied, "says that access is denied"),
-        code::STALE_CACHE => (Kind::Busy, "says that its cache is out of date"),
+        code::STALE_CACHE => (Kind::FailedPrecondition, "says that its cache is out of date"),
         code::TOO_SMALL_FOR_GPT => (Kind::FailedPrecondition, "says that the disk is too small for a GPT"),
         code::CLUSTERED => (Kind::FailedPrecondition, "says that the disk belongs to a cluster"),
         _ => (Kind::Internal, "failed"),
@@ -97,15 +55,35 @@ fn done(method: &str, returned: &Returned) -> Outcome<()> {
     if returned.code == 0 { Ok(()) } else { Err(refused(method, returned.code)) }
 }
 
-/// The provider's view of a disk.
-pub(crate) fn disk(node: &Node, number: DiskNumber) -> Outcome<Instance> {
+/// The provider's view of a disk, which must be the one that is open.
+///
+/// Numbers are given anew, devices are not: where the device tells a serial number, the provider must know the same,
+/// and where it tells none, the same size.
+fn disk(node: &Node, disk: &Disk) -> Outcome<Instance> {
+    let number = disk.number;
     let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
-    one(node, Namespace::Storage, &wql, &number.to_string())
+    let instance = one(node, Namespace::Storage, &wql, &number.to_string())?;
+    disk.check_number()?;
+    let serial = identifiers::serial(&*disk.handle)?;
+    let known = instance.text("SerialNumber").unwrap_or_default();
+    let same = if serial.trim().is_empty() && known.trim().is_empty() {
+        instance.u64("Size").is_none_or(|size| disk.size().is_ok_and(|own| own.abs_diff(size) < MIB))
+    } else {
+        known.trim() == serial.trim()
+    };
+    if same {
+        return Ok(instance);
+    }
+    let reason = format!("{number} is another disk to WMI (serial {known:?}) than to the device ({serial:?})");
+    Err(Fault::precondition(reason))
 }
 
 /// Makes the provider look at a disk again.
-pub(crate) fn refresh(node: &Node, run: &Run, disk: &Instance) -> Outcome<()> {
-    done("Refresh", &storage(node, run, &disk.path, "Refresh", &[])?)
+fn refresh(node: &Node, run: &Run, number: DiskNumber) -> Outcome<()> {
+    run.enter(Lane::Wmi)?;
+    let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
+    let instance = one(node, Namespace::Storage, &wql, &number.to_string())?;
+    done("Refresh", &storage(node, run, &instance.path, "Refresh", &[])?)
 }
 
 /// Makes the provider look at all disks, partitions and volumes again.
@@ -124,18 +102,10 @@ fn fresh(node: &Node, run: &Run, change: impl Fn() -> Outcome<Returned>) -> Outc
 }
 
 /// Puts a GUID partition table on a disk that has no table. One that has is refused by the provider itself.
-///
-/// `serial` is the disk's serial number as the open device says it: numbers are given anew, devices are not.
-pub(crate) fn initialize(node: &Node, run: &Run, number: DiskNumber, serial: &str) -> Outcome<()> {
-    let disk = disk(node, number)?;
-    refresh(node, run, &disk)?;
+pub(crate) fn initialize(node: &Node, run: &Run, open: &Disk) -> Outcome<()> {
+    refresh(node, run, open.number)?;
     let returned = fresh(node, run, || {
-        let disk = self::disk(node, number)?;
-        let known = disk.text("SerialNumber").unwrap_or_default();
-        if known.trim() != serial.trim() {
-            let reason = format!("{number} is another disk to WMI (serial {known:?}) than to the device ({serial:?})");
-            return Err(Fault::precondition(reason));
-        }
+        let disk = disk(node, open)?;
         if disk.u32("PartitionStyle") != Some(RAW) {
             return Ok(Returned { code: code::ALREADY_INITIALISED, ..Returned::default() });
         }
@@ -148,7 +118,8 @@ pub(crate) fn initialize(node: &Node, run: &Run, number: DiskNumber, serial: &st
 }
 
 /// Makes one basic data partition of all the room on a disk, without a drive letter.
-pub(crate) fn create_partition(node: &Node, run: &Run, number: DiskNumber) -> Outcome<()> {
+pub(crate) fn create_partition(node: &Node, run: &Run, open: &Disk) -> Outcome<()> {
+    refresh(node, run, open.number)?;
     let arguments = [
         ("UseMaximumSize", Value::Bool(true)),
         ("AssignDriveLetter", Value::Bool(false)),
@@ -157,7 +128,7 @@ pub(crate) fn create_partition(node: &Node, run: &Run, number: DiskNumber) -> Ou
         ("IsActive", Value::Bool(false)),
     ];
     let returned = fresh(node, run, || {
-        let disk = disk(node, number)?;
+        let disk = disk(node, open)?;
         storage(node, run, &disk.path, "CreatePartition", &arguments)
     })?;
     match returned.code {
@@ -167,8 +138,9 @@ pub(crate) fn create_partition(node: &Node, run: &Run, number: DiskNumber) -> Ou
 }
 
 /// Brings a disk online and makes it writable, or takes it offline, where the control code did not.
-pub(crate) fn set_online(node: &Node, run: &Run, number: DiskNumber, online: bool) -> Outcome<()> {
-    let disk = disk(node, number)?;
+pub(crate) fn set_online(node: &Node, run: &Run, open: &Disk, online: bool) -> Outcome<()> {
+    refresh(node, run, open.number)?;
+    let disk = disk(node, open)?;
     if !online {
         return done("Offline", &storage(node, run, &disk.path, "Offline", &[])?);
     }
@@ -179,12 +151,18 @@ pub(crate) fn set_online(node: &Node, run: &Run, number: DiskNumber, online: boo
     done("Online", &storage(node, run, &disk.path, "Online", &[])?)
 }
 
-/// Formats a volume with NTFS, quickly. The caller has just seen that there is nothing on it.
+/// Brings a partition's volume online, which Windows leaves to others where automatic mounting is off.
+pub(crate) fn bring_volume_online(node: &Node, run: &Run, open: &Disk, partition: &Partition) -> Outcome<()> {
+    let instance = self::partition(node, run, open.number, partition.number, partition.offset)?;
+    done("Online", &storage(node, run, &instance.path, "Online", &[])?)
+}
+
+/// Formats a volume with NTFS, quickly, if the caller still says so right before.
 pub(crate) fn format_ntfs(
     node: &Node,
     run: &Run,
     volume: VolumeId,
-    still_raw: impl Fn() -> Outcome<()>,
+    still_raw: impl Fn() -> Outcome<bool>,
 ) -> Outcome<()> {
     let arguments = [
         ("FileSystem", Value::Text("NTFS".into())),
@@ -192,10 +170,13 @@ pub(crate) fn format_ntfs(
         ("Full", Value::Bool(false)),
         ("Force", Value::Bool(true)),
     ];
+    run.enter(Lane::Wmi)?;
     let returned = fresh(node, run, || {
         let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", quote(&volume.to_string()));
         let instance = one(node, Namespace::Storage, &wql, &format!("volume {volume}"))?;
-        still_raw()?;
+        if !still_raw()? {
+            return Ok(Returned::default());
+        }
         let patience = node.config().patience.format;
         call(node, run, Namespace::Storage, &instance.path, "Format", &arguments, patience)
     })?;
@@ -204,11 +185,11 @@ pub(crate) fn format_ntfs(
 
 /// A partition as the provider sees it, looked at again just now.
 pub(crate) fn partition(node: &Node, run: &Run, number: DiskNumber, partition: u32, offset: u64) -> Outcome<Instance> {
-    refresh(node, run, &disk(node, number)?)?;
+    refresh(node, run, number)?;
     let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {partition}", number.0);
     let found = one(node, Namespace::Storage, &wql, &format!("partition {partition} of {number}"))?;
     if found.u64("Offset") != Some(offset) {
-        return Err(Fault::new(Kind::Busy, format!("WMI sees partition {partition} of {number} somewhere else")));
+        return Err(Fault::precondition(format!("WMI sees partition {partition} of {number} somewhere else")));
     }
     Ok(found)
 }

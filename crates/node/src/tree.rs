@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 
 use crate::buffer;
 use crate::reparse::Link;
-use crate::walk::directory_path;
+use crate::walk::{PIN, directory_path};
 
 /// Room for some hundred names at a time.
 const LISTING: usize = 64 * 1024;
@@ -28,8 +28,29 @@ const DOOMED: Open = Open {
     )
 };
 
-/// Opens `name` in `parent` for deleting it.
-pub(crate) fn open(parent: &dyn Handle, name: &U16Str) -> OsResult<Box<dyn Handle>> {
+/// Opens `name` in `parent` for deleting it. If a volume is mounted there, it is unmounted first.
+pub(crate) fn open(os: &dyn Os, parent: &dyn Handle, name: &U16Str) -> OsResult<Box<dyn Handle>> {
+    let doomed = open_doomed(parent, name)?;
+    if !is_mount_point(&*doomed) {
+        return Ok(doomed);
+    }
+    // The mount manager opens the directory too, and not beside a handle that may delete it.
+    drop(doomed);
+    {
+        let pinned = parent.open_child(name, &PIN)?;
+        if is_mount_point(&*pinned) {
+            // It forgets the path only if it is told; the directory goes either way.
+            let _ = directory_path(parent, name).and_then(|path| os.delete_volume_mount_point(&path));
+        }
+    }
+    open_doomed(parent, name)
+}
+
+fn is_mount_point(handle: &dyn Handle) -> bool {
+    Link::of(handle).is_ok_and(|link| link.is_some_and(|link| link.volume().is_some()))
+}
+
+fn open_doomed(parent: &dyn Handle, name: &U16Str) -> OsResult<Box<dyn Handle>> {
     match parent.open_child(name, &DOOMED) {
         // Somebody has it open for deleting or renaming it: then it can only be deleted along with them.
         Err(OsError::SHARING_VIOLATION) => parent.open_child(name, &Open { share: Share::all(), ..DOOMED }),
@@ -37,15 +58,10 @@ pub(crate) fn open(parent: &dyn Handle, name: &U16Str) -> OsResult<Box<dyn Handl
     }
 }
 
-/// Deletes `doomed`, opened by [`open`] as `name` of `parent`: a file, an empty directory, a link or a mount point
-/// as itself.
+/// Deletes `doomed`, opened by [`open`]: a file, an empty directory, or a link as itself.
 ///
 /// Errors: `DIR_NOT_EMPTY`.
-pub(crate) fn delete(os: &dyn Os, parent: &dyn Handle, name: &U16Str, doomed: &dyn Handle) -> OsResult<()> {
-    if Link::of(doomed).is_ok_and(|link| link.is_some_and(|link| link.volume().is_some())) {
-        // The mount manager forgets the path only if it is told; the directory goes either way.
-        let _ = directory_path(parent, name).and_then(|path| os.delete_volume_mount_point(&path));
-    }
+pub(crate) fn delete(doomed: &dyn Handle) -> OsResult<()> {
     let flags = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX | FILE_DISPOSITION_IGNORE_READONLY;
     let at_once = FileDispositionInfoEx { flags };
     match doomed.set(FileInfo::DispositionEx, at_once.as_bytes()) {
@@ -65,9 +81,9 @@ pub(crate) fn keep(made: &dyn Handle) -> OsResult<()> {
     made.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags: FILE_DISPOSITION_ON_CLOSE }.as_bytes())
 }
 
-/// Deletes `doomed`, opened by [`open`] as `name` of `parent`, with all that is in it.
-pub(crate) fn delete_all(os: &dyn Os, parent: &dyn Handle, name: &U16Str, doomed: Box<dyn Handle>) -> OsResult<()> {
-    let mut level = Level::new(name.to_owned(), doomed)?;
+/// Deletes `doomed`, opened by [`open`], with all that is in it.
+pub(crate) fn delete_all(os: &dyn Os, doomed: Box<dyn Handle>) -> OsResult<()> {
+    let mut level = Level::new(doomed)?;
     // Depth is what an attacker chooses: the stack of levels is on the heap.
     let mut above: Vec<Level> = Vec::new();
     loop {
@@ -75,8 +91,7 @@ pub(crate) fn delete_all(os: &dyn Os, parent: &dyn Handle, name: &U16Str, doomed
             above.push(std::mem::replace(&mut level, child));
             continue;
         }
-        let parent = above.last().map_or(parent, |level| &*level.directory);
-        match delete(os, parent, &level.name, &*level.directory) {
+        match delete(&*level.directory) {
             Err(OsError::DIR_NOT_EMPTY) if level.is_directory && level.rounds < ROUNDS => {
                 level.rounds += 1;
                 level.names = names(&*level.directory)?;
@@ -92,16 +107,18 @@ pub(crate) fn delete_all(os: &dyn Os, parent: &dyn Handle, name: &U16Str, doomed
 }
 
 /// Deletes all that is in `directory`.
-pub(crate) fn delete_contents(os: &dyn Os, directory: &dyn Handle) -> OsResult<()> {
+///
+/// `spared` is a name that is left alone there.
+pub(crate) fn delete_contents(os: &dyn Os, directory: &dyn Handle, spared: Option<&str>) -> OsResult<()> {
     for _ in 0..ROUNDS {
         let mut found_any = false;
         for name in names(directory)? {
-            match open(directory, &name) {
-                Ok(doomed) => {
-                    found_any = true;
-                    delete_all(os, directory, &name, doomed)?;
-                }
-                Err(OsError::FILE_NOT_FOUND | OsError::DELETE_PENDING) => {}
+            if spared.is_some_and(|spared| name.to_string_lossy().eq_ignore_ascii_case(spared)) {
+                continue;
+            }
+            match open(os, directory, &name).and_then(|doomed| delete_all(os, doomed)) {
+                Ok(()) => found_any = true,
+                Err(code) if is_vanished(code) => {}
                 Err(code) => return Err(code),
             }
         }
@@ -115,7 +132,6 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: &dyn Handle) -> OsResult<(
 
 /// A directory on the way down, or a file or link at the end of it.
 struct Level {
-    name: U16String,
     directory: Box<dyn Handle>,
     is_directory: bool,
     names: Vec<U16String>,
@@ -123,32 +139,43 @@ struct Level {
 }
 
 impl Level {
-    fn new(name: U16String, directory: Box<dyn Handle>) -> OsResult<Self> {
+    fn new(directory: Box<dyn Handle>) -> OsResult<Self> {
         let plain = Link::of(&*directory)?.is_none();
         let is_directory = plain && buffer::attributes(&*directory)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0;
         let names = if is_directory { names(&*directory)? } else { Vec::new() };
-        Ok(Self { name, directory, is_directory, names, rounds: 0 })
+        Ok(Self { directory, is_directory, names, rounds: 0 })
     }
 
     /// The next thing in here that has things in it; what has none is deleted on the way.
     fn next_child(&mut self, os: &dyn Os) -> OsResult<Option<Self>> {
         while let Some(name) = self.names.pop() {
-            let doomed = match open(&*self.directory, &name) {
-                Ok(doomed) => doomed,
-                Err(OsError::FILE_NOT_FOUND | OsError::DELETE_PENDING) => continue,
+            match Self::take(os, &*self.directory, &name) {
+                Ok(None) => {}
+                Ok(child) => return Ok(child),
+                // Somebody else was faster.
+                Err(code) if is_vanished(code) => {}
                 Err(code) => return Err(code),
-            };
-            let child = Self::new(name, doomed)?;
-            if !child.names.is_empty() {
-                return Ok(Some(child));
-            }
-            match delete(os, &*self.directory, &child.name, &*child.directory) {
-                Err(OsError::DIR_NOT_EMPTY) if child.is_directory => return Ok(Some(child)),
-                outcome => outcome?,
             }
         }
         Ok(None)
     }
+
+    /// Deletes `name` of `parent`, or answers it if there are things in it.
+    fn take(os: &dyn Os, parent: &dyn Handle, name: &U16Str) -> OsResult<Option<Self>> {
+        let child = Self::new(open(os, parent, name)?)?;
+        if !child.names.is_empty() {
+            return Ok(Some(child));
+        }
+        match delete(&*child.directory) {
+            Err(OsError::DIR_NOT_EMPTY) if child.is_directory => Ok(Some(child)),
+            outcome => outcome.map(|()| None),
+        }
+    }
+}
+
+/// Whether it is gone already, or will be when others close it.
+fn is_vanished(code: OsError) -> bool {
+    matches!(code, OsError::FILE_NOT_FOUND | OsError::DELETE_PENDING)
 }
 
 /// The names in `directory`, without `.` and `..`.

@@ -11,7 +11,7 @@ use crate::error::{Fault, Outcome};
 use crate::node::Node;
 use crate::operation::Run;
 use crate::volume_id::VolumeId;
-use crate::{Kind, Object};
+use crate::{Kind, Object, signature};
 
 /// Reading a volume's file system; fewer rights would open the bare device.
 pub(crate) const READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
@@ -38,10 +38,11 @@ pub struct VolumeStats {
 
 /// Opens `volume`.
 pub(crate) fn open(node: &Node, volume: VolumeId, how: &Open) -> Outcome<Box<dyn Handle>> {
-    node.os().open(&volume.device(), how).map_err(|code| match code {
-        code if is_gone(code) => Fault::not_found(format!("there is no volume {volume} ({})", code.0)),
-        code => code.into(),
-    })
+    node.os().open(&volume.device(), how).map_err(|code| gone_or(code, volume))
+}
+
+fn gone_or(code: OsError, volume: VolumeId) -> Fault {
+    if is_gone(code) { Fault::not_found(format!("there is no volume {volume} ({})", code.0)) } else { code.into() }
 }
 
 /// Where the volume behind `handle` lies.
@@ -61,10 +62,7 @@ pub(crate) fn parse_extents(answer: &[u8]) -> Option<Vec<DiskExtent>> {
 /// The one extent of `volume`.
 pub(crate) fn extent(node: &Node, volume: VolumeId) -> Outcome<DiskExtent> {
     let handle = open(node, volume, &QUERY)?;
-    let extents = extents(&*handle).map_err(|code| match code {
-        code if is_gone(code) => Fault::not_found(format!("there is no volume {volume} ({})", code.0)),
-        code => code.into(),
-    })?;
+    let extents = extents(&*handle).map_err(|code| gone_or(code, volume))?;
     match extents[..] {
         [extent] => Ok(extent),
         _ => Err(Fault::precondition(format!("the volume lies on {} extents of disks, not on one", extents.len()))),
@@ -88,7 +86,8 @@ pub(crate) fn on_disk(node: &Node, disk: DiskNumber, partitions: &[Partition]) -
     let mut found = Vec::new();
     for id in node.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
         let extents = node.os().open(&id.device(), &QUERY).and_then(|handle| extents(&*handle));
-        // What has no extents, such as a CD drive or a volume that goes just now, is on no disk.
+        // A CD drive, or a volume that goes just now, is on no disk. Nor must one that cannot be asked fail the list of
+        // another disk: whoever needs it here finds it missing.
         let Ok(extents) = extents else { continue };
         if let [extent] = extents[..]
             && extent.disk_number == disk.0
@@ -116,10 +115,7 @@ pub(crate) fn wait_for_all(node: &Node, disk: &Disk) -> Outcome<bool> {
 
 /// What file system `volume` has. Whatever cannot be told is an error: the caller's next step may be to format it.
 pub(crate) fn file_system(node: &Node, volume: VolumeId) -> Outcome<FileSystem> {
-    let handle = match open(node, volume, &READ) {
-        Err(fault) if fault.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(FileSystem::Raw),
-        outcome => outcome?,
-    };
+    let handle = open(node, volume, &READ)?;
     let name = match file_system_name(&*handle) {
         Ok(name) => name,
         Err(OsError::UNRECOGNIZED_VOLUME) => String::new(),
@@ -130,14 +126,22 @@ pub(crate) fn file_system(node: &Node, volume: VolumeId) -> Outcome<FileSystem> 
         "NTFS" => return Ok(FileSystem::Ntfs),
         _ => return Ok(FileSystem::Other(name)),
     }
-    // A file system that some recogniser knows but none mounted is damaged, not absent.
+    // Windows mounts nothing here. That does not mean that nothing is here.
     match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut [0; 16]) {
-        Err(OsError::UNRECOGNIZED_VOLUME | OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED) => Ok(FileSystem::Raw),
+        Err(OsError::UNRECOGNIZED_VOLUME | OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED) => {}
         Ok(_) | Err(OsError::INSUFFICIENT_BUFFER | OsError::MORE_DATA) => {
-            Err(Fault::precondition("it carries a file system that Windows recognises but cannot mount"))
+            return Err(Fault::precondition("it carries a file system that Windows recognises but cannot mount"));
         }
-        Err(code) => Err(Fault::of(code, "its file system cannot be told")),
+        Err(code) => return Err(Fault::of(code, "its file system cannot be told")),
     }
+    let mut block = vec![0; signature::BLOCK];
+    for offset in signature::BLOCKS {
+        let read = handle.read(offset, &mut block).map_err(|code| Fault::of(code, "it cannot be read"))?;
+        if let Some(name) = signature::find(offset, &block[..read.min(signature::BLOCK)]) {
+            return Err(Fault::precondition(format!("it carries {name}, which Windows cannot mount")));
+        }
+    }
+    Ok(FileSystem::Raw)
 }
 
 fn file_system_name(handle: &dyn Handle) -> OsResult<String> {

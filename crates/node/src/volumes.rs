@@ -1,14 +1,16 @@
 //! The operations on volumes.
 
+use std::time::Duration;
+
 use os::abi::{ControlCode, FILE_ATTRIBUTE_DIRECTORY};
 use os::{Access, Open, OsError, PathForm, U16String};
 use zerocopy::IntoBytes;
 
 use crate::buffer;
-use crate::disk::{Disk, Layout, Partition};
+use crate::disk::{Disk, Layout, MIB, Partition};
 use crate::disk_number::DiskNumber;
 use crate::error::{Fault, Kind, Outcome};
-use crate::filesystem::{enter_lane_of, leads_nowhere};
+use crate::filesystem::{enter_lane_above, enter_lane_of, leads_nowhere};
 use crate::host_path::HostPath;
 use crate::locks::Object;
 use crate::node::Node;
@@ -18,9 +20,7 @@ use crate::storage_provider;
 use crate::volume::{self, FileSystem, VolumeStats};
 use crate::volume_id::VolumeId;
 use crate::walk::{LOOK, PIN};
-
-/// The least a partition can grow by.
-const MIB: u64 = 1 << 20;
+use crate::wmi::may_run_on;
 
 /// What every client that asks for a mounted volume looks for in the answer to know that none is mounted.
 const NOT_MOUNTED: &str = "because it does not exist";
@@ -55,7 +55,7 @@ impl Operation for ListVolumesOnDisk {
         if disk.is_offline()? {
             return Err(Fault::precondition("the disk is offline, and its volumes with it"));
         }
-        let mut last = Vec::new();
+        let (mut last, mut first_is_there) = (Vec::new(), true);
         // A partition made just now has no volume yet; one that lacks it for good must not hide the others.
         node.poll(node.config().patience.arrival, || {
             let layout = disk.layout()?;
@@ -67,12 +67,16 @@ impl Operation for ListVolumesOnDisk {
                 .filter(|(offset, _)| unpartitioned || wanted.iter().any(|partition| partition.offset == *offset))
                 .map(|(_, volume)| *volume)
                 .collect();
-            let arrived = layout
-                .data()
-                .filter(|partition| self.wants(partition))
-                .all(|partition| found.iter().any(|(offset, _)| *offset == partition.offset));
+            let data: Vec<_> = layout.data().filter(|partition| self.wants(partition)).collect();
+            let has_volume = |partition: &&Partition| found.iter().any(|(offset, _)| *offset == partition.offset);
+            first_is_there = data.first().is_none_or(has_volume);
+            let arrived = data.iter().all(has_volume);
             Ok(arrived.then_some(()))
         })?;
+        // Callers take the first they are given, so that must be the first there is.
+        if !first_is_there {
+            return Err(Fault::precondition("the volume of its first data partition has not come, or cannot be read"));
+        }
         if last.is_empty() { Err(Fault::not_found("there is none")) } else { Ok(last) }
     }
 }
@@ -95,7 +99,7 @@ pub struct ResizeFirstVolume {
 impl Operation for ResizeFirstVolume {
     type Output = ();
     const NAME: &'static str = "ResizeVolume";
-    const LANE: Lane = Lane::Wmi;
+    const LANE: Lane = Lane::Disks;
     const JOINS: Joins = Joins::Running;
 
     fn attempt(&self) -> String {
@@ -144,7 +148,7 @@ pub struct FormatVolume {
 impl Operation for FormatVolume {
     type Output = ();
     const NAME: &'static str = "FormatVolume";
-    const LANE: Lane = Lane::Wmi;
+    const LANE: Lane = Lane::Disks;
     const JOINS: Joins = Joins::Running;
     const LOOKS_UP: bool = true;
 
@@ -163,23 +167,34 @@ impl Operation for FormatVolume {
             FileSystem::Other(name) => return Err(occupied(&name)),
             FileSystem::Raw => {}
         }
-        storage_provider::format_ntfs(node, run, self.volume, || self.still_raw(node, run))?;
-        let formatted = node.poll(node.config().patience.arrival, || {
-            Ok((volume::file_system(node, self.volume)? == FileSystem::Ntfs).then_some(()))
-        })?;
-        formatted.ok_or_else(|| Fault::precondition("Windows says that it is formatted, but it has no NTFS"))
+        match storage_provider::format_ntfs(node, run, self.volume, || self.still_raw(node, run)) {
+            // Nobody knows whether it goes on. The disk stays locked as long as it may.
+            Err(fault) if fault.code.is_some_and(may_run_on) => {
+                self.wait(node, node.config().patience.format)?.ok_or(fault)
+            }
+            outcome => {
+                outcome?;
+                let formatted = self.wait(node, node.config().patience.arrival)?;
+                formatted.ok_or_else(|| Fault::precondition("Windows says that it is formatted, but it has no NTFS"))
+            }
+        }
     }
 }
 
 impl FormatVolume {
-    /// The last look before the data, if there were any, would be gone.
-    fn still_raw(&self, node: &Node, run: &Run) -> Outcome<()> {
+    /// The last look before the data, if there were any, would be gone. Whoever else was faster has done the work.
+    fn still_raw(&self, node: &Node, run: &Run) -> Outcome<bool> {
         volume::locked_disk_of(node, self.volume, run)?;
         match volume::file_system(node, self.volume)? {
-            FileSystem::Raw => Ok(()),
-            FileSystem::Ntfs => Err(occupied("NTFS")),
+            FileSystem::Raw => Ok(true),
+            FileSystem::Ntfs => Ok(false),
             FileSystem::Other(name) => Err(occupied(&name)),
         }
+    }
+
+    /// Waits until it is formatted.
+    fn wait(&self, node: &Node, patience: Duration) -> Outcome<Option<()>> {
+        node.poll(patience, || Ok((volume::file_system(node, self.volume)? == FileSystem::Ntfs).then_some(())))
     }
 }
 
@@ -311,7 +326,7 @@ pub struct ResizeVolume {
 impl Operation for ResizeVolume {
     type Output = ();
     const NAME: &'static str = "ResizeVolume";
-    const LANE: Lane = Lane::Wmi;
+    const LANE: Lane = Lane::Disks;
     const JOINS: Joins = Joins::Running;
     const LOOKS_UP: bool = true;
 
@@ -335,7 +350,8 @@ impl Operation for ResizeVolume {
         let under = layout.partitions().iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
         let partition = *under.ok_or_else(|| Fault::precondition("the volume is not on a partition of its own"))?;
         if self.wants_growth(&disk, &layout, &partition)? {
-            self.grow(node, run, number, &partition)?;
+            run.enter(Lane::Wmi)?;
+            self.grow(node, run, &disk, &layout, &partition)?;
         }
         self.fill_partition(node, run)
     }
@@ -349,17 +365,21 @@ impl ResizeVolume {
         }
         let end = partition.offset + partition.length;
         let next = layout.partitions().iter().map(|other| other.offset).filter(|offset| *offset >= end).min();
-        let room = match next {
-            Some(next) => next - end,
-            None => disk.size()?.saturating_sub(end),
-        };
-        // The last mebibyte holds the table's copy and what alignment leaves over.
-        Ok(room >= 2 * MIB)
+        match next {
+            Some(next) => Ok(next - end >= MIB),
+            // The last mebibyte holds the table's copy and what alignment leaves over.
+            None => Ok(disk.size()?.saturating_sub(end) >= 2 * MIB),
+        }
     }
 
-    fn grow(&self, node: &Node, run: &Run, number: DiskNumber, partition: &Partition) -> Outcome<()> {
-        let instance = storage_provider::partition(node, run, number, partition.number, partition.offset)?;
-        let largest = storage_provider::largest(node, run, &instance)?;
+    fn grow(&self, node: &Node, run: &Run, disk: &Disk, layout: &Layout, partition: &Partition) -> Outcome<()> {
+        let instance = storage_provider::partition(node, run, disk.number, partition.number, partition.offset)?;
+        let largest = match storage_provider::largest(node, run, &instance) {
+            Ok(largest) => largest,
+            // Asking needs the service that defragments, growing does not, and the provider refuses what is too much.
+            Err(fault) if fault.kind == Kind::Internal => room_of(disk, layout, partition)?,
+            Err(fault) => return Err(fault),
+        };
         if self.size > largest && self.size - largest >= MIB {
             let reason = format!("{} bytes are asked for, and there is room for {largest}", self.size);
             return Err(Fault::precondition(reason));
@@ -369,7 +389,6 @@ impl ResizeVolume {
             return Ok(());
         }
         storage_provider::resize(node, run, &instance, size)?;
-        let disk = Disk::open(node, number, Access::empty())?;
         disk.update()?;
         let grown = node.poll(node.config().patience.arrival, || {
             let extent = volume::extent(node, self.volume)?;
@@ -398,6 +417,16 @@ impl ResizeVolume {
         buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes())
             .map_err(|code| Fault::of(code, "the partition has grown, but its file system has not"))
     }
+}
+
+/// The largest size in bytes that the partition can have, from the partition table.
+fn room_of(disk: &Disk, layout: &Layout, partition: &Partition) -> Outcome<u64> {
+    let next = layout.partitions().iter().map(|other| other.offset).filter(|offset| *offset > partition.offset).min();
+    let end = match next {
+        Some(next) => next,
+        None => disk.size()?.saturating_sub(MIB),
+    };
+    Ok(end.saturating_sub(partition.offset) / MIB * MIB)
 }
 
 /// The size and use of a volume's file system.
@@ -461,11 +490,15 @@ impl Operation for GetVolumeIdFromTargetPath {
     fn run(&self, node: &Node, run: &Run) -> Outcome<VolumeId> {
         let nothing = |what: &str| Fault::not_found(format!("{what}: no mount can be found {NOT_MOUNTED}"));
         let path = self.target.to_nt();
+        enter_lane_above(node, &self.target, run)?;
         let found = match node.os().open(&path, &LOOK) {
             Err(code) if leads_nowhere(code) => return Err(nothing("there is no such path")),
             outcome => outcome?,
         };
-        let Some(link) = Link::of(&*found)? else { return Err(nothing("it is not a mount point")) };
+        let link = match Link::of(&*found)? {
+            None | Some(Link::Other) => return Err(nothing("it is not a mount point")),
+            Some(link) => link,
+        };
         enter_lane_of(node, &link, run)?;
         let target = match node.os().open(&path, &Open { options: os::Options::empty(), ..LOOK }) {
             Err(code) if leads_nowhere(code) => return Err(nothing("it is stale, what was mounted has gone")),
@@ -501,6 +534,7 @@ impl Operation for GetClosestVolumeIdFromTargetPath {
     }
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<VolumeId> {
+        enter_lane_above(node, &self.target, run)?;
         if let Ok(found) = node.os().open(&self.target.to_nt(), &LOOK)
             && let Some(link) = Link::of(&*found)?
         {

@@ -16,6 +16,7 @@ use crate::buffer;
 use crate::config::Config;
 use crate::error::{Fault, Kind, Outcome};
 use crate::host_path::HostPath;
+use crate::volume_id::VolumeId;
 
 /// What old API versions say a path is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -153,6 +154,28 @@ impl WorkingDirectories {
             }
             Ok(Place { chain, leaf: leaf.clone() })
         })
+    }
+
+    /// The volumes that the working directories lie on, and those of their drives: the node's own, no driver's.
+    pub(crate) fn volumes(&self, os: &dyn Os) -> Outcome<Vec<VolumeId>> {
+        let mut volumes = Vec::new();
+        let mut add = |opened: OsResult<Arc<dyn Handle>>| -> Outcome<()> {
+            let path = match opened.and_then(|handle| handle.final_path(PathForm::VolumeGuid)) {
+                // What is not there yet lies on no volume.
+                Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => return Ok(()),
+                path => path?,
+            };
+            volumes.extend(VolumeId::of_final_path(&path).map(|(volume, _)| volume));
+            Ok(())
+        };
+        for directory in self.all.iter().chain(&self.plugins).chain(&self.pods) {
+            let how = Open { options: Options::DIRECTORY, ..LOOK };
+            add(os.open(&directory.path.drive_root(), &how).map(Arc::from))?;
+            add(directory.open(os, None))?;
+        }
+        volumes.sort_unstable();
+        volumes.dedup();
+        Ok(volumes)
     }
 
     /// Whether `path` exists; a final link is not followed.

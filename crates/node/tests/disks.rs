@@ -6,7 +6,12 @@ use node::{
     DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, ListDiskIds, ListDiskLocations,
     ListVolumesOnDisk, PartitionDisk, Rescan, SetDiskState,
 };
+use os::OsError;
 use os::abi::BusType;
+use os_sim::DiskDescription;
+use os_sim::fault::{Fault, Moment};
+use os_sim::probe::Verdict;
+use os_sim::race::Race;
 use setup::{GIB, over, refused, volume_on};
 
 const ONE: DiskNumber = DiskNumber(1);
@@ -188,13 +193,47 @@ fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_read() {
 #[test]
 fn an_error_of_wmi_names_its_code_when_the_time_ran_out_too() {
     let sim = os_sim::node().build();
-    let late = os_sim::fault::Fault::each(
-        os_sim::probe::Call::is_wmi,
-        os_sim::fault::Moment::Before,
-        os_sim::probe::Verdict::Fail(os::OsError::WAIT_TIMEOUT),
-    );
-    let probed = os_sim::probe::Probed::new(sim.process(), late);
-    let node = node::Node::new(std::sync::Arc::new(probed), node::Config::default());
-    let error = refused(&node, &ListDiskLocations, Kind::StillRunning);
+    let late = Fault::each(os_sim::probe::Call::is_wmi, Moment::Before, Verdict::Fail(OsError::WAIT_TIMEOUT));
+    let error = refused(&setup::probed(&sim, late), &ListDiskLocations, Kind::Unavailable);
     assert!(error.to_string().contains("258"), "{error}");
+}
+
+#[test]
+fn the_disk_that_the_node_lives_on_is_not_taken_offline() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    refused(&node, &SetDiskState { disk: DiskNumber(0), online: false }, Kind::PermissionDenied);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_20_a_disk_that_can_only_be_queried_still_tells_its_size() {
+    for primitive in ["control DISK_UPDATE_PROPERTIES", "control DISK_GET_LENGTH_INFO"] {
+        let sim = os_sim::node().disk(GIB).build();
+        let broken = Fault::each(move |call| call.primitive == primitive, Moment::Before, Verdict::Fail(OsError::BUSY));
+        assert_eq!(setup::probed(&sim, broken).run(&GetDiskStats { disk: ONE }).unwrap(), GIB, "{primitive}");
+    }
+}
+
+#[test]
+fn a_disk_that_takes_the_number_of_another_is_not_partitioned_for_it() {
+    let sim = os_sim::node().disk(GIB).serial("old").build();
+    let other = sim.clone();
+    let swapped = Race::before(0, move || {
+        other.detach_disk(1);
+        other.attach_disk(&DiskDescription { serial: Some("new".into()), ..DiskDescription::new(GIB) }, true).unwrap();
+    })
+    .among(|call| call.primitive == "wmi call MSFT_Disk.Refresh");
+    let node = setup::probed(&sim, swapped);
+    node.run(&PartitionDisk { disk: ONE }).unwrap_err();
+    let disk = sim.disk(1).expect("the other disk");
+    assert_eq!((disk.serial.as_deref(), disk.partitions.len()), (Some("new"), 0));
+}
+
+#[test]
+fn contract_31_a_disk_id_is_decimal_and_fits() {
+    assert_eq!(DiskNumber::parse("4294967295").unwrap(), DiskNumber(u32::MAX));
+    for bad in ["", "-1", "+1", " 1", "1 ", "0x1", "1.0", "4294967296", "99999999999999999999", "eins"] {
+        assert!(DiskNumber::parse(bad).is_err(), "{bad:?}");
+    }
 }

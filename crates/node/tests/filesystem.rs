@@ -335,3 +335,48 @@ fn contract_13_rmdir_with_force_does_not_take_something_gone_on_the_way_for_all_
         }
     }
 }
+
+#[test]
+fn a_forged_mount_point_does_not_lead_rmdir_contents_to_any_volume() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let door = sim.side_door();
+    door.write(r"C:\var\lib\kubelet\plugins\v\data", b"another pod's").unwrap();
+    for (name, disk) in [("system", 0), ("others", 1)] {
+        let volume = sim.volume_on(disk).unwrap().name();
+        door.junction(&format!(r"C:\var\lib\kubelet\pods\{name}"), &volume).unwrap();
+    }
+    let (node, before) = (over(&sim), sim.snapshot());
+    for forged in [r"\pods\system", r"\pods\others"] {
+        refused(&node, &RmdirContents { path: path(forged) }, Kind::PermissionDenied);
+    }
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn what_windows_keeps_on_a_volume_is_spared_when_it_is_emptied() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let door = sim.side_door();
+    door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\System Volume Information\x").unwrap();
+    door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\System Volume Information").unwrap();
+    over(&sim).run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
+    assert_eq!(door.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), ["System Volume Information"]);
+}
+
+#[test]
+fn contract_10_queries_go_anywhere_and_changes_only_into_working_directories() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(r"C:\local\v")
+        .symlink(r"C:\local\l", r"C:\local\v")
+        .build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    let (volume, target) = (volume_on(&node, 1), path(r"C:\local\v"));
+    assert!(node.run(&is_link(r"C:\local\l")).unwrap());
+    assert_eq!(node.run(&node::GetVolumeIdFromTargetPath { target: path(r"C:\local\l") }).unwrap(), volume);
+    assert_eq!(node.run(&node::GetClosestVolumeIdFromTargetPath { target: target.clone() }).unwrap(), volume);
+    refused(&node, &node::MountVolume { volume, target: target.clone() }, Kind::PermissionDenied);
+    refused(&node, &node::UnmountVolume { volume, target }, Kind::PermissionDenied);
+    assert_eq!(sim.snapshot(), before);
+}

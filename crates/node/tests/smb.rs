@@ -3,7 +3,10 @@
 mod setup;
 
 use node::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
+use os::OsError;
 use os_sim::Sim;
+use os_sim::fault::{Fault, Moment};
+use os_sim::probe::Verdict;
 use setup::{over, path, refused};
 
 const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
@@ -108,6 +111,7 @@ fn contract_28_a_local_path_that_is_taken_or_outside_is_refused_before_a_mapping
     assert!(sim.smb_mappings().is_empty());
     sim.side_door().mkdir(LINK).unwrap();
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(LINK)), Kind::AlreadyExists);
+    assert!(sim.smb_mappings().is_empty());
 }
 
 #[test]
@@ -153,4 +157,28 @@ fn contract_28_a_mapping_is_not_given_up_for_one_error_of_one_look() {
             assert_eq!(sim.snapshot(), before, "{code:?} at {nth}");
         }
     }
+}
+
+#[test]
+fn contract_28_an_outage_does_not_cost_a_mapping_that_others_use() {
+    let sim = sim();
+    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    let outage = Fault::each(
+        |call| call.object.contains("UNC") && !call.is_wmi(),
+        Moment::Before,
+        Verdict::Fail(OsError::BAD_NETPATH),
+    );
+    let (node, before) = (setup::probed(&sim, outage), sim.snapshot());
+    refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(LINK)), Kind::NotFound);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_09a_a_link_above_the_local_path_is_refused() {
+    let sim = sim();
+    sim.side_door().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").unwrap();
+    let (node, before) = (over(&sim), sim.snapshot());
+    let mapping = map(r"\\files\one", r"domain\user", "pw", Some(r"\pods\l\share"));
+    refused(&node, &mapping, Kind::FailedPrecondition);
+    assert_eq!(sim.snapshot(), before);
 }

@@ -7,6 +7,9 @@ use node::{
     GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, PartitionDisk,
     ResizeFirstVolume, ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
 };
+use os::OsError;
+use os_sim::fault::{Fault, Moment};
+use os_sim::probe::Verdict;
 use setup::{GIB, over, path, refused, volume_on};
 
 const ONE: DiskNumber = DiskNumber(1);
@@ -341,4 +344,127 @@ fn a_format_that_outlives_its_deadline_keeps_its_disk_locked_and_is_found_done_l
     assert_eq!(node.locked_objects(), 0);
     node.run(&FormatVolume { volume }).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+}
+
+#[test]
+fn contract_22_what_windows_cannot_mount_but_carries_a_signature_is_not_unformatted() {
+    for name in ["NTFS", "ReFS", "ext4", "XFS", "LUKS", "btrfs"] {
+        let sim = os_sim::node().disk(GIB).partitioned().formatted(name).unmountable().build();
+        let (node, before) = (over(&sim), sim.snapshot());
+        let volume = volume_on(&node, 1);
+        refused(&node, &IsVolumeFormatted { volume }, Kind::FailedPrecondition);
+        refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
+        assert_eq!(sim.snapshot(), before, "{name}");
+    }
+}
+
+#[test]
+fn contract_22_a_format_whose_answer_is_lost_is_waited_for_under_the_lock() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let lost = Fault::each(
+        |call| call.primitive == "wmi call MSFT_Volume.Format",
+        Moment::After,
+        Verdict::Fail(OsError::RPC_CALL_FAILED),
+    );
+    let node = setup::probed(&sim, lost);
+    let volume = volume_on(&node, 1);
+    node.run(&FormatVolume { volume }).unwrap();
+    assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let broken = Fault::each(
+        |call| call.primitive == "wmi call MSFT_Volume.Format",
+        Moment::Before,
+        Verdict::Fail(OsError::RPC_CALL_FAILED),
+    );
+    let node = setup::probed(&sim, broken);
+    let volume = volume_on(&node, 1);
+    refused(&node, &FormatVolume { volume }, Kind::StillRunning);
+    assert_eq!(node.locked_objects(), 0);
+}
+
+#[test]
+fn contract_19_another_volume_never_takes_the_first_ones_place() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let unreadable = Fault::each(
+        |call| call.primitive == "control VOLUME_GET_VOLUME_DISK_EXTENTS",
+        Moment::Before,
+        Verdict::Fail(OsError::ACCESS_DENIED),
+    );
+    let error = refused(
+        &setup::probed(&sim, unreadable),
+        &ListVolumesOnDisk { disk: ONE, partition: 0 },
+        Kind::FailedPrecondition,
+    );
+    assert!(error.to_string().contains("first data partition"), "{error}");
+}
+
+#[test]
+fn contract_24_a_failed_flush_leaves_the_volume_mounted() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let broken = Fault::each(|call| call.primitive == "flush", Moment::Before, Verdict::Fail(OsError::IO_DEVICE));
+    let node = setup::probed(&sim, broken);
+    let (volume, before) = (volume_on(&node, 1), sim.snapshot());
+    refused(&node, &UnmountVolume { volume, target: path(MOUNT) }, Kind::Internal);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_26_less_than_a_mebibyte_is_left() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    let length = sim.disk(1).unwrap().partitions.last().unwrap().length;
+    sim.grow_disk(1, 2 * GIB);
+    let before = node.run(&GetVolumeStats { volume }).unwrap();
+    node.run(&ResizeVolume { volume, size: length + 1000 }).unwrap();
+    assert_eq!(node.run(&GetVolumeStats { volume }).unwrap(), before);
+}
+
+#[test]
+fn growing_does_not_need_the_service_that_defragments() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let disabled = Fault::each(
+        |call| call.primitive == "wmi call MSFT_Partition.GetSupportedSize",
+        Moment::Before,
+        Verdict::Fail(OsError::WBEM_FAILED),
+    );
+    let node = setup::probed(&sim, disabled);
+    let volume = volume_on(&node, 1);
+    sim.grow_disk(1, 2 * GIB);
+    node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+    assert!(node.run(&GetVolumeStats { volume }).unwrap().total > 2 * GIB - (20 << 20));
+    sim.invariants().unwrap();
+}
+
+#[test]
+fn contract_09a_a_link_above_a_mount_target_is_refused() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .dir(r"C:\outside\v")
+        .junction(r"C:\var\lib\kubelet\pods\l", r"C:\outside")
+        .build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    let volume = volume_on(&node, 1);
+    refused(&node, &MountVolume { volume, target: path(r"\pods\l\v") }, Kind::FailedPrecondition);
+    refused(&node, &UnmountVolume { volume, target: path(r"\pods\l\v") }, Kind::FailedPrecondition);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn a_disk_pulled_out_is_missing_whichever_way_windows_says_so() {
+    for code in [OsError::NO_SUCH_DEVICE, OsError::DEV_NOT_EXIST, OsError::DEVICE_NOT_CONNECTED] {
+        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+        let volume = volume_on(&over(&sim), 1);
+        let pulled = Fault::each(
+            |call| call.primitive == "open" && call.object.starts_with(r"\??\Volume"),
+            Moment::Before,
+            Verdict::Fail(code),
+        );
+        let node = setup::probed(&sim, pulled);
+        assert!(!node.run(&node::IsSymlink { path: path(MOUNT) }).unwrap());
+        refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
+        refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
+    }
 }

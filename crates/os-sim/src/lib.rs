@@ -28,6 +28,7 @@ mod inspection;
 mod invariant;
 pub mod iscsi;
 mod job;
+mod medium;
 pub mod method;
 mod mount;
 mod name;

@@ -1,6 +1,6 @@
 //! The mount manager: which volume is mounted where, and the paths volumes have by it.
 
-use os::{OsError, OsResult, U16Str, Uuid};
+use os::{Access, OsError, OsResult, Share, U16Str, U16String, Uuid};
 use serde::{Deserialize, Serialize};
 
 use crate::name::{Name, SEPARATOR, same};
@@ -51,6 +51,7 @@ impl State {
             return Err(OsError::DIR_NOT_EMPTY);
         }
         self.check_writable(&fs)?;
+        self.check_sharing(&fs, node, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
         self.volume(id).map_err(|_| OsError::FILE_NOT_FOUND)?;
         let path = file_system.path(node).ok_or(OsError::PATH_NOT_FOUND)?;
         let target: Vec<u16> = format!(r"\??\Volume{{{id}}}\").encode_utf16().collect();
@@ -73,11 +74,20 @@ impl State {
             return Err(OsError::NOT_A_REPARSE_POINT);
         }
         self.check_writable(&fs)?;
+        // It opens the directory to write to it, and does not share deletion.
+        self.check_sharing(&fs, node, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
         let path = file_system.path(node).ok_or(OsError::PATH_NOT_FOUND)?;
         self.file_system_mut(&fs)?.node_mut(node)?.reparse = None;
         let place = MountPlace::Directory { host, path };
         self.mounts.retain(|mount| mount.place != place);
         Ok(())
+    }
+
+    /// The paths by which the mount manager knows a volume, each with a final separator.
+    pub(crate) fn paths_of(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        let id = volume_name(volume.as_slice()).ok_or(OsError::INVALID_NAME)?;
+        self.volume(id).map_err(|_| OsError::FILE_NOT_FOUND)?;
+        Ok(self.dos_prefixes(id, 0).into_iter().map(|path| U16String::from_str(&format!("{path}\\"))).collect())
     }
 
     /// The directory at a Win32 path, a last link not followed.

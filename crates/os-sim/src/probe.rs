@@ -177,6 +177,10 @@ impl Os for Probed {
         self.process.run("volumes", &"", false, || self.node().volumes())
     }
 
+    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        self.process.run("volume_paths", &volume.display(), false, || self.node().volume_paths(volume))
+    }
+
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
         self.process.run("set_volume_mount_point", &directory.display(), true, || {
             self.node().set_volume_mount_point(directory, volume)

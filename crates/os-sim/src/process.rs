@@ -81,6 +81,10 @@ impl Os for Process {
         }))
     }
 
+    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        self.node.with(|state| state.paths_of(volume))
+    }
+
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
         self.over_network(|state| state.mount(directory, volume))
     }
@@ -165,6 +169,10 @@ impl Handle for OpenHandle {
 
     fn final_path(&self, form: PathForm) -> OsResult<U16String> {
         self.node.with(|state| state.final_path(self.id, form))
+    }
+
+    fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        self.node.with(|state| state.read(self.id, offset, output))
     }
 
     fn flush(&self) -> OsResult<()> {

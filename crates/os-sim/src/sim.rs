@@ -180,6 +180,10 @@ impl Os for Sim {
         self.system.volumes()
     }
 
+    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        self.system.volume_paths(volume)
+    }
+
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
         self.system.set_volume_mount_point(directory, volume)
     }

@@ -140,10 +140,12 @@ fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) ->
 /// Answers `FILE_SYSTEM_RECOGNITION_INFORMATION`: the name on the medium, in nine bytes.
 fn recognition(volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     let name = match volume.mounted() {
-        Ok(file_system) => file_system.kind.as_str(),
-        Err(OsError::UNRECOGNIZED_VOLUME) => volume.recognised.as_deref().ok_or(OsError::UNRECOGNIZED_VOLUME)?,
+        Ok(file_system) => Some(file_system.kind.as_str()),
+        Err(OsError::UNRECOGNIZED_VOLUME) => volume.recognised.as_deref(),
         Err(other) => return Err(other),
     };
+    // Only ReFS writes the structure that this asks for.
+    let name = name.filter(|name| *name == "ReFS").ok_or(OsError::UNRECOGNIZED_VOLUME)?;
     let mut answer = [0; 9];
     let length = name.len().min(8);
     answer[..length].copy_from_slice(&name.as_bytes()[..length]);

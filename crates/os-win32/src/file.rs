@@ -14,9 +14,10 @@ use windows_sys::Wdk::Storage::FileSystem::{
 use windows_sys::Win32::Foundation::{OBJ_CASE_INSENSITIVE, UNICODE_STRING};
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_ATTRIBUTE_NORMAL, FILE_INFO_BY_HANDLE_CLASS, FileIdBothDirectoryInfo, FileIdBothDirectoryRestartInfo,
-    FlushFileBuffers, GetFileInformationByHandleEx, GetFinalPathNameByHandleW, SYNCHRONIZE, SetFileInformationByHandle,
+    FlushFileBuffers, GetFileInformationByHandleEx, GetFinalPathNameByHandleW, ReadFile, SYNCHRONIZE,
+    SetFileInformationByHandle,
 };
-use windows_sys::Win32::System::IO::{DeviceIoControl, IO_STATUS_BLOCK};
+use windows_sys::Win32::System::IO::{DeviceIoControl, IO_STATUS_BLOCK, OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0};
 
 use crate::{buffer, error};
 
@@ -25,6 +26,13 @@ use crate::{buffer, error};
 /// Synchronous is what makes the calls below sound: on an asynchronous handle the system may go on writing into a
 /// caller's buffer after the call has returned.
 pub(crate) struct File(OwnedHandle);
+
+/// The lower half of a 64-bit number.
+fn low(number: u64) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "the mask leaves what fits")]
+    let low = (number & 0xffff_ffff) as u32;
+    low
+}
 
 /// Opens `name`, an absolute NT path or, with `root`, a name in that directory.
 ///
@@ -162,6 +170,21 @@ impl Handle for File {
             if fits {
                 return Ok(U16String::from_vec(path));
             }
+        }
+    }
+
+    fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        let halves = OVERLAPPED_0_0 { Offset: low(offset), OffsetHigh: low(offset >> 32) };
+        let mut place = OVERLAPPED { Anonymous: OVERLAPPED_0 { Anonymous: halves }, ..OVERLAPPED::default() };
+        let read = buffer::fill(output, |output, length| {
+            let mut read = 0;
+            // SAFETY: the buffer has the length that is said, and all outlives the call, which is synchronous.
+            error::check(unsafe { ReadFile(self.raw(), output.cast(), length, &raw mut read, &raw mut place) })?;
+            Ok(read)
+        });
+        match read {
+            Err(OsError::HANDLE_EOF) => Ok(0),
+            read => Ok(read? as usize),
         }
     }
 

@@ -69,6 +69,10 @@ impl Os for Windows {
         volume::all()
     }
 
+    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        volume::paths(volume)
+    }
+
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
         volume::set_mount_point(directory, volume)
     }

@@ -3,7 +3,8 @@
 use os::{OsError, OsResult, U16Str, U16String};
 use windows_sys::Win32::Foundation::{HANDLE, INVALID_HANDLE_VALUE};
 use windows_sys::Win32::Storage::FileSystem::{
-    DeleteVolumeMountPointW, FindFirstVolumeW, FindNextVolumeW, FindVolumeClose, SetVolumeMountPointW,
+    DeleteVolumeMountPointW, FindFirstVolumeW, FindNextVolumeW, FindVolumeClose, GetVolumePathNamesForVolumeNameW,
+    SetVolumeMountPointW,
 };
 
 use crate::error;
@@ -53,6 +54,29 @@ pub(crate) fn all() -> OsResult<Vec<U16String>> {
             Ok(()) => {}
             Err(OsError::NO_MORE_FILES) => return Ok(volumes),
             Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The paths by which the mount manager knows `volume`.
+pub(crate) fn paths(volume: &U16Str) -> OsResult<Vec<U16String>> {
+    let volume = error::terminated(volume)?;
+    let mut room = 1024;
+    loop {
+        let mut names = vec![0; room as usize];
+        let mut needed = 0;
+        // SAFETY: the string ends with a zero; the array has the length that is said; both outlive the call.
+        let done = error::check(unsafe {
+            GetVolumePathNamesForVolumeNameW(volume.as_ptr(), names.as_mut_ptr(), room, &raw mut needed)
+        });
+        match done {
+            Err(OsError::MORE_DATA) if needed > room => room = needed,
+            Err(code) => return Err(code),
+            // Each name ends with a zero, and the last with two.
+            Ok(()) => {
+                let names = names.split(|unit| *unit == 0).take_while(|name| !name.is_empty());
+                return Ok(names.map(U16String::from_vec).collect());
+            }
         }
     }
 }

@@ -45,11 +45,13 @@ codes! {
     GEN_FAILURE = 31, "the device does not work";
     SHARING_VIOLATION = 32, "in use by another process";
     LOCK_VIOLATION = 33, "locked by another process";
+    HANDLE_EOF = 38, "the end of the file is reached";
     NOT_SUPPORTED = 50, "not supported";
     BAD_NETPATH = 53, "the network path was not found";
     BAD_NET_NAME = 67, "the network name was not found";
     INVALID_PASSWORD = 86, "the network password is wrong";
     INVALID_PARAMETER = 87, "a parameter is wrong";
+    DEV_NOT_EXIST = 55, "the device is no longer there";
     DISK_FULL = 112, "the disk is full";
     CALL_NOT_IMPLEMENTED = 120, "this system does not have the function";
     SEM_TIMEOUT = 121, "the time ran out";
@@ -63,6 +65,7 @@ codes! {
     WAIT_TIMEOUT = 258, "the time ran out";
     DIRECTORY = 267, "not a directory";
     DELETE_PENDING = 303, "it is being deleted";
+    NO_SUCH_DEVICE = 433, "the device does not exist";
     OPERATION_ABORTED = 995, "the operation was aborted";
     UNRECOGNIZED_VOLUME = 1005, "the volume has no file system that Windows knows";
     DEPENDENT_SERVICES_RUNNING = 1051, "services that depend on it are running";

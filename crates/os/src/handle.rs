@@ -163,6 +163,12 @@ pub trait Handle: Send + Sync {
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getfinalpathnamebyhandlew>
     fn final_path(&self, form: PathForm) -> OsResult<U16String>;
 
+    /// Reads from `offset` bytes on and returns how many bytes of `output` were filled; of a volume only whole sectors
+    /// can be read.
+    ///
+    /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-readfile>
+    fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize>;
+
     /// Writes all that is cached for the file, or for a whole volume, to the medium.
     ///
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers>

@@ -50,6 +50,12 @@ pub trait Os: Send + Sync {
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-findfirstvolumew>
     fn volumes(&self) -> OsResult<Vec<U16String>>;
 
+    /// The drive letters and mounted folders by which the mount manager knows `volume` (`\\?\Volume{...}\`), each
+    /// with a final backslash.
+    ///
+    /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew>
+    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>>;
+
     /// Mounts `volume` (`\\?\Volume{...}\`) at the empty directory `directory` (with a final backslash).
     ///
     /// Errors: `DIR_NOT_EMPTY`; `INVALID_PARAMETER` for a directory that is not on a local NTFS volume.

@@ -86,7 +86,7 @@ fn tables(sim: &Sim) -> BTreeMap<u32, Table> {
 }
 
 fn table(sim: &Sim, disk: u32) -> Option<Table> {
-    let how = Open::existing(Access::SYNCHRONIZE, Options::empty());
+    let how = Open::existing(Access::empty(), Options::empty());
     let handle = sim.open(&NtPath::disk(disk), &how).ok()?;
     let mut buffer = vec![0; 1 << 14];
     let filled = handle.control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut buffer).ok()?;

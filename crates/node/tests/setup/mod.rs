@@ -50,3 +50,8 @@ pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: Kind) -> E
     assert!(text.starts_with("cannot ") && !text.contains('\n') && text.len() < 400, "{text}");
     error
 }
+
+/// The operations over `sim`, with `probe` between them and the node.
+pub(crate) fn probed(sim: &Sim, probe: impl os_sim::probe::Probe + 'static) -> Node {
+    Node::new(Arc::new(os_sim::probe::Probed::new(sim.process(), probe)), Config::default())
+}

@@ -83,6 +83,9 @@ impl Os for Echo {
     fn volumes(&self) -> OsResult<Vec<U16String>> {
         self.count(Vec::new())
     }
+    fn volume_paths(&self, _: &U16Str) -> OsResult<Vec<U16String>> {
+        self.count(Vec::new())
+    }
     fn set_volume_mount_point(&self, _: &U16Str, _: &U16Str) -> OsResult<()> {
         self.count(())
     }
@@ -149,6 +152,9 @@ impl Handle for Object {
     }
     fn final_path(&self, _: PathForm) -> OsResult<U16String> {
         self.0.count(U16String::new())
+    }
+    fn read(&self, _: u64, _: &mut [u8]) -> OsResult<usize> {
+        self.0.count(0)
     }
     fn flush(&self) -> OsResult<()> {
         self.0.count(())?;

@@ -82,6 +82,10 @@ impl Handle for ProbedHandle {
         self.run("final_path", false, |inner| inner.final_path(form))
     }
 
+    fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        self.run("read", false, |inner| inner.read(offset, output))
+    }
+
     fn flush(&self) -> OsResult<()> {
         self.run("flush", true, Handle::flush)
     }

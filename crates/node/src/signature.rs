@@ -1,0 +1,56 @@
+//! Signatures of file systems on media that Windows takes for raw.
+//!
+//! Windows calls a volume raw that no file system of its own mounts: one of another system, one that is encrypted, an
+//! NTFS that is damaged or was made for another sector size. To a driver raw means "format it".
+
+/// How much is read at a time; a multiple of every sector's size.
+pub(crate) const BLOCK: usize = 4096;
+
+/// Where to read blocks.
+pub(crate) const BLOCKS: [u64; 2] = [0, 64 * 1024];
+
+/// A name, where its bytes stand on the medium, and the bytes.
+const KNOWN: &[(&str, u64, &[u8])] = &[
+    ("NTFS", 3, b"NTFS    "),
+    ("BitLocker", 3, b"-FVE-FS-"),
+    ("ReFS", 3, b"ReFS\0\0\0\0"),
+    ("exFAT", 3, b"EXFAT   "),
+    ("FAT32", 82, b"FAT32   "),
+    ("FAT16", 54, b"FAT16   "),
+    ("FAT12", 54, b"FAT12   "),
+    ("ext2, ext3 or ext4", 1080, b"\x53\xef"),
+    ("XFS", 0, b"XFSB"),
+    ("LUKS", 0, b"LUKS\xba\xbe"),
+    ("LVM", 536, b"LVM2 001"),
+    ("swap", 4086, b"SWAPSPACE2"),
+    ("btrfs", 65600, b"_BHRfS_M"),
+];
+
+/// The file system or container whose signature stands in `block`, the bytes of the medium from `offset` on.
+pub(crate) fn find(offset: u64, block: &[u8]) -> Option<&'static str> {
+    let stands = |at: u64, bytes: &[u8]| {
+        let start = usize::try_from(at.checked_sub(offset)?).ok()?;
+        Some(block.get(start..start.checked_add(bytes.len())?)? == bytes)
+    };
+    KNOWN.iter().find(|(_, at, bytes)| stands(*at, bytes) == Some(true)).map(|(name, ..)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BLOCK, BLOCKS, KNOWN, find};
+
+    #[test]
+    fn each_signature_is_found_in_the_blocks_that_are_read() {
+        for (name, at, bytes) in KNOWN {
+            let found = BLOCKS.iter().find_map(|offset| {
+                let mut block = vec![0; BLOCK];
+                let start = usize::try_from(at.checked_sub(*offset)?).ok()?;
+                block.get_mut(start..start + bytes.len())?.copy_from_slice(bytes);
+                find(*offset, &block)
+            });
+            assert_eq!(found, Some(*name));
+        }
+        assert_eq!(find(0, &[0; BLOCK]), None);
+        assert_eq!(find(0, b"NTFS"), None, "a block may be short");
+    }
+}

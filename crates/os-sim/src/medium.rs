@@ -1,0 +1,70 @@
+//! What a volume's first bytes say: the signatures by which file systems are known on any system.
+
+use os::{Access, OsError, OsResult};
+
+use crate::disk::{Health, SECTOR};
+use crate::open::Object;
+use crate::state::State;
+use crate::volume_control::partition_of;
+
+/// Where each file system has which bytes.
+const SIGNATURES: &[(&str, u64, &[u8])] = &[
+    ("NTFS", 3, b"NTFS    "),
+    ("ReFS", 3, b"ReFS\0\0\0\0"),
+    ("exFAT", 3, b"EXFAT   "),
+    ("FAT32", 82, b"FAT32   "),
+    ("ext4", 1080, b"\x53\xef"),
+    ("XFS", 0, b"XFSB"),
+    ("LUKS", 0, b"LUKS\xba\xbe"),
+    ("btrfs", 65600, b"_BHRfS_M"),
+];
+
+impl State {
+    /// Reads a file's or a volume's bytes; a volume's only by whole sectors.
+    pub(crate) fn read(&self, handle: u64, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        self.check_access(handle, Access::READ_DATA)?;
+        match &self.opened(handle)?.object {
+            Object::Disk(_) => Err(OsError::NOT_SUPPORTED),
+            Object::File { .. } => {
+                let data = self.file_of(handle)?.data();
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(data.len());
+                let length = output.len().min(data.len() - start);
+                output[..length].copy_from_slice(&data[start..start + length]);
+                Ok(length)
+            }
+            Object::Volume { id, .. } => {
+                let size = u64::try_from(output.len()).unwrap_or(u64::MAX);
+                if !offset.is_multiple_of(SECTOR) || !size.is_multiple_of(SECTOR) {
+                    return Err(OsError::INVALID_PARAMETER);
+                }
+                let (disk, volume) = self.volume(*id)?;
+                match volume.health {
+                    Health::Unreadable => return Err(OsError::IO_DEVICE),
+                    Health::Locked => return Err(OsError::FVE_LOCKED_VOLUME),
+                    Health::Readable => {}
+                }
+                let end = partition_of(disk, *id)?.length;
+                let length = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX).min(output.len());
+                let output = &mut output[..length];
+                output.fill(0);
+                let mounted = volume.file_system.as_ref().map(|file_system| file_system.kind.as_str());
+                if let Some(name) = mounted.or(volume.recognised.as_deref()) {
+                    write_signature(name, offset, output);
+                }
+                Ok(length)
+            }
+        }
+    }
+}
+
+/// Puts as much of the signature of the file system `name` into `output`, the bytes from `offset` on, as lies there.
+fn write_signature(name: &str, offset: u64, output: &mut [u8]) {
+    for (_, at, bytes) in SIGNATURES.iter().filter(|(known, ..)| *known == name) {
+        for (at, byte) in (*at..).zip(*bytes) {
+            let place = at.checked_sub(offset).and_then(|place| usize::try_from(place).ok());
+            if let Some(place) = place.and_then(|place| output.get_mut(place)) {
+                *place = *byte;
+            }
+        }
+    }
+}
