@@ -141,11 +141,9 @@ impl NewSmbGlobalMapping {
         // been gone a moment later, is not enough.
         let looks = [true, false, true].map(|share_only| list(share_only).err());
         match looks {
-            // The server says that a directory is missing: so it is asked, and answers.
-            _ if looks
-                .iter()
-                .any(|error| matches!(error, None | Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND))) =>
-            {
+            _ if looks.contains(&None) => Look::Readable,
+            // The user may not list the share, and the server says that the directory is missing: so it answers.
+            [Some(OsError::ACCESS_DENIED), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND), _] => {
                 Look::Readable
             }
             [.., Some(code)] if is_outage(code) => Look::OutOfReach(code),

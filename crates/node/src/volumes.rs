@@ -377,7 +377,10 @@ impl ResizeVolume {
         let largest = match storage_provider::largest(node, run, &instance) {
             Ok(largest) => largest,
             // Asking needs the service that defragments, growing does not, and the provider refuses what is too much.
-            Err(fault) if fault.kind == Kind::Internal => room_of(disk, layout, partition)?,
+            Err(fault) if fault.kind == Kind::Internal => match room_of(disk, layout, partition)? {
+                room if self.size > room => return Err(fault),
+                room => room,
+            },
             Err(fault) => return Err(fault),
         };
         if self.size > largest && self.size - largest >= MIB {

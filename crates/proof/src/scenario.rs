@@ -35,7 +35,9 @@ pub struct Asked {
     pub changes: &'static [&'static str],
     /// The disk it is about, if it is about one.
     pub disk: Option<u32>,
-    /// Whether its answer may lack a disk that could not be read: one odd disk must not hide the others.
+    /// Whether its answer may fall short of the undisturbed one: a list may lack a disk that could not be read, as one
+    /// odd disk must not hide the others, and a size may be that from before the disk grew, as drivers break where
+    /// there is none.
     pub leaves_out: bool,
 }
 
