@@ -25,6 +25,7 @@ impl fmt::Display for Help {
              {HEADING}Usage{HEADING:#}\n  \
              csi-proxy [FLAGS]      serve until told to stop\n  \
              csi-proxy demo         play each CSI driver against a simulated node\n  \
+             csi-proxy service ...  install [FLAGS], uninstall, status: the Windows service csiproxy\n  \
              csi-proxy help         print this\n  \
              csi-proxy version      print the version\n\n\
              Flags are written as Go programs take them: -name=value, -name value or --name; a switch\n\

@@ -10,5 +10,6 @@ pub mod help;
 pub mod interrupt;
 pub mod log;
 pub mod serve;
+pub mod service;
 pub mod system;
 pub mod telemetry;

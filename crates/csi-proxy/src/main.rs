@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use csi_proxy::command::Command;
 use csi_proxy::demo::{self, Screen};
 use csi_proxy::help::Help;
+use csi_proxy::service::{self, Task};
 use csi_proxy::{log, serve};
 
 /// What Go programs exit with when a command line cannot be followed.
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<bool, Box<dyn Error>> {
     let mut out = anstream::stdout();
     match command {
+        Command::Serve(flags) if flags.windows_service => service::run(*flags)?,
         Command::Serve(flags) => {
             log::start(&flags.log)?;
             let runtime = serve::runtime()?;
@@ -44,6 +46,9 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
             runtime.shutdown_background();
             served?;
         }
+        Command::Service(Task::Install(flags)) => service::install(&flags, out)?,
+        Command::Service(Task::Uninstall) => service::uninstall(out)?,
+        Command::Service(Task::Status) => service::status(out)?,
         Command::Demo => return serve::runtime()?.block_on(demo::run(Screen::new(out))),
         Command::Help => write!(out, "{Help}")?,
         Command::Version => writeln!(out, "csi-proxy {}", env!("CARGO_PKG_VERSION"))?,

@@ -24,9 +24,25 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     builder.enable_all().max_blocking_threads(BLOCKING_THREADS + OTHER_THREADS).build()
 }
 
-/// Serves, tells `out` where, and returns when it was told to stop and what ran has ended.
-pub async fn run(flags: &Flags, mut out: impl Write) -> Result<(), Box<dyn Error>> {
-    let mut interrupt = Interrupt::listen()?;
+/// Serves in a console: tells `out` where, and returns when it was told to stop and what ran has ended. Told a second
+/// time, it does not wait.
+pub async fn run(flags: &Flags, out: impl Write) -> Result<(), Box<dyn Error>> {
+    let (mut interrupt, mut hurry) = (Interrupt::listen()?, Interrupt::listen()?);
+    tokio::select! {
+        served = until(flags, out, async { interrupt.next().await }, || Ok(())) => served,
+        () = async { hurry.next().await; hurry.next().await } => {
+            Err("stopped at once, on being told to a second time".into())
+        }
+    }
+}
+
+/// Serves until `stop`, and returns when what ran has ended. Calls `ready` when all endpoints are open.
+pub async fn until(
+    flags: &Flags,
+    mut out: impl Write,
+    stop: impl Future<Output = ()>,
+    ready: impl FnOnce() -> Result<(), Box<dyn Error>>,
+) -> Result<(), Box<dyn Error>> {
     warn(flags);
     let System { os, name } = system::open(flags)?;
     let desk = Arc::new(Desk::new(Arc::new(Node::new(os, flags.node.clone()))));
@@ -46,14 +62,8 @@ pub async fn run(flags: &Flags, mut out: impl Write) -> Result<(), Box<dyn Error
             }
         });
     }
-
-    let mut hurry = Interrupt::listen()?;
-    let unfinished = tokio::select! {
-        unfinished = server.serve(open, async { interrupt.next().await }) => unfinished,
-        () = async { hurry.next().await; hurry.next().await } => {
-            return Err("stopped at once, on being told to a second time".into());
-        }
-    };
+    ready()?;
+    let unfinished = server.serve(open, stop).await;
     drop(temporary);
     farewell(&mut out, unfinished)
 }

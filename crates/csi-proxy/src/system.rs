@@ -43,8 +43,16 @@ impl fmt::Display for SystemError {
 
 impl std::error::Error for SystemError {}
 
-/// The system that the flags ask for.
+/// The system that the flags ask for: Windows where this is Windows, unless they want a simulated node.
 pub fn open(flags: &Flags) -> Result<System, SystemError> {
+    let simulate = flags.simulate || flags.node_file.is_some();
+    match imp::native() {
+        Some(native) if !simulate => Ok(native),
+        _ => simulated(flags),
+    }
+}
+
+fn simulated(flags: &Flags) -> Result<System, SystemError> {
     let (sim, name) = match &flags.node_file {
         None => (Sim::default_node(), "the built-in simulated node".to_owned()),
         Some(path) => {
@@ -55,4 +63,24 @@ pub fn open(flags: &Flags) -> Result<System, SystemError> {
         }
     };
     Ok(System { os: sim.real_time().process(), name })
+}
+
+#[cfg(windows)]
+mod imp {
+    use std::sync::Arc;
+
+    use super::System;
+
+    pub(super) fn native() -> Option<System> {
+        Some(System { os: Arc::new(os_win32::Windows::new()), name: "this Windows node".to_owned() })
+    }
+}
+
+#[cfg(not(windows))]
+mod imp {
+    use super::System;
+
+    pub(super) fn native() -> Option<System> {
+        None
+    }
 }

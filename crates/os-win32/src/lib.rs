@@ -2,7 +2,7 @@
 //!
 //! [`Windows`] implements the traits of the crate `os`, one system call (or one COM call) behind each method; what
 //! to call, in which order, and what an error means is decided in the crate `node`. [`pipe`] has the named pipes
-//! that callers come through. On any other system this crate is empty.
+//! that callers come through, [`event_log`] what an administrator reads. On any other system this crate is empty.
 //!
 //! All unsafe code of the workspace is here, and always in three steps: the raw call; a type that owns what the
 //! call returned and gives it back when dropped; a safe function with a `Result`.
@@ -13,6 +13,7 @@ mod buffer;
 mod clock;
 mod device;
 mod error;
+pub mod event_log;
 mod file;
 mod firmware;
 mod layout;

@@ -1,0 +1,151 @@
+//! Named pipes.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use os_win32::pipe::{Owner, Security, owner};
+use pipe::address::{Address, Place};
+use server::Endpoint;
+use tokio::net::windows::named_pipe::NamedPipeServer;
+
+use super::{Endpoints, OpenError};
+use crate::flags::Flags;
+
+/// What this system has for an endpoint.
+#[derive(Debug)]
+pub struct Listener {
+    pipe: os_win32::pipe::Listener,
+    address: Address,
+}
+
+impl pipe::listener::Listener for Listener {
+    type Stream = NamedPipeServer;
+
+    async fn accept(&mut self) -> io::Result<Self::Stream> {
+        self.pipe.accept().await
+    }
+
+    fn address(&self) -> &Address {
+        &self.address
+    }
+}
+
+/// Opens one endpoint, to administrators and LocalSystem.
+pub fn bind(address: &Address) -> io::Result<Listener> {
+    bind_for(address, &Arc::new(Security::administrators()?))
+}
+
+pub(super) fn open(flags: &Flags) -> Result<Endpoints, OpenError> {
+    let security = Security::with_accounts(&flags.pipe_sids).map_err(OpenError::Accounts)?;
+    let security = Arc::new(security);
+    let place = Place::Pipes;
+    let bind = |address: &Address| bind_for(address, &security);
+    let open = Endpoint::open_all(&place, flags.groupless_pipes, bind).map_err(OpenError::Endpoint)?;
+    Ok(Endpoints { open, place, temporary: None })
+}
+
+fn bind_for(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
+    let path = address.path();
+    let path = path.to_str().filter(|_| *address.place() == Place::Pipes).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe, and nothing else is served"))
+    })?;
+    match os_win32::pipe::Listener::bind(path, Arc::clone(security)) {
+        Ok(pipe) => Ok(Listener { pipe, address: address.clone() }),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(refused(address, error, owner(path))),
+        Err(error) => Err(error),
+    }
+}
+
+/// Why a name was refused: somebody has it, unless nobody does.
+fn refused(address: &Address, error: io::Error, owner: io::Result<Owner>) -> io::Error {
+    match owner {
+        Err(absent) if absent.kind() == io::ErrorKind::NotFound => error,
+        owner => io::Error::new(io::ErrorKind::AddrInUse, Taken { address: address.clone(), owner: owner.ok() }),
+    }
+}
+
+/// A pipe's name that another process has.
+#[derive(Debug)]
+struct Taken {
+    address: Address,
+    owner: Option<Owner>,
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, owner } = self;
+        match owner {
+            Some(Owner { process, program: Some(program) }) => {
+                write!(f, "{address} is already served by process {process}, {}", program.display())
+            }
+            Some(Owner { process, program: None }) => write!(f, "{address} is already served by process {process}"),
+            None => write!(f, "{address} is already served by another process"),
+        }
+    }
+}
+
+impl std::error::Error for Taken {}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, io, process};
+
+    use os_win32::pipe::owner;
+    use pipe::address::{Address, Place};
+
+    use super::{bind, refused};
+
+    fn denied() -> io::Error {
+        io::ErrorKind::PermissionDenied.into()
+    }
+
+    fn address(test: &str) -> Address {
+        Place::Pipes.address(&format!("csi-proxy-test-{test}-{}", process::id())).unwrap()
+    }
+
+    #[tokio::test]
+    async fn whoever_has_a_name_is_named() {
+        let address = address("owner");
+        let _listener = bind(&address).unwrap();
+        let sentence = refused(&address, denied(), owner(address.path().to_str().unwrap())).to_string();
+        let program = env::current_exe().unwrap();
+        let name = program.file_name().unwrap().to_str().unwrap();
+        assert!(
+            sentence.starts_with(&format!("{address} is already served by process {}", process::id())),
+            "{sentence}"
+        );
+        assert!(sentence.ends_with(name), "{sentence}");
+    }
+
+    #[tokio::test]
+    async fn a_second_listener_is_refused_a_name_that_is_taken() {
+        let address = address("twice");
+        let _first = bind(&address).unwrap();
+        match bind(&address) {
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}"),
+            Ok(_) => println!(
+                "skipped: a_second_listener_is_refused_a_name_that_is_taken: FILE_FLAG_FIRST_PIPE_INSTANCE is not enforced"
+            ),
+        }
+    }
+
+    #[test]
+    fn a_name_that_nobody_has_is_refused_for_another_reason() {
+        let address = address("nobody");
+        let error = refused(&address, denied(), owner(address.path().to_str().unwrap()));
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn who_cannot_be_asked_has_the_name_all_the_same() {
+        let sentence = refused(&address("mute"), denied(), Err(denied())).to_string();
+        assert!(sentence.ends_with("is already served by another process"), "{sentence}");
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_not_served() {
+        let socket = Place::Folder("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
+        assert_eq!(bind(&socket).unwrap_err().kind(), io::ErrorKind::Unsupported);
+    }
+}

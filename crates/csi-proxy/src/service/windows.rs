@@ -1,0 +1,50 @@
+//! A Windows service.
+
+mod life;
+mod registration;
+
+use std::error::Error;
+use std::{fmt, io};
+
+pub use life::run;
+pub use registration::{install, status, uninstall};
+
+/// What went wrong, in a sentence.
+#[derive(Debug)]
+pub struct ServiceError(String);
+
+impl ServiceError {
+    fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+
+    /// What was being done, and what Windows said to it.
+    fn windows(what: &str, error: &windows_service::Error) -> Self {
+        match error {
+            windows_service::Error::Winapi(error) => Self(format!("{what}: {error}")),
+            error => Self(format!("{what}: {error}")),
+        }
+    }
+}
+
+impl fmt::Display for ServiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for ServiceError {}
+
+impl From<io::Error> for ServiceError {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// The code that Windows gave, if it was Windows that refused.
+fn code(error: &windows_service::Error) -> Option<i32> {
+    match error {
+        windows_service::Error::Winapi(error) => error.raw_os_error(),
+        _ => None,
+    }
+}
