@@ -1,4 +1,5 @@
 //! The daemon as a process: started, called, told to stop.
+#![cfg(unix)]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

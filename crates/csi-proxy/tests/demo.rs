@@ -1,4 +1,5 @@
 //! The demonstration as a process, and as something that can fail.
+#![cfg(unix)]
 
 use std::cell::RefCell;
 use std::io;

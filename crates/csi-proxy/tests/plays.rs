@@ -1,4 +1,5 @@
 //! Each driver's play, on a node of its own.
+#![cfg(unix)]
 
 use std::cell::RefCell;
 

@@ -1,0 +1,111 @@
+//! A daemon of a test's own. Its pipes have the names that all daemons' have, so there is one at a time.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::{fs, thread};
+
+use hyper_util::rt::TokioIo;
+use pipe::address::Place;
+use tokio::sync::{Mutex, MutexGuard};
+use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy");
+
+/// Lets one test at a time have the pipes, the service, and WMI, which Wine does not lock.
+pub(crate) async fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::const_new(());
+    TURN.lock().await
+}
+
+/// A daemon that serves until this is dropped, which kills it.
+pub(crate) struct Daemon {
+    process: Child,
+    announcement: Vec<String>,
+}
+
+impl Daemon {
+    /// Starts it, and waits until it has said that it serves.
+    pub(crate) fn start(flags: &[&str]) -> Self {
+        let mut process = spawn(flags);
+        let output = BufReader::new(process.stdout.take().expect("a pipe"));
+        let lines = output.lines().map(|line| line.expect("a line of text"));
+        let announcement: Vec<String> = lines.take_while(|line| !line.starts_with("Ctrl-C")).collect();
+        if announcement.is_empty() {
+            let mut errors = String::new();
+            process.stderr.take().expect("a pipe").read_to_string(&mut errors).expect("text");
+            panic!("{flags:?}: {errors}");
+        }
+        Self { process, announcement }
+    }
+
+    pub(crate) fn announcement(&self) -> String {
+        self.announcement.join("\n")
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        self.process.wait().expect("an end");
+    }
+}
+
+/// Starts a daemon, which may not want to serve.
+pub(crate) fn spawn(flags: &[&str]) -> Child {
+    let mut command = Command::new(PROGRAM);
+    command.args(flags).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("a process")
+}
+
+/// A connection to a group-version by its pipe's name, such as `csi-proxy-disk-v1`.
+pub(crate) async fn connect(pipe: &str) -> Channel {
+    let address = Place::Pipes.address(pipe).expect("an address");
+    let connector = service_fn(move |_| {
+        let address = address.clone();
+        async move { pipe::listener::connect(&address).await.map(TokioIo::new) }
+    });
+    Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await.expect("a connection")
+}
+
+/// A directory on drive C: that is there while this is.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(test: &str) -> Self {
+        let path = PathBuf::from(format!(r"C:\csi-proxy-test\{test}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn join(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("text").to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Says that this test, or the rest of it, could not run, for a reason that only Wine has: on Windows it fails.
+pub(crate) fn skipped_by_wine(why: &str) {
+    let is_wine = Path::new(r"C:\windows\system32\winecfg.exe").exists();
+    assert!(is_wine, "{why}");
+    skipped(&format!("{why} (Wine)"));
+}
+
+/// Says that this test, or the rest of it, could not run here.
+pub(crate) fn skipped(why: &str) {
+    println!("skipped: {}: {why}", thread::current().name().unwrap_or("a test"));
+}

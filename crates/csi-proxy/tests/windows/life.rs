@@ -1,0 +1,104 @@
+//! The daemon as a program in a console.
+
+use std::fs;
+use std::io::Read;
+
+use api::system::v1alpha1::GetServiceRequest;
+use api::system::v1alpha1::system_client::SystemClient;
+
+use crate::daemon::{Daemon, Scratch, connect, skipped_by_wine, spawn, turn};
+
+async fn answers() {
+    let mut system = SystemClient::new(connect("csi-proxy-system-v1alpha1").await);
+    let refused = system.get_service(GetServiceRequest { name: "no such service".into() }).await;
+    assert_eq!(refused.expect_err("there is none").code(), tonic::Code::NotFound);
+}
+
+#[tokio::test]
+async fn without_a_simulated_node_it_serves_windows() {
+    let _turn = turn().await;
+    let daemon = Daemon::start(&[]);
+    assert!(daemon.announcement().contains("serves this Windows node"), "{}", daemon.announcement());
+    assert!(daemon.announcement().contains("139 RPCs, on 23 endpoints"), "{}", daemon.announcement());
+    answers().await;
+}
+
+#[tokio::test]
+async fn killed_it_can_be_started_again() {
+    let _turn = turn().await;
+    for _ in 0..2 {
+        let daemon = Daemon::start(&[]);
+        answers().await;
+        drop(daemon);
+    }
+}
+
+#[tokio::test]
+async fn a_second_daemon_names_the_pipe_and_who_has_it() {
+    let _turn = turn().await;
+    let first = Daemon::start(&[]);
+    let mut second = spawn(&[]);
+    let mut said = String::new();
+    // The first thing that it says is either that it serves or why it does not.
+    let mut byte = [0];
+    if second.stdout.take().expect("a pipe").read(&mut byte).expect("a pipe") > 0 {
+        second.kill().expect("a process");
+        second.wait().expect("an end");
+        return skipped_by_wine("FILE_FLAG_FIRST_PIPE_INSTANCE is not enforced, so two daemons share their pipes");
+    }
+    second.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert_eq!(second.wait().expect("an end").code(), Some(1));
+    let sentence = format!(
+        r"cannot serve csi-proxy-disk-v1: \\.\pipe\csi-proxy-disk-v1 is already served by process {}",
+        first.id()
+    );
+    assert!(said.contains(&sentence), "{said}");
+    answers().await;
+}
+
+#[tokio::test]
+async fn the_command_line_of_an_installation_is_followed() {
+    let _turn = turn().await;
+    let scratch = Scratch::new("flags");
+    let log = scratch.join(r"etc\kubernetes\logs\csi-proxy.log");
+    let flags = [
+        &format!("-log_file={log}"),
+        "-logtostderr=false",
+        "-v=5",
+        "-kubelet-path",
+        &scratch.join("kubelet"),
+        "-working-dir",
+        &scratch.join("one"),
+        &format!("--working-dir={}", scratch.join("two")),
+        "-require-privacy=false",
+        "-metrics-bind-address",
+        "127.0.0.1:0",
+    ];
+    for starts in 1..=2 {
+        let daemon = Daemon::start(&flags);
+        assert!(daemon.announcement().contains("metrics at http://127.0.0.1:"), "{}", daemon.announcement());
+        answers().await;
+        let text = fs::read_to_string(&log).expect("the log");
+        assert_eq!(text.lines().filter(|line| line.contains("INFO serving endpoints=23")).count(), starts, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_account_that_is_none_ends_the_start() {
+    let _turn = turn().await;
+    let refused = spawn(&["-pipe-sid=Everyone"]).wait_with_output().expect("an end");
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(said, "csi-proxy: the pipes cannot be opened to an account: not a SID: Everyone\n");
+    drop(Daemon::start(&["-pipe-sid=S-1-5-93-2-1"]));
+}
+
+#[tokio::test]
+async fn as_a_service_it_is_started_by_the_service_control_manager_alone() {
+    let refused = spawn(&["-windows-service"]).wait_with_output().expect("an end");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    if said.is_empty() || refused.status.success() {
+        return skipped_by_wine("a program in a console is let in by the service control manager");
+    }
+    assert!(said.contains("-windows-service is for the service control manager"), "{said}");
+}

@@ -1,0 +1,123 @@
+//! The system, the volumes and the disks of the node that the daemon is on.
+
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use api::disk::v1::disk_client::DiskClient;
+use api::disk::v1::{GetDiskStatsRequest, ListDiskIDsRequest};
+use api::system::v1alpha1::system_client::SystemClient;
+use api::system::v1alpha1::{
+    GetBiosSerialNumberRequest, GetServiceRequest, ServiceStatus, StartServiceRequest, StopServiceRequest,
+};
+use api::volume::v2alpha1::volume_client::VolumeClient;
+use api::volume::v2alpha1::{GetClosestVolumeIdFromTargetPathRequest, GetVolumeStatsRequest};
+use os::{Namespace, Os as _};
+use os_win32::Windows;
+use tonic::Code;
+use tonic::transport::Channel;
+
+use crate::daemon::{Daemon, Scratch, connect, skipped, skipped_by_wine, turn};
+use crate::service_control::Installed;
+
+#[tokio::test]
+async fn the_serial_number_is_the_one_that_wmi_tells() {
+    let _turn = turn().await;
+    let _daemon = Daemon::start(&[]);
+    let mut system = SystemClient::new(connect("csi-proxy-system-v1alpha1").await);
+    let answer = system.get_bios_serial_number(GetBiosSerialNumberRequest {}).await.expect("an answer");
+    let windows = Windows::new();
+    let deadline = windows.clock().now() + Duration::from_mins(1);
+    let bios = windows.wmi().query(Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS", deadline).expect("WMI");
+    assert_eq!(Some(answer.into_inner().serial_number.as_str()), bios[0].text("SerialNumber"));
+}
+
+async fn closest_volume(volumes: &mut VolumeClient<Channel>, path: &str) -> String {
+    let request = GetClosestVolumeIdFromTargetPathRequest { target_path: path.into() };
+    volumes.get_closest_volume_id_from_target_path(request).await.expect("a volume").into_inner().volume_id
+}
+
+#[tokio::test]
+async fn drive_c_is_a_volume_with_a_size_and_all_that_is_on_it_lies_there() {
+    let _turn = turn().await;
+    let scratch = Scratch::new("volume");
+    let _daemon = Daemon::start(&[]);
+    let mut volumes = VolumeClient::new(connect("csi-proxy-volume-v2alpha1").await);
+    let id = closest_volume(&mut volumes, r"C:\").await;
+    assert!(id.starts_with(r"\\?\Volume{") && id.ends_with(r"}\"), "{id}");
+    assert_eq!(closest_volume(&mut volumes, &scratch.join("")).await, id);
+    assert_eq!(closest_volume(&mut volumes, &scratch.join("").replace('\\', "/")).await, id);
+    let stats = volumes.get_volume_stats(GetVolumeStatsRequest { volume_id: id }).await.expect("stats").into_inner();
+    assert!(stats.used_bytes > 0 && stats.used_bytes < stats.total_bytes, "{stats:?}");
+}
+
+#[tokio::test]
+async fn every_disk_that_is_listed_has_a_size() {
+    let _turn = turn().await;
+    let _daemon = Daemon::start(&[]);
+    let mut disks = DiskClient::new(connect("csi-proxy-disk-v1").await);
+    let ids = match disks.list_disk_ids(ListDiskIDsRequest {}).await {
+        Ok(answer) => answer.into_inner().disk_ids,
+        Err(error) => return skipped_by_wine(&format!("disks cannot be listed: {}", error.message())),
+    };
+    for number in ids.into_keys() {
+        let stats = disks.get_disk_stats(GetDiskStatsRequest { disk_number: number }).await;
+        assert!(stats.expect("stats").into_inner().total_bytes > 0, "disk {number}");
+    }
+}
+
+/// A service that does nothing, from the tests of os-win32; nothing if those have not been built.
+fn idle_service(name: &str, more: &[&str]) -> Option<Installed> {
+    let tests = env::current_exe().expect("this program");
+    let program: PathBuf = tests.parent()?.parent()?.join(r"examples\idle_service.exe");
+    let command_line = format!("{} {name}", program.display());
+    program.exists().then(|| Installed::create_with(name, &command_line, more))
+}
+
+async fn status(system: &mut SystemClient<Channel>, name: &str) -> ServiceStatus {
+    system.get_service(GetServiceRequest { name: name.into() }).await.expect("a service").into_inner().status()
+}
+
+#[tokio::test]
+async fn a_service_is_started_and_stopped_and_once_more_is_no_error() {
+    let _turn = turn().await;
+    let Some(service) = idle_service("csi-proxy-test-idle", &[]) else {
+        return skipped("idle_service is not built, which `cargo build -p csi-proxy-os-win32 --examples` does");
+    };
+    let _daemon = Daemon::start(&[]);
+    let mut system = SystemClient::new(connect("csi-proxy-system-v1alpha1").await);
+    let name = service.name().to_owned();
+    assert_eq!(status(&mut system, &name).await, ServiceStatus::Stopped);
+    for _ in 0..2 {
+        system.start_service(StartServiceRequest { name: name.clone() }).await.expect("a start");
+        assert_eq!(status(&mut system, &name).await, ServiceStatus::Running);
+    }
+    for _ in 0..2 {
+        system.stop_service(StopServiceRequest { name: name.clone(), force: false }).await.expect("a stop");
+        assert_eq!(status(&mut system, &name).await, ServiceStatus::Stopped);
+    }
+    let missing = system.get_service(GetServiceRequest { name: "csi-proxy-test-none".into() }).await;
+    assert_eq!(missing.expect_err("there is none").code(), Code::NotFound);
+}
+
+#[tokio::test]
+async fn a_service_that_others_need_is_stopped_with_them_or_not_at_all() {
+    let _turn = turn().await;
+    let Some(base) = idle_service("csi-proxy-test-base", &[]) else {
+        return skipped("idle_service is not built, which `cargo build -p csi-proxy-os-win32 --examples` does");
+    };
+    let needs = ["depend=", base.name()];
+    let Some(top) = idle_service("csi-proxy-test-top", &needs) else { return skipped("idle_service is gone") };
+    let _daemon = Daemon::start(&[]);
+    let mut system = SystemClient::new(connect("csi-proxy-system-v1alpha1").await);
+    system.start_service(StartServiceRequest { name: top.name().into() }).await.expect("a start");
+    if status(&mut system, base.name()).await != ServiceStatus::Running {
+        return skipped_by_wine("a service is started without those that it needs");
+    }
+    let stop = |force| StopServiceRequest { name: base.name().into(), force };
+    if system.stop_service(stop(false)).await.is_ok() {
+        return skipped_by_wine("a service is stopped while others need it");
+    }
+    system.stop_service(stop(true)).await.expect("both stop");
+    assert_eq!(status(&mut system, top.name()).await, ServiceStatus::Stopped);
+}
