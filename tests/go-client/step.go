@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"regexp"
 	"strings"
@@ -28,6 +29,7 @@ type step struct {
 	find    *entry
 	failing *regexp.Regexp // the call must fail, with an error like this
 	when    string         // "$name=value": only then is the RPC called
+	ability string         // what the system must be able to do for it
 }
 
 // An entry is looked up in a map of the answer, as drivers look for their disk; its key is kept.
@@ -54,6 +56,12 @@ func (s step) finds(keep, in, field string, matches func(string) bool) step {
 func (s step) fails(pattern string) step { s.failing = regexp.MustCompile(pattern); return s }
 
 func (s step) onlyIf(name, value string) step { s.when = "$" + name + "=" + value; return s }
+
+// needs says that the step is to be skipped on a system without an ability, by the name that Wine's probe has for it.
+func (s step) needs(ability string) step { s.ability = ability; return s }
+
+// lacks is what the system under the daemon cannot do. Windows lacks nothing; what Wine lacks was found by probing.
+var lacks = strings.Fields(os.Getenv("CSI_PROXY_WINE_LACKS"))
 
 // A session holds the connections and what steps have kept.
 type session struct {

@@ -1,8 +1,9 @@
 //! The published Go client against our daemon: what deployed drivers link is what calls it here.
 //!
 //! The client is built twice, with the grpc-go that it pins and with the newest, for the two send different
-//! `:authority`s. The daemon runs on its simulated node, once as a Linux program over sockets and once as a Windows
-//! program over named pipes; each client gets a daemon, and so a node, of its own.
+//! `:authority`s. The daemon runs on a simulated node, once as a Linux program over sockets and once as the Windows
+//! program over named pipes; each client gets a daemon, and so a node, of its own. At last one client calls the Windows
+//! program on the node that it really is on, as far as that can be done without a disk to spare.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +14,10 @@ use cargo_metadata::Metadata;
 use crate::tally::{self, Skip, Tally};
 use crate::{process, windows, wine, workspace};
 
-/// Makes the daemon serve its built-in simulated node.
-const SIMULATED: &str = "--simulate";
-/// Followed by a folder: makes the daemon serve sockets there. Without it, it serves named pipes.
-const SOCKETS: &str = "--socket-folder";
+/// Followed by a file: makes the daemon serve the simulated node that it describes.
+const NODE: &str = "-node";
+/// Followed by a folder: makes the daemon serve sockets there, where there are no named pipes.
+const SOCKETS: &str = "-socket-folder";
 
 /// The client's module files and what each stands for.
 const CLIENTS: [(&str, &str); 2] = [("go.mod", "pinned"), ("newest.mod", "newest")];
@@ -69,7 +70,8 @@ fn over_sockets(source: &Path) -> Result<Tally, Box<dyn std::error::Error>> {
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
-        let daemon = Daemon::start(Command::new(&daemon).args([SIMULATED, SOCKETS]).arg(&folder))?;
+        let mut daemon = Command::new(&daemon);
+        let daemon = Daemon::start(daemon.arg(NODE).arg(node(source)).arg(SOCKETS).arg(&folder))?;
         sum += run(Command::new(client).arg("-dir").arg(&folder))?;
         sum += daemon.end();
     }
@@ -93,11 +95,28 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Tally, Box<dyn std::err
             sum += Tally::broken(format!("the Go client does not build for Windows with {module}"));
             continue;
         };
-        let daemon = Daemon::start(program(&daemon).arg(SIMULATED))?;
+        let served = Daemon::start(program(&daemon).arg(NODE).arg(node(source)))?;
         sum += run(&mut program(&client))?;
-        sum += daemon.end();
+        sum += served.end();
+        if module == CLIENTS[0].0 {
+            fs::create_dir_all(working_directory(prefix.as_ref()))?;
+            let served = Daemon::start(&mut program(&daemon))?;
+            sum += run_a_part(program(&client).arg("-windows-node"))?;
+            sum += served.end();
+        }
     }
     Ok(sum)
+}
+
+/// The simulated node that the client knows its way about.
+fn node(source: &Path) -> PathBuf {
+    source.join("node.toml")
+}
+
+/// Where the daemon may change things on the node that it is on. Kubelet makes it.
+fn working_directory(prefix: Option<&wine::Prefix>) -> PathBuf {
+    let path = r"C:\var\lib\kubelet";
+    prefix.map_or_else(|| path.into(), |prefix| prefix.drive_c().join("var/lib/kubelet"))
 }
 
 /// The client's tests of its own comparisons, which count as one.
@@ -135,8 +154,13 @@ pub(crate) fn pinned_client() -> Result<PathBuf, Box<dyn std::error::Error>> {
 
 /// Lets a client use, and destroy, a real disk.
 pub(crate) fn run_on_disk(client: &Path, number: u32, more: &[&str]) -> std::io::Result<Tally> {
+    run_a_part(Command::new(client).arg("-disk").arg(number.to_string()).args(more))
+}
+
+/// Runs a client through a part of the RPCs.
+fn run_a_part(client: &mut Command) -> std::io::Result<Tally> {
     let report = Report { all_called: true, ..Report::default() };
-    report.read(Command::new(client).arg("-disk").arg(number.to_string()).args(more))
+    report.read(client)
 }
 
 /// Runs a client through all RPCs and reads its count.

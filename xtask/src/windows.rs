@@ -31,6 +31,10 @@ const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The crates with code that only Windows runs.
 const CRATES: [&str; 3] = ["csi-proxy-os-win32", "csi-proxy-pipe", "csi-proxy"];
 const DAEMON: &str = "csi-proxy";
+/// The profile, and the name of its folder, of what is shipped.
+const SHIPPED: &str = "dist";
+/// How many bytes a program may have.
+const LARGEST: u64 = 6_000_000;
 
 pub(crate) fn run(task: &Task) -> Outcome {
     match task {
@@ -45,25 +49,42 @@ pub(crate) fn run(task: &Task) -> Outcome {
     }
 }
 
-/// Builds the programs of the daemon's crate, optimised, stripped and with nothing to install beside them.
+/// Builds the daemon into dist/.
 fn build() -> Outcome {
-    let toolchain = Toolchain::find_or_install()?;
+    match daemon() {
+        Ok(_) => Ok(true),
+        Err(NoDaemon::NoCompiler(why) | NoDaemon::Broken(why)) => Err(why.into()),
+    }
+}
+
+/// Builds the programs of the daemon's crate into dist/, optimised, stripped and with nothing to install beside them,
+/// and checks their size.
+fn ship(toolchain: Toolchain) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let mut cargo = toolchain.cargo("build");
-    cargo.args(["--release", "-p", DAEMON]);
+    cargo.args(["--profile", SHIPPED, "-p", DAEMON]);
     // The C runtime goes into the program: a node has no redistributable packages installed.
     toolchain.set_rustflags(&mut cargo, "-C target-feature=+crt-static");
     if !process::succeeds(&mut cargo)? {
-        return Ok(false);
+        return Err(format!("{} failed", process::typed(&cargo)).into());
     }
     let dist = workspace::root().join("dist");
     fs::create_dir_all(&dist)?;
     for name in programs(&workspace::metadata()?) {
         let program = dist.join(&name);
-        fs::copy(toolchain.folder("release").join(&name), &program)?;
-        let kilobytes = program.metadata()?.len() / 1000;
-        println!("{}: {}.{:03} MB", program.display(), kilobytes / 1000, kilobytes % 1000);
+        fs::copy(toolchain.folder(SHIPPED).join(&name), &program)?;
+        let size = program.metadata()?.len();
+        println!("{}: {}", program.display(), megabytes(size));
+        if size > LARGEST {
+            let (size, largest) = (megabytes(size), megabytes(LARGEST));
+            return Err(format!("{} has {size}, and may have {largest}", program.display()).into());
+        }
     }
-    Ok(true)
+    Ok(dist.join(format!("{DAEMON}.exe")))
+}
+
+fn megabytes(bytes: u64) -> String {
+    let kilobytes = bytes.div_ceil(1000);
+    format!("{}.{:03} MB", kilobytes / 1000, kilobytes % 1000)
 }
 
 fn clippy() -> Outcome {
@@ -100,15 +121,10 @@ pub(crate) enum NoDaemon {
     Broken(String),
 }
 
-/// A debug build of the daemon for Windows.
+/// The daemon for Windows, as it is shipped.
 pub(crate) fn daemon() -> Result<PathBuf, NoDaemon> {
     let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
-    let mut cargo = toolchain.cargo("build");
-    cargo.args(["-p", DAEMON, "--bin", DAEMON]);
-    match process::succeeds(&mut cargo) {
-        Ok(true) => Ok(toolchain.folder("debug").join(format!("{DAEMON}.exe"))),
-        _ => Err(NoDaemon::Broken(format!("{} failed", process::typed(&cargo)))),
-    }
+    ship(toolchain).map_err(|error| NoDaemon::Broken(error.to_string()))
 }
 
 /// `-p <crate>` for each crate with Windows code in this tree.
@@ -251,4 +267,16 @@ fn debian_cargo(verb: &str) -> Command {
         // -Zbuild-std is for nightly compilers; this one is the release whose library sources lie beside it.
         .env("RUSTC_BOOTSTRAP", "1");
     cargo
+}
+
+#[cfg(test)]
+mod tests {
+    use super::megabytes;
+
+    #[test]
+    fn a_size_is_told_in_megabytes_and_never_too_small() {
+        assert_eq!(megabytes(6_000_000), "6.000 MB");
+        assert_eq!(megabytes(6_000_001), "6.001 MB");
+        assert_eq!(megabytes(45_678), "0.046 MB");
+    }
 }

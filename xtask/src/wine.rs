@@ -43,6 +43,11 @@ impl Prefix {
         &self.loader
     }
 
+    /// Drive C: of this prefix.
+    pub(crate) fn drive_c(&self) -> PathBuf {
+        self.folder.join("drive_c")
+    }
+
     /// Lets what `command` runs find this prefix.
     pub(crate) fn enter<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
@@ -82,7 +87,7 @@ impl Prefix {
         let mut can = self.abilities(&program)?;
         if !can.iter().any(|line| line == "process-prng yes") {
             let options = ["-shared", "-nostdlib", "-e", "DllMain", "-ladvapi32", "-lkernel32"];
-            let stand_in = self.folder.join("drive_c/windows/system32/bcryptprimitives.dll");
+            let stand_in = self.drive_c().join("windows/system32/bcryptprimitives.dll");
             compile(BCRYPTPRIMITIVES, &stand_in, &options)?;
             println!("Wine: bcryptprimitives.dll has no ProcessPrng, a stand-in is in its place");
             can = self.abilities(&program)?;
