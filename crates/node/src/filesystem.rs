@@ -112,11 +112,12 @@ impl Rmdir {
     fn remove(&self, node: &Node, run: &Run) -> Outcome<()> {
         let place = node.directories.place(node.os(), &self.path, self.context, &PIN)?;
         run.commit()?;
-        let doomed = tree::open(node.os(), place.parent(), place.leaf())?;
+        let parent = tree::Parent { handle: place.parent(), pinned: true };
+        let doomed = tree::open(node.os(), parent, place.leaf())?;
         if self.force {
             tree::delete_all(node.os(), doomed)?;
         } else {
-            tree::delete(&*doomed)?;
+            tree::delete(&doomed)?;
         }
         Ok(())
     }
@@ -146,24 +147,25 @@ impl Operation for RmdirContents {
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
         let place = node.directories.place(node.os(), &self.path, None, &PIN)?;
-        let found = place.open(Access::READ_DATA)?;
-        let (directory, spared) = match Link::of(&*found)? {
+        let found = place.parent().open_child(place.leaf(), &PIN)?;
+        let (directory, pinned, spared) = match Link::of(&*found)? {
             None if buffer::attributes(&*found)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 return Err(OsError::DIRECTORY.into());
             }
-            None => (found, None),
+            None => (found, true, None),
             Some(link) => {
                 let volume = link.volume().ok_or_else(|| Fault::precondition("it is a link, not a directory"))?;
                 run.enter(Lane::Disks)?;
                 check_mounted(node, volume, &place)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
                 let root = node.os().open(&volume.root(), &Open::existing(list, Options::DIRECTORY))?;
-                // Windows' own, on every volume, and in use.
-                (root, Some("System Volume Information"))
+                // By its path it may be somewhere else, where nobody holds what leads to it. And on every volume there
+                // is something that is Windows' own, and in use.
+                (root, false, Some("System Volume Information"))
             }
         };
         run.commit()?;
-        Ok(tree::delete_contents(node.os(), &*directory, spared)?)
+        Ok(tree::delete_contents(node.os(), tree::Parent { handle: &*directory, pinned }, spared)?)
     }
 }
 

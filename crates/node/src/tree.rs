@@ -28,19 +28,35 @@ const DOOMED: Open = Open {
     )
 };
 
+/// A directory in which something is deleted.
+#[derive(Clone, Copy)]
+pub(crate) struct Parent<'a> {
+    /// The open directory.
+    pub(crate) handle: &'a dyn Handle,
+    /// Whether nobody can rename it or what leads to it, so that its path leads to it for as long as it is open.
+    pub(crate) pinned: bool,
+}
+
+/// Something opened for deleting it.
+pub(crate) struct Doomed {
+    handle: Box<dyn Handle>,
+    pinned: bool,
+}
+
 /// Opens `name` in `parent` for deleting it. If a volume is mounted there, it is unmounted first.
-pub(crate) fn open(os: &dyn Os, parent: &dyn Handle, name: &U16Str) -> OsResult<Box<dyn Handle>> {
+pub(crate) fn open(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<Doomed> {
     let doomed = open_doomed(parent, name)?;
-    if !is_mount_point(&*doomed) {
+    // The mount manager is told by path, so only where the path cannot have come to lead to another mount point.
+    if !parent.pinned || !is_mount_point(&*doomed.handle) {
         return Ok(doomed);
     }
-    // The mount manager opens the directory too, and not beside a handle that may delete it.
+    // It opens the directory too, and not beside a handle that may delete it.
     drop(doomed);
     {
-        let pinned = parent.open_child(name, &PIN)?;
+        let pinned = parent.handle.open_child(name, &PIN)?;
         if is_mount_point(&*pinned) {
             // It forgets the path only if it is told; the directory goes either way.
-            let _ = directory_path(parent, name).and_then(|path| os.delete_volume_mount_point(&path));
+            let _ = directory_path(parent.handle, name).and_then(|path| os.delete_volume_mount_point(&path));
         }
     }
     open_doomed(parent, name)
@@ -50,18 +66,22 @@ fn is_mount_point(handle: &dyn Handle) -> bool {
     Link::of(handle).is_ok_and(|link| link.is_some_and(|link| link.volume().is_some()))
 }
 
-fn open_doomed(parent: &dyn Handle, name: &U16Str) -> OsResult<Box<dyn Handle>> {
-    match parent.open_child(name, &DOOMED) {
+fn open_doomed(parent: Parent<'_>, name: &U16Str) -> OsResult<Doomed> {
+    match parent.handle.open_child(name, &DOOMED) {
         // Somebody has it open for deleting or renaming it: then it can only be deleted along with them.
-        Err(OsError::SHARING_VIOLATION) => parent.open_child(name, &Open { share: Share::all(), ..DOOMED }),
-        outcome => outcome,
+        Err(OsError::SHARING_VIOLATION) => {
+            let handle = parent.handle.open_child(name, &Open { share: Share::all(), ..DOOMED })?;
+            Ok(Doomed { handle, pinned: false })
+        }
+        outcome => Ok(Doomed { handle: outcome?, pinned: parent.pinned }),
     }
 }
 
 /// Deletes `doomed`, opened by [`open`]: a file, an empty directory, or a link as itself.
 ///
 /// Errors: `DIR_NOT_EMPTY`.
-pub(crate) fn delete(doomed: &dyn Handle) -> OsResult<()> {
+pub(crate) fn delete(doomed: &Doomed) -> OsResult<()> {
+    let doomed = &*doomed.handle;
     let flags = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX | FILE_DISPOSITION_IGNORE_READONLY;
     let at_once = FileDispositionInfoEx { flags };
     match doomed.set(FileInfo::DispositionEx, at_once.as_bytes()) {
@@ -82,7 +102,7 @@ pub(crate) fn keep(made: &dyn Handle) -> OsResult<()> {
 }
 
 /// Deletes `doomed`, opened by [`open`], with all that is in it.
-pub(crate) fn delete_all(os: &dyn Os, doomed: Box<dyn Handle>) -> OsResult<()> {
+pub(crate) fn delete_all(os: &dyn Os, doomed: Doomed) -> OsResult<()> {
     let mut level = Level::new(doomed)?;
     // Depth is what an attacker chooses: the stack of levels is on the heap.
     let mut above: Vec<Level> = Vec::new();
@@ -91,10 +111,10 @@ pub(crate) fn delete_all(os: &dyn Os, doomed: Box<dyn Handle>) -> OsResult<()> {
             above.push(std::mem::replace(&mut level, child));
             continue;
         }
-        match delete(&*level.directory) {
+        match delete(&level.directory) {
             Err(OsError::DIR_NOT_EMPTY) if level.is_directory && level.rounds < ROUNDS => {
                 level.rounds += 1;
-                level.names = names(&*level.directory)?;
+                level.names = names(&*level.directory.handle)?;
                 continue;
             }
             outcome => outcome?,
@@ -109,10 +129,10 @@ pub(crate) fn delete_all(os: &dyn Os, doomed: Box<dyn Handle>) -> OsResult<()> {
 /// Deletes all that is in `directory`.
 ///
 /// `spared` is a name that is left alone there.
-pub(crate) fn delete_contents(os: &dyn Os, directory: &dyn Handle, spared: Option<&str>) -> OsResult<()> {
+pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, spared: Option<&str>) -> OsResult<()> {
     for _ in 0..ROUNDS {
         let mut found_any = false;
-        for name in names(directory)? {
+        for name in names(directory.handle)? {
             if spared.is_some_and(|spared| name.to_string_lossy().eq_ignore_ascii_case(spared)) {
                 continue;
             }
@@ -132,24 +152,29 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: &dyn Handle, spared: Optio
 
 /// A directory on the way down, or a file or link at the end of it.
 struct Level {
-    directory: Box<dyn Handle>,
+    directory: Doomed,
     is_directory: bool,
     names: Vec<U16String>,
     rounds: usize,
 }
 
 impl Level {
-    fn new(directory: Box<dyn Handle>) -> OsResult<Self> {
-        let plain = Link::of(&*directory)?.is_none();
-        let is_directory = plain && buffer::attributes(&*directory)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0;
-        let names = if is_directory { names(&*directory)? } else { Vec::new() };
+    fn new(directory: Doomed) -> OsResult<Self> {
+        let handle = &*directory.handle;
+        let plain = Link::of(handle)?.is_none();
+        let is_directory = plain && buffer::attributes(handle)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0;
+        let names = if is_directory { names(handle)? } else { Vec::new() };
         Ok(Self { directory, is_directory, names, rounds: 0 })
+    }
+
+    fn as_parent(&self) -> Parent<'_> {
+        Parent { handle: &*self.directory.handle, pinned: self.directory.pinned }
     }
 
     /// The next thing in here that has things in it; what has none is deleted on the way.
     fn next_child(&mut self, os: &dyn Os) -> OsResult<Option<Self>> {
         while let Some(name) = self.names.pop() {
-            match Self::take(os, &*self.directory, &name) {
+            match Self::take(os, self.as_parent(), &name) {
                 Ok(None) => {}
                 Ok(child) => return Ok(child),
                 // Somebody else was faster.
@@ -161,12 +186,12 @@ impl Level {
     }
 
     /// Deletes `name` of `parent`, or answers it if there are things in it.
-    fn take(os: &dyn Os, parent: &dyn Handle, name: &U16Str) -> OsResult<Option<Self>> {
+    fn take(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<Option<Self>> {
         let child = Self::new(open(os, parent, name)?)?;
         if !child.names.is_empty() {
             return Ok(Some(child));
         }
-        match delete(&*child.directory) {
+        match delete(&child.directory) {
             Err(OsError::DIR_NOT_EMPTY) if child.is_directory => Ok(Some(child)),
             outcome => outcome.map(|()| None),
         }

@@ -380,3 +380,29 @@ fn contract_10_queries_go_anywhere_and_changes_only_into_working_directories() {
     refused(&node, &node::UnmountVolume { volume, target }, Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
+
+#[test]
+fn contract_13_a_mount_point_elsewhere_stays_though_the_way_to_the_doomed_one_is_swapped() {
+    use os::Os;
+    let sim = || {
+        let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\elsewhere\m");
+        node.mounted(r"C:\var\lib\kubelet\pods\p\d\m").build()
+    };
+    for nth in 0..60 {
+        let sim = sim();
+        // Whoever has a directory open for renaming keeps others from pinning it.
+        let how = os::Open::existing(os::Access::DELETE, os::Options::REPARSE_POINT);
+        let held = os::NtPath::from_win32(&os::U16String::from_str(r"C:\var\lib\kubelet\pods\p\d"));
+        let held = sim.open(&held, &how).unwrap();
+        let attacker = sim.clone();
+        let step = move || {
+            let (door, d) = (attacker.side_door(), r"C:\var\lib\kubelet\pods\p\d");
+            let _ = door.rename(d, r"C:\var\lib\kubelet\pods\p\aside").and_then(|()| door.junction(d, r"C:\elsewhere"));
+        };
+        let probed = os_sim::probe::Probed::new(sim.process(), os_sim::race::Race::before(nth, step));
+        let node = node::Node::new(std::sync::Arc::new(probed), node::Config::default());
+        let _ = node.run(&rmdir(r"\pods\p", true));
+        drop(held);
+        assert!(sim.side_door().is_link(r"C:\elsewhere\m"), "call {nth}");
+    }
+}
