@@ -194,6 +194,7 @@ pub fn is_answer(call: &Call, code: u32) -> bool {
             &[E::SERVICE_ALREADY_RUNNING, E::SERVICE_NOT_ACTIVE, E::SERVICE_CANNOT_ACCEPT_CTRL]
         }
         "list" => &[E::NO_MORE_FILES],
+        "final_path" => &[E::FILE_NOT_FOUND, E::PATH_NOT_FOUND],
         "firmware_table" => &[E::INVALID_FUNCTION, E::NOT_SUPPORTED],
         "control FSCTL_QUERY_FILE_SYSTEM_RECOGNITION" => {
             &[E::UNRECOGNIZED_VOLUME, E::INVALID_FUNCTION, E::NOT_SUPPORTED, E::INSUFFICIENT_BUFFER]

@@ -203,11 +203,17 @@ impl Case<'_> {
             broken.push(format!("it answered {answer}; undisturbed {}", self.undisturbed.answers[0]));
         }
         self.sim.advance(LONG);
-        let difference = self.undisturbed.end.difference(&self.sim.snapshot());
-        if !difference.is_empty() {
-            broken.push(format!("it says that it is done, but: {}", difference.trim_end().replace('\n', "; ")));
+        if let Some(difference) = self.difference() {
+            broken.push(format!("it says that it is done, but: {difference}"));
         }
         broken
+    }
+
+    /// What tells the node from what it is after an undisturbed run.
+    fn difference(&self) -> Option<String> {
+        let now = self.sim.snapshot();
+        let differs = || self.undisturbed.end.difference(&now).trim_end().replace('\n', "; ");
+        (now != self.undisturbed.end).then(differs)
     }
 
     /// The node as the process to be struck sees it.
@@ -253,9 +259,8 @@ impl Case<'_> {
             let [first, second] = &self.undisturbed.answers;
             broken.push(format!("the retry answered {answer}; undisturbed {first}, then {second}"));
         }
-        let difference = self.undisturbed.end.difference(&self.sim.snapshot());
-        if !difference.is_empty() {
-            broken.push(format!("the end is another one: {}", difference.trim_end().replace('\n', "; ")));
+        if let Some(difference) = self.difference() {
+            broken.push(format!("the end is another one: {difference}"));
         }
         broken.extend(self.before.check(self.sim, self.scenario.asked.changes, None));
         broken.extend(nothing_held(self.sim, node));

@@ -7,10 +7,13 @@
 //! The program `prove` runs all of it and prints a table; `cargo test` runs a part.
 
 pub mod answering;
+pub mod attack;
 pub mod code;
 pub mod fault_sweep;
 pub mod promise;
+pub mod race_sweep;
 pub mod report;
 pub mod scenario;
 pub mod scenarios;
 pub mod sweep;
+pub mod watch;

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use proof::sweep::{Choice, faults, on_all_processors};
+use proof::scenarios::contested;
+use proof::sweep::{Choice, faults, on_all_processors, races};
 
 /// Prove csi-proxy's operations by every fault at every call
 #[derive(Parser)]
@@ -24,7 +25,8 @@ fn main() -> ExitCode {
     // Panics are failures like others, and told with them.
     std::panic::set_hook(Box::new(|_| {}));
     let choice = Choice { case: arguments.case, every: None };
-    let findings = on_all_processors(&proof::scenarios::all(), |scenario| faults(scenario, &choice));
+    let mut findings = on_all_processors(&proof::scenarios::all(), |scenario| faults(scenario, &choice));
+    findings.add(on_all_processors(&contested::scenarios(), |scenario| races(scenario, &choice)));
     for failure in findings.failures.iter().take(arguments.show) {
         println!("FAILED --case '{}'", failure.case);
         failure.broken.iter().for_each(|what| println!("    {what}"));

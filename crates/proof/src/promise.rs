@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use node::{Error, Node};
 use os::abi::{ControlCode, DriveLayout, PartitionEntry, PartitionStyle};
-use os::{Access, NtPath, Open, Options, Os, Uuid};
+use os::{Access, NtPath, Open, Options, Os, OsError, Uuid};
 use os_sim::{Sim, Snapshot};
 
 use crate::scenario::{Answer, Request};
@@ -62,8 +62,15 @@ impl Before {
             changes.iter().any(|start| line.starts_with(start))
                 || gone.as_ref().is_some_and(|gone| line.starts_with(gone.as_str()) || line.contains("mount point to"))
         };
-        for line in self.snapshot.difference(&sim.snapshot()).lines().filter(|line| !may_change(&line[2..])) {
-            broken.push(format!("changed what is not its business: {line}"));
+        let now = sim.snapshot();
+        let lines = |snapshot: &'_ Snapshot| -> Vec<String> {
+            snapshot.as_str().lines().filter(|line| !may_change(line)).map(str::to_owned).collect()
+        };
+        let (had, has) = (lines(&self.snapshot), lines(&now));
+        if had != has {
+            let changed = self.snapshot.difference(&now);
+            let changed = changed.lines().filter(|line| !may_change(&line[2..]));
+            broken.extend(changed.map(|line| format!("changed what is not its business: {line}")));
         }
         broken
     }
@@ -139,7 +146,10 @@ fn error_words(request: &dyn Request, error: &Error, code: Option<u32>) -> Vec<S
     if text.contains('\n') || text.len() > 600 {
         broken.push(format!("an error of more than a line: {text}"));
     }
-    let shown = |code: u32| text.contains(&code.to_string()) || text.contains(&format!("{code:08x}"));
+    let shown = |code: u32| {
+        let forms = [format!("({code})"), format!("(0x{code:08x})"), format!("{}", OsError(code))];
+        forms.iter().any(|form| text.contains(form.as_str()))
+    };
     if code.is_some_and(|code| !shown(code)) {
         broken.push(format!("an error without the code {}: {text}", code.unwrap_or_default()));
     }

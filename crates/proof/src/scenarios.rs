@@ -5,6 +5,7 @@ use os_sim::Sim;
 
 use crate::scenario::{Asked, Request, Scenario};
 
+pub mod contested;
 pub mod disk;
 pub mod filesystem;
 pub mod iscsi;

@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use crate::attack::Attack;
 use crate::fault_sweep::{self, Undisturbed};
+use crate::race_sweep;
 use crate::report::Report;
 use crate::scenario::Scenario;
+use crate::scenarios::contested::COMPONENTS;
 use crate::scenarios::operation_of;
 
 /// Which cases to run.
@@ -112,6 +115,28 @@ pub fn faults(scenario: &Scenario, choice: &Choice) -> Findings {
             number += 1;
             if choice.has(&case(), number) {
                 findings.count(operation, "faults", case, fault_sweep::run(scenario, &undisturbed, nth, blow));
+            }
+        }
+    }
+    findings
+}
+
+/// Every attack before every call of a scenario.
+pub fn races(scenario: &Scenario, choice: &Choice) -> Findings {
+    let mut findings = Findings::default();
+    let name = format!("contested {scenario}");
+    if !choice.may_have(&name) {
+        return findings;
+    }
+    let operation = operation_of(&scenario.asked);
+    let attacks = Attack::all(COMPONENTS);
+    let mut number = 0;
+    for nth in 0..race_sweep::calls(scenario) {
+        for attack in &attacks {
+            let case = || format!("{name} #{nth} {attack}");
+            number += 1;
+            if choice.has(&case(), number) {
+                findings.count(operation, "attacks", case, race_sweep::run(scenario, nth, *attack));
             }
         }
     }
