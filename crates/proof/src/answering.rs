@@ -12,6 +12,8 @@ use os::{
 };
 use os_sim::fault::Moment;
 
+use crate::forward::forward_the_rest;
+
 /// The node, with one answer exchanged.
 pub struct Answering {
     inner: Arc<dyn Os>,
@@ -62,38 +64,6 @@ impl Os for Answering {
         self.inner.open(path, how)
     }
 
-    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        self.inner.device_interfaces(class)
-    }
-
-    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        self.inner.reenumerate(interface)
-    }
-
-    fn volumes(&self) -> OsResult<Vec<U16String>> {
-        self.inner.volumes()
-    }
-
-    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        self.inner.volume_paths(volume)
-    }
-
-    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        self.inner.set_volume_mount_point(directory, volume)
-    }
-
-    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-        self.inner.delete_volume_mount_point(directory)
-    }
-
-    fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
-        self.inner.open_service(name, access)
-    }
-
-    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
-        self.inner.firmware_table(provider, table, output)
-    }
-
     fn wmi(&self) -> &dyn Wmi {
         self
     }
@@ -101,4 +71,6 @@ impl Os for Answering {
     fn clock(&self) -> &dyn Clock {
         self.inner.clock()
     }
+
+    forward_the_rest!();
 }

@@ -129,12 +129,12 @@ impl Attack {
             Act::Swap(link, lure) => door.rename(&path, &self.aside()).and_then(|()| make_link(sim, &path, link, lure)),
             Act::Turn(lure) if door.exists(&path) => make_link(sim, &path, Link::Junction, lure),
             Act::MakeLink(link, lure) if !door.exists(&path) => make_link(sim, &path, link, lure),
-            Act::Turn(_) | Act::MakeLink(..) => Ok(()),
             Act::Remove => door.remove_all(&path),
             Act::Rename => door.rename(&path, &self.aside()),
             Act::MakeDirectory => door.mkdir(&path),
             Act::MakeFile if !door.exists(&path) => door.write(&path, b"the attacker's"),
-            Act::MakeFile => Ok(()),
+            // There is nothing to turn, or something in the way.
+            Act::Turn(_) | Act::MakeLink(..) | Act::MakeFile => Ok(()),
         };
     }
 

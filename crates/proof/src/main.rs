@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use clap::Parser;
 use proof::scenarios::contested;
-use proof::sweep::{Choice, faults, on_all_processors, races};
+use proof::scenarios::pairs::PAIRS;
+use proof::sweep::{Choice, faults, interleavings, on_all_processors, races};
 
 /// Prove csi-proxy's operations by every fault at every call
 #[derive(Parser)]
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let choice = Choice { case: arguments.case, every: None };
     let mut findings = on_all_processors(&proof::scenarios::all(), |scenario| faults(scenario, &choice));
     findings.add(on_all_processors(&contested::scenarios(), |scenario| races(scenario, &choice)));
+    findings.add(on_all_processors(PAIRS, |pair| interleavings(pair, &choice)));
     for failure in findings.failures.iter().take(arguments.show) {
         println!("FAILED --case '{}'", failure.case);
         failure.broken.iter().for_each(|what| println!("    {what}"));

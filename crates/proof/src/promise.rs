@@ -68,9 +68,9 @@ impl Before {
         };
         let (had, has) = (lines(&self.snapshot), lines(&now));
         if had != has {
-            let changed = self.snapshot.difference(&now);
-            let changed = changed.lines().filter(|line| !may_change(&line[2..]));
-            broken.extend(changed.map(|line| format!("changed what is not its business: {line}")));
+            let difference = self.snapshot.difference(&now);
+            let lines = difference.lines().filter(|line| !may_change(&line[2..]));
+            broken.extend(lines.map(|line| format!("changed what is not its business: {line}")));
         }
         broken
     }

@@ -9,6 +9,7 @@ pub mod contested;
 pub mod disk;
 pub mod filesystem;
 pub mod iscsi;
+pub mod pairs;
 pub mod smb;
 pub mod system;
 pub mod volume;

@@ -7,6 +7,7 @@ use std::thread;
 
 use crate::attack::Attack;
 use crate::fault_sweep::{self, Undisturbed};
+use crate::interleaving::{self, Pair};
 use crate::race_sweep;
 use crate::report::Report;
 use crate::scenario::Scenario;
@@ -138,6 +139,36 @@ pub fn races(scenario: &Scenario, choice: &Choice) -> Findings {
             if choice.has(&case(), number) {
                 findings.count(operation, "attacks", case, race_sweep::run(scenario, nth, *attack));
             }
+        }
+    }
+    findings
+}
+
+/// Two operations at once, at every pair of their calls.
+pub fn interleavings(pair: &Pair, choice: &Choice) -> Findings {
+    let mut findings = Findings::default();
+    let name = format!("together {}", pair.name);
+    if !choice.may_have(&name) {
+        return findings;
+    }
+    let ends = interleaving::serial_ends(pair);
+    let stride = choice.every.unwrap_or(1);
+    for first in (0..).step_by(stride) {
+        let mut first_reached = true;
+        for second in (0..).step_by(stride) {
+            let case = || format!("{name} #{first} #{second}");
+            let outcome = interleaving::run(pair, &ends, first, second);
+            first_reached = outcome.first_reached;
+            if choice.has(&case(), 0) {
+                findings.count(pair.operation, "together", case, outcome.broken);
+            }
+            // What ends or waits before its turn is over comes to the same however long the turn is.
+            if !outcome.second_reached {
+                break;
+            }
+        }
+        if !first_reached {
+            break;
         }
     }
     findings

@@ -12,6 +12,7 @@ use os::{
 
 use os_sim::{Sim, VolumeView};
 
+use crate::forward::forward_the_rest;
 use crate::scenarios::{KUBELET, volume};
 
 /// What was done outside, a line each.
@@ -131,34 +132,6 @@ impl Os for Watched {
         Ok(Box::new(WatchedHandle { inner, trespasses: self.trespasses.clone() }))
     }
 
-    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        self.inner.device_interfaces(class)
-    }
-
-    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        self.inner.reenumerate(interface)
-    }
-
-    fn volumes(&self) -> OsResult<Vec<U16String>> {
-        self.inner.volumes()
-    }
-
-    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        self.inner.set_volume_mount_point(directory, volume)
-    }
-
-    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-        self.inner.delete_volume_mount_point(directory)
-    }
-
-    fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
-        self.inner.open_service(name, access)
-    }
-
-    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
-        self.inner.firmware_table(provider, table, output)
-    }
-
     fn wmi(&self) -> &dyn Wmi {
         self.inner.wmi()
     }
@@ -166,6 +139,8 @@ impl Os for Watched {
     fn clock(&self) -> &dyn Clock {
         self.inner.clock()
     }
+
+    forward_the_rest!();
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub(crate) const PASSWORD: &str = "hunter2-hunter2";
 const OLD: &str = "hunter2-before";
 
 /// A node, and a server that takes `milliseconds` over each answer.
-fn server(milliseconds: u32) -> Sim {
+pub(crate) fn server(milliseconds: u32) -> Sim {
     let user = |name: &str| format!("[[smb_server.users]]\nname = '{name}'\npassword = '{PASSWORD}'\n");
     let toml = format!(
         "[[smb_server]]\nhost = 'files'\nslow_milliseconds = {milliseconds}\n\

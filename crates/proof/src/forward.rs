@@ -1,0 +1,36 @@
+//! The primitives that none of the wrappers in here changes.
+
+/// Those of [`os::Os`] that neither open a file nor answer WMI or the clock, handed on to `self.inner`.
+macro_rules! forward_the_rest {
+    () => {
+        fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
+            self.inner.device_interfaces(class)
+        }
+
+        fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
+            self.inner.reenumerate(interface)
+        }
+
+        fn volumes(&self) -> OsResult<Vec<U16String>> {
+            self.inner.volumes()
+        }
+
+        fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+            self.inner.set_volume_mount_point(directory, volume)
+        }
+
+        fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
+            self.inner.delete_volume_mount_point(directory)
+        }
+
+        fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
+            self.inner.open_service(name, access)
+        }
+
+        fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
+            self.inner.firmware_table(provider, table, output)
+        }
+    };
+}
+
+pub(crate) use forward_the_rest;
