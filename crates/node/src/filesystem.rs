@@ -311,15 +311,17 @@ pub(crate) fn enter_lane_of(node: &Node, link: &Link, run: &Run) -> Outcome<()> 
 
 /// Moves on to the threads that may hang with what lies above the last component of `path`, if that is a link.
 pub(crate) fn enter_lane_above(node: &Node, path: &HostPath, run: &Run) -> Outcome<()> {
-    let Some((_, above)) = path.components().split_last() else { return Ok(()) };
-    let Ok(mut parent) = node.os().open(&path.drive_root(), &Open { options: Options::DIRECTORY, ..LOOK }) else {
-        return Ok(());
-    };
-    for name in above {
+    let mut above = path.parent();
+    let mut prefixes = Vec::new();
+    while !above.is_drive() {
+        prefixes.push(above.to_nt());
+        above = above.parent();
+    }
+    for prefix in prefixes.iter().rev() {
         // What is missing is found missing where it is needed.
-        let Ok(child) = parent.open_child(name, &LOOK) else { return Ok(()) };
-        match Link::of(&*child) {
-            Ok(None) => parent = child,
+        let Ok(found) = node.os().open(prefix, &LOOK) else { return Ok(()) };
+        match Link::of(&*found) {
+            Ok(None) => {}
             Ok(Some(link)) => return enter_lane_of(node, &link, run),
             Err(_) => return Ok(()),
         }

@@ -61,9 +61,9 @@ impl HostPath {
         Self { drive: self.drive, components: self.components[..above].to_vec() }
     }
 
-    /// The components below the drive.
-    pub(crate) fn components(&self) -> &[U16String] {
-        &self.components
+    /// Whether it is a drive's root.
+    pub(crate) fn is_drive(&self) -> bool {
+        self.components.is_empty()
     }
 
     /// The root directory of the drive.

@@ -75,9 +75,14 @@ impl Operation for NewSmbGlobalMapping {
         if let Some(place) = &place {
             find_link(place, substitute.as_u16str())?;
         }
-        self.connect(node, run)?;
+        let made = self.connect(node, run)?;
         let Some(place) = place else { return Ok(()) };
-        make_link(&place, substitute.as_u16str(), &shown, run)
+        let linked = make_link(&place, substitute.as_u16str(), &shown, run);
+        if linked.is_err() && made {
+            // Nobody else can have begun to use it: its share is locked.
+            self.disconnect(node, run)?;
+        }
+        linked
     }
 }
 
@@ -92,12 +97,13 @@ enum Look {
 }
 
 impl NewSmbGlobalMapping {
-    fn connect(&self, node: &Node, run: &Run) -> Outcome<()> {
+    /// Connects the node to the share, and says whether it had not been.
+    fn connect(&self, node: &Node, run: &Run) -> Outcome<bool> {
         let share = self.remote.share();
         if let Some(mapping) = mapping_of(node, &share)? {
             let connected = mapping.u32("Status") == Some(STATUS_OK);
             match self.look(node) {
-                Look::Readable => return self.refuse_another_user(node, &share),
+                Look::Readable => return self.refuse_another_user(node, &share).map(|()| false),
                 // Whoever has files open on it gets them back when the server comes back, unless it is removed.
                 Look::OutOfReach(code) if connected => return Err(Fault::of(code, format!("{share} is mapped"))),
                 Look::OutOfReach(code) | Look::Lost(code) => {
@@ -117,13 +123,18 @@ impl NewSmbGlobalMapping {
         // Known before it is made: it may be made long after this call has given up waiting.
         node.smb_users().insert(share.clone(), self.username.to_lowercase());
         let made = match call(node, run, Namespace::Smb, CLASS, "Create", &arguments, patience) {
-            Ok(returned) if returned.code == 0 => return Ok(()),
+            Ok(returned) if returned.code == 0 => return Ok(true),
             Ok(returned) => refused(OsError(returned.code), &share),
             Err(fault) if fault.kind == Kind::StillRunning => return Err(fault),
             Err(fault) => fault.code.map_or(fault, |code| refused(code, &share)),
         };
         node.smb_users().remove(&share);
         Err(made)
+    }
+
+    fn disconnect(&self, node: &Node, run: &Run) -> Outcome<()> {
+        let share = self.remote.share();
+        mapping_of(node, &share)?.map_or(Ok(()), |mapping| remove(node, run, &share, &mapping))
     }
 
     /// Looks through the mapping there is, at the share and at the directory asked for.

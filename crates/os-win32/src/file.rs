@@ -29,9 +29,7 @@ pub(crate) struct File(OwnedHandle);
 
 /// The lower half of a 64-bit number.
 fn low(number: u64) -> u32 {
-    #[expect(clippy::cast_possible_truncation, reason = "the mask leaves what fits")]
-    let low = (number & 0xffff_ffff) as u32;
-    low
+    (number & 0xffff_ffff) as u32
 }
 
 /// Opens `name`, an absolute NT path or, with `root`, a name in that directory.

@@ -15,6 +15,10 @@ macro_rules! forward_the_rest {
             self.inner.volumes()
         }
 
+        fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
+            self.inner.volume_paths(volume)
+        }
+
         fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
             self.inner.set_volume_mount_point(directory, volume)
         }

@@ -1,7 +1,7 @@
 //! Two operations at once, at every pair of calls: the node ends up as after one of the two serial orders.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use node::{Config, Node};
@@ -78,7 +78,8 @@ pub fn run(pair: &Pair, ends: &[Snapshot; 2], first: usize, second: usize) -> Ou
     let end = sim.snapshot();
     if !ends.contains(&end) {
         let [ab, ba] = ends.each_ref().map(|serial| serial.difference(&end).trim_end().replace('\n', "; "));
-        broken.push(format!("answers {} and {}; against A then B: {ab}; against B then A: {ba}", answers[0], answers[1]));
+        broken
+            .push(format!("answers {} and {}; against A then B: {ab}; against B then A: {ba}", answers[0], answers[1]));
     }
     let reached = |which: usize, limit| begun[which].load(Ordering::SeqCst) >= limit;
     Outcome { first_reached: reached(0, first), second_reached: reached(1, second), broken }

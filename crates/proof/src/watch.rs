@@ -118,6 +118,11 @@ impl Handle for WatchedHandle {
         self.inner.final_path(form)
     }
 
+    fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        self.trespasses.note("read", &*self.inner);
+        self.inner.read(offset, output)
+    }
+
     fn flush(&self) -> OsResult<()> {
         self.inner.flush()
     }

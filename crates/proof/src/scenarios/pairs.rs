@@ -115,7 +115,12 @@ const fn pair(
 /// The pairs.
 pub const PAIRS: &[Pair] = &[
     pair("PartitionDisk twice", "PartitionDisk", || os_sim::node().disk(GIB).build(), [partition, partition]),
-    pair("PartitionDisk and SetDiskState(offline)", "PartitionDisk", || os_sim::node().disk(GIB).build(), [partition, offline]),
+    pair(
+        "PartitionDisk and SetDiskState(offline)",
+        "PartitionDisk",
+        || os_sim::node().disk(GIB).build(),
+        [partition, offline],
+    ),
     pair("SetDiskState both ways", "SetDiskState", || ntfs().build(), [online, offline]),
     pair("FormatVolume twice", "FormatVolume", || os_sim::node().disk(GIB).partitioned().build(), [format, format]),
     pair(
@@ -130,13 +135,23 @@ pub const PAIRS: &[Pair] = &[
         || os_sim::node().disk(GIB).partitioned().dir(TARGET).build(),
         [format, mount],
     ),
-    pair("ResizeVolume and SetDiskState(offline)", "ResizeVolume", || ntfs().grown_to(2 * GIB).build(), [resize, offline]),
+    pair(
+        "ResizeVolume and SetDiskState(offline)",
+        "ResizeVolume",
+        || ntfs().grown_to(2 * GIB).build(),
+        [resize, offline],
+    ),
     pair("ResizeVolume twice", "ResizeVolume", || ntfs().grown_to(2 * GIB).build(), [resize, resize]),
     pair("MountVolume and UnmountVolume", "MountVolume", || ntfs().dir(TARGET).build(), [mount, unmount]),
     pair("UnmountVolume and MountVolume", "UnmountVolume", || ntfs().mounted(TARGET).build(), [unmount, mount]),
     pair("MountVolume and Rmdir", "MountVolume", || ntfs().dir(TARGET).build(), [mount, rmdir]),
     pair("MountVolume and Rmdir(with force)", "MountVolume", || ntfs().dir(TARGET).build(), [mount, rmdir_with_force]),
-    pair("UnmountVolume and Rmdir(with force)", "UnmountVolume", || ntfs().mounted(TARGET).build(), [unmount, rmdir_with_force]),
+    pair(
+        "UnmountVolume and Rmdir(with force)",
+        "UnmountVolume",
+        || ntfs().mounted(TARGET).build(),
+        [unmount, rmdir_with_force],
+    ),
     pair("UnmountVolume and RmdirContents", "UnmountVolume", || ntfs().mounted(TARGET).build(), [unmount, empty]),
     pair("MountVolume of two at one directory", "MountVolume", two, [mount, mount_another]),
     pair("MountVolume of one at two directories", "MountVolume", two, [mount, mount_elsewhere]),
@@ -147,7 +162,12 @@ pub const PAIRS: &[Pair] = &[
     pair("CreateSymlink and Rmdir", "CreateSymlink", || ntfs().build(), [link, rmdir]),
     pair("CreateSymlink and Mkdir", "CreateSymlink", || ntfs().build(), [link, mkdir]),
     pair("NewSmbGlobalMapping for two users", "NewSmbGlobalMapping", || server(0), [map_for_one, map_for_another]),
-    pair("NewSmbGlobalMapping for two, slowly", "NewSmbGlobalMapping", || server(2_000), [map_for_one, map_for_another]),
+    pair(
+        "NewSmbGlobalMapping for two, slowly",
+        "NewSmbGlobalMapping",
+        || server(2_000),
+        [map_for_one, map_for_another],
+    ),
     pair("NewSmbGlobalMapping and RemoveSmbGlobalMapping", "NewSmbGlobalMapping", || server(0), [map_for_one, unmap]),
     pair(
         "StartService and StopService",
