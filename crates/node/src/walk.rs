@@ -5,7 +5,7 @@
 //! mount point. So no renaming or swapping of what lies on the way can lead out of the working directory, however
 //! it is timed; what was opened is what is worked on.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileIdInfo};
 use os::{
@@ -97,17 +97,30 @@ impl WorkingDirectory {
 
     /// The open directory: opened when first needed, and again when `stale` is the one that has gone.
     fn open(&self, os: &dyn Os, stale: Option<&Arc<dyn Handle>>) -> OsResult<Arc<dyn Handle>> {
-        let mut held = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
-        match (&*held, stale) {
-            (Some(handle), None) => return Ok(Arc::clone(handle)),
-            (Some(handle), Some(stale)) if !Arc::ptr_eq(handle, stale) => return Ok(Arc::clone(handle)),
-            _ => {}
+        if let Some(handle) = self.held_but(stale) {
+            return Ok(handle);
         }
-        *held = None;
+        // Not under the lock: opening may hang, and others may be luckier.
         let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
         let handle: Arc<dyn Handle> = os.open(&self.path.to_nt(), &how)?.into();
-        *held = Some(Arc::clone(&handle));
+        if let Some(earlier) = self.held_but(stale) {
+            return Ok(earlier);
+        }
+        *self.held() = Some(Arc::clone(&handle));
         Ok(handle)
+    }
+
+    /// The directory if it is open, unless it is `stale`, which is let go.
+    fn held_but(&self, stale: Option<&Arc<dyn Handle>>) -> Option<Arc<dyn Handle>> {
+        let mut held = self.held();
+        if held.as_ref().zip(stale).is_some_and(|(handle, stale)| Arc::ptr_eq(handle, stale)) {
+            *held = None;
+        }
+        held.clone()
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Arc<dyn Handle>>> {
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `walk` from the directory; where that finds nothing, makes sure that it was not a deleted directory's

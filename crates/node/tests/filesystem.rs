@@ -406,3 +406,39 @@ fn contract_13_a_mount_point_elsewhere_stays_though_the_way_to_the_doomed_one_is
         assert!(sim.side_door().is_link(r"C:\elsewhere\m"), "call {nth}");
     }
 }
+
+/// Lets the first caller of `open` go only when a second has come, or when none has for long.
+#[derive(Default)]
+struct Meeting {
+    come: std::sync::Mutex<usize>,
+    changed: std::sync::Condvar,
+}
+
+impl os_sim::probe::Probe for Meeting {
+    fn before(&self, call: &os_sim::probe::Call) -> os_sim::probe::Verdict {
+        if call.primitive == "open" {
+            let mut come = self.come.lock().unwrap();
+            *come += 1;
+            self.changed.notify_all();
+            let long = std::time::Duration::from_secs(5);
+            drop(self.changed.wait_timeout_while(come, long, |come| *come < 2).unwrap());
+        }
+        os_sim::probe::Verdict::Go
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_lock_while_another_opens_the_working_directory() {
+    let sim = os_sim::node().build();
+    let meeting = std::sync::Arc::new(Meeting::default());
+    let probed = os_sim::probe::Probed::new(sim.process(), meeting.clone());
+    let node = node::Node::new(std::sync::Arc::new(probed), node::Config::default());
+    std::thread::scope(|scope| {
+        for name in [r"\pods", r"\plugins"] {
+            let node = &node;
+            scope.spawn(move || assert!(node.run(&exists(name)).unwrap()));
+        }
+    });
+    assert_eq!(*meeting.come.lock().unwrap(), 2, "both opened it at once");
+    assert_eq!(sim.open_handles(), 1, "and one of them was enough");
+}
