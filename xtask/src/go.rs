@@ -71,7 +71,8 @@ fn over_sockets(source: &Path) -> Result<Tally, Box<dyn std::error::Error>> {
             fs::remove_dir_all(&folder)?;
         }
         let mut daemon = Command::new(&daemon);
-        let daemon = Daemon::start(daemon.arg(NODE).arg(node(source)).arg(SOCKETS).arg(&folder))?;
+        daemon.args(log()).arg(NODE).arg(node(source)).arg(SOCKETS).arg(&folder);
+        let daemon = Daemon::start(&mut daemon)?;
         sum += run(Command::new(client).arg("-dir").arg(&folder))?;
         sum += daemon.end();
     }
@@ -95,17 +96,23 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Tally, Box<dyn std::err
             sum += Tally::broken(format!("the Go client does not build for Windows with {module}"));
             continue;
         };
-        let served = Daemon::start(program(&daemon).arg(NODE).arg(node(source)))?;
+        let served = Daemon::start(program(&daemon).args(log()).arg(NODE).arg(node(source)))?;
         sum += run(&mut program(&client))?;
         sum += served.end();
         if module == CLIENTS[0].0 {
             fs::create_dir_all(working_directory(prefix.as_ref()))?;
-            let served = Daemon::start(&mut program(&daemon))?;
+            let served = Daemon::start(program(&daemon).args(log()))?;
             sum += run_a_part(program(&client).arg("-windows-node"))?;
             sum += served.end();
         }
     }
     Ok(sum)
+}
+
+/// Lets the daemon log to a file: its lines would mix with the client's.
+fn log() -> [String; 3] {
+    let file = workspace::target().join("go/daemon.log");
+    ["-logtostderr=false".into(), "-v=5".into(), format!("-log_file={}", file.display())]
 }
 
 /// The simulated node that the client knows its way about.
@@ -210,7 +217,7 @@ pub(crate) struct Daemon(Child);
 impl Daemon {
     pub(crate) fn start(command: &mut Command) -> std::io::Result<Self> {
         println!("$ {} &", process::typed(command));
-        // Its log would mix with the client's lines; a daemon that fails is seen by the client.
+        // A daemon that fails is seen by the client.
         Ok(Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?))
     }
 

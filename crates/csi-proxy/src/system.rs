@@ -71,6 +71,7 @@ mod imp {
 
     use super::System;
 
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere there is none")]
     pub(super) fn native() -> Option<System> {
         Some(System { os: Arc::new(os_win32::Windows::new()), name: "this Windows node".to_owned() })
     }
