@@ -226,7 +226,7 @@ fn entries(listing: &[u8], found: &mut Vec<U16String>) -> Option<()> {
         let length = usize::try_from(entry.file_name_length).ok()?;
         let name = buffer::units_at(listing, offset + FileIdBothDirInfo::NAME_OFFSET, length)?;
         if name != U16String::from_str(".") && name != U16String::from_str("..") {
-            found.push(name);
+            found.push(component(name)?);
         }
         match usize::try_from(entry.next_entry_offset).ok()? {
             0 => return Some(()),
@@ -236,9 +236,26 @@ fn entries(listing: &[u8], found: &mut Vec<U16String>) -> Option<()> {
     }
 }
 
+/// `name`, if it is one component: opened by an empty name, a directory is its own child, and one with a separator
+/// leads past the links that are looked for. No file system should have such names.
+fn component(name: U16String) -> Option<U16String> {
+    let separates = |unit: &u16| [u16::from(b'\\'), u16::from(b'/'), 0].contains(unit);
+    (!name.is_empty() && !name.as_slice().iter().any(separates)).then_some(name)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::entries;
+    use os::U16String;
+
+    use super::{component, entries};
+
+    #[test]
+    fn a_name_that_is_no_component_is_not_opened() {
+        for bad in ["", "a\\b", "..\\..\\Windows", "a/b", "\\", "a\0b"] {
+            assert_eq!(component(U16String::from_str(bad)), None, "{bad:?}");
+        }
+        assert!(component(U16String::from_str("a b..c")).is_some());
+    }
 
     proptest::proptest! {
         #[test]
