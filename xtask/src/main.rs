@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 
 mod apt;
 mod ci;
+mod fuzz;
 mod go;
 mod libtest;
 mod lint;
@@ -46,6 +47,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Run libFuzzer on every fuzz target in turn
+    Fuzz(fuzz::Options),
     /// Build, test or lint the Windows program, from Linux with mingw and Wine or on Windows itself
     Windows {
         #[command(subcommand)]
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Task::Ci => ci::run(),
         Task::Lint => lint::run(),
         Task::Prove { arguments } => prove::run(&arguments),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Windows { task } => windows::run(&task),
     };
     match outcome {

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use crate::libtest::Suites;
 use crate::tally::Tally;
-use crate::{Outcome, go, process, python, windows, workspace};
+use crate::{Outcome, apt, go, process, python, windows, workspace};
 
 /// A part of the tests that can be run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -50,6 +50,7 @@ fn linux() -> std::io::Result<Tally> {
         return Ok(Tally::default());
     }
     let mut sum = Tally::default();
+    install_tools();
     let mut cargo = workspace::cargo();
     cargo.args(["test", "--workspace"]);
     match python::interpreter() {
@@ -61,6 +62,21 @@ fn linux() -> std::io::Result<Tally> {
     }
     sum += suites(&mut cargo)?;
     Ok(sum)
+}
+
+/// Programs with whose readings tests compare ours, and the packages that have them.
+const TOOLS: [(&str, &str); 4] =
+    [("sg_inq", "sg3-utils"), ("dmidecode", "dmidecode"), ("sfdisk", "fdisk"), ("sgdisk", "gdisk")];
+
+/// Installs what is missing of them, where that is allowed. A test without its program says so itself.
+fn install_tools() {
+    let missing: Vec<_> =
+        TOOLS.iter().filter(|(program, _)| process::find(program).is_none()).map(|(_, package)| *package).collect();
+    if !missing.is_empty()
+        && let Err(why) = apt::install(&missing)
+    {
+        println!("{why}");
+    }
 }
 
 /// Runs a `cargo test` to its end, through failures, and counts.

@@ -1,0 +1,40 @@
+//! Taking values out of the fuzzer's bytes. Where they end, everything is zero.
+
+/// What is left of the bytes.
+pub(crate) struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.bytes(1).first().copied().unwrap_or_default()
+    }
+
+    /// At most `length` bytes.
+    pub(crate) fn bytes(&mut self, length: usize) -> &'a [u8] {
+        let (some, rest) = self.0.split_at(length.min(self.0.len()));
+        self.0 = rest;
+        some
+    }
+
+    /// Bytes behind a byte with their length.
+    pub(crate) fn string(&mut self) -> &'a [u8] {
+        let length = self.byte();
+        self.bytes(length.into())
+    }
+
+    /// One of `all`, which has some.
+    pub(crate) fn one_of<'b, T>(&mut self, all: &'b [T]) -> &'b T {
+        &all[usize::from(self.byte()) % all.len()]
+    }
+
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        self.bytes(usize::MAX)
+    }
+}
