@@ -202,7 +202,8 @@ fn occupied(file_system: &str) -> Fault {
     Fault::precondition(format!("it has a {file_system} file system, which is not overwritten"))
 }
 
-/// Mounts a volume at an empty directory. Being mounted there already is success.
+/// Mounts a volume at an empty directory. Being mounted there already is success. A volume that the node itself lives
+/// on is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MountVolume {
     /// The volume.
@@ -229,6 +230,10 @@ impl Operation for MountVolume {
 
     fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
         volume::locked_disk_of(node, self.volume, run)?;
+        // Mounted in a container's directory, the system's volume would be all there in the container.
+        if node.directories.volumes(node.os())?.contains(&self.volume) {
+            return Err(Fault::new(Kind::PermissionDenied, "it is a volume of the node itself"));
+        }
         let place = node.directories.place(node.os(), &self.target, None, &PIN)?;
         // Held without sharing deletion until the end, so that the path below leads here and nowhere else.
         let target = place.parent().open_child(place.leaf(), &PIN)?;
@@ -409,7 +414,7 @@ impl ResizeVolume {
         };
         let extent = volume::extent(node, self.volume)?;
         let length = u64::try_from(extent.length).unwrap_or_default();
-        if length < total + MIB || volume::file_system(node, self.volume)? != FileSystem::Ntfs {
+        if length < total.saturating_add(MIB) || volume::file_system(node, self.volume)? != FileSystem::Ntfs {
             return Ok(());
         }
         let number = volume::locked_disk_of(node, self.volume, run)?;

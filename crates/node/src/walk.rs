@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileIdInfo};
 use os::{
-    Access, Disposition, FileInfo, Handle, Open, Options, Os, OsError, OsResult, PathForm, Share, U16Str, U16String,
+    Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, Share, U16Str,
+    U16String,
 };
 
 use crate::buffer;
@@ -17,6 +18,9 @@ use crate::config::Config;
 use crate::error::{Fault, Kind, Outcome};
 use crate::host_path::HostPath;
 use crate::volume_id::VolumeId;
+
+/// The drive that Windows is on, whatever drive the working directories are on.
+const WINDOWS: char = 'C';
 
 /// What old API versions say a path is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -169,7 +173,8 @@ impl WorkingDirectories {
         })
     }
 
-    /// The volumes that the working directories lie on, and those of their drives: the node's own, no driver's.
+    /// The volumes that the working directories lie on, those of their drives, and that of Windows: the node's own, no
+    /// driver's.
     pub(crate) fn volumes(&self, os: &dyn Os) -> Outcome<Vec<VolumeId>> {
         let mut volumes = Vec::new();
         let mut add = |opened: OsResult<Arc<dyn Handle>>| -> Outcome<()> {
@@ -181,8 +186,9 @@ impl WorkingDirectories {
             volumes.extend(VolumeId::of_final_path(&path).map(|(volume, _)| volume));
             Ok(())
         };
+        let how = Open { options: Options::DIRECTORY, ..LOOK };
+        add(os.open(&NtPath::drive_root(WINDOWS), &how).map(Arc::from))?;
         for directory in self.all.iter().chain(&self.plugins).chain(&self.pods) {
-            let how = Open { options: Options::DIRECTORY, ..LOOK };
             add(os.open(&directory.path.drive_root(), &how).map(Arc::from))?;
             add(directory.open(os, None))?;
         }

@@ -3,9 +3,9 @@
 mod setup;
 
 use node::{
-    DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath,
-    GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, PartitionDisk,
-    ResizeFirstVolume, ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
+    Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
+    GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node,
+    PartitionDisk, ResizeFirstVolume, ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
 };
 use os::OsError;
 use os_sim::fault::{Fault, Moment};
@@ -467,4 +467,29 @@ fn a_disk_pulled_out_is_missing_whichever_way_windows_says_so() {
         refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
         refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
     }
+}
+
+#[test]
+fn a_volume_that_the_node_lives_on_is_not_mounted_for_a_container() {
+    let working = r"C:\data\working";
+    let sim =
+        os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\data").dir(working).dir(MOUNT).build();
+    let working = vec![HostPath::parse(working).unwrap()];
+    let node = Node::new(sim.process(), Config { working, ..Config::default() });
+    let before = sim.snapshot();
+    for home in [r"C:\Windows", r"C:\data\working"] {
+        let target = HostPath::parse(home).unwrap();
+        let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
+        let error = refused(&node, &MountVolume { volume, target: path(r"\plugins\v") }, Kind::PermissionDenied);
+        assert!(error.to_string().ends_with("it is a volume of the node itself"), "{error}");
+    }
+    assert_eq!(sim.snapshot(), before);
+
+    // That of Windows, even where no working directory is on it.
+    let kubelet = HostPath::parse(r"D:\kubelet").unwrap();
+    let node = Node::new(sim.process(), Config { kubelet, ..Config::default() });
+    let target = HostPath::parse(r"C:\Windows").unwrap();
+    let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
+    let target = HostPath::parse(r"D:\kubelet\v").unwrap();
+    refused(&node, &MountVolume { volume, target }, Kind::PermissionDenied);
 }
