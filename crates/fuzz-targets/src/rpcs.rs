@@ -153,7 +153,7 @@ fn text(field: &str, sim: &Sim, input: &mut Input<'_>) -> String {
         0 => String::from_utf8_lossy(input.string()).into_owned(),
         1 => (*input.one_of(&others)).to_owned(),
         _ if field.contains("volume") => {
-            let disk = 1 + u32::from(input.byte() % 4);
+            let disk = u32::from(input.byte() % 5);
             sim.volume_on(disk).map_or_else(|| "gone".to_owned(), |volume| volume.name())
         }
         _ if field.contains("path") && !field.contains("remote") || field == "mount" => {
