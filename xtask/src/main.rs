@@ -16,6 +16,7 @@ mod lint;
 mod process;
 mod prove;
 mod python;
+mod soak;
 mod tally;
 mod test;
 mod vhd;
@@ -49,6 +50,8 @@ enum Task {
     },
     /// Run libFuzzer on every fuzz target in turn
     Fuzz(fuzz::Options),
+    /// Run the daemon under 64 clients and see that it loses nothing and stays as large as it was
+    Soak(soak::Options),
     /// Build, test or lint the Windows program, from Linux with mingw and Wine or on Windows itself
     Windows {
         #[command(subcommand)]
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Task::Lint => lint::run(),
         Task::Prove { arguments } => prove::run(&arguments),
         Task::Fuzz(options) => fuzz::run(&options),
+        Task::Soak(options) => soak::run(&options),
         Task::Windows { task } => windows::run(&task),
     };
     match outcome {

@@ -1,0 +1,98 @@
+//! How large a process is, and whether it stays so.
+
+use std::fmt;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// What a process has of the system.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Size {
+    /// Resident memory in KiB.
+    memory: u64,
+    /// Open files, sockets among them.
+    handles: u64,
+    threads: u64,
+}
+
+impl Size {
+    /// That of the process `id`, now.
+    pub(crate) fn of(id: u32) -> Self {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("the daemon runs");
+        let number = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("Linux tells");
+            line.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number")
+        };
+        let handles = fs::read_dir(format!("/proc/{id}/fd")).expect("the daemon runs").count();
+        Self { memory: number("VmRSS:"), handles: u64::try_from(handles).expect("few"), threads: number("Threads:") }
+    }
+}
+
+/// A process's size over time.
+pub(crate) struct Samples {
+    began: Instant,
+    all: Vec<Size>,
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        Self { began: Instant::now(), all: Vec::new() }
+    }
+}
+
+/// What a size is compared by, and how much more of it there may be at the end than when warm: a part, and a constant.
+struct Measure {
+    name: &'static str,
+    of: fn(&Size) -> u64,
+    percent: u64,
+    constant: u64,
+}
+
+/// Memory moves with what the allocator keeps. Handles follow the clients' connections, which come and go; each client
+/// has some ten. Threads come with the first work of each kind, and stay below what the lanes and the runtime may have.
+const MEASURES: [Measure; 3] = [
+    Measure { name: "KiB resident", of: |size| size.memory, percent: 10, constant: 2048 },
+    Measure { name: "handles", of: |size| size.handles, percent: 10, constant: 64 },
+    Measure { name: "threads", of: |size| size.threads, percent: 0, constant: 16 },
+];
+
+impl Samples {
+    pub(crate) fn took(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(crate) fn take(&mut self, size: Size) {
+        self.all.push(size);
+    }
+
+    /// The medians of the second quarter, when all is warm, and of the last.
+    fn compared(&self, of: fn(&Size) -> u64) -> (u64, u64) {
+        let quarter = self.all.len() / 4;
+        (median(&self.all[quarter..2 * quarter], of), median(&self.all[3 * quarter..], of))
+    }
+
+    pub(crate) fn are_flat(&self) {
+        for Measure { name, of, percent, constant } in MEASURES {
+            let (warm, end) = self.compared(of);
+            let bound = warm + warm * percent / 100 + constant;
+            assert!(end <= bound, "{end} {name} at the end, {warm} when warm: more than {bound}");
+        }
+    }
+}
+
+fn median(sizes: &[Size], of: fn(&Size) -> u64) -> u64 {
+    let mut all: Vec<_> = sizes.iter().map(of).collect();
+    all.sort_unstable();
+    all[all.len() / 2]
+}
+
+impl fmt::Display for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} samples:", self.all.len())?;
+        for Measure { name, of, .. } in MEASURES {
+            let (warm, end) = self.compared(of);
+            let most = self.all.iter().map(of).max().unwrap_or_default();
+            write!(f, " {warm} {name} when warm, {end} at the end, {most} at most;")?;
+        }
+        Ok(())
+    }
+}
