@@ -38,7 +38,6 @@ impl State {
             }
             ControlCode::DISK_SET_DISK_ATTRIBUTES => self.set_disk_attributes(device, input),
             ControlCode::DISK_GET_DRIVE_LAYOUT_EX => layout(disk, output),
-            ControlCode::DISK_GET_PARTITION_INFO_EX => put(output, &whole_disk(disk)),
             ControlCode::DISK_UPDATE_PROPERTIES => {
                 self.disk_mut(device)?.update_properties();
                 Ok(0)
@@ -215,7 +214,7 @@ fn bare_layout(style: PartitionStyle, signature: u32, partition_count: u32) -> D
 }
 
 /// A partition's entry.
-pub(crate) fn entry(part: &Partition) -> PartitionEntry {
+fn entry(part: &Partition) -> PartitionEntry {
     let (offset, length) = (signed(part.offset), signed(part.length));
     match part.kind {
         PartitionKind::Gpt(kind) => gpt_entry(part.number, kind, part.id, offset, length),
@@ -227,16 +226,4 @@ pub(crate) fn entry(part: &Partition) -> PartitionEntry {
             entry
         }
     }
-}
-
-/// The entry of the whole disk, which counts as partition 0.
-fn whole_disk(disk: &Disk) -> PartitionEntry {
-    let mut entry = gpt_entry(0, Uuid::nil(), Uuid::nil(), 0, signed(disk.cached_size));
-    entry.style = match disk.layout {
-        Layout::Gpt { .. } => PartitionStyle::GPT,
-        Layout::Raw => PartitionStyle::RAW,
-        Layout::Mbr { .. } | Layout::Superfloppy => PartitionStyle::MBR,
-    }
-    .0;
-    entry
 }

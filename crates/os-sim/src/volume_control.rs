@@ -7,7 +7,7 @@ use os::{FsInfo, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
 use crate::disk::{Disk, Health, Partition, SECTOR, Volume};
-use crate::disk_control::{device_number, entry, property, put, signed};
+use crate::disk_control::{device_number, property, put, signed};
 use crate::file::fill_part;
 use crate::open::Object;
 use crate::state::{FsId, State};
@@ -48,9 +48,7 @@ impl State {
             ControlCode::STORAGE_GET_DEVICE_NUMBER => device_number(disk, part.number, output),
             ControlCode::STORAGE_QUERY_PROPERTY => property(disk, input, output),
             ControlCode::DISK_GET_LENGTH_INFO => put(output, &LengthInformation { length: signed(part.length) }),
-            ControlCode::DISK_GET_PARTITION_INFO_EX => put(output, &entry(part)),
             ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS => extents(disk, part, volume, output),
-            ControlCode::VOLUME_ONLINE => Ok(0),
             _ if direct => Err(OsError::INVALID_FUNCTION),
             ControlCode::FSCTL_EXTEND_VOLUME => self.extend(id, input),
             ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION => recognition(volume, output),

@@ -46,8 +46,6 @@ bitflags! {
         const NON_DIRECTORY = 0x0000_0040;
         /// `FILE_DELETE_ON_CLOSE`: the object goes when this handle is closed.
         const DELETE_ON_CLOSE = 0x0000_1000;
-        /// `FILE_OPEN_FOR_BACKUP_INTENT`: use the backup and restore privileges if they are held.
-        const BACKUP_INTENT = 0x0000_4000;
         /// `FILE_OPEN_REPARSE_POINT`: a last component that is a link is opened itself.
         const REPARSE_POINT = 0x0020_0000;
     }

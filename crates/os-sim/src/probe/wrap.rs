@@ -15,14 +15,13 @@ use os::{
 use super::process::{Answer, Owned, Process};
 
 /// The codes that only read. Any other is taken to change something, whatever access it asks for.
-const READING: [ControlCode; 10] = [
+const READING: [ControlCode; 9] = [
     ControlCode::STORAGE_GET_DEVICE_NUMBER,
     ControlCode::STORAGE_QUERY_PROPERTY,
     ControlCode::DISK_GET_DRIVE_GEOMETRY_EX,
     ControlCode::DISK_GET_LENGTH_INFO,
     ControlCode::DISK_GET_DISK_ATTRIBUTES,
     ControlCode::DISK_GET_DRIVE_LAYOUT_EX,
-    ControlCode::DISK_GET_PARTITION_INFO_EX,
     ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS,
     ControlCode::FSCTL_GET_REPARSE_POINT,
     ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION,

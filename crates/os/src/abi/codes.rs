@@ -32,14 +32,10 @@ codes! {
     DISK_SET_DISK_ATTRIBUTES = 0x0007_c0f4;
     /// Answers [`super::DriveLayout`] and its [`super::PartitionEntry`]s.
     DISK_GET_DRIVE_LAYOUT_EX = 0x0007_0050;
-    /// Answers one [`super::PartitionEntry`]: the partition under the volume.
-    DISK_GET_PARTITION_INFO_EX = 0x0007_0048;
     /// Makes the system read the disk's size and partitions again.
     DISK_UPDATE_PROPERTIES = 0x0007_0140;
     /// Answers [`super::VolumeDiskExtents`].
     VOLUME_GET_VOLUME_DISK_EXTENTS = 0x0056_0000;
-    /// Brings the volume online.
-    VOLUME_ONLINE = 0x0056_c008;
     /// Grows the file system to a total number of sectors, given as an `i64`.
     FSCTL_EXTEND_VOLUME = 0x0009_00f0;
     /// Says whether unrecognised media carry a file system's recognition structure.
