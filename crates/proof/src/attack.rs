@@ -122,9 +122,12 @@ impl Attack {
         probes
     }
 
-    /// Whatever is refused to the attacker is as good as not tried.
-    fn act(&self, sim: &Sim) {
+    /// Carries it out now. Whatever is refused to the attacker is as good as not tried.
+    pub fn act(&self, sim: &Sim) {
         let (door, path) = (sim.side_door(), self.path());
+        if self.is_out_of_reach(sim) {
+            return;
+        }
         let _ = match self.act {
             Act::Swap(link, lure) => door.rename(&path, &self.aside()).and_then(|()| make_link(sim, &path, link, lure)),
             Act::Turn(lure) if door.exists(&path) => make_link(sim, &path, Link::Junction, lure),
@@ -136,6 +139,16 @@ impl Attack {
             // There is nothing to turn, or something in the way.
             Act::Turn(_) | Act::MakeLink(..) | Act::MakeFile => Ok(()),
         };
+    }
+
+    /// Whether a link that the attacker has made leads out of where it may write, on the way to the component.
+    fn is_out_of_reach(&self, sim: &Sim) -> bool {
+        let foreign = [volume(sim, 0).to_string(), volume(sim, 2).to_string()];
+        let leads_out = |above: &str| {
+            let target = sim.side_door().read_link(&format!(r"{KUBELET}\{above}"));
+            target.is_ok_and(|target| !target.starts_with(r"\\?\Volume{") || foreign.contains(&target))
+        };
+        self.component.match_indices('\\').any(|(end, _)| leads_out(&self.component[..end]))
     }
 
     fn undo(&self, sim: &Sim) {

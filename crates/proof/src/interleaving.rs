@@ -9,7 +9,7 @@ use os_sim::probe::Probed;
 use os_sim::{Sim, Snapshot};
 
 use crate::promise::{Before, nothing_held, words};
-use crate::scenario::{Answer, Request};
+use crate::scenario::{Answer, Ask};
 use crate::stage::{Schedule, Stage};
 
 /// Two operations on a node.
@@ -22,7 +22,7 @@ pub struct Pair {
     /// The node before.
     pub build: fn() -> Sim,
     /// The operations.
-    pub requests: [fn(&Sim) -> Box<dyn Request>; 2],
+    pub requests: [Ask; 2],
 }
 
 /// Both operations, one after the other.
@@ -64,10 +64,9 @@ pub fn run(pair: &Pair, ends: &[Snapshot; 2], first: usize, second: usize) -> Ou
     let stage = Stage::new(2, Held { limits: [first, second], begun: Arc::clone(&begun) });
     let probed = Probed::new(stage.over(sim.process()), stage.clone());
     let node = Node::new(Arc::new(probed), Config::default());
-    let part = |request: &Box<dyn Request>| request.run(&node);
-    let parts: Vec<Box<dyn FnOnce() -> Answer + Send>> =
-        vec![Box::new(|| part(&requests[0])), Box::new(|| part(&requests[1]))];
-    let answers = stage.run(parts);
+    let parts =
+        requests.iter().map(|request| Box::new(|| request.run(&node)) as Box<dyn FnOnce() -> Answer + Send + '_>);
+    let answers = stage.run(parts.collect());
     sim.advance(LONG);
     let mut broken: Vec<String> = Vec::new();
     for (request, answer) in requests.iter().zip(&answers) {

@@ -6,15 +6,21 @@ use std::time::Instant;
 use clap::Parser;
 use proof::scenarios::contested;
 use proof::scenarios::pairs::PAIRS;
-use proof::sweep::{Choice, faults, interleavings, on_all_processors, races};
+use proof::sweep::{Choice, Findings, faults, interleavings, on_all_processors, races, voyage};
 
-/// Prove csi-proxy's operations by every fault at every call
+/// Prove csi-proxy's operations: every fault at every call, every race, and long random runs
 #[derive(Parser)]
 #[command(name = "prove", version)]
 struct Arguments {
     /// Only the cases whose names begin so
     #[arg(long)]
     case: Option<String>,
+    /// How many long random runs to make
+    #[arg(long, default_value_t = 500)]
+    seeds: u64,
+    /// The first of their seeds
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
     /// Show at most so many failures
     #[arg(long, default_value_t = 100)]
     show: usize,
@@ -25,10 +31,7 @@ fn main() -> ExitCode {
     let begin = Instant::now();
     // Panics are failures like others, and told with them.
     std::panic::set_hook(Box::new(|_| {}));
-    let choice = Choice { case: arguments.case, every: None };
-    let mut findings = on_all_processors(&proof::scenarios::all(), |scenario| faults(scenario, &choice));
-    findings.add(on_all_processors(&contested::scenarios(), |scenario| races(scenario, &choice)));
-    findings.add(on_all_processors(PAIRS, |pair| interleavings(pair, &choice)));
+    let findings = all(&arguments);
     for failure in findings.failures.iter().take(arguments.show) {
         println!("FAILED --case '{}'", failure.case);
         failure.broken.iter().for_each(|what| println!("    {what}"));
@@ -37,4 +40,18 @@ fn main() -> ExitCode {
     println!("{:.1} s", begin.elapsed().as_secs_f64());
     println!("{} failures", findings.failures.len());
     if findings.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn all(arguments: &Arguments) -> Findings {
+    let choice = Choice { case: arguments.case.clone(), every: None };
+    let mut findings = on_all_processors(&proof::scenarios::all(), |scenario| faults(scenario, &choice));
+    findings.add(on_all_processors(&contested::scenarios(), |scenario| races(scenario, &choice)));
+    findings.add(on_all_processors(PAIRS, |pair| interleavings(pair, &choice)));
+    let named = arguments.case.as_ref().and_then(|case| case.strip_prefix("seed ")?.parse().ok());
+    let seeds: Vec<u64> = match named {
+        Some(seed) => vec![seed],
+        None => (arguments.seed..arguments.seed.saturating_add(arguments.seeds)).collect(),
+    };
+    findings.add(on_all_processors(&seeds, |seed| voyage(*seed, &choice)));
+    findings
 }

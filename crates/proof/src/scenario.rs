@@ -24,13 +24,16 @@ pub struct State {
     pub build: fn() -> Sim,
 }
 
+/// Makes an operation, whose arguments may depend on the node.
+pub type Ask = fn(&Sim) -> Box<dyn Request>;
+
 /// An operation with its arguments, by name.
 #[derive(Clone, Copy)]
 pub struct Asked {
     /// The operation's name, with the arguments that tell it from others of the name.
     pub name: &'static str,
-    /// The operation, whose arguments may depend on the node.
-    pub request: fn(&Sim) -> Box<dyn Request>,
+    /// The operation.
+    pub request: Ask,
     /// How the lines of a snapshot begin that it may change. All other lines must stay.
     pub changes: &'static [&'static str],
     /// The disk it is about, if it is about one.
@@ -43,7 +46,7 @@ pub struct Asked {
 
 impl Asked {
     /// An operation that changes nothing and is about no disk.
-    pub const fn new(name: &'static str, request: fn(&Sim) -> Box<dyn Request>) -> Self {
+    pub const fn new(name: &'static str, request: Ask) -> Self {
         Self { name, request, changes: &[], disk: None, leaves_out: false }
     }
 

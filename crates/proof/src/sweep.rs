@@ -13,6 +13,7 @@ use crate::report::Report;
 use crate::scenario::Scenario;
 use crate::scenarios::contested::COMPONENTS;
 use crate::scenarios::operation_of;
+use crate::voyage;
 
 /// Which cases to run.
 #[derive(Clone, Debug, Default)]
@@ -173,3 +174,18 @@ pub fn interleavings(pair: &Pair, choice: &Choice) -> Findings {
     }
     findings
 }
+
+/// The voyage of a seed.
+pub fn voyage(seed: u64, choice: &Choice) -> Findings {
+    let mut findings = Findings::default();
+    let case = || format!("seed {seed}");
+    if choice.has(&case(), 0) {
+        let (asked, broken) = voyage::run(seed);
+        findings.report.row(VOYAGE).calls += asked;
+        findings.count(VOYAGE, "voyages", case, broken);
+    }
+    findings
+}
+
+/// The row of the voyages, which are about all operations at once.
+const VOYAGE: &str = "(all at once)";

@@ -10,7 +10,7 @@ use super::smb::{PASSWORD, map, server};
 use super::volume::TARGET;
 use super::{GIB, ask, path, volume};
 use crate::interleaving::Pair;
-use crate::scenario::Request;
+use crate::scenario::{Ask, Request};
 
 const ONE: DiskNumber = DiskNumber(1);
 const OTHER_TARGET: &str = r"C:\var\lib\kubelet\plugins\w";
@@ -103,12 +103,7 @@ fn stop(_: &Sim) -> Box<dyn Request> {
     ask(StopService { name: ServiceName::parse("base").expect("a name"), force: true })
 }
 
-const fn pair(
-    name: &'static str,
-    operation: &'static str,
-    build: fn() -> Sim,
-    requests: [fn(&Sim) -> Box<dyn Request>; 2],
-) -> Pair {
+const fn pair(name: &'static str, operation: &'static str, build: fn() -> Sim, requests: [Ask; 2]) -> Pair {
     Pair { name, operation, build, requests }
 }
 
