@@ -1,4 +1,4 @@
-//! The operations on files, each on [`PATH`] in its states.
+//! The operations on files, each on one path in its states.
 
 use node::{
     CreateSymlink, GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath, IsSymlink, Mkdir, PathExists, Rmdir,

@@ -1,4 +1,4 @@
-//! SMB mappings of `\\files\one`, with a link at [`LINK`] and without.
+//! SMB mappings of `\\files\one`, with a link and without.
 
 use node::{Config, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
 use os_sim::Sim;

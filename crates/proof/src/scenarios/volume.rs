@@ -1,4 +1,4 @@
-//! The operations on volumes, each on the volume of disk 1 and the directory [`TARGET`].
+//! The operations on volumes, each on the volume of disk 1 and the directory it is mounted at.
 
 use node::{
     FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath,
