@@ -65,8 +65,18 @@ fn linux() -> std::io::Result<Tally> {
 }
 
 /// Programs with whose readings tests compare ours, and the packages that have them.
-const TOOLS: [(&str, &str); 4] =
-    [("sg_inq", "sg3-utils"), ("dmidecode", "dmidecode"), ("sfdisk", "fdisk"), ("sgdisk", "gdisk")];
+const TOOLS: [(&str, &str); 10] = [
+    ("sg_inq", "sg3-utils"),
+    ("dmidecode", "dmidecode"),
+    ("sfdisk", "fdisk"),
+    ("sgdisk", "gdisk"),
+    ("mkswap", "util-linux"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.vfat", "dosfstools"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ntfs", "ntfs-3g"),
+];
 
 /// Installs what is missing of them, where that is allowed. A test without its program says so itself.
 fn install_tools() {

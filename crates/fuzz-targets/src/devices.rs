@@ -18,7 +18,7 @@ const FULL: &str = r"C:\var\lib\kubelet\plugins\full";
 const LINK: &str = r"C:\var\lib\kubelet\pods\link";
 const SERIAL: &str = "the serial number in WMI";
 
-/// Disk 1 is raw, disk 2 has a mounted NTFS volume and room to grow; there are files and a link.
+/// Disk 1 is raw, disk 2 has a mounted NTFS volume and room to grow, disk 3 a raw volume; there are files and a link.
 fn sim() -> Sim {
     os_sim::node()
         .bios_serial(SERIAL)
@@ -28,6 +28,8 @@ fn sim() -> Sim {
         .formatted("NTFS")
         .grown_to(2 << 30)
         .mounted(MOUNTED)
+        .disk(1 << 30)
+        .partitioned()
         .file(&format!(r"{FULL}\a\b"), "b")
         .file(&format!(r"{FULL}\c"), "c")
         .file(r"C:\outside\precious", "precious")
@@ -148,6 +150,22 @@ pub(crate) fn file_system(bytes: &[u8]) {
     let _ = deceived.node.run(&IsVolumeFormatted { volume });
     let _ = deceived.node.run(&ResizeVolume { volume, size: 0 });
     deceived.nothing_is_destroyed();
+}
+
+/// A volume that Windows takes for raw is formatted only if it is said to be unformatted, and then once.
+pub(crate) fn content(bytes: &[u8]) {
+    let deceived = Deceived::about(Lie::Content, bytes);
+    let formats = || deceived.sim.volume_on(3).expect("disk 3 has a volume").formats;
+    let raw = deceived.sim.volume_on(3).expect("disk 3 has a volume").name();
+    let volume = VolumeId::parse(&raw).expect("a volume has a name");
+    let formatted = deceived.node.run(&IsVolumeFormatted { volume });
+    let outcome = deceived.node.run(&FormatVolume { volume });
+    match formatted {
+        Ok(formatted) => assert!(!formatted && outcome.is_ok() && formats() == 1, "{outcome:?}"),
+        Err(_) => assert!(outcome.is_err() && formats() == 0, "what cannot be told was formatted"),
+    }
+    let blank = bytes.iter().all(|byte| *byte == 0);
+    assert!(!blank || formats() == 1, "what is blank is not formatted");
 }
 
 /// A link that cannot be read is not followed.

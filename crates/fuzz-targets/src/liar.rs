@@ -27,6 +27,8 @@ pub enum Lie {
     Listing,
     /// A file system's name and size.
     FileSystem,
+    /// What is on a volume, from its first byte on; beyond the bytes it is blank.
+    Content,
     /// The firmware's SMBIOS table.
     Smbios,
     /// The location of a disk in WMI, as text.
@@ -66,7 +68,7 @@ impl Lies {
             Lie::DriveLayout => code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX,
             Lie::Extents => code == ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS,
             Lie::ReparsePoint => code == ControlCode::FSCTL_GET_REPARSE_POINT,
-            Lie::Listing | Lie::FileSystem | Lie::Smbios | Lie::Location => false,
+            Lie::Listing | Lie::FileSystem | Lie::Content | Lie::Smbios | Lie::Location => false,
         }
     }
 
@@ -103,6 +105,10 @@ impl Os for Liar {
 
     fn volumes(&self) -> OsResult<Vec<U16String>> {
         self.node.volumes()
+    }
+
+    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        self.node.volume_paths(volume)
     }
 
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
@@ -192,6 +198,18 @@ impl Handle for LyingHandle {
 
     fn final_path(&self, form: PathForm) -> OsResult<U16String> {
         self.handle.final_path(form)
+    }
+
+    fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        if self.lies.about != Lie::Content {
+            return self.handle.read(offset, output);
+        }
+        output.fill(0);
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.lies.bytes.len());
+        let some = &self.lies.bytes[start..];
+        let length = some.len().min(output.len());
+        output[..length].copy_from_slice(&some[..length]);
+        Ok(output.len())
     }
 
     fn flush(&self) -> OsResult<()> {

@@ -27,7 +27,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub static TARGETS: [Target; 17] = [
+pub static TARGETS: [Target; 18] = [
     Target { name: "authority", run: authority::any_split },
     Target { name: "authority_h2", run: authority::in_front_of_h2 },
     Target { name: "device_descriptors", run: devices::device_descriptor },
@@ -43,6 +43,7 @@ pub static TARGETS: [Target; 17] = [
     Target { name: "reparse_points", run: devices::reparse_point },
     Target { name: "rpcs", run: rpcs::calls },
     Target { name: "smbios", run: devices::smbios },
+    Target { name: "volume_content", run: devices::content },
     Target { name: "volume_ids", run: texts::volume_id },
     Target { name: "wql", run: texts::wql },
 ];

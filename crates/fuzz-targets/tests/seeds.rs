@@ -73,6 +73,7 @@ targets! {
     reparse_points
     rpcs
     smbios
+    volume_content
     volume_ids
     wql
 }

@@ -1,21 +1,28 @@
-//! Bytes that nobody here made, and readings that nobody here wrote: sg3-utils, dmidecode, sfdisk, sgdisk.
+//! Bytes that nobody here made, and readings that nobody here wrote: sg3-utils, dmidecode, sfdisk,
+//! sgdisk, mkfs.
 //!
 //! Where a tool is missing its tests say so and are counted as skipped.
 
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use fuzz_targets::{Liar, Lie};
-use node::{Config, DiskNumber, GetBiosSerialNumber, Kind, ListDiskIds, Node, PartitionDisk};
-use os::abi::{
-    BASIC_DATA, DriveLayout, MSFT_RESERVED, PartitionEntry, PartitionStyle, StorageDescriptorHead,
-    StorageDeviceIdDescriptor, StorageIdentifier,
+use node::{
+    Config, DiskNumber, FormatVolume, GetBiosSerialNumber, IsVolumeFormatted, Kind, ListDiskIds, Node, PartitionDisk,
+    VolumeId,
 };
+use os::abi::{
+    DriveLayout, MSFT_RESERVED, PartitionEntry, PartitionStyle, StorageDescriptorHead, StorageDeviceIdDescriptor,
+    StorageIdentifier,
+};
+use os_sim::probe::Probed;
 use os_sim::smbios::{raw, structure, table, table_without_system};
+use os_sim::trace::Trace;
 use tempfile::TempDir;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -168,6 +175,40 @@ fn the_serial_number_is_the_one_dmidecode_reads() {
     }
 }
 
+/// Whether a volume is unformatted on which `program` has made a file system of its own.
+fn taken_for_raw(program: &Path, arguments: &[&str]) -> bool {
+    let folder = folder();
+    let image = image(&folder, 512 << 20);
+    output(program, &[arguments, &[image.to_str().expect("a path")]].concat());
+    let mut content = vec![0; 1 << 17];
+    fs::File::open(&image).and_then(|mut file| file.read_exact(&mut content)).expect("the image");
+    let sim = os_sim::node().disk(1 << 30).partitioned().build();
+    let volume = VolumeId::parse(&sim.volume_on(1).expect("a volume").name()).expect("its name");
+    let node = Node::new(Arc::new(Liar::new(sim.process(), Lie::Content, &content)), Config::default());
+    let unformatted = node.run(&IsVolumeFormatted { volume }).is_ok_and(|formatted| !formatted);
+    assert_eq!(node.run(&FormatVolume { volume }).is_ok(), unformatted, "only what is unformatted is formatted");
+    unformatted
+}
+
+macro_rules! file_systems {
+    ($($test:ident: $program:literal $arguments:expr;)+) => {
+        $(#[test]
+        fn $test() {
+            let Some(program) = tool($program, stringify!($test)) else { return };
+            assert!(!taken_for_raw(&program, &$arguments), "a volume with data would be formatted");
+        })+
+    };
+}
+
+file_systems! {
+    an_ext4_volume_is_not_taken_for_raw: "mkfs.ext4" ["-q", "-F"];
+    a_fat_volume_is_not_taken_for_raw: "mkfs.vfat" [];
+    an_xfs_volume_is_not_taken_for_raw: "mkfs.xfs" ["-q", "-f"];
+    a_btrfs_volume_is_not_taken_for_raw: "mkfs.btrfs" ["-q", "-f"];
+    an_ntfs_volume_is_not_taken_for_raw: "mkfs.ntfs" ["-q", "-F", "-f"];
+    swap_space_is_not_taken_for_raw: "mkswap" [];
+}
+
 /// What sfdisk lists: start, length and type of each partition, in bytes.
 fn listed(sfdisk: &Path, image: &Path) -> Vec<(i64, i64, String)> {
     let text = output(sfdisk, &["--json".as_ref(), image.as_os_str()]);
@@ -222,17 +263,24 @@ fn layout(style: PartitionStyle, count: usize) -> DriveLayout {
     DriveLayout { style: style.0, partition_count: u32::try_from(count).expect("few"), ..DriveLayout::new_zeroed() }
 }
 
-fn image(folder: &TempDir) -> PathBuf {
+fn image(folder: &TempDir, bytes: u64) -> PathBuf {
     let path = folder.path().join("image");
     let file = fs::File::create(&path).expect("a file");
-    file.set_len(64 << 20).expect("a sparse file");
+    file.set_len(bytes).expect("a sparse file");
     path
 }
 
-/// What PartitionDisk does about a disk that has this layout.
-fn partition_disk(head: &DriveLayout, entries: &[PartitionEntry]) -> Result<(), Kind> {
-    let node = node_that_lies(Lie::DriveLayout, &[head.as_bytes(), entries.as_bytes()].concat());
-    node.run(&PartitionDisk { disk: DiskNumber(1) }).map_err(|error| error.kind())
+/// What PartitionDisk does about a disk that has this layout: whether it asks for a partition to be made, and whether
+/// it refuses the disk.
+fn partition_disk(head: &DriveLayout, entries: &[PartitionEntry]) -> (bool, bool) {
+    let sim = os_sim::node().disk(1 << 30).build();
+    let trace = Arc::new(Trace::counting());
+    let watched = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
+    let layout = [head.as_bytes(), entries.as_bytes()].concat();
+    let node = Node::new(Arc::new(Liar::new(watched, Lie::DriveLayout, &layout)), Config::default());
+    let outcome = node.run(&PartitionDisk { disk: DiskNumber(1) });
+    let refused = outcome.is_err_and(|error| error.kind() == Kind::FailedPrecondition);
+    (trace.counts().of("wmi call MSFT_Disk.CreatePartition") > 0, refused)
 }
 
 #[test]
@@ -247,7 +295,7 @@ fn a_gpt_is_read_as_sfdisk_lists_it() {
         ("--new=3:40960:+8M --typecode=3:8300 --new=1:0:+1M --typecode=1:EF00".to_owned(), true),
     ] {
         let folder = folder();
-        let image = image(&folder);
+        let image = image(&folder, 64 << 20);
         let arguments: Vec<_> = ["--clear"].into_iter().chain(commands.split_whitespace()).collect();
         output(&maker, &[&arguments[..], &[image.to_str().expect("a path")]].concat());
         let (head, entries) = gpt_of(&fs::read(&image).expect("the image"));
@@ -255,17 +303,7 @@ fn a_gpt_is_read_as_sfdisk_lists_it() {
         assert_eq!(entries.iter().map(read).collect::<Vec<_>>(), listed(&sfdisk, &image), "{commands}");
         let other = entries.iter().any(|entry| entry.gpt_type() != MSFT_RESERVED);
         assert_eq!(other, partitioned, "{commands}");
-        let outcome = partition_disk(&head, &entries);
-        let data = entries.iter().any(|entry| entry.gpt_type() == BASIC_DATA);
-        match (partitioned, data) {
-            // It goes on to its volumes, of which this node has none.
-            (true, true) => assert_eq!(outcome, Err(Kind::StillRunning), "{commands}"),
-            (true, false) => assert_eq!(outcome, Ok(()), "{commands}"),
-            // It asks the storage provider, which says what the disk is in truth.
-            (false, _) => {
-                assert!(matches!(outcome, Err(kind) if kind != Kind::StillRunning), "{commands}: {outcome:?}");
-            }
-        }
+        assert_eq!(partition_disk(&head, &entries).0, !partitioned, "{commands}");
     }
 }
 
@@ -274,19 +312,19 @@ fn an_mbr_is_read_as_sfdisk_lists_it() {
     let Some(sfdisk) = tool("sfdisk", "an_mbr_is_read_as_sfdisk_lists_it") else { return };
     let shell = tool("sh", "an_mbr_is_read_as_sfdisk_lists_it");
     let Some(shell) = shell else { return };
-    for (script, expected) in [
-        (r"label: dos\n", Err(Kind::FailedPrecondition)),
-        (r"label: dos\nsize=8M, type=7\ntype=c\n", Err(Kind::StillRunning)),
-        (r"label: dos\nstart=40960, type=83\n", Err(Kind::StillRunning)),
+    for (script, refused) in [
+        (r"label: dos\n", true),
+        (r"label: dos\nsize=8M, type=7\ntype=c\n", false),
+        (r"label: dos\nstart=40960, type=83\n", false),
     ] {
         let folder = folder();
-        let image = image(&folder);
+        let image = image(&folder, 64 << 20);
         let command = format!("printf '{script}' | '{}' --quiet '{}'", sfdisk.display(), image.display());
         output(&shell, &["-c", &command]);
         let (head, entries) = mbr_of(&fs::read(&image).expect("the image"));
         let used = entries.iter().filter(|entry| entry.mbr_type() != 0);
         let read = |entry: &PartitionEntry| (entry.offset, entry.length, format!("{:x}", entry.mbr_type()));
         assert_eq!(used.map(read).collect::<Vec<_>>(), listed(&sfdisk, &image), "{script}");
-        assert_eq!(partition_disk(&head, &entries), expected, "{script}");
+        assert_eq!(partition_disk(&head, &entries), (false, refused), "{script}");
     }
 }
