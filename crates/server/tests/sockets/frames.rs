@@ -4,14 +4,16 @@ use pipe::listener::ClientStream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const RST_STREAM: u8 = 3;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
 
 pub(crate) struct Frame {
     pub(crate) kind: u8,
     pub(crate) payload: Vec<u8>,
+    pub(crate) stream: u32,
     flags: u8,
 }
 
@@ -28,6 +30,14 @@ fn literal(block: &mut Vec<u8>, name: &str, value: &[u8]) {
     block.extend(value);
 }
 
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = u32::try_from(payload.len()).expect("short").to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
 impl Client {
     pub(crate) async fn new(mut stream: ClientStream) -> Self {
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("the preface");
@@ -36,12 +46,26 @@ impl Client {
         client
     }
 
+    /// Begins a call, with its headers alone, and returns its stream.
+    pub(crate) async fn begin(&mut self, path: &str) -> u32 {
+        let (stream, head) = self.head(path, b"x", "1H");
+        self.write(HEADERS, 0x4, stream, &head).await;
+        stream
+    }
+
+    /// Begins so many calls and takes each back, all in one piece.
+    pub(crate) async fn begin_and_reset(&mut self, path: &str, calls: usize) {
+        let mut octets = Vec::new();
+        for _ in 0..calls {
+            let (stream, head) = self.head(path, b"x", "1H");
+            octets.extend(frame(HEADERS, 0x4, stream, &head));
+            octets.extend(frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]));
+        }
+        self.stream.write_all(&octets).await.expect("the server reads");
+    }
+
     async fn write(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        let mut frame = u32::try_from(payload.len()).expect("short").to_be_bytes()[1..].to_vec();
-        frame.extend([kind, flags]);
-        frame.extend(stream.to_be_bytes());
-        frame.extend(payload);
-        self.stream.write_all(&frame).await.expect("the server reads");
+        self.stream.write_all(&frame(kind, flags, stream, payload)).await.expect("the server reads");
     }
 
     pub(crate) async fn read(&mut self) -> Frame {
@@ -49,7 +73,30 @@ impl Client {
         self.stream.read_exact(&mut head).await.expect("the server writes");
         let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
         self.stream.read_exact(&mut payload).await.expect("the server writes");
-        Frame { kind: head[3], flags: head[4], payload }
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        Frame { kind: head[3], flags: head[4], stream, payload }
+    }
+
+    /// The next stream, and the headers of a call on it.
+    fn head(&mut self, path: &str, authority: &[u8], time: &str) -> (u32, Vec<u8>) {
+        let mut block = Vec::new();
+        literal(&mut block, ":method", b"POST");
+        literal(&mut block, ":scheme", b"http");
+        literal(&mut block, ":path", path.as_bytes());
+        literal(&mut block, ":authority", authority);
+        literal(&mut block, "content-type", b"application/grpc");
+        literal(&mut block, "te", b"trailers");
+        literal(&mut block, "grpc-timeout", time.as_bytes());
+        let stream = self.next;
+        self.next += 2;
+        (stream, block)
+    }
+
+    /// Waits until the server has closed the connection.
+    pub(crate) async fn closed(mut self) {
+        let mut rest = Vec::new();
+        // Closed with octets unread, a socket is reset: closed it is either way.
+        let _ = self.stream.read_to_end(&mut rest).await;
     }
 
     /// Calls an RPC with an empty message and waits until its stream ends, whole or reset.
@@ -65,16 +112,7 @@ impl Client {
         time: &str,
         message: &[u8],
     ) -> Result<(), &'static str> {
-        let mut block = Vec::new();
-        literal(&mut block, ":method", b"POST");
-        literal(&mut block, ":scheme", b"http");
-        literal(&mut block, ":path", path.as_bytes());
-        literal(&mut block, ":authority", authority);
-        literal(&mut block, "content-type", b"application/grpc");
-        literal(&mut block, "te", b"trailers");
-        literal(&mut block, "grpc-timeout", time.as_bytes());
-        let stream = self.next;
-        self.next += 2;
+        let (stream, block) = self.head(path, authority, time);
         self.write(HEADERS, 0x4, stream, &block).await;
         let length = u32::try_from(message.len()).expect("short").to_be_bytes();
         let body = [&[0], &length[..], message].concat();

@@ -11,7 +11,7 @@ use tonic::Code;
 
 use super::contract::{let_it_end, slow_mapping, slow_node};
 use super::daemon::{Daemon, Setup, until};
-use super::frames::{Client, SETTINGS};
+use super::frames::{Client, GOAWAY, PING, RST_STREAM, SETTINGS};
 use super::transport::path_exists;
 use super::{dynamic, good_input};
 
@@ -110,4 +110,52 @@ async fn contract_03_where_too_many_connections_are_open_the_one_silent_longest_
     }
     assert!(path_exists(&daemon).await);
     assert_eq!(spoken.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_stream_too_many_is_refused_and_those_before_it_live() {
+    let sim = good_input::node();
+    let limits = Limits { streams: 2, ..Limits::default() };
+    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
+    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    for _ in 0..2 {
+        client.begin("/v1.Filesystem/PathExists").await;
+    }
+    let third = client.begin("/v1.Filesystem/PathExists").await;
+    let refused = loop {
+        let frame = client.read().await;
+        assert_ne!(frame.kind, GOAWAY, "the connection lives");
+        if frame.kind == RST_STREAM {
+            break frame;
+        }
+    };
+    assert_eq!((refused.stream, &refused.payload[..]), (third, &[0, 0, 0, 7][..]), "REFUSED_STREAM");
+}
+
+#[tokio::test]
+async fn a_flood_of_calls_taken_back_closes_its_connection_and_no_other() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    client.begin_and_reset("/v1.Filesystem/PathExists", 200).await;
+    let mut frame = client.read().await;
+    while frame.kind != GOAWAY {
+        frame = client.read().await;
+    }
+    assert_eq!(frame.payload[4..8], [0, 0, 0, 11], "ENHANCE_YOUR_CALM");
+    client.closed().await;
+    assert!(path_exists(&daemon).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_quiet_is_asked_for_a_sign_of_life_and_closed_without_one() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let mut frame = client.read().await;
+    while frame.kind != PING {
+        frame = client.read().await;
+    }
+    client.closed().await;
+    drop(daemon);
 }
