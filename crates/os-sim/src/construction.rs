@@ -29,6 +29,11 @@ impl State {
     /// A node as described, with all its volumes arrived.
     pub(crate) fn describe(description: &Description) -> Built<Self> {
         let mut state = Self::default();
+        // Firmware tables hold ASCII, each text ending with a zero byte.
+        let is_text = |serial: &&String| serial.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        if let Some(bad) = description.bios_serial.as_ref().filter(|serial| !is_text(serial)) {
+            return Err(DescriptionError(format!("the BIOS serial number {bad:?} is not ASCII")));
+        }
         state.bios_serial.clone_from(&description.bios_serial);
         state.timing = description.timing;
         state.add_system_disk()?;
