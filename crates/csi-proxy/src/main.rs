@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use csi_proxy::command::Command;
-use csi_proxy::demo::{self, Screen};
+use csi_proxy::demo;
 use csi_proxy::help::Help;
 use csi_proxy::service::{self, Task};
 use csi_proxy::{log, serve};
@@ -49,7 +49,7 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
         Command::Service(Task::Install(flags)) => service::install(&flags, out)?,
         Command::Service(Task::Uninstall) => service::uninstall(out)?,
         Command::Service(Task::Status) => service::status(out)?,
-        Command::Demo => return serve::runtime()?.block_on(demo::run(Screen::new(out))),
+        Command::Demo => return demo::show(out),
         Command::Help => write!(out, "{Help}")?,
         Command::Version => writeln!(out, "csi-proxy {}", env!("CARGO_PKG_VERSION"))?,
     }
