@@ -172,7 +172,7 @@ fn told_to_stop_by_its_supervisor_it_ends_as_well() {
 }
 
 #[test]
-fn it_says_what_it_serves_and_where() {
+fn contract_05b_started_bare_it_serves_and_says_what_and_where() {
     let folder = folder();
     let daemon = Daemon::start(folder.path(), &["-groupless-pipes"]);
     let sockets = folder.path().join("sockets");

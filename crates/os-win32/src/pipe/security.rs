@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pipe_has_the_security_descriptor_asked_for() {
+    async fn contract_04_a_pipe_has_the_security_descriptor_asked_for() {
         let security = Arc::new(Security::administrators().unwrap());
         let mut listener = Listener::bind(r"\\.\pipe\csi-proxy-test-security", security).unwrap();
         let _client = crate::pipe::connect(listener.path(), std::time::Duration::ZERO).await.unwrap();

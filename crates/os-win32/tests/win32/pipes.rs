@@ -71,7 +71,7 @@ async fn a_pipe_that_nobody_serves_is_not_found() {
 }
 
 #[tokio::test]
-async fn there_is_always_another_instance_waiting() {
+async fn contract_03_there_is_always_another_instance_waiting() {
     let path = path("next");
     let mut listener = listener(&path);
     let mut held = Vec::new();
@@ -130,7 +130,7 @@ async fn an_accept_that_was_given_up_loses_no_client() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_is_refused_and_its_owner_is_known() {
+async fn contract_04_a_name_that_is_taken_is_refused_and_its_owner_is_known() {
     let path = path("taken");
     let held = listener(&path);
     let owner = pipe::owner(&path).unwrap();
