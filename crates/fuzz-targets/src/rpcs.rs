@@ -117,7 +117,8 @@ fn filled(message: &MessageDescriptor, sim: &Sim, input: &mut Input<'_>, depth: 
 }
 
 fn size(input: &mut Input<'_>) -> i64 {
-    *input.one_of(&[0, 1 << 30, 3 << 30, 5 << 30, -1, i64::MAX, 1]) + i64::from(input.byte() % 2)
+    let size = *input.one_of(&[0_i64, 1 << 30, 3 << 30, 5 << 30, -1, i64::MAX, 1]);
+    size.saturating_add(i64::from(input.byte() % 2))
 }
 
 /// A text that may stand in a field of this name, or any.
