@@ -1,8 +1,8 @@
-#![cfg(target_os = "linux")]
 //! A daemon under 64 clients that behave, and misbehave, as they do in the field.
 //!
 //! It runs for ten seconds, or for as many as `CSI_PROXY_SOAK_SECONDS` says (`cargo xtask soak --seconds N`). Then every
 //! call has had its one answer, the daemon's own counts agree, and it is no larger than it was when it was warm.
+#![cfg(target_os = "linux")]
 
 mod client;
 mod daemon;
