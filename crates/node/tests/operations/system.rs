@@ -1,10 +1,8 @@
 //! Services and the BIOS serial number.
 
-mod setup;
-
+use crate::setup::{over, refused};
 use node::{GetBiosSerialNumber, GetService, Kind, ServiceName, StartService, StopService};
 use os_sim::Sim;
-use setup::{over, refused};
 use std::time::Duration;
 
 fn name(text: &str) -> ServiceName {

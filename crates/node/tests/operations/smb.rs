@@ -1,13 +1,11 @@
 //! SMB mappings.
 
-mod setup;
-
+use crate::setup::{self, over, path, refused};
 use node::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
 use os::OsError;
 use os_sim::Sim;
 use os_sim::fault::{Fault, Moment};
 use os_sim::probe::Verdict;
-use setup::{over, path, refused};
 
 const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
 

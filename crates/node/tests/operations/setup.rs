@@ -1,7 +1,5 @@
 //! A node over a simulated one, and short names for what the tests write most.
 
-#![allow(dead_code, reason = "each test program uses its own part of this")]
-
 use std::sync::Arc;
 
 use node::{Config, Error, HostPath, Kind, Node, Operation, VolumeId};
@@ -16,11 +14,6 @@ pub(crate) const GIB: u64 = 1 << 30;
 /// The operations over `sim`, with the settings as they come.
 pub(crate) fn over(sim: &Sim) -> Node {
     Node::new(sim.process(), Config::default())
-}
-
-/// The operations over `sim`, shared with threads.
-pub(crate) fn shared(sim: &Sim) -> Arc<Node> {
-    Arc::new(over(sim))
 }
 
 /// A path; one that begins with a backslash lies in kubelet's directory.

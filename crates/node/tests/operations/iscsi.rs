@@ -1,13 +1,11 @@
 //! iSCSI portals, targets and their disks.
 
-mod setup;
-
+use crate::setup::{GIB, over, refused};
 use node::{
     AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn, Kind,
     ListTargetPortals, Portal, RemoveTargetPortal, Secret, SetMutualChapSecret,
 };
 use os_sim::Sim;
-use setup::{GIB, over, refused};
 
 const PLAIN: &str = "iqn.2024-01.test:plain";
 const CHAP: &str = "iqn.2024-01.test:chap";

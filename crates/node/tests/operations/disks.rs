@@ -1,7 +1,6 @@
 //! Disks: finding, partitioning, states.
 
-mod setup;
-
+use crate::setup::{self, GIB, over, refused, volume_on};
 use node::{
     DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, ListDiskIds, ListDiskLocations,
     ListVolumesOnDisk, PartitionDisk, Rescan, SetDiskState,
@@ -12,7 +11,6 @@ use os_sim::DiskDescription;
 use os_sim::fault::{Fault, Moment};
 use os_sim::probe::Verdict;
 use os_sim::race::Race;
-use setup::{GIB, over, refused, volume_on};
 
 const ONE: DiskNumber = DiskNumber(1);
 

@@ -1,9 +1,8 @@
 //! What operations cost: the calls that a trace counts.
 
-mod setup;
-
 use std::sync::Arc;
 
+use crate::setup::{GIB, path, volume_on};
 use node::{
     Config, DiskNumber, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,
     GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath,
@@ -13,7 +12,6 @@ use node::{
 use os_sim::Sim;
 use os_sim::probe::Probed;
 use os_sim::trace::Trace;
-use setup::{GIB, path, volume_on};
 
 const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
 

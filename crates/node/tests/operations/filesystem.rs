@@ -1,9 +1,7 @@
 //! Files, directories and links.
 
-mod setup;
-
+use crate::setup::{self, GIB, over, path, refused, volume_on};
 use node::{Context, CreateSymlink, IsSymlink, Kind, Mkdir, PathExists, Rmdir, RmdirContents};
-use setup::{GIB, over, path, refused, volume_on};
 
 fn exists(text: &str) -> PathExists {
     PathExists { path: path(text), context: None }

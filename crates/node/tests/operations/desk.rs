@@ -1,14 +1,12 @@
 //! Many callers at once.
 
-mod setup;
-
 use std::sync::{Arc, Condvar, Mutex};
 
+use crate::setup::{self, GIB, path};
 use node::{Config, Desk, DiskNumber, Kind, NewSmbGlobalMapping, Node, PathExists, Rescan, Secret, UncPath};
 use os_sim::Sim;
 use os_sim::probe::{Call, Outcome, Probe, Probed, Verdict};
 use os_sim::trace::Trace;
-use setup::{GIB, path};
 
 /// Holds up some calls until it is opened.
 #[derive(Clone)]

@@ -1,7 +1,6 @@
 //! Volumes: listing, formatting, mounting, growing.
 
-mod setup;
-
+use crate::setup::{self, GIB, over, path, refused, volume_on};
 use node::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node,
@@ -10,7 +9,6 @@ use node::{
 use os::OsError;
 use os_sim::fault::{Fault, Moment};
 use os_sim::probe::Verdict;
-use setup::{GIB, over, path, refused, volume_on};
 
 const ONE: DiskNumber = DiskNumber(1);
 const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";

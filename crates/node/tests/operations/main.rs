@@ -1,0 +1,11 @@
+//! The operations, on a simulated node: what must hold for each, by group, and for many at once.
+
+mod calls;
+mod desk;
+mod disks;
+mod filesystem;
+mod iscsi;
+mod setup;
+mod smb;
+mod system;
+mod volumes;
