@@ -2,7 +2,7 @@
 //!
 //! klog's levels are numbers; here up to 1 is what matters to an operator, up to 4 is each call, and from 5 on is
 //! everything, that of the libraries only in its rarer parts. A file that has grown to its limit is put aside, and as
-//! many as [`KEPT`] of those stay.
+//! many as `KEPT` of those stay.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
