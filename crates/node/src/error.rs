@@ -151,6 +151,7 @@ fn kind_of(code: OsError) -> Kind {
         | OsError::SESSION_CREDENTIAL_CONFLICT
         | OsError::DEPENDENT_SERVICES_RUNNING
         | OsError::SERVICE_DISABLED
+        | OsError::SERVICE_DATABASE_LOCKED
         | OsError::SERVICE_CANNOT_ACCEPT_CTRL
         | OsError::FVE_LOCKED_VOLUME => Kind::FailedPrecondition,
         _ => Kind::Internal,

@@ -111,10 +111,14 @@ impl Operation for StartService {
             _ => {}
         }
         run.commit()?;
-        match service.start() {
-            Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => wait(node, &*service, RUNNING),
+        // While another service starts, as when the node has just booted, none can be started.
+        let asked = node.poll(node.config().patience.service, || match service.start() {
+            Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => Ok(Some(())),
+            Err(OsError::SERVICE_DATABASE_LOCKED) => Ok(None),
             Err(code) => Err(code.into()),
-        }
+        })?;
+        asked.ok_or(Fault::from(OsError::SERVICE_DATABASE_LOCKED))?;
+        wait(node, &*service, RUNNING)
     }
 }
 

@@ -70,6 +70,7 @@ codes! {
     UNRECOGNIZED_VOLUME = 1005, "the volume has no file system that Windows knows";
     DEPENDENT_SERVICES_RUNNING = 1051, "services that depend on it are running";
     SERVICE_REQUEST_TIMEOUT = 1053, "the service did not answer in time";
+    SERVICE_DATABASE_LOCKED = 1055, "the services are locked while one of them starts";
     SERVICE_ALREADY_RUNNING = 1056, "the service is running already";
     SERVICE_DISABLED = 1058, "the service is disabled";
     SERVICE_DOES_NOT_EXIST = 1060, "there is no such service";

@@ -2,7 +2,10 @@
 
 use crate::setup::{over, refused};
 use node::{GetBiosSerialNumber, GetService, Kind, ServiceName, StartService, StopService};
+use os::OsError;
 use os_sim::Sim;
+use os_sim::fault::{Fault, Moment};
+use os_sim::probe::Verdict;
 use std::time::Duration;
 
 fn name(text: &str) -> ServiceName {
@@ -74,4 +77,13 @@ fn a_service_with_running_dependents_stops_only_with_force_and_after_them() {
     assert_eq!(state(&sim, "base"), 4);
     node.run(&StopService { name: name("base"), force: true }).unwrap();
     assert_eq!((state(&sim, "base"), state(&sim, "middle"), state(&sim, "top")), (1, 1, 1));
+}
+
+#[test]
+fn a_service_is_started_once_the_others_have() {
+    let sim = os_sim::node().service("late", "Late").build();
+    let locked = Fault::at(0, Moment::Before, Verdict::Fail(OsError::SERVICE_DATABASE_LOCKED))
+        .among(|call| call.primitive == "service start");
+    crate::setup::probed(&sim, locked).run(&StartService { name: name("late") }).unwrap();
+    assert_eq!(state(&sim, "late"), 4);
 }
