@@ -34,5 +34,5 @@ fn check(name: &str, command: &mut Command) -> Tally {
 }
 
 fn count(name: &str, good: bool) -> Tally {
-    if good { Tally { passed: 1, ..Tally::default() } } else { Tally::broken(format!("the check {name}")) }
+    if good { Tally { passed: 1, ..Tally::default() } } else { Tally::broken(&format!("the check {name}")) }
 }

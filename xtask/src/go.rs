@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use cargo_metadata::Metadata;
 
-use crate::tally::{self, Skip, Tally};
+use crate::tally::{self, Failure, Skip, Tally};
 use crate::{process, windows, wine, workspace};
 
 /// Followed by a file: makes the daemon serve the simulated node that it describes.
@@ -55,7 +55,7 @@ fn over_sockets(source: &Path) -> Result<Tally, Box<dyn std::error::Error>> {
     let mut cargo = workspace::cargo();
     cargo.args(["build", "-p", "csi-proxy", "--bin", "csi-proxy"]);
     if !process::succeeds(&mut cargo)? {
-        return Ok(Tally::broken(format!("{} failed", process::typed(&cargo))));
+        return Ok(Tally::broken(&format!("{} failed", process::typed(&cargo))));
     }
     let daemon = workspace::target().join("debug/csi-proxy");
     let folder = workspace::target().join("go/sockets");
@@ -63,7 +63,7 @@ fn over_sockets(source: &Path) -> Result<Tally, Box<dyn std::error::Error>> {
     for (module, name) in CLIENTS {
         sum += own_tests(source, module)?;
         let Some(client) = build(source, module, name, "linux")? else {
-            sum += Tally::broken(format!("the Go client does not build for Linux with {module}"));
+            sum += Tally::broken(&format!("the Go client does not build for Linux with {module}"));
             continue;
         };
         // Sockets of a daemon that was killed would look like a daemon.
@@ -83,7 +83,7 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Tally, Box<dyn std::err
     let daemon = match windows::daemon() {
         Ok(daemon) => daemon,
         Err(windows::NoDaemon::NoCompiler(why)) => return Ok(Tally::skip("Go client over named pipes", &why)),
-        Err(windows::NoDaemon::Broken(what)) => return Ok(Tally::broken(what)),
+        Err(windows::NoDaemon::Broken(what)) => return Ok(Tally::broken(&what)),
     };
     let prefix = match (!on_windows).then(wine::Prefix::start).transpose() {
         Ok(prefix) => prefix,
@@ -93,7 +93,7 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Tally, Box<dyn std::err
     let mut sum = Tally::default();
     for (module, name) in CLIENTS {
         let Some(client) = build(source, module, name, "windows")? else {
-            sum += Tally::broken(format!("the Go client does not build for Windows with {module}"));
+            sum += Tally::broken(&format!("the Go client does not build for Windows with {module}"));
             continue;
         };
         let served = Daemon::start(program(&daemon).args(log()).arg(NODE).arg(node(source)))?;
@@ -130,7 +130,7 @@ fn working_directory(prefix: Option<&wine::Prefix>) -> PathBuf {
 fn own_tests(source: &Path, module: &str) -> std::io::Result<Tally> {
     let mut go = Command::new("go");
     let passed = process::succeeds(go.current_dir(source).args(["test", "-modfile", module, "."]))?;
-    Ok(if passed { Tally { passed: 1, ..Tally::default() } } else { Tally::broken(process::typed(&go)) })
+    Ok(if passed { Tally { passed: 1, ..Tally::default() } } else { Tally::broken(&process::typed(&go)) })
 }
 
 /// Builds a client; `None` when that fails.
@@ -180,6 +180,7 @@ fn run(client: &mut Command) -> std::io::Result<Tally> {
 struct Report {
     counts: Option<[usize; 3]>,
     skipped: Vec<Skip>,
+    failed: Vec<Failure>,
     /// That every RPC was called, where that is the task.
     all_called: bool,
 }
@@ -193,19 +194,21 @@ impl Report {
     fn line(&mut self, line: &str) {
         self.all_called |= line == CALLED;
         self.skipped.extend(Skip::from_line(line));
+        self.failed.extend(line.strip_prefix("FAILED ").map(Failure::new));
         self.counts = tally::counts(line).or(self.counts);
     }
 
-    fn finish(self, client: &str, succeeded: bool) -> Tally {
+    fn finish(mut self, client: &str, succeeded: bool) -> Tally {
         let Some([passed, failed, _]) = self.counts else {
-            return Tally::broken(format!("{client} died before it gave its result"));
+            return Tally::broken(&format!("{client} died before it gave its result"));
         };
-        let mut tally = Tally { passed, failed, skipped: self.skipped, ..Tally::default() };
+        self.failed.resize(failed, Failure::new("a call that is not named"));
+        let mut tally = Tally { passed, failed: self.failed, skipped: self.skipped };
         if !self.all_called {
-            tally += Tally::broken(format!("{client} did not say `{CALLED}`"));
+            tally += Tally::broken(&format!("{client} did not say `{CALLED}`"));
         }
         if !succeeded && tally.is_green() {
-            tally += Tally::broken(format!("{client} failed without a failing call"));
+            tally += Tally::broken(&format!("{client} failed without a failing call"));
         }
         tally
     }
@@ -225,8 +228,8 @@ impl Daemon {
     pub(crate) fn end(mut self) -> Tally {
         match self.0.try_wait() {
             Ok(None) => Tally::default(),
-            Ok(Some(status)) => Tally::broken(format!("the daemon ended by itself with {status}")),
-            Err(error) => Tally::broken(format!("the daemon cannot be watched: {error}")),
+            Ok(Some(status)) => Tally::broken(&format!("the daemon ended by itself with {status}")),
+            Err(error) => Tally::broken(&format!("the daemon cannot be watched: {error}")),
         }
     }
 }
@@ -254,7 +257,7 @@ mod tests {
         let output = "ok disk/v1 Rescan\nskipped: a: b\n139 RPCs called\n140 passed, 0 failed, 1 skipped\n";
         assert_eq!(report(output, true), "140 passed, 0 failed, 1 skipped");
         assert_eq!(
-            report("139 RPCs called\n139 passed, 1 failed, 0 skipped\n", false),
+            report("FAILED disk/v1 Rescan {}: no\n139 RPCs called\n139 passed, 1 failed, 0 skipped\n", false),
             "139 passed, 1 failed, 0 skipped"
         );
     }

@@ -1,11 +1,12 @@
 //! Reading the output of Rust's test runner, line by line.
 //!
-//! libtest prints `running N tests`, a line per test, what the tests printed (`--show-output`), and one
-//! `test result:` line. A suite that was announced and has no result line died, whatever cargo says of it.
+//! libtest prints `running N tests`, a line per test, what the tests printed (`--show-output`; that of failed tests
+//! below `failures:`), and one `test result:` line. A suite that was announced and has no result line died, whatever
+//! cargo says of it.
 
 use std::process::ExitStatus;
 
-use crate::tally::{Skip, Tally};
+use crate::tally::{Failure, Skip, Tally};
 
 /// Adds up the suites of one `cargo test`.
 #[derive(Debug, Default)]
@@ -19,8 +20,11 @@ pub(crate) struct Suites {
 struct Suite {
     ignored: Vec<Skip>,
     skipped: Vec<Skip>,
+    failed: Vec<Failure>,
     /// In the list of failures, where a `skipped:` line does not count: that test failed.
     in_failures: bool,
+    /// Below a failed test's name, with what it printed.
+    in_output: bool,
 }
 
 impl Suites {
@@ -43,26 +47,26 @@ impl Suites {
         self.abandon();
         if !status.success() && self.tally.is_green() {
             self.tally +=
-                Tally::broken(format!("{what} ended with {status} and no failing test: see its output above"));
+                Tally::broken(&format!("{what} ended with {status} and no failing test: see its output above"));
         }
         self.tally
     }
 
     fn end(&mut self, suite: Suite, result: &str) {
         let count = |word| count(result, word).unwrap_or(0);
-        let mut ignored = suite.ignored;
+        let Suite { mut ignored, mut failed, .. } = suite;
         ignored.resize(count(" ignored"), Skip::new("an ignored test", "no reason given"));
+        failed.resize(count(" failed"), Failure::new("a test without a name"));
         self.tally += Tally {
             passed: count(" passed").saturating_sub(suite.skipped.len()),
-            failed: count(" failed"),
+            failed,
             skipped: [suite.skipped, ignored].concat(),
-            ..Tally::default()
         };
     }
 
     fn abandon(&mut self) {
         if self.running.take().is_some() {
-            self.tally += Tally::broken("a test program died before it gave its result".into());
+            self.tally += Tally::broken("a test program died before it gave its result");
         }
     }
 }
@@ -74,6 +78,9 @@ impl Suite {
             "successes:" => self.in_failures = false,
             _ => {}
         }
+        if self.in_failures {
+            self.failure(line);
+        }
         if let Some(skip) = ignored(line) {
             self.ignored.push(skip);
         } else if let Some(skip) = Skip::from_line(line)
@@ -81,6 +88,21 @@ impl Suite {
             && !self.skipped.contains(&skip)
         {
             self.skipped.push(skip);
+        }
+    }
+
+    /// A line below `failures:`, first what each failed test printed, then the bare names.
+    fn failure(&mut self, line: &str) {
+        if let Some(name) = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----")) {
+            self.failed.push(Failure::new(name));
+            self.in_output = true;
+        } else if line == "failures:" {
+            self.in_output = false;
+        } else if self.in_output
+            && !line.is_empty()
+            && let Some(failure) = self.failed.last_mut()
+        {
+            failure.said.push(line.to_owned());
         }
     }
 }
@@ -140,6 +162,20 @@ mod tests {
         let output = "running 2 tests\nfailures:\n---- a stdout ----\nskipped: a: no NTFS\n\nfailures:\n    a\n\n\
                       test result: FAILED. 1 passed; 1 failed; 0 ignored\n";
         assert_eq!(tally(output, 101).to_string(), "1 passed, 1 failed, 0 skipped");
+    }
+
+    #[test]
+    fn a_test_that_fails_is_told_with_what_it_printed() {
+        let output = "running 3 tests\ntest a ... FAILED\ntest b ... FAILED\n\nsuccesses:\n---- c stdout ----\nfine\n\n\
+                      failures:\n\n---- a stdout ----\n\nthread 'a' panicked at src/lib.rs:1:1:\nno\n\n\
+                      ---- b stdout ----\nError: 5\n\n\nfailures:\n    a\n    b\n\n\
+                      test result: FAILED. 1 passed; 2 failed; 0 ignored\n";
+        let a = vec!["thread 'a' panicked at src/lib.rs:1:1:".into(), "no".into()];
+        let b = vec!["Error: 5".into()];
+        assert_eq!(
+            tally(output, 101).failed,
+            [Failure { what: "a".into(), said: a }, Failure { what: "b".into(), said: b }]
+        );
     }
 
     #[test]

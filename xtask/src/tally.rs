@@ -26,59 +26,73 @@ impl Skip {
     }
 }
 
+/// A test that failed, or a runner that did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The test's name, or a sentence.
+    pub(crate) what: String,
+    /// What it printed.
+    pub(crate) said: Vec<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(what: &str) -> Self {
+        Self { what: what.into(), said: Vec::new() }
+    }
+}
+
 /// The outcome of a test run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
-    /// Failures that the runner's own output names.
-    pub(crate) failed: usize,
-    /// Failures of a runner itself, which no line of its output tells: each is one sentence.
-    pub(crate) broken: Vec<String>,
+    pub(crate) failed: Vec<Failure>,
     pub(crate) skipped: Vec<Skip>,
 }
+
+/// As much of what a failed test printed is repeated at the end.
+const REPEATED: usize = 30;
 
 impl Tally {
     pub(crate) fn skip(name: &str, why: &str) -> Self {
         Self { skipped: vec![Skip::new(name, why)], ..Self::default() }
     }
 
-    pub(crate) fn broken(sentence: String) -> Self {
-        Self { broken: vec![sentence], ..Self::default() }
+    /// The failure of a runner itself, which no line of its output tells.
+    pub(crate) fn broken(sentence: &str) -> Self {
+        Self { failed: vec![Failure::new(sentence)], ..Self::default() }
     }
 
     pub(crate) fn is_green(&self) -> bool {
-        self.failures() == 0
+        self.failed.is_empty()
     }
 
-    pub(crate) fn failures(&self) -> usize {
-        self.failed + self.broken.len()
+    /// The reasons, then the counts on a line of their own. Failures come last, where they are looked for.
+    pub(crate) fn report(&self) -> Vec<String> {
+        let skipped = self.skipped.iter().map(|Skip { name, why }| format!("skipped: {name}: {why}"));
+        let failed = self.failed.iter().flat_map(|Failure { what, said }| {
+            let said = said.iter().take(REPEATED).map(|line| format!("    {line}"));
+            std::iter::once(format!("failed: {what}")).chain(said)
+        });
+        skipped.chain(failed).chain([self.to_string()]).collect()
     }
 
-    /// Prints the reasons, then the counts on a line of their own.
     pub(crate) fn print(&self) {
         println!();
-        for Skip { name, why } in &self.skipped {
-            println!("skipped: {name}: {why}");
-        }
-        for sentence in &self.broken {
-            println!("failed: {sentence}");
-        }
-        println!("{self}");
+        self.report().iter().for_each(|line| println!("{line}"));
     }
 }
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
-        self.failed += other.failed;
-        self.broken.extend(other.broken);
+        self.failed.extend(other.failed);
         self.skipped.extend(other.skipped);
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failures(), self.skipped.len())
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped.len())
     }
 }
 
@@ -96,9 +110,19 @@ mod tests {
 
     #[test]
     fn the_printed_counts_read_back() {
-        let tally = Tally { passed: 7, failed: 1, broken: vec!["died".into()], skipped: vec![Skip::new("a", "b")] };
+        let failed = vec![Failure::new("died"), Failure::new("hung")];
+        let tally = Tally { passed: 7, failed, skipped: vec![Skip::new("a", "b")] };
         assert_eq!(tally.to_string(), "7 passed, 2 failed, 1 skipped");
         assert_eq!(counts(&tally.to_string()), Some([7, 2, 1]));
+    }
+
+    #[test]
+    fn what_failed_is_told_last_with_what_it_said() {
+        let failed = Failure { what: "b::c".into(), said: vec!["left: 1".into(), "right: 2".into()] };
+        let tally = Tally { passed: 7, failed: vec![failed], skipped: vec![Skip::new("a", "no Wine")] };
+        let report =
+            ["skipped: a: no Wine", "failed: b::c", "    left: 1", "    right: 2", "7 passed, 1 failed, 1 skipped"];
+        assert_eq!(tally.report(), report);
     }
 
     #[test]
@@ -124,7 +148,7 @@ mod tests {
         assert!(sum.is_green());
         sum += Tally::skip("windows", "no Wine");
         assert!(sum.is_green());
-        sum += Tally::broken("cargo test died".into());
+        sum += Tally::broken("cargo test died");
         assert!(!sum.is_green());
     }
 }
