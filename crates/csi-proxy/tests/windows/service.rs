@@ -3,7 +3,10 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Command, Output};
+use std::thread;
+use std::time::Duration;
 
 use api::disk::v1::PartitionDiskRequest;
 use api::disk::v1::disk_client::DiskClient;
@@ -124,11 +127,16 @@ async fn after_an_error_it_is_gone_without_having_stopped() {
     let scratch = Scratch::new("error");
     let log = scratch.join("csi-proxy.log");
     let service = Installed::csiproxy(&format!("-log_file={log} -logtostderr=false -metrics-bind-address=nowhere"));
-    Command::new("sc.exe").args(["start", service.name()]).output().expect("sc.exe");
+    // It is started in vain, but for the log; while another service starts, it is not even that.
+    let mut tries = 0..20;
+    while !Path::new(&log).exists() && tries.next().is_some() {
+        Command::new("sc.exe").args(["start", service.name()]).output().expect("sc.exe");
+        thread::sleep(Duration::from_millis(500));
+    }
     let is_found_gone = service.is_found_gone();
     let text = fs::read_to_string(&log).expect("the log");
     assert!(text.contains("ERROR the service ends error=cannot listen at nowhere"), "{text}");
-    let status = service.status().expect("a status");
+    let status = service.wait_for(|_| true);
     if !is_found_gone {
         assert_eq!(status.state, START_PENDING, "it has told of no end");
         return skipped_by_wine("the service control manager does not see that a service's process is gone");
@@ -159,7 +167,7 @@ async fn it_installs_itself_and_goes() {
     assert!(status.contains("starts with Windows") && status.contains("-windows-service"), "{status}");
     assert!(fs::read_to_string(&log).expect("the log").contains("INFO serving"));
 
-    assert_eq!(service.status().expect("a status").state, RUNNING);
+    assert_eq!(service.wait_for(|_| true).state, RUNNING);
     let removed = csi_proxy(&["service", "uninstall"]);
     assert_eq!(String::from_utf8_lossy(&removed.stdout), "The service csiproxy is removed.\n", "{removed:?}");
     assert!(service.status().is_none());

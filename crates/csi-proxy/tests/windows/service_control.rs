@@ -27,8 +27,7 @@ impl Installed {
     pub(crate) fn create_with(name: &str, command_line: &str, more: &[&str]) -> Self {
         let service = Self(name.to_owned());
         service.remove(); // what a run that was killed may have left
-        let arguments = [&["create", name, "binPath=", command_line], more].concat();
-        assert_eq!(sc(&arguments).0, 0, "sc create");
+        insist(&[&["create", name, "binPath=", command_line], more].concat());
         service
     }
 
@@ -43,13 +42,14 @@ impl Installed {
 
     /// Starts it, and waits until it runs.
     pub(crate) fn start(&self) {
-        assert_eq!(sc(&["start", &self.0]).0, 0, "sc start");
+        insist(&["start", &self.0]);
         self.reach(RUNNING);
     }
 
     /// Tells it to stop, and does not wait.
     pub(crate) fn stop(&self) {
-        assert_eq!(sc(&["stop", &self.0]).0, 0, "sc stop");
+        let (code, text) = sc(&["stop", &self.0]);
+        assert_eq!(code, 0, "sc stop: {text}");
     }
 
     pub(crate) fn reach(&self, state: u32) -> Status {
@@ -60,8 +60,8 @@ impl Installed {
     pub(crate) fn wait_for(&self, wanted: impl Fn(&Status) -> bool) -> Status {
         let give_up = Instant::now() + Duration::from_mins(1);
         loop {
-            let status = self.status().expect("a status");
-            if wanted(&status) {
+            let status = self.status();
+            if let Some(status) = status.filter(&wanted) {
                 return status;
             }
             assert!(Instant::now() < give_up, "{} is {status:?}", self.0);
@@ -73,7 +73,7 @@ impl Installed {
     pub(crate) fn is_found_gone(&self) -> bool {
         let give_up = Instant::now() + Duration::from_secs(5);
         while Instant::now() < give_up {
-            if self.status().expect("a status").state == STOPPED {
+            if self.status().is_some_and(|status| status.state == STOPPED) {
                 return true;
             }
             thread::sleep(Duration::from_millis(50));
@@ -81,7 +81,7 @@ impl Installed {
         false
     }
 
-    /// What `sc query` says; nothing if there is no such service.
+    /// What `sc query` says; nothing if there is no such service, or the service control manager is too busy to tell.
     pub(crate) fn status(&self) -> Option<Status> {
         let (code, text) = sc(&["query", &self.0]);
         if code != 0 {
@@ -129,8 +129,24 @@ pub(crate) struct Status {
     pub(crate) exit_code: u32,
 }
 
+/// Runs `sc` until it succeeds. For a while the service control manager may not want to: when it starts another service
+/// (1055), or when somebody still has a handle of a deleted service with the same name (1072).
+fn insist(arguments: &[&str]) {
+    let give_up = Instant::now() + Duration::from_secs(30);
+    loop {
+        let (code, text) = sc(arguments);
+        if code == 0 {
+            return;
+        }
+        assert!(Instant::now() < give_up, "sc {arguments:?} ended with {code}: {text}");
+        println!("sc {arguments:?} ended with {code}: {text}");
+        thread::sleep(Duration::from_millis(500));
+    }
+}
+
 fn sc(arguments: &[&str]) -> (i32, String) {
     let output = Command::new("sc.exe").args(arguments).output().expect("sc.exe");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).trim().to_owned();
     (output.status.code().expect("a code"), text)
 }
