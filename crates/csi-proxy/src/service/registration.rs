@@ -26,22 +26,20 @@ const RESET: Duration = Duration::from_hours(24);
 /// What a stop takes beyond its drain: farewells, and the process's end.
 const BEYOND_DRAIN: Duration = Duration::from_secs(15);
 
+/// How long a deleted service may go on to exist because a program, its own as it ends, has it open.
+const LINGERING: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(100);
+
 const SERVICE_DOES_NOT_EXIST: i32 = 1060;
 const SERVICE_NOT_ACTIVE: i32 = 1062;
+const SERVICE_MARKED_FOR_DELETE: i32 = 1072;
 const SERVICE_EXISTS: i32 = 1073;
 
 /// Enters this program into the list of services: started with Windows, and again after a failure.
 ///
 /// What the service cannot have of that is told when the rest is done.
 pub fn install(flags: &[String], mut out: impl Write) -> Result<(), ServiceError> {
-    let service = manager(ServiceManagerAccess::CREATE_SERVICE)?
-        .create_service(&information(flags)?, ServiceAccess::ALL_ACCESS)
-        .map_err(|error| match code(&error) {
-            Some(SERVICE_EXISTS) => ServiceError::new(format!(
-                "there is a service {NAME} already; 'sc.exe config {NAME} binPath= ...' lets it start this program"
-            )),
-            _ => ServiceError::windows(&format!("the service {NAME} cannot be created"), &error),
-        })?;
+    let service = create(flags)?;
     let lacking = configure(&service, flags);
     if !lacking.is_empty() {
         return Err(ServiceError::new(format!(
@@ -63,9 +61,55 @@ pub fn uninstall(mut out: impl Write) -> Result<(), ServiceError> {
     }
     let deleted = service.delete();
     deleted.map_err(|error| ServiceError::windows(&format!("the service {NAME} cannot be deleted"), &error))?;
+    drop(service);
     event_log::remove_source(NAME)?;
-    writeln!(out, "The service {NAME} is removed.")?;
+    if is_gone()? {
+        writeln!(out, "The service {NAME} is removed.")?;
+    } else {
+        writeln!(out, "The service {NAME} is deleted, and gone when the last program closes it ('services.msc'?).")?;
+    }
     Ok(())
+}
+
+/// The new entry. One that is deleted and still open somewhere is waited for.
+fn create(flags: &[String]) -> Result<Service, ServiceError> {
+    let manager = manager(ServiceManagerAccess::CREATE_SERVICE)?;
+    let information = information(flags)?;
+    let give_up = Instant::now() + LINGERING;
+    loop {
+        let error = match manager.create_service(&information, ServiceAccess::ALL_ACCESS) {
+            Ok(service) => return Ok(service),
+            Err(error) => error,
+        };
+        match code(&error) {
+            Some(SERVICE_MARKED_FOR_DELETE) if Instant::now() < give_up => thread::sleep(PAUSE),
+            Some(SERVICE_MARKED_FOR_DELETE) => {
+                return Err(ServiceError::new(format!(
+                    "the service {NAME} is deleted, but not gone while a program has it open ('services.msc'?)"
+                )));
+            }
+            Some(SERVICE_EXISTS) => {
+                return Err(ServiceError::new(format!(
+                    "there is a service {NAME} already; 'sc.exe config {NAME} binPath= ...' lets it start this program"
+                )));
+            }
+            _ => return Err(ServiceError::windows(&format!("the service {NAME} cannot be created"), &error)),
+        }
+    }
+}
+
+/// Whether the deleted service has left the list, for which there is some time.
+fn is_gone() -> Result<bool, ServiceError> {
+    let manager = manager(ServiceManagerAccess::CONNECT)?;
+    let give_up = Instant::now() + LINGERING;
+    while Instant::now() < give_up {
+        // The handle of a service that can be opened is closed at once: it would keep the service itself.
+        match manager.open_service(NAME, ServiceAccess::QUERY_STATUS) {
+            Err(error) if code(&error) == Some(SERVICE_DOES_NOT_EXIST) => return Ok(true),
+            Ok(_) | Err(_) => thread::sleep(PAUSE),
+        }
+    }
+    Ok(false)
 }
 
 /// Tells whether it runs, when it starts, and what it starts.
@@ -135,7 +179,6 @@ fn open(access: ServiceAccess) -> Result<Service, ServiceError> {
 
 /// Waits until a service that was told to stop has, or no longer says that it comes nearer.
 fn wait_for_end(service: &Service) -> Result<(), ServiceError> {
-    const PAUSE: Duration = Duration::from_millis(100);
     let mut checkpoint = 0;
     let mut news = Instant::now();
     loop {

@@ -12,6 +12,8 @@ use api::disk::v1::PartitionDiskRequest;
 use api::disk::v1::disk_client::DiskClient;
 use tokio::task::JoinHandle;
 use tonic::Status;
+use windows_service::service::ServiceAccess;
+use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use crate::daemon::{PROGRAM, Scratch, connect, skipped_by_wine, turn};
 use crate::service_control::{Installed, RUNNING, START_PENDING, STOP_PENDING, STOPPED};
@@ -171,4 +173,24 @@ async fn it_installs_itself_and_goes() {
     let removed = csi_proxy(&["service", "uninstall"]);
     assert_eq!(String::from_utf8_lossy(&removed.stdout), "The service csiproxy is removed.\n", "{removed:?}");
     assert!(service.status().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleted_while_a_program_has_it_open_it_can_be_installed_when_that_closes_it() {
+    let _turn = turn().await;
+    let service = Installed::csiproxy("");
+    let manager = ServiceManager::local_computer(None::<&str>, ServiceManagerAccess::CONNECT).expect("the manager");
+    let open = manager.open_service(service.name(), ServiceAccess::QUERY_STATUS).expect("the service");
+    let removed = csi_proxy(&["service", "uninstall"]);
+    let said = "The service csiproxy is deleted, and gone when the last program closes it ('services.msc'?).\n";
+    assert_eq!(String::from_utf8_lossy(&removed.stdout), said, "{removed:?}");
+
+    let install = thread::spawn(|| csi_proxy(&["service", "install"]));
+    thread::sleep(Duration::from_secs(1)); // for a first try, which is in vain
+    drop(open);
+    let installed = install.join().expect("no panic");
+    // Wine has no failure flag, and then says so, of a service that is there.
+    let said = [installed.stdout, installed.stderr].concat();
+    assert!(String::from_utf8_lossy(&said).contains("csiproxy is installed"), "{}", String::from_utf8_lossy(&said));
+    assert_eq!(service.wait_for(|_| true).state, STOPPED);
 }
