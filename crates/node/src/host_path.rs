@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn contract_09_paths_are_absolute_short_and_plain() {
-        for good in [r"C:\", r"c:\var\lib\kubelet", r"D:\a\", r"C:\pod~1\é\日本", r"C:\a.b\.c"] {
+        for good in [r"C:\", r"c:\var\lib\kubelet", r"D:\a\", r"C:\pod~1\é\日本", r"C:\a.b\.c", r"C:\Program Files\x"]
+        {
             assert!(HostPath::parse(good).is_ok(), "{good}");
         }
         let long = format!(r"C:\{}", "x".repeat(258));
@@ -191,6 +192,20 @@ mod tests {
         ] {
             assert!(HostPath::parse(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn what_only_begins_like_a_device_name_is_none() {
+        for good in [r"C:\compute", r"C:\com", r"C:\LPT10", r"C:\comx", r"C:\x1", r"C:\abc1", r"C:\nulls\console"] {
+            assert!(HostPath::parse(good).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_one_path_share_a_key_and_others_do_not() {
+        assert_eq!(path(r"c:\VAR\é").key(), path(r"C:\var\É\").key());
+        assert_ne!(path(r"C:\var").key(), path(r"D:\var").key());
+        assert_ne!(path(r"C:\var").key(), path(r"C:\var\lib").key());
     }
 
     #[test]

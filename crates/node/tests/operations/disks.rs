@@ -61,6 +61,13 @@ fn contract_17_identifiers_are_given_as_the_device_gives_them() {
 }
 
 #[test]
+fn contract_17_an_identifier_longer_than_the_first_buffer_is_read_whole() {
+    let long = "x".repeat(5000);
+    let sim = os_sim::node().disk(GIB).page83_ascii(&long).build();
+    assert_eq!(over(&sim).run(&ListDiskIds).unwrap()[&ONE].page83, long);
+}
+
+#[test]
 fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_is_there_at_once() {
     for offline in [false, true] {
         let raw = os_sim::node().disk(GIB);

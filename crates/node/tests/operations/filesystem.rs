@@ -2,6 +2,8 @@
 
 use crate::setup::{self, GIB, over, path, refused, volume_on};
 use node::{Context, CreateSymlink, IsSymlink, Kind, Mkdir, PathExists, Rmdir, RmdirContents};
+use os_sim::fault::{Fault, Moment};
+use os_sim::probe::Verdict;
 
 fn exists(text: &str) -> PathExists {
     PathExists { path: path(text), context: None }
@@ -91,6 +93,22 @@ fn contract_09a_rmdir_contents_empties_a_mounted_volume_but_not_what_a_link_lead
     assert!(door.exists(r"C:\outside\kept"));
     door.symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\outside").unwrap();
     refused(&node, &RmdirContents { path: path(r"\plugins\l") }, Kind::FailedPrecondition);
+}
+
+#[test]
+fn rmdir_contents_empties_a_directory_and_refuses_a_file() {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\pods\p\d\e")
+        .file(r"C:\var\lib\kubelet\pods\p\f", b"1")
+        .symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\Windows")
+        .build();
+    let (door, node) = (sim.side_door(), over(&sim));
+    door.set_read_only(r"C:\var\lib\kubelet\pods\p\f", true).unwrap();
+    refused(&node, &RmdirContents { path: path(r"\pods\p\f") }, Kind::FailedPrecondition);
+    assert!(door.exists(r"C:\var\lib\kubelet\pods\p\f"));
+    node.run(&RmdirContents { path: path(r"\pods\p") }).unwrap();
+    assert!(door.read_dir(r"C:\var\lib\kubelet\pods\p").unwrap().is_empty());
+    assert!(door.exists(r"C:\Windows"));
 }
 
 #[test]
@@ -241,8 +259,13 @@ fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
         .file(r"C:\var\lib\kubelet\pods\f", b"")
         .build();
     let (node, before) = (over(&sim), sim.snapshot());
-    for target in [r"\pods\empty", r"\pods\other", r"\pods\f"] {
-        refused(&node, &link(r"\plugins\d", target), Kind::AlreadyExists);
+    for (target, what) in [
+        (r"\pods\empty", "something else"),
+        (r"\pods\other", r"a link to \??\C:\var\lib\kubelet\plugins "),
+        (r"\pods\f", "something else"),
+    ] {
+        let error = refused(&node, &link(r"\plugins\d", target), Kind::AlreadyExists);
+        assert!(error.to_string().contains(what), "{error}");
     }
     refused(&node, &link(r"\plugins\d", r"\pods\missing\l"), Kind::NotFound);
     assert_eq!(sim.snapshot(), before);
@@ -271,6 +294,28 @@ fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
     assert!(!node.run(&is_link(r"\pods\l")).unwrap(), "its target has gone");
     sim.detach_disk(1);
     assert!(!node.run(&is_link(r"\plugins\v")).unwrap(), "its volume has gone");
+}
+
+#[test]
+fn contract_15_a_relative_link_leads_from_where_it_stands() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\d").build();
+    let (door, node) = (sim.side_door(), over(&sim));
+    for (name, target, expected) in [("there", "d", true), ("gone", "e", false)] {
+        door.symlink(&format!(r"C:\var\lib\kubelet\pods\{name}"), target).unwrap();
+        assert_eq!(node.run(&is_link(&format!(r"\pods\{name}"))).unwrap(), expected, "{name}");
+    }
+}
+
+#[test]
+fn contract_15_a_target_that_cannot_be_looked_at_is_not_called_missing() {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\plugins\d")
+        .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\d")
+        .build();
+    let code = os::OsError::IO_DEVICE;
+    let fault = Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, Verdict::Fail(code));
+    let error = refused(&setup::probed(&sim, fault), &is_link(r"\pods\l"), Kind::Internal);
+    assert_eq!(error.code(), Some(code));
 }
 
 #[test]
