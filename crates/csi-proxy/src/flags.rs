@@ -63,7 +63,7 @@ pub struct Flags {
     pub pipe_sids: Vec<String>,
     /// How long calls may take to end once the daemon is told to stop.
     pub drain: Duration,
-    /// How many connections may be open before a silent one makes room.
+    /// How many connections may be open before one without a call makes room.
     pub max_connections: usize,
     /// How many calls may run at once.
     pub max_calls: usize,

@@ -69,8 +69,14 @@ pub async fn until(
 }
 
 fn limits(flags: &Flags) -> Limits {
-    let connections = pipe::connections::Limits { open: flags.max_connections, silence: flags.silence };
-    Limits { connections, calls: flags.max_calls, drain: flags.drain, ..Limits::default() }
+    let connections = pipe::connections::Limits {
+        open: flags.max_connections,
+        silence: flags.silence,
+        // Those that run, and as many that have yet to send their message, wait, or are taking their answer.
+        calls: flags.max_calls.saturating_mul(2),
+    };
+    let (calls, queue) = (flags.max_calls, flags.max_calls);
+    Limits { connections, calls, queue, drain: flags.drain, ..Limits::default() }
 }
 
 /// Logs what the command line asks for and does not get.

@@ -1,52 +1,47 @@
-//! The open connections of a daemon.
+//! The open connections of a daemon, and which of them makes room for another.
 //!
 //! A client may open a connection and never say anything on it; one real driver leaves one more behind on every stage
-//! of a volume. Such connections are kept for a while, because a client may be slow, and cost next to nothing; then
-//! they are closed. A new connection is never refused: where too many are open, the one that has been silent longest
-//! makes room. One that has spoken is never closed from here.
+//! of a volume. Others dial for each call, or keep one connection for months. So a new connection is never refused.
+//! Where too many are open, the least useful one goes: one that has said nothing, then one on which nobody has called
+//! yet, then the one that has been without a call longest. A connection with a call in flight is never closed from
+//! here. If all have one, the newest is let in all the same, but its calls are refused until another has none.
+//!
+//! A client with a thousand connections so competes with its own idle ones first, and costs another client at most
+//! the connection that this one does not use, which gRPC dials again with the next call.
 
-use std::collections::BTreeMap;
-use std::future::poll_fn;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use std::{fmt, io};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::oneshot;
-use tokio::time::{Sleep, sleep};
+use tokio::io::AsyncRead;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::sleep;
 
 use crate::authority::Mended;
 
-/// How many connections may be open, and for how long one may be silent.
+/// How many connections may be told to close and take their time over it.
+const LEAVING: usize = 64;
+
+/// How many connections may be open, with how many calls, and for how long one may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// From this many open connections on, a new one closes the one that has been silent longest.
+    /// From this many open connections on, a new one closes one that has no call in flight.
     pub open: usize,
     /// How long a client has for its preface.
     pub silence: Duration,
+    /// How many calls may be in flight on all of them, from the headers until the client has taken the answer.
+    ///
+    /// Half of them are kept for the first call of each connection.
+    pub calls: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { open: 4096, silence: Duration::from_mins(2) }
+        Self { open: 4096, silence: Duration::from_mins(2), calls: 4096 }
     }
-}
-
-/// The connections of a daemon, over all its endpoints. Clones are the same book.
-#[derive(Clone, Debug)]
-pub struct Connections {
-    limits: Limits,
-    book: Arc<Mutex<Book>>,
-}
-
-#[derive(Debug, Default)]
-struct Book {
-    admitted: u64,
-    spoken: usize,
-    /// Those that have said nothing, oldest first. Dropping the sender tells the connection nothing; using it does.
-    silent: BTreeMap<ConnectionId, oneshot::Sender<()>>,
 }
 
 /// The number of a connection; a later connection has a higher one.
@@ -59,6 +54,85 @@ impl fmt::Display for ConnectionId {
     }
 }
 
+/// The connections of a daemon, over all its endpoints. Clones are the same book.
+#[derive(Clone, Debug)]
+pub struct Connections {
+    limits: Limits,
+    book: Arc<Mutex<Book>>,
+}
+
+/// Why a connection without a call in flight is worth keeping; the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    /// It has not said its preface.
+    Silent,
+    /// It has, and nothing else.
+    Unused,
+    /// Calls came over it, and the next one may.
+    Idle,
+}
+
+/// Where a connection without a call stands in the row of those that make room, and since when.
+type Rank = (Worth, u64);
+
+#[derive(Debug, Default)]
+struct Book {
+    admitted: u64,
+    /// Counts the moments at which connections have taken their places in the row.
+    moment: u64,
+    members: HashMap<ConnectionId, Member>,
+    /// The connections without a call, in the order in which they make room.
+    row: BTreeMap<Rank, ConnectionId>,
+    busy: usize,
+    calls: usize,
+    /// How many have been told to go.
+    leaving: usize,
+    /// For the last of those: what tells them that their time is over.
+    hurry: VecDeque<oneshot::Sender<()>>,
+    closed_silent: u64,
+    made_room_silent: u64,
+    made_room_idle: u64,
+    refused_busy: u64,
+    refused_calls: u64,
+}
+
+#[derive(Debug)]
+struct Member {
+    calls: usize,
+    rank: Option<Rank>,
+    /// Used up when the connection is told to go.
+    make_room: Option<oneshot::Sender<Hurry>>,
+}
+
+/// What is open, and what has been closed or refused so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Open, without a preface so far.
+    pub silent: usize,
+    /// Open, without a call so far.
+    pub unused: usize,
+    /// Open, without a call at the moment.
+    pub idle: usize,
+    /// Open, with calls in flight.
+    pub busy: usize,
+    /// Told to make room, and not yet gone.
+    pub leaving: usize,
+    /// Calls in flight.
+    pub calls: usize,
+    /// Ever admitted.
+    pub admitted: u64,
+    /// Closed because nothing was said for too long.
+    pub closed_silent: u64,
+    /// Closed to make room, having said nothing.
+    pub made_room_silent: u64,
+    /// Closed to make room, without a call in flight.
+    pub made_room_idle: u64,
+    /// Calls refused because every connection has one in flight.
+    pub refused_busy: u64,
+    /// Calls refused because too many are in flight.
+    pub refused_calls: u64,
+}
+
 impl Connections {
     /// No connections, and what will be allowed to them.
     pub fn new(limits: Limits) -> Self {
@@ -69,34 +143,95 @@ impl Connections {
     pub fn admit(&self) -> Connection {
         let (make_room, told) = oneshot::channel();
         let mut book = self.lock();
-        if book.spoken + book.silent.len() >= self.limits.open
-            && let Some((_, oldest)) = book.silent.pop_first()
-        {
-            // A connection that is just closing does not hear it; it has made room.
-            let _ = oldest.send(());
-        }
+        while book.staying() >= self.limits.open && book.make_room() {}
         book.admitted += 1;
         let id = ConnectionId(book.admitted);
-        book.silent.insert(id, make_room);
+        book.members.insert(id, Member { calls: 0, rank: None, make_room: Some(make_room) });
+        book.line_up(id, Worth::Silent);
         drop(book);
-        let silent = Silent { told, over: Box::pin(sleep(self.limits.silence)) };
-        Connection { id, connections: self.clone(), state: State::Silent(silent) }
+        Connection { caller: Caller(Arc::new(Line { id, connections: self.clone(), quiet: Notify::new() })), told }
     }
 
     /// How many connections are open, without those that have been told to close.
     pub fn open(&self) -> usize {
+        self.lock().staying()
+    }
+
+    /// What is open, and what has been closed or refused so far.
+    pub fn counts(&self) -> Counts {
         let book = self.lock();
-        book.spoken + book.silent.len()
+        let standing = |worth| book.row.range((worth, 0)..=(worth, u64::MAX)).count();
+        Counts {
+            silent: standing(Worth::Silent),
+            unused: standing(Worth::Unused),
+            idle: standing(Worth::Idle),
+            busy: book.busy,
+            leaving: book.leaving,
+            calls: book.calls,
+            admitted: book.admitted,
+            closed_silent: book.closed_silent,
+            made_room_silent: book.made_room_silent,
+            made_room_idle: book.made_room_idle,
+            refused_busy: book.refused_busy,
+            refused_calls: book.refused_calls,
+        }
     }
 
     /// Which open connections have said nothing yet, oldest first.
     pub fn silent(&self) -> Vec<ConnectionId> {
-        self.lock().silent.keys().copied().collect()
+        self.lock().row.iter().filter(|((worth, _), _)| *worth == Worth::Silent).map(|(_, id)| *id).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Book> {
         // No code panics while it holds the lock, and each change to the book is whole by itself.
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    fn staying(&self) -> usize {
+        self.members.len() - self.leaving
+    }
+
+    /// Puts a connection without a call at the end of those that are worth as much.
+    fn line_up(&mut self, id: ConnectionId, worth: Worth) {
+        self.moment += 1;
+        let rank = (worth, self.moment);
+        self.row.insert(rank, id);
+        if let Some(member) = self.members.get_mut(&id) {
+            member.rank = Some(rank);
+        }
+    }
+
+    fn step_out(&mut self, id: ConnectionId) {
+        let rank = self.members.get_mut(&id).and_then(|member| member.rank.take());
+        if let Some(rank) = rank {
+            self.row.remove(&rank);
+        }
+    }
+
+    /// Tells the first in the row to go; says whether there was one.
+    fn make_room(&mut self) -> bool {
+        let Some((_, id)) = self.row.pop_first() else { return false };
+        let Some(member) = self.members.get_mut(&id) else { return false };
+        match member.rank.take() {
+            Some((Worth::Silent, _)) => self.made_room_silent += 1,
+            _ => self.made_room_idle += 1,
+        }
+        let (hurry, hurried) = oneshot::channel();
+        if let Some(make_room) = member.make_room.take() {
+            // A connection that is just closing does not hear it; it has made room.
+            let _ = make_room.send(Hurry(hurried));
+        }
+        self.leaving += 1;
+        self.hurry.push_back(hurry);
+        if self.hurry.len() > LEAVING
+            && let Some(oldest) = self.hurry.pop_front()
+        {
+            // One that is gone does not hear it.
+            let _ = oldest.send(());
+        }
+        true
     }
 }
 
@@ -129,267 +264,181 @@ impl From<Eviction> for io::Error {
 /// One open connection: counted for as long as this exists.
 #[derive(Debug)]
 pub struct Connection {
-    id: ConnectionId,
-    connections: Connections,
-    state: State,
-}
-
-#[derive(Debug)]
-enum State {
-    Silent(Silent),
-    Spoken,
-    Evicted(Eviction),
-}
-
-#[derive(Debug)]
-struct Silent {
-    told: oneshot::Receiver<()>,
-    over: Pin<Box<Sleep>>,
+    caller: Caller,
+    told: oneshot::Receiver<Hurry>,
 }
 
 impl Connection {
     /// The connection's number.
     pub fn id(&self) -> ConnectionId {
-        self.id
+        self.caller.id()
     }
 
-    /// Tells that the client has said its preface, so that its silence is over. Too late once it is evicted.
-    pub fn spoke(&mut self) {
-        let mut book = self.connections.lock();
-        if book.silent.remove(&self.id).is_some() {
-            book.spoken += 1;
-            self.state = State::Spoken;
+    /// The other end, as its calls know it.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Waits until the client has said its preface, or fails when it is evicted or goes.
+    ///
+    /// A server that waits for this, on a task of the connection's own, spends nothing on a silent client.
+    pub async fn preface<S: AsyncRead + Unpin>(&mut self, stream: &mut Mended<S>) -> io::Result<()> {
+        let limit = self.line().connections.limits.silence;
+        tokio::select! {
+            biased;
+            _ = self.make_room() => Err(Eviction::MadeRoom.into()),
+            said = stream.preface() => {
+                said?;
+                let mut book = self.line().connections.lock();
+                // One that has been told to go meanwhile will be told so when it next asks.
+                if book.members.get(&self.id()).is_some_and(|member| member.rank.is_some()) {
+                    book.step_out(self.id());
+                    book.line_up(self.id(), Worth::Unused);
+                }
+                Ok(())
+            }
+            () = sleep(limit) => {
+                self.line().connections.lock().closed_silent += 1;
+                Err(Eviction::Silent(limit).into())
+            }
         }
     }
 
-    /// Waits until the connection is to be closed, which never happens to one that spoke.
-    pub async fn evicted(&mut self) -> Eviction {
-        poll_fn(|cx| self.poll_evicted(cx)).await
+    /// Waits until the connection is to go because another needs its room. New calls may still come, and run.
+    pub async fn make_room(&mut self) -> Hurry {
+        // The book drops the sender without using it only where this guard takes itself out of the book.
+        let told = poll_fn(|cx| Pin::new(&mut self.told).poll(cx)).await;
+        match told {
+            Ok(hurry) => hurry,
+            Err(_) => pending().await,
+        }
     }
 
-    /// Polls for what [`Connection::evicted`] waits for.
-    pub fn poll_evicted(&mut self, cx: &mut Context<'_>) -> Poll<Eviction> {
-        let eviction = match &mut self.state {
-            State::Spoken => return Poll::Pending,
-            State::Evicted(eviction) => return Poll::Ready(*eviction),
-            // The book drops its sender without using it only where this guard takes itself out of the book.
-            State::Silent(silent) => match Pin::new(&mut silent.told).poll(cx) {
-                Poll::Ready(_) => Eviction::MadeRoom,
-                Poll::Pending => {
-                    ready!(silent.over.as_mut().poll(cx));
-                    self.connections.lock().silent.remove(&self.id);
-                    Eviction::Silent(self.connections.limits.silence)
-                }
-            },
-        };
-        self.state = State::Evicted(eviction);
-        Poll::Ready(eviction)
+    /// Waits until no call is in flight on a connection that has been told to go.
+    pub async fn quiet(&self) {
+        while self.calls() > 0 {
+            self.line().quiet.notified().await;
+        }
+    }
+
+    /// How many calls are in flight.
+    pub fn calls(&self) -> usize {
+        self.line().connections.lock().members.get(&self.id()).map_or(0, |member| member.calls)
+    }
+
+    fn line(&self) -> &Line {
+        &self.caller.0
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let mut book = self.connections.lock();
-        book.silent.remove(&self.id);
-        if matches!(self.state, State::Spoken) {
-            book.spoken -= 1;
+        let mut book = self.line().connections.lock();
+        book.step_out(self.id());
+        if let Some(member) = book.members.remove(&self.id()) {
+            book.busy -= usize::from(member.calls > 0);
+            book.leaving -= usize::from(member.make_room.is_none());
         }
     }
 }
 
-/// An admitted connection's stream, filtered. Reading fails with `ConnectionAborted` once the connection is evicted.
+/// Tells a connection that makes room when its time for that is over, because others have been told to as well.
 #[derive(Debug)]
-pub struct Admitted<S> {
-    stream: Mended<S>,
-    connection: Connection,
-}
+pub struct Hurry(oneshot::Receiver<()>);
 
-impl<S> Admitted<S> {
-    /// Joins a stream, from which nothing has been read, to its guard.
-    pub fn new(stream: S, connection: Connection) -> Self {
-        Self { stream: Mended::new(stream), connection }
-    }
-
-    /// The guard.
-    pub fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    fn has_spoken(&self) -> bool {
-        matches!(self.connection.state, State::Spoken)
+impl Hurry {
+    /// Waits for that.
+    pub async fn over(self) {
+        if self.0.await.is_err() {
+            pending::<()>().await;
+        }
     }
 }
 
-impl<S: AsyncRead + Unpin> Admitted<S> {
-    /// Waits until the client has said its preface, or fails when it is evicted or goes.
-    ///
-    /// A server that waits for this, on a task of the connection's own, spends nothing on a silent client.
-    pub async fn preface(&mut self) -> io::Result<()> {
-        poll_fn(|cx| {
-            let said = self.stream.poll_preface(cx);
-            self.unless_evicted(cx, said)
+#[derive(Debug)]
+struct Line {
+    id: ConnectionId,
+    connections: Connections,
+    quiet: Notify,
+}
+
+/// The other end of a connection, as its calls know it.
+#[derive(Clone, Debug)]
+pub struct Caller(Arc<Line>);
+
+/// Why a call is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Every other connection has a call in flight, and they are too many.
+    AllBusy,
+    /// Too many calls are in flight, or too many of this connection's for what is left.
+    TooManyCalls,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AllBusy => "too many connections have calls in flight; try again later",
+            Self::TooManyCalls => "too many calls are in flight; try again later",
         })
-        .await
-    }
-
-    /// Hands on what the stream said, noting whether the client has spoken by now.
-    fn unless_evicted(&mut self, cx: &mut Context<'_>, said: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
-        if self.has_spoken() {
-            return said;
-        }
-        if self.stream.has_preface() {
-            self.connection.spoke();
-        }
-        match self.connection.poll_evicted(cx) {
-            Poll::Ready(eviction) => Poll::Ready(Err(eviction.into())),
-            Poll::Pending => said,
-        }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Admitted<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let said = Pin::new(&mut this.stream).poll_read(cx, buffer);
-        this.unless_evicted(cx, said)
+impl std::error::Error for Refused {}
+
+impl Caller {
+    /// The connection's number.
+    pub fn id(&self) -> ConnectionId {
+        self.0.id
+    }
+
+    /// Counts a call that has come over the connection, which stays open until what is returned is dropped.
+    pub fn call(&self) -> Result<InFlight, Refused> {
+        let limits = self.0.connections.limits;
+        let mut guard = self.0.connections.lock();
+        let book = &mut *guard;
+        let Some(member) = book.members.get_mut(&self.0.id) else { return Err(Refused::AllBusy) };
+        let further = book.calls.saturating_sub(book.busy);
+        if book.calls >= limits.calls || member.calls > 0 && further >= limits.calls / 2 {
+            book.refused_calls += 1;
+            return Err(Refused::TooManyCalls);
+        }
+        if member.calls == 0 && book.busy >= limits.open {
+            book.refused_busy += 1;
+            return Err(Refused::AllBusy);
+        }
+        book.busy += usize::from(member.calls == 0);
+        book.calls += 1;
+        member.calls += 1;
+        book.step_out(self.0.id);
+        drop(guard);
+        Ok(InFlight(Arc::clone(&self.0)))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Admitted<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, octets)
-    }
+/// A call that has come over a connection; its end is when this is dropped.
+#[derive(Debug)]
+pub struct InFlight(Arc<Line>);
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut book = self.0.connections.lock();
+        book.calls -= 1;
+        let Some(member) = book.members.get_mut(&self.0.id) else { return };
+        member.calls -= 1;
+        if member.calls > 0 {
+            return;
+        }
+        let leaves = member.make_room.is_none();
+        book.busy -= 1;
+        if leaves {
+            drop(book);
+            self.0.quiet.notify_one();
+        } else {
+            book.line_up(self.0.id, Worth::Idle);
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::future::Future;
-
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-    use tokio::time::{Instant, timeout};
-
-    use super::*;
-
-    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    const SILENCE: Duration = Duration::from_mins(2);
-
-    fn room_for(open: usize) -> Connections {
-        Connections::new(Limits { open, silence: SILENCE })
-    }
-
-    fn connect(connections: &Connections) -> (DuplexStream, Admitted<DuplexStream>) {
-        let (client, server) = duplex(1024);
-        (client, Admitted::new(server, connections.admit()))
-    }
-
-    async fn stays<T: fmt::Debug>(future: impl Future<Output = T>) {
-        timeout(SILENCE * 100, future).await.unwrap_err();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_silent_connection_is_closed_when_its_time_is_over() {
-        let connections = room_for(10);
-        let (_client, mut server) = connect(&connections);
-        let start = Instant::now();
-        let error = server.read_u8().await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
-        assert_eq!(error.to_string(), "the client said nothing for 120 s");
-        assert_eq!(start.elapsed().as_secs(), SILENCE.as_secs());
-        assert_eq!(connections.open(), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_connection_that_spoke_may_be_silent_for_ever() {
-        let connections = room_for(1);
-        let (mut client, mut server) = connect(&connections);
-        client.write_all(PREFACE).await.unwrap();
-        server.preface().await.unwrap();
-        let (_other_client, _other) = connect(&connections);
-        let mut preface = [0; 24];
-        server.read_exact(&mut preface).await.unwrap();
-        assert_eq!(preface, PREFACE);
-        stays(server.read_u8()).await;
-        assert_eq!(connections.open(), 2);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn half_a_preface_is_silence() {
-        let connections = room_for(10);
-        let (mut client, mut server) = connect(&connections);
-        client.write_all(&PREFACE[..23]).await.unwrap();
-        assert_eq!(server.preface().await.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_client_that_goes_without_a_word_ends_the_wait() {
-        let connections = room_for(10);
-        let (client, mut server) = connect(&connections);
-        drop(client);
-        assert_eq!(server.preface().await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_connection_silent_longest_makes_room() {
-        let connections = room_for(3);
-        let mut spoken = connections.admit();
-        spoken.spoke();
-        let (mut oldest, mut younger) = (connections.admit(), connections.admit());
-        let newest = connections.admit();
-        assert_eq!(oldest.evicted().await, Eviction::MadeRoom);
-        assert_eq!(connections.silent(), [younger.id(), newest.id()]);
-        assert_eq!(connections.open(), 3);
-        oldest.spoke();
-        assert_eq!(oldest.evicted().await, Eviction::MadeRoom, "speaking comes too late");
-        drop(oldest);
-        assert_eq!(connections.open(), 3);
-        stays(spoken.evicted()).await;
-        assert_eq!(younger.evicted().await, Eviction::Silent(SILENCE));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_waiting_read_ends_when_room_is_needed() {
-        let connections = room_for(1);
-        let (_client, mut server) = connect(&connections);
-        let reading = tokio::spawn(async move { server.read_u8().await.unwrap_err().kind() });
-        tokio::task::yield_now().await;
-        let start = Instant::now();
-        let _other = connections.admit();
-        assert_eq!(reading.await.unwrap(), io::ErrorKind::ConnectionAborted);
-        assert_eq!(start.elapsed(), Duration::ZERO);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_connection_is_admitted_even_when_all_others_have_spoken() {
-        let connections = room_for(2);
-        let mut all: Vec<_> = (0..5).map(|_| connections.admit()).collect();
-        assert_eq!(connections.open(), 2);
-        all.iter_mut().for_each(Connection::spoke);
-        let mut more = connections.admit();
-        more.spoke();
-        let last = connections.admit();
-        assert_eq!(connections.open(), 4);
-        assert_eq!(connections.silent(), [last.id()]);
-        drop((all, more, last));
-        assert_eq!(connections.open(), 0);
-    }
-}
+mod tests;

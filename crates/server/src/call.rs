@@ -10,14 +10,17 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
+use pipe::connections::Caller;
 use tokio::time::{Instant, timeout};
 use tonic::body::Body;
 use tonic::codegen::BoxFuture;
 use tonic::{Code, Status};
 use tracing::{Instrument as _, Level};
 
+use crate::answer::{Answer, Held, Tally};
 use crate::count::{Count, Counted};
 use crate::handlers::Service;
+use crate::load::Load;
 use crate::metrics::RpcMetrics;
 
 /// In the answer to a failed call: its number in the log.
@@ -30,26 +33,53 @@ pub(crate) struct Calls {
     pub(crate) open: Arc<Count>,
 }
 
+/// Who calls, and what there is for all who do.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) caller: Caller,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) load: Arc<Load>,
+}
+
 /// Answers one call to a known RPC.
 pub(crate) async fn answer(
     calls: &Calls,
     metrics: &RpcMetrics,
     service: &dyn Service,
+    peer: &Peer,
     request: Request<Incoming>,
-) -> Response<Body> {
+) -> Response<Answer> {
     let call = Call::begin(calls, metrics);
     let span = tracing::info_span!("call", id = call.id, rpc = metrics.rpc.path);
     let deadline = deadline(request.headers());
     async {
-        let answered = unless_it_panics(|| service.call(request));
-        let outcome = match deadline {
-            None => answered.await,
-            Some(time) => timeout(time, answered).await.unwrap_or_else(|_| Err(too_late(time))),
+        let (held, outcome) = match peer.caller.call() {
+            Err(refused) => (None, Err(Status::unavailable(refused.to_string()))),
+            Ok(in_flight) => {
+                let answered = read_and_answer(service, peer, request);
+                let outcome = match deadline {
+                    None => answered.await,
+                    Some(time) => timeout(time, answered).await.unwrap_or_else(|_| Err(too_late(time))),
+                };
+                (Some(Held::Call { _in_flight: in_flight }), outcome)
+            }
         };
-        call.end(outcome.unwrap_or_else(Status::into_http))
+        let response = call.end(outcome.unwrap_or_else(Status::into_http));
+        response.map(|body| Answer::new(body, held, &peer.tally))
     }
     .instrument(span)
     .await
+}
+
+async fn read_and_answer(
+    service: &dyn Service,
+    peer: &Peer,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Status> {
+    let (mut head, body) = request.into_parts();
+    let (message, _taken) = peer.load.messages.read(body).await?;
+    head.extensions.insert(peer.caller.id());
+    unless_it_panics(|| service.call(Request::from_parts(head, message))).await
 }
 
 /// What is left behind by a panic is dropped at once, so nobody sees it half-changed.

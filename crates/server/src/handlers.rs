@@ -6,15 +6,16 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response};
-use hyper::body::Incoming;
+use http_body_util::Full;
 use node::{Desk, Operation};
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use pipe::connections::ConnectionId;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::BoxFuture;
 
+use crate::places::{Place, Places};
 use crate::status::status;
 use crate::wire::{Ask, IntoWire};
 use crate::{Limits, disk, filesystem, iscsi, smb, system, volume};
@@ -22,13 +23,13 @@ use crate::{Limits, disk, filesystem, iscsi, smb, system, volume};
 /// What every service is implemented for.
 pub(crate) struct Handlers {
     desk: Arc<Desk>,
-    running: Semaphore,
+    running: Arc<Places>,
     patience: Duration,
 }
 
 impl Handlers {
     pub(crate) fn new(desk: Arc<Desk>, limits: &Limits) -> Self {
-        Self { desk, running: Semaphore::new(limits.calls), patience: limits.wait }
+        Self { desk, running: Places::new(limits.calls, limits.queue), patience: limits.wait }
     }
 
     /// Answers one call.
@@ -38,9 +39,10 @@ impl Handlers {
         <Q::Operation as Operation>::Output: IntoWire<M>,
     {
         let name = Q::Operation::NAME;
+        let connection = request.extensions().get::<ConnectionId>().copied();
         let operation = request.into_inner().operation(self.desk.node().config());
         let operation = operation.map_err(|fault| status(&fault.in_request_of(name)))?;
-        let _place = self.place().await?;
+        let _place = self.place(connection).await?;
         let output = self.desk.run(operation).await.map_err(|error| status(&error))?;
         let message = output.into_wire();
         let message =
@@ -48,36 +50,36 @@ impl Handlers {
         Ok(tonic::Response::new(message))
     }
 
+    /// The places of the calls that run.
+    pub(crate) fn running(&self) -> &Arc<Places> {
+        &self.running
+    }
+
     /// Waits for its turn if too many calls run, but not for long.
-    async fn place(&self) -> Result<SemaphorePermit<'_>, Status> {
-        if let Ok(place) = self.running.try_acquire() {
-            return Ok(place);
-        }
-        let place = timeout(self.patience, self.running.acquire()).await;
-        place
-            .ok()
-            .and_then(Result::ok)
-            .ok_or_else(|| Status::unavailable("too many calls are running; try again later"))
+    async fn place(&self, connection: Option<ConnectionId>) -> Result<Place, Status> {
+        let connection = connection.ok_or_else(|| Status::internal("a call of no connection"))?;
+        let place = self.running.take(connection, self.patience).await;
+        place.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))
     }
 }
 
 /// A service, whichever it is.
 pub(crate) trait Service: Send + Sync {
     /// Begins to answer a request.
-    fn call(&self, request: Request<Incoming>) -> BoxFuture<Response<Body>, Infallible>;
+    fn call(&self, request: Request<Full<Bytes>>) -> BoxFuture<Response<Body>, Infallible>;
 }
 
 impl<S> Service for S
 where
     S: tower_service::Service<
-            Request<Incoming>,
+            Request<Full<Bytes>>,
             Response = Response<Body>,
             Error = Infallible,
             Future = BoxFuture<Response<Body>, Infallible>,
         >,
     S: Clone + Send + Sync,
 {
-    fn call(&self, request: Request<Incoming>) -> BoxFuture<Response<Body>, Infallible> {
+    fn call(&self, request: Request<Full<Bytes>>) -> BoxFuture<Response<Body>, Infallible> {
         // What tonic generates is always ready, and cheap to clone.
         tower_service::Service::call(&mut self.clone(), request)
     }

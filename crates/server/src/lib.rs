@@ -25,6 +25,7 @@
 //! The way of a call: [`server`](Server) accepts the connection, `routes` finds the service, `call` numbers, times and
 //! counts it, `handlers` reads the request by `wire`, lets the node run it, and writes the response.
 
+mod answer;
 mod call;
 mod count;
 mod disk;
@@ -33,7 +34,10 @@ mod filesystem;
 mod handlers;
 mod iscsi;
 mod limits;
+mod load;
+mod message;
 mod metrics;
+mod places;
 mod resize;
 mod routes;
 mod server;

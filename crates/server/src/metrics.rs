@@ -1,14 +1,17 @@
-//! Counts and times of all calls, named as go-grpc-prometheus names them.
+//! Counts and times of all calls, named as go-grpc-prometheus names them, and what there is of all that is bounded.
 //!
 //! Labels come in alphabetical order, `grpc_method` first: what reads the metrics of the Go csi-proxy looks for them
 //! as text. Counting takes no lock and no memory, since the RPCs that can be counted are known from the start.
 
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use api::{GROUP_VERSIONS, GroupVersion, Rpc};
 use tonic::Code;
+
+use crate::load::Load;
 
 /// The upper bounds of the histograms' buckets in microseconds, as they are written in seconds.
 const BUCKETS: [(u64, &str); 22] = [
@@ -62,6 +65,7 @@ const CODES: [&str; 17] = [
 pub struct Metrics {
     /// In the order of [`GROUP_VERSIONS`], and of the RPCs in each row.
     rows: Vec<Vec<RpcMetrics>>,
+    load: Arc<Load>,
 }
 
 /// The counters of one RPC.
@@ -77,9 +81,9 @@ pub(crate) struct RpcMetrics {
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(load: Arc<Load>) -> Self {
         let row = |row: &GroupVersion| row.rpcs.iter().map(|rpc| RpcMetrics::new(*rpc, row.service)).collect();
-        Self { rows: GROUP_VERSIONS.iter().map(row).collect() }
+        Self { rows: GROUP_VERSIONS.iter().map(row).collect(), load }
     }
 
     /// The counters of one group-version's RPC.
@@ -114,11 +118,12 @@ impl Metrics {
         let help =
             "Histogram of response latency (seconds) of gRPC that had been application-level handled by the server.";
         head(text, "grpc_server_handling_seconds", "histogram", help)?;
-        all().try_for_each(|rpc| rpc.write_histogram(text))
+        all().try_for_each(|rpc| rpc.write_histogram(text))?;
+        self.load.write(text)
     }
 }
 
-fn head(text: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {
+pub(crate) fn head(text: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {
     writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}")
 }
 
@@ -170,15 +175,24 @@ impl RpcMetrics {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use tonic::Code;
 
     use super::{BUCKETS, CODES, Metrics};
+    use crate::limits::Limits;
+    use crate::server::Server;
+
+    fn metrics() -> Metrics {
+        let node = node::Node::new(os_sim::node().build().process(), node::Config::default());
+        let desk = Arc::new(node::Desk::new(Arc::new(node)));
+        Metrics::new(Arc::clone(Server::new(desk, Limits::default()).load()))
+    }
 
     #[test]
     fn a_call_is_counted_by_rpc_code_and_time() {
-        let metrics = Metrics::new();
+        let metrics = metrics();
         let row = api::GROUP_VERSIONS.iter().position(|row| row.service == "v1.Filesystem").unwrap();
         let rpc = metrics.of(row, "/v1.Filesystem/CreateSymlink").unwrap();
         rpc.started();
@@ -201,7 +215,7 @@ mod tests {
 
     #[test]
     fn each_rpc_of_each_group_version_is_there_before_its_first_call() {
-        let text = Metrics::new().render();
+        let text = metrics().render();
         let counts = text.lines().filter(|line| line.starts_with("grpc_server_handling_seconds_count{"));
         assert_eq!(counts.count(), api::GROUP_VERSIONS.iter().map(|row| row.rpcs.len()).sum::<usize>());
     }
@@ -214,7 +228,7 @@ mod tests {
                 "{text}"
             );
         }
-        let metrics = Metrics::new();
+        let metrics = metrics();
         let rpc = &metrics.rows[0][0];
         rpc.ended(Code::Ok, Duration::from_micros(50));
         rpc.ended(Code::Ok, Duration::from_hours(1));

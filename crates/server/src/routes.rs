@@ -10,7 +10,8 @@ use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{HealthServer, SERVICE_NAME as HEALTH};
 use tonic_health::server::{HealthReporter, HealthService};
 
-use crate::call::{self, Calls};
+use crate::answer::{Answer, Held};
+use crate::call::{self, Calls, Peer};
 use crate::endpoint::Offer;
 use crate::handlers::{self, Handlers, Service};
 use crate::metrics::Metrics;
@@ -51,20 +52,38 @@ impl Routes {
     }
 
     /// Answers one request.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Response<Answer> {
+        let refuse = |response: Response<Body>| response.map(|body| Answer::new(body, None, &peer.tally));
         let path = request.uri().path();
         let name = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
         if let Some(route) = self.services.iter().find(|route| route.name == name) {
             return match self.metrics.of(route.row, path) {
-                Some(rpc) => call::answer(&self.calls, rpc, &*route.service, request).await,
-                None => unimplemented(format!("{name} has no such RPC")),
+                Some(rpc) => call::answer(&self.calls, rpc, &*route.service, peer, request).await,
+                None => refuse(unimplemented(format!("{name} has no such RPC"))),
             };
         }
         if name == HEALTH {
-            return self.health.call(request).await.unwrap_or_else(|never| match never {});
+            return self.health(request, peer).await.unwrap_or_else(|status| refuse(status.into_http()));
         }
         let names: Vec<_> = self.services.iter().map(|route| route.name).collect();
-        unimplemented(format!("here is only {}", names.join(", ")))
+        refuse(unimplemented(format!("here is only {}", names.join(", "))))
+    }
+
+    /// Answers a request of the health service. A watch lasts for as long as its client likes, and so does not keep
+    /// its connection from making room for another.
+    async fn health(&self, request: Request<Incoming>, peer: &Peer) -> Result<Response<Answer>, Status> {
+        let held = if request.uri().path().ends_with("/Watch") {
+            let counted = peer.load.watch().ok_or_else(|| Status::unavailable("too many watch the health"))?;
+            Held::Watch { _counted: counted }
+        } else {
+            let in_flight = peer.caller.call().map_err(|refused| Status::unavailable(refused.to_string()))?;
+            Held::Call { _in_flight: in_flight }
+        };
+        let (parts, body) = request.into_parts();
+        let (message, _taken) = peer.load.messages.read(body).await?;
+        let answered = self.health.clone().call(Request::from_parts(parts, message)).await;
+        let response = answered.unwrap_or_else(|never| match never {});
+        Ok(response.map(|body| Answer::new(body, Some(held), &peer.tally)))
     }
 
     /// Tells those who watch that the end is near, and lets them go.

@@ -1,7 +1,7 @@
 //! Serving: accepting connections, answering what they ask, and coming to an end.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,18 +11,21 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use node::Desk;
-use pipe::connections::{Admitted, Connections};
+use pipe::authority::Mended;
+use pipe::connections::{Connection, ConnectionId, Connections, Hurry};
 use pipe::listener::Listener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tonic::body::Body;
 
-use crate::call::Calls;
+use crate::answer::{Answer, Tally};
+use crate::call::{Calls, Peer};
 use crate::count::Count;
 use crate::endpoint::Endpoint;
 use crate::handlers::Handlers;
 use crate::limits::Limits;
+use crate::load::Load;
+use crate::message::Messages;
 use crate::metrics::Metrics;
 use crate::routes::Routes;
 
@@ -40,7 +43,7 @@ pub struct Server {
     desk: Arc<Desk>,
     limits: Limits,
     handlers: Arc<Handlers>,
-    connections: Connections,
+    load: Arc<Load>,
     calls: Arc<Calls>,
     metrics: Arc<Metrics>,
 }
@@ -75,14 +78,16 @@ impl Phase {
 impl Server {
     /// A server that lets `desk` do the work.
     pub fn new(desk: Arc<Desk>, limits: Limits) -> Self {
-        Self {
-            handlers: Arc::new(Handlers::new(Arc::clone(&desk), &limits)),
-            connections: Connections::new(limits.connections),
-            calls: Arc::default(),
-            metrics: Arc::new(Metrics::new()),
-            desk,
-            limits,
-        }
+        let handlers = Arc::new(Handlers::new(Arc::clone(&desk), &limits));
+        let load = Arc::new(Load::new(
+            Connections::new(limits.connections),
+            Messages::new(&limits),
+            Arc::clone(handlers.running()),
+            Arc::clone(&desk),
+            limits.watches,
+        ));
+        let metrics = Arc::new(Metrics::new(Arc::clone(&load)));
+        Self { desk, limits, handlers, load, calls: Arc::default(), metrics }
     }
 
     /// The counters of all calls.
@@ -92,7 +97,12 @@ impl Server {
 
     /// The open connections of all endpoints.
     pub fn connections(&self) -> &Connections {
-        &self.connections
+        &self.load.connections
+    }
+
+    #[cfg(test)]
+    pub(crate) fn load(&self) -> &Arc<Load> {
+        &self.load
     }
 
     /// Serves `endpoints` until `shutdown`, then lets what runs come to its end. Tells what did not in time.
@@ -110,7 +120,8 @@ impl Server {
             let acceptor = Acceptor {
                 routes,
                 http: self.http(),
-                connections: self.connections.clone(),
+                load: Arc::clone(&self.load),
+                patience: self.limits.answer,
                 phase: phase.subscribe(),
                 open: Arc::clone(&open),
             };
@@ -157,7 +168,9 @@ impl Server {
 struct Acceptor {
     routes: Arc<Routes>,
     http: http2::Builder<TokioExecutor>,
-    connections: Connections,
+    load: Arc<Load>,
+    /// How long answers may lie.
+    patience: Duration,
     phase: watch::Receiver<Phase>,
     open: Arc<Count>,
 }
@@ -178,52 +191,101 @@ impl Acceptor {
                     }
                 },
             };
-            let stream = Admitted::new(stream, self.connections.admit());
+            let line = Line {
+                connection: self.load.connections.admit(),
+                routes: Arc::clone(&self.routes),
+                http: self.http.clone(),
+                load: Arc::clone(&self.load),
+                patience: self.patience,
+                phase: self.phase.clone(),
+            };
             let counted = Count::up(&self.open);
-            let connection = serve_connection(stream, Arc::clone(&self.routes), self.http.clone(), self.phase.clone());
             tokio::spawn(async move {
-                connection.await;
+                line.serve(stream).await;
                 drop(counted);
             });
         }
     }
 }
 
-/// Answers all that comes over one connection. One that says nothing is only waited for.
-async fn serve_connection<S>(
-    mut stream: Admitted<S>,
+/// One connection, and what is needed to answer what comes over it.
+struct Line {
+    connection: Connection,
     routes: Arc<Routes>,
     http: http2::Builder<TokioExecutor>,
-    mut phase: watch::Receiver<Phase>,
-) where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
-{
-    let id = stream.connection().id();
-    let spoken = tokio::select! {
-        spoken = stream.preface() => spoken,
-        () = Phase::Draining.reached(&mut phase) => return,
-    };
-    if let Err(reason) = spoken {
-        tracing::debug!(connection = %id, %reason, "closed before it said anything");
-        return;
-    }
-    let service = service_fn(move |request: Request<Incoming>| {
-        let routes = Arc::clone(&routes);
-        async move { Ok::<Response<Body>, Infallible>(routes.answer(request).await) }
-    });
-    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
-    let mut ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = Phase::Draining.reached(&mut phase) => None,
-    };
-    if ended.is_none() {
-        connection.as_mut().graceful_shutdown();
-        ended = tokio::select! {
-            ended = connection => Some(ended),
-            () = Phase::Closed.reached(&mut phase) => None,
+    load: Arc<Load>,
+    patience: Duration,
+    phase: watch::Receiver<Phase>,
+}
+
+impl Line {
+    /// Answers all that comes over the connection. One that says nothing is only waited for.
+    async fn serve<S>(mut self, stream: S)
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
+    {
+        let id = self.connection.id();
+        let mut stream = Mended::new(stream);
+        let spoken = tokio::select! {
+            spoken = self.connection.preface(&mut stream) => spoken,
+            () = Phase::Draining.reached(&mut self.phase) => return,
         };
+        if let Err(reason) = spoken {
+            tracing::debug!(connection = %id, %reason, "closed before it said anything");
+            return;
+        }
+        let tally = Arc::new(Tally::default());
+        let peer = Peer { caller: self.connection.caller().clone(), tally: Arc::clone(&tally), load: self.load };
+        let (peer, routes) = (Arc::new(peer), self.routes);
+        let load = Arc::clone(&peer.load);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (routes, peer) = (Arc::clone(&routes), Arc::clone(&peer));
+            async move { Ok::<Response<Answer>, Infallible>(routes.answer(request, &peer).await) }
+        });
+        let mut served = std::pin::pin!(self.http.serve_connection(TokioIo::new(stream), service));
+        let mut stalled = std::pin::pin!(tally.stalled(self.patience));
+        let parting = tokio::select! {
+            ended = served.as_mut() => return log_end(id, ended),
+            () = stalled.as_mut() => return log_stalled(id, &load),
+            () = Phase::Draining.reached(&mut self.phase) => None,
+            hurry = self.connection.make_room() => Some(hurry),
+        };
+        // Tells the client to dial again; what is in flight goes on.
+        served.as_mut().graceful_shutdown();
+        let gone = async {
+            match parting {
+                None => pending().await,
+                Some(hurry) => gone(&self.connection, hurry).await,
+            }
+        };
+        tokio::select! {
+            ended = served => log_end(id, ended),
+            () = stalled => log_stalled(id, &load),
+            () = gone => tracing::debug!(connection = %id, "closed to make room"),
+            () = Phase::Closed.reached(&mut self.phase) => {}
+        }
     }
-    if let Some(Err(reason)) = ended {
+}
+
+/// Waits until a connection that makes room has had time for that, and for the calls that have come nevertheless.
+async fn gone(connection: &Connection, hurry: Hurry) {
+    tokio::select! {
+        () = sleep(FAREWELL) => {}
+        () = hurry.over() => {}
+    }
+    while connection.calls() > 0 {
+        connection.quiet().await;
+        sleep(FAREWELL).await;
+    }
+}
+
+fn log_stalled(id: ConnectionId, load: &Load) {
+    load.stalled();
+    tracing::info!(connection = %id, "closed, as its client does not take its answers");
+}
+
+fn log_end(id: ConnectionId, ended: hyper::Result<()>) {
+    if let Err(reason) = ended {
         tracing::debug!(connection = %id, %reason, "a connection broke");
     }
 }

@@ -158,7 +158,8 @@ pub static TABLE: [Flag; 30] = [
         name: "max-connections",
         kind: Kind::Value("COUNT"),
         default: "4096",
-        help: "From so many open connections on, a new one closes the one that has been silent longest.",
+        help: "From so many open connections on, a new one closes one: one that said nothing, else the one longest without a call. \
+               While all have a call in flight, calls of further ones are refused.",
         section: Section::Endpoints,
         set: |flags, text| number(text).map(|count| flags.max_connections = count),
     },
@@ -174,7 +175,7 @@ pub static TABLE: [Flag; 30] = [
         name: "max-calls",
         kind: Kind::Value("COUNT"),
         default: "2048",
-        help: "How many calls may run at once, of all connections.",
+        help: "How many calls may run at once, of all connections; half are kept for connections that have none. As many may wait.",
         section: Section::Endpoints,
         set: |flags, text| number(text).map(|count| flags.max_calls = count),
     },

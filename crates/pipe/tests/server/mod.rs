@@ -9,7 +9,8 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use pipe::connections::{Admitted, Connections, Limits};
+use pipe::authority::Mended;
+use pipe::connections::{Connections, Limits};
 use pipe::listener::Listener;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -21,9 +22,9 @@ pub(crate) async fn serve(mut listener: impl Listener) {
     let connections = Connections::new(Limits::default());
     loop {
         let stream = listener.accept().await.unwrap();
-        let mut stream = Admitted::new(stream, connections.admit());
+        let (mut stream, mut connection) = (Mended::new(stream), connections.admit());
         tokio::spawn(async move {
-            if stream.preface().await.is_ok() {
+            if connection.preface(&mut stream).await.is_ok() {
                 serve_stream(stream).await;
             }
         });

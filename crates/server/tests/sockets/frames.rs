@@ -53,6 +53,43 @@ impl Client {
         stream
     }
 
+    /// Begins a call whose message has some of the bytes that it says it will have, and does not go on.
+    pub(crate) async fn begin_message(&mut self, path: &str, length: u32, bytes: usize) -> u32 {
+        let stream = self.begin(path).await;
+        let octets = [&[0][..], &length.to_be_bytes(), &vec![0; bytes]].concat();
+        for piece in octets.chunks(16_384) {
+            self.write(DATA, 0, stream, piece).await;
+        }
+        stream
+    }
+
+    /// Begins a call with all of its message, and does not read the answer.
+    pub(crate) async fn ask(&mut self, path: &str, message: &[u8]) -> u32 {
+        let stream = self.begin(path).await;
+        let length = u32::try_from(message.len()).expect("short").to_be_bytes();
+        self.write(DATA, 0x1, stream, &[&[0], &length[..], message].concat()).await;
+        stream
+    }
+
+    /// Tells the server how much of an answer it may send ahead.
+    pub(crate) async fn set_window(&mut self, octets: u32) {
+        self.write(SETTINGS, 0, 0, &[&[0, 4], &octets.to_be_bytes()[..]].concat()).await;
+    }
+
+    /// Reads until a stream has ended or has been reset.
+    pub(crate) async fn read_to_end_of(&mut self, stream: u32) {
+        loop {
+            let frame = self.read().await;
+            if frame.stream != stream {
+                assert_ne!(frame.kind, GOAWAY, "the connection lives");
+                continue;
+            }
+            if frame.kind == RST_STREAM || matches!(frame.kind, HEADERS | DATA) && frame.flags & 0x1 != 0 {
+                return;
+            }
+        }
+    }
+
     /// Begins so many calls and takes each back, all in one piece.
     pub(crate) async fn begin_and_reset(&mut self, path: &str, calls: usize) {
         let mut octets = Vec::new();
@@ -120,8 +157,8 @@ impl Client {
         loop {
             let frame = self.read().await;
             match frame.kind {
-                HEADERS | DATA if frame.flags & 0x1 != 0 => return Ok(()),
-                RST_STREAM => return Err("reset"),
+                HEADERS | DATA if frame.stream == stream && frame.flags & 0x1 != 0 => return Ok(()),
+                RST_STREAM if frame.stream == stream => return Err("reset"),
                 GOAWAY => return Err("given up"),
                 _ => {}
             }

@@ -7,10 +7,11 @@ use api::filesystem::v1::filesystem_client::FilesystemClient;
 use api::smb::v1::smb_client::SmbClient;
 use server::Limits;
 use tokio::io::AsyncReadExt as _;
+use tokio::time::timeout;
 use tonic::Code;
 
 use super::contract::{let_it_end, slow_mapping, slow_node};
-use super::daemon::{Daemon, Setup, until};
+use super::daemon::{Daemon, HANGS, Setup, until};
 use super::frames::{Client, GOAWAY, PING, RST_STREAM, SETTINGS};
 use super::transport::path_exists;
 use super::{dynamic, good_input};
@@ -39,7 +40,7 @@ async fn a_call_too_many_is_unavailable_and_the_next_one_is_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_waits_for_its_turn_if_that_comes_soon() {
     let sim = slow_node();
-    let limits = Limits { calls: 1, wait: super::daemon::HANGS, ..Limits::default() };
+    let limits = Limits { calls: 1, wait: HANGS, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
@@ -158,4 +159,178 @@ async fn a_client_that_is_quiet_is_asked_for_a_sign_of_life_and_closed_without_o
     }
     client.closed().await;
     drop(daemon);
+}
+
+const PATH_EXISTS: &str = "/v1.Filesystem/PathExists";
+const KUBELET: &[u8] = b"\x0a\x12C:\\var\\lib\\kubelet";
+
+fn room_for(open: usize) -> Limits {
+    Limits { connections: pipe::connections::Limits { open, ..Default::default() }, ..Limits::default() }
+}
+
+/// Waits until the server has a metric with this value.
+async fn metric(daemon: &Daemon, line: &str) {
+    let all = || daemon.server.metrics().render();
+    let holds = until(|| all().lines().any(|other| other == line));
+    timeout(HANGS / 2, holds)
+        .await
+        .unwrap_or_else(|_| panic!("not {line}: {}", &all()[all().find("csi_proxy").unwrap()..]));
+}
+
+#[tokio::test]
+async fn where_too_many_connections_have_spoken_the_one_longest_without_a_call_is_told_to_go() {
+    let sim = good_input::node();
+    let daemon = Setup { limits: room_for(10), ..Setup::default() }.on(&sim);
+    let mut all = Vec::new();
+    for _ in 0..60 {
+        let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+        assert_eq!(client.call(PATH_EXISTS, b"x").await, Ok(()), "a new one is always served");
+        assert!(daemon.server.connections().open() <= 10);
+        metric(&daemon, r#"csi_proxy_connections{state="busy"} 0"#).await;
+        all.push(client);
+    }
+    let mut kept = all.split_off(50);
+    for mut gone in all {
+        while gone.read().await.kind != GOAWAY {}
+        gone.closed().await;
+    }
+    for client in &mut kept {
+        assert_eq!(client.call(PATH_EXISTS, b"x").await, Ok(()));
+    }
+    metric(&daemon, r#"csi_proxy_connections_closed_total{reason="idle_made_room"} 50"#).await;
+    metric(&daemon, r#"csi_proxy_connections{state="idle"} 10"#).await;
+    metric(&daemon, "csi_proxy_connections_accepted_total 60").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_in_flight_keeps_its_connection_whatever_comes() {
+    let sim = slow_node();
+    let daemon = Setup { limits: room_for(1), ..Setup::default() }.on(&sim);
+    let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
+    let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
+    until(|| sim.running_jobs() == 1).await;
+    metric(&daemon, r#"csi_proxy_connections{state="busy"} 1"#).await;
+    metric(&daemon, r#"csi_proxy_calls{state="running"} 1"#).await;
+    metric(&daemon, "csi_proxy_operations 1").await;
+    for refused in 1..=5 {
+        let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
+        let request = PathExistsRequest { path: r"C:\var\lib\kubelet".into() };
+        let status = client.path_exists(request).await.expect_err("the only one is busy");
+        assert_eq!(status.code(), Code::Unavailable);
+        assert_eq!(status.message(), "too many connections have calls in flight; try again later");
+        metric(&daemon, &format!(r#"csi_proxy_calls_refused_total{{reason="connections_busy"}} {refused}"#)).await;
+    }
+    let_it_end(&daemon, &sim).await;
+    mapping.await.expect("no panic").expect("the share is mapped");
+    metric(&daemon, r#"csi_proxy_connections{state="busy"} 0"#).await;
+    assert!(path_exists(&daemon).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_makes_room_and_does_not_go_is_closed() {
+    let sim = good_input::node();
+    let daemon = Setup { limits: room_for(1), ..Setup::default() }.on(&sim);
+    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    // A watch has no end of its own, and is no call that anybody would miss.
+    client.ask("/grpc.health.v1.Health/Watch", b"").await;
+    metric(&daemon, "csi_proxy_health_watches 1").await;
+    let _other = daemon.stream(FILESYSTEM).await;
+    while client.read().await.kind != GOAWAY {}
+    client.closed().await;
+    metric(&daemon, "csi_proxy_health_watches 0").await;
+    metric(&daemon, r#"csi_proxy_connections{state="leaving"} 0"#).await;
+}
+
+#[tokio::test]
+async fn a_call_too_many_in_flight_is_refused_at_once() {
+    let sim = good_input::node();
+    let connections = pipe::connections::Limits { calls: 2, ..Default::default() };
+    let daemon = Setup { limits: Limits { connections, ..Limits::default() }, ..Setup::default() }.on(&sim);
+    let mut holding =
+        [Client::new(daemon.stream(FILESYSTEM).await).await, Client::new(daemon.stream(FILESYSTEM).await).await];
+    for client in &mut holding {
+        client.begin(PATH_EXISTS).await;
+    }
+    metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 2"#).await;
+    let channel = daemon.channel(FILESYSTEM).await;
+    let status = dynamic::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect_err("two are in flight");
+    assert_eq!((status.code(), status.message()), (Code::Unavailable, "too many calls are in flight; try again later"));
+    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="in_flight"} 1"#).await;
+    drop(holding);
+    metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
+    dynamic::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect("there is room again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_does_not_come_ends_its_call_and_no_other() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let none = client.begin(PATH_EXISTS).await;
+    let half = client.begin_message(PATH_EXISTS, 100, 50).await;
+    let open_end = client.begin_message(PATH_EXISTS, 0, 0).await;
+    let watch = client.begin("/grpc.health.v1.Health/Watch").await;
+    for stream in [none, half, open_end, watch] {
+        client.read_to_end_of(stream).await;
+    }
+    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="message_late"} 4"#).await;
+    daemon.counted(r#"grpc_server_handled_total{grpc_code="InvalidArgument",grpc_method="PathExists""#).await;
+    assert_eq!(client.call(PATH_EXISTS, b"x").await, Ok(()));
+    metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
+}
+
+#[tokio::test]
+async fn where_too_much_is_being_sent_large_messages_are_refused_and_ordinary_ones_are_not() {
+    let sim = good_input::node();
+    let limits = Limits { messages: 100_000, ..Limits::default() };
+    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
+    let mut hog = Client::new(daemon.stream(FILESYSTEM).await).await;
+    hog.begin_message(PATH_EXISTS, 1 << 20, 60_000).await;
+    metric(&daemon, &format!("csi_proxy_large_messages_bytes {}", 60_005 - (16 << 10))).await;
+    let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
+    let large = PathExistsRequest { path: "x".repeat(80_000) };
+    let status = client.path_exists(large.clone()).await.expect_err("there is no room");
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::Unavailable, "too much is being sent at once; try again later")
+    );
+    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="messages_large"} 1"#).await;
+    assert!(path_exists(&daemon).await);
+    drop(hog);
+    metric(&daemon, "csi_proxy_large_messages_bytes 0").await;
+    let status = client.path_exists(large).await.expect_err("no path");
+    assert_eq!(status.code(), Code::InvalidArgument);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_takes_no_answer_has_its_connection_closed_and_holds_no_place() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    for window in [0, 1] {
+        let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
+        client.set_window(window).await;
+        client.ask("/v1.Disk/ListDiskIDs", b"").await;
+        // It answers nothing else, but a sign of life would not help it either.
+        metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 1"#).await;
+        assert!(path_exists(&daemon).await);
+        client.closed().await;
+        metric(&daemon, &format!(r#"csi_proxy_connections_closed_total{{reason="answer_not_taken"}} {}"#, window + 1))
+            .await;
+        metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
+    }
+    metric(&daemon, r#"csi_proxy_calls{state="running"} 0"#).await;
+}
+
+#[tokio::test]
+async fn one_watch_too_many_is_refused() {
+    let sim = good_input::node();
+    let daemon = Setup { limits: Limits { watches: 2, ..Limits::default() }, ..Setup::default() }.on(&sim);
+    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        streams.push(client.ask("/grpc.health.v1.Health/Watch", b"").await);
+    }
+    client.read_to_end_of(streams[2]).await;
+    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="watches"} 1"#).await;
+    metric(&daemon, "csi_proxy_health_watches 2").await;
 }
