@@ -56,11 +56,7 @@ pub async fn until(
     tracing::info!(endpoints = open.len(), system = %name, "serving");
     if let Some(telemetry) = telemetry {
         let metrics = Arc::clone(server.metrics());
-        tokio::spawn(async move {
-            if let Err(error) = telemetry.serve(metrics).await {
-                tracing::error!(%error, "metrics are no longer answered");
-            }
-        });
+        tokio::spawn(telemetry.serve(metrics));
     }
     ready()?;
     let unfinished = server.serve(open, stop).await;
