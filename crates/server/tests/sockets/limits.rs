@@ -80,6 +80,7 @@ async fn clients_are_told_how_many_streams_and_how_large_headers_they_may_send()
         .collect();
     assert!(told.contains(&(3, 7)), "MAX_CONCURRENT_STREAMS: {told:?}");
     assert!(told.contains(&(6, 9000)), "MAX_HEADER_LIST_SIZE: {told:?}");
+    assert!(told.contains(&(4, 64 << 10)), "INITIAL_WINDOW_SIZE: {told:?}");
 }
 
 #[tokio::test]
