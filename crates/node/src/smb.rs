@@ -101,11 +101,12 @@ impl NewSmbGlobalMapping {
     fn connect(&self, node: &Node, run: &Run) -> Outcome<bool> {
         let share = self.remote.share();
         if let Some(mapping) = mapping_of(node, &share)? {
-            let connected = mapping.u32("Status") == Some(STATUS_OK);
+            // One that has outlived a reboot may be dead for good and look as if its server were.
+            let alive = mapping.u32("Status") == Some(STATUS_OK) || node.smb_users().contains_key(&share);
             match self.look(node) {
                 Look::Readable => return self.refuse_another_user(node, &share).map(|()| false),
                 // Whoever has files open on it gets them back when the server comes back, unless it is removed.
-                Look::OutOfReach(code) if connected => return Err(Fault::of(code, format!("{share} is mapped"))),
+                Look::OutOfReach(code) if alive => return Err(Fault::of(code, format!("{share} is mapped"))),
                 Look::OutOfReach(code) | Look::Lost(code) => {
                     tracing::info!(share, %code, "a mapping that cannot be read is made anew");
                     remove(node, run, &share, &mapping)?;

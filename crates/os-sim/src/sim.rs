@@ -131,6 +131,14 @@ impl Sim {
         self.with(|state| state.smb.rotate(host, user, password))
     }
 
+    /// Makes an SMB server go away, or come back. Says whether there is such a server.
+    pub fn set_smb_reachable(&self, host: &str, reachable: bool) -> bool {
+        self.with(|state| {
+            let server = state.smb.servers.iter_mut().find(|server| server.host.eq_ignore_ascii_case(host));
+            server.map(|server| server.reachable = reachable).is_some()
+        })
+    }
+
     /// Restarts the node: handles and jobs are gone, SMB mappings are disconnected, all disks are looked at anew.
     pub fn reboot(&self) {
         self.with(|state| {

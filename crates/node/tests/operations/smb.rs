@@ -172,6 +172,21 @@ fn contract_28_an_outage_does_not_cost_a_mapping_that_others_use() {
 }
 
 #[test]
+fn contract_28_a_long_outage_does_not_cost_a_mapping_either() {
+    let sim = sim();
+    let node = over(&sim);
+    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    sim.set_smb_reachable("files", false);
+    // The first look makes Windows show the mapping as disconnected.
+    for _ in 0..3 {
+        refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::NotFound);
+        assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+    }
+    sim.set_smb_reachable("files", true);
+    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+}
+
+#[test]
 fn contract_09a_a_link_above_the_local_path_is_refused() {
     let sim = sim();
     sim.side_door().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").unwrap();
