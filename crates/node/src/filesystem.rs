@@ -184,7 +184,7 @@ fn check_mounted(node: &Node, volume: VolumeId, place: &Place) -> Outcome<()> {
     Err(Fault::new(Kind::PermissionDenied, "it looks like a mount point, but Windows has mounted nothing there"))
 }
 
-/// Makes a directory link. The identical link being there already is success.
+/// Makes a link: a directory link but where the source is a file. The identical link being there already is success.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CreateSymlink {
     /// Where the link leads: in a working directory; may be a link itself, or missing.
@@ -211,12 +211,29 @@ impl Operation for CreateSymlink {
         node.directories.check(&self.source, None)?;
         let place = node.directories.place(node.os(), &self.target, None, &LOOK)?;
         let shown = U16String::from_str(&self.source.to_string());
-        make_link(&place, self.source.to_nt().as_u16str(), &shown, run)
+        let kind = self.kind(node, run)?;
+        make_link(&place, self.source.to_nt().as_u16str(), &shown, kind, run)
     }
 }
 
-/// Makes `place` a directory link to the NT path `substitute`, shown as `print`.
-pub(crate) fn make_link(place: &Place, substitute: &U16Str, print: &U16Str, run: &Run) -> Outcome<()> {
+impl CreateSymlink {
+    /// What the link has to be: through one of the wrong kind, Windows opens nothing. A link is of its target's kind.
+    fn kind(&self, node: &Node, run: &Run) -> Outcome<Options> {
+        enter_lane_above(node, &self.source, run)?;
+        match node.os().open(&self.source.to_nt(), &LOOK) {
+            Ok(source) if buffer::attributes(&*source)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
+                Ok(Options::NON_DIRECTORY)
+            }
+            // Behind a volume that nobody has formatted yet, there is nothing yet.
+            Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(Options::DIRECTORY),
+            Err(code) if leads_nowhere(code) => Ok(Options::DIRECTORY),
+            Err(code) => Err(Fault::of(code, "the source cannot be looked at")),
+        }
+    }
+}
+
+/// Makes `place` a link to the NT path `substitute`, shown as `print`: a directory link, or one to a file.
+pub(crate) fn make_link(place: &Place, substitute: &U16Str, print: &U16Str, kind: Options, run: &Run) -> Outcome<()> {
     if find_link(place, substitute)? {
         return Ok(());
     }
@@ -224,7 +241,7 @@ pub(crate) fn make_link(place: &Place, substitute: &U16Str, print: &U16Str, run:
     let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
     // Until it is a link, it goes with its handle: whoever dies half-way leaves nothing behind. As itself, or a
     // dangling link that has just appeared would be followed, and what it leads to made.
-    let options = Options::DIRECTORY | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
+    let options = kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
     let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
     let link = match place.parent().open_child(place.leaf(), &how) {
         Err(OsError::ALREADY_EXISTS) => return same_link(&*place.open(Access::empty())?, substitute),

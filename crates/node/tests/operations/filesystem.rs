@@ -2,6 +2,7 @@
 
 use crate::setup::{self, GIB, over, path, refused, volume_on};
 use node::{Context, CreateSymlink, IsSymlink, Kind, Mkdir, PathExists, Rmdir, RmdirContents};
+use os_sim::FileKind;
 use os_sim::fault::{Fault, Moment};
 use os_sim::probe::Verdict;
 
@@ -248,6 +249,21 @@ fn contract_14_a_link_is_made_for_what_is_or_will_be_a_directory() {
     door.mkdir(r"C:\var\lib\kubelet\plugins\later").unwrap();
     door.write(r"C:\var\lib\kubelet\pods\c\f", b"through").unwrap();
     assert_eq!(door.read(r"C:\var\lib\kubelet\plugins\later\f").unwrap(), b"through");
+}
+
+#[test]
+fn contract_14_a_link_to_a_file_is_no_directory_link() {
+    let sim = os_sim::node().file(r"C:\var\lib\kubelet\plugins\f", b"content").build();
+    let node = over(&sim);
+    for (source, target) in [(r"\plugins\f", r"\pods\a"), (r"\pods\a", r"\pods\b")] {
+        node.run(&link(source, target)).unwrap();
+        node.run(&link(source, target)).unwrap();
+    }
+    for file in sim.tree(r"C:\var\lib\kubelet\pods").unwrap() {
+        assert!(matches!(file.kind, FileKind::Symlink(_)), "{file:?}");
+        assert_eq!(file.attributes & os::abi::FILE_ATTRIBUTE_DIRECTORY, 0, "{file:?}");
+    }
+    assert_eq!(sim.side_door().read(r"C:\var\lib\kubelet\pods\b").unwrap(), b"content");
 }
 
 #[test]
