@@ -1,0 +1,89 @@
+//! The disk group.
+
+use tonic::Code;
+
+use super::{Expected, NOT_THERE};
+use crate::node::{Layout, Model, Volume};
+use crate::wire::Payload;
+
+impl Model {
+    pub(super) fn list_disk_locations(&self) -> Expected {
+        let shown = self.disks.iter().filter(|(_, disk)| disk.noticed);
+        Expected::Locations(shown.filter_map(|(number, disk)| Some((*number, disk.location.clone()?))).collect())
+    }
+
+    pub(super) fn list_disk_ids(&self) -> Expected {
+        let shown = self.disks.iter().filter(|(_, disk)| disk.noticed);
+        let ids = shown.map(|(number, disk)| {
+            (*number, disk.ids.as_ref().map(|(page, serial)| [(*page).to_owned(), serial.clone()]))
+        });
+        Expected::Ids(ids.collect())
+    }
+
+    pub(super) fn get_disk_number_by_name(&self, name: &str) -> Expected {
+        let has_name = |page: &str| page == name || page.split_whitespace().last() == Some(name);
+        let shown = self.disks.iter().filter(|(_, disk)| disk.noticed);
+        let mut found = shown.filter(|(_, disk)| disk.ids.as_ref().is_some_and(|(page, _)| has_name(page)));
+        match (found.next(), found.next()) {
+            (Some((number, _)), None) => Expected::Says(Payload::Number((*number).into())),
+            (None, _) => Expected::fails(&[Code::NotFound]),
+            _ => Expected::fails(&[Code::FailedPrecondition]),
+        }
+    }
+
+    pub(super) fn get_disk_stats(&self, number: u32) -> Expected {
+        match self.disk(number) {
+            Some(disk) => Expected::Says(Payload::Number(disk.size)),
+            None => Expected::fails(NOT_THERE),
+        }
+    }
+
+    pub(super) fn get_disk_state(&self, number: u32) -> Expected {
+        match self.disk(number) {
+            Some(disk) => Expected::yes(disk.online),
+            None => Expected::fails(NOT_THERE),
+        }
+    }
+
+    pub(super) fn set_disk_state(&mut self, number: u32, online: bool) -> Expected {
+        if self.disk(number).is_none() {
+            return Expected::fails(NOT_THERE);
+        }
+        if number == 0 && !online {
+            return Expected::fails(&[Code::PermissionDenied, Code::FailedPrecondition]);
+        }
+        let disk = self.disks.get_mut(&number).expect("it is there");
+        disk.online = online;
+        disk.read_only &= !online;
+        Expected::nothing()
+    }
+
+    pub(super) fn partition_disk(&mut self, number: u32) -> Expected {
+        if self.disk(number).is_none() {
+            return Expected::fails(NOT_THERE);
+        }
+        let sizing = self.next_sizing();
+        let disk = self.disks.get_mut(&number).expect("it is there");
+        if matches!(disk.layout, Layout::Raw | Layout::Reserved) {
+            (disk.online, disk.read_only, disk.layout) = (true, false, Layout::Gpt);
+            disk.volume = Some(Volume { extent: disk.size, sizing, file_system: None });
+        }
+        Expected::nothing()
+    }
+
+    pub(super) fn rescan(&mut self) -> Expected {
+        self.disks.values_mut().for_each(|disk| disk.noticed = true);
+        Expected::nothing()
+    }
+
+    pub(super) fn list_volumes_on_disk(&self, number: u32, part: u32) -> Expected {
+        let Some(disk) = self.disk(number) else { return Expected::fails(NOT_THERE) };
+        // The reserved partition comes first where there is one.
+        let own = if disk.layout == Layout::Mbr { 1 } else { 2 };
+        if disk.online && disk.volume.is_some() && (part == 0 || part == own) {
+            Expected::Volumes(vec![disk.key])
+        } else {
+            Expected::fails(&[Code::NotFound, Code::FailedPrecondition])
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Random sequences of calls, held to a model of the node.
+//!
+//! Each step is a call in one of its versions, over gRPC to the whole daemon on a simulated node, or something that
+//! happens to a node by itself. The [model](node) says what must be answered and what the node must have become. A
+//! sequence that shows a disagreement is shrunk to its essence, and kept in [`regressions`].
+//!
+//! `PROPTEST_CASES` says how many sequences there are.
+
+mod agreement;
+mod choice;
+#[path = "../sockets/dynamic.rs"]
+mod dynamic;
+mod expect;
+mod node;
+mod regressions;
+mod served;
+mod step;
+mod tree;
+mod wire;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
+
+use crate::node::Model;
+use crate::served::Served;
+use crate::step::Step;
+
+/// How many sequences there are if `PROPTEST_CASES` does not say it.
+const SEQUENCES: u32 = 64;
+/// How long a sequence is at most.
+const LONGEST: usize = 120;
+
+struct Driver;
+
+impl ReferenceStateMachine for Driver {
+    type State = Model;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Model> {
+        Just(Model::new()).boxed()
+    }
+
+    fn transitions(node: &Model) -> BoxedStrategy<Step> {
+        choice::step(node)
+    }
+
+    fn apply(node: Model, step: &Step) -> Model {
+        node.step(step)
+    }
+
+    fn preconditions(node: &Model, step: &Step) -> bool {
+        node.decides(step)
+    }
+}
+
+impl StateMachineTest for Driver {
+    type SystemUnderTest = Served;
+    type Reference = Self;
+
+    fn init_test(node: &Model) -> Served {
+        let mut served = Served::new();
+        served.agree(node);
+        served
+    }
+
+    fn apply(mut served: Served, node: &Model, step: Step) -> Served {
+        served.take(node, &step);
+        served
+    }
+
+    fn teardown(mut served: Served, node: Model) {
+        served.audit(&node);
+        served.stop();
+    }
+}
+
+#[test]
+fn every_answer_and_the_node_are_as_the_model_says() {
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { SEQUENCES };
+    let config = Config { cases, max_shrink_iters: 4096, failure_persistence: None, ..Config::default() };
+    let sequences = Driver::sequential_strategy(1..LONGEST);
+    let outcome = TestRunner::new(config.clone()).run(&sequences, |(node, steps, seen)| {
+        Driver::test_sequential(config.clone(), node, steps, seen);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
+}

@@ -1,0 +1,63 @@
+//! Sequences that once showed a defect, or something that the model did not know, replayed.
+
+use crate::node::{Model, password};
+use crate::served::Served;
+use crate::step::{Call, Event, Id, Step};
+
+fn replay(steps: impl IntoIterator<Item = Step>) {
+    let mut node = Model::new();
+    let mut served = Served::new();
+    served.agree(&node);
+    for step in steps {
+        node = node.step(&step);
+        served.take(&node, &step);
+    }
+    served.audit(&node);
+    served.stop();
+}
+
+/// A call in its newest version.
+fn call(call: Call) -> Step {
+    Step::Call(call, 0)
+}
+
+/// A path in kubelet's directory for plugins.
+fn plugins(below: &str) -> String {
+    format!(r"C:\var\lib\kubelet\plugins\{below}")
+}
+
+fn map(local: &str) -> Step {
+    let (remote, password) = (r"\\files\one".to_owned(), password("anna", 0));
+    call(Call::NewSmbGlobalMapping { remote, local: local.to_owned(), user: "anna", password })
+}
+
+fn link(source: &str, link: &str) -> Step {
+    call(Call::CreateSymlink { source: plugins(source), link: plugins(link) })
+}
+
+#[test]
+fn a_retry_during_an_outage_does_not_remove_a_mapping() {
+    replay([map(""), Event::Network(false).into(), map(""), map(""), Event::Network(true).into(), map("")]);
+}
+
+#[test]
+fn a_look_during_an_outage_does_not_cost_a_mapping_either() {
+    let look = call(Call::IsSymlink(plugins("d")));
+    replay([map(&plugins("d")), Event::Network(false).into(), look, map("")]);
+}
+
+#[test]
+fn a_link_to_a_file_is_not_taken_for_a_directory() {
+    replay([Event::File(plugins("d")).into(), link("d", r"a\l"), call(Call::Mkdir(plugins(r"a\l")))]);
+}
+
+#[test]
+fn a_link_can_lead_to_what_a_volume_will_have_once_it_is_formatted() {
+    let mount = call(Call::MountVolume(Id::Of(3), plugins("b")));
+    replay([mount, link(r"b\later", r"a\l"), call(Call::FormatVolume(Id::Of(3)))]);
+}
+
+#[test]
+fn a_link_to_a_link_is_one_whatever_that_leads_to() {
+    replay([link("gone", r"a\x"), link(r"a\x", r"a\y"), call(Call::IsSymlink(plugins(r"a\y")))]);
+}
