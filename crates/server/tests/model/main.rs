@@ -18,6 +18,9 @@ mod step;
 mod tree;
 mod wire;
 
+use std::cell::Cell;
+use std::time::Instant;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
@@ -80,9 +83,12 @@ fn every_answer_and_the_node_are_as_the_model_says() {
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { SEQUENCES };
     let config = Config { cases, max_shrink_iters: 4096, failure_persistence: None, ..Config::default() };
     let sequences = Driver::sequential_strategy(1..LONGEST);
+    let (began, taken) = (Instant::now(), Cell::new(0));
     let outcome = TestRunner::new(config.clone()).run(&sequences, |(node, steps, seen)| {
+        taken.set(taken.get() + steps.len());
         Driver::test_sequential(config.clone(), node, steps, seen);
         Ok(())
     });
+    println!("{} steps in {cases} sequences, {:?}", taken.get(), began.elapsed());
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
 }
