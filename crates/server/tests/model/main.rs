@@ -30,7 +30,7 @@ use crate::served::Served;
 use crate::step::Step;
 
 /// How many sequences there are if `PROPTEST_CASES` does not say it.
-const SEQUENCES: u32 = 64;
+const SEQUENCES: u32 = 32;
 /// How long a sequence is at most.
 const LONGEST: usize = 120;
 

@@ -250,7 +250,7 @@ fn location(adapter: &str, target: &str, lun: &str) -> [String; 4] {
     [adapter, "", target, lun].map(str::to_owned)
 }
 
-fn size_of(key: Key) -> u64 {
+pub(crate) fn size_of(key: Key) -> u64 {
     (2 + u64::from(key % 2)) * GIB
 }
 

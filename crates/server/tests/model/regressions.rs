@@ -61,3 +61,12 @@ fn a_link_can_lead_to_what_a_volume_will_have_once_it_is_formatted() {
 fn a_link_to_a_link_is_one_whatever_that_leads_to() {
     replay([link("gone", r"a\x"), link(r"a\x", r"a\y"), call(Call::IsSymlink(plugins(r"a\y")))]);
 }
+
+#[test]
+fn a_disk_that_grew_behind_its_table_is_filled_by_growing_its_volume() {
+    let volume = || Id::Of(7);
+    let fill = call(Call::ResizeVolume(volume(), 0));
+    let steps = [Event::Grow(7).into(), call(Call::PartitionDisk(7)), call(Call::FormatVolume(volume()))];
+    replay(steps.clone());
+    replay(steps.into_iter().chain([fill]));
+}

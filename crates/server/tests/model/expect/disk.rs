@@ -3,7 +3,7 @@
 use tonic::Code;
 
 use super::{Expected, NOT_THERE};
-use crate::node::{Layout, Model, Volume};
+use crate::node::{Layout, Model, Volume, size_of};
 use crate::wire::Payload;
 
 impl Model {
@@ -65,8 +65,10 @@ impl Model {
         let sizing = self.next_sizing();
         let disk = self.disks.get_mut(&number).expect("it is there");
         if matches!(disk.layout, Layout::Raw | Layout::Reserved) {
+            // A table that was there ends where the disk ended then; only growing the volume moves that.
+            let extent = if disk.layout == Layout::Raw { disk.size } else { size_of(disk.key) };
             (disk.online, disk.read_only, disk.layout) = (true, false, Layout::Gpt);
-            disk.volume = Some(Volume { extent: disk.size, sizing, file_system: None });
+            disk.volume = Some(Volume { extent, sizing, file_system: None });
         }
         Expected::nothing()
     }
