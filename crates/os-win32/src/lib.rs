@@ -2,7 +2,8 @@
 //!
 //! `Windows` implements the traits of the crate `os`, one system call (or one COM call) behind each method; what
 //! to call, in which order, and what an error means is decided in the crate `node`. `pipe` has the named pipes
-//! that callers come through, `event_log` what an administrator reads. On any other system this crate is empty.
+//! that callers come through, `event_log` what an administrator reads, `process` what tests of the daemon measure.
+//! On any other system this crate is empty.
 //!
 //! All unsafe code of the workspace is here, and always in three steps: the raw call; a type that owns what the
 //! call returned and gives it back when dropped; a safe function with a `Result`.
@@ -19,6 +20,7 @@ mod firmware;
 mod layout;
 pub mod pipe;
 mod privilege;
+pub mod process;
 mod service;
 mod volume;
 mod wmi;

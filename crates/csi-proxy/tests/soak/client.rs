@@ -1,94 +1,90 @@
 //! A client: the life of a volume again and again, and in between what goes wrong in the field.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use api::disk::v1::PartitionDiskRequest;
-use api::disk::v1::disk_client::DiskClient;
-use api::filesystem::v1::filesystem_client::FilesystemClient;
-use api::filesystem::v1::{CreateSymlinkRequest, MkdirRequest, PathExistsRequest, RmdirRequest};
-use api::smb::v1::NewSmbGlobalMappingRequest;
-use api::smb::v1::smb_client::SmbClient;
-use api::volume::v1::volume_client::VolumeClient;
-use api::volume::v1::{
-    FormatVolumeRequest, IsVolumeFormattedRequest, ListVolumesOnDiskRequest, MountVolumeRequest, UnmountVolumeRequest,
+use api::disk::v1::{ListDiskLocationsRequest, ListDiskLocationsResponse, PartitionDiskRequest, PartitionDiskResponse};
+use api::filesystem::v1::{
+    CreateSymlinkRequest, CreateSymlinkResponse, MkdirRequest, MkdirResponse, PathExistsRequest, PathExistsResponse,
+    RmdirRequest, RmdirResponse,
 };
-use hyper_util::rt::TokioIo;
+use api::smb::v1::{
+    NewSmbGlobalMappingRequest, NewSmbGlobalMappingResponse, RemoveSmbGlobalMappingRequest,
+    RemoveSmbGlobalMappingResponse,
+};
+use api::volume::v1::{
+    FormatVolumeRequest, FormatVolumeResponse, IsVolumeFormattedRequest, IsVolumeFormattedResponse,
+    ListVolumesOnDiskRequest, ListVolumesOnDiskResponse, MountVolumeRequest, MountVolumeResponse, UnmountVolumeRequest,
+    UnmountVolumeResponse,
+};
 use pipe::address::Place;
 use pipe::listener::{ClientStream, connect};
 use tokio::io::AsyncWriteExt as _;
-use tonic::transport::Channel;
-use tonic::{Code, Response, Status};
-use tower::service_fn;
+use tonic::Code;
 
+use crate::daemon::{QUICK_SERVER, TARDY_SERVER};
+use crate::frames;
 use crate::ledger::Ledger;
+use crate::random::Random;
+use crate::service::{Service, Versions, pipe_of};
 
-/// Silent connections that a client leaves open at once.
+/// Connections without a whole request that a client leaves open at once.
 const SILENT: usize = 4;
-
-const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 
 pub(crate) struct Client {
     number: u32,
+    versions: Versions,
     place: Place,
     ledger: Arc<Ledger>,
-    over: Arc<AtomicBool>,
-    random: u64,
+    random: Random,
     silent: Vec<ClientStream>,
 }
 
 impl Client {
-    pub(crate) fn new(number: u32, place: Place, ledger: Arc<Ledger>, over: Arc<AtomicBool>) -> Self {
-        Self { number, place, ledger, over, random: 0x9e37_79b9_7f4a_7c15 ^ u64::from(number), silent: Vec::new() }
+    pub(crate) fn new(number: u32, versions: Versions, place: Place, ledger: Arc<Ledger>) -> Self {
+        Self { number, versions, place, ledger, random: Random::new(number), silent: Vec::new() }
     }
 
     /// Works until told to stop, and says how many volumes it has been through.
-    pub(crate) async fn work(mut self) -> u64 {
+    pub(crate) async fn work(mut self, over: Arc<AtomicBool>) -> u64 {
         let mut cycles = 0;
         loop {
             self.misbehave().await;
             self.cycle().await;
             cycles += 1;
-            if self.over.load(Ordering::Relaxed) {
+            if over.load(Ordering::Relaxed) {
                 return cycles;
             }
         }
     }
 
-    /// A number below `bound`, after Marsaglia.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % bound
+    async fn service(&self, group: &str) -> Service {
+        let Versions { disk, filesystem, smb, volume } = self.versions;
+        let version = match group {
+            "Disk" => disk,
+            "Filesystem" => filesystem,
+            "Smb" => smb,
+            _ => volume,
+        };
+        Service::connect(&self.place, group, version, &self.ledger).await
     }
 
-    async fn stream(&self, pipe: &str) -> ClientStream {
-        connect(&self.place.address(pipe).expect("a name")).await.expect("never refused")
+    async fn stream(&self) -> ClientStream {
+        let pipe = pipe_of("Filesystem", self.versions.filesystem);
+        connect(&self.place.address(&pipe).expect("a name")).await.expect("never refused")
     }
 
     async fn misbehave(&mut self) {
-        match self.below(6) {
+        match self.random.below(6) {
             0 => {
-                let stream = self.stream(FILESYSTEM).await;
-                self.silent.push(stream);
-                if self.silent.len() > SILENT {
-                    self.silent.remove(0);
-                }
+                let silent = self.stream().await;
+                self.leave_open(silent);
             }
-            1 => {
-                // A frame that says it has 16 octets and has three.
-                let mut stream = self.stream(FILESYSTEM).await;
-                let half =
-                    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x10\x01\x04\0\0\0\x01\x83\x86\x84";
-                stream.write_all(half).await.expect("it is read");
-            }
+            1 => self.stop_within_a_request().await,
             2 => {
-                let mut client = FilesystemClient::new(channel(&self.place, FILESYSTEM).await);
                 let large = PathExistsRequest { path: "x".repeat((4 << 20) + 1) };
-                let outcome = self.call("PathExists", client.path_exists(large)).await;
+                let outcome = self.service("Filesystem").await.call::<_, PathExistsResponse>("PathExists", large).await;
                 assert_eq!(outcome.expect_err("too large").code(), Code::OutOfRange);
             }
             3 => self.cancel(false).await,
@@ -97,36 +93,60 @@ impl Client {
         }
     }
 
-    /// Goes away from a call under way: from the call alone, or with the whole connection, as a killed client does.
-    async fn cancel(&mut self, with_connection: bool) {
-        let channel = channel(&self.place, "csi-proxy-disk-v1").await;
-        let mut client = DiskClient::new(channel.clone());
-        let patience = Duration::from_micros(self.below(10_000));
-        self.ledger.sent("PartitionDisk");
-        let request = PartitionDiskRequest { disk_number: self.number };
-        let call = async move { client.partition_disk(request).await };
-        let keep = (!with_connection).then_some(channel);
-        match tokio::time::timeout(patience, call).await {
-            Ok(outcome) => {
-                self.ledger.answered("PartitionDisk", &outcome);
-                outcome.expect("the disk is partitioned, perhaps already");
-            }
-            Err(_) => self.ledger.abandoned("PartitionDisk"),
+    fn leave_open(&mut self, stream: ClientStream) {
+        self.silent.push(stream);
+        if self.silent.len() > SILENT {
+            self.silent.remove(0);
         }
-        drop(keep);
     }
 
-    /// One call, which has one answer.
-    async fn call<T>(
-        &self,
-        method: &'static str,
-        call: impl Future<Output = Result<Response<T>, Status>>,
-    ) -> Result<T, Status> {
-        call_of(&self.ledger, method, call).await
+    /// Sends the begin of a request, and goes or says no more.
+    async fn stop_within_a_request(&mut self) {
+        let call = format!("{}.Filesystem/PathExists", self.versions.filesystem);
+        let request = frames::request(&call, &PathExistsRequest { path: r"C:\var\lib\kubelet".to_owned() });
+        let octets = 1 + self.random.below(u64::try_from(request.len() - 1).expect("small"));
+        let mut stream = self.stream().await;
+        // Its head may be there: then the daemon begins the call, and ends it when the connection does.
+        self.ledger.sent(&call);
+        self.ledger.abandoned(&call);
+        stream.write_all(&request[..usize::try_from(octets).expect("small")]).await.expect("it is read");
+        if self.random.below(2) == 0 {
+            self.leave_open(stream);
+        }
     }
 
-    async fn must<T>(&self, method: &'static str, call: impl Future<Output = Result<Response<T>, Status>>) -> T {
-        self.call(method, call).await.unwrap_or_else(|status| panic!("{method} of client {}: {status}", self.number))
+    /// Goes away from a call under way: from the call alone, so that the connection serves on, or with the connection.
+    async fn cancel(&mut self, with_connection: bool) {
+        let soon = self.random.time_below(Duration::from_millis(10));
+        let later = self.random.time_below(Duration::from_millis(100));
+        let remote_path = share_of(TARDY_SERVER, self.number);
+        let partition = PartitionDiskRequest { disk_number: self.number };
+        let (mut disks, mut mappings) = (self.service("Disk").await, self.service("Smb").await);
+        match self.random.below(4) {
+            0 => {
+                let answer = disks.call_for(soon, "PartitionDisk", partition).await;
+                let _: Option<PartitionDiskResponse> = answer.map(|outcome| outcome.expect("partitioned, or already"));
+            }
+            1 => {
+                let answer = disks.call_for(soon, "ListDiskLocations", ListDiskLocationsRequest {}).await;
+                let _: Option<ListDiskLocationsResponse> = answer.map(|outcome| outcome.expect("a list"));
+            }
+            2 => {
+                let answer = mappings.call_for(later, "NewSmbGlobalMapping", mapping(remote_path)).await;
+                let _: Option<NewSmbGlobalMappingResponse> = answer.map(|outcome| outcome.expect("mapped, or already"));
+            }
+            _ => {
+                let request = RemoveSmbGlobalMappingRequest { remote_path };
+                let answer = mappings.call_for(later, "RemoveSmbGlobalMapping", request).await;
+                let answer: Option<Result<RemoveSmbGlobalMappingResponse, _>> = answer;
+                if let Some(Err(status)) = answer {
+                    assert_eq!(status.code(), Code::NotFound, "it may not have been mapped: {status}");
+                }
+            }
+        }
+        if !with_connection {
+            let _: PartitionDiskResponse = disks.must("PartitionDisk", partition).await;
+        }
     }
 
     /// Stages, publishes, unpublishes and unstages the volume of this client's disk.
@@ -134,65 +154,56 @@ impl Client {
         let disk_number = self.number;
         let staging = format!(r"C:\var\lib\kubelet\plugins\{disk_number}");
         let published = format!(r"C:\var\lib\kubelet\pods\{disk_number}");
-        let mut disks = DiskClient::new(channel(&self.place, "csi-proxy-disk-v1").await);
-        let mut volumes = VolumeClient::new(channel(&self.place, "csi-proxy-volume-v1").await);
-        let mut files = FilesystemClient::new(channel(&self.place, FILESYSTEM).await);
+        let mut disks = self.service("Disk").await;
+        let mut volumes = self.service("Volume").await;
+        let mut files = self.service("Filesystem").await;
 
-        self.must("PartitionDisk", disks.partition_disk(PartitionDiskRequest { disk_number })).await;
-        let list = ListVolumesOnDiskRequest { disk_number, partition_number: 0 };
-        let found = self.must("ListVolumesOnDisk", volumes.list_volumes_on_disk(list)).await.volume_ids;
-        let [volume_id] = &found[..] else { panic!("disk {disk_number} has the volumes {found:?}") };
-        let formatted = IsVolumeFormattedRequest { volume_id: volume_id.clone() };
-        if !self.must("IsVolumeFormatted", volumes.is_volume_formatted(formatted)).await.formatted {
-            let format = FormatVolumeRequest { volume_id: volume_id.clone() };
-            self.must("FormatVolume", volumes.format_volume(format)).await;
+        if self.random.below(4) == 0 {
+            let _: ListDiskLocationsResponse = disks.must("ListDiskLocations", ListDiskLocationsRequest {}).await;
         }
-        self.must("Mkdir", files.mkdir(MkdirRequest { path: staging.clone() })).await;
+        let _: PartitionDiskResponse = disks.must("PartitionDisk", PartitionDiskRequest { disk_number }).await;
+        let list = ListVolumesOnDiskRequest { disk_number, partition_number: 0 };
+        let found: ListVolumesOnDiskResponse = volumes.must("ListVolumesOnDisk", list).await;
+        let [volume_id] = &found.volume_ids[..] else { panic!("disk {disk_number} has the volumes {found:?}") };
+        let volume_id = volume_id.clone();
+        let asked = IsVolumeFormattedRequest { volume_id: volume_id.clone() };
+        let state: IsVolumeFormattedResponse = volumes.must("IsVolumeFormatted", asked).await;
+        if !state.formatted {
+            let format = FormatVolumeRequest { volume_id: volume_id.clone() };
+            let _: FormatVolumeResponse = volumes.must("FormatVolume", format).await;
+        }
+        let _: MkdirResponse = files.must("Mkdir", MkdirRequest { path: staging.clone() }).await;
         let mount = MountVolumeRequest { volume_id: volume_id.clone(), target_path: staging.clone() };
-        self.must("MountVolume", volumes.mount_volume(mount)).await;
+        let _: MountVolumeResponse = volumes.must("MountVolume", mount).await;
         let link = CreateSymlinkRequest { source_path: staging.clone(), target_path: published.clone() };
-        self.must("CreateSymlink", files.create_symlink(link)).await;
-        let exists = PathExistsRequest { path: published.clone() };
-        assert!(self.must("PathExists", files.path_exists(exists)).await.exists);
-        self.must("Rmdir", files.rmdir(RmdirRequest { path: published, force: false })).await;
-        let unmount = UnmountVolumeRequest { volume_id: volume_id.clone(), target_path: staging.clone() };
-        self.must("UnmountVolume", volumes.unmount_volume(unmount)).await;
-        self.must("Rmdir", files.rmdir(RmdirRequest { path: staging, force: false })).await;
+        let _: CreateSymlinkResponse = files.must("CreateSymlink", link).await;
+        let there: PathExistsResponse = files.must("PathExists", PathExistsRequest { path: published.clone() }).await;
+        assert!(there.exists, "what was published");
+        if self.random.below(4) == 0 {
+            self.use_a_share().await;
+        }
+        let _: RmdirResponse = files.must("Rmdir", RmdirRequest { path: published, force: false }).await;
+        let unmount = UnmountVolumeRequest { volume_id, target_path: staging.clone() };
+        let _: UnmountVolumeResponse = volumes.must("UnmountVolume", unmount).await;
+        let _: RmdirResponse = files.must("Rmdir", RmdirRequest { path: staging, force: false }).await;
+    }
+
+    /// Maps a share of its own, for a moment.
+    async fn use_a_share(&mut self) {
+        let remote_path = share_of(QUICK_SERVER, self.number);
+        let mut mappings = self.service("Smb").await;
+        let _: NewSmbGlobalMappingResponse = mappings.must("NewSmbGlobalMapping", mapping(remote_path.clone())).await;
+        let remove = RemoveSmbGlobalMappingRequest { remote_path };
+        let _: RemoveSmbGlobalMappingResponse = mappings.must("RemoveSmbGlobalMapping", remove).await;
     }
 }
 
-async fn call_of<T>(
-    ledger: &Ledger,
-    method: &'static str,
-    call: impl Future<Output = Result<Response<T>, Status>>,
-) -> Result<T, Status> {
-    ledger.sent(method);
-    let outcome = call.await.map(Response::into_inner);
-    ledger.answered(method, &outcome);
-    outcome
+/// The share of a server that this client has for itself.
+fn share_of(server: &str, number: u32) -> String {
+    format!(r"\\{server}\share{number}")
 }
 
-/// Maps a share of the slow server, and says how many calls of others were answered meanwhile.
-pub(crate) async fn slow_call(place: Place, ledger: Arc<Ledger>) -> u64 {
-    let mut client = SmbClient::new(channel(&place, "csi-proxy-smb-v1").await);
-    let request = NewSmbGlobalMappingRequest {
-        remote_path: r"\\slow\share".to_owned(),
-        local_path: String::new(),
-        username: "user".to_owned(),
-        password: "password".to_owned(),
-    };
-    let before = ledger.answers();
-    let call = client.new_smb_global_mapping(request);
-    call_of(&ledger, "NewSmbGlobalMapping", call).await.expect("the share is mapped");
-    ledger.answers() - before
-}
-
-async fn channel(place: &Place, pipe: &str) -> Channel {
-    let address = place.address(pipe).expect("a name");
-    let connector = service_fn(move |_| {
-        let address = address.clone();
-        async move { connect(&address).await.map(TokioIo::new) }
-    });
-    let endpoint = tonic::transport::Endpoint::from_static("http://csi-proxy");
-    endpoint.connect_with_connector(connector).await.expect("never refused")
+pub(crate) fn mapping(remote_path: String) -> NewSmbGlobalMappingRequest {
+    let (username, password) = ("user".to_owned(), "password".to_owned());
+    NewSmbGlobalMappingRequest { remote_path, local_path: String::new(), username, password }
 }

@@ -3,29 +3,41 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pipe::address::Place;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+
+use crate::metrics::Metrics;
+use crate::size::Size;
+use crate::system;
+
+/// Servers with a share for each client and one more: one that answers at once, one after a while, one hardly ever.
+pub(crate) const QUICK_SERVER: &str = "quick";
+pub(crate) const TARDY_SERVER: &str = "tardy";
+pub(crate) const SLOW_SERVER: &str = "slow";
+
+const TARDY: Duration = Duration::from_millis(100);
+
+const SOCKETS: &str = "sockets";
 
 pub(crate) struct Daemon {
     process: Child,
     output: BufReader<ChildStdout>,
-    metrics: String,
+    metrics: Metrics,
     folder: TempDir,
 }
 
 impl Daemon {
-    /// Starts it on a node where WMI takes its time, and one SMB server takes `slow`.
+    /// Starts it on a node where WMI takes its time, and one SMB server takes `slow` over each answer.
     pub(crate) fn start(disks: u32, slow: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let node = folder.path().join("node.toml");
         fs::write(&node, description(disks, slow)).expect("a file");
         let mut process = Command::new(env!("CARGO_BIN_EXE_csi-proxy"))
-            .arg(format!("-socket-folder={}", folder.path().join("sockets").display()))
+            .arg(format!("-socket-folder={}", folder.path().join(SOCKETS).display()))
             .arg(format!("-node={}", node.display()))
             .args(["-metrics-bind-address=127.0.0.1:0", "-max-silence=2"])
             .stdout(Stdio::piped())
@@ -41,51 +53,53 @@ impl Daemon {
                 break;
             }
         }
-        let metrics = metrics.expect("it says where").trim_end_matches("/metrics").to_owned();
+        let metrics = Metrics::at(metrics.expect("it says where").trim_end_matches("/metrics"));
         Self { process, output, metrics, folder }
     }
 
-    pub(crate) fn id(&self) -> u32 {
-        self.process.id()
-    }
-
     pub(crate) fn place(&self) -> Place {
-        Place::Folder(self.folder.path().join("sockets"))
+        system::place(&self.sockets())
     }
 
-    /// Its counts, once all that it has begun has ended.
-    pub(crate) async fn metrics(&self) -> String {
+    /// The folder of its sockets, where those are files.
+    pub(crate) fn sockets(&self) -> PathBuf {
+        self.folder.path().join(SOCKETS)
+    }
+
+    /// What counts its calls.
+    pub(crate) fn metrics(&self) -> Metrics {
+        self.metrics.clone()
+    }
+
+    /// What it has of the system now.
+    pub(crate) fn size(&self) -> Size {
+        system::size(self.process.id())
+    }
+
+    /// Waits until it has no more handles than that, which it has a minute for.
+    pub(crate) async fn shrinks_to(&self, handles: u64) {
+        let give_up = Instant::now() + Duration::from_mins(1);
         loop {
-            let text = self.get().await;
-            let sum = |metric: &str| {
-                let counts = text.lines().filter(|line| line.starts_with(metric));
-                counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>()
-            };
-            if sum("grpc_server_started_total{") == sum("grpc_server_handled_total{") {
-                return text;
+            let size = self.size();
+            if size.handles <= handles {
+                return;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(Instant::now() < give_up, "all clients are gone, and it still has {size:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
-    async fn get(&self) -> String {
-        let mut stream = TcpStream::connect(&self.metrics).await.expect("a connection");
-        let request = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.metrics);
-        stream.write_all(request.as_bytes()).await.expect("a request");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.expect("an answer");
-        answer
-    }
-
-    /// Tells it to stop, which it does in order.
+    /// Ends it, in order where a test can have that.
     pub(crate) fn stop(mut self) {
-        let status = Command::new("kill").args(["-s", "TERM", &self.process.id().to_string()]).status();
-        assert!(status.expect("the program kill").success());
+        let in_order = system::stop(&mut self.process);
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).expect("text");
         let log = fs::read_to_string(self.folder.path().join("log")).expect("the log");
-        assert!(self.process.wait().expect("an end").success(), "{log}");
-        assert_eq!(rest, "Stopped; nothing was cut off.\n", "{log}");
+        let status = self.process.wait().expect("an end");
+        if in_order {
+            assert!(status.success(), "{log}");
+            assert_eq!(rest, "Stopped; nothing was cut off.\n", "{log}");
+        }
         assert!(!log.contains("panicked"), "{log}");
     }
 }
@@ -100,20 +114,24 @@ impl Drop for Daemon {
 fn description(disks: u32, slow: Duration) -> String {
     let time = |name: &str, milliseconds: u32| format!("{name} = {{ secs = 0, nanos = {milliseconds}000000 }}\n");
     let mut text = "[timing]\n".to_owned();
-    for (name, milliseconds) in [("query", 5), ("initialize", 30), ("create_partition", 60), ("format", 120)] {
+    for (name, milliseconds) in [("query", 20), ("initialize", 30), ("create_partition", 60), ("format", 120)] {
         text += &time(name, milliseconds);
     }
     text += &time("volume_arrival", 15);
     for number in 1..=disks {
         write!(text, "[[disk]]\nnumber = {number}\nsize = \"1 GiB\"\n").expect("a string takes all");
     }
-    let user = "users = [{ name = \"user\", password = \"password\" }]";
-    write!(
-        text,
-        "[[smb_server]]\nhost = \"fileserver\"\nshares = [{{ name = \"share\" }}]\n{user}\n\
-         [[smb_server]]\nhost = \"slow\"\nslow_milliseconds = {}\nshares = [{{ name = \"share\" }}]\n{user}\n",
-        slow.as_millis()
-    )
-    .expect("a string takes all");
+    let shares: Vec<_> = (1..=disks).map(|number| format!("{{ name = \"share{number}\" }}, ")).collect();
+    let shares = shares.concat();
+    let servers = [(QUICK_SERVER, Duration::ZERO), (TARDY_SERVER, TARDY), (SLOW_SERVER, slow)];
+    for (host, answer) in servers {
+        write!(
+            text,
+            "[[smb_server]]\nhost = \"{host}\"\nslow_milliseconds = {}\n\
+             shares = [{shares}{{ name = \"share\" }}]\nusers = [{{ name = \"user\", password = \"password\" }}]\n",
+            answer.as_millis()
+        )
+        .expect("a string takes all");
+    }
     text
 }

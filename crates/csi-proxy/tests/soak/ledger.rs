@@ -1,4 +1,7 @@
 //! What clients sent and what was answered, to be held against what the daemon counts.
+//!
+//! A call is known by its path without the slash before it, such as `v1.Disk/PartitionDisk`. A client that is a process
+//! writes its entries to its standard output, each before what it tells of goes on; so they outlive the client.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,9 +9,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tonic::{Code, Status};
 
-/// Calls by method, of all clients.
+/// Before each entry that is a line of text.
+const MARK: &str = "ledger: ";
+
+/// Calls by path, of all clients.
 #[derive(Default)]
-pub(crate) struct Ledger(Mutex<BTreeMap<&'static str, Calls>>);
+pub(crate) struct Ledger {
+    calls: Mutex<BTreeMap<String, Calls>>,
+    /// Whether each entry is written to standard output.
+    written: bool,
+}
 
 #[derive(Default)]
 struct Calls {
@@ -19,52 +29,106 @@ struct Calls {
     abandoned: u64,
 }
 
+/// One line of a ledger.
+pub(crate) enum Entry<'a> {
+    Sent(&'a str),
+    Answered(&'a str, &'a str),
+    Abandoned(&'a str),
+}
+
+impl<'a> Entry<'a> {
+    /// Reads what another process's ledger wrote; nothing if that is no entry.
+    pub(crate) fn parse(line: &'a str) -> Option<Self> {
+        let words: Vec<_> = line.strip_prefix(MARK)?.split(' ').collect();
+        match words[..] {
+            ["sent", call] => Some(Self::Sent(call)),
+            ["answered", call, code] => Some(Self::Answered(call, code)),
+            ["abandoned", call] => Some(Self::Abandoned(call)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Entry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sent(call) => write!(f, "{MARK}sent {call}"),
+            Self::Answered(call, code) => write!(f, "{MARK}answered {call} {code}"),
+            Self::Abandoned(call) => write!(f, "{MARK}abandoned {call}"),
+        }
+    }
+}
+
 impl Ledger {
-    pub(crate) fn sent(&self, method: &'static str) {
-        self.lock().entry(method).or_default().sent += 1;
+    /// One that writes each entry to standard output.
+    pub(crate) fn written() -> Self {
+        Self { written: true, ..Self::default() }
     }
 
-    pub(crate) fn answered<T>(&self, method: &'static str, outcome: &Result<T, Status>) {
+    pub(crate) fn sent(&self, call: &str) {
+        self.enter(&Entry::Sent(call));
+    }
+
+    pub(crate) fn answered<T>(&self, call: &str, outcome: &Result<T, Status>) {
         let code = outcome.as_ref().err().map_or(Code::Ok, Status::code);
-        *self.lock().entry(method).or_default().answered.entry(name(code)).or_default() += 1;
+        self.enter(&Entry::Answered(call, &name(code)));
     }
 
-    pub(crate) fn abandoned(&self, method: &'static str) {
-        self.lock().entry(method).or_default().abandoned += 1;
+    pub(crate) fn abandoned(&self, call: &str) {
+        self.enter(&Entry::Abandoned(call));
     }
 
-    pub(crate) fn answers(&self) -> u64 {
-        self.lock().values().flat_map(|calls| calls.answered.values()).sum()
-    }
-
-    /// Each call has one answer or was abandoned; the daemon has begun and ended as many, and by method and status
-    /// differs only by what was abandoned.
-    pub(crate) fn agrees_with(&self, metrics: &str) {
-        for (method, calls) in self.lock().iter() {
-            let answered: u64 = calls.answered.values().sum();
-            assert_eq!(calls.sent, answered + calls.abandoned, "{method}: sent, and answered or abandoned");
-            let of = |metric: &str, labels: &str| sum(metrics, metric, &[&format!("\"{method}\""), labels]);
-            let (started, handled) = (of("grpc_server_started_total{", ""), of("grpc_server_handled_total{", ""));
-            assert_eq!(started, handled, "{method}: what the daemon began has ended");
-            let range = answered..=calls.sent;
-            assert!(range.contains(&handled), "{method}: {handled} by the daemon's count, {range:?} by the clients'");
-            let mut beyond = 0;
-            for (code, answers) in &calls.answered {
-                let count = of("grpc_server_handled_total{", &format!("grpc_code=\"{code}\""));
-                assert!(count >= *answers, "{method} {code}: {count} by the daemon's count, {answers} came");
-                beyond += count - answers;
-            }
-            assert!(beyond <= calls.abandoned, "{method}: {beyond} answers that nobody got");
+    pub(crate) fn enter(&self, entry: &Entry<'_>) {
+        let mut calls = self.lock();
+        if self.written {
+            println!("{entry}");
+        }
+        let (Entry::Sent(call) | Entry::Answered(call, _) | Entry::Abandoned(call)) = entry;
+        let calls = calls.entry((*call).to_owned()).or_default();
+        match entry {
+            Entry::Sent(_) => calls.sent += 1,
+            Entry::Answered(_, code) => *calls.answered.entry((*code).to_owned()).or_default() += 1,
+            Entry::Abandoned(_) => calls.abandoned += 1,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, Calls>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How many calls of these paths, or of those that begin so, were answered.
+    pub(crate) fn answers(&self, begin: &str) -> u64 {
+        let calls = self.lock();
+        let calls = calls.iter().filter(|(call, _)| call.starts_with(begin));
+        calls.flat_map(|(_, calls)| calls.answered.values()).sum()
+    }
+
+    /// Each call has one answer or was abandoned; the daemon has begun and ended as many, and by call and status differs
+    /// only by what was abandoned.
+    pub(crate) fn agrees_with(&self, metrics: &str) {
+        for (call, calls) in self.lock().iter() {
+            let answered: u64 = calls.answered.values().sum();
+            assert_eq!(calls.sent, answered + calls.abandoned, "{call}: sent, and answered or abandoned");
+            let (service, method) = call.split_once('/').expect("a path");
+            let labels = format!("grpc_method=\"{method}\",grpc_service=\"{service}\"");
+            let of = |metric: &str, code: &str| sum(metrics, metric, &[&labels, code]);
+            let (started, handled) = (of("grpc_server_started_total{", ""), of("grpc_server_handled_total{", ""));
+            assert_eq!(started, handled, "{call}: what the daemon began has ended");
+            let range = answered..=calls.sent;
+            assert!(range.contains(&handled), "{call}: {handled} by the daemon's count, {range:?} by the clients'");
+            let mut beyond = 0;
+            for (code, answers) in &calls.answered {
+                let count = of("grpc_server_handled_total{", &format!("grpc_code=\"{code}\""));
+                assert!(count >= *answers, "{call} {code}: {count} by the daemon's count, {answers} came");
+                beyond += count - answers;
+            }
+            assert!(beyond <= calls.abandoned, "{call}: {beyond} answers that nobody got");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Calls>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The sum of a metric's lines that have all of these words.
-fn sum(metrics: &str, metric: &str, words: &[&str]) -> u64 {
+pub(crate) fn sum(metrics: &str, metric: &str, words: &[&str]) -> u64 {
     let lines = metrics.lines().filter(|line| line.starts_with(metric) && words.iter().all(|word| line.contains(word)));
     lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
 }

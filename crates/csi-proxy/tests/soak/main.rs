@@ -2,12 +2,21 @@
 //!
 //! It runs for ten seconds, or for as many as `CSI_PROXY_SOAK_SECONDS` says (`cargo xtask soak --seconds N`). Then every
 //! call has had its one answer, the daemon's own counts agree, and it is no larger than it was when it was warm.
-#![cfg(target_os = "linux")]
+//!
+//! Sixty clients are tasks of this program; four are processes that are killed and started again all the time.
+#![cfg(any(target_os = "linux", windows))]
 
 mod client;
 mod daemon;
+mod frames;
+mod killed;
 mod ledger;
+mod metrics;
+mod random;
+mod service;
 mod size;
+mod slow;
+mod system;
 
 use std::env;
 use std::sync::Arc;
@@ -16,14 +25,24 @@ use std::time::Duration;
 
 use client::Client;
 use daemon::Daemon;
+use killed::Processes;
 use ledger::Ledger;
-use size::{Samples, Size};
+use service::{FORMER, PRESENT};
+use size::Samples;
+use slow::Phase;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 const CLIENTS: u32 = 64;
 
+/// Those of them that are processes.
+const PROCESSES: u32 = 4;
+
 /// A call to an SMB server that takes its time, while which the others must get on.
 const SLOW_CALL: Duration = Duration::from_secs(30);
+
+/// The name of the one test here, for the processes that it starts.
+const TEST: &str = "under_64_clients_no_call_is_lost_and_the_daemon_stays_as_large_as_it_was";
 
 fn length() -> Duration {
     let seconds = env::var("CSI_PROXY_SOAK_SECONDS").ok().and_then(|text| text.parse().ok());
@@ -32,35 +51,48 @@ fn length() -> Duration {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_64_clients_no_call_is_lost_and_the_daemon_stays_as_large_as_it_was() {
+    if killed::played().await {
+        return;
+    }
     let length = length();
-    // In a short run the slow call is shorter, too, so that it ends.
-    let daemon = Daemon::start(CLIENTS, SLOW_CALL.min(length / 2));
+    // In a short run the slow call is shorter, too, so that it ends and others have a while without it.
+    let slow = SLOW_CALL.min(length / 2);
+    let daemon = Daemon::start(CLIENTS, slow);
+    let at_first = daemon.size();
     let (ledger, over) = (Arc::new(Ledger::default()), Arc::new(AtomicBool::new(false)));
     let mut clients = JoinSet::new();
-    for number in 1..=CLIENTS {
-        let client = Client::new(number, daemon.place(), Arc::clone(&ledger), Arc::clone(&over));
-        clients.spawn(client.work());
+    let (tasks, processes) = (1..=CLIENTS - PROCESSES, CLIENTS - PROCESSES + 1..=CLIENTS);
+    for number in tasks {
+        let client = Client::new(number, PRESENT, daemon.place(), Arc::clone(&ledger));
+        clients.spawn(client.work(Arc::clone(&over)));
     }
-    let slow = tokio::spawn(client::slow_call(daemon.place(), Arc::clone(&ledger)));
+    let processes = Processes::new(processes, daemon.sockets(), Arc::clone(&ledger));
+    let killed = tokio::spawn(processes.live(daemon.metrics(), Arc::clone(&over)));
+    let (phase, phases) = watch::channel(Phase::Before);
+    let slow_call = tokio::spawn(slow::call(daemon.place(), Arc::clone(&ledger), length / 4, phase));
+    let bystander = slow::bystander(daemon.place(), Arc::clone(&ledger), phases, Arc::clone(&over));
 
     let mut samples = Samples::default();
     while samples.took() < length {
-        samples.take(Size::of(daemon.id()));
+        samples.take(daemon.size());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let during_slow_call = slow.await.expect("the slow call is answered");
+    let meanwhile = slow_call.await.expect("the slow call is answered");
     over.store(true, Ordering::Relaxed);
-    let mut cycles = 0;
-    while let Some(client) = clients.join_next().await {
-        cycles += client.expect("each client comes to its end");
-    }
+    let cycles: u64 = clients.join_all().await.into_iter().sum();
+    let killed = killed.await.expect("each client that is a process comes to its end");
+    let latencies = bystander.join().expect("the bystander is answered");
 
-    println!("{cycles} volumes staged, published and unstaged; {ledger}");
+    println!("{cycles} volumes staged, published and unstaged; {ledger}; {killed}");
     println!("{samples}");
-    println!("during a call of {} s: {during_slow_call} calls answered", SLOW_CALL.min(length / 2).as_secs());
-    assert!(cycles >= CLIENTS.into(), "each client has been through the life of a volume");
-    assert!(during_slow_call > u64::from(CLIENTS), "the others got on while one call was slow");
-    ledger.agrees_with(&daemon.metrics().await);
+    println!("during a call of {} s: {meanwhile}", slow.as_secs());
+    println!("{latencies}");
+    assert!(cycles >= u64::from(CLIENTS - PROCESSES), "each client has been through the life of a volume");
+    assert!(meanwhile.answers > CLIENTS.into() && meanwhile.mappings > 0, "the others got on during the slow call");
+    assert!(killed.within_a_call > 0, "clients died within a call");
+    ledger.agrees_with(&daemon.metrics().once_ended(&[PRESENT.services(), FORMER.services()].concat()).await);
     samples.are_flat();
+    // Fewer than one for each client are left.
+    daemon.shrinks_to(at_first.handles + u64::from(CLIENTS)).await;
     daemon.stop();
 }

@@ -1,30 +1,16 @@
 //! How large a process is, and whether it stays so.
 
 use std::fmt;
-use std::fs;
 use std::time::{Duration, Instant};
 
 /// What a process has of the system.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Size {
     /// Resident memory in KiB.
-    memory: u64,
-    /// Open files, sockets among them.
-    handles: u64,
-    threads: u64,
-}
-
-impl Size {
-    /// That of the process `id`, now.
-    pub(crate) fn of(id: u32) -> Self {
-        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("the daemon runs");
-        let number = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("Linux tells");
-            line.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number")
-        };
-        let handles = fs::read_dir(format!("/proc/{id}/fd")).expect("the daemon runs").count();
-        Self { memory: number("VmRSS:"), handles: u64::try_from(handles).expect("few"), threads: number("Threads:") }
-    }
+    pub(crate) memory: u64,
+    /// Open files, sockets and pipes among them; on Windows threads, events and so on, too.
+    pub(crate) handles: u64,
+    pub(crate) threads: u64,
 }
 
 /// A process's size over time.
