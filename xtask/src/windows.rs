@@ -12,7 +12,7 @@ use cargo_metadata::Metadata;
 use clap::Subcommand;
 
 use crate::tally::Tally;
-use crate::{Outcome, apt, process, test, vhd, wine, workspace};
+use crate::{Outcome, apt, process, soak, test, vhd, wine, workspace};
 
 #[derive(Subcommand)]
 pub(crate) enum Task {
@@ -96,18 +96,41 @@ fn clippy() -> Outcome {
 
 /// Runs the Windows tests, under Wine unless this is Windows; what is missing for that is a skip.
 pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
+    tests("Windows tests", |toolchain, cargo| {
+        if toolchain == Toolchain::Windows {
+            cargo.arg("--workspace");
+        } else {
+            cargo.args(crates(&workspace::metadata()?));
+        }
+        Ok(())
+    })
+}
+
+/// Runs the soak test of the release build for so many seconds, where tests run.
+pub(crate) fn soak(seconds: &str) -> Result<Tally, Box<dyn std::error::Error>> {
+    tests("the soak test of the Windows program", |_, cargo| {
+        cargo.args(["--release", "-p", DAEMON, "--test", "soak"]).env(soak::SECONDS, seconds);
+        Ok(())
+    })
+}
+
+/// Runs the tests that `select` has asked cargo for; what is missing for that is a skip, by the name `what`.
+fn tests(
+    what: &str,
+    select: impl FnOnce(Toolchain, &mut Command) -> Result<(), Box<dyn std::error::Error>>,
+) -> Result<Tally, Box<dyn std::error::Error>> {
     let toolchain = match Toolchain::find_or_install() {
         Ok(toolchain) => toolchain,
-        Err(why) => return Ok(Tally::skip("Windows tests", &why)),
+        Err(why) => return Ok(Tally::skip(what, &why)),
     };
     let mut cargo = toolchain.cargo("test");
+    select(toolchain, &mut cargo)?;
     if toolchain == Toolchain::Windows {
-        return Ok(test::suites(cargo.arg("--workspace"))?);
+        return Ok(test::suites(&mut cargo)?);
     }
-    cargo.args(crates(&workspace::metadata()?));
     let prefix = match wine::Prefix::start() {
         Ok(prefix) => prefix,
-        Err(why) => return Ok(Tally::skip("Windows tests", &why)),
+        Err(why) => return Ok(Tally::skip(what, &why)),
     };
     prefix.enter(&mut cargo).env(variable("RUNNER"), prefix.loader());
     Ok(test::suites(&mut cargo)?)

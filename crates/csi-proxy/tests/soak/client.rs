@@ -85,7 +85,8 @@ impl Client {
             2 => {
                 let large = PathExistsRequest { path: "x".repeat((4 << 20) + 1) };
                 let outcome = self.service("Filesystem").await.call::<_, PathExistsResponse>("PathExists", large).await;
-                assert_eq!(outcome.expect_err("too large").code(), Code::OutOfRange);
+                let status = outcome.expect_err("too large");
+                assert_eq!(status.code(), Code::OutOfRange, "{status}");
             }
             3 => self.cancel(false).await,
             4 => self.cancel(true).await,

@@ -1,8 +1,9 @@
 //! Named pipes, and what Windows tells of a process.
 //!
-//! Wine, too, knows all three numbers: it reads the memory from Linux, of the Linux process that the daemon is, with
-//! Wine's own code in it; handles and threads its server keeps, as Windows' kernel does. A test of
-//! `os_win32::process::usage` sees each grow and shrink.
+//! Wine, too, knows all three numbers. Memory it reads from Linux, of the Linux process that the daemon is, with Wine's
+//! own code in it; handles and threads its server keeps, as Windows' kernel does. The handle count of a process that
+//! Wine answers is not to be trusted, so they are counted in the list of all. Tests of `os_win32::process` see each
+//! number grow and shrink.
 
 use std::path::Path;
 use std::process::Child;
@@ -21,7 +22,8 @@ pub(crate) fn place(_folder: &Path) -> Place {
 pub(crate) fn size(id: u32) -> Size {
     let usage = usage(id).expect("the daemon runs");
     let memory = u64::try_from(usage.memory / 1024).expect("64 bits");
-    Size { memory, handles: usage.handles.into(), threads: usage.threads.into() }
+    let handles = u64::try_from(usage.handles).expect("64 bits");
+    Size { memory, handles, threads: usage.threads.into() }
 }
 
 /// Stops it, and says whether it was given the time to end in order. It is not: a console's events reach all of its
