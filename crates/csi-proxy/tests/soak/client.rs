@@ -1,7 +1,6 @@
 //! A client: the life of a volume again and again, and in between what goes wrong in the field.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::disk::v1::{ListDiskLocationsRequest, ListDiskLocationsResponse, PartitionDiskRequest, PartitionDiskResponse};
@@ -28,6 +27,7 @@ use crate::frames;
 use crate::ledger::Ledger;
 use crate::random::Random;
 use crate::service::{Service, Versions, pipe_of};
+use crate::stage::Stage;
 
 /// Connections without a whole request that a client leaves open at once.
 const SILENT: usize = 4;
@@ -47,13 +47,21 @@ impl Client {
     }
 
     /// Works until told to stop, and says how many volumes it has been through.
-    pub(crate) async fn work(mut self, over: Arc<AtomicBool>) -> u64 {
+    pub(crate) async fn work(mut self, stage: Arc<Stage>) -> u64 {
+        // As many as there may be from the start, so that their number does not grow.
+        for _ in 0..SILENT {
+            let silent = self.stream().await;
+            self.leave_open(silent);
+        }
         let mut cycles = 0;
         loop {
             self.misbehave().await;
             self.cycle().await;
+            if cycles == 0 {
+                stage.go_through();
+            }
             cycles += 1;
-            if over.load(Ordering::Relaxed) {
+            if stage.is_closed() {
                 return cycles;
             }
         }

@@ -9,7 +9,6 @@ use std::io::{BufRead as _, BufReader};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,6 +19,7 @@ use crate::ledger::{Entry, Ledger};
 use crate::metrics::Metrics;
 use crate::random::Random;
 use crate::service::FORMER;
+use crate::stage::Stage;
 use crate::system;
 
 /// The variable that makes a client of this program: its number, how it ends, and where the daemon is.
@@ -46,7 +46,8 @@ pub(crate) async fn played() -> bool {
     // The runner may have begun a line.
     println!();
     let client = Client::new(number, FORMER, system::place(Path::new(folder)), Arc::new(Ledger::written()));
-    client.work(Arc::new(AtomicBool::new(end == "done"))).await;
+    let stage = if end == "done" { Stage::closed() } else { Stage::default() };
+    client.work(Arc::new(stage)).await;
     true
 }
 
@@ -76,9 +77,9 @@ impl Processes {
     ///
     /// After each the daemon must come to the end of all that it was asked for. So a client's last call never gets into
     /// the way of its successor's first ones, and what fails there is the daemon's fault.
-    pub(crate) async fn live(mut self, metrics: Metrics, over: Arc<AtomicBool>) -> Killed {
+    pub(crate) async fn live(mut self, metrics: Metrics, stage: Arc<Stage>) -> Killed {
         loop {
-            let last = over.load(Ordering::Relaxed);
+            let last = stage.is_closed();
             let generation = move || {
                 self.generation(if last { End::Done } else { End::Killed });
                 self

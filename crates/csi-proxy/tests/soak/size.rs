@@ -33,12 +33,14 @@ struct Measure {
     constant: u64,
 }
 
-/// Memory moves with what the allocator keeps. Handles follow the clients' connections, which come and go; each client
-/// has some ten. Threads come with the first work of each kind, and stay below what the lanes and the runtime may have.
+/// Memory moves with what the allocator keeps. Handles follow the clients' connections: each client has up to five at
+/// work and as many that are silent, which the daemon closes after a while, so their number is moved by how busy the
+/// machine is; what stays when all are gone is looked at apart. Threads come with the first work of each kind, go when
+/// there is none for ten seconds, and stay below what the lanes and the runtime may have.
 const MEASURES: [Measure; 3] = [
-    Measure { name: "KiB resident", of: |size| size.memory, percent: 10, constant: 2048 },
-    Measure { name: "handles", of: |size| size.handles, percent: 10, constant: 64 },
-    Measure { name: "threads", of: |size| size.threads, percent: 0, constant: 16 },
+    Measure { name: "KiB resident", of: |size| size.memory, percent: 10, constant: 4096 },
+    Measure { name: "handles", of: |size| size.handles, percent: 10, constant: 256 },
+    Measure { name: "threads", of: |size| size.threads, percent: 0, constant: 32 },
 ];
 
 impl Samples {
@@ -50,7 +52,7 @@ impl Samples {
         self.all.push(size);
     }
 
-    /// The medians of the second quarter, when all is warm, and of the last.
+    /// The medians of the second quarter and of the last: one moment says little, and the first quarter is still growing.
     fn compared(&self, of: fn(&Size) -> u64) -> (u64, u64) {
         let quarter = self.all.len() / 4;
         (median(&self.all[quarter..2 * quarter], of), median(&self.all[3 * quarter..], of))
