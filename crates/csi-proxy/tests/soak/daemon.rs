@@ -1,11 +1,11 @@
 //! The daemon as a process, on a node with a disk for each client.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use pipe::address::Place;
 use tempfile::TempDir;
@@ -22,6 +22,7 @@ pub(crate) const SLOW_SERVER: &str = "slow";
 const TARDY: Duration = Duration::from_millis(100);
 
 const SOCKETS: &str = "sockets";
+const LOG: &str = "log";
 
 pub(crate) struct Daemon {
     process: Child,
@@ -42,7 +43,7 @@ impl Daemon {
             .args(["-metrics-bind-address=127.0.0.1:0", "-max-silence=2"])
             .stdout(Stdio::piped())
             // A log that nobody reads would fill its pipe.
-            .stderr(fs::File::create(folder.path().join("log")).expect("a file"))
+            .stderr(fs::File::create(folder.path().join(LOG)).expect("a file"))
             .spawn()
             .expect("a process");
         let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
@@ -94,7 +95,7 @@ impl Daemon {
         let in_order = system::stop(&mut self.process);
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).expect("text");
-        let log = fs::read_to_string(self.folder.path().join("log")).expect("the log");
+        let log = fs::read_to_string(self.folder.path().join(LOG)).expect("the log");
         let status = self.process.wait().expect("an end");
         if in_order {
             assert!(status.success(), "{log}");
@@ -104,10 +105,15 @@ impl Daemon {
     }
 }
 
-/// A daemon that a failed test leaves behind ends with it.
+/// A daemon that a failed test leaves behind ends with it, and leaves its last words.
 impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.process.kill();
+        if thread::panicking() {
+            let log = fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default();
+            let last: Vec<_> = log.lines().rev().take(30).collect();
+            eprintln!("the daemon's log ends so:\n{}", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
+        }
     }
 }
 

@@ -75,8 +75,8 @@ impl Processes {
 
     /// Generation after generation is killed; the last one comes to its end.
     ///
-    /// After each the daemon must come to the end of all that it was asked for. So a client's last call never gets into
-    /// the way of its successor's first ones, and what fails there is the daemon's fault.
+    /// After each the daemon must come to the end of all that it was asked for: no call is left without its client. So
+    /// what a client began last is over when its successor begins, and what then fails is held by somebody who is gone.
     pub(crate) async fn live(mut self, metrics: Metrics, stage: Arc<Stage>) -> Killed {
         loop {
             let last = stage.is_closed();
