@@ -147,3 +147,65 @@ impl fmt::Display for Ledger {
         write!(f, "{sent} calls sent, {} answered, {abandoned} abandoned", sent - abandoned)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tonic::Status;
+
+    use super::{Entry, Ledger};
+
+    const CALL: &str = "v1.Disk/Rescan";
+
+    /// What a daemon tells that has begun and ended so many of that call.
+    fn metrics(begun: u64, ended: u64) -> String {
+        let labels = "grpc_method=\"Rescan\",grpc_service=\"v1.Disk\",grpc_type=\"unary\"";
+        format!(
+            "grpc_server_started_total{{{labels}}} {begun}\n\
+             grpc_server_handled_total{{grpc_code=\"OK\",{labels}}} {ended}\n"
+        )
+    }
+
+    fn ledger(sent: u64, answered: u64, abandoned: u64) -> Ledger {
+        let ledger = Ledger::default();
+        (0..sent).for_each(|_| ledger.sent(CALL));
+        (0..answered).for_each(|_| ledger.answered(CALL, &Ok::<(), Status>(())));
+        (0..abandoned).for_each(|_| ledger.abandoned(CALL));
+        ledger
+    }
+
+    #[test]
+    fn what_was_abandoned_may_have_been_answered_or_not() {
+        for handled in [2, 3] {
+            ledger(3, 2, 1).agrees_with(&metrics(handled, handled));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "sent, and answered or abandoned")]
+    fn a_call_that_is_never_answered_is_noticed() {
+        ledger(3, 2, 0).agrees_with(&metrics(3, 3));
+    }
+
+    #[test]
+    #[should_panic(expected = "4 by the daemon's count")]
+    fn a_call_that_is_carried_out_twice_is_noticed() {
+        ledger(3, 2, 1).agrees_with(&metrics(4, 4));
+    }
+
+    #[test]
+    #[should_panic(expected = "what the daemon began has ended")]
+    fn a_call_that_never_ends_is_noticed() {
+        ledger(3, 2, 1).agrees_with(&metrics(3, 2));
+    }
+
+    #[test]
+    fn entries_of_another_process_are_entered_as_its_own() {
+        let ledger = Ledger::default();
+        for entry in [Entry::Sent(CALL), Entry::Sent(CALL), Entry::Answered(CALL, "OK"), Entry::Abandoned(CALL)] {
+            ledger.enter(&Entry::parse(&entry.to_string()).expect("an entry"));
+        }
+        assert_eq!(ledger.to_string(), "2 calls sent, 1 answered, 1 abandoned");
+        assert_eq!(ledger.answers(), 1);
+        assert!(Entry::parse("test a_test ... ok").is_none());
+    }
+}

@@ -84,3 +84,44 @@ impl fmt::Display for Samples {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Samples, Size};
+
+    const WARM: Size = Size { memory: 50_000, handles: 300, threads: 30 };
+
+    /// A hundred samples, of which the last quarter is so much larger.
+    fn grown_by(memory: u64, handles: u64, threads: u64) -> Samples {
+        let mut samples = Samples::default();
+        let Size { memory: warm, handles: open, threads: busy } = WARM;
+        let end = Size { memory: warm + memory, handles: open + handles, threads: busy + threads };
+        (0..100).for_each(|number| samples.take(if number < 75 { WARM } else { end }));
+        samples
+    }
+
+    #[test]
+    fn a_moment_does_not_count() {
+        let mut samples = grown_by(0, 0, 0);
+        samples.take(Size { memory: 1_000_000, handles: 10_000, threads: 500 });
+        samples.are_flat();
+    }
+
+    #[test]
+    #[should_panic(expected = "KiB resident at the end")]
+    fn memory_that_grows_is_noticed() {
+        grown_by(10_000, 0, 0).are_flat();
+    }
+
+    #[test]
+    #[should_panic(expected = "handles at the end")]
+    fn handles_that_stay_are_noticed() {
+        grown_by(0, 300, 0).are_flat();
+    }
+
+    #[test]
+    #[should_panic(expected = "threads at the end")]
+    fn threads_that_stay_are_noticed() {
+        grown_by(0, 0, 40).are_flat();
+    }
+}
