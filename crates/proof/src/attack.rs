@@ -63,10 +63,12 @@ pub enum Lure {
 }
 
 /// Directories outside, with full, empty and mounted directories of the names that a path's components have.
-const LURES: [Lure; 7] = [
+const LURES: [Lure; 8] = [
     Lure::Directory(r"C:\Windows"),
     Lure::Directory(r"C:\outside"),
     Lure::Directory(r"C:\vacant"),
+    // Nothing at all is in there, so that a volume could be mounted on it.
+    Lure::Directory(r"C:\vacant\m"),
     Lure::Directory(r"C:\mounts"),
     Lure::Directory(r"C:\deep"),
     Lure::SystemVolume,

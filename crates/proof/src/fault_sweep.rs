@@ -16,6 +16,7 @@ use crate::answering::Answering;
 use crate::code::{errors_of, is_answer, returns_of};
 use crate::promise::{Before, nothing_held, words};
 use crate::scenario::{Answer, Request, Scenario};
+use crate::work::Disturbances;
 
 /// Longer than anything that was begun can take.
 const LONG: Duration = Duration::from_hours(4);
@@ -78,6 +79,9 @@ impl Undisturbed {
         let mut first = request.run(&node);
         let calls: Vec<Call> = trace.take().into_iter().map(|record| record.call).collect();
         let mut broken = words(&*request, &first, None);
+        if scenario.asked.refused && !first.is_denied() {
+            broken.push(format!("it must be refused, and answered {first}"));
+        }
         sim.advance(LONG);
         if first.says_later() {
             first = until_settled(&sim, &*request, &node);
@@ -135,7 +139,14 @@ fn until_settled(sim: &Sim, request: &dyn Request, node: &Node) -> Answer {
 pub fn run(scenario: &Scenario, undisturbed: &Undisturbed, nth: usize, blow: Blow) -> Vec<String> {
     let sim = (scenario.state.build)();
     let request = (scenario.asked.request)(&sim);
-    let case = Case { sim: &sim, request: &*request, scenario, undisturbed, before: Before::of(&sim) };
+    let case = Case {
+        sim: &sim,
+        request: &*request,
+        scenario,
+        undisturbed,
+        before: Before::of(&sim),
+        disturbances: Disturbances::on(&sim),
+    };
     case.run(nth, blow)
 }
 
@@ -145,6 +156,7 @@ struct Case<'a> {
     scenario: &'a Scenario,
     undisturbed: &'a Undisturbed,
     before: Before,
+    disturbances: Disturbances,
 }
 
 impl Case<'_> {
@@ -173,6 +185,7 @@ impl Case<'_> {
             self.sim.advance(LONG);
         }
         broken.extend(self.again(&node));
+        broken.extend(self.disturbances.take());
         broken
     }
 
@@ -237,10 +250,12 @@ impl Case<'_> {
             Blow::Return(code, moment) => {
                 let earlier = &self.undisturbed.calls[..nth];
                 let methods = earlier.iter().filter(|call| call.primitive.starts_with("wmi call")).count();
-                return Arc::new(Answering::new(process, u64::try_from(methods).unwrap_or(u64::MAX), code, moment));
+                let answering = Answering::new(process, u64::try_from(methods).unwrap_or(u64::MAX), code, moment);
+                return Arc::new(Probed::new(Arc::new(answering), self.disturbances.clone()));
             }
         };
-        Arc::new(Probed::new(process, probe))
+        let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(self.disturbances.clone()), probe];
+        Arc::new(Probed::new(process, probes))
     }
 
     /// Asks while the disk is away: any answer will do, as long as nothing else suffers.

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use node::{Config, Node};
-use os_sim::probe::Probed;
+use os_sim::probe::{Probe, Probed};
 use os_sim::{Sim, Snapshot};
 
 use crate::promise::{Before, nothing_held, words};
 use crate::scenario::{Answer, Ask};
 use crate::stage::{Schedule, Stage};
+use crate::work::Disturbances;
 
 /// Two operations on a node.
 #[derive(Clone, Copy)]
@@ -62,13 +63,16 @@ pub fn run(pair: &Pair, ends: &[Snapshot; 2], first: usize, second: usize) -> Ou
     let before = Before::of(&sim);
     let begun = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
     let stage = Stage::new(2, Held { limits: [first, second], begun: Arc::clone(&begun) });
-    let probed = Probed::new(stage.over(sim.process()), stage.clone());
+    let disturbances = Disturbances::on(&sim);
+    // The stage first: what counts is what goes on when the turn has come.
+    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(stage.clone()), Arc::new(disturbances.clone())];
+    let probed = Probed::new(stage.over(sim.process()), probes);
     let node = Node::new(Arc::new(probed), Config::default());
     let parts =
         requests.iter().map(|request| Box::new(|| request.run(&node)) as Box<dyn FnOnce() -> Answer + Send + '_>);
     let answers = stage.run(parts.collect());
     sim.advance(LONG);
-    let mut broken: Vec<String> = Vec::new();
+    let mut broken = disturbances.take();
     for (request, answer) in requests.iter().zip(&answers) {
         broken.extend(words(&**request, answer, None));
     }

@@ -27,3 +27,4 @@ pub mod stage;
 pub mod sweep;
 pub mod voyage;
 pub mod watch;
+pub mod work;

@@ -12,9 +12,9 @@ use proof::sweep::{Choice, Findings, faults, interleavings, on_all_processors, r
 #[derive(Parser)]
 #[command(name = "prove", version)]
 struct Arguments {
-    /// Only the cases whose names begin so
-    #[arg(long)]
-    case: Option<String>,
+    /// Only the cases whose names begin so; may be given again
+    #[arg(long = "case")]
+    cases: Vec<String>,
     /// How many long random runs to make
     #[arg(long, default_value_t = 500)]
     seeds: u64,
@@ -43,15 +43,15 @@ fn main() -> ExitCode {
 }
 
 fn all(arguments: &Arguments) -> Findings {
-    let choice = Choice { case: arguments.case.clone(), every: None };
+    let choice = Choice { cases: arguments.cases.clone(), every: None };
     let mut findings = on_all_processors(&proof::scenarios::all(), |scenario| faults(scenario, &choice));
     findings.add(on_all_processors(&contested::scenarios(), |scenario| races(scenario, &choice)));
     findings.add(on_all_processors(PAIRS, |pair| interleavings(pair, &choice)));
-    let named = arguments.case.as_ref().and_then(|case| case.strip_prefix("seed ")?.parse().ok());
-    let seeds: Vec<u64> = match named {
-        Some(seed) => vec![seed],
-        None => (arguments.seed..arguments.seed.saturating_add(arguments.seeds)).collect(),
-    };
+    let named = arguments.cases.iter().filter_map(|case| case.strip_prefix("seed ")?.parse().ok());
+    let mut seeds: Vec<u64> = named.collect();
+    if seeds.is_empty() {
+        seeds.extend(arguments.seed..arguments.seed.saturating_add(arguments.seeds));
+    }
     findings.add(on_all_processors(&seeds, |seed| voyage(*seed, &choice)));
     findings
 }

@@ -42,12 +42,14 @@ pub struct Asked {
     /// odd disk must not hide the others, and a size may be that from before the disk grew, as drivers break where
     /// there is none.
     pub leaves_out: bool,
+    /// Whether it must be refused, as what the caller may not ask for.
+    pub refused: bool,
 }
 
 impl Asked {
     /// An operation that changes nothing and is about no disk.
     pub const fn new(name: &'static str, request: Ask) -> Self {
-        Self { name, request, changes: &[], disk: None, leaves_out: false }
+        Self { name, request, changes: &[], disk: None, leaves_out: false, refused: false }
     }
 
     /// One that may change the lines of a snapshot that begin so.
@@ -60,6 +62,12 @@ impl Asked {
     #[must_use]
     pub const fn leaving_out(self) -> Self {
         Self { leaves_out: true, ..self }
+    }
+
+    /// One that must be refused.
+    #[must_use]
+    pub const fn refused(self) -> Self {
+        Self { refused: true, ..self }
     }
 
     /// One about disk `number`.
@@ -108,6 +116,11 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Whether it says that the caller may not ask for that.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Refused(error) if error.kind() == Kind::PermissionDenied)
+    }
+
     /// Whether it says that the work goes on, or that somebody else's does: then one asks again later.
     pub fn says_later(&self) -> bool {
         matches!(self, Self::Refused(error) if matches!(error.kind(), Kind::Busy | Kind::StillRunning))

@@ -5,6 +5,7 @@ use os_sim::Sim;
 
 use crate::scenario::{Asked, Request, Scenario};
 
+pub mod beside;
 pub mod contested;
 pub mod disk;
 pub mod filesystem;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Scenario> {
         disk::scenarios(),
         volume::scenarios(),
         filesystem::scenarios(),
+        beside::scenarios(),
         smb::scenarios(),
         iscsi::scenarios(),
         system::scenarios(),

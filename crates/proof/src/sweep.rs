@@ -18,8 +18,8 @@ use crate::voyage;
 /// Which cases to run.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// Only those whose name begins so.
-    pub case: Option<String>,
+    /// Only those whose name begins in one of these ways; all if there are none.
+    pub cases: Vec<String>,
     /// Only each so manieth.
     pub every: Option<usize>,
 }
@@ -27,13 +27,14 @@ pub struct Choice {
 impl Choice {
     /// Whether a case is among the chosen. `number` counts the cases of a scenario.
     pub fn has(&self, case: &str, number: usize) -> bool {
-        self.case.as_ref().is_none_or(|wanted| case.starts_with(wanted.as_str()))
+        (self.cases.is_empty() || self.cases.iter().any(|wanted| case.starts_with(wanted.as_str())))
             && self.every.is_none_or(|every| number.is_multiple_of(every))
     }
 
     /// Whether there can be a chosen case with a name that begins so.
     pub fn may_have(&self, prefix: &str) -> bool {
-        self.case.as_ref().is_none_or(|wanted| wanted.starts_with(prefix) || prefix.starts_with(wanted.as_str()))
+        let may = |wanted: &String| wanted.starts_with(prefix) || prefix.starts_with(wanted.as_str());
+        self.cases.is_empty() || self.cases.iter().any(may)
     }
 }
 

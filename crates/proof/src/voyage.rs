@@ -48,8 +48,13 @@ const CHANGES: &[&str] = &[
 ];
 
 fn world() -> Sim {
-    let node =
-        os_sim::node().dir(PATH).dir(r"C:\outside\a\p\d").dir(r"C:\vacant\a\p").dir(r"C:\mounts").dir(r"C:\deep");
+    let node = os_sim::node()
+        .dir(PATH)
+        .dir(r"C:\outside\a\p\d")
+        .dir(r"C:\vacant\a\p")
+        .dir(r"C:\vacant\m")
+        .dir(r"C:\mounts")
+        .dir(r"C:\deep");
     let node = node.dir(r"C:\var\lib\kubelet\plugins\source").dir(OTHER);
     let node = node.smb_server("files").share("one").user(r"domain\user", PASSWORD).user("other", PASSWORD);
     let node = node.disk(GIB).disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\other");

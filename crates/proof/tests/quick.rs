@@ -4,7 +4,7 @@ use proof::scenarios;
 use proof::sweep::{Choice, Findings, faults, interleavings, on_all_processors, races, voyage};
 
 fn every(nth: usize) -> Choice {
-    Choice { case: None, every: Some(nth) }
+    Choice { cases: Vec::new(), every: Some(nth) }
 }
 
 fn assert_none_failed(findings: &Findings) {

@@ -1,10 +1,12 @@
 //! The pairs of operations that may meet on one object.
 
+use std::time::Duration;
+
 use node::{
     CreateSymlink, DiskNumber, FormatVolume, Mkdir, MountVolume, PartitionDisk, RemoveSmbGlobalMapping, ResizeVolume,
     Rmdir, RmdirContents, ServiceName, SetDiskState, StartService, StopService, UncPath, UnmountVolume,
 };
-use os_sim::{Builder, Sim};
+use os_sim::{Builder, Sim, Timing};
 
 use super::smb::{PASSWORD, map, server};
 use super::volume::TARGET;
@@ -21,6 +23,20 @@ fn ntfs() -> Builder {
 
 fn two() -> Sim {
     ntfs().disk(GIB).partitioned().formatted("NTFS").dir(TARGET).build()
+}
+
+/// Longer than anybody waits: what one operation begins goes on while the other comes.
+const OUTLIVING: Duration = Duration::from_mins(15);
+
+fn slowly(node: Builder) -> Sim {
+    let timing = Timing {
+        initialize: OUTLIVING,
+        create_partition: OUTLIVING,
+        format: OUTLIVING,
+        resize: OUTLIVING,
+        ..Timing::default()
+    };
+    node.timing(timing).build()
 }
 
 fn partition(_: &Sim) -> Box<dyn Request> {
@@ -130,6 +146,43 @@ pub const PAIRS: &[Pair] = &[
         || os_sim::node().disk(GIB).partitioned().dir(TARGET).build(),
         [format, mount],
     ),
+    pair("PartitionDisk twice, slowly", "PartitionDisk", || slowly(os_sim::node().disk(GIB)), [partition, partition]),
+    pair(
+        "PartitionDisk and SetDiskState(offline), slowly",
+        "PartitionDisk",
+        || slowly(os_sim::node().disk(GIB)),
+        [partition, offline],
+    ),
+    pair(
+        "FormatVolume twice, slowly",
+        "FormatVolume",
+        || slowly(os_sim::node().disk(GIB).partitioned()),
+        [format, format],
+    ),
+    pair(
+        "FormatVolume and SetDiskState(offline), slowly",
+        "FormatVolume",
+        || slowly(os_sim::node().disk(GIB).partitioned()),
+        [format, offline],
+    ),
+    pair(
+        "FormatVolume and MountVolume, slowly",
+        "FormatVolume",
+        || slowly(os_sim::node().disk(GIB).partitioned().dir(TARGET)),
+        [format, mount],
+    ),
+    pair(
+        "ResizeVolume and SetDiskState(offline), slowly",
+        "ResizeVolume",
+        || slowly(ntfs().grown_to(2 * GIB)),
+        [resize, offline],
+    ),
+    pair(
+        "ResizeVolume and UnmountVolume, slowly",
+        "ResizeVolume",
+        || slowly(ntfs().mounted(TARGET).grown_to(2 * GIB)),
+        [resize, unmount],
+    ),
     pair(
         "ResizeVolume and SetDiskState(offline)",
         "ResizeVolume",
@@ -167,7 +220,7 @@ pub const PAIRS: &[Pair] = &[
     pair(
         "StartService and StopService",
         "StartService",
-        || os_sim::node().service("base", "Base").slow(std::time::Duration::from_secs(2)).build(),
+        || os_sim::node().service("base", "Base").slow(Duration::from_secs(2)).build(),
         [start, stop],
     ),
 ];
