@@ -161,6 +161,11 @@ impl Builder {
         self.change(|disk| disk.grown_to = Some(bytes))
     }
 
+    /// With a file system that has stayed that small, where growing it was interrupted.
+    pub fn file_system_of(self, bytes: u64) -> Self {
+        self.change(|disk| disk.file_system_size = Some(bytes))
+    }
+
     fn file_entry(mut self, file: FileDescription) -> Self {
         self.description.files.push(file);
         self

@@ -192,6 +192,7 @@ impl State {
             (None, VolumeHealth::Readable) => None,
             (named, _) => Some(named.unwrap_or_else(|| "NTFS".into())),
         };
+        let length = description.file_system_size.map_or(length, |size| size.min(length));
         volume.file_system = kind.map(|kind| self.make_file_system(&kind, length));
         volume
     }

@@ -78,6 +78,9 @@ pub struct DiskDescription {
     /// The file system on its volume.
     #[serde(default)]
     pub file_system: Option<String>,
+    /// The size its file system has stayed at, where growing it was interrupted; that of its partition if none is given.
+    #[serde(default, deserialize_with = "some_size")]
+    pub file_system_size: Option<u64>,
     /// Whether its volume can be read.
     #[serde(default)]
     pub volume: VolumeHealth,
@@ -224,6 +227,7 @@ impl DiskDescription {
             read_only: false,
             content: Content::Raw,
             file_system: None,
+            file_system_size: None,
             volume: VolumeHealth::Readable,
             spans: Vec::new(),
         }

@@ -49,8 +49,8 @@ pub struct Associators {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Condition {
-    And(Box<Condition>, Box<Condition>),
-    Or(Box<Condition>, Box<Condition>),
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
     Compare { property: &'static str, how: Comparison, with: Literal },
 }
 
@@ -78,7 +78,7 @@ impl Query {
     /// Errors: `WBEM_INVALID_CLASS` for a class that the namespace does not have, `WBEM_INVALID_QUERY` for all else.
     pub fn parse(namespace: Namespace, text: &str) -> OsResult<Self> {
         let tokens = tokens(text)?;
-        let mut parser = Parser { namespace, rest: &tokens };
+        let mut parser = Parser { namespace, depth: 0, rest: &tokens };
         let query = if parser.take_word("SELECT") {
             Self::Select(parser.select()?)
         } else {
@@ -117,8 +117,8 @@ impl Select {
 impl Condition {
     fn holds(&self, row: &Instance, class: &str) -> bool {
         match self {
-            Self::And(left, right) => left.holds(row, class) && right.holds(row, class),
-            Self::Or(left, right) => left.holds(row, class) || right.holds(row, class),
+            Self::All(conditions) => conditions.iter().all(|condition| condition.holds(row, class)),
+            Self::Any(conditions) => conditions.iter().any(|condition| condition.holds(row, class)),
             Self::Compare { property: name, how, with } => how.holds(&property(row, class, name), with),
         }
     }
@@ -160,8 +160,13 @@ fn compare(value: &Value, with: &Literal) -> Option<Ordering> {
     }
 }
 
+/// How deep parentheses may stand in one another: far deeper than anybody writes, and no danger to a thread's stack.
+const DEEPEST: usize = 64;
+
 struct Parser<'a> {
     namespace: Namespace,
+    /// How many parentheses are open.
+    depth: usize,
     rest: &'a [Token],
 }
 
@@ -230,25 +235,30 @@ impl Parser<'_> {
     }
 
     fn any_of(&mut self, class: &Class) -> OsResult<Condition> {
-        let mut condition = self.all_of(class)?;
+        let mut conditions = vec![self.all_of(class)?];
         while self.take_word("OR") {
-            condition = Condition::Or(Box::new(condition), Box::new(self.all_of(class)?));
+            conditions.push(self.all_of(class)?);
         }
-        Ok(condition)
+        Ok(Condition::Any(conditions))
     }
 
     fn all_of(&mut self, class: &Class) -> OsResult<Condition> {
-        let mut condition = self.single(class)?;
+        let mut conditions = vec![self.single(class)?];
         while self.take_word("AND") {
-            condition = Condition::And(Box::new(condition), Box::new(self.single(class)?));
+            conditions.push(self.single(class)?);
         }
-        Ok(condition)
+        Ok(Condition::All(conditions))
     }
 
     fn single(&mut self, class: &Class) -> OsResult<Condition> {
         if self.take_sign("(") {
+            self.depth += 1;
+            if self.depth > DEEPEST {
+                return Err(OsError::WBEM_INVALID_QUERY);
+            }
             let condition = self.any_of(class)?;
             self.expect_sign(")")?;
+            self.depth -= 1;
             return Ok(condition);
         }
         let (property, kind) = class.property(&self.word()?).ok_or(OsError::WBEM_INVALID_QUERY)?;

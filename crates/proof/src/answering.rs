@@ -12,7 +12,7 @@ use os::{
 };
 use os_sim::fault::Moment;
 
-use crate::forward::forward_the_rest;
+use crate::forward::{forward_mounting, forward_the_rest};
 
 /// The node, with one answer exchanged.
 pub struct Answering {
@@ -72,5 +72,6 @@ impl Os for Answering {
         self.inner.clock()
     }
 
+    forward_mounting!();
     forward_the_rest!();
 }

@@ -178,6 +178,10 @@ impl Case<'_> {
         }
         if missing.is_none() && !died && matches!(answer, Answer::Done(_)) && !self.is_misled(nth, blow) {
             broken.extend(self.succeeded(&answer));
+            if self.undisturbed.calls[nth].primitive == "flush" && matches!(blow, Blow::Fail(_, Moment::Before)) {
+                // Nothing on the node tells what is still in a cache.
+                broken.push("it says that it is done, but the cache was not written".to_owned());
+            }
         }
         if let Some(missing) = missing {
             broken.extend(self.without_the_disk(&node));

@@ -1,6 +1,6 @@
 //! The primitives that none of the wrappers in here changes.
 
-/// Those of [`os::Os`] that neither open a file nor answer WMI or the clock, handed on to `self.inner`.
+/// Those of [`os::Os`] that neither open a file, mount a volume, nor answer WMI or the clock, handed on to `self.inner`.
 macro_rules! forward_the_rest {
     () => {
         fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
@@ -19,14 +19,6 @@ macro_rules! forward_the_rest {
             self.inner.volume_paths(volume)
         }
 
-        fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-            self.inner.set_volume_mount_point(directory, volume)
-        }
-
-        fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-            self.inner.delete_volume_mount_point(directory)
-        }
-
         fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
             self.inner.open_service(name, access)
         }
@@ -37,4 +29,17 @@ macro_rules! forward_the_rest {
     };
 }
 
-pub(crate) use forward_the_rest;
+/// The mounting and unmounting of volumes, handed on to `self.inner`.
+macro_rules! forward_mounting {
+    () => {
+        fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+            self.inner.set_volume_mount_point(directory, volume)
+        }
+
+        fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
+            self.inner.delete_volume_mount_point(directory)
+        }
+    };
+}
+
+pub(crate) use {forward_mounting, forward_the_rest};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi};
 use os_sim::probe::{Call, Probe, Verdict};
 
-use crate::forward::forward_the_rest;
+use crate::forward::{forward_mounting, forward_the_rest};
 
 thread_local! {
     /// Which of the stage's threads this is.
@@ -191,5 +191,6 @@ impl Os for Staged {
         &self.clock
     }
 
+    forward_mounting!();
     forward_the_rest!();
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use os::abi::ControlCode;
 use os::{
-    Access, Clock, Disposition, FileInfo, FsInfo, Handle, NtPath, Open, Os, OsResult, PathForm, Service, ServiceAccess,
-    U16Str, U16String, Uuid, Wmi,
+    Access, Clock, Disposition, FileInfo, FsInfo, Handle, NtPath, Open, Options, Os, OsResult, PathForm, Service,
+    ServiceAccess, U16Str, U16String, Uuid, Wmi,
 };
 
 use os_sim::{Sim, VolumeView};
@@ -18,6 +18,7 @@ use crate::scenarios::{KUBELET, volume};
 /// What was done outside, a line each.
 #[derive(Clone)]
 pub struct Trespasses {
+    sim: Sim,
     noted: Arc<Mutex<Vec<String>>>,
     /// How the paths begin that are inside, in lower case.
     inside: Arc<Vec<String>>,
@@ -33,7 +34,11 @@ impl Trespasses {
         inside.extend(
             sim.all_volumes().iter().filter(|volume| volume.paths.iter().any(is_mounted)).map(VolumeView::name),
         );
-        Self { noted: Arc::default(), inside: Arc::new(inside.iter().map(|path| path.to_lowercase()).collect()) }
+        Self {
+            sim: sim.clone(),
+            noted: Arc::default(),
+            inside: Arc::new(inside.iter().map(|path| path.to_lowercase()).collect()),
+        }
     }
 
     /// Those so far.
@@ -47,8 +52,30 @@ impl Trespasses {
         let Ok(path) = handle.final_path(PathForm::VolumeGuid) else { return };
         let path = path.to_string_lossy();
         if !self.inside.iter().any(|inside| lies_in(&path.to_lowercase(), inside)) {
-            self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{what} {path}, which is outside"));
+            self.line(format!("{what} {path}, which is outside"));
         }
+    }
+
+    /// Notes that Windows was told to do `what` at a path, if somebody could lead that path elsewhere just then: here
+    /// the call is one instant, on Windows it is not.
+    fn note_path(&self, what: &str, path: &U16Str) {
+        let path = path.to_string_lossy();
+        let below = path.strip_prefix(r"\\?\").unwrap_or(&path).strip_prefix(KUBELET);
+        let Some(below) = below.and_then(|below| below.strip_prefix('\\')) else {
+            return self.line(format!("{what} {path}, which is outside"));
+        };
+        let mut way = KUBELET.to_owned();
+        for name in below.trim_end_matches('\\').split('\\') {
+            way = format!(r"{way}\{name}");
+            let rename = Open::existing(Access::DELETE, Options::REPARSE_POINT);
+            if self.sim.open(&NtPath::from_win32(&U16String::from_str(&way)), &rename).is_ok() {
+                self.line(format!("{what} {path}, while anybody could rename {way}"));
+            }
+        }
+    }
+
+    fn line(&self, line: String) {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
 }
 
@@ -135,6 +162,16 @@ impl Os for Watched {
             self.trespasses.note("opened by path", &*inner);
         }
         Ok(Box::new(WatchedHandle { inner, trespasses: self.trespasses.clone() }))
+    }
+
+    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        self.trespasses.note_path("mounted a volume at", directory);
+        self.inner.set_volume_mount_point(directory, volume)
+    }
+
+    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
+        self.trespasses.note_path("unmounted what is at", directory);
+        self.inner.delete_volume_mount_point(directory)
     }
 
     fn wmi(&self) -> &dyn Wmi {

@@ -104,6 +104,22 @@ fn what_is_not_known_is_an_error_and_not_an_empty_answer() {
 }
 
 #[test]
+fn a_query_does_not_cost_more_stack_than_a_thread_has() {
+    let query = |depth: usize, long: usize| {
+        let (open, close) = ("(".repeat(depth), ")".repeat(depth));
+        let more = " OR Number = 1".repeat(long);
+        format!("SELECT * FROM MSFT_Disk WHERE {open}Number = 1{close}{more}")
+    };
+    assert_eq!(refusal(Namespace::Storage, &query(64, 0)), None);
+    for depth in [65, 1_000_000] {
+        assert_eq!(refusal(Namespace::Storage, &query(depth, 0)), Some(OsError::WBEM_INVALID_QUERY), "{depth}");
+    }
+    // Side by side there may be as many as one likes.
+    let beside = Query::parse(Namespace::Storage, &query(1, 100_000)).expect("a query");
+    assert_eq!(evaluate(&beside, vec![Instance::default()]).len(), 0);
+}
+
+#[test]
 fn a_class_is_known_in_its_own_namespace_only() {
     for (namespace, class) in [
         (Namespace::Storage, "MSFT_Dsk"),

@@ -38,6 +38,7 @@ const STATES: &[State] = &[
     State { name: "NTFS, read-only", build: || ntfs().read_only().dir(TARGET).build() },
     State { name: "NTFS, offline", build: || ntfs().offline().dir(TARGET).build() },
     State { name: "NTFS, grown", build: || ntfs().grown_to(2 * GIB).dir(TARGET).build() },
+    State { name: "NTFS, half grown", build: || ntfs().file_system_of(GIB / 2).dir(TARGET).build() },
     State { name: "MBR", build: || os_sim::node().disk(GIB).mbr().formatted("NTFS").dir(TARGET).build() },
     State { name: "ReFS", build: || raw().formatted("ReFS").dir(TARGET).build() },
     State { name: "FAT32", build: || raw().formatted("FAT32").dir(TARGET).build() },
