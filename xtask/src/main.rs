@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod apt;
+mod broken;
 mod ci;
 mod fuzz;
 mod go;
@@ -48,6 +49,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Break one rule after the other in a copy of this tree, and see that the proof notices
+    Broken,
     /// Run libFuzzer on every fuzz target in turn
     Fuzz(fuzz::Options),
     /// Run the daemon under 64 clients and see that it loses nothing and stays as large as it was
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Task::Ci => ci::run(),
         Task::Lint => lint::run(),
         Task::Prove { arguments } => prove::run(&arguments),
+        Task::Broken => broken::run(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Windows { task } => windows::run(&task),

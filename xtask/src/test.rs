@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use crate::libtest::Suites;
 use crate::tally::Tally;
-use crate::{Outcome, apt, go, process, python, windows, workspace};
+use crate::{Outcome, apt, broken, go, process, python, windows, workspace};
 
 /// A part of the tests that can be run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -17,6 +17,8 @@ pub(crate) enum Part {
     Windows,
     /// The published Go client, as deployed drivers use it, against the daemon
     Go,
+    /// The proof, which must fail where a rule is broken
+    Broken,
 }
 
 /// Runs the parts asked for, or all, and prints the sum.
@@ -39,6 +41,7 @@ fn sum(parts: &[Part]) -> Result<Tally, Box<dyn std::error::Error>> {
             Part::Linux => linux()?,
             Part::Windows => windows::test()?,
             Part::Go => go::test()?,
+            Part::Broken => broken::test()?,
         };
     }
     Ok(sum)

@@ -89,6 +89,9 @@ impl Undisturbed {
         let end = sim.snapshot();
         let second = until_settled(&sim, &*request, &node);
         broken.extend(words(&*request, &second, None));
+        if matches!(second, Answer::Done(_)) && scenario.asked.reaches.is_some_and(|reaches| !reaches(&sim)) {
+            broken.push("it says that it is done, and it is not".to_owned());
+        }
         let again = end.difference(&sim.snapshot());
         if !again.is_empty() {
             broken.push(format!("the second time it changed something: {again}"));

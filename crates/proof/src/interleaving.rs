@@ -66,8 +66,8 @@ pub fn run(pair: &Pair, ends: &[Snapshot; 2], first: usize, second: usize) -> Ou
     let disturbances = Disturbances::on(&sim);
     // The stage first: what counts is what goes on when the turn has come.
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(stage.clone()), Arc::new(disturbances.clone())];
-    let probed = Probed::new(stage.over(sim.process()), probes);
-    let node = Node::new(Arc::new(probed), Config::default());
+    let process = Probed::new(stage.over(sim.process()), probes);
+    let node = Node::new(Arc::new(process), Config::default());
     let parts =
         requests.iter().map(|request| Box::new(|| request.run(&node)) as Box<dyn FnOnce() -> Answer + Send + '_>);
     let answers = stage.run(parts.collect());

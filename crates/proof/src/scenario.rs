@@ -44,12 +44,15 @@ pub struct Asked {
     pub leaves_out: bool,
     /// Whether it must be refused, as what the caller may not ask for.
     pub refused: bool,
+    /// What the node must be once it has said that it is done. Without it, an operation that always did the same wrong
+    /// thing would agree with itself.
+    pub reaches: Option<fn(&Sim) -> bool>,
 }
 
 impl Asked {
     /// An operation that changes nothing and is about no disk.
     pub const fn new(name: &'static str, request: Ask) -> Self {
-        Self { name, request, changes: &[], disk: None, leaves_out: false, refused: false }
+        Self { name, request, changes: &[], disk: None, leaves_out: false, refused: false, reaches: None }
     }
 
     /// One that may change the lines of a snapshot that begin so.
@@ -68,6 +71,12 @@ impl Asked {
     #[must_use]
     pub const fn refused(self) -> Self {
         Self { refused: true, ..self }
+    }
+
+    /// One after whose success this is so.
+    #[must_use]
+    pub const fn reaching(self, reaches: fn(&Sim) -> bool) -> Self {
+        Self { reaches: Some(reaches), ..self }
     }
 
     /// One about disk `number`.

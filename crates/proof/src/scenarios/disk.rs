@@ -59,11 +59,16 @@ const OPERATIONS: &[Asked] = &[
     Asked::new("GetDiskState", |_| ask(GetDiskState { disk: ONE })).about_disk(1),
     Asked::new("SetDiskState(online)", |_| ask(SetDiskState { disk: ONE, online: true }))
         .changing(&["disk 1 "])
+        .reaching(|sim| sim.disks().iter().any(|disk| disk.number == 1 && !disk.offline && !disk.read_only))
         .about_disk(1),
     Asked::new("SetDiskState(offline)", |_| ask(SetDiskState { disk: ONE, online: false }))
         .changing(&["disk 1 "])
+        .reaching(|sim| sim.disks().iter().any(|disk| disk.number == 1 && disk.offline))
         .about_disk(1),
-    Asked::new("PartitionDisk", |_| ask(PartitionDisk { disk: ONE })).changing(&["disk 1 "]).about_disk(1),
+    Asked::new("PartitionDisk", |_| ask(PartitionDisk { disk: ONE }))
+        .changing(&["disk 1 "])
+        .reaching(|sim| sim.volume_on(1).is_some())
+        .about_disk(1),
     RESCAN,
     Asked::new("ListVolumesOnDisk", |_| ask(ListVolumesOnDisk { disk: ONE, partition: 0 })).about_disk(1),
     Asked::new("ResizeVolume(of a disk)", |_| ask(ResizeFirstVolume { disk: ONE, size: 0 }))

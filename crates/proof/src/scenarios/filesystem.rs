@@ -109,26 +109,27 @@ const MOUNTED: &str = r"disk 1 partition 2 mounted at C:\var\lib\kubelet\pods\a\
 
 const OPERATIONS: &[Asked] = &[
     Asked::new("PathExists", |_| ask(PathExists { path: path(PATH), context: None })),
-    Asked::new("Mkdir", |_| ask(Mkdir { path: path(PATH), context: None })).changing(&[AT_PATH, WHERE_MOVED]),
-    Asked::new("Rmdir", |_| ask(Rmdir { path: path(PATH), context: None, force: false })).changing(&[
-        AT_PATH,
-        WHERE_MOVED,
-        MOUNTED,
-    ]),
-    Asked::new("Rmdir(with force)", |_| ask(Rmdir { path: path(PATH), context: None, force: true })).changing(&[
-        AT_PATH,
-        WHERE_MOVED,
-        MOUNTED,
-    ]),
-    Asked::new("RmdirContents", |_| ask(RmdirContents { path: path(PATH) })).changing(&[
-        r"disk 0 partition 2 \var\lib\kubelet\pods\a\p\",
-        r"disk 1 partition 2 \d",
-        r"disk 1 partition 2 \f",
-        r"disk 1 partition 2 \l",
-        r"disk 1 partition 2 mounted at C:\var\lib\kubelet\pods\a\p\d\m",
-    ]),
+    Asked::new("Mkdir", |_| ask(Mkdir { path: path(PATH), context: None }))
+        .changing(&[AT_PATH, WHERE_MOVED])
+        .reaching(|sim| sim.side_door().exists(PATH)),
+    Asked::new("Rmdir", |_| ask(Rmdir { path: path(PATH), context: None, force: false }))
+        .changing(&[AT_PATH, WHERE_MOVED, MOUNTED])
+        .reaching(|sim| !sim.side_door().exists(PATH)),
+    Asked::new("Rmdir(with force)", |_| ask(Rmdir { path: path(PATH), context: None, force: true }))
+        .changing(&[AT_PATH, WHERE_MOVED, MOUNTED])
+        .reaching(|sim| !sim.side_door().exists(PATH)),
+    Asked::new("RmdirContents", |_| ask(RmdirContents { path: path(PATH) }))
+        .changing(&[
+            r"disk 0 partition 2 \var\lib\kubelet\pods\a\p\",
+            r"disk 1 partition 2 \d",
+            r"disk 1 partition 2 \f",
+            r"disk 1 partition 2 \l",
+            r"disk 1 partition 2 mounted at C:\var\lib\kubelet\pods\a\p\d\m",
+        ])
+        .reaching(|sim| sim.side_door().read_dir(PATH).is_ok_and(|names| names.is_empty())),
     Asked::new("CreateSymlink", |_| ask(CreateSymlink { source: path(SOURCE), target: path(PATH) }))
-        .changing(&[AT_PATH, WHERE_MOVED]),
+        .changing(&[AT_PATH, WHERE_MOVED])
+        .reaching(|sim| sim.side_door().is_link(PATH)),
     Asked::new("IsSymlink", |_| ask(IsSymlink { path: path(PATH) })),
     Asked::new("GetVolumeIDFromTargetPath", |_| ask(GetVolumeIdFromTargetPath { target: path(PATH) })),
     Asked::new("GetClosestVolumeIDFromTargetPath", |_| ask(GetClosestVolumeIdFromTargetPath { target: path(PATH) })),

@@ -82,18 +82,25 @@ const STATES: &[State] = &[
 
 const OPERATIONS: &[Asked] = &[
     Asked::new("IsVolumeFormatted", |sim| ask(IsVolumeFormatted { volume: volume(sim, 1) })).about_disk(1),
-    Asked::new("FormatVolume", |sim| ask(FormatVolume { volume: volume(sim, 1) })).changing(&["disk 1 "]).about_disk(1),
+    Asked::new("FormatVolume", |sim| ask(FormatVolume { volume: volume(sim, 1) }))
+        .changing(&["disk 1 "])
+        .reaching(|sim| sim.volume_on(1).is_some_and(|volume| volume.file_system.as_deref() == Some("NTFS")))
+        .about_disk(1),
     Asked::new("MountVolume", |sim| ask(MountVolume { volume: volume(sim, 1), target: path(TARGET) }))
         .changing(&[r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v", AT_TARGET, MBR_MOUNT])
+        .reaching(is_at_target)
         .about_disk(1),
     Asked::new("UnmountVolume", |sim| ask(UnmountVolume { volume: volume(sim, 1), target: path(TARGET) }))
         .changing(&[r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v", AT_TARGET, MBR_MOUNT])
+        .reaching(|sim| !is_at_target(sim))
         .about_disk(1),
     Asked::new("ResizeVolume(to its maximum)", |sim| ask(ResizeVolume { volume: volume(sim, 1), size: 0 }))
         .changing(&["disk 1 partition "])
+        .reaching(is_filled)
         .about_disk(1),
     Asked::new("ResizeVolume(to 1.5 GiB)", |sim| ask(ResizeVolume { volume: volume(sim, 1), size: 3 * GIB / 2 }))
         .changing(&["disk 1 partition "])
+        .reaching(is_filled)
         .about_disk(1),
     Asked::new("GetVolumeStats", |sim| ask(GetVolumeStats { volume: volume(sim, 1) })).about_disk(1),
     Asked::new("GetDiskNumberFromVolumeID", |sim| ask(GetDiskNumberFromVolumeId { volume: volume(sim, 1) }))
@@ -103,6 +110,20 @@ const OPERATIONS: &[Asked] = &[
         .about_disk(1),
     Asked::new("WriteVolumeCache", |sim| ask(WriteVolumeCache { volume: volume(sim, 1) })).about_disk(1),
 ];
+
+fn is_at_target(sim: &Sim) -> bool {
+    let paths = sim.volume_on(1).map(|volume| volume.paths).unwrap_or_default();
+    paths.iter().any(|path| path.trim_end_matches('\\') == TARGET)
+}
+
+/// Whether a file system, if there is one, is as large as its partition.
+fn is_filled(sim: &Sim) -> bool {
+    let disks = sim.disks().into_iter().filter(|disk| disk.number == 1);
+    disks.flat_map(|disk| disk.partitions).all(|partition| {
+        let total = partition.volume.filter(|volume| volume.file_system.is_some()).map(|volume| volume.total);
+        total.is_none_or(|total| partition.length - total < 1 << 20)
+    })
+}
 
 /// The target in a snapshot; the system's files are on the second partition of disk 0.
 const AT_TARGET: &str = r"disk 0 partition 2 \var\lib\kubelet\plugins\v ";
