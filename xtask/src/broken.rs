@@ -200,7 +200,11 @@ impl Bench {
         // Building takes longer than running: some optimising pays, all of it does not.
         build.args(["--config", "profile.release.lto='off'", "--config", "profile.release.opt-level=1"]);
         build.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.built);
-        if !process::succeeds(&mut build)? {
+        println!("$ {}", process::typed(&build));
+        // What a patch leaves unused is warned of, and of no interest.
+        let built = build.output()?;
+        if !built.status.success() {
+            println!("{}", String::from_utf8_lossy(&built.stderr));
             return Ok(Err("it does not build".to_owned()));
         }
         let mut prove = Command::new(self.built.join("release").join(format!("prove{}", std::env::consts::EXE_SUFFIX)));

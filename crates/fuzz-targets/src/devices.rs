@@ -3,11 +3,13 @@
 //! Whatever it is: an operation ends, what it says was in the answer, and nothing is destroyed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use node::{
     Config, DiskIds, DiskLocation, DiskNumber, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsSymlink, IsVolumeFormatted, ListDiskIds, ListDiskLocations,
-    ListVolumesOnDisk, MountVolume, Node, PartitionDisk, ResizeVolume, Rmdir, RmdirContents, UnmountVolume, VolumeId,
+    ListVolumesOnDisk, MountVolume, Node, PartitionDisk, Patience, ResizeVolume, Rmdir, RmdirContents, UnmountVolume,
+    VolumeId,
 };
 use os_sim::{DiskView, Sim};
 
@@ -51,7 +53,7 @@ impl Deceived {
         let disks = sim.disks();
         let volume = sim.volume_on(2).expect("disk 2 has a volume").name();
         let volume = VolumeId::parse(&volume).expect("a volume has a name");
-        let node = Node::new(Arc::new(Liar::new(sim.process(), lie, bytes)), Config::default());
+        let node = Node::new(Arc::new(Liar::new(sim.process(), lie, bytes)), hasty());
         Self { sim, node, disks, volume }
     }
 
@@ -90,6 +92,13 @@ impl Deceived {
             assert!(before.partitions.len() <= after.partitions.len(), "a partition is gone");
         }
     }
+}
+
+/// A volume that a lie hides is waited for again and again: in simulated time that costs none, but it costs looks. Here
+/// what comes at all comes in a few.
+fn hasty() -> Config {
+    let patience = Patience { arrival: Duration::from_millis(300), ..Patience::default() };
+    Config { patience, ..Config::default() }
 }
 
 fn path(text: &str) -> HostPath {
