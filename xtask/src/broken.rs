@@ -202,9 +202,9 @@ impl Bench {
         build.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.built);
         println!("$ {}", process::typed(&build));
         // What a patch leaves unused is warned of, and of no interest.
-        let built = build.output()?;
-        if !built.status.success() {
-            println!("{}", String::from_utf8_lossy(&built.stderr));
+        let Output { status, stderr, .. } = build.output()?;
+        if !status.success() {
+            println!("{}", String::from_utf8_lossy(&stderr));
             return Ok(Err("it does not build".to_owned()));
         }
         let mut prove = Command::new(self.built.join("release").join(format!("prove{}", std::env::consts::EXE_SUFFIX)));
