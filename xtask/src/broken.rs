@@ -50,8 +50,8 @@ pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
     let cases: Vec<&str> = patches.iter().flat_map(|patch| &patch.cases).map(String::as_str).collect();
     match bench.sweep(&cases)? {
         Ok(sweep) if sweep.failures == 0 => tally.passed += 1,
-        Ok(sweep) => tally += Tally::broken(format!("the sweep fails without a patch: {}", sweep.row())),
-        Err(why) => tally += Tally::broken(format!("without a patch, {why}")),
+        Ok(sweep) => tally += Tally::broken(&format!("the sweep fails without a patch: {}", sweep.row())),
+        Err(why) => tally += Tally::broken(&format!("without a patch, {why}")),
     }
     for patch in &patches {
         bench.restore(&files)?;
@@ -68,7 +68,7 @@ pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
         rows.push((patch, verdict.clone()));
         match verdict {
             Ok(_) => tally.passed += 1,
-            Err(why) => tally += Tally::broken(format!("the patch {}: {why}", patch.name)),
+            Err(why) => tally += Tally::broken(&format!("the patch {}: {why}", patch.name)),
         }
     }
     for (patch, verdict) in rows {
