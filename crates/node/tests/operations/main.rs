@@ -5,6 +5,7 @@ mod desk;
 mod disks;
 mod filesystem;
 mod iscsi;
+mod sentences;
 mod setup;
 mod smb;
 mod system;
