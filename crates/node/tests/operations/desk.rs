@@ -3,7 +3,9 @@
 use std::sync::{Arc, Condvar, Mutex};
 
 use crate::setup::{self, GIB, path};
-use node::{Config, Desk, DiskNumber, Kind, NewSmbGlobalMapping, Node, PathExists, Rescan, Secret, UncPath};
+use node::{
+    Config, Desk, DiskNumber, Kind, NewSmbGlobalMapping, Node, PartitionDisk, PathExists, Rescan, Secret, UncPath,
+};
 use os_sim::Sim;
 use os_sim::probe::{Call, Outcome, Probe, Probed, Verdict};
 use os_sim::trace::Trace;
@@ -230,4 +232,132 @@ async fn a_full_lane_refuses_with_the_name_of_what_holds_it() {
     let rest = all.join_all().await;
     assert!(rest.iter().any(Result::is_ok));
     assert!(rest.iter().all(|answer| answer.as_ref().map_or_else(|error| error.kind() == Kind::Unavailable, |on| *on)));
+}
+
+const ONE: DiskNumber = DiskNumber(1);
+
+/// Asks for a partition on disk 1, and goes away when aborted.
+fn partition(desk: &Arc<Desk>) -> tokio::task::JoinHandle<Result<(), node::Error>> {
+    let desk = Arc::clone(desk);
+    tokio::spawn(async move { desk.run(PartitionDisk { disk: ONE }).await })
+}
+
+/// Lets all tasks of a runtime with one thread go as far as they can while the gate is closed.
+async fn settled() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Whether `future` is done without waiting.
+async fn at_once(future: impl Future<Output = ()>) -> bool {
+    tokio::select! {
+        biased;
+        () = future => true,
+        () = std::future::ready(()) => false,
+    }
+}
+
+#[tokio::test]
+async fn a_request_equal_to_one_under_way_shares_its_answer_and_a_later_one_does_not() {
+    let (sim, gate) =
+        (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
+    let (desk, trace) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let mut all = vec![partition(&desk)];
+    gate.reached_by(1).await;
+    all.extend([partition(&desk), partition(&desk)]);
+    settled().await;
+    assert_eq!(desk.running(), 1, "the later ones have joined");
+    gate.open();
+    for one in all {
+        one.await.unwrap().unwrap();
+    }
+    assert_eq!(trace.counts().of("wmi call MSFT_Disk.CreatePartition"), 1);
+    sim.detach_disk(1);
+    assert_eq!(partition(&desk).await.unwrap().unwrap_err().kind(), Kind::NotFound, "nothing answers for the past");
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_while_the_node_is_only_looked_at_leaves_it_unchanged() {
+    let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(layout));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let before = sim.snapshot();
+    let asked = partition(&desk);
+    gate.reached_by(1).await;
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    gate.open();
+    desk.idle().await;
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_after_the_first_change_does_not_stop_it() {
+    let (sim, gate) =
+        (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let asked = partition(&desk);
+    gate.reached_by(1).await;
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    settled().await;
+    assert_eq!(desk.running(), 1);
+    assert!(!at_once(desk.idle()).await, "it goes on without its caller");
+    gate.open();
+    desk.idle().await;
+    assert!(sim.volume_on(1).is_some_and(|volume| volume.arrived), "all of it was done");
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_while_its_request_waits_for_a_lock_takes_it_away_at_once() {
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let rescan = || {
+        let desk = Arc::clone(&desk);
+        tokio::spawn(async move { desk.run(Rescan).await })
+    };
+    let holds = rescan();
+    gate.reached_by(1).await;
+    let waits = rescan();
+    settled().await;
+    assert_eq!(desk.running(), 2);
+    waits.abort();
+    settled().await;
+    assert_eq!(desk.running(), 1, "the lock is still held by the other");
+    gate.open();
+    holds.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_desk_to_be_idle_is_told_when_the_last_operation_ends() {
+    let read = |call: &Call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES";
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(read));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    assert!(at_once(desk.idle()).await, "nothing runs");
+    let all: Vec<_> = (0..2)
+        .map(|_| {
+            let desk = Arc::clone(&desk);
+            tokio::spawn(async move { desk.run(node::GetDiskState { disk: ONE }).await })
+        })
+        .collect();
+    gate.reached_by(2).await;
+    assert_eq!(desk.running(), 2, "each question gets an answer of its own");
+    let idle = tokio::spawn({
+        let desk = Arc::clone(&desk);
+        async move { desk.idle().await }
+    });
+    settled().await;
+    assert!(!idle.is_finished());
+    gate.open();
+    for one in all {
+        assert!(one.await.unwrap().unwrap());
+    }
+    settled().await;
+    assert!(idle.is_finished());
 }
