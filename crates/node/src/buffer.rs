@@ -65,3 +65,52 @@ pub(crate) fn units_at(buffer: &[u8], offset: usize, length: usize) -> Option<os
     let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     Some(os::U16String::from_vec(units.collect::<Vec<_>>()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use os::abi::{ControlCode, DriveLayout, PartitionEntry};
+    use os::{NtPath, Os, OsError};
+    use os_sim::fault::{Fault, Moment};
+    use os_sim::probe::{Probe, Probed, Verdict};
+    use os_sim::trace::Trace;
+
+    use super::{control, control_grown};
+    use crate::disk::QUERY;
+
+    const LAYOUT: ControlCode = ControlCode::DISK_GET_DRIVE_LAYOUT_EX;
+
+    #[test]
+    fn an_answer_is_read_as_a_whole_however_small_the_first_buffer_is() {
+        let sim = os_sim::node().disk(1 << 30).partitioned().build();
+        let disk = sim.open(&NtPath::disk(1), &QUERY).unwrap();
+        let whole = control_grown(&*disk, LAYOUT, &[], 4096).unwrap();
+        assert_eq!(whole.len(), size_of::<DriveLayout>() + 2 * size_of::<PartitionEntry>());
+        assert_eq!(control_grown(&*disk, LAYOUT, &[], 1).unwrap(), whole);
+    }
+
+    #[test]
+    fn a_device_that_asks_for_ever_more_room_gets_a_mebibyte_and_no_more() {
+        let sim = os_sim::node().build();
+        let trace = Arc::new(Trace::counting());
+        let greedy = Fault::each(
+            |call| call.primitive.starts_with("control"),
+            Moment::Before,
+            Verdict::Fail(OsError::INSUFFICIENT_BUFFER),
+        );
+        let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(greedy)];
+        let disk = Probed::new(sim.process(), probes).open(&NtPath::disk(0), &QUERY).unwrap();
+        assert_eq!(control_grown(&*disk, LAYOUT, &[], 1 << 18), Err(OsError::INSUFFICIENT_BUFFER));
+        // With 256, 512 and 1024 KiB.
+        assert_eq!(trace.counts().of("control DISK_GET_DRIVE_LAYOUT_EX"), 3);
+    }
+
+    #[test]
+    fn an_answer_that_is_no_whole_structure_is_an_error() {
+        let sim = os_sim::node().build();
+        let disk = sim.open(&NtPath::disk(0), &QUERY).unwrap();
+        let nothing = control::<u32>(&*disk, ControlCode::DISK_UPDATE_PROPERTIES, &[]);
+        assert_eq!(nothing, Err(OsError::INSUFFICIENT_BUFFER));
+    }
+}

@@ -109,13 +109,17 @@ impl Layout {
 impl Disk {
     /// Opens the disk `number`.
     pub(crate) fn open(node: &Node, number: DiskNumber, access: Access) -> Outcome<Self> {
-        let how = Open { access: QUERY.access | access, ..QUERY };
+        let how = Open { access, ..QUERY };
         let handle = node.os().open(&NtPath::disk(number.0), &how).map_err(|code| missing(code, number))?;
-        let disk = Self { number, handle };
-        match device_number(&*disk.handle)? {
-            Some(found) if found == number => Ok(disk),
-            _ => Err(Fault::not_found(format!("there is no {number}"))),
+        Self::opened(number, handle)
+    }
+
+    /// The disk behind `handle`, if its number is `number`.
+    fn opened(number: DiskNumber, handle: Box<dyn Handle>) -> Outcome<Self> {
+        if device_number(&*handle)? == Some(number) {
+            return Ok(Self { number, handle });
         }
+        Err(Fault::not_found(format!("there is no {number}")))
     }
 
     /// Checks that the handle is still on the disk of that number: numbers are given anew, devices are not.
@@ -136,7 +140,6 @@ impl Disk {
         }
         let length = match buffer::control::<LengthInformation>(&*self.handle, ControlCode::DISK_GET_LENGTH_INFO, &[]) {
             Ok(info) => info.length,
-            Err(code) if is_gone(code) => return Err(code),
             Err(_) => self.geometry()?.disk_size,
         };
         u64::try_from(length).map_err(|_| OsError::GEN_FAILURE)
@@ -241,7 +244,162 @@ fn missing(code: OsError, number: DiskNumber) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::Layout;
+    use std::sync::{Arc, Mutex};
+
+    use os::abi::{
+        BASIC_DATA, ControlCode, DEVICE_TYPE_DISK, DiskAttributes, DriveLayout, MSFT_RESERVED, PartitionEntry,
+        PartitionStyle, SetDiskAttributes, StorageDeviceNumber, gpt_entry, gpt_layout,
+    };
+    use os::{FileInfo, FsInfo, Handle, NtPath, Open, Os, OsError, OsResult, PathForm, U16Str, U16String, Uuid};
+    use zerocopy::{FromBytes, IntoBytes};
+
+    use super::{Disk, Layout, MIB, Partition, PartitionKind, QUERY, device_number};
+    use crate::disk_number::DiskNumber;
+    use crate::error::Kind;
+
+    const EFI: Uuid = Uuid::from_u128(0xc12a_7328_f81f_11d2_ba4b_00a0_c93e_c93b);
+
+    fn layout(style: PartitionStyle, entries: &[PartitionEntry]) -> Option<Layout> {
+        let partition_count = u32::try_from(entries.len()).unwrap();
+        let head = DriveLayout { style: style.0, ..gpt_layout(Uuid::nil(), 0, 0, partition_count) };
+        Layout::parse(&[head.as_bytes(), entries.as_bytes()].concat())
+    }
+
+    /// The partition `number`, which begins after as many mebibytes and is one long.
+    fn entry(number: u32, partition_type: [u8; 16]) -> PartitionEntry {
+        let (offset, length) = (i64::from(number) << 20, 1 << 20);
+        PartitionEntry { partition_type, ..gpt_entry(number, Uuid::nil(), Uuid::nil(), offset, length) }
+    }
+
+    fn partition(number: u32, kind: PartitionKind) -> Partition {
+        Partition { number, offset: u64::from(number) * MIB, length: MIB, kind }
+    }
+
+    #[test]
+    fn the_entries_of_a_gpt_are_read_as_what_they_are_in_the_order_of_the_disk() {
+        let types = [EFI, MSFT_RESERVED, BASIC_DATA, Uuid::nil()].map(|kind| kind.to_bytes_le());
+        let entries = [entry(4, types[2]), entry(1, types[0]), entry(2, types[1]), entry(3, types[3])];
+        let (efi, reserved) = (partition(1, PartitionKind::Other), partition(2, PartitionKind::Reserved));
+        let expected = Layout::Gpt(vec![efi, reserved, partition(4, PartitionKind::Data)]);
+        assert_eq!(layout(PartitionStyle::GPT, &entries), Some(expected));
+    }
+
+    #[test]
+    fn the_entries_of_an_mbr_are_read_as_what_they_are() {
+        let of = |mbr: u8| [mbr, 0x80, 1, 0, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let entries = [
+            entry(1, of(0x07)),
+            entry(2, of(0x0c)),
+            entry(3, of(0x83)),
+            entry(0, of(0)),
+            // The bytes of a GPT's type mean something else here.
+            entry(4, MSFT_RESERVED.to_bytes_le()),
+        ];
+        let kinds = [PartitionKind::Data, PartitionKind::Data, PartitionKind::Other, PartitionKind::Other];
+        let expected = (1..).zip(kinds).map(|(number, kind)| partition(number, kind)).collect();
+        assert_eq!(layout(PartitionStyle::MBR, &entries), Some(Layout::Mbr(expected)));
+    }
+
+    #[test]
+    fn whoever_holds_a_partition_uses_the_disk_but_a_reserved_one_alone_or_an_empty_entry_does_not() {
+        let is_used = |style, entry| layout(style, &[entry]).unwrap().is_partitioned();
+        assert!(is_used(PartitionStyle::GPT, entry(1, EFI.to_bytes_le())));
+        assert!(is_used(PartitionStyle::GPT, entry(1, BASIC_DATA.to_bytes_le())));
+        assert!(!is_used(PartitionStyle::GPT, entry(1, MSFT_RESERVED.to_bytes_le())));
+        assert!(!is_used(PartitionStyle::GPT, entry(1, [0; 16])));
+        assert!(!is_used(PartitionStyle::MBR, entry(0, [0; 16])));
+        assert_eq!(layout(PartitionStyle(3), &[]), None, "what is not known is no empty disk");
+    }
+
+    /// A device that says which it is and keeps the attributes it is given.
+    #[derive(Clone)]
+    struct Device {
+        number: StorageDeviceNumber,
+        given: Arc<Mutex<Vec<SetDiskAttributes>>>,
+    }
+
+    impl Device {
+        fn new(device_type: u32, device_number: u32) -> Self {
+            let number = StorageDeviceNumber { device_type, device_number, partition_number: 0 };
+            Self { number, given: Arc::default() }
+        }
+    }
+
+    impl Handle for Device {
+        fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+            match code {
+                ControlCode::STORAGE_GET_DEVICE_NUMBER => {
+                    output.copy_from_slice(self.number.as_bytes());
+                    Ok(output.len())
+                }
+                ControlCode::DISK_SET_DISK_ATTRIBUTES => {
+                    self.given.lock().unwrap().push(SetDiskAttributes::read_from_bytes(input).unwrap());
+                    Ok(0)
+                }
+                _ => Err(OsError::INVALID_FUNCTION),
+            }
+        }
+
+        fn open_child(&self, _name: &U16Str, _how: &Open) -> OsResult<Box<dyn Handle>> {
+            Err(OsError::NOT_SUPPORTED)
+        }
+
+        fn query(&self, _class: FileInfo, _output: &mut [u8]) -> OsResult<()> {
+            Err(OsError::NOT_SUPPORTED)
+        }
+
+        fn set(&self, _class: FileInfo, _input: &[u8]) -> OsResult<()> {
+            Err(OsError::NOT_SUPPORTED)
+        }
+
+        fn query_fs(&self, _class: FsInfo, _output: &mut [u8]) -> OsResult<usize> {
+            Err(OsError::NOT_SUPPORTED)
+        }
+
+        fn list(&self, _restart: bool, _output: &mut [u8]) -> OsResult<()> {
+            Err(OsError::NOT_SUPPORTED)
+        }
+
+        fn final_path(&self, _form: PathForm) -> OsResult<U16String> {
+            Err(OsError::NOT_SUPPORTED)
+        }
+
+        fn read(&self, _offset: u64, _output: &mut [u8]) -> OsResult<usize> {
+            Err(OsError::NOT_SUPPORTED)
+        }
+
+        fn flush(&self) -> OsResult<()> {
+            Err(OsError::NOT_SUPPORTED)
+        }
+    }
+
+    #[test]
+    fn only_a_disk_has_the_number_of_a_disk() {
+        const CD_ROM: u32 = 2;
+        let number = |device_type, number| device_number(&Device::new(device_type, number)).unwrap();
+        assert_eq!(number(DEVICE_TYPE_DISK, 3), Some(DiskNumber(3)));
+        assert_eq!(number(CD_ROM, 3), None);
+        // What a member of a pool, or of several paths, answers.
+        assert_eq!(number(DEVICE_TYPE_DISK, u32::MAX), None);
+    }
+
+    #[test]
+    fn a_disk_that_has_another_number_once_it_is_open_is_refused() {
+        let sim = os_sim::node().disk(1 << 30).disk(1 << 30).build();
+        let open = |number| Disk::opened(DiskNumber(number), sim.open(&NtPath::disk(2), &QUERY).unwrap());
+        assert_eq!(open(2).ok().map(|disk| disk.number), Some(DiskNumber(2)));
+        assert_eq!(open(1).err().map(|fault| fault.kind), Some(Kind::NotFound));
+    }
+
+    #[test]
+    fn attributes_are_set_for_good_and_no_others_with_them() {
+        let device = Device::new(DEVICE_TYPE_DISK, 1);
+        let disk = Disk { number: DiskNumber(1), handle: Box::new(device.clone()) };
+        disk.set_attributes(0, DiskAttributes::OFFLINE).unwrap();
+        let given = device.given.lock().unwrap();
+        let given: Vec<_> = given.iter().map(|set| (set.persist, set.attributes, set.attributes_mask)).collect();
+        assert_eq!(given, [(1, 0, DiskAttributes::OFFLINE)]);
+    }
 
     proptest::proptest! {
         #[test]

@@ -55,6 +55,11 @@ fn done(method: &str, returned: &Returned) -> Outcome<()> {
     if returned.code == 0 { Ok(()) } else { Err(refused(method, returned.code)) }
 }
 
+/// As [`done`], where `code` is as good as success.
+fn done_or(code: u32, method: &str, returned: &Returned) -> Outcome<()> {
+    if returned.code == code { Ok(()) } else { done(method, returned) }
+}
+
 /// The provider's view of a disk, which must be the one that is open.
 ///
 /// Numbers are given anew, devices are not: where the device tells a serial number, the provider must know the same,
@@ -66,10 +71,9 @@ fn disk(node: &Node, disk: &Disk) -> Outcome<Instance> {
     disk.check_number()?;
     let serial = identifiers::serial(&*disk.handle)?;
     let known = instance.text("SerialNumber").unwrap_or_default();
-    let same = if serial.trim().is_empty() && known.trim().is_empty() {
-        instance.u64("Size").is_none_or(|size| disk.size().is_ok_and(|own| own.abs_diff(size) < MIB))
-    } else {
-        known.trim() == serial.trim()
+    let same = match (serial.trim(), known.trim()) {
+        ("", "") => instance.u64("Size").is_none_or(|size| disk.size().is_ok_and(|own| own.abs_diff(size) < MIB)),
+        (serial, known) => serial == known,
     };
     if same {
         return Ok(instance);
@@ -107,14 +111,11 @@ pub(crate) fn initialize(node: &Node, run: &Run, open: &Disk) -> Outcome<()> {
     let returned = fresh(node, run, || {
         let disk = disk(node, open)?;
         if disk.u32("PartitionStyle") != Some(RAW) {
-            return Ok(Returned { code: code::ALREADY_INITIALISED, ..Returned::default() });
+            return Ok(Returned::default());
         }
         storage(node, run, &disk.path, "Initialize", &[("PartitionStyle", Value::U32(GPT))])
     })?;
-    match returned.code {
-        code::ALREADY_INITIALISED => Ok(()),
-        _ => done("Initialize", &returned),
-    }
+    done_or(code::ALREADY_INITIALISED, "Initialize", &returned)
 }
 
 /// Makes one basic data partition of all the room on a disk, without a drive letter.
@@ -131,10 +132,7 @@ pub(crate) fn create_partition(node: &Node, run: &Run, open: &Disk) -> Outcome<(
         let disk = disk(node, open)?;
         storage(node, run, &disk.path, "CreatePartition", &arguments)
     })?;
-    match returned.code {
-        code::PATH_NOT_ASSIGNED => Ok(()),
-        _ => done("CreatePartition", &returned),
-    }
+    done_or(code::PATH_NOT_ASSIGNED, "CreatePartition", &returned)
 }
 
 /// Brings a disk online and makes it writable, or takes it offline, where the control code did not.
@@ -207,4 +205,39 @@ pub(crate) fn resize(node: &Node, run: &Run, partition: &Instance, size: u64) ->
     let arguments = [("Size", Value::Text(size.to_string()))];
     let returned = fresh(node, run, || storage(node, run, &partition.path, "Resize", &arguments))?;
     done("Resize", &returned)
+}
+
+#[cfg(test)]
+mod tests {
+    use os::{OsError, Returned};
+
+    use super::{code, done_or, refused};
+    use crate::error::Kind;
+
+    #[test]
+    fn each_refusal_tells_the_caller_what_it_can_conclude_and_keeps_its_number() {
+        for (code, kind, words) in [
+            (code::TIMEOUT, Kind::StillRunning, "timeout"),
+            (code::IN_USE, Kind::Busy, "in use"),
+            (code::ACCESS_DENIED, Kind::PermissionDenied, "denied"),
+            (code::STALE_CACHE, Kind::FailedPrecondition, "out of date"),
+            (code::TOO_SMALL_FOR_GPT, Kind::FailedPrecondition, "too small"),
+            (code::CLUSTERED, Kind::FailedPrecondition, "cluster"),
+            (4, Kind::Internal, "failed"),
+        ] {
+            let fault = refused("Format", code);
+            assert_eq!((fault.kind, fault.code), (kind, Some(OsError(code))));
+            let sentence = fault.to_string();
+            assert!(sentence.contains("Format") && sentence.contains(words), "{sentence}");
+            assert!(sentence.ends_with(&format!("({code})")), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_partition_without_the_path_that_nobody_asked_for_is_made_and_any_other_code_is_a_failure() {
+        let create =
+            |code| done_or(code::PATH_NOT_ASSIGNED, "CreatePartition", &Returned { code, ..Returned::default() });
+        assert!(create(0).is_ok() && create(code::PATH_NOT_ASSIGNED).is_ok());
+        assert!(create(code::ALREADY_INITIALISED).is_err());
+    }
 }
