@@ -128,3 +128,17 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BLOCKING_THREADS, Lanes};
+    use crate::operation::Lane;
+
+    #[test]
+    fn all_lanes_together_keep_as_many_threads_as_the_runtime_is_asked_for() {
+        let lanes = Lanes::default();
+        let threads = |lane| lanes.track(lane).threads.available_permits();
+        let all: usize = [Lane::Files, Lane::Remote, Lane::Disks, Lane::Wmi, Lane::System].map(threads).iter().sum();
+        assert_eq!(all, BLOCKING_THREADS);
+    }
+}

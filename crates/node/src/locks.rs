@@ -140,6 +140,7 @@ mod tests {
         let disk = || vec![Object::Disk(1)];
         let (mut a, mut b, mut c) =
             (pin!(locks.acquire(disk())), pin!(locks.acquire(disk())), pin!(locks.acquire(disk())));
+        assert_eq!(locks.held(), 1, "one object, however many wait for it");
         let guard = ready(a.as_mut()).expect("nobody holds it");
         assert!(ready(c.as_mut()).is_none() && ready(b.as_mut()).is_none());
         drop(guard);
@@ -155,6 +156,7 @@ mod tests {
         let (path, disk) = (Object::Path("C:\\X".into()), Object::Disk(1));
         let mut a = pin!(locks.acquire(vec![path.clone(), disk.clone()]));
         let mut b = pin!(locks.acquire(vec![disk, path]));
+        assert_eq!(locks.held(), 2);
         let guard = ready(a.as_mut()).expect("a heads both queues");
         assert!(ready(b.as_mut()).is_none());
         drop(guard);

@@ -221,13 +221,16 @@ async fn a_full_lane_refuses_with_the_name_of_what_holds_it() {
             all.spawn(async move { desk.run(node::GetDiskState { disk: DiskNumber(1) }).await });
         }
     };
+    // What has ended holds nothing.
+    desk.run(node::GetDiskStats { disk: ONE }).await.unwrap();
     ask(&mut all, 16);
     gate.reached_by(16).await;
     ask(&mut all, 1000);
     // Whoever has a thread is held at the gate, so the first to be answered is one for whom there is no room.
     let error = all.join_next().await.unwrap().unwrap().unwrap_err();
     assert_eq!(error.kind(), Kind::Unavailable);
-    assert!(error.to_string().contains("read the state of disk 1 for"), "{error}");
+    let longest = "all threads for disks are taken (16 running); the longest tries to read the state of disk 1 for";
+    assert!(error.to_string().contains(longest), "{error}");
     gate.open();
     let rest = all.join_all().await;
     assert!(rest.iter().any(Result::is_ok));
@@ -360,4 +363,21 @@ async fn whoever_waits_for_a_desk_to_be_idle_is_told_when_the_last_operation_end
     }
     settled().await;
     assert!(idle.is_finished());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_hangs_in_wmi_holds_up_no_question_to_a_disk() {
+    let node = (0..16).fold(os_sim::node(), |node, _| node.disk(GIB));
+    let (sim, gate) = (node.build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Refresh"));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let mut all = tokio::task::JoinSet::new();
+    for disk in 1..=16 {
+        let desk = Arc::clone(&desk);
+        all.spawn(async move { desk.run(PartitionDisk { disk: DiskNumber(disk) }).await.is_ok() });
+    }
+    gate.reached_by(16).await;
+    assert!(desk.run(node::GetDiskState { disk: ONE }).await.unwrap());
+    gate.open();
+    assert_eq!(all.join_all().await, vec![true; 16]);
 }

@@ -5,7 +5,7 @@ use node::{
     AddTargetPortal, Authentication, ConnectTarget, CreateSymlink, DisconnectTarget, DiscoverTargetPortal, DiskNumber,
     FormatVolume, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,
     GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath,
-    GetVolumeStats, Iqn, IsSymlink, IsVolumeFormatted, ListDiskIds, ListDiskLocations, ListTargetPortals,
+    GetVolumeStats, Iqn, IsSymlink, IsVolumeFormatted, Kind, ListDiskIds, ListDiskLocations, ListTargetPortals,
     ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk, PathExists, Portal,
     RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeFirstVolume, ResizeVolume, Rmdir, RmdirContents, Secret,
     ServiceName, SetDiskState, SetMutualChapSecret, StartService, StopService, UncPath, UnmountVolume, VolumeId,
@@ -14,6 +14,37 @@ use node::{
 use os::OsError;
 use os_sim::fault::{Fault, Moment};
 use os_sim::probe::Verdict;
+
+#[test]
+fn a_request_that_cannot_be_read_is_refused_with_the_reason() {
+    let fault = DiskNumber::parse("eins").unwrap_err();
+    assert_eq!(fault.to_string(), r#""eins" is not a disk number"#);
+    let error = fault.in_request_of("PartitionDisk");
+    assert_eq!(error.kind(), Kind::InvalidArgument);
+    assert_eq!(error.to_string(), r#"bad PartitionDisk request: "eins" is not a disk number"#);
+}
+
+#[test]
+fn a_code_of_windows_tells_the_caller_what_it_can_conclude_and_is_in_the_sentence() {
+    for (code, kind) in [
+        (OsError::PATH_NOT_FOUND, Kind::NotFound),
+        (OsError::DELETE_PENDING, Kind::NotFound),
+        (OsError::ACCESS_DENIED, Kind::PermissionDenied),
+        (OsError::LOGON_FAILURE, Kind::PermissionDenied),
+        (OsError::ALREADY_EXISTS, Kind::AlreadyExists),
+        (OsError::INVALID_NAME, Kind::InvalidArgument),
+        (OsError::FILENAME_EXCED_RANGE, Kind::InvalidArgument),
+        (OsError::SHARING_VIOLATION, Kind::FailedPrecondition),
+        (OsError::DISK_FULL, Kind::FailedPrecondition),
+        (OsError::IO_DEVICE, Kind::Internal),
+        (OsError(4711), Kind::Internal),
+    ] {
+        let look = IsSymlink { path: path(r"\pods\a") };
+        let error = crate::setup::refused(&failing_with(code).0, &look, kind);
+        assert_eq!(error.code(), Some(code));
+        assert!(error.to_string().ends_with(&code.to_string()), "{error}");
+    }
+}
 
 /// A node on which nothing works, and the sentences in which operations on it fail.
 struct Broken(Node);
@@ -26,9 +57,12 @@ impl Broken {
 }
 
 fn broken() -> Broken {
-    let sim = os_sim::node().build();
-    let all = Fault::each(|_| true, Moment::Before, Verdict::Fail(OsError::IO_DEVICE));
-    Broken(crate::setup::probed(&sim, all))
+    failing_with(OsError::IO_DEVICE)
+}
+
+fn failing_with(code: OsError) -> Broken {
+    let all = Fault::each(|_| true, Moment::Before, Verdict::Fail(code));
+    Broken(crate::setup::probed(&os_sim::node().build(), all))
 }
 
 const VOLUME: &str = r"\\?\Volume{12345678-9abc-4def-8123-456789abcdef}\";
