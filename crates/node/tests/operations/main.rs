@@ -2,6 +2,7 @@
 
 mod calls;
 mod desk;
+mod devices;
 mod disks;
 mod filesystem;
 mod iscsi;
