@@ -125,3 +125,25 @@ impl Run {
         job.when_ended(Box::new(move || drop(guard)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    use super::{Blocked, Run};
+    use crate::error::Again;
+    use crate::locks::{Locks, Object};
+
+    #[test]
+    fn an_operation_goes_on_only_under_the_lock_of_the_disk_that_its_volume_is_on() {
+        let mut lock = pin!(Locks::default().acquire(vec![Object::Disk(1)]));
+        let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("nobody else wants it")
+        };
+        let run = Run::new(Arc::new(guard), Arc::new(Blocked), None);
+        assert_eq!(run.holds(&Object::Disk(1)), Ok(()));
+        assert_eq!(run.holds(&Object::Disk(2)).unwrap_err().again, Some(Again::WithOtherLocks));
+    }
+}

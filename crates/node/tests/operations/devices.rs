@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::setup::{GIB, over, probed, refused, volume_on};
 use node::{
-    Config, DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, Node, PartitionDisk, Rescan,
-    SetDiskState,
+    Config, DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, Node, PartitionDisk,
+    Rescan, SetDiskState,
 };
 use os::{Namespace, Os, OsError, Progress, Value};
 use os_sim::Sim;
@@ -272,4 +272,22 @@ fn a_method_that_outlives_its_caller_keeps_the_lock_until_it_ends() {
     node.run(&PARTITION).unwrap();
     assert_eq!(node.locked_objects(), 0);
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
+}
+
+#[test]
+fn a_volume_whose_disk_gets_another_number_is_worked_on_under_that_number() {
+    let sim = os_sim::node().disk(GIB).disk(GIB).partitioned().build();
+    let volume = volume_on(&over(&sim), 2);
+    let other = sim.clone();
+    // The first look is for the lock to wait for, the second under that lock.
+    let moved = Race::before(1, move || {
+        other.detach_disk(1);
+        let disk = other.detach_disk(2).unwrap();
+        assert_eq!(other.attach_again(disk, true), 1);
+        other.advance(Duration::from_secs(1));
+    })
+    .among(|call| call.primitive == "open" && call.object.contains("Volume"));
+    let node = probed(&sim, moved);
+    node.run(&FormatVolume { volume }).unwrap();
+    assert_eq!(sim.volume_on(1).and_then(|volume| volume.file_system).as_deref(), Some("NTFS"));
 }
