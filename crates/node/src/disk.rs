@@ -392,6 +392,13 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_that_has_become_another_under_its_handle_is_noticed() {
+        let disk = |number| Disk { number: DiskNumber(number), handle: Box::new(Device::new(DEVICE_TYPE_DISK, 1)) };
+        assert_eq!(disk(1).check_number(), Ok(()));
+        assert_eq!(disk(2).check_number().err().map(|fault| fault.kind), Some(Kind::FailedPrecondition));
+    }
+
+    #[test]
     fn attributes_are_set_for_good_and_no_others_with_them() {
         let device = Device::new(DEVICE_TYPE_DISK, 1);
         let disk = Disk { number: DiskNumber(1), handle: Box::new(device.clone()) };

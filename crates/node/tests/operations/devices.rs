@@ -220,7 +220,9 @@ fn a_disk_that_vanishes_is_not_found_whatever_is_asked_of_it() {
     }
     for primitive in ["open", "control DISK_GET_DISK_ATTRIBUTES", SET] {
         let sim = os_sim::node().disk(GIB).offline().build();
-        refused(&probed(&sim, pulled(&sim, primitive)), &set(true), Kind::NotFound);
+        let (node, trace) = traced(&sim, pulled(&sim, primitive));
+        refused(&node, &set(true), Kind::NotFound);
+        assert_eq!(trace.counts().wmi, 0, "WMI knows no better");
     }
     let absent = probed(&os_sim::node().build(), failing("open", OsError::NOT_READY));
     let error = refused(&absent, &GetDiskState { disk: ONE }, Kind::NotFound);
