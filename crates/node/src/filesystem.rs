@@ -211,8 +211,7 @@ impl Operation for CreateSymlink {
         node.directories.check(&self.source, None)?;
         let place = node.directories.place(node.os(), &self.target, None, &LOOK)?;
         let shown = U16String::from_str(&self.source.to_string());
-        let kind = self.kind(node, run)?;
-        make_link(&place, self.source.to_nt().as_u16str(), &shown, kind, run)
+        make_link(&place, self.source.to_nt().as_u16str(), &shown, || self.kind(node, run), run)
     }
 }
 
@@ -232,11 +231,19 @@ impl CreateSymlink {
     }
 }
 
-/// Makes `place` a link to the NT path `substitute`, shown as `print`: a directory link, or one to a file.
-pub(crate) fn make_link(place: &Place, substitute: &U16Str, print: &U16Str, kind: Options, run: &Run) -> Outcome<()> {
+/// Makes `place` a link to the NT path `substitute`, shown as `print`: of the kind that it has to be, which is looked
+/// for if there is no link yet.
+pub(crate) fn make_link(
+    place: &Place,
+    substitute: &U16Str,
+    print: &U16Str,
+    kind: impl FnOnce() -> Outcome<Options>,
+    run: &Run,
+) -> Outcome<()> {
     if find_link(place, substitute)? {
         return Ok(());
     }
+    let kind = kind()?;
     run.commit()?;
     let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
     // Until it is a link, it goes with its handle: whoever dies half-way leaves nothing behind. As itself, or a

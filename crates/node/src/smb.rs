@@ -77,7 +77,7 @@ impl Operation for NewSmbGlobalMapping {
         }
         let made = self.connect(node, run)?;
         let Some(place) = place else { return Ok(()) };
-        let linked = make_link(&place, substitute.as_u16str(), &shown, Options::DIRECTORY, run);
+        let linked = make_link(&place, substitute.as_u16str(), &shown, || Ok(Options::DIRECTORY), run);
         if linked.is_err() && made {
             // Nobody else can have begun to use it: its share is locked.
             self.disconnect(node, run)?;

@@ -288,6 +288,16 @@ fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
 }
 
 #[test]
+fn contract_14_the_identical_link_is_there_whatever_has_become_of_its_source() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
+    over(&sim).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
+    let code = os::OsError::LOGON_FAILURE;
+    let fault = || Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, Verdict::Fail(code));
+    setup::probed(&sim, fault()).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
+    refused(&setup::probed(&sim, fault()), &link(r"\plugins\d", r"\pods\new"), Kind::PermissionDenied);
+}
+
+#[test]
 fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
     let sim = os_sim::node()
         .disk(GIB)

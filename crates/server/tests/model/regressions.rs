@@ -52,6 +52,12 @@ fn a_link_to_a_file_is_not_taken_for_a_directory() {
 }
 
 #[test]
+fn something_in_the_way_of_a_link_is_told_though_its_source_is_out_of_reach() {
+    let steps = [map(&plugins("c")), call(Call::RemoveSmbGlobalMapping(r"\\files\one".to_owned())), link(r"c\d", "a")];
+    replay(steps);
+}
+
+#[test]
 fn a_link_can_lead_to_what_a_volume_will_have_once_it_is_formatted() {
     let mount = call(Call::MountVolume(Id::Of(3), plugins("b")));
     replay([mount, link(r"b\later", r"a\l"), call(Call::FormatVolume(Id::Of(3)))]);
