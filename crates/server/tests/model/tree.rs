@@ -45,6 +45,8 @@ pub(crate) enum Found {
     Missing,
     /// A volume or share on the way is not to be had just now, or the links go round in a circle.
     Gone,
+    /// A share on the way does not let the node in.
+    Refused,
 }
 
 /// A path in a working directory, walked without following anything.
@@ -115,7 +117,7 @@ impl Model {
         rest.reverse();
         let mut hops = 0;
         while let Some(name) = rest.pop() {
-            let Some(directory) = self.root(&root) else { return Found::Gone };
+            let Some(directory) = self.root(&root) else { return self.lost(&root) };
             let Some(entry) = inside(directory, &at).and_then(|directory| directory.get(&name)) else {
                 return Found::Missing;
             };
@@ -147,7 +149,12 @@ impl Model {
                 return Found::Gone;
             }
         }
-        if self.root(&root).is_none() { Found::Gone } else { Found::At(root, at) }
+        if self.root(&root).is_none() { self.lost(&root) } else { Found::At(root, at) }
+    }
+
+    /// Why there is nothing to be had of a root.
+    fn lost(&self, root: &Root) -> Found {
+        if matches!(root, Root::Share(_)) && self.network { Found::Refused } else { Found::Gone }
     }
 
     /// Walks a path of `C:` that must meet no link above its last component.

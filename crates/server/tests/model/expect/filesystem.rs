@@ -93,7 +93,9 @@ impl Model {
                 Found::At(root, names) => {
                     matches!(self.entry(&root, &names), Some(Entry::File | Entry::FileLink(_)))
                 }
-                _ => false,
+                Found::Missing | Found::Gone => false,
+                // It is not known to be missing, and so not what kind the link has to be.
+                Found::Refused => return Err(Faults::of(&[Code::PermissionDenied])),
             };
             let target = Target::Path(source);
             self.put(&link, if of_file { Entry::FileLink(target) } else { Entry::Link(target) });
@@ -117,7 +119,7 @@ impl Model {
         let path = loose(path)?;
         Ok(match self.walk(&path, false) {
             Found::Missing => Expected::fails(&[Code::NotFound]),
-            Found::Gone => Expected::Anything,
+            Found::Gone | Found::Refused => Expected::Anything,
             Found::At(root, names) => match self.entry(&root, &names) {
                 None | Some(Entry::Directory(_) | Entry::File) => Expected::yes(false),
                 Some(Entry::Mount(key)) => Expected::yes(self.is_present(*key)),
@@ -126,14 +128,14 @@ impl Model {
                     match self.walk(target, false) {
                         Found::At(..) => Expected::yes(true),
                         Found::Missing => Expected::yes(false),
-                        Found::Gone => Expected::Anything,
+                        Found::Gone | Found::Refused => Expected::Anything,
                     }
                 }
                 Some(Entry::Link(Target::Share(..)) | Entry::FileLink(Target::Share(..))) => {
                     match self.walk(&path, true) {
                         Found::At(..) => Expected::yes(true),
                         Found::Missing => Expected::yes(false),
-                        Found::Gone => Expected::Anything,
+                        Found::Gone | Found::Refused => Expected::Anything,
                     }
                 }
             },

@@ -155,7 +155,7 @@ impl Model {
         match self.walk(path, true) {
             Found::At(Root::Volume(key), names) if names.is_empty() => Mounted::Volume(key),
             Found::At(Root::System, _) | Found::Missing => Mounted::Nothing,
-            Found::At(..) | Found::Gone => Mounted::Elsewhere,
+            Found::At(..) | Found::Gone | Found::Refused => Mounted::Elsewhere,
         }
     }
 
