@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use clap::Args;
 
-use crate::{Outcome, process, workspace};
+use crate::{Outcome, process, tools, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
         return Err(format!("there is no target {unknown}; there are {}", all.join(", ")).into());
     }
     let chosen = if options.targets.is_empty() { all } else { options.targets.clone() };
-    let fuzzer = cargo_fuzz()?;
+    let fuzzer = tools::find_or_install("cargo-fuzz")?;
     if !process::succeeds(command(&fuzzer, "build").args(TARGET_DIR))? {
         return Ok(false);
     }
@@ -93,18 +93,6 @@ fn targets() -> io::Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
-}
-
-/// The program cargo-fuzz, installed beside what is built if there is none.
-fn cargo_fuzz() -> Result<PathBuf, Box<dyn std::error::Error>> {
-    let tools = workspace::target().join("tools");
-    let ours = tools.join("bin/cargo-fuzz");
-    if let Some(found) = process::find("cargo-fuzz").or_else(|| ours.is_file().then(|| ours.clone())) {
-        return Ok(found);
-    }
-    let mut install = workspace::cargo();
-    install.args(["install", "--locked", "--quiet", "cargo-fuzz", "--root"]).arg(&tools);
-    if process::succeeds(&mut install)? { Ok(ours) } else { Err("cargo-fuzz could not be installed".into()) }
 }
 
 impl Report {

@@ -14,12 +14,14 @@ mod fuzz;
 mod go;
 mod libtest;
 mod lint;
+mod mutants;
 mod process;
 mod prove;
 mod python;
 mod soak;
 mod tally;
 mod test;
+mod tools;
 mod vhd;
 mod windows;
 mod wine;
@@ -51,6 +53,8 @@ enum Task {
     },
     /// Break one rule after the other in a copy of this tree, and see that the proof notices
     Broken,
+    /// Change the operations word by word and demand that their tests notice
+    Mutants(mutants::Options),
     /// Run libFuzzer on every fuzz target in turn
     Fuzz(fuzz::Options),
     /// Run the daemon under 64 clients and see that it loses nothing and stays as large as it was
@@ -72,6 +76,7 @@ fn main() -> ExitCode {
         Task::Lint => lint::run(),
         Task::Prove { arguments } => prove::run(&arguments),
         Task::Broken => broken::run(),
+        Task::Mutants(options) => mutants::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Windows { task } => windows::run(&task),
