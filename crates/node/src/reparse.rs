@@ -129,9 +129,38 @@ mod tests {
     }
 
     #[test]
-    fn names_too_long_for_a_reparse_point_are_refused() {
-        let name = U16String::from_str(&"x".repeat(8 * 1024));
+    fn names_fill_a_reparse_point_to_its_16_kib_and_no_further() {
+        // All but 8 bytes of the reparse point's head and 12 of the link's.
+        let units = (16 * 1024 - 8 - 12) / 2;
+        for substitute in [1, 4000, units] {
+            let name = |length| U16String::from_vec(vec![u16::from(b'x'); length]);
+            let (nt, shown) = (name(substitute), name(units - substitute));
+            let data = symlink_data(&nt, &shown).unwrap();
+            assert_eq!(data.len(), 16 * 1024);
+            assert_eq!(Link::parse(&data), Some(Link::Symlink(nt.clone())));
+            assert_eq!(symlink_data(&nt, &name(units - substitute + 1)), None);
+        }
+        let name = U16String::from_vec(vec![u16::from(b'x'); 64 * 1024]);
         assert_eq!(symlink_data(&name, &name), None);
+    }
+
+    #[test]
+    fn a_link_is_read_wherever_in_its_names_the_target_stands() {
+        let (shown, nt) = (r"C:\d", r"\??\C:\d");
+        let bytes = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        let offsets = [bytes(shown).len(), bytes(nt).len(), 0, bytes(shown).len()];
+        let offsets: Vec<_> = offsets.iter().flat_map(|n| u16::try_from(*n).unwrap().to_le_bytes()).collect();
+        let target = U16String::from_str(nt);
+        for (tag, flags, link) in [
+            (0xa000_000c_u32, &[0; 4][..], Link::Symlink(target.clone())),
+            (0xa000_000c, &[1, 0, 0, 0], Link::Relative(target.clone())),
+            (0xa000_0003, &[], Link::MountPoint(target)),
+        ] {
+            let body = [&offsets, flags, &bytes(shown), &bytes(nt)].concat();
+            let length = u32::try_from(body.len()).unwrap();
+            let data = [&tag.to_le_bytes()[..], &length.to_le_bytes(), &body].concat();
+            assert_eq!(Link::parse(&data), Some(link));
+        }
     }
 
     proptest::proptest! {

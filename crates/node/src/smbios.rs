@@ -70,6 +70,27 @@ mod tests {
         }
     }
 
+    const SYSTEM: &[u8] = b"\x01\x08\x01\x00\x00\x00\x00\x01serial\0\0";
+
+    #[test]
+    fn a_structure_that_is_a_head_alone_is_walked_over() {
+        let bare = b"\x80\x04\x00\x00\0\0";
+        assert_eq!(serial(&table(&[bare, SYSTEM, END])).as_deref(), Some("serial"));
+    }
+
+    #[test]
+    fn a_structure_shorter_than_its_head_makes_the_rest_unreadable() {
+        for length in 0..4 {
+            let broken = [0x80, length, 0, 0, 0, 0];
+            assert_eq!(serial(&table(&[&broken, SYSTEM, END])), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn what_lies_behind_the_end_of_the_table_is_not_read() {
+        assert_eq!(serial(&table(&[BIOS, END, SYSTEM])), None);
+    }
+
     proptest::proptest! {
         #[test]
         fn tables_of_any_kind_are_read_without_a_panic(body: Vec<u8>) {

@@ -77,6 +77,26 @@ mod tests {
     use super::UncPath;
 
     #[test]
+    fn a_remote_path_of_1024_units_is_taken_and_not_one_more() {
+        for unit in ["x", "\u{e9}"] {
+            let longest = format!(r"\\h\{}", unit.repeat(1020));
+            assert_eq!(UncPath::parse(&longest).unwrap().to_string(), longest);
+            for more in ["x", "xx"] {
+                assert!(UncPath::parse(&format!("{longest}{more}")).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_remote_path_is_shown_as_the_driver_wrote_it_with_a_final_backslash() {
+        for text in [r"\\Host\Share\Sub", r"\\Host\Share\Sub\", "//Host/Share/Sub/"] {
+            let path = UncPath::parse(text).unwrap();
+            assert_eq!(path.shown().to_string_lossy(), r"\\Host\Share\Sub\");
+            assert_eq!(format!("{path:?}"), r"\\Host\Share\Sub", "a debug line says which path it is");
+        }
+    }
+
+    #[test]
     fn contract_28_slashes_turn_and_the_share_is_lower_case() {
         for (text, shown, share) in [
             (r"\\Host\Share", r"\\Host\Share", r"\\host\share"),
