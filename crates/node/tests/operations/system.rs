@@ -2,10 +2,12 @@
 
 use crate::setup::{over, refused};
 use node::{GetBiosSerialNumber, GetService, Kind, ServiceName, StartService, StopService};
-use os::OsError;
+use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
 use os_sim::fault::{Fault, Moment};
 use os_sim::probe::Verdict;
+use os_sim::trace::Trace;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn name(text: &str) -> ServiceName {
@@ -86,4 +88,97 @@ fn a_service_is_started_once_the_others_have() {
         .among(|call| call.primitive == "service start");
     crate::setup::probed(&sim, locked).run(&StartService { name: name("late") }).unwrap();
     assert_eq!(state(&sim, "late"), 4);
+}
+
+/// A node with one service, `a`, which is in this state for good.
+fn node_with_a_service_in(state: &str) -> Sim {
+    let text = format!("[[service]]\nname = \"a\"\ndisplay_name = \"A\"\nstate = \"{state}\"\n");
+    Sim::from_toml(&text).unwrap()
+}
+
+#[test]
+fn a_paused_service_is_not_started_and_the_answer_says_what_is_in_the_way() {
+    for (state, number) in [("paused", 7), ("pause_pending", 6)] {
+        let sim = node_with_a_service_in(state);
+        let trace = Arc::new(Trace::counting());
+        let node = crate::setup::probed(&sim, Arc::clone(&trace));
+        let error = refused(&node, &StartService { name: name("a") }, Kind::FailedPrecondition);
+        assert!(error.to_string().contains("it is paused"), "{error}");
+        assert_eq!(trace.counts().of("service start"), 0);
+        assert_eq!(self::state(&sim, "a"), number);
+    }
+}
+
+#[test]
+fn a_service_that_is_stopping_is_started_when_it_has_stopped() {
+    let sim = os_sim::node().service("slow", "Slow").running().slow(Duration::from_secs(5)).build();
+    let os = sim.process();
+    os.open_service(&U16String::from_str("slow"), ServiceAccess::Stop).unwrap().stop().unwrap();
+    assert_eq!(state(&sim, "slow"), 3);
+    over(&sim).run(&StartService { name: name("slow") }).unwrap();
+    assert_eq!(state(&sim, "slow"), 4);
+}
+
+#[test]
+fn a_service_that_does_not_end_its_stopping_is_said_to_be_under_way() {
+    let error =
+        refused(&over(&node_with_a_service_in("stop_pending")), &StartService { name: name("a") }, Kind::StillRunning);
+    assert!(error.to_string().contains("in state 3 still, not 1"), "{error}");
+}
+
+#[test]
+fn a_service_that_is_starting_or_stopping_is_stopped_when_it_takes_requests_again() {
+    let sim = os_sim::node().service("slow", "Slow").slow(Duration::from_secs(5)).build();
+    let open = |access| sim.process().open_service(&U16String::from_str("slow"), access).unwrap();
+    open(ServiceAccess::Start).start().unwrap();
+    assert_eq!(state(&sim, "slow"), 2);
+    over(&sim).run(&StopService { name: name("slow"), force: false }).unwrap();
+    assert_eq!(state(&sim, "slow"), 1);
+    over(&sim).run(&StartService { name: name("slow") }).unwrap();
+    open(ServiceAccess::Stop).stop().unwrap();
+    assert_eq!(state(&sim, "slow"), 3);
+    let trace = Arc::new(Trace::counting());
+    crate::setup::probed(&sim, Arc::clone(&trace)).run(&StopService { name: name("slow"), force: false }).unwrap();
+    assert_eq!(state(&sim, "slow"), 1);
+    assert_eq!(trace.counts().of("service stop"), 1, "it is asked to stop already");
+}
+
+#[test]
+fn the_dependents_of_a_service_are_named_where_they_are_in_its_way() {
+    let sim = os_sim::node().service("base", "Base").running().service("top", "Top").depends_on("base").running();
+    let sim = sim.build();
+    let error = refused(&over(&sim), &StopService { name: name("base"), force: false }, Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::DEPENDENT_SERVICES_RUNNING));
+    let deaf = Fault::each(
+        |call| call.primitive == "service stop" && call.object == "top",
+        Moment::Before,
+        Verdict::Fail(OsError::ACCESS_DENIED),
+    );
+    let stop = StopService { name: name("base"), force: true };
+    let error = refused(&crate::setup::probed(&sim, deaf), &stop, Kind::PermissionDenied);
+    assert!(error.to_string().contains("top depends on it and does not stop"), "{error}");
+    assert_eq!(state(&sim, "base"), 4);
+}
+
+#[test]
+fn a_service_name_has_256_units_at_most_and_nothing_that_no_name_can_have() {
+    for unit in ["x", "\u{e9}"] {
+        let longest = unit.repeat(256);
+        assert_eq!(name(&longest).to_string(), longest);
+        for more in ["x", "xx"] {
+            assert!(ServiceName::parse(&format!("{longest}{more}")).is_err());
+        }
+    }
+    for bad in ["", "a/b", r"a\b", "a\0b", "a\n"] {
+        assert!(ServiceName::parse(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_firmware_table_of_any_size_is_read() {
+    for length in [1, 4000, 4096, 100_000] {
+        let serial = "x".repeat(length);
+        let sim = os_sim::node().bios_serial(&serial).build();
+        assert_eq!(over(&sim).run(&GetBiosSerialNumber).unwrap(), serial);
+    }
 }
