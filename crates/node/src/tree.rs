@@ -192,7 +192,7 @@ impl Level {
             return Ok(Some(child));
         }
         match delete(&child.directory) {
-            Err(OsError::DIR_NOT_EMPTY) if child.is_directory => Ok(Some(child)),
+            Err(OsError::DIR_NOT_EMPTY) => Ok(Some(child)),
             outcome => outcome.map(|()| None),
         }
     }
@@ -230,7 +230,8 @@ fn entries(listing: &[u8], found: &mut Vec<U16String>) -> Option<()> {
         }
         match usize::try_from(entry.next_entry_offset).ok()? {
             0 => return Some(()),
-            step if step < size_of::<FileIdBothDirInfo>() => return None,
+            // One that began within another would make more names than there is room for.
+            step if step < FileIdBothDirInfo::NAME_OFFSET + length => return None,
             step => offset = offset.checked_add(step)?,
         }
     }
@@ -246,8 +247,37 @@ fn component(name: U16String) -> Option<U16String> {
 #[cfg(test)]
 mod tests {
     use os::U16String;
+    use os::abi::FileIdBothDirInfo;
+    use zerocopy::IntoBytes;
 
     use super::{component, entries};
+
+    /// The entry of a file `abcd`, which says how far it is to the next one. There is no zero in it where another
+    /// entry's name would be that begins before it.
+    fn entry(next_entry_offset: u32) -> Vec<u8> {
+        let change_time = i64::from_le_bytes(*b"a\0b\0c\0d\0");
+        let head =
+            FileIdBothDirInfo { next_entry_offset, change_time, file_name_length: 8, ..FileIdBothDirInfo::default() };
+        [&head.as_bytes()[..FileIdBothDirInfo::NAME_OFFSET], b"a\0b\0c\0d\0"].concat()
+    }
+
+    /// The names in a listing of two entries, the second of which begins at `step`.
+    fn names_of_two(step: usize) -> Option<Vec<U16String>> {
+        let mut listing = entry(u32::try_from(step).unwrap());
+        listing.resize(step, 0);
+        listing.extend(entry(0));
+        let mut found = Vec::new();
+        entries(&listing, &mut found).map(|()| found)
+    }
+
+    #[test]
+    fn an_entry_begins_behind_the_name_of_the_one_before_and_not_within_it() {
+        let (length, name) = (entry(0).len(), U16String::from_str("abcd"));
+        for step in [length, length + 8] {
+            assert_eq!(names_of_two(step), Some(vec![name.clone(), name.clone()]));
+        }
+        assert_eq!(names_of_two(72), None);
+    }
 
     #[test]
     fn a_name_that_is_no_component_is_not_opened() {

@@ -10,4 +10,5 @@ mod sentences;
 mod setup;
 mod smb;
 mod system;
+mod trees;
 mod volumes;
