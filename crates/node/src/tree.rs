@@ -252,31 +252,38 @@ mod tests {
 
     use super::{component, entries};
 
-    /// The entry of a file `abcd`, which says how far it is to the next one. There is no zero in it where another
-    /// entry's name would be that begins before it.
+    /// The entry of a file `abcd`, which says how far it is to the next one. Where it begins within another, that
+    /// one's name has no zero in it and so looks like a name.
     fn entry(next_entry_offset: u32) -> Vec<u8> {
         let change_time = i64::from_le_bytes(*b"a\0b\0c\0d\0");
-        let head =
-            FileIdBothDirInfo { next_entry_offset, change_time, file_name_length: 8, ..FileIdBothDirInfo::default() };
+        let head = FileIdBothDirInfo {
+            next_entry_offset,
+            file_index: u32::MAX,
+            change_time,
+            file_name_length: 8,
+            ..FileIdBothDirInfo::default()
+        };
         [&head.as_bytes()[..FileIdBothDirInfo::NAME_OFFSET], b"a\0b\0c\0d\0"].concat()
     }
 
-    /// The names in a listing of two entries, the second of which begins at `step`.
-    fn names_of_two(step: usize) -> Option<Vec<U16String>> {
-        let mut listing = entry(u32::try_from(step).unwrap());
-        listing.resize(step, 0);
-        listing.extend(entry(0));
+    /// How many names there are in a listing with these distances between its entries.
+    fn count(steps: &[usize]) -> Option<usize> {
+        let (mut listing, mut at) = (Vec::new(), 0);
+        for step in steps.iter().chain(&[0]) {
+            listing.resize(at, 0);
+            listing.extend(entry(u32::try_from(*step).unwrap()));
+            at += step;
+        }
         let mut found = Vec::new();
-        entries(&listing, &mut found).map(|()| found)
+        entries(&listing, &mut found).map(|()| found.len())
     }
 
     #[test]
     fn an_entry_begins_behind_the_name_of_the_one_before_and_not_within_it() {
-        let (length, name) = (entry(0).len(), U16String::from_str("abcd"));
-        for step in [length, length + 8] {
-            assert_eq!(names_of_two(step), Some(vec![name.clone(), name.clone()]));
-        }
-        assert_eq!(names_of_two(72), None);
+        assert_eq!(entry(0).len(), 112);
+        assert_eq!(count(&[112, 120]), Some(3));
+        assert_eq!(count(&[72]), None, "within its head");
+        assert_eq!(count(&[105, 256]), None, "within its name");
     }
 
     #[test]
