@@ -101,7 +101,11 @@ impl Operation for Rmdir {
             // What was missing may have been something on the way, so this is looked at again.
             Err(fault) if self.force && fault.is_missing() => {
                 let still_there = node.directories.exists(node.os(), &self.path, self.context)?;
-                if still_there { Err(fault) } else { Ok(()) }
+                if !still_there {
+                    return Ok(());
+                }
+                let reason = format!("others are removing something there: {}", fault.reason);
+                Err(Fault { kind: Kind::Busy, reason, ..fault })
             }
             outcome => outcome,
         }

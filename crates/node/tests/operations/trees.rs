@@ -238,3 +238,25 @@ fn everything_in_a_tree_is_opened_once_and_deleted_once_and_a_directory_listed_o
     // Some hundred names come at once; the second look finds that there are no more.
     assert_eq!(counts.of("list"), 2 * directories);
 }
+
+#[test]
+fn a_tree_that_is_still_there_is_not_said_to_be_missing_whatever_vanishes_in_it() {
+    for primitive in ["open_child", "query AttributeTag", "list", "set DispositionEx"] {
+        for nth in 0.. {
+            let sim = tree();
+            let gone = Fault::at(nth, Moment::Before, Verdict::Fail(OsError::DELETE_PENDING));
+            let gone = Arc::new(gone.among(move |call| call.primitive == primitive && call.object.contains(r"pods\p")));
+            match probed(&sim, Arc::clone(&gone)).run(&rmdir()) {
+                Ok(()) => assert!(is_gone(&sim), "{gone:?}"),
+                Err(error) => {
+                    assert_eq!(error.kind(), Kind::Busy, "{error}, {gone:?}");
+                    assert_eq!(error.code(), Some(OsError::DELETE_PENDING));
+                    assert!(!is_gone(&sim), "{gone:?}");
+                }
+            }
+            if gone.struck().is_none() {
+                break;
+            }
+        }
+    }
+}
