@@ -136,10 +136,15 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, spared: Option
             if spared.is_some_and(|spared| name.to_string_lossy().eq_ignore_ascii_case(spared)) {
                 continue;
             }
-            match open(os, directory, &name).and_then(|doomed| delete_all(os, doomed)) {
-                Ok(()) => found_any = true,
+            let doomed = match open(os, directory, &name) {
+                Err(code) if is_vanished(code) => continue,
+                opened => opened?,
+            };
+            found_any = true;
+            match delete_all(os, doomed) {
+                // It, or only something in it: the next round tells.
                 Err(code) if is_vanished(code) => {}
-                Err(code) => return Err(code),
+                outcome => outcome?,
             }
         }
         // A name may be listed and yet be gone, so what counts is what could be opened.

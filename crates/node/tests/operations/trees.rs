@@ -260,3 +260,20 @@ fn a_tree_that_is_still_there_is_not_said_to_be_missing_whatever_vanishes_in_it(
         }
     }
 }
+
+#[test]
+fn rmdir_contents_does_not_take_something_gone_further_down_for_all_gone() {
+    for primitive in ["open_child", "query AttributeTag", "list", "set DispositionEx"] {
+        for nth in 0.. {
+            let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\full\deep\f", b"1").build();
+            let gone = Fault::at(nth, Moment::Before, Verdict::Fail(OsError::DELETE_PENDING));
+            let inside = move |call: &Call| call.primitive == primitive && call.object.contains(r"pods\p\full\");
+            let gone = Arc::new(gone.among(inside));
+            probed(&sim, Arc::clone(&gone)).run(&contents()).unwrap_or_else(|error| panic!("{error}, {gone:?}"));
+            assert!(sim.side_door().read_dir(TREE).unwrap().is_empty(), "{gone:?}");
+            if gone.struck().is_none() {
+                break;
+            }
+        }
+    }
+}
