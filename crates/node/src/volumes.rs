@@ -293,11 +293,9 @@ impl Operation for UnmountVolume {
     fn objects(&self, node: &Node) -> Outcome<Vec<Object>> {
         node.directories.check(&self.target, None)?;
         let mut objects = vec![Object::Path(self.target.key())];
-        match disk_object(node, self.volume) {
-            // A mount point may outlive its volume, and is removed all the same.
-            Err(fault) if fault.is_missing() => {}
-            disk => objects.push(disk?),
-        }
+        // A mount point may outlive its volume, and is removed all the same. If the volume is there after all, the run
+        // finds its disk not locked.
+        objects.extend(disk_object(node, self.volume).ok());
         Ok(objects)
     }
 
@@ -382,13 +380,10 @@ impl ResizeVolume {
         let largest = match storage_provider::largest(node, run, &instance) {
             Ok(largest) => largest,
             // Asking needs the service that defragments, growing does not, and the provider refuses what is too much.
-            Err(fault) if fault.kind == Kind::Internal => match room_of(disk, layout, partition)? {
-                room if self.size > room => return Err(fault),
-                room => room,
-            },
+            Err(fault) if fault.kind == Kind::Internal => room_of(disk, layout, partition)?,
             Err(fault) => return Err(fault),
         };
-        if self.size > largest && self.size - largest >= MIB {
+        if self.size.saturating_sub(largest) >= MIB {
             let reason = format!("{} bytes are asked for, and there is room for {largest}", self.size);
             return Err(Fault::precondition(reason));
         }

@@ -1,19 +1,17 @@
 //! Disks: what is sent to the device, what to the provider, and what is made of their answers.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::setup::{GIB, over, probed, refused, volume_on};
+use crate::setup::{Calm, GIB, add_partition, over, probed, refused, traced, volume_on};
 use node::{
-    Config, DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, Node, PartitionDisk,
-    Rescan, SetDiskState,
+    DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, PartitionDisk, Rescan,
+    SetDiskState,
 };
-use os::{Namespace, Os, OsError, Progress, Value};
+use os::{Namespace, Os, OsError};
 use os_sim::Sim;
 use os_sim::fault::{Fault, Moment};
-use os_sim::probe::{Call, Probe, Probed, Verdict};
+use os_sim::probe::{Call, Verdict};
 use os_sim::race::Race;
-use os_sim::trace::Trace;
 
 const ONE: DiskNumber = DiskNumber(1);
 const PARTITION: PartitionDisk = PartitionDisk { disk: ONE };
@@ -22,18 +20,6 @@ const SET: &str = "control DISK_SET_DISK_ATTRIBUTES";
 fn set(online: bool) -> SetDiskState {
     SetDiskState { disk: ONE, online }
 }
-
-/// The operations over `sim`, with `probe` next to it and a trace of what is called.
-fn traced(sim: &Sim, probe: impl Probe + 'static) -> (Node, Arc<Trace>) {
-    let trace = Arc::new(Trace::recording());
-    let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(probe)];
-    (Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default()), trace)
-}
-
-/// Disturbs nothing.
-struct Calm;
-
-impl Probe for Calm {}
 
 fn failing(primitive: &'static str, code: OsError) -> Fault {
     Fault::each(move |call| call.primitive == primitive, Moment::Before, Verdict::Fail(code))
@@ -120,27 +106,17 @@ fn a_partitioned_disk_that_is_offline_is_not_waited_for() {
 #[test]
 fn contract_18_a_volume_that_does_not_come_by_itself_is_brought_and_no_other() {
     let sim = os_sim::node().disk(GIB).gpt().build();
-    add_partition(&sim);
+    add_partition(&sim, None, 100 << 20);
     sim.advance(Duration::from_mins(1));
     assert!(sim.volume_on(1).is_some_and(|volume| volume.arrived));
     sim.set_timing(|timing| timing.volume_arrival = Duration::from_hours(1));
-    add_partition(&sim);
+    add_partition(&sim, None, 100 << 20);
     let (node, trace) = traced(&sim, Calm);
     node.run(&PARTITION).unwrap();
     let brought: Vec<_> =
         trace.take().into_iter().filter(|record| record.call.primitive.ends_with(".Online")).collect();
     let second = sim.disk(1).unwrap().partitions[2].offset;
     assert!(matches!(&brought[..], [one] if one.call.object.contains(&format!(":{second}"))), "{brought:?}");
-}
-
-/// Makes a partition of 100 MiB on disk 1, as an administrator does.
-fn add_partition(sim: &Sim) {
-    let (os, deadline) = (sim.process(), os::Time(Duration::MAX));
-    let disk =
-        os.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 1", deadline).unwrap().remove(0);
-    let arguments = [("Size", Value::Text((100 << 20).to_string()))];
-    let made = os.wmi().call(Namespace::Storage, &disk.path, "CreatePartition", &arguments, deadline).unwrap();
-    assert!(matches!(made, Progress::Done(returned) if returned.code == 0));
 }
 
 #[test]

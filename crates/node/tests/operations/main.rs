@@ -5,6 +5,7 @@ mod desk;
 mod devices;
 mod disks;
 mod filesystem;
+mod growth;
 mod iscsi;
 mod sentences;
 mod setup;

@@ -1,9 +1,13 @@
 //! A node over a simulated one, and short names for what the tests write most.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use node::{Config, Error, HostPath, Kind, Node, Operation, VolumeId};
+use os::{Namespace, Os, Progress, Value};
 use os_sim::Sim;
+use os_sim::probe::{Probe, Probed};
+use os_sim::trace::Trace;
 
 /// Kubelet's directory.
 pub(crate) const KUBELET: &str = r"C:\var\lib\kubelet";
@@ -45,6 +49,33 @@ pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: Kind) -> E
 }
 
 /// The operations over `sim`, with `probe` between them and the node.
-pub(crate) fn probed(sim: &Sim, probe: impl os_sim::probe::Probe + 'static) -> Node {
-    Node::new(Arc::new(os_sim::probe::Probed::new(sim.process(), probe)), Config::default())
+pub(crate) fn probed(sim: &Sim, probe: impl Probe + 'static) -> Node {
+    Node::new(Arc::new(Probed::new(sim.process(), probe)), Config::default())
+}
+
+/// The operations over `sim`, with `probe` next to it and a trace of what is called.
+pub(crate) fn traced(sim: &Sim, probe: impl Probe + 'static) -> (Node, Arc<Trace>) {
+    let trace = Arc::new(Trace::recording());
+    let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(probe)];
+    (Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default()), trace)
+}
+
+/// Disturbs nothing.
+pub(crate) struct Calm;
+
+impl Probe for Calm {}
+
+/// Makes a partition of `size` bytes on disk 1, as an administrator does.
+pub(crate) fn add_partition(sim: &Sim, offset: Option<u64>, size: u64) {
+    let mut arguments = vec![("Size", Value::Text(size.to_string()))];
+    arguments.extend(offset.map(|offset| ("Offset", Value::Text(offset.to_string()))));
+    provider(sim, "SELECT * FROM MSFT_Disk WHERE Number = 1", "CreatePartition", &arguments);
+}
+
+/// Calls a method of the storage provider on the one object that `wql` finds, as an administrator does.
+pub(crate) fn provider(sim: &Sim, wql: &str, method: &str, arguments: &[(&str, Value)]) {
+    let (os, deadline) = (sim.process(), os::Time(Duration::MAX));
+    let found = os.wmi().query(Namespace::Storage, wql, deadline).expect("an answer").remove(0);
+    let made = os.wmi().call(Namespace::Storage, &found.path, method, arguments, deadline).expect("an end");
+    assert!(matches!(&made, Progress::Done(returned) if returned.code == 0));
 }
