@@ -182,7 +182,35 @@ pub(crate) fn flush(node: &Node, volume: VolumeId) -> Outcome<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_extents;
+    use os::{Namespace, Os, Value};
+
+    use super::{on_disk, parse_extents};
+    use crate::disk::{Partition, PartitionKind};
+    use crate::{Config, DiskNumber, Node};
+
+    #[test]
+    fn a_disks_volumes_come_in_partition_order_but_those_on_data_partitions_first() {
+        let sim = os_sim::node().disk(1 << 30).gpt().build();
+        let (os, never) = (sim.process(), os::Time(std::time::Duration::MAX));
+        let disk = os.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 1", never).unwrap();
+        for size in [100 << 20, 200 << 20] {
+            let arguments = [("Size", Value::Text(u64::to_string(&size)))];
+            os.wmi().call(Namespace::Storage, &disk[0].path, "CreatePartition", &arguments, never).unwrap();
+        }
+        sim.advance(std::time::Duration::from_mins(1));
+        let node = Node::new(sim.process(), Config::default());
+        let offsets: Vec<_> = sim.disk(1).unwrap().partitions[1..].iter().map(|partition| partition.offset).collect();
+        let [first, second] = offsets[..] else { panic!("{offsets:?}") };
+        let order = |kinds: [PartitionKind; 2]| -> Vec<_> {
+            let partition = |number, offset, kind| Partition { number, offset, length: 100 << 20, kind };
+            let table = [partition(2, first, kinds[0]), partition(3, second, kinds[1])];
+            on_disk(&node, DiskNumber(1), &table).unwrap().into_iter().map(|(offset, _)| offset).collect()
+        };
+        assert_eq!(order([PartitionKind::Data, PartitionKind::Data]), [first, second]);
+        assert_eq!(order([PartitionKind::Data, PartitionKind::Other]), [first, second]);
+        assert_eq!(order([PartitionKind::Other, PartitionKind::Data]), [second, first]);
+        assert!(on_disk(&node, DiskNumber(2), &[]).unwrap().is_empty());
+    }
 
     proptest::proptest! {
         #[test]

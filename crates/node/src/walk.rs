@@ -186,10 +186,9 @@ impl WorkingDirectories {
             volumes.extend(VolumeId::of_final_path(&path).map(|(volume, _)| volume));
             Ok(())
         };
-        let how = Open { options: Options::DIRECTORY, ..LOOK };
-        add(os.open(&NtPath::drive_root(WINDOWS), &how).map(Arc::from))?;
+        add(os.open(&NtPath::drive_root(WINDOWS), &LOOK).map(Arc::from))?;
         for directory in self.all.iter().chain(&self.plugins).chain(&self.pods) {
-            add(os.open(&directory.path.drive_root(), &how).map(Arc::from))?;
+            add(os.open(&directory.path.drive_root(), &LOOK).map(Arc::from))?;
             add(directory.open(os, None))?;
         }
         volumes.sort_unstable();
