@@ -255,7 +255,7 @@ pub(crate) fn make_link(
     let options = kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
     let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
     let link = match place.parent().open_child(place.leaf(), &how) {
-        Err(OsError::ALREADY_EXISTS) => return same_link(&*place.open(Access::empty())?, substitute),
+        Err(OsError::ALREADY_EXISTS) => return same_link(&*place.look()?, substitute),
         outcome => outcome?,
     };
     reparse::set_symlink(&*link, substitute, print)?;
@@ -264,7 +264,7 @@ pub(crate) fn make_link(
 
 /// Whether `place` is such a link already. Anything else there is an error.
 pub(crate) fn find_link(place: &Place, substitute: &U16Str) -> Outcome<bool> {
-    match place.open(Access::empty()) {
+    match place.look() {
         Err(OsError::FILE_NOT_FOUND) => Ok(false),
         Err(code) => Err(code.into()),
         Ok(existing) => same_link(&*existing, substitute).map(|()| true),

@@ -235,7 +235,7 @@ fn refused(code: OsError, share: &str) -> Fault {
         OsError::SESSION_CREDENTIAL_CONFLICT => {
             let advice = "Windows allows one user per server at a time; \
                           use the same user for all its shares, or another name for the server";
-            Fault { reason: format!("{}; {advice}", fault.reason), kind: Kind::FailedPrecondition, ..fault }
+            Fault { reason: format!("{}; {advice}", fault.reason), ..fault }
         }
         _ => fault,
     }

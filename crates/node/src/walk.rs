@@ -66,10 +66,9 @@ impl Place {
         &**self.chain.last().expect("it begins with the working directory")
     }
 
-    /// Opens what is there, as itself if it is a link.
-    pub(crate) fn open(&self, access: Access) -> OsResult<Box<dyn Handle>> {
-        let access = access | Access::READ_ATTRIBUTES;
-        self.parent().open_child(&self.leaf, &Open { access, ..LOOK })
+    /// Opens what is there, as itself if it is a link, for looking at it.
+    pub(crate) fn look(&self) -> OsResult<Box<dyn Handle>> {
+        self.parent().open_child(&self.leaf, &LOOK)
     }
 
     /// The name in the parent.

@@ -104,6 +104,17 @@ fn a_partitioned_disk_that_is_offline_is_not_waited_for() {
 }
 
 #[test]
+fn a_disk_is_waited_for_until_its_volumes_have_come_and_no_longer() {
+    let sim = os_sim::node().disk(GIB).build();
+    sim.set_timing(|timing| timing.volume_arrival = Duration::from_secs(7));
+    let (node, before) = (over(&sim), sim.now());
+    node.run(&PARTITION).unwrap();
+    assert!(sim.volume_on(1).is_some_and(|volume| volume.arrived));
+    let waited = sim.now() - before;
+    assert!((7..12).contains(&waited.as_secs()), "{waited:?}");
+}
+
+#[test]
 fn contract_18_a_volume_that_does_not_come_by_itself_is_brought_and_no_other() {
     let sim = os_sim::node().disk(GIB).gpt().build();
     add_partition(&sim, None, 100 << 20);

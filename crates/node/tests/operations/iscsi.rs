@@ -1,6 +1,6 @@
 //! iSCSI portals, targets and their disks.
 
-use crate::setup::{GIB, over, refused};
+use crate::setup::{Calm, GIB, over, provider, refused, traced};
 use node::{
     AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn, Kind,
     ListTargetPortals, Portal, RemoveTargetPortal, Secret, SetMutualChapSecret,
@@ -94,4 +94,61 @@ fn chap_secrets_are_checked_by_the_target_and_mutual_ones_by_the_initiator() {
     refused(&node, &mutual("too-short"), Kind::InvalidArgument);
     node.run(&mutual("mutual-secret")).unwrap();
     node.run(&connect(MUTUAL, Authentication::MutualChap, "secret-secret")).unwrap();
+}
+
+#[test]
+fn an_address_has_up_to_255_bytes_of_names_addresses_and_zones_and_a_port_16_bits() {
+    let portal = |address: &str, port| Portal::parse(address, port).ok().map(|portal| portal.to_string());
+    for address in ["10.0.0.5", "fe80::1%eth0", "[2001:db8::1]", "Target_1.example-net.org", &"a".repeat(255)] {
+        assert_eq!(portal(address, 65_535), Some(format!("{address}:65535")));
+        assert_eq!(portal(address, 0), Some(format!("{address}:3260")));
+    }
+    for address in ["", "a b", "a'b", r"a\b", "a/b", "\u{e4}", "a\0", &"a".repeat(256)] {
+        assert_eq!(portal(address, 3260), None, "{address}");
+    }
+    assert_eq!(portal("10.0.0.5", 65_536), None);
+    assert_eq!(portal("10.0.0.5", u32::MAX), None);
+}
+
+#[test]
+fn a_targets_name_has_up_to_223_bytes_and_one_of_three_beginnings() {
+    let longest = format!("iqn.{}", "a".repeat(219));
+    for name in [PLAIN, "IQN.2024-01.Test:X_1", "eui.02004567A425678D", "naa.52004567BA64678D", &longest] {
+        assert_eq!(Iqn::parse(name).unwrap().to_string(), name);
+    }
+    let too_long = format!("{longest}a");
+    for name in ["", "iqn", "xyz.a", "iqn.a b", "iqn.a'b", "iqn.a/b", "iqn.a\0", &too_long] {
+        assert_eq!(Iqn::parse(name).unwrap_err().in_request_of("x").kind(), Kind::InvalidArgument, "{name}");
+    }
+}
+
+#[test]
+fn a_target_is_connected_when_its_disks_are_there_and_not_waited_for_after_that() {
+    let sim = sim();
+    let node = over(&sim);
+    node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    let before = sim.now();
+    node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
+    assert_eq!(sim.now(), before);
+}
+
+#[test]
+fn a_session_that_would_come_again_after_a_reboot_does_not_once_it_is_disconnected() {
+    const UNREGISTER: &str = "wmi call MSFT_iSCSISession.Unregister";
+    for persistent in [false, true] {
+        let sim = sim();
+        let (node, trace) = traced(&sim, Calm);
+        let iqn = Iqn::parse(PLAIN).unwrap();
+        node.run(&AddTargetPortal { portal: portal() }).unwrap();
+        node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+        node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
+        if persistent {
+            provider(&sim, "SELECT * FROM MSFT_iSCSISession", "Register", &[]);
+        }
+        node.run(&DisconnectTarget { portal: portal(), iqn }).unwrap();
+        assert_eq!(trace.counts().of(UNREGISTER), u64::from(persistent));
+        sim.reboot();
+        assert_eq!(sim.disks().len(), 1);
+    }
 }

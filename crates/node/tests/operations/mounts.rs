@@ -149,7 +149,7 @@ fn a_flush_that_fails_says_that_data_is_not_written_and_a_volume_that_is_not_the
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     sim.detach_disk(1);
     let error = refused(&over(&sim), &WriteVolumeCache { volume }, Kind::NotFound);
-    assert!(error.to_string().contains(&format!(": there is no volume {volume}")), "{error}");
+    assert!(error.to_string().contains(&format!("{volume}: there is no volume {volume}")), "{error}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use node::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secr
 use os::OsError;
 use os_sim::Sim;
 use os_sim::fault::{Fault, Moment};
-use os_sim::probe::Verdict;
+use os_sim::probe::{Call, Probe, Verdict};
 
 const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
 
@@ -184,6 +184,119 @@ fn contract_28_a_long_outage_does_not_cost_a_mapping_either() {
     }
     sim.set_smb_reachable("files", true);
     node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+}
+
+/// Fails each look through a mapping: `at_share` at the share itself, `below` it.
+struct Looks {
+    at_share: OsError,
+    below: OsError,
+}
+
+impl Probe for Looks {
+    fn before(&self, call: &Call) -> Verdict {
+        match call.object.to_lowercase().split_once(r"\unc\files\one") {
+            Some(_) if call.primitive != "open" => Verdict::Go,
+            Some((_, rest)) => {
+                Verdict::Fail(if rest.trim_matches('\\').is_empty() { self.at_share } else { self.below })
+            }
+            None => Verdict::Go,
+        }
+    }
+}
+
+/// What becomes of a mapping for `remote` when all looks through it fail: the outcome, and whether it was made anew.
+fn looked(sim: &Sim, at_share: OsError, below: OsError) -> (Result<(), node::Error>, bool) {
+    let (node, trace) = setup::traced(sim, Looks { at_share, below });
+    let outcome = node.run(&map(r"\\files\one\sub", r"domain\user", "pw", None));
+    let counts = trace.counts();
+    let [removed, made] =
+        ["Remove", "Create"].map(|method| counts.of(&format!("wmi call MSFT_SmbGlobalMapping.{method}")));
+    assert_eq!(removed, made);
+    assert_eq!(setup::mapped(sim), [r"\\files\one"]);
+    (outcome, removed == 1)
+}
+
+fn mapped_before() -> Sim {
+    let sim = sim();
+    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    sim
+}
+
+#[test]
+fn contract_28_a_mapping_is_kept_while_the_network_or_the_server_is_at_fault() {
+    for code in [51, 53, 59, 64, 121, 1231, 1232, 1236].map(OsError) {
+        let (outcome, anew) = looked(&mapped_before(), code, code);
+        let error = outcome.unwrap_err();
+        assert_eq!((error.code(), anew), (Some(code), false));
+        assert!(error.to_string().contains(r"\\files\one is mapped: "), "{error}");
+    }
+}
+
+#[test]
+fn contract_28_a_mapping_that_its_server_no_longer_takes_is_made_anew() {
+    for code in [OsError::ACCESS_DENIED, OsError::LOGON_FAILURE, OsError::BAD_NET_NAME, OsError::IO_DEVICE] {
+        let (outcome, anew) = looked(&mapped_before(), code, code);
+        outcome.unwrap();
+        assert!(anew, "{code:?}");
+    }
+}
+
+#[test]
+fn contract_28_a_mapping_from_before_a_reboot_is_made_anew_though_nothing_can_be_reached_through_it() {
+    let sim = mapped_before();
+    sim.reboot();
+    let (outcome, anew) = looked(&sim, OsError::BAD_NETPATH, OsError::BAD_NETPATH);
+    outcome.unwrap();
+    assert!(anew);
+}
+
+#[test]
+fn contract_28_a_share_that_may_not_be_listed_is_alive_if_its_server_knows_that_the_directory_is_missing() {
+    for missing in [OsError::FILE_NOT_FOUND, OsError::PATH_NOT_FOUND] {
+        let (outcome, anew) = looked(&mapped_before(), OsError::ACCESS_DENIED, missing);
+        outcome.unwrap();
+        assert!(!anew, "{missing:?}");
+        // Whoever is not known to the server any more is told nothing.
+        let (outcome, anew) = looked(&mapped_before(), OsError::LOGON_FAILURE, missing);
+        outcome.unwrap();
+        assert!(anew, "{missing:?}");
+    }
+}
+
+#[test]
+fn a_zero_character_in_the_user_or_the_password_is_refused_before_anything_is_asked() {
+    let sim = sim();
+    for (user, password) in [("us\0er", "pw"), ("user", "p\0w")] {
+        let (node, trace) = setup::traced(&sim, setup::Calm);
+        refused(&node, &map(r"\\files\one", user, password, None), Kind::InvalidArgument);
+        assert_eq!(trace.take().len(), 0);
+    }
+}
+
+const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
+
+#[test]
+fn contract_28_whose_mapping_it_is_stays_known_where_nobody_knows_whether_it_was_made() {
+    let sim = sim();
+    let lost =
+        Fault::at(0, Moment::After, Verdict::Fail(OsError::RPC_CALL_FAILED)).among(|call| call.primitive == CREATE);
+    let node = setup::probed(&sim, lost);
+    refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::StillRunning);
+    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+    refused(&node, &map(r"\\files\one", "other", "pw2", None), Kind::FailedPrecondition);
+    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+}
+
+#[test]
+fn contract_28_whose_mapping_was_not_made_is_forgotten_and_a_conflict_explained_whichever_way_it_is_told() {
+    let sim = sim();
+    let conflict = Verdict::Fail(OsError::SESSION_CREDENTIAL_CONFLICT);
+    let node = setup::probed(&sim, Fault::at(0, Moment::Before, conflict).among(|call| call.primitive == CREATE));
+    let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
+    assert!(error.to_string().contains("one user per server"), "{error}");
+    // Somebody else, an administrator, maps it for another user.
+    over(&sim).run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
+    node.run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
 }
 
 #[test]
