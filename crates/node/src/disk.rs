@@ -76,6 +76,17 @@ impl Layout {
         self.partitions().iter().any(|partition| partition.kind != PartitionKind::Reserved)
     }
 
+    /// Whether a volume that begins at `offset` is that of the partition `number`, or of any where that is 0.
+    pub(crate) fn holds(&self, number: u32, offset: u64) -> bool {
+        match self {
+            // Without a table the disk itself may be a volume.
+            Self::Raw => number == 0,
+            Self::Mbr(partitions) | Self::Gpt(partitions) => partitions
+                .iter()
+                .any(|partition| partition.offset == offset && (number == 0 || partition.number == number)),
+        }
+    }
+
     /// Reads a drive layout; none if it is not one.
     pub(crate) fn parse(buffer: &[u8]) -> Option<Self> {
         let head: DriveLayout = buffer::at(buffer, 0)?;
@@ -273,6 +284,17 @@ mod tests {
 
     fn partition(number: u32, kind: PartitionKind) -> Partition {
         Partition { number, offset: u64::from(number) * MIB, length: MIB, kind }
+    }
+
+    #[test]
+    fn a_volume_belongs_to_the_partition_it_begins_with_and_without_a_table_to_the_disk() {
+        let partitions = vec![partition(1, PartitionKind::Data), partition(2, PartitionKind::Data)];
+        for table in [Layout::Gpt(partitions.clone()), Layout::Mbr(partitions)] {
+            assert!(table.holds(0, MIB) && table.holds(0, 2 * MIB) && !table.holds(0, 3 * MIB));
+            assert!(table.holds(1, MIB) && table.holds(2, 2 * MIB));
+            assert!(!table.holds(1, 2 * MIB) && !table.holds(2, MIB) && !table.holds(3, MIB));
+        }
+        assert!(Layout::Raw.holds(0, 0) && !Layout::Raw.holds(1, 0));
     }
 
     #[test]

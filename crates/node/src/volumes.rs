@@ -59,14 +59,9 @@ impl Operation for ListVolumesOnDisk {
         // A partition made just now has no volume yet; one that lacks it for good must not hide the others.
         node.poll(node.config().patience.arrival, || {
             let layout = disk.layout()?;
-            let wanted: Vec<_> = layout.partitions().iter().filter(|partition| self.wants(partition)).collect();
             let found = volume::on_disk(node, self.disk, layout.partitions())?;
-            let unpartitioned = layout == Layout::Raw && self.partition == 0;
-            last = found
-                .iter()
-                .filter(|(offset, _)| unpartitioned || wanted.iter().any(|partition| partition.offset == *offset))
-                .map(|(_, volume)| *volume)
-                .collect();
+            let wanted = found.iter().filter(|(offset, _)| layout.holds(self.partition, *offset));
+            last = wanted.map(|(_, volume)| *volume).collect();
             let data: Vec<_> = layout.data().filter(|partition| self.wants(partition)).collect();
             let has_volume = |partition: &&Partition| found.iter().any(|(offset, _)| *offset == partition.offset);
             first_is_there = data.first().is_none_or(has_volume);

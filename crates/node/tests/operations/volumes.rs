@@ -72,6 +72,15 @@ fn contract_19_volumes_come_in_partition_order_with_their_final_backslash_and_no
 }
 
 #[test]
+fn contract_19_a_disk_that_is_one_file_system_has_one_volume() {
+    let sim = os_sim::node().disk(GIB).superfloppy().formatted("NTFS").build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 1 }).unwrap(), [volume]);
+    refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 2 }, Kind::NotFound);
+}
+
+#[test]
 fn contract_21_a_volume_without_a_path_still_tells_its_disk() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
     let node = over(&sim);
