@@ -9,7 +9,7 @@ use crate::{Outcome, process, tools, workspace};
 
 const CRATE: &str = "csi-proxy-node";
 /// How many seconds the tests, which take one, may take before a change counts as noticed.
-const TIMEOUT: &str = "30";
+const TIMEOUT: &str = "20";
 
 #[derive(Args)]
 pub(crate) struct Options {
