@@ -372,15 +372,21 @@ impl ResizeVolume {
 
     fn grow(&self, node: &Node, run: &Run, disk: &Disk, layout: &Layout, partition: &Partition) -> Outcome<()> {
         let instance = storage_provider::partition(node, run, disk.number, partition.number, partition.offset)?;
-        let largest = match storage_provider::largest(node, run, &instance) {
-            Ok(largest) => largest,
+        let (largest, untold) = match storage_provider::largest(node, run, &instance) {
+            Ok(largest) => (largest, None),
             // Asking needs the service that defragments, growing does not, and the provider refuses what is too much.
-            Err(fault) if fault.kind == Kind::Internal => room_of(disk, layout, partition)?,
+            Err(fault) if fault.kind == Kind::Internal => (room_of(disk, layout, partition)?, Some(fault)),
             Err(fault) => return Err(fault),
         };
         if self.size.saturating_sub(largest) >= MIB {
             let reason = format!("{} bytes are asked for, and there is room for {largest}", self.size);
-            return Err(Fault::precondition(reason));
+            return Err(match untold {
+                None => Fault::precondition(reason),
+                Some(fault) => {
+                    let reason = format!("{reason} by the partition table; Windows did not say: {}", fault.reason);
+                    Fault { kind: Kind::FailedPrecondition, reason, ..fault }
+                }
+            });
         }
         let size = if self.size == 0 { largest } else { self.size.min(largest) };
         if size < partition.length + MIB {
