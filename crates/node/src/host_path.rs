@@ -202,6 +202,15 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_climbs_is_refused_for_that() {
+        for (bad, component) in [(r"C:\a\..\b", "\"..\""), (r"C:\a\.\b", "\".\"")] {
+            let reason = HostPath::parse(bad).unwrap_err().to_string();
+            assert!(reason.contains(component), "{reason}");
+        }
+        assert_eq!(format!("{:?}", path(r"c:\a")), r"C:\a");
+    }
+
+    #[test]
     fn spellings_of_one_path_share_a_key_and_others_do_not() {
         assert_eq!(path(r"c:\VAR\é").key(), path(r"C:\var\É\").key());
         assert_ne!(path(r"C:\var").key(), path(r"D:\var").key());

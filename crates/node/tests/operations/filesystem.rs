@@ -246,6 +246,9 @@ fn contract_14_a_link_is_made_for_what_is_or_will_be_a_directory() {
         let text = door.read_link(&path(target).to_string()).unwrap();
         assert_eq!(text, path(source).to_string());
     }
+    for link in sim.tree(r"C:\var\lib\kubelet\pods").unwrap() {
+        assert_ne!(link.attributes & os::abi::FILE_ATTRIBUTE_DIRECTORY, 0, "{link:?}");
+    }
     door.mkdir(r"C:\var\lib\kubelet\plugins\later").unwrap();
     door.write(r"C:\var\lib\kubelet\pods\c\f", b"through").unwrap();
     assert_eq!(door.read(r"C:\var\lib\kubelet\plugins\later\f").unwrap(), b"through");
@@ -264,6 +267,15 @@ fn contract_14_a_link_to_a_file_is_no_directory_link() {
         assert_eq!(file.attributes & os::abi::FILE_ATTRIBUTE_DIRECTORY, 0, "{file:?}");
     }
     assert_eq!(sim.side_door().read(r"C:\var\lib\kubelet\pods\b").unwrap(), b"content");
+}
+
+#[test]
+fn contract_14_a_link_that_cannot_be_made_leaves_nothing() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
+    let verdict = Verdict::Fail(os::OsError::PRIVILEGE_NOT_HELD);
+    let fault = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", Moment::Before, verdict);
+    refused(&setup::probed(&sim, fault), &link(r"\plugins\d", r"\pods\l"), Kind::PermissionDenied);
+    assert!(!sim.side_door().exists(r"C:\var\lib\kubelet\pods\l"));
 }
 
 #[test]

@@ -251,6 +251,7 @@ fn a_tree_that_is_still_there_is_not_said_to_be_missing_whatever_vanishes_in_it(
                 Err(error) => {
                     assert_eq!(error.kind(), Kind::Busy, "{error}, {gone:?}");
                     assert_eq!(error.code(), Some(OsError::DELETE_PENDING));
+                    assert!(error.to_string().contains("others are removing something there"), "{error}");
                     assert!(!is_gone(&sim), "{gone:?}");
                 }
             }
