@@ -2,8 +2,6 @@
 //!
 //! Each call is answered once and with a status that is no accident, and what must not be touched is not.
 
-use std::future::pending;
-use std::io;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -13,12 +11,11 @@ use h2::client::SendRequest;
 use http::{HeaderMap, Request};
 use node::{Config, Desk, Node};
 use os_sim::{Description, Sim};
-use pipe::address::{Address, Place};
-use pipe::listener::Listener;
+use pipe::address::Place;
+use pipe::memory::{self, Dial};
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor, Value};
 use server::{Endpoint, Limits, Offer, Server, Unfinished};
-use tokio::io::DuplexStream;
 use tokio::sync::oneshot;
 
 use crate::authority::runtime;
@@ -218,7 +215,7 @@ fn check(path: &str, head: &HeaderMap, messages: &[u8], trailers: Option<&Header
 
 /// A server whose connections are in memory.
 struct Served {
-    connect: Vec<tokio::sync::mpsc::UnboundedSender<DuplexStream>>,
+    connect: Vec<Dial>,
     stop: oneshot::Sender<()>,
     serving: tokio::task::JoinHandle<Unfinished>,
 }
@@ -228,10 +225,9 @@ impl Served {
         let desk = Arc::new(Desk::new(Arc::new(Node::new(sim.process(), Config::default()))));
         let (mut connect, mut endpoints) = (Vec::new(), Vec::new());
         for row in &GROUP_VERSIONS {
-            let (sender, streams) = tokio::sync::mpsc::unbounded_channel();
-            let address = Place::Pipes.address(row.pipe()).expect("a name");
-            connect.push(sender);
-            endpoints.push(Endpoint::new(Offer::GroupVersion(row), InMemory { address, streams }));
+            let (dial, endpoint) = memory::endpoint(Place::Pipes.address(row.pipe()).expect("a name"));
+            connect.push(dial);
+            endpoints.push(Endpoint::new(Offer::GroupVersion(row), endpoint));
         }
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
@@ -242,8 +238,7 @@ impl Served {
     }
 
     async fn connect(&self, row: usize) -> SendRequest<Bytes> {
-        let (client, server) = tokio::io::duplex(1 << 16);
-        self.connect[row].send(server).expect("it accepts");
+        let client = self.connect[row].connect().expect("it accepts");
         let (client, connection) = h2::client::handshake(client).await.expect("it speaks HTTP/2");
         tokio::spawn(async move {
             // It ends with the client or the server, whoever goes first.
@@ -256,25 +251,5 @@ impl Served {
         drop(self.stop);
         let stopped = tokio::time::timeout(HANGS, self.serving).await;
         stopped.expect("it stops").expect("no panic")
-    }
-}
-
-struct InMemory {
-    address: Address,
-    streams: tokio::sync::mpsc::UnboundedReceiver<DuplexStream>,
-}
-
-impl Listener for InMemory {
-    type Stream = DuplexStream;
-
-    async fn accept(&mut self) -> io::Result<DuplexStream> {
-        match self.streams.recv().await {
-            Some(stream) => Ok(stream),
-            None => pending().await,
-        }
-    }
-
-    fn address(&self) -> &Address {
-        &self.address
     }
 }

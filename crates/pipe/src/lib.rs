@@ -2,6 +2,7 @@
 //!
 //! - [`address`]: where the endpoint of a group-version lives;
 //! - [`listener`]: accepting and making connections there;
+//! - [`memory`]: an endpoint within the process instead;
 //! - [`authority`]: the filter that lets an HTTP/2 server answer clients which name a pipe in `:authority`;
 //! - [`connections`]: which connections are open, and which of them have yet to say anything.
 //!
@@ -12,3 +13,4 @@ pub mod address;
 pub mod authority;
 pub mod connections;
 pub mod listener;
+pub mod memory;

@@ -1,7 +1,6 @@
 //! The daemon with the node that it runs on, as a driver meets them.
 
 use std::collections::BTreeMap;
-use std::future::pending;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,12 +8,10 @@ use api::GROUP_VERSIONS;
 use hyper_util::rt::TokioIo;
 use node::{Config, Desk, Node};
 use os_sim::Sim;
-use pipe::address::{Address, Place};
-use pipe::listener::Listener;
+use pipe::address::Place;
+use pipe::memory::{self, Dial};
 use server::{Endpoint, Limits, Offer, Server, Unfinished};
-use tokio::io::DuplexStream;
 use tokio::runtime::Runtime;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::Status;
@@ -31,7 +28,7 @@ const NOBODY: &str = r"\\?\Volume{00000000-1111-2222-3333-444444444444}\";
 
 /// A daemon that serves in memory.
 struct Daemon {
-    dial: Vec<UnboundedSender<DuplexStream>>,
+    dial: Vec<Dial>,
     channels: BTreeMap<usize, Channel>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Unfinished>,
@@ -140,10 +137,9 @@ impl Daemon {
         let desk = Arc::new(Desk::new(Arc::new(Node::new(sim.process(), Config::default()))));
         let (mut dial, mut endpoints) = (Vec::new(), Vec::new());
         for row in &GROUP_VERSIONS {
-            let (sender, streams) = unbounded_channel();
-            let address = Place::Pipes.address(row.pipe()).expect("a name");
-            dial.push(sender);
-            endpoints.push(Endpoint::new(Offer::GroupVersion(row), InMemory { address, streams }));
+            let (to, endpoint) = memory::endpoint(Place::Pipes.address(row.pipe()).expect("a name"));
+            dial.push(to);
+            endpoints.push(Endpoint::new(Offer::GroupVersion(row), endpoint));
         }
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
@@ -157,8 +153,7 @@ impl Daemon {
         if let Some(channel) = self.channels.get(&row) {
             return channel.clone();
         }
-        let (client, server) = tokio::io::duplex(1 << 16);
-        self.dial[row].send(server).expect("it accepts");
+        let client = self.dial[row].connect().expect("it accepts");
         let once = Arc::new(Mutex::new(Some(client)));
         let dial = tower::service_fn(move |_| {
             let stream = once.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -173,26 +168,6 @@ impl Daemon {
     async fn stop(self) -> Unfinished {
         drop((self.channels, self.stop));
         self.serving.await.expect("no panic")
-    }
-}
-
-struct InMemory {
-    address: Address,
-    streams: UnboundedReceiver<DuplexStream>,
-}
-
-impl Listener for InMemory {
-    type Stream = DuplexStream;
-
-    async fn accept(&mut self) -> io::Result<DuplexStream> {
-        match self.streams.recv().await {
-            Some(stream) => Ok(stream),
-            None => pending().await,
-        }
-    }
-
-    fn address(&self) -> &Address {
-        &self.address
     }
 }
 
