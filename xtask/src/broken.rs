@@ -1,4 +1,4 @@
-//! Whether the proof would notice: each patch in `crates/proof/broken` breaks one rule, in a copy of this tree, and
+//! Whether the proof would notice: each patch in `verify/sensitivity-patches` breaks one rule, in a copy of this tree, and
 //! there the sweep must fail.
 //!
 //! A patch begins with a sentence that says which rule it breaks. Lines `Case:` say which part of the sweep is run, and
@@ -98,7 +98,7 @@ fn patches() -> io::Result<Vec<Patch>> {
 }
 
 fn folder() -> PathBuf {
-    workspace::root().join("crates/proof/broken")
+    workspace::root().join("verify/sensitivity-patches")
 }
 
 impl Patch {
@@ -196,7 +196,7 @@ impl Bench {
     /// Builds the sweep and runs it; or says why there was none.
     fn sweep(&self, cases: &[&str]) -> io::Result<Result<Sweep, String>> {
         let mut build = workspace::cargo();
-        build.args(["build", "--quiet", "--locked", "--release", "--package", "csi-proxy-proof", "--bin", "prove"]);
+        build.args(["build", "--quiet", "--locked", "--release", "--package", "csi-proxy-simtest", "--bin", "prove"]);
         // Building takes longer than running: some optimising pays, all of it does not.
         build.args(["--config", "profile.release.lto='off'", "--config", "profile.release.opt-level=1"]);
         build.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.built);

@@ -1,6 +1,6 @@
 //! Running the fuzz targets: libFuzzer on each in turn.
 //!
-//! The targets are `crates/fuzz-targets`, their programs and seeds are in `fuzz/`. All of it builds with the stable
+//! The targets are `verify/fuzz-targets`, their programs and seeds are in `verify/fuzz/`. All of it builds with the stable
 //! compiler: without a sanitizer, since what would be found by one is unsafe code, of which there is none here.
 
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ fn fuzz(fuzzer: &Path, name: &str, seconds: u64) -> Result<Report, Box<dyn std::
     let artifacts = workspace::target().join("fuzz-artifacts").join(name).join("");
     fs::create_dir_all(&corpus)?;
     fs::create_dir_all(&artifacts)?;
-    let seeds = workspace::root().join("fuzz/seeds").join(name);
+    let seeds = workspace::root().join("verify/fuzz/seeds").join(name);
     let mut run = command(fuzzer, "run");
     run.args(TARGET_DIR).arg(name).args([&corpus, &seeds]).args(["--", "-print_final_stats=1", "-timeout=60"]);
     run.arg(format!("-max_total_time={seconds}")).arg(format!("-artifact_prefix={}", artifacts.display()));
@@ -87,7 +87,7 @@ fn command(fuzzer: &Path, task: &str) -> Command {
 /// The names of the targets: their programs'.
 fn targets() -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(workspace::root().join("fuzz/fuzz_targets"))? {
+    for entry in fs::read_dir(workspace::root().join("verify/fuzz/fuzz_targets"))? {
         let file = PathBuf::from(entry?.file_name());
         names.extend(file.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
     }

@@ -26,7 +26,7 @@ const CALLED: &str = "139 RPCs called";
 
 /// Runs both clients against the daemon, wherever it can run here.
 pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
-    let source = workspace::root().join("tests/go-client");
+    let source = workspace::root().join("verify/go-client");
     if !source.join("go.mod").is_file() {
         return Ok(Tally::default());
     }
@@ -155,7 +155,7 @@ fn native() -> &'static str {
 /// The client of deployed drivers, for Windows.
 pub(crate) fn pinned_client() -> Result<PathBuf, Box<dyn std::error::Error>> {
     let (module, name) = CLIENTS[0];
-    let client = build(&workspace::root().join("tests/go-client"), module, name, "windows")?;
+    let client = build(&workspace::root().join("verify/go-client"), module, name, "windows")?;
     client.ok_or_else(|| "the Go client does not build".into())
 }
 

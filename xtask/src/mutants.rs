@@ -1,4 +1,4 @@
-//! Whether the tests of the operations, `crates/node`, would notice a change of one word: cargo-mutants makes each
+//! Whether the tests of the operations, `crates/storage-ops`, would notice a change of one word: cargo-mutants makes each
 //! change that it can think of in a copy of the tree, and runs that crate's own tests.
 //!
 //! What no test can or should notice is in `.cargo/mutants.toml`, with the reason.
@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::{Outcome, process, tools, workspace};
 
-const CRATE: &str = "csi-proxy-node";
+const CRATE: &str = "csi-proxy-storage-ops";
 /// How many seconds the tests, which take one, may take before a change counts as noticed.
 const TIMEOUT: &str = "20";
 

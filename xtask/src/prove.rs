@@ -1,10 +1,10 @@
-//! The proof of reliability, `crates/proof`, optimised: it runs a hundred thousand cases and more.
+//! The proof of reliability, `verify/simtest`, optimised: it runs a hundred thousand cases and more.
 
 use crate::{Outcome, process, workspace};
 
 /// Runs `prove` with `arguments`.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut cargo = workspace::cargo();
-    cargo.args(["run", "--release", "--package", "csi-proxy-proof", "--bin", "prove", "--"]).args(arguments);
+    cargo.args(["run", "--release", "--package", "csi-proxy-simtest", "--bin", "prove", "--"]).args(arguments);
     Ok(process::succeeds(&mut cargo)?)
 }

@@ -9,7 +9,7 @@ use crate::{apt, process, workspace};
 
 /// The interpreter in `target/python-venv`; `None` when there is no Python client in this tree.
 pub(crate) fn interpreter() -> Option<Result<PathBuf, String>> {
-    let requirements = workspace::root().join("tests/python-client/requirements.txt");
+    let requirements = workspace::root().join("verify/python-client/requirements.txt");
     let wanted = fs::read_to_string(&requirements).ok()?;
     let folder = workspace::target().join("python-venv");
     let inside = if std::env::consts::OS == "windows" { "Scripts/python.exe" } else { "bin/python" };
@@ -32,7 +32,7 @@ pub(crate) fn interpreter() -> Option<Result<PathBuf, String>> {
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
     if !process::succeeds(&mut pip).unwrap_or(false) {
-        return Some(Err("pip could not install tests/python-client/requirements.txt".into()));
+        return Some(Err("pip could not install verify/python-client/requirements.txt".into()));
     }
     Some(
         fs::write(&stamp, wanted)

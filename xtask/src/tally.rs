@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn a_skip_names_the_test_and_the_reason() {
         assert_eq!(
-            Skip::from_line("skipped: pipe::tests::first_instance: Wine does not enforce it: 8.0"),
-            Some(Skip::new("pipe::tests::first_instance", "Wine does not enforce it: 8.0"))
+            Skip::from_line("skipped: transport::tests::first_instance: Wine does not enforce it: 8.0"),
+            Some(Skip::new("transport::tests::first_instance", "Wine does not enforce it: 8.0"))
         );
         assert_eq!(Skip::from_line("skipped: without a reason"), None);
         assert_eq!(Skip::from_line("  skipped: not: at the margin"), None);

@@ -29,7 +29,7 @@ pub(crate) enum Task {
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The crates with code that only Windows runs.
-const CRATES: [&str; 3] = ["csi-proxy-os-win32", "csi-proxy-pipe", "csi-proxy"];
+const CRATES: [&str; 3] = ["csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy"];
 const DAEMON: &str = "csi-proxy";
 /// The profile, and the name of its folder, of what is shipped.
 const SHIPPED: &str = "dist";

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use pipe::address::Place;
 use server::{CannotServe, Endpoint};
 use tempfile::TempDir;
+use transport::address::Place;
 
 use crate::flags::Flags;
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use node::HostPath;
+use storage_ops::HostPath;
 
 pub use table::{Section, TABLE};
 
@@ -48,7 +48,7 @@ pub struct Flags {
     /// Where the log goes and how much is in it.
     pub log: LogFlags,
     /// The settings of the node.
-    pub node: node::Config,
+    pub node: storage_ops::Config,
     /// Where to answer HTTP requests for metrics.
     pub metrics_address: Option<String>,
     /// Serve a simulated node, wherever this runs.

@@ -2,14 +2,14 @@
 //!
 //! This crate is the only place that chooses what the storage operations run on, Windows or a simulated node.
 
+pub mod backend;
 pub mod command;
 pub mod demo;
 pub mod endpoints;
 pub mod flags;
 pub mod help;
-pub mod interrupt;
 pub mod log;
+pub mod metrics_http;
 pub mod serve;
 pub mod service;
-pub mod system;
-pub mod telemetry;
+pub mod signals;

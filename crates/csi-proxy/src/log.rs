@@ -21,7 +21,7 @@ use tracing_subscriber::{Layer, Registry};
 use crate::flags::LogFlags;
 
 /// The crates of this workspace, by the names their events carry.
-const OURS: [&str; 5] = ["csi_proxy", "node", "os_sim", "pipe", "server"];
+const OURS: [&str; 5] = ["csi_proxy", "os_sim", "server", "storage_ops", "transport"];
 
 /// How many full log files are kept.
 const KEPT: usize = 3;

@@ -5,15 +5,15 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use api::GROUP_VERSIONS;
-use node::{BLOCKING_THREADS, Desk, Node};
-use pipe::address::Place;
 use server::{Limits, Server, Unfinished};
+use storage_ops::{BLOCKING_THREADS, Desk, Node};
+use transport::address::Place;
 
+use crate::backend::{self, System};
 use crate::endpoints::{self, Endpoints};
 use crate::flags::Flags;
-use crate::interrupt::Interrupt;
-use crate::system::{self, System};
-use crate::telemetry::Telemetry;
+use crate::metrics_http::Telemetry;
+use crate::signals::Interrupt;
 
 /// Threads for blocking work beyond the node's: the runtime's own, such as looking up names.
 const OTHER_THREADS: usize = 16;
@@ -44,7 +44,7 @@ pub async fn until(
     ready: impl FnOnce() -> Result<(), Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {
     warn(flags);
-    let System { os, name } = system::open(flags)?;
+    let System { os, name } = backend::open(flags)?;
     let desk = Arc::new(Desk::new(Arc::new(Node::new(os, flags.node.clone()))));
     let server = Server::new(desk, limits(flags));
     let telemetry = match &flags.metrics_address {
@@ -65,7 +65,7 @@ pub async fn until(
 }
 
 fn limits(flags: &Flags) -> Limits {
-    let connections = pipe::connections::Limits {
+    let connections = server::connections::Limits {
         open: flags.max_connections,
         silence: flags.silence,
         // Those that run, and as many that have yet to send their message, wait, or are taking their answer.

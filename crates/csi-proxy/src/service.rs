@@ -5,7 +5,7 @@
 mod imp;
 
 #[cfg(not(windows))]
-#[path = "service/elsewhere.rs"]
+#[path = "service/unsupported.rs"]
 mod imp;
 
 pub use imp::{ServiceError, install, run, status, uninstall};

@@ -10,11 +10,11 @@ use std::process::{Child, Command, Output, Stdio};
 use api::disk::v1::PartitionDiskRequest;
 use api::disk::v1::disk_client::DiskClient;
 use hyper_util::rt::TokioIo;
-use pipe::address::Place;
 use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
+use transport::address::Place;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy");
 
@@ -94,7 +94,7 @@ async fn disks(folder: &Path) -> DiskClient<Channel> {
     let address = Place::Folder(folder.join("sockets")).address("csi-proxy-disk-v1").expect("an address");
     let connector = service_fn(move |_| {
         let address = address.clone();
-        async move { pipe::listener::connect(&address).await.map(TokioIo::new) }
+        async move { transport::listener::connect(&address).await.map(TokioIo::new) }
     });
     let channel = Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await;
     DiskClient::new(channel.expect("a connection"))

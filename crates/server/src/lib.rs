@@ -6,8 +6,8 @@
 //!
 //! ```
 //! # use std::{error::Error, io, sync::Arc};
-//! # use node::Desk;
-//! # use pipe::{address::{Address, Place}, listener::Listener};
+//! # use storage_ops::Desk;
+//! # use transport::{address::{Address, Place}, listener::Listener};
 //! use server::{Endpoint, Limits, Server};
 //!
 //! async fn daemon<L: Listener>(
@@ -25,29 +25,14 @@
 //! The way of a call: [`server`](Server) accepts the connection, `routes` finds the service, `call` numbers, times and
 //! counts it, `handlers` reads the request by `wire`, lets the node run it, and writes the response.
 
-mod answer;
-mod call;
-mod count;
-mod disk;
-mod endpoint;
-mod filesystem;
-mod handlers;
-mod iscsi;
-mod limits;
-mod load;
-mod message;
+mod admission;
+mod listen;
 mod metrics;
-mod places;
-mod resize;
-mod routes;
+mod rpc;
 mod server;
-mod smb;
-mod status;
-mod system;
-mod volume;
-mod wire;
 
-pub use endpoint::{CannotServe, Endpoint, Offer};
-pub use limits::Limits;
-pub use metrics::Metrics;
+pub use admission::connections;
+pub use admission::limits::Limits;
+pub use listen::endpoint::{CannotServe, Endpoint, Offer};
+pub use metrics::rpc_metrics::Metrics;
 pub use server::{Server, Unfinished};

@@ -5,29 +5,29 @@ use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::admission::connections::{Connection, ConnectionId, Connections, Hurry};
+use authority_filter::Mended;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use node::Desk;
-use pipe::authority::Mended;
-use pipe::connections::{Connection, ConnectionId, Connections, Hurry};
-use pipe::listener::Listener;
+use storage_ops::Desk;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use transport::listener::Listener;
 
-use crate::answer::{Answer, Tally};
-use crate::call::{Calls, Peer};
-use crate::count::Count;
-use crate::endpoint::Endpoint;
-use crate::handlers::Handlers;
-use crate::limits::Limits;
-use crate::load::Load;
-use crate::message::Messages;
-use crate::metrics::Metrics;
-use crate::routes::Routes;
+use crate::admission::limits::Limits;
+use crate::admission::request_body::Messages;
+use crate::admission::response_body::{Answer, Tally};
+use crate::listen::endpoint::Endpoint;
+use crate::metrics::active_count::Count;
+use crate::metrics::rpc_metrics::Metrics;
+use crate::metrics::server_state::Load;
+use crate::rpc::call::{Calls, Peer};
+use crate::rpc::handlers::Handlers;
+use crate::rpc::router::Routes;
 
 /// How long a listener that cannot accept, for want of handles say, is left alone.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use api::smb::v1::smb_client::SmbClient;
 use api::smb::v1::{NewSmbGlobalMappingRequest, RemoveSmbGlobalMappingRequest};
 use hyper_util::rt::TokioIo;
-use node::{Config, Desk, Node};
-use pipe::address::Place;
-use pipe::listener::{bind, connect};
 use server::{Endpoint, Limits, Server};
+use storage_ops::{Config, Desk, Node};
 use tokio::sync::oneshot;
+use transport::address::Place;
+use transport::listener::{bind, connect};
 
 /// All that was logged.
 #[derive(Clone, Default)]

@@ -23,40 +23,46 @@ struct Allowed {
 const ALLOWED: &[Allowed] = &[
     Allowed { from: "csi-proxy-os", to: &[], for_tests: &[] },
     Allowed { from: "csi-proxy-api", to: &[], for_tests: &[] },
-    Allowed { from: "csi-proxy-pipe", to: &[], for_tests: &[] },
+    Allowed { from: "csi-proxy-transport", to: &[], for_tests: &[] },
+    Allowed { from: "csi-proxy-authority-filter", to: &[], for_tests: &["csi-proxy-transport"] },
     Allowed { from: "csi-proxy-os-win32", to: &["csi-proxy-os"], for_tests: &[] },
     Allowed { from: "csi-proxy-os-sim", to: &["csi-proxy-os"], for_tests: &[] },
-    Allowed { from: "csi-proxy-node", to: &["csi-proxy-os"], for_tests: &["csi-proxy-os-sim"] },
+    Allowed { from: "csi-proxy-storage-ops", to: &["csi-proxy-os"], for_tests: &["csi-proxy-os-sim"] },
     Allowed {
         from: "csi-proxy-server",
-        to: &["csi-proxy-node", "csi-proxy-api", "csi-proxy-pipe"],
+        to: &["csi-proxy-storage-ops", "csi-proxy-api", "csi-proxy-authority-filter", "csi-proxy-transport"],
         for_tests: &["csi-proxy-os-sim"],
     },
-    Allowed { from: "csi-proxy-client", to: &["csi-proxy-api", "csi-proxy-pipe"], for_tests: &[] },
+    Allowed { from: "csi-proxy-client", to: &["csi-proxy-api", "csi-proxy-transport"], for_tests: &[] },
     Allowed {
         from: "csi-proxy",
         to: &[
             "csi-proxy-os",
             "csi-proxy-api",
-            "csi-proxy-pipe",
+            "csi-proxy-transport",
             "csi-proxy-os-win32",
             "csi-proxy-os-sim",
-            "csi-proxy-node",
+            "csi-proxy-storage-ops",
             "csi-proxy-server",
             "csi-proxy-client",
         ],
         for_tests: &[],
     },
     // A program of tests: nothing depends on it, and it is not published.
-    Allowed { from: "csi-proxy-proof", to: &["csi-proxy-os", "csi-proxy-os-sim", "csi-proxy-node"], for_tests: &[] },
+    Allowed {
+        from: "csi-proxy-simtest",
+        to: &["csi-proxy-os", "csi-proxy-os-sim", "csi-proxy-storage-ops"],
+        for_tests: &[],
+    },
     Allowed {
         from: "csi-proxy-fuzz-targets",
         to: &[
+            "csi-proxy-authority-filter",
             "csi-proxy-os",
             "csi-proxy-api",
-            "csi-proxy-pipe",
+            "csi-proxy-transport",
             "csi-proxy-os-sim",
-            "csi-proxy-node",
+            "csi-proxy-storage-ops",
             "csi-proxy-server",
             "csi-proxy",
         ],
@@ -107,23 +113,23 @@ mod tests {
     #[test]
     fn logic_may_not_see_an_implementation_of_the_seam() {
         assert_eq!(
-            arrow("csi-proxy-node", "csi-proxy-os-win32", false),
-            ["csi-proxy-node: may not depend on csi-proxy-os-win32"]
+            arrow("csi-proxy-storage-ops", "csi-proxy-os-win32", false),
+            ["csi-proxy-storage-ops: may not depend on csi-proxy-os-win32"]
         );
         assert_eq!(
-            arrow("csi-proxy-node", "csi-proxy-os-sim", false),
-            ["csi-proxy-node: may not depend on csi-proxy-os-sim"]
+            arrow("csi-proxy-storage-ops", "csi-proxy-os-sim", false),
+            ["csi-proxy-storage-ops: may not depend on csi-proxy-os-sim"]
         );
         assert_eq!(arrow("csi-proxy-server", "csi-proxy-os", false).len(), 1);
     }
 
     #[test]
     fn tests_of_logic_may_use_the_simulated_node_and_nothing_more() {
-        assert!(arrow("csi-proxy-node", "csi-proxy-os-sim", true).is_empty());
+        assert!(arrow("csi-proxy-storage-ops", "csi-proxy-os-sim", true).is_empty());
         assert!(arrow("csi-proxy-server", "csi-proxy-os-sim", true).is_empty());
         assert_eq!(
-            arrow("csi-proxy-pipe", "csi-proxy-os-sim", true),
-            ["csi-proxy-pipe: may not depend on csi-proxy-os-sim even in tests"]
+            arrow("csi-proxy-transport", "csi-proxy-os-sim", true),
+            ["csi-proxy-transport: may not depend on csi-proxy-os-sim even in tests"]
         );
     }
 
@@ -140,7 +146,7 @@ mod tests {
     fn only_the_daemon_and_what_tests_it_choose_an_implementation() {
         let users = |name| ALLOWED.iter().filter(move |row| row.to.contains(&name)).map(|row| row.from);
         assert_eq!(users("csi-proxy-os-win32").collect::<Vec<_>>(), ["csi-proxy"]);
-        let of_the_simulated_node = ["csi-proxy", "csi-proxy-proof", "csi-proxy-fuzz-targets"];
+        let of_the_simulated_node = ["csi-proxy", "csi-proxy-simtest", "csi-proxy-fuzz-targets"];
         assert_eq!(users("csi-proxy-os-sim").collect::<Vec<_>>(), of_the_simulated_node);
     }
 

@@ -11,7 +11,7 @@ const PLATFORM: [&str; 5] = ["windows", "unix", "target_os", "target_family", "t
 /// All Rust sources below `root`, relative to it and in order, without what was built.
 pub(super) fn files(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let mut folders: Vec<PathBuf> = ["crates", "xtask", "tests", "fuzz"].map(PathBuf::from).into();
+    let mut folders: Vec<PathBuf> = ["crates", "sim", "verify", "xtask"].map(PathBuf::from).into();
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(root.join(&folder)) else { continue };
         for entry in entries {

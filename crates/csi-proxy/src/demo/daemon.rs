@@ -8,17 +8,17 @@ use std::{error, io};
 
 use api::{GROUP_VERSIONS, GroupVersion};
 use hyper_util::rt::TokioIo;
-use node::{Config, Desk, Node};
 use os_sim::Sim;
 use os_sim::probe::Probed;
 use os_sim::trace::{Counts, Trace};
-use pipe::address::Place;
 use server::{Endpoint, Limits, Server, Unfinished};
+use storage_ops::{Config, Desk, Node};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinHandle;
 use tonic::transport::Channel;
 use tower::service_fn;
+use transport::address::Place;
 
 use crate::endpoints;
 
@@ -61,7 +61,7 @@ impl Daemon {
                 .await
         });
         for row in &GROUP_VERSIONS {
-            pipe::listener::connect(&place.address(row.pipe())?).await?;
+            transport::listener::connect(&place.address(row.pipe())?).await?;
         }
         let start = begun.elapsed();
         Ok(Self { sim, trace, folder, sockets, place, channels: Mutex::default(), stop, serving, start })
@@ -91,7 +91,7 @@ impl Daemon {
         let address = self.place.address(api.pipe())?;
         let connector = service_fn(move |_| {
             let address = address.clone();
-            async move { pipe::listener::connect(&address).await.map(TokioIo::new) }
+            async move { transport::listener::connect(&address).await.map(TokioIo::new) }
         });
         let endpoint = tonic::transport::Endpoint::from_static("http://csi-proxy");
         let channel = endpoint.connect_with_connector(connector).await?;

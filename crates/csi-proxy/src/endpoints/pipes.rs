@@ -5,9 +5,9 @@ use std::io;
 use std::sync::Arc;
 
 use os_win32::pipe::{Owner, Security, owner};
-use pipe::address::{Address, Place};
 use server::Endpoint;
 use tokio::net::windows::named_pipe::NamedPipeServer;
+use transport::address::{Address, Place};
 
 use super::{Endpoints, OpenError};
 use crate::flags::Flags;
@@ -19,7 +19,7 @@ pub struct Listener {
     address: Address,
 }
 
-impl pipe::listener::Listener for Listener {
+impl transport::listener::Listener for Listener {
     type Stream = NamedPipeServer;
 
     async fn accept(&mut self) -> io::Result<Self::Stream> {
@@ -92,7 +92,7 @@ mod tests {
     use std::{env, io, process};
 
     use os_win32::pipe::owner;
-    use pipe::address::{Address, Place};
+    use transport::address::{Address, Place};
 
     use super::{bind, refused};
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::{env, io};
 
-use pipe::address::{Address, Place};
-use pipe::listener::UnixEndpoint;
 use server::Endpoint;
 use tempfile::TempDir;
+use transport::address::{Address, Place};
+use transport::listener::UnixEndpoint;
 
 use super::{Endpoints, OpenError};
 use crate::flags::Flags;
@@ -16,7 +16,7 @@ pub type Listener = UnixEndpoint;
 
 /// Opens one endpoint.
 pub fn bind(address: &Address) -> io::Result<Listener> {
-    pipe::listener::bind(address)
+    transport::listener::bind(address)
 }
 
 pub(super) fn open(flags: &Flags) -> Result<Endpoints, OpenError> {

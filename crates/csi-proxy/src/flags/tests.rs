@@ -78,11 +78,11 @@ fn the_command_line_of_an_installation_keeps_its_meaning() {
 #[test]
 fn nothing_given_is_what_the_table_says() {
     let flags = parsed(&[]);
-    let upstream = node::Config::default();
+    let upstream = storage_ops::Config::default();
     assert_eq!(format!("{:?}", flags.node), format!("{upstream:?}"));
     assert!(flags.log.to_stderr && !flags.windows_service);
     assert_eq!((flags.log.verbosity, flags.log.megabytes, flags.drain), (0, 1800, Duration::from_secs(30)));
-    let limits = pipe::connections::Limits::default();
+    let limits = server::connections::Limits::default();
     assert_eq!((flags.max_connections, flags.silence), (limits.open, limits.silence));
 }
 

@@ -1,13 +1,13 @@
 //! A Windows service.
 
-mod life;
-mod registration;
+mod install;
+mod run;
 
 use std::error::Error;
 use std::{fmt, io};
 
-pub use life::run;
-pub use registration::{install, status, uninstall};
+pub use install::{install, status, uninstall};
+pub use run::run;
 
 /// What went wrong, in a sentence.
 #[derive(Debug)]

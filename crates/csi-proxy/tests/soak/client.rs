@@ -17,10 +17,10 @@ use api::volume::v1::{
     ListVolumesOnDiskRequest, ListVolumesOnDiskResponse, MountVolumeRequest, MountVolumeResponse, UnmountVolumeRequest,
     UnmountVolumeResponse,
 };
-use pipe::address::Place;
-use pipe::listener::{ClientStream, connect};
 use tokio::io::AsyncWriteExt as _;
 use tonic::Code;
+use transport::address::Place;
+use transport::listener::{ClientStream, connect};
 
 use crate::daemon::{QUICK_SERVER, TARDY_SERVER};
 use crate::frames;

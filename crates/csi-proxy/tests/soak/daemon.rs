@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use pipe::address::Place;
 use tempfile::TempDir;
+use transport::address::Place;
 
 use crate::metrics::Metrics;
 use crate::size::Size;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
-use pipe::address::Place;
-use pipe::listener::connect;
 use prost::Message;
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 use tower::service_fn;
+use transport::address::Place;
+use transport::listener::connect;
 
 use crate::ledger::Ledger;
 

@@ -7,9 +7,9 @@ use std::{fmt, thread};
 
 use api::filesystem::v1::{PathExistsRequest, PathExistsResponse};
 use api::smb::v1::{NewSmbGlobalMappingResponse, RemoveSmbGlobalMappingRequest, RemoveSmbGlobalMappingResponse};
-use pipe::address::Place;
 use tokio::runtime;
 use tokio::sync::watch;
+use transport::address::Place;
 
 use crate::CLIENTS;
 use crate::client::mapping;

@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::{fs, thread};
 
 use hyper_util::rt::TokioIo;
-use pipe::address::Place;
 use tokio::sync::{Mutex, MutexGuard};
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
+use transport::address::Place;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy");
 
@@ -68,7 +68,7 @@ pub(crate) async fn connect(pipe: &str) -> Channel {
     let address = Place::Pipes.address(pipe).expect("an address");
     let connector = service_fn(move |_| {
         let address = address.clone();
-        async move { pipe::listener::connect(&address).await.map(TokioIo::new) }
+        async move { transport::listener::connect(&address).await.map(TokioIo::new) }
     });
     Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await.expect("a connection")
 }

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use api::GROUP_VERSIONS;
 use hyper_util::rt::TokioIo;
-use node::{Config, Desk, Node};
 use os_sim::Sim;
-use pipe::address::Place;
-use pipe::memory::{self, Dial};
 use server::{Endpoint, Limits, Offer, Server, Unfinished};
+use storage_ops::{Config, Desk, Node};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::transport::Channel;
+use transport::address::Place;
+use transport::memory::{self, Dial};
 
 use crate::expect::Expected;
 use crate::node::{Model, PORTAL, password, simulated};

@@ -9,10 +9,10 @@ use api::smb::v1::smb_client::SmbClient;
 use api::volume::v1::volume_client::VolumeClient;
 use api::volume::v1::{FormatVolumeRequest, GetVolumeIdFromTargetPathRequest};
 use api::{Group, GroupVersion};
-use node::{Config, HostPath, Node};
 use os_sim::Sim;
 use prost::Message as _;
 use serde_json::{Value, json};
+use storage_ops::{Config, HostPath, Node};
 use tonic::Code;
 
 use super::daemon::{Daemon, Setup, until};

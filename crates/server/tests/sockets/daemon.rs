@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use node::{Config, Desk, Node};
 use os_sim::Sim;
-use pipe::address::{Address, Place};
-use pipe::listener::{ClientStream, bind, connect};
 use server::{Endpoint, Limits, Server, Unfinished};
+use storage_ops::{Config, Desk, Node};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::transport::Channel;
+use transport::address::{Address, Place};
+use transport::listener::{ClientStream, bind, connect};
 
 /// Far more than anything here takes: what is not over by then hangs.
 pub(crate) const HANGS: Duration = Duration::from_mins(1);

@@ -1,7 +1,7 @@
 //! A client that writes its frames itself, so that it can send what no library lets through.
 
-use pipe::listener::ClientStream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use transport::listener::ClientStream;
 
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;

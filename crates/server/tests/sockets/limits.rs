@@ -99,7 +99,7 @@ async fn headers_too_large_end_their_call_alone() {
 async fn contract_03_where_too_many_connections_are_open_the_one_silent_longest_makes_room() {
     let sim = good_input::node();
     let limits =
-        Limits { connections: pipe::connections::Limits { open: 10, ..Default::default() }, ..Limits::default() };
+        Limits { connections: server::connections::Limits { open: 10, ..Default::default() }, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut spoken = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
     assert_eq!(spoken.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
@@ -166,7 +166,7 @@ const PATH_EXISTS: &str = "/v1.Filesystem/PathExists";
 const KUBELET: &[u8] = b"\x0a\x12C:\\var\\lib\\kubelet";
 
 fn room_for(open: usize) -> Limits {
-    Limits { connections: pipe::connections::Limits { open, ..Default::default() }, ..Limits::default() }
+    Limits { connections: server::connections::Limits { open, ..Default::default() }, ..Limits::default() }
 }
 
 /// Waits until the server has a metric with this value.
@@ -245,7 +245,7 @@ async fn a_connection_that_makes_room_and_does_not_go_is_closed() {
 #[tokio::test]
 async fn a_call_too_many_in_flight_is_refused_at_once() {
     let sim = good_input::node();
-    let connections = pipe::connections::Limits { calls: 2, ..Default::default() };
+    let connections = server::connections::Limits { calls: 2, ..Default::default() };
     let daemon = Setup { limits: Limits { connections, ..Limits::default() }, ..Setup::default() }.on(&sim);
     let mut holding =
         [Client::new(daemon.stream(FILESYSTEM).await).await, Client::new(daemon.stream(FILESYSTEM).await).await];

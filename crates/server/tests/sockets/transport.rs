@@ -10,8 +10,6 @@ use std::time::Duration;
 use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
 use api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
-use pipe::address::Place;
-use pipe::listener::bind;
 use server::{Endpoint, Limits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
@@ -19,6 +17,8 @@ use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
+use transport::address::Place;
+use transport::listener::bind;
 
 use super::daemon::{Daemon, Setup, until};
 use super::frames::Client;
@@ -104,7 +104,7 @@ async fn contract_03_silent_connections_do_not_delay_calls() {
 async fn contract_03_a_silent_connection_is_closed_and_a_spoken_one_is_not() {
     let sim = good_input::node();
     let limits = Limits {
-        connections: pipe::connections::Limits { silence: Duration::from_millis(50), ..Default::default() },
+        connections: server::connections::Limits { silence: Duration::from_millis(50), ..Default::default() },
         ..Limits::default()
     };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
@@ -172,7 +172,7 @@ async fn health_is_told_of_what_the_pipe_serves() {
 
 /// Calls the server 200 times through Python's gRPC, whose HTTP/2 is neither Go's nor ours.
 async fn python_calls(python: &str, socket: PathBuf, authority: &[u8], path: &str) -> String {
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/python-client/calls.py");
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../verify/python-client/calls.py");
     let mut command = Command::new(python);
     command.arg(script).arg(socket).arg(OsStr::from_bytes(authority)).args([path, "200"]);
     let output = command.output().await.expect("Python runs");

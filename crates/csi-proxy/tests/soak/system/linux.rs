@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use pipe::address::Place;
+use transport::address::Place;
 
 use crate::size::Size;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Child;
 
 use os_win32::process::usage;
-use pipe::address::Place;
+use transport::address::Place;
 
 use crate::size::Size;
 

@@ -1,0 +1,464 @@
+//! The filter between an encoder and a decoder that know nothing of it, nor of each other.
+
+use authority_filter::{Filter, Malformed, Mended};
+use httlib_hpack::Encoder;
+use http::uri::Authority;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use tokio::io::AsyncReadExt as _;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const LARGEST_FRAME: usize = 16_384;
+const AUTHORITY: &[u8] = b":authority";
+
+const DATA: u8 = 0x0;
+const HEADERS: u8 = 0x1;
+const PING: u8 = 0x6;
+const CONTINUATION: u8 = 0x9;
+
+const END_STREAM: u8 = 0x1;
+const END_HEADERS: u8 = 0x4;
+const PADDED: u8 = 0x8;
+const PRIORITY: u8 = 0x20;
+
+type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// One thing a client sends.
+#[derive(Clone, Debug)]
+enum Said {
+    Block(Block),
+    Other { kind: u8, payload: Vec<u8> },
+}
+
+#[derive(Clone, Debug)]
+struct Block {
+    stream: u32,
+    ends_stream: bool,
+    padding: Option<u8>,
+    priority: Option<u8>,
+    table_sizes: Vec<u32>,
+    fields: Vec<Field>,
+    /// Where the block is cut into frames.
+    cuts: Vec<Index>,
+}
+
+#[derive(Clone, Debug)]
+struct Field {
+    name: Vec<u8>,
+    value: Vec<u8>,
+    /// How the encoder is to write it.
+    flags: u8,
+    /// Takes the name, or all of it, from this entry of the dynamic table instead, if there is one.
+    entry: Option<u32>,
+    whole_entry: bool,
+}
+
+/// What a server is to read of it.
+#[derive(Clone, Debug, PartialEq)]
+enum Heard {
+    Block { stream: u32, ends_stream: bool, priority: Option<Vec<u8>>, fields: Fields },
+    Other { kind: u8, payload: Vec<u8> },
+}
+
+struct Opening {
+    stream: u32,
+    flags: u8,
+    priority: Option<Vec<u8>>,
+}
+
+fn name() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        4 => Just(AUTHORITY.to_vec()),
+        1 => Just(b":authorit".to_vec()),
+        1 => Just(b":authority2".to_vec()),
+        2 => Just(b":path".to_vec()),
+        1 => Just(b"www-authenticate".to_vec()),
+        2 => vec(b'a'..=b'c', 1..3),
+        1 => vec(any::<u8>(), 0..40),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        3 => Just(br"\\.\\pipe\\csi-proxy-disk-v1".to_vec()),
+        2 => Just(b"%5C%5C.%5Cpipe%5Ccsi-proxy-disk-v1".to_vec()),
+        2 => Just(b"localhost".to_vec()),
+        1 => Just(b"a:b:c".to_vec()),
+        1 => vec(any::<u8>(), 0..60),
+        // Long enough to drive out much of the table, or all of it.
+        1 => (any::<u8>(), 1000..5000_usize).prop_map(|(octet, length)| vec![octet; length]),
+        1 => (120..140_usize).prop_map(|length| vec![b'\\'; length]),
+    ]
+}
+
+fn field() -> impl Strategy<Value = Field> {
+    let entry = prop_oneof![2 => Just(None), 1 => (0..6_u32).prop_map(Some)];
+    (name(), value(), 0..32_u8, entry, any::<bool>()).prop_map(|(name, value, flags, entry, whole_entry)| Field {
+        name,
+        value,
+        flags,
+        entry,
+        whole_entry,
+    })
+}
+
+fn block() -> impl Strategy<Value = Block> {
+    let table_sizes = prop_oneof![5 => Just(Vec::new()), 1 => vec(prop_oneof![0..200_u32, 0..=4096_u32], 1..3)];
+    let fields = vec(field(), 1..8);
+    let cuts = prop_oneof![Just(Vec::new()), vec(any::<Index>(), 0..6)];
+    (any::<bool>(), option::of(any::<u8>()), option::of(any::<u8>()), table_sizes, fields, cuts, 1..5_u32).prop_map(
+        |(ends_stream, padding, priority, table_sizes, fields, cuts, stream)| Block {
+            stream,
+            ends_stream,
+            padding,
+            priority,
+            table_sizes,
+            fields,
+            cuts,
+        },
+    )
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let other = (prop_oneof![Just(DATA), Just(PING), Just(0xee)], vec(any::<u8>(), 0..200));
+    prop_oneof![4 => block().prop_map(Said::Block), 1 => other.prop_map(|(kind, payload)| Said::Other { kind, payload })]
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = u32::try_from(payload.len()).unwrap().to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend_from_slice(payload);
+    frame
+}
+
+impl Field {
+    fn write(&self, encoder: &mut Encoder<'_>, block: &mut Vec<u8>) {
+        let from_table = self.entry.is_some_and(|entry| {
+            let index = 62 + entry;
+            if self.whole_entry {
+                encoder.encode(index, block).is_ok()
+            } else {
+                encoder.encode((index, self.value.clone(), self.flags), block).is_ok()
+            }
+        });
+        if !from_table {
+            encoder.encode((self.name.clone(), self.value.clone(), self.flags), block).unwrap();
+        }
+    }
+}
+
+impl Block {
+    fn priority_octets(&self) -> Option<Vec<u8>> {
+        self.priority.map(|weight| vec![0x80, 0, 0, 99, weight])
+    }
+
+    fn write(&self, encoder: &mut Encoder<'_>) -> Vec<u8> {
+        let mut block = Vec::new();
+        for &size in &self.table_sizes {
+            encoder.update_max_dynamic_size(size, &mut block).unwrap();
+        }
+        for field in &self.fields {
+            field.write(encoder, &mut block);
+        }
+
+        let mut cuts: Vec<_> = self.cuts.iter().map(|cut| cut.index(block.len() + 1)).collect();
+        // No fragment may be longer than a frame with padding and priority can hold.
+        cuts.extend((0..block.len()).step_by(LARGEST_FRAME - 300));
+        cuts.sort_unstable();
+        cuts.push(block.len());
+        let mut frames = Vec::new();
+        let mut at = cuts.remove(0);
+        let flags = if cuts.is_empty() { END_HEADERS } else { 0 };
+        frames.extend(self.first_frame(flags, &block[..at]));
+        while !cuts.is_empty() {
+            let end = cuts.remove(0);
+            let flags = if cuts.is_empty() { END_HEADERS } else { 0 };
+            frames.extend(frame(CONTINUATION, flags, self.stream, &block[at..end]));
+            at = end;
+        }
+        frames
+    }
+
+    fn first_frame(&self, mut flags: u8, fragment: &[u8]) -> Vec<u8> {
+        let mut payload = Vec::new();
+        if let Some(padding) = self.padding {
+            flags |= PADDED;
+            payload.push(padding);
+        }
+        if let Some(priority) = self.priority_octets() {
+            flags |= PRIORITY;
+            payload.extend(priority);
+        }
+        if self.ends_stream {
+            flags |= END_STREAM;
+        }
+        payload.extend_from_slice(fragment);
+        payload.resize(payload.len() + usize::from(self.padding.unwrap_or(0)), 0);
+        frame(HEADERS, flags, self.stream, &payload)
+    }
+}
+
+fn mended(name: &[u8], value: &[u8]) -> Vec<u8> {
+    if name != AUTHORITY || value.is_empty() || Authority::try_from(value).is_ok() {
+        return value.to_vec();
+    }
+    let keep = |octet: &u8| octet.is_ascii_alphanumeric() || b"-.".contains(octet);
+    value.iter().map(|octet| if keep(octet) { *octet } else { b'-' }).collect()
+}
+
+fn write(said: &[Said]) -> Vec<u8> {
+    let mut encoder = Encoder::default();
+    let mut octets = PREFACE.to_vec();
+    for one in said {
+        octets.extend(match one {
+            Said::Block(block) => block.write(&mut encoder),
+            Said::Other { kind, payload } => frame(*kind, 0, 0, payload),
+        });
+    }
+    octets
+}
+
+/// What a server is to read, by what it would have read without the filter.
+fn expected(said: &[Said], sent: &[u8]) -> Vec<Heard> {
+    let mut heard = read(sent);
+    assert_eq!(heard.len(), said.len());
+    for (said, heard) in said.iter().zip(&mut heard) {
+        let (Said::Block(block), Heard::Block { fields, .. }) = (said, heard) else { continue };
+        assert_eq!(block.fields.len(), fields.len());
+        for (said, (name, value)) in block.fields.iter().zip(fields) {
+            if said.entry.is_none() {
+                assert_eq!((&said.name, &said.value), (&*name, &*value), "the encoder and the decoder disagree");
+            }
+            *value = mended(name, value);
+        }
+    }
+    heard
+}
+
+/// Reads what a server would, holding the sender to the rules of RFC 9113.
+fn read(octets: &[u8]) -> Vec<Heard> {
+    let mut decoder = loona_hpack::Decoder::new();
+    decoder.set_max_allowed_table_size(4096);
+    let mut rest = octets.strip_prefix(PREFACE).unwrap();
+    let mut heard = Vec::new();
+    // The frame that began the block, and the block so far.
+    let mut open: Option<(Opening, Vec<u8>)> = None;
+    while !rest.is_empty() {
+        let length = usize::from(rest[0]) << 16 | usize::from(rest[1]) << 8 | usize::from(rest[2]);
+        assert!(length <= LARGEST_FRAME);
+        let (kind, flags) = (rest[3], rest[4]);
+        let stream = u32::from_be_bytes(rest[5..9].try_into().unwrap());
+        let mut payload = &rest[9..9 + length];
+        rest = &rest[9 + length..];
+        match kind {
+            HEADERS => {
+                assert!(open.is_none());
+                if flags & PADDED != 0 {
+                    payload = &payload[1..payload.len() - usize::from(payload[0])];
+                }
+                let mut priority = None;
+                if flags & PRIORITY != 0 {
+                    priority = Some(payload[..5].to_vec());
+                    payload = &payload[5..];
+                }
+                open = Some((Opening { stream, flags, priority }, payload.to_vec()));
+            }
+            CONTINUATION => {
+                let (opening, block) = open.as_mut().unwrap();
+                assert_eq!(opening.stream, stream);
+                block.extend_from_slice(payload);
+            }
+            kind => {
+                assert!(open.is_none());
+                heard.push(Heard::Other { kind, payload: payload.to_vec() });
+                continue;
+            }
+        }
+        if flags & END_HEADERS != 0 {
+            let (Opening { stream, flags, priority }, block) = open.take().unwrap();
+            let fields = decoder.decode(&block).unwrap();
+            heard.push(Heard::Block { stream, ends_stream: flags & END_STREAM != 0, priority, fields });
+        }
+    }
+    assert!(open.is_none());
+    heard
+}
+
+/// Feeds the filter in pieces of these lengths, again and again.
+fn filtered(octets: &[u8], pieces: &[usize]) -> Result<Vec<u8>, Malformed> {
+    let mut filter = Filter::new();
+    let mut result = Vec::new();
+    let mut rest = octets;
+    for piece in pieces.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (some, behind) = rest.split_at(rest.len().min(*piece));
+        let mut out = Vec::new();
+        let passed = filter.feed(some, &mut out)?;
+        result.extend_from_slice(&some[..passed]);
+        result.extend(out);
+        rest = behind;
+    }
+    Ok(result)
+}
+
+fn pieces() -> impl Strategy<Value = Vec<usize>> {
+    prop_oneof![Just(vec![usize::MAX]), Just(vec![1]), vec(1..40_usize, 1..10), vec(1..3000_usize, 1..10)]
+}
+
+proptest! {
+    // Fewer than usual: the decoder builds its Huffman table anew for every string.
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_server_reads_all_that_was_said_but_the_mended_authority(said in vec(said(), 1..20), pieces in pieces()) {
+        let sent = write(&said);
+        let arrived = filtered(&sent, &pieces).unwrap();
+        prop_assert_eq!(read(&arrived), expected(&said, &sent));
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_needs_no_mending_arrives_octet_for_octet(mut said in vec(said(), 1..25), pieces in pieces()) {
+        for one in &mut said {
+            let Said::Block(block) = one else { continue };
+            for field in block.fields.iter_mut().filter(|field| field.name == AUTHORITY || field.entry.is_some()) {
+                field.value = b"csi-proxy.local:80".to_vec();
+            }
+        }
+        let sent = write(&said);
+        prop_assert_eq!(filtered(&sent, &pieces).unwrap(), sent);
+    }
+
+    #[test]
+    fn a_stream_gives_what_the_filter_gives(said in vec(said(), 1..10), pieces in vec(1..2000_usize, 1..10)) {
+        let sent = write(&said);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let read = runtime.block_on(async {
+            let mut stream = Mended::new(&sent[..]);
+            let mut result = Vec::new();
+            for piece in pieces.iter().cycle() {
+                let mut octets = vec![0; *piece];
+                let length = stream.read(&mut octets).await.unwrap();
+                if length == 0 {
+                    break;
+                }
+                result.extend_from_slice(&octets[..length]);
+            }
+            result
+        });
+        prop_assert_eq!(read, filtered(&sent, &[usize::MAX]).unwrap());
+    }
+
+    #[test]
+    fn no_octets_upset_it(
+        frames in vec((vec(any::<u8>(), 0..60), 0..12_u8, any::<u8>(), 0..3_u32), 0..12),
+        tail in vec(any::<u8>(), 0..40),
+        pieces in pieces(),
+    ) {
+        let mut octets = PREFACE.to_vec();
+        for (payload, kind, flags, stream) in frames {
+            octets.extend(frame(kind, flags, stream, &payload));
+        }
+        octets.extend(tail);
+        let whole = filtered(&octets, &[usize::MAX]);
+        prop_assert_eq!(filtered(&octets, &pieces), whole.clone());
+        if let Ok(out) = whole {
+            prop_assert!(out.len() <= 2 * octets.len());
+        }
+    }
+}
+
+#[test]
+fn a_block_that_outgrows_its_frame_goes_on_in_another() {
+    // Huffman coding makes five bits of an octet; written raw, 24 KiB that came in one frame need two.
+    let block = Block {
+        stream: 1,
+        ends_stream: true,
+        padding: Some(7),
+        priority: Some(9),
+        table_sizes: Vec::new(),
+        fields: vec![Field {
+            name: AUTHORITY.to_vec(),
+            value: ["a".repeat(24_000), "\\".into()].concat().into_bytes(),
+            flags: Encoder::HUFFMAN_VALUE,
+            entry: None,
+            whole_entry: false,
+        }],
+        cuts: Vec::new(),
+    };
+    let mut encoder = Encoder::default();
+    let mut fragment = Vec::new();
+    block.fields[0].write(&mut encoder, &mut fragment);
+    let sent = [PREFACE, &block.first_frame(END_HEADERS, &fragment)].concat();
+    assert!(sent.len() < LARGEST_FRAME);
+    let said = [Said::Block(block)];
+    for pieces in [&[usize::MAX][..], &[1], &[1000]] {
+        assert_eq!(read(&filtered(&sent, pieces).unwrap()), expected(&said, &sent));
+    }
+}
+
+#[test]
+fn what_breaks_the_framing_closes_the_connection() {
+    let block = [0x82];
+    let headers = |flags| frame(HEADERS, flags, 1, &block);
+    let flood: Vec<u8> = frame(CONTINUATION, 0, 1, &[]).repeat(8000);
+    let big = vec![0; LARGEST_FRAME + 1];
+    for (what, frames) in [
+        ("CONTINUATION first", frame(CONTINUATION, END_HEADERS, 1, &block)),
+        ("CONTINUATION behind a whole block", [headers(END_HEADERS), frame(CONTINUATION, 0, 1, &block)].concat()),
+        ("CONTINUATION of another stream", [headers(0), frame(CONTINUATION, END_HEADERS, 3, &block)].concat()),
+        ("DATA within a block", [headers(0), frame(DATA, 0, 1, &[])].concat()),
+        ("HEADERS within a block", [headers(0), headers(END_HEADERS)].concat()),
+        ("HEADERS of stream 0", frame(HEADERS, END_HEADERS, 0, &block)),
+        ("HEADERS of the unused bit alone", frame(HEADERS, END_HEADERS, 1 << 31, &block)),
+        ("PUSH_PROMISE", frame(0x5, END_HEADERS, 1, &[0, 0, 0, 2, 0x82])),
+        ("no room for padding", frame(HEADERS, END_HEADERS | PADDED, 1, &[])),
+        ("padding longer than the frame", frame(HEADERS, END_HEADERS | PADDED, 1, &[2, 0x82])),
+        ("no room for priority", frame(HEADERS, END_HEADERS | PRIORITY, 1, &[0, 0, 0, 3])),
+        ("a stream that depends on itself", frame(HEADERS, END_HEADERS | PRIORITY, 1, &[0, 0, 0, 1, 0, 0x82])),
+        ("a HEADERS frame too large", frame(HEADERS, END_HEADERS, 1, &big)),
+        ("a CONTINUATION frame too large", [headers(0), frame(CONTINUATION, 0, 1, &big)].concat()),
+        ("a block without end", [headers(0), flood].concat()),
+        ("a field cut short", frame(HEADERS, END_HEADERS, 1, &[0x82, 0x41])),
+        ("an index beyond the table", frame(HEADERS, END_HEADERS, 1, &[0xbe])),
+        ("a table larger than allowed", frame(HEADERS, END_HEADERS, 1, &[0x3f, 0xe2, 0x1f, 0x82])),
+    ] {
+        let octets = [PREFACE, &frames].concat();
+        assert!(filtered(&octets, &[usize::MAX]).is_err(), "{what}");
+        assert_eq!(filtered(&octets, &[1]), filtered(&octets, &[usize::MAX]), "{what}");
+    }
+    for octets in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\t"] {
+        assert!(filtered(octets, &[usize::MAX]).is_err());
+    }
+}
+
+#[test]
+fn nothing_follows_what_closed_the_connection() {
+    let mut filter = Filter::new();
+    let mut out = Vec::new();
+    let malformed = filter.feed(b"GET", &mut out).unwrap_err();
+    assert_eq!(filter.feed(PREFACE, &mut out), Err(malformed));
+    assert!(out.is_empty());
+}
+
+#[test]
+fn trailers_and_large_messages_pass() {
+    let message = vec![b'x'; LARGEST_FRAME];
+    let octets = [
+        PREFACE,
+        &frame(HEADERS, END_HEADERS, 1, &[0x82]),
+        &frame(DATA, 0, 1, &message),
+        &frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0x00, 1, b'a', 1, b'b']),
+    ]
+    .concat();
+    let mut filter = Filter::new();
+    let mut out = Vec::new();
+    assert_eq!(filter.feed(&octets, &mut out), Ok(octets.len()));
+    assert!(out.is_empty(), "nothing of it was copied");
+}

@@ -1,0 +1,3 @@
+//! Endpoints: what is served at which address.
+
+pub(crate) mod endpoint;

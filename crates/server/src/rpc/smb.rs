@@ -1,0 +1,33 @@
+//! The SMB group.
+
+use api::smb::v1;
+use storage_ops::{Config, HostPath, NewSmbGlobalMapping, Outcome, RemoveSmbGlobalMapping, UncPath};
+
+use crate::rpc::convert::{self, Ask};
+
+crate::rpc::handlers::services! {
+    smb::smb_server::{Smb, SmbServer};
+    v1 | v1beta2 | v1beta1 | v1alpha1 => {
+        new_smb_global_mapping(NewSmbGlobalMappingRequest) -> NewSmbGlobalMappingResponse,
+        remove_smb_global_mapping(RemoveSmbGlobalMappingRequest) -> RemoveSmbGlobalMappingResponse,
+    }
+}
+
+impl Ask for v1::NewSmbGlobalMappingRequest {
+    type Operation = NewSmbGlobalMapping;
+
+    fn operation(self, _: &Config) -> Outcome<NewSmbGlobalMapping> {
+        let password = convert::secret(self.password, "the password")?;
+        let remote = UncPath::parse(&self.remote_path)?;
+        let local = if self.local_path.is_empty() { None } else { Some(HostPath::parse(&self.local_path)?) };
+        Ok(NewSmbGlobalMapping { remote, local, username: convert::text(self.username, "the user name")?, password })
+    }
+}
+
+impl Ask for v1::RemoveSmbGlobalMappingRequest {
+    type Operation = RemoveSmbGlobalMapping;
+
+    fn operation(self, _: &Config) -> Outcome<RemoveSmbGlobalMapping> {
+        Ok(RemoveSmbGlobalMapping { remote: UncPath::parse(&self.remote_path)? })
+    }
+}

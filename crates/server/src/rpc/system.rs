@@ -1,0 +1,67 @@
+//! The system group.
+
+use std::num::TryFromIntError;
+
+use api::system::v1alpha1;
+use storage_ops::{
+    Config, GetBiosSerialNumber, GetService, Outcome, ServiceInfo, ServiceName, StartService, StopService,
+};
+
+use crate::rpc::convert::{Ask, IntoWire};
+
+crate::rpc::handlers::services! {
+    system::system_server::{System, SystemServer};
+    v1alpha1 => {
+        get_bios_serial_number(GetBiosSerialNumberRequest) -> GetBiosSerialNumberResponse,
+        start_service(StartServiceRequest) -> StartServiceResponse,
+        stop_service(StopServiceRequest) -> StopServiceResponse,
+        get_service(GetServiceRequest) -> GetServiceResponse,
+    }
+}
+
+impl Ask for v1alpha1::GetBiosSerialNumberRequest {
+    type Operation = GetBiosSerialNumber;
+
+    fn operation(self, _: &Config) -> Outcome<GetBiosSerialNumber> {
+        Ok(GetBiosSerialNumber)
+    }
+}
+
+impl IntoWire<v1alpha1::GetBiosSerialNumberResponse> for String {
+    fn into_wire(self) -> Result<v1alpha1::GetBiosSerialNumberResponse, TryFromIntError> {
+        Ok(v1alpha1::GetBiosSerialNumberResponse { serial_number: self })
+    }
+}
+
+impl Ask for v1alpha1::StartServiceRequest {
+    type Operation = StartService;
+
+    fn operation(self, _: &Config) -> Outcome<StartService> {
+        Ok(StartService { name: ServiceName::parse(&self.name)? })
+    }
+}
+
+impl Ask for v1alpha1::StopServiceRequest {
+    type Operation = StopService;
+
+    fn operation(self, _: &Config) -> Outcome<StopService> {
+        Ok(StopService { name: ServiceName::parse(&self.name)?, force: self.force })
+    }
+}
+
+impl Ask for v1alpha1::GetServiceRequest {
+    type Operation = GetService;
+
+    fn operation(self, _: &Config) -> Outcome<GetService> {
+        Ok(GetService { name: ServiceName::parse(&self.name)? })
+    }
+}
+
+impl IntoWire<v1alpha1::GetServiceResponse> for ServiceInfo {
+    fn into_wire(self) -> Result<v1alpha1::GetServiceResponse, TryFromIntError> {
+        let Self { display_name, start_type, state } = self;
+        // The enumerations of the wire have the numbers of Windows.
+        let (start_type, status) = (start_type.try_into()?, state.try_into()?);
+        Ok(v1alpha1::GetServiceResponse { display_name, start_type, status })
+    }
+}

@@ -1,0 +1,75 @@
+//! The storage operations of a Windows node.
+//!
+//! Each operation is a value with its arguments; a [`Node`] carries it out. There is no gRPC in here: a driver in a
+//! HostProcess container, which may do all this itself, links this crate and calls it directly.
+//!
+//! ```
+//! use storage_ops::{Config, HostPath, ListVolumesOnDisk, MountVolume, Node, PartitionDisk};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let sim = os_sim::node().disk(1 << 30).dir(r"C:\var\lib\kubelet\plugins\mine").build();
+//! // On Windows: `let os = Arc::new(os_win32::Windows::new());`
+//! let os = sim.process();
+//! let node = Node::new(os, Config::default());
+//!
+//! let disk = storage_ops::DiskNumber(1);
+//! node.run(&PartitionDisk { disk })?;
+//! let volume = node.run(&ListVolumesOnDisk { disk, partition: 0 })?[0];
+//! if !node.run(&storage_ops::IsVolumeFormatted { volume })? {
+//!     node.run(&storage_ops::FormatVolume { volume })?;
+//! }
+//! let target = HostPath::parse(r"C:\var\lib\kubelet\plugins\mine")?;
+//! node.run(&MountVolume { volume, target })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Operations on one object wait for each other; equal ones, asked for through a [`Desk`], share their answer. All
+//! are idempotent: what is already so, exactly so, is success. Whatever could destroy data is looked at again under
+//! its lock, and what cannot be told is an error.
+
+mod config;
+mod error;
+mod executor;
+mod node;
+mod ops;
+mod paths;
+mod types;
+mod windows;
+
+pub use config::{Config, Patience};
+pub use error::{Error, Fault, Kind, Outcome};
+pub use executor::Desk;
+pub use executor::locks::Object;
+pub use executor::operation::{Joins, Lane, Operation, Run};
+pub use executor::worker_pools::BLOCKING_THREADS;
+pub use node::Node;
+pub use ops::disk::{
+    DiskIds, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,
+    SetDiskState,
+};
+pub use ops::filesystem::{CreateSymlink, IsSymlink, Mkdir, PathExists, Rmdir, RmdirContents};
+pub use ops::iscsi::{
+    AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn,
+    ListTargetPortals, Portal, RemoveTargetPortal, SetMutualChapSecret,
+};
+pub use ops::smb::{NewSmbGlobalMapping, RemoveSmbGlobalMapping};
+pub use ops::system::{GetBiosSerialNumber, GetService, ServiceInfo, ServiceName, StartService, StopService};
+pub use ops::volume::{
+    FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath,
+    GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, MountVolume, ResizeFirstVolume, ResizeVolume, UnmountVolume,
+    WriteVolumeCache,
+};
+pub use os::Secret;
+pub use paths::working_directories::Context;
+pub use types::{DiskNumber, HostPath, UncPath, VolumeId};
+pub use windows::disk_identifiers::DiskLocation;
+pub use windows::volume_device::VolumeStats;
+
+/// As much of `text` from a request as belongs into a sentence.
+pub(crate) fn excerpt(text: &str) -> &str {
+    let mut end = text.len().min(80);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -1,0 +1,114 @@
+//! A node: what it runs on, its settings, its locks.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use os::{Clock, Os, Time};
+
+use crate::config::Config;
+use crate::error::{Error, Fault, Outcome};
+use crate::executor::locks::{Guard, Locks, Object};
+use crate::executor::operation::{Blocked, Operation, Run};
+use crate::paths::working_directories::WorkingDirectories;
+
+/// How often an operation starts again because its volume has moved to another disk, or because it needs other threads.
+pub(crate) const MOVES: usize = 6;
+
+/// One Windows node and the operations on it.
+///
+/// Clones of the `Arc` it lives in share its locks. Two `Node`s over one system, or a node beside another program
+/// that changes disks, do not see each other's locks; what then still holds is that state is read again right
+/// before anything is changed, and that Windows' storage provider refuses what would destroy data.
+pub struct Node {
+    os: Arc<dyn Os>,
+    config: Config,
+    pub(crate) locks: Locks,
+    pub(crate) directories: WorkingDirectories,
+    /// Share to lower-case user, for the mappings this process has made.
+    smb_users: Mutex<HashMap<String, String>>,
+}
+
+impl Node {
+    /// A node over `os`.
+    pub fn new(os: Arc<dyn Os>, config: Config) -> Self {
+        let directories = WorkingDirectories::new(&config);
+        Self { os, config, locks: Locks::default(), directories, smb_users: Mutex::default() }
+    }
+
+    /// Carries `operation` out on this thread and blocks until it has ended.
+    pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
+        for _ in 0..MOVES {
+            let objects = operation.objects(self).map_err(|fault| describe(operation, fault))?;
+            let run = Run::new(Arc::new(self.lock(objects)), Arc::new(Blocked), None);
+            match operation.run(self, &run) {
+                Err(fault) if fault.again.is_some() => {}
+                outcome => return outcome.map_err(|fault| describe(operation, fault)),
+            }
+        }
+        Err(describe(operation, Fault::unsettled()))
+    }
+
+    fn lock(&self, objects: Vec<Object>) -> Guard {
+        let mut guard = None;
+        {
+            let mut wait = pin!(async { guard = Some(self.locks.acquire(objects).await) });
+            self.clock().block_on(wait.as_mut());
+        }
+        guard.expect("the wait ends with the locks")
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// How many objects are locked or waited for at this moment.
+    pub fn locked_objects(&self) -> usize {
+        self.locks.held()
+    }
+
+    pub(crate) fn os(&self) -> &dyn Os {
+        &*self.os
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.os.clock()
+    }
+
+    /// `span` from now.
+    pub(crate) fn after(&self, span: Duration) -> Time {
+        self.clock().now() + span
+    }
+
+    /// Looks until `found` answers something or `patience` has run out.
+    pub(crate) fn poll<T>(
+        &self,
+        patience: Duration,
+        mut found: impl FnMut() -> Outcome<Option<T>>,
+    ) -> Outcome<Option<T>> {
+        let end = self.after(patience);
+        let mut pause = Duration::from_millis(10);
+        loop {
+            if let Some(value) = found()? {
+                return Ok(Some(value));
+            }
+            if self.clock().now() >= end {
+                return Ok(None);
+            }
+            self.clock().sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(200));
+        }
+    }
+
+    /// The users of the SMB mappings that this process has made.
+    pub(crate) fn smb_users(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
+        self.smb_users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The failure with what was attempted.
+pub(crate) fn describe<O: Operation>(operation: &O, fault: Fault) -> Error {
+    Error::new(O::NAME, operation.attempt(), fault)
+}

@@ -1,0 +1,8 @@
+//! The storage operations, one file for each API group.
+
+pub(crate) mod disk;
+pub(crate) mod filesystem;
+pub(crate) mod iscsi;
+pub(crate) mod smb;
+pub(crate) mod system;
+pub(crate) mod volume;

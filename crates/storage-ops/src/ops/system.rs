@@ -1,0 +1,232 @@
+//! Windows services, and the serial number of the machine.
+
+use os::{Namespace, OsError, Service, ServiceAccess, U16String};
+
+use crate::error::{Fault, Kind, Outcome};
+use crate::executor::locks::Object;
+use crate::executor::operation::{Joins, Lane, Operation, Run};
+use crate::node::Node;
+use crate::windows::{smbios, wmi};
+
+/// `SERVICE_STOPPED`.
+const STOPPED: u32 = 1;
+/// `SERVICE_STOP_PENDING`.
+const STOP_PENDING: u32 = 3;
+/// `SERVICE_RUNNING`.
+const RUNNING: u32 = 4;
+/// `SERVICE_PAUSE_PENDING`.
+const PAUSE_PENDING: u32 = 6;
+/// `SERVICE_PAUSED`.
+const PAUSED: u32 = 7;
+
+/// The short name of a Windows service, such as `MSiSCSI`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServiceName(String);
+
+impl ServiceName {
+    /// Checks a name by the rules of `CreateServiceW`.
+    pub fn parse(text: &str) -> Outcome<Self> {
+        let long = text.encode_utf16().count() > 256;
+        if text.is_empty() || long || text.contains(['/', '\\']) || text.contains(char::is_control) {
+            return Err(Fault::invalid(format!("{:?} is not the name of a service", crate::excerpt(text))));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    fn open(&self, node: &Node, access: ServiceAccess) -> Outcome<Box<dyn Service>> {
+        Ok(node.os().open_service(&U16String::from_str(&self.0), access)?)
+    }
+
+    fn object(&self) -> Object {
+        Object::Service(self.0.to_lowercase())
+    }
+}
+
+impl std::fmt::Display for ServiceName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A service as it is. The numbers are those of Windows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServiceInfo {
+    /// The name shown to people.
+    pub display_name: String,
+    /// `SERVICE_BOOT_START` 0 to `SERVICE_DISABLED` 4.
+    pub start_type: u32,
+    /// `SERVICE_STOPPED` 1 to `SERVICE_PAUSED` 7.
+    pub state: u32,
+}
+
+/// Reads a service's configuration and state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GetService {
+    /// The service.
+    pub name: ServiceName,
+}
+
+impl Operation for GetService {
+    type Output = ServiceInfo;
+    const NAME: &'static str = "GetService";
+    const LANE: Lane = Lane::System;
+
+    fn attempt(&self) -> String {
+        format!("read the service {}", self.name)
+    }
+
+    fn run(&self, node: &Node, _run: &Run) -> Outcome<ServiceInfo> {
+        let service = self.name.open(node, ServiceAccess::Query)?;
+        let (config, state) = (service.config()?, service.state()?);
+        Ok(ServiceInfo { display_name: config.display_name.to_string_lossy(), start_type: config.start_type, state })
+    }
+}
+
+/// Starts a service and waits until it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StartService {
+    /// The service.
+    pub name: ServiceName,
+}
+
+impl Operation for StartService {
+    type Output = ();
+    const NAME: &'static str = "StartService";
+    const LANE: Lane = Lane::System;
+    const JOINS: Joins = Joins::Running;
+
+    fn attempt(&self) -> String {
+        format!("start the service {}", self.name)
+    }
+
+    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+        Ok(vec![self.name.object()])
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+        let service = self.name.open(node, ServiceAccess::Start)?;
+        match service.state()? {
+            STOP_PENDING => wait(node, &*service, STOPPED)?,
+            PAUSE_PENDING | PAUSED => return Err(Fault::precondition("it is paused, and has to be continued")),
+            _ => {}
+        }
+        run.commit()?;
+        // While another service starts, as when the node has just booted, none can be started.
+        let asked = node.poll(node.config().patience.service, || match service.start() {
+            Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => Ok(Some(())),
+            Err(OsError::SERVICE_DATABASE_LOCKED) => Ok(None),
+            Err(code) => Err(code.into()),
+        })?;
+        asked.ok_or(Fault::from(OsError::SERVICE_DATABASE_LOCKED))?;
+        wait(node, &*service, RUNNING)
+    }
+}
+
+/// Stops a service and waits until it has stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StopService {
+    /// The service.
+    pub name: ServiceName,
+    /// Whether to stop the services that depend on it first.
+    pub force: bool,
+}
+
+impl Operation for StopService {
+    type Output = ();
+    const NAME: &'static str = "StopService";
+    const LANE: Lane = Lane::System;
+    const JOINS: Joins = Joins::Running;
+
+    fn attempt(&self) -> String {
+        format!("stop the service {}", self.name)
+    }
+
+    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+        Ok(vec![self.name.object()])
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+        let service = self.name.open(node, ServiceAccess::Stop)?;
+        if service.state()? == STOPPED {
+            return Ok(());
+        }
+        let dependents = service.active_dependents()?;
+        if !dependents.is_empty() && !self.force {
+            let names: Vec<_> = dependents.iter().map(|name| name.to_string_lossy()).collect();
+            let reason = format!("running services depend on it: {}", names.join(", "));
+            return Err(Fault { code: Some(OsError::DEPENDENT_SERVICES_RUNNING), ..Fault::precondition(reason) });
+        }
+        run.commit()?;
+        for name in dependents {
+            let dependent = node.os().open_service(&name, ServiceAccess::Stop)?;
+            stop(node, &*dependent).map_err(|fault| Fault {
+                reason: format!("{} depends on it and does not stop: {}", name.display(), fault.reason),
+                ..fault
+            })?;
+        }
+        stop(node, &*service)
+    }
+}
+
+fn stop(node: &Node, service: &dyn Service) -> Outcome<()> {
+    // A service that is just starting takes no requests for a while.
+    let asked = node.poll(node.config().patience.service, || match service.stop() {
+        Ok(()) | Err(OsError::SERVICE_NOT_ACTIVE) => Ok(Some(())),
+        Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => Ok(if service.state()? == STOP_PENDING { Some(()) } else { None }),
+        Err(code) => Err(code.into()),
+    })?;
+    asked.ok_or(Fault::from(OsError::SERVICE_CANNOT_ACCEPT_CTRL))?;
+    wait(node, service, STOPPED)
+}
+
+fn wait(node: &Node, service: &dyn Service, wanted: u32) -> Outcome<()> {
+    let mut last = 0;
+    let reached = node.poll(node.config().patience.service, || {
+        last = service.state()?;
+        if wanted == RUNNING && last == STOPPED {
+            return Err(Fault::precondition("it stopped again while starting"));
+        }
+        Ok((last == wanted).then_some(()))
+    })?;
+    let seconds = node.config().patience.service.as_secs();
+    reached.ok_or_else(|| {
+        Fault::new(Kind::StillRunning, format!("after {seconds} s it is in state {last} still, not {wanted}"))
+    })
+}
+
+/// The serial number of the machine, as its maker wrote it into the firmware.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GetBiosSerialNumber;
+
+impl Operation for GetBiosSerialNumber {
+    type Output = String;
+    const NAME: &'static str = "GetBIOSSerialNumber";
+    const LANE: Lane = Lane::System;
+
+    fn attempt(&self) -> String {
+        "read the BIOS serial number".into()
+    }
+
+    fn run(&self, node: &Node, run: &Run) -> Outcome<String> {
+        if let Some(serial) = firmware_serial(node)? {
+            return Ok(serial);
+        }
+        run.enter(Lane::Wmi)?;
+        let found = wmi::query(node, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS")?;
+        Ok(found.iter().find_map(|bios| bios.text("SerialNumber")).unwrap_or_default().to_owned())
+    }
+}
+
+fn firmware_serial(node: &Node) -> Outcome<Option<String>> {
+    let mut table = vec![0; 4096];
+    // The size may change between two calls only with the firmware itself, so the second look has room enough.
+    for _ in 0..2 {
+        match node.os().firmware_table(os::abi::FIRMWARE_SMBIOS, 0, &mut table) {
+            Err(OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED) => return Ok(None),
+            Err(code) => return Err(code.into()),
+            Ok(size) if size <= table.len() => return Ok(smbios::serial(&table[..size])),
+            Ok(size) => table = vec![0; size.min(1 << 20)],
+        }
+    }
+    Ok(None)
+}

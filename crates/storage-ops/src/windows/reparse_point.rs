@@ -1,0 +1,176 @@
+//! Reparse points: symbolic links, junctions and volume mount points, read from and written to handles.
+
+use os::abi::{
+    ControlCode, FILE_ATTRIBUTE_REPARSE_POINT, MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK,
+    ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+};
+use os::{Handle, OsError, OsResult, U16Str, U16String};
+use zerocopy::IntoBytes;
+
+use crate::executor::operation::Lane;
+use crate::types::VolumeId;
+use crate::windows::buffer;
+
+/// `MAXIMUM_REPARSE_DATA_BUFFER_SIZE`.
+const LARGEST: usize = 16 * 1024;
+
+/// Where a reparse point leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// A symbolic link to an NT path.
+    Symlink(U16String),
+    /// A symbolic link to a path relative to the link's directory.
+    Relative(U16String),
+    /// A junction or volume mount point to an NT path.
+    MountPoint(U16String),
+    /// Something else that makes files special, such as a file kept in a cloud: not a link.
+    Other,
+}
+
+impl Link {
+    /// The link behind `handle`, which was opened as the link itself; none for a plain file or directory.
+    pub(crate) fn of(handle: &dyn Handle) -> OsResult<Option<Self>> {
+        let info = buffer::attributes(handle)?;
+        if info.attributes & FILE_ATTRIBUTE_REPARSE_POINT == 0 {
+            return Ok(None);
+        }
+        if info.reparse_tag != REPARSE_TAG_SYMLINK && info.reparse_tag != REPARSE_TAG_MOUNT_POINT {
+            return Ok(Some(Self::Other));
+        }
+        let mut data = vec![0; LARGEST];
+        let filled = handle.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut data)?;
+        Self::parse(&data[..filled.min(LARGEST)]).map(Some).ok_or(OsError::FILE_CORRUPT)
+    }
+
+    /// Reads a reparse data buffer.
+    pub(crate) fn parse(data: &[u8]) -> Option<Self> {
+        let head: ReparseHead = buffer::at(data, 0)?;
+        let data = data.get(size_of::<ReparseHead>()..)?;
+        let data = data.get(..usize::from(head.data_length))?;
+        match head.tag {
+            REPARSE_TAG_SYMLINK => {
+                let link: SymlinkReparse = buffer::at(data, 0)?;
+                let start = size_of::<SymlinkReparse>() + usize::from(link.substitute_offset);
+                let name = buffer::units_at(data, start, link.substitute_length.into())?;
+                Some(if link.flags & SYMLINK_RELATIVE == 0 { Self::Symlink(name) } else { Self::Relative(name) })
+            }
+            REPARSE_TAG_MOUNT_POINT => {
+                let link: MountPointReparse = buffer::at(data, 0)?;
+                let start = size_of::<MountPointReparse>() + usize::from(link.substitute_offset);
+                Some(Self::MountPoint(buffer::units_at(data, start, link.substitute_length.into())?))
+            }
+            _ => Some(Self::Other),
+        }
+    }
+
+    /// The volume that is mounted here, if this is a volume mount point.
+    pub(crate) fn volume(&self) -> Option<VolumeId> {
+        match self {
+            Self::MountPoint(target) => VolumeId::from_substitute(target),
+            _ => None,
+        }
+    }
+
+    /// Whose threads to take for looking at what it leads to, if that can hang.
+    pub(crate) fn lane(&self) -> Option<Lane> {
+        if self.is_remote() { Some(Lane::Remote) } else { self.volume().map(|_| Lane::Disks) }
+    }
+
+    /// Whether it leads to a server.
+    fn is_remote(&self) -> bool {
+        let prefix: Vec<u16> = r"\??\UNC\".encode_utf16().collect();
+        matches!(self, Self::Symlink(target) | Self::MountPoint(target)
+            if target.len() >= prefix.len()
+                && target.as_slice()[..prefix.len()].iter().zip(&prefix).all(|(a, b)| fold(*a) == fold(*b)))
+    }
+}
+
+fn fold(unit: u16) -> u16 {
+    u8::try_from(unit).map_or(unit, |byte| byte.to_ascii_uppercase().into())
+}
+
+/// Makes the empty directory behind `handle` a symbolic link to the NT path `substitute`, shown as `print`.
+///
+/// Errors: `FILENAME_EXCED_RANGE` where the names do not fit into a reparse point.
+pub(crate) fn set_symlink(handle: &dyn Handle, substitute: &U16Str, print: &U16Str) -> OsResult<()> {
+    let data = symlink_data(substitute, print).ok_or(OsError::FILENAME_EXCED_RANGE)?;
+    buffer::send(handle, ControlCode::FSCTL_SET_REPARSE_POINT, &data)
+}
+
+/// The reparse data buffer of a symbolic link.
+fn symlink_data(substitute: &U16Str, print: &U16Str) -> Option<Vec<u8>> {
+    let (substitute, print) = (substitute.as_slice().as_bytes(), print.as_slice().as_bytes());
+    let length = size_of::<SymlinkReparse>() + substitute.len() + print.len();
+    if length + size_of::<ReparseHead>() > LARGEST {
+        return None;
+    }
+    let head = ReparseHead { tag: REPARSE_TAG_SYMLINK, data_length: u16::try_from(length).ok()?, reserved: 0 };
+    let link = SymlinkReparse {
+        substitute_offset: 0,
+        substitute_length: u16::try_from(substitute.len()).ok()?,
+        print_offset: u16::try_from(substitute.len()).ok()?,
+        print_length: u16::try_from(print.len()).ok()?,
+        flags: 0,
+    };
+    Some([head.as_bytes(), link.as_bytes(), substitute, print].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Link, symlink_data};
+    use os::U16String;
+
+    #[test]
+    fn a_symlink_reads_back_as_written() {
+        let (nt, shown) = (U16String::from_str(r"\??\UNC\host\share\"), U16String::from_str(r"\\host\share\"));
+        let link = Link::parse(&symlink_data(&nt, &shown).unwrap()).unwrap();
+        assert_eq!(link, Link::Symlink(nt));
+        assert!(link.is_remote());
+    }
+
+    #[test]
+    fn names_fill_a_reparse_point_to_its_16_kib_and_no_further() {
+        // All but 8 bytes of the reparse point's head and 12 of the link's.
+        let units = (16 * 1024 - 8 - 12) / 2;
+        for substitute in [1, 4000, units] {
+            let name = |length| U16String::from_vec(vec![u16::from(b'x'); length]);
+            let (nt, shown) = (name(substitute), name(units - substitute));
+            let data = symlink_data(&nt, &shown).unwrap();
+            assert_eq!(data.len(), 16 * 1024);
+            assert_eq!(Link::parse(&data), Some(Link::Symlink(nt.clone())));
+            assert_eq!(symlink_data(&nt, &name(units - substitute + 1)), None);
+        }
+        let name = U16String::from_vec(vec![u16::from(b'x'); 64 * 1024]);
+        assert_eq!(symlink_data(&name, &name), None);
+    }
+
+    #[test]
+    fn a_link_is_read_wherever_in_its_names_the_target_stands() {
+        let (shown, nt) = (r"C:\d", r"\??\C:\d");
+        let bytes = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        let offsets = [bytes(shown).len(), bytes(nt).len(), 0, bytes(shown).len()];
+        let offsets: Vec<_> = offsets.iter().flat_map(|n| u16::try_from(*n).unwrap().to_le_bytes()).collect();
+        let target = U16String::from_str(nt);
+        for (tag, flags, link) in [
+            (0xa000_000c_u32, &[0; 4][..], Link::Symlink(target.clone())),
+            (0xa000_000c, &[1, 0, 0, 0], Link::Relative(target.clone())),
+            (0xa000_0003, &[], Link::MountPoint(target)),
+        ] {
+            let body = [&offsets, flags, &bytes(shown), &bytes(nt)].concat();
+            let length = u32::try_from(body.len()).unwrap();
+            let data = [&tag.to_le_bytes()[..], &length.to_le_bytes(), &body].concat();
+            assert_eq!(Link::parse(&data), Some(link));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn reparse_data_of_any_kind_are_read_without_a_panic(mut data: Vec<u8>, mount_point: bool) {
+            let tag: u32 = if mount_point { 0xa000_0003 } else { 0xa000_000c };
+            if data.len() >= 4 {
+                data[..4].copy_from_slice(&tag.to_le_bytes());
+            }
+            let _ = Link::parse(&data);
+        }
+    }
+}

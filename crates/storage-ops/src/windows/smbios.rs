@@ -1,0 +1,100 @@
+//! The system's serial number in an SMBIOS table.
+//!
+//! <https://www.dmtf.org/standards/smbios>
+
+use os::abi::RawSmbios;
+
+use crate::windows::buffer;
+
+/// The structure "system information".
+const SYSTEM: u8 = 1;
+/// The structure that ends the table.
+const END: u8 = 127;
+/// Where in "system information" the serial number's index among its strings stands.
+const SERIAL_INDEX: usize = 7;
+/// The length of what every structure begins with: type, length, handle.
+const HEAD: usize = 4;
+
+/// The serial number, verbatim; none if the table has none or is not one.
+pub(crate) fn serial(raw: &[u8]) -> Option<String> {
+    let head: RawSmbios = buffer::at(raw, 0)?;
+    let table = raw.get(size_of::<RawSmbios>()..)?;
+    let mut rest = table.get(..usize::try_from(head.length).ok()?).unwrap_or(table);
+    loop {
+        let (kind, length) = (*rest.first()?, usize::from(*rest.get(1)?));
+        if kind == END || length < HEAD {
+            return None;
+        }
+        let (formatted, strings) = rest.split_at_checked(length)?;
+        if kind == SYSTEM {
+            let index = usize::from(*formatted.get(SERIAL_INDEX)?).checked_sub(1)?;
+            let set = &strings[..end_of(strings)?];
+            let text = set.split(|byte| *byte == 0).nth(index).filter(|text| !text.is_empty())?;
+            return Some(text.iter().map(|byte| char::from(*byte)).collect());
+        }
+        rest = &strings[end_of(strings)?..];
+    }
+}
+
+/// The length of a structure's strings with the two zeros that end them.
+fn end_of(strings: &[u8]) -> Option<usize> {
+    strings.windows(2).position(|pair| pair == [0, 0]).map(|at| at + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::serial;
+
+    fn table(structures: &[&[u8]]) -> Vec<u8> {
+        let body = structures.concat();
+        let length = u32::try_from(body.len()).unwrap().to_le_bytes();
+        [&[0, 2, 8, 0][..], &length, &body].concat()
+    }
+
+    const BIOS: &[u8] = b"\x00\x05\x00\x00\x01Phoenix\0\0";
+    const END: &[u8] = b"\x7f\x04\xff\xff\0\0";
+
+    #[test]
+    fn contract_30_the_serial_number_is_verbatim() {
+        let system = b"\x01\x08\x01\x00\x01\x02\x00\x03VMware, Inc.\0VMware7,1\0VMware-56 4d 0d  4e\0\0";
+        assert_eq!(serial(&table(&[BIOS, system, END])).as_deref(), Some("VMware-56 4d 0d  4e"));
+    }
+
+    #[test]
+    fn a_table_without_a_serial_number_has_none() {
+        let no_index = b"\x01\x08\x01\x00\x01\x00\x00\x00Maker\0\0";
+        let short = b"\x01\x06\x01\x00\x01\x00Maker\0\0";
+        let dangling = b"\x01\x08\x01\x00\x01\x00\x00\x09Maker\0\0";
+        for structures in [&[BIOS, END][..], &[BIOS, no_index, END], &[short, END], &[dangling, END], &[]] {
+            assert_eq!(serial(&table(structures)), None);
+        }
+    }
+
+    const SYSTEM: &[u8] = b"\x01\x08\x01\x00\x00\x00\x00\x01serial\0\0";
+
+    #[test]
+    fn a_structure_that_is_a_head_alone_is_walked_over() {
+        let bare = b"\x80\x04\x00\x00\0\0";
+        assert_eq!(serial(&table(&[bare, SYSTEM, END])).as_deref(), Some("serial"));
+    }
+
+    #[test]
+    fn a_structure_shorter_than_its_head_makes_the_rest_unreadable() {
+        for length in 0..4 {
+            let broken = [0x80, length, 0, 0, 0, 0];
+            assert_eq!(serial(&table(&[&broken, SYSTEM, END])), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn what_lies_behind_the_end_of_the_table_is_not_read() {
+        assert_eq!(serial(&table(&[BIOS, END, SYSTEM])), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn tables_of_any_kind_are_read_without_a_panic(body: Vec<u8>) {
+            let _ = serial(&table(&[&body]));
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! A volume as a device: finding it, where it lies, what file system it has.
+
+use os::abi::{ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation, VolumeDiskExtents};
+use os::{Access, FsInfo, Handle, Open, Options, OsError, OsResult};
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::error::{Fault, Outcome};
+use crate::executor::operation::Run;
+use crate::node::Node;
+use crate::types::DiskNumber;
+use crate::types::VolumeId;
+use crate::windows::buffer;
+use crate::windows::disk_device::{Disk, Partition, PartitionKind, QUERY, is_gone};
+use crate::windows::file_system_signatures;
+use crate::{Kind, Object};
+
+/// Reading a volume's file system; fewer rights would open the bare device.
+pub(crate) const READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
+
+/// What a volume holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FileSystem {
+    /// Nothing that Windows, or any recogniser it has, knows.
+    Raw,
+    /// NTFS.
+    Ntfs,
+    /// Another one.
+    Other(String),
+}
+
+/// The size of a file system in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VolumeStats {
+    /// All of it.
+    pub total: u64,
+    /// What is not free.
+    pub used: u64,
+}
+
+/// Opens `volume`.
+pub(crate) fn open(node: &Node, volume: VolumeId, how: &Open) -> Outcome<Box<dyn Handle>> {
+    node.os().open(&volume.device(), how).map_err(|code| gone_or(code, volume))
+}
+
+fn gone_or(code: OsError, volume: VolumeId) -> Fault {
+    if is_gone(code) { Fault::not_found(format!("there is no volume {volume} ({})", code.0)) } else { code.into() }
+}
+
+/// Where the volume behind `handle` lies.
+pub(crate) fn extents(handle: &dyn Handle) -> OsResult<Vec<DiskExtent>> {
+    let first = size_of::<VolumeDiskExtents>() + size_of::<DiskExtent>();
+    let answer = buffer::control_grown(handle, ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], first)?;
+    parse_extents(&answer).ok_or(OsError::GEN_FAILURE)
+}
+
+/// Reads the answer about a volume's extents.
+pub(crate) fn parse_extents(answer: &[u8]) -> Option<Vec<DiskExtent>> {
+    let head: VolumeDiskExtents = buffer::at(answer, 0)?;
+    let offset = |index: usize| index.checked_mul(size_of::<DiskExtent>())?.checked_add(size_of_val(&head));
+    (0..usize::try_from(head.count).ok()?).map(|index| buffer::at(answer, offset(index)?)).collect()
+}
+
+/// The one extent of `volume`.
+pub(crate) fn extent(node: &Node, volume: VolumeId) -> Outcome<DiskExtent> {
+    let handle = open(node, volume, &QUERY)?;
+    let extents = extents(&*handle).map_err(|code| gone_or(code, volume))?;
+    match extents[..] {
+        [extent] => Ok(extent),
+        _ => Err(Fault::precondition(format!("the volume lies on {} extents of disks, not on one", extents.len()))),
+    }
+}
+
+/// The disk that `volume` is on.
+pub(crate) fn disk_of(node: &Node, volume: VolumeId) -> Outcome<DiskNumber> {
+    extent(node, volume).map(|extent| DiskNumber(extent.disk_number))
+}
+
+/// The disk that `volume` is on, which must be the one that is locked.
+pub(crate) fn locked_disk_of(node: &Node, volume: VolumeId, run: &Run) -> Outcome<DiskNumber> {
+    let disk = disk_of(node, volume)?;
+    run.holds(&Object::Disk(disk.0))?;
+    Ok(disk)
+}
+
+/// The volumes on `disk` with where they begin: data partitions first, each kind in partition order.
+pub(crate) fn on_disk(node: &Node, disk: DiskNumber, partitions: &[Partition]) -> Outcome<Vec<(u64, VolumeId)>> {
+    let mut found = Vec::new();
+    for id in node.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
+        let extents = node.os().open(&id.device(), &QUERY).and_then(|handle| extents(&*handle));
+        // A CD drive, or a volume that goes just now, is on no disk. Nor must one that cannot be asked fail the list of
+        // another disk: whoever needs it here finds it missing.
+        let Ok(extents) = extents else { continue };
+        if let [extent] = extents[..]
+            && extent.disk_number == disk.0
+        {
+            found.push((u64::try_from(extent.offset).unwrap_or_default(), id));
+        }
+    }
+    let is_data = |offset: u64| {
+        partitions.iter().any(|partition| partition.offset == offset && partition.kind == PartitionKind::Data)
+    };
+    found.sort_unstable_by_key(|(offset, _)| (!is_data(*offset), *offset));
+    Ok(found)
+}
+
+/// Waits until each data partition of `disk` has its volume; says whether that came true.
+pub(crate) fn wait_for_all(node: &Node, disk: &Disk) -> Outcome<bool> {
+    let arrived = node.poll(node.config().patience.arrival, || {
+        let layout = disk.layout()?;
+        let volumes = on_disk(node, disk.number, layout.partitions())?;
+        let all = layout.data().all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset));
+        Ok(all.then_some(()))
+    })?;
+    Ok(arrived.is_some())
+}
+
+/// What file system `volume` has. Whatever cannot be told is an error: the caller's next step may be to format it.
+pub(crate) fn file_system(node: &Node, volume: VolumeId) -> Outcome<FileSystem> {
+    let handle = open(node, volume, &READ)?;
+    let name = match file_system_name(&*handle) {
+        Ok(name) => name,
+        Err(OsError::UNRECOGNIZED_VOLUME) => String::new(),
+        Err(code) => return Err(Fault::of(code, "its file system cannot be read")),
+    };
+    match name.as_str() {
+        "" | "RAW" => {}
+        "NTFS" => return Ok(FileSystem::Ntfs),
+        _ => return Ok(FileSystem::Other(name)),
+    }
+    // Windows mounts nothing here. That does not mean that nothing is here.
+    match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut [0; 16]) {
+        Err(OsError::UNRECOGNIZED_VOLUME | OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED) => {}
+        Ok(_) | Err(OsError::INSUFFICIENT_BUFFER | OsError::MORE_DATA) => {
+            return Err(Fault::precondition("it carries a file system that Windows recognises but cannot mount"));
+        }
+        Err(code) => return Err(Fault::of(code, "its file system cannot be told")),
+    }
+    let mut block = vec![0; file_system_signatures::BLOCK];
+    for offset in file_system_signatures::BLOCKS {
+        let read = handle.read(offset, &mut block).map_err(|code| Fault::of(code, "it cannot be read"))?;
+        if let Some(name) = file_system_signatures::find(offset, &block[..read.min(file_system_signatures::BLOCK)]) {
+            return Err(Fault::precondition(format!("it carries {name}, which Windows cannot mount")));
+        }
+    }
+    Ok(FileSystem::Raw)
+}
+
+fn file_system_name(handle: &dyn Handle) -> OsResult<String> {
+    let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];
+    let filled = handle.query_fs(FsInfo::Attribute, &mut answer)?;
+    let answer = &answer[..filled.min(answer.len())];
+    let head: FsAttributeInformation = buffer::at(answer, 0).ok_or(OsError::GEN_FAILURE)?;
+    let length = usize::try_from(head.name_length).map_err(|_| OsError::GEN_FAILURE)?;
+    let name = buffer::units_at(answer, FsAttributeInformation::NAME_OFFSET, length).ok_or(OsError::GEN_FAILURE)?;
+    Ok(name.to_string_lossy())
+}
+
+/// The size of the file system of `volume`.
+pub(crate) fn stats(node: &Node, volume: VolumeId) -> Outcome<VolumeStats> {
+    let handle = open(node, volume, &READ)?;
+    let mut size = FsFullSizeInformation::new_zeroed();
+    handle.query_fs(FsInfo::FullSize, size.as_mut_bytes())?;
+    let unit = u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);
+    let total = size.total_units.checked_mul(unit);
+    let free = size.available_units.checked_mul(unit);
+    let (Some(total), Some(free)) = (total, free) else { return Err(OsError::GEN_FAILURE.into()) };
+    Ok(VolumeStats { total, used: total.saturating_sub(free) })
+}
+
+/// Writes all that is cached for `volume` to its disk.
+pub(crate) fn flush(node: &Node, volume: VolumeId) -> Outcome<()> {
+    let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
+    let flushed = open(node, volume, &Open::existing(access, Options::empty()))
+        .and_then(|handle| handle.flush().map_err(Fault::from));
+    match flushed {
+        // Nothing can be waiting to be written to a volume that cannot be written to.
+        Err(fault) if fault.code == Some(OsError::WRITE_PROTECT) => Ok(()),
+        Err(fault) if fault.kind == Kind::NotFound => Err(fault),
+        Err(fault) => Err(Fault { reason: format!("its cache cannot be written: {}", fault.reason), ..fault }),
+        Ok(()) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os::{Namespace, Os, Value};
+
+    use super::{on_disk, parse_extents};
+    use crate::windows::disk_device::{Partition, PartitionKind};
+    use crate::{Config, DiskNumber, Node};
+
+    #[test]
+    fn a_disks_volumes_come_in_partition_order_but_those_on_data_partitions_first() {
+        let sim = os_sim::node().disk(1 << 30).gpt().build();
+        let (os, never) = (sim.process(), os::Time(std::time::Duration::MAX));
+        let disk = os.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 1", never).unwrap();
+        for size in [100 << 20, 200 << 20] {
+            let arguments = [("Size", Value::Text(u64::to_string(&size)))];
+            os.wmi().call(Namespace::Storage, &disk[0].path, "CreatePartition", &arguments, never).unwrap();
+        }
+        sim.advance(std::time::Duration::from_mins(1));
+        let node = Node::new(sim.process(), Config::default());
+        let offsets: Vec<_> = sim.disk(1).unwrap().partitions[1..].iter().map(|partition| partition.offset).collect();
+        let [first, second] = offsets[..] else { panic!("{offsets:?}") };
+        let order = |kinds: [PartitionKind; 2]| -> Vec<_> {
+            let partition = |number, offset, kind| Partition { number, offset, length: 100 << 20, kind };
+            let table = [partition(2, first, kinds[0]), partition(3, second, kinds[1])];
+            on_disk(&node, DiskNumber(1), &table).unwrap().into_iter().map(|(offset, _)| offset).collect()
+        };
+        assert_eq!(order([PartitionKind::Data, PartitionKind::Data]), [first, second]);
+        assert_eq!(order([PartitionKind::Data, PartitionKind::Other]), [first, second]);
+        assert_eq!(order([PartitionKind::Other, PartitionKind::Data]), [second, first]);
+        assert!(on_disk(&node, DiskNumber(2), &[]).unwrap().is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn extents_of_any_kind_are_read_without_a_panic(bytes: Vec<u8>) {
+            let _ = parse_extents(&bytes);
+        }
+    }
+}

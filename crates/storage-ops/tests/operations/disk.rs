@@ -1,0 +1,244 @@
+//! Disks: finding, partitioning, states.
+
+use crate::setup::{self, GIB, over, refused, volume_on};
+use os::OsError;
+use os::abi::BusType;
+use os_sim::DiskDescription;
+use os_sim::fault::{Fault, Moment};
+use os_sim::probe::Verdict;
+use os_sim::race::Race;
+use storage_ops::{
+    DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, ListDiskIds, ListDiskLocations,
+    ListVolumesOnDisk, PartitionDisk, Rescan, SetDiskState,
+};
+
+const ONE: DiskNumber = DiskNumber(1);
+
+fn set(online: bool) -> SetDiskState {
+    SetDiskState { disk: ONE, online }
+}
+
+#[test]
+fn contract_16_locations_leave_out_what_is_not_on_an_adapter() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .location("Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1")
+        .disk(GIB)
+        .location("Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0")
+        .bus(BusType::NVME)
+        .disk(GIB)
+        .vhd()
+        .disk(GIB)
+        .location("nowhere")
+        .build();
+    let locations = over(&sim).run(&ListDiskLocations).unwrap();
+    assert_eq!(locations[&DiskNumber(1)].lun, "1");
+    let nvme = &locations[&DiskNumber(2)];
+    assert_eq!((nvme.bus.as_str(), nvme.target.as_str(), nvme.lun.as_str()), ("12606208", "", ""));
+    assert!(!locations.contains_key(&DiskNumber(3)) && !locations.contains_key(&DiskNumber(4)));
+}
+
+#[test]
+fn contract_17_identifiers_are_given_as_the_device_gives_them() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .page83_ascii("Google  pvc-x")
+        .serial("vol0abc_00000001.")
+        .disk(GIB)
+        .page83_binary(&[0x60, 0x00, 0xc2, 0x9a])
+        .serial("                    ")
+        .disk(GIB)
+        .page83_ascii("        ")
+        .disk(GIB)
+        .no_page83()
+        .build();
+    let ids = over(&sim).run(&ListDiskIds).unwrap();
+    assert_eq!(ids[&DiskNumber(1)].page83, "Google  pvc-x");
+    assert_eq!(ids[&DiskNumber(1)].serial, "vol0abc_00000001.");
+    assert_eq!(ids[&DiskNumber(2)].page83, "6000c29a");
+    assert_eq!(ids[&DiskNumber(2)].serial, "                    ");
+    assert_eq!((ids[&DiskNumber(3)].page83.as_str(), ids[&DiskNumber(4)].page83.as_str()), ("", ""));
+}
+
+#[test]
+fn contract_17_an_identifier_longer_than_the_first_buffer_is_read_whole() {
+    let long = "x".repeat(5000);
+    let sim = os_sim::node().disk(GIB).page83_ascii(&long).build();
+    assert_eq!(over(&sim).run(&ListDiskIds).unwrap()[&ONE].page83, long);
+}
+
+#[test]
+fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_is_there_at_once() {
+    for offline in [false, true] {
+        let raw = os_sim::node().disk(GIB);
+        let sim = if offline { raw.offline() } else { raw }.build();
+        let node = over(&sim);
+        for _ in 0..3 {
+            node.run(&PartitionDisk { disk: ONE }).unwrap();
+        }
+        volume_on(&node, 1);
+        assert!(node.run(&GetDiskState { disk: ONE }).unwrap());
+        sim.invariants().unwrap();
+    }
+}
+
+#[test]
+fn contract_18_the_reserved_partition_alone_is_not_partitioned() {
+    let sim = os_sim::node().disk(GIB).gpt().build();
+    let node = over(&sim);
+    node.run(&PartitionDisk { disk: ONE }).unwrap();
+    volume_on(&node, 1);
+}
+
+#[test]
+fn contract_18_what_is_partitioned_is_left_alone() {
+    for (name, sim) in [
+        ("partitioned", os_sim::node().disk(GIB).partitioned().build()),
+        ("formatted", os_sim::node().disk(GIB).partitioned().formatted("NTFS").build()),
+        ("offline", os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().build()),
+        ("read-only", os_sim::node().disk(GIB).partitioned().formatted("NTFS").read_only().build()),
+        ("file system at sector 0", os_sim::node().disk(GIB).superfloppy().formatted("NTFS").build()),
+        ("mbr", os_sim::node().disk(GIB).mbr().build()),
+    ] {
+        let before = sim.snapshot();
+        over(&sim).run(&PartitionDisk { disk: ONE }).unwrap();
+        assert_eq!(sim.snapshot(), before, "{name}");
+    }
+}
+
+#[test]
+fn contract_18_set_disk_state_waits_for_the_volumes_of_the_disk() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().build();
+    let node = over(&sim);
+    node.run(&PartitionDisk { disk: ONE }).unwrap();
+    refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 0 }, Kind::FailedPrecondition);
+    node.run(&set(true)).unwrap();
+    assert_eq!(sim.volume_on(1).map(|volume| volume.arrived), Some(true), "it has arrived by now");
+}
+
+#[test]
+fn contract_20_states_are_idempotent_both_ways_and_stats_never_fail_for_a_present_disk() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let node = over(&sim);
+    for online in [true, false, false, true] {
+        node.run(&set(online)).unwrap();
+        assert_eq!(node.run(&GetDiskState { disk: ONE }).unwrap(), online);
+        assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), GIB);
+    }
+}
+
+#[test]
+fn contract_20a_online_means_writable_too() {
+    for (name, sim) in [
+        ("offline and read-only", os_sim::node().disk(GIB).partitioned().offline().read_only().build()),
+        ("read-only", os_sim::node().disk(GIB).partitioned().read_only().build()),
+    ] {
+        over(&sim).run(&set(true)).unwrap();
+        let disk = sim.disk(1).unwrap();
+        assert!(!disk.offline && !disk.read_only, "{name}");
+    }
+}
+
+#[test]
+fn contract_20b_a_disk_is_found_by_its_name_or_the_last_word_of_it() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .page83_ascii("Google  pvc-x")
+        .disk(GIB)
+        .page83_ascii("Google  pvc-y")
+        .disk(GIB)
+        .page83_ascii("Google  pvc-y")
+        .build();
+    let node = over(&sim);
+    let find = |name: &str| GetDiskNumberByName { name: name.into() };
+    assert_eq!(node.run(&find("pvc-x")).unwrap(), ONE);
+    assert_eq!(node.run(&find("Google  pvc-x")).unwrap(), ONE);
+    refused(&node, &find("pvc"), Kind::NotFound);
+    refused(&node, &find("pvc-y"), Kind::FailedPrecondition);
+    refused(&node, &find(" "), Kind::InvalidArgument);
+}
+
+#[test]
+fn an_unknown_disk_is_not_found_by_anything() {
+    let sim = os_sim::node().build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    for disk in [DiskNumber(7), DiskNumber(u32::MAX)] {
+        refused(&node, &GetDiskStats { disk }, Kind::NotFound);
+        refused(&node, &GetDiskState { disk }, Kind::NotFound);
+        refused(&node, &SetDiskState { disk, online: true }, Kind::NotFound);
+        refused(&node, &PartitionDisk { disk }, Kind::NotFound);
+        refused(&node, &ListVolumesOnDisk { disk, partition: 0 }, Kind::NotFound);
+    }
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn a_rescan_shows_a_new_disk_and_a_grown_one() {
+    let sim = os_sim::node().disk(GIB).build();
+    let node = over(&sim);
+    sim.grow_disk(1, 2 * GIB);
+    node.run(&Rescan).unwrap();
+    assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 2 * GIB);
+}
+
+#[test]
+fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_read() {
+    let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
+    let unreadable = os_sim::fault::Fault::each(
+        |call| call.primitive == "control STORAGE_QUERY_PROPERTY",
+        os_sim::fault::Moment::Before,
+        os_sim::probe::Verdict::Fail(os::OsError::IO_DEVICE),
+    );
+    let probed = os_sim::probe::Probed::new(sim.process(), unreadable);
+    let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
+    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::Internal);
+    assert_eq!(error.code(), Some(os::OsError::IO_DEVICE));
+}
+
+#[test]
+fn an_error_of_wmi_names_its_code_when_the_time_ran_out_too() {
+    let sim = os_sim::node().build();
+    let late = Fault::each(os_sim::probe::Call::is_wmi, Moment::Before, Verdict::Fail(OsError::WAIT_TIMEOUT));
+    let error = refused(&setup::probed(&sim, late), &ListDiskLocations, Kind::Unavailable);
+    assert!(error.to_string().contains("258"), "{error}");
+}
+
+#[test]
+fn the_disk_that_the_node_lives_on_is_not_taken_offline() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    refused(&node, &SetDiskState { disk: DiskNumber(0), online: false }, Kind::PermissionDenied);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_20_a_disk_that_can_only_be_queried_still_tells_its_size() {
+    for primitive in ["control DISK_UPDATE_PROPERTIES", "control DISK_GET_LENGTH_INFO"] {
+        let sim = os_sim::node().disk(GIB).build();
+        let broken = Fault::each(move |call| call.primitive == primitive, Moment::Before, Verdict::Fail(OsError::BUSY));
+        assert_eq!(setup::probed(&sim, broken).run(&GetDiskStats { disk: ONE }).unwrap(), GIB, "{primitive}");
+    }
+}
+
+#[test]
+fn a_disk_that_takes_the_number_of_another_is_not_partitioned_for_it() {
+    let sim = os_sim::node().disk(GIB).serial("old").build();
+    let other = sim.clone();
+    let swapped = Race::before(0, move || {
+        other.detach_disk(1);
+        other.attach_disk(&DiskDescription { serial: Some("new".into()), ..DiskDescription::new(GIB) }, true).unwrap();
+    })
+    .among(|call| call.primitive == "wmi call MSFT_Disk.Refresh");
+    let node = setup::probed(&sim, swapped);
+    node.run(&PartitionDisk { disk: ONE }).unwrap_err();
+    let disk = sim.disk(1).expect("the other disk");
+    assert_eq!((disk.serial.as_deref(), disk.partitions.len()), (Some("new"), 0));
+}
+
+#[test]
+fn contract_31_a_disk_id_is_decimal_and_fits() {
+    assert_eq!(DiskNumber::parse("4294967295").unwrap(), DiskNumber(u32::MAX));
+    for bad in ["", "-1", "+1", " 1", "1 ", "0x1", "1.0", "4294967296", "99999999999999999999", "eins"] {
+        assert!(DiskNumber::parse(bad).is_err(), "{bad:?}");
+    }
+}

@@ -1,0 +1,390 @@
+//! Many callers at once.
+
+use std::sync::{Arc, Condvar, Mutex};
+
+use crate::setup::{self, GIB, path};
+use os_sim::Sim;
+use os_sim::probe::{Call, Outcome, Probe, Probed, Verdict};
+use os_sim::trace::Trace;
+use storage_ops::{
+    Config, Desk, DiskNumber, Kind, NewSmbGlobalMapping, Node, PartitionDisk, PathExists, Rescan, Secret, UncPath,
+};
+
+/// Holds up some calls until it is opened.
+#[derive(Clone)]
+struct Gate {
+    holds: fn(&Call) -> bool,
+    state: Arc<(Mutex<(bool, usize)>, Condvar)>,
+}
+
+impl Gate {
+    fn closed(holds: fn(&Call) -> bool) -> Self {
+        Self { holds, state: Arc::default() }
+    }
+
+    fn open(&self) {
+        self.state.0.lock().unwrap().0 = true;
+        self.state.1.notify_all();
+    }
+
+    /// Ends when `count` calls have come to the gate.
+    async fn reached_by(&self, count: usize) {
+        let gate = Arc::clone(&self.state);
+        let wait = move || drop(gate.1.wait_while(gate.0.lock().unwrap(), |state| state.1 < count).unwrap());
+        tokio::task::spawn_blocking(wait).await.unwrap();
+    }
+}
+
+/// A test that fails lets go what it has held up, or the runtime would wait for it for ever.
+struct Opened(Gate);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+impl Probe for Gate {
+    fn before(&self, call: &Call) -> Verdict {
+        if (self.holds)(call) {
+            let mut state = self.state.0.lock().unwrap();
+            state.1 += 1;
+            self.state.1.notify_all();
+            drop(self.state.1.wait_while(state, |state| !state.0).unwrap());
+        }
+        Verdict::Go
+    }
+
+    fn after(&self, _call: &Call, _outcome: Outcome) -> Verdict {
+        Verdict::Go
+    }
+}
+
+fn desk(sim: &Sim, gate: &Gate) -> (Arc<Desk>, Arc<Trace>) {
+    let trace = Arc::new(Trace::recording());
+    let probed = Probed::new(Arc::new(Probed::new(sim.process(), gate.clone())), Arc::clone(&trace));
+    (Arc::new(Desk::new(Arc::new(Node::new(Arc::new(probed), Config::default())))), trace)
+}
+
+fn smb() -> Sim {
+    os_sim::node().smb_server("files").share("one").user("user", "pw").build()
+}
+
+fn map(local: &str) -> NewSmbGlobalMapping {
+    NewSmbGlobalMapping {
+        remote: UncPath::parse(r"\\files\one").unwrap(),
+        local: Some(path(local)),
+        username: "user".into(),
+        password: Secret::new("pw".into()),
+    }
+}
+
+const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn contract_06_a_retry_joins_what_its_caller_left_behind() {
+    let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
+    let (desk, trace) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let first = tokio::spawn({
+        let desk = Arc::clone(&desk);
+        async move { desk.run(map(r"\plugins\a")).await }
+    });
+    gate.reached_by(1).await;
+    first.abort();
+    let retries: Vec<_> = (0..32)
+        .map(|_| {
+            let desk = Arc::clone(&desk);
+            tokio::spawn(async move { desk.run(map(r"\plugins\a")).await })
+        })
+        .collect();
+    gate.open();
+    for retry in retries {
+        retry.await.unwrap().unwrap();
+    }
+    assert_eq!(trace.counts().of(CREATE), 1);
+    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn contract_05_a_slow_mapping_delays_nothing_else_and_others_of_its_share_wait_without_a_thread() {
+    let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let waiting: Vec<_> = (0..100)
+        .map(|n| {
+            let desk = Arc::clone(&desk);
+            tokio::spawn(async move { desk.run(map(&format!(r"\plugins\s{n}"))).await })
+        })
+        .collect();
+    gate.reached_by(1).await;
+    // More than the threads of all lanes together wait; these answer all the same.
+    assert!(desk.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
+    let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\nobody\x").unwrap(), local: None, ..map(r"\pods\x") };
+    tokio::spawn({
+        let (gate, desk) = (gate.clone(), Arc::clone(&desk));
+        async move { drop((gate, desk.run(other).await)) }
+    });
+    gate.open();
+    for mapping in waiting {
+        mapping.await.unwrap().unwrap();
+    }
+    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_to_a_dead_server_or_a_lost_disk_hold_up_no_local_path() {
+    let plugins = r"C:\var\lib\kubelet\plugins";
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(&format!(r"{plugins}\v"))
+        .symlink(&format!(r"{plugins}\share"), r"\\files\one\")
+        .symlink(&format!(r"{plugins}\chain"), &format!(r"{plugins}\share"))
+        .build();
+    let gate = Gate::closed(|call| {
+        call.object.contains("UNC") || call.object.ends_with("below") || call.object.starts_with(r"\??\Volume")
+    });
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let mut all = tokio::task::JoinSet::new();
+    let below = [r"\plugins\share\below", r"\plugins\chain\below"];
+    for link in [r"\plugins\share", r"\plugins\v", below[0], below[1]].repeat(50) {
+        let desk = Arc::clone(&desk);
+        // There is nothing below, which is found out from where the link leads.
+        all.spawn(async move {
+            desk.run(storage_ops::IsSymlink { path: path(link) }).await.is_ok() || below.contains(&link)
+        });
+    }
+    gate.reached_by(32).await;
+    assert!(desk.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
+    gate.open();
+    assert_eq!(all.join_all().await, vec![true; 200]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_goes_before_the_first_change_takes_the_request_with_it() {
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
+    let (desk, trace) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let running = tokio::spawn({
+        let desk = Arc::clone(&desk);
+        async move { desk.run(Rescan).await }
+    });
+    gate.reached_by(1).await;
+    // This one waits for the lock, and its caller goes.
+    let waiting = tokio::spawn({
+        let desk = Arc::clone(&desk);
+        async move { desk.run(Rescan).await }
+    });
+    tokio::task::yield_now().await;
+    waiting.abort();
+    assert!(waiting.await.unwrap_err().is_cancelled());
+    gate.open();
+    running.await.unwrap().unwrap();
+    // The one that was given up notices when it gets its turn.
+    while desk.node().locked_objects() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let scans = trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache");
+    assert_eq!(scans, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn searches_asked_for_while_one_runs_share_the_next() {
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
+    let (desk, trace) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let rescan = || {
+        let desk = Arc::clone(&desk);
+        tokio::spawn(async move { desk.run(Rescan).await })
+    };
+    let mut all = vec![rescan()];
+    gate.reached_by(1).await;
+    all.extend((0..50).map(|_| rescan()));
+    // Each of them must have asked before the first can end.
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    gate.open();
+    for one in all {
+        one.await.unwrap().unwrap();
+    }
+    let scans = trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache");
+    assert!((2..51).contains(&scans), "{scans}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_lane_refuses_with_the_name_of_what_holds_it() {
+    let (sim, gate) =
+        (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES"));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let mut all = tokio::task::JoinSet::new();
+    let ask = |all: &mut tokio::task::JoinSet<_>, count| {
+        for _ in 0..count {
+            let desk = Arc::clone(&desk);
+            all.spawn(async move { desk.run(storage_ops::GetDiskState { disk: DiskNumber(1) }).await });
+        }
+    };
+    // What has ended holds nothing.
+    desk.run(storage_ops::GetDiskStats { disk: ONE }).await.unwrap();
+    ask(&mut all, 16);
+    gate.reached_by(16).await;
+    ask(&mut all, 1000);
+    // Whoever has a thread is held at the gate, so the first to be answered is one for whom there is no room.
+    let error = all.join_next().await.unwrap().unwrap().unwrap_err();
+    assert_eq!(error.kind(), Kind::Unavailable);
+    let longest = "all threads for disks are taken (16 running); the longest tries to read the state of disk 1 for";
+    assert!(error.to_string().contains(longest), "{error}");
+    gate.open();
+    let rest = all.join_all().await;
+    assert!(rest.iter().any(Result::is_ok));
+    assert!(rest.iter().all(|answer| answer.as_ref().map_or_else(|error| error.kind() == Kind::Unavailable, |on| *on)));
+}
+
+const ONE: DiskNumber = DiskNumber(1);
+
+/// Asks for a partition on disk 1, and goes away when aborted.
+fn partition(desk: &Arc<Desk>) -> tokio::task::JoinHandle<Result<(), storage_ops::Error>> {
+    let desk = Arc::clone(desk);
+    tokio::spawn(async move { desk.run(PartitionDisk { disk: ONE }).await })
+}
+
+/// Lets all tasks of a runtime with one thread go as far as they can while the gate is closed.
+async fn settled() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Whether `future` is done without waiting.
+async fn at_once(future: impl Future<Output = ()>) -> bool {
+    tokio::select! {
+        biased;
+        () = future => true,
+        () = std::future::ready(()) => false,
+    }
+}
+
+#[tokio::test]
+async fn a_request_equal_to_one_under_way_shares_its_answer_and_a_later_one_does_not() {
+    let (sim, gate) =
+        (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
+    let (desk, trace) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let mut all = vec![partition(&desk)];
+    gate.reached_by(1).await;
+    all.extend([partition(&desk), partition(&desk)]);
+    settled().await;
+    assert_eq!(desk.running(), 1, "the later ones have joined");
+    gate.open();
+    for one in all {
+        one.await.unwrap().unwrap();
+    }
+    assert_eq!(trace.counts().of("wmi call MSFT_Disk.CreatePartition"), 1);
+    sim.detach_disk(1);
+    assert_eq!(partition(&desk).await.unwrap().unwrap_err().kind(), Kind::NotFound, "nothing answers for the past");
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_while_the_node_is_only_looked_at_leaves_it_unchanged() {
+    let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(layout));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let before = sim.snapshot();
+    let asked = partition(&desk);
+    gate.reached_by(1).await;
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    gate.open();
+    desk.idle().await;
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_after_the_first_change_does_not_stop_it() {
+    let (sim, gate) =
+        (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let asked = partition(&desk);
+    gate.reached_by(1).await;
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    settled().await;
+    assert_eq!(desk.running(), 1);
+    assert!(!at_once(desk.idle()).await, "it goes on without its caller");
+    gate.open();
+    desk.idle().await;
+    assert!(sim.volume_on(1).is_some_and(|volume| volume.arrived), "all of it was done");
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_while_its_request_waits_for_a_lock_takes_it_away_at_once() {
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let rescan = || {
+        let desk = Arc::clone(&desk);
+        tokio::spawn(async move { desk.run(Rescan).await })
+    };
+    let holds = rescan();
+    gate.reached_by(1).await;
+    let waits = rescan();
+    settled().await;
+    assert_eq!(desk.running(), 2);
+    waits.abort();
+    settled().await;
+    assert_eq!(desk.running(), 1, "the lock is still held by the other");
+    gate.open();
+    holds.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_desk_to_be_idle_is_told_when_the_last_operation_ends() {
+    let read = |call: &Call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES";
+    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(read));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    assert!(at_once(desk.idle()).await, "nothing runs");
+    let all: Vec<_> = (0..2)
+        .map(|_| {
+            let desk = Arc::clone(&desk);
+            tokio::spawn(async move { desk.run(storage_ops::GetDiskState { disk: ONE }).await })
+        })
+        .collect();
+    gate.reached_by(2).await;
+    assert_eq!(desk.running(), 2, "each question gets an answer of its own");
+    let idle = tokio::spawn({
+        let desk = Arc::clone(&desk);
+        async move { desk.idle().await }
+    });
+    settled().await;
+    assert!(!idle.is_finished());
+    gate.open();
+    for one in all {
+        assert!(one.await.unwrap().unwrap());
+    }
+    settled().await;
+    assert!(idle.is_finished());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_hangs_in_wmi_holds_up_no_question_to_a_disk() {
+    let node = (0..16).fold(os_sim::node(), |node, _| node.disk(GIB));
+    let (sim, gate) = (node.build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Refresh"));
+    let (desk, _) = desk(&sim, &gate);
+    let _opened = Opened(gate.clone());
+    let mut all = tokio::task::JoinSet::new();
+    for disk in 1..=16 {
+        let desk = Arc::clone(&desk);
+        all.spawn(async move { desk.run(PartitionDisk { disk: DiskNumber(disk) }).await.is_ok() });
+    }
+    gate.reached_by(16).await;
+    assert!(desk.run(storage_ops::GetDiskState { disk: ONE }).await.unwrap());
+    gate.open();
+    assert_eq!(all.join_all().await, vec![true; 16]);
+}

@@ -1,0 +1,525 @@
+//! Files, directories and links.
+
+use crate::setup::{self, GIB, over, path, refused, volume_on};
+use os_sim::FileKind;
+use os_sim::fault::{Fault, Moment};
+use os_sim::probe::Verdict;
+use storage_ops::{Context, CreateSymlink, IsSymlink, Kind, Mkdir, PathExists, Rmdir, RmdirContents};
+
+fn exists(text: &str) -> PathExists {
+    PathExists { path: path(text), context: None }
+}
+
+fn mkdir(text: &str) -> Mkdir {
+    Mkdir { path: path(text), context: None }
+}
+
+fn rmdir(text: &str, force: bool) -> Rmdir {
+    Rmdir { path: path(text), context: None, force }
+}
+
+fn link(source: &str, target: &str) -> CreateSymlink {
+    CreateSymlink { source: path(source), target: path(target) }
+}
+
+fn is_link(text: &str) -> IsSymlink {
+    IsSymlink { path: path(text) }
+}
+
+#[test]
+fn contract_09_a_path_outside_the_working_directories_is_refused_by_component() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet-evil\x").dir(r"C:\foo\bar").build();
+    let node = over(&sim);
+    let before = sim.snapshot();
+    for outside in [r"C:\var\lib\kubelet-evil\x", r"C:\foo\bar", r"C:\Windows", r"C:\", r"D:\var\lib\kubelet\x"] {
+        refused(&node, &exists(outside), Kind::PermissionDenied);
+        refused(&node, &mkdir(outside), Kind::PermissionDenied);
+        refused(&node, &rmdir(outside, true), Kind::PermissionDenied);
+        refused(&node, &RmdirContents { path: path(outside) }, Kind::PermissionDenied);
+        refused(&node, &link(outside, r"\pods\l"), Kind::PermissionDenied);
+        refused(&node, &link(r"\pods", outside), Kind::PermissionDenied);
+    }
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_09_drive_and_names_compare_without_case() {
+    let sim = os_sim::node().build();
+    let node = over(&sim);
+    node.run(&mkdir(r"c:\VAR\Lib\KUBELET\Plugins\New")).unwrap();
+    assert!(node.run(&exists(r"\plugins\NEW")).unwrap());
+}
+
+#[test]
+fn contract_09a_a_link_above_the_last_component_is_refused_and_not_followed() {
+    for junction in [false, true] {
+        let node = os_sim::node().dir(r"C:\Windows\empty").file(r"C:\Windows\System32\x.dll", b"MZ");
+        let sim = if junction {
+            node.junction(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").build()
+        } else {
+            node.symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").build()
+        };
+        let (node, before) = (over(&sim), sim.snapshot());
+        refused(&node, &exists(r"\pods\l\System32"), Kind::FailedPrecondition);
+        refused(&node, &mkdir(r"\pods\l\new"), Kind::FailedPrecondition);
+        refused(&node, &rmdir(r"\pods\l\System32", true), Kind::FailedPrecondition);
+        refused(&node, &rmdir(r"\pods\l\empty", false), Kind::FailedPrecondition);
+        refused(&node, &RmdirContents { path: path(r"\pods\l\System32") }, Kind::FailedPrecondition);
+        refused(&node, &link(r"\pods", r"\pods\l\new"), Kind::FailedPrecondition);
+        assert_eq!(sim.snapshot(), before);
+    }
+}
+
+#[test]
+fn contract_09a_the_working_directory_itself_may_be_a_link() {
+    let sim = os_sim::node().dir(r"C:\elsewhere\pods").build();
+    sim.side_door().remove_all(setup::KUBELET).unwrap();
+    sim.side_door().symlink(setup::KUBELET, r"C:\elsewhere").unwrap();
+    let node = over(&sim);
+    node.run(&mkdir(r"\pods\new")).unwrap();
+    assert!(sim.side_door().exists(r"C:\elsewhere\pods\new"));
+}
+
+#[test]
+fn contract_09a_rmdir_contents_empties_a_mounted_volume_but_not_what_a_link_leads_to() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let door = sim.side_door();
+    door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\b").unwrap();
+    door.write(r"C:\var\lib\kubelet\plugins\v\a\f", b"1").unwrap();
+    door.mkdir_all(r"C:\outside\kept").unwrap();
+    door.symlink(r"C:\var\lib\kubelet\plugins\v\l", r"C:\outside").unwrap();
+    let node = over(&sim);
+    node.run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
+    assert_eq!(door.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), Vec::<String>::new());
+    assert!(door.exists(r"C:\outside\kept"));
+    door.symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\outside").unwrap();
+    refused(&node, &RmdirContents { path: path(r"\plugins\l") }, Kind::FailedPrecondition);
+}
+
+#[test]
+fn rmdir_contents_empties_a_directory_and_refuses_a_file() {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\pods\p\d\e")
+        .file(r"C:\var\lib\kubelet\pods\p\f", b"1")
+        .symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\Windows")
+        .build();
+    let (door, node) = (sim.side_door(), over(&sim));
+    door.set_read_only(r"C:\var\lib\kubelet\pods\p\f", true).unwrap();
+    refused(&node, &RmdirContents { path: path(r"\pods\p\f") }, Kind::FailedPrecondition);
+    assert!(door.exists(r"C:\var\lib\kubelet\pods\p\f"));
+    node.run(&RmdirContents { path: path(r"\pods\p") }).unwrap();
+    assert!(door.read_dir(r"C:\var\lib\kubelet\pods\p").unwrap().is_empty());
+    assert!(door.exists(r"C:\Windows"));
+}
+
+#[test]
+fn a_working_directory_itself_is_neither_removed_nor_emptied() {
+    let sim = os_sim::node().build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    refused(&node, &rmdir(setup::KUBELET, true), Kind::PermissionDenied);
+    refused(&node, &RmdirContents { path: path(setup::KUBELET) }, Kind::PermissionDenied);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn the_working_directory_may_come_later_and_may_be_made_anew() {
+    let sim = os_sim::node().build();
+    let door = sim.side_door();
+    door.remove_all(setup::KUBELET).unwrap();
+    let node = over(&sim);
+    assert!(!node.run(&exists(r"\pods")).unwrap());
+    refused(&node, &mkdir(r"\pods"), Kind::NotFound);
+    door.mkdir_all(setup::KUBELET).unwrap();
+    node.run(&mkdir(r"\pods")).unwrap();
+    door.remove_all(setup::KUBELET).unwrap();
+    door.mkdir_all(setup::KUBELET).unwrap();
+    node.run(&mkdir(r"\pods\again")).unwrap();
+    assert!(door.exists(r"C:\var\lib\kubelet\pods\again"));
+}
+
+#[test]
+fn contract_11_a_dangling_link_exists_and_a_missing_parent_does_not_fail() {
+    let sim =
+        os_sim::node().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\gone").file(r"C:\var\lib\kubelet\f", b"").build();
+    let node = over(&sim);
+    assert!(node.run(&exists(r"\pods\l")).unwrap());
+    assert!(node.run(&exists(r"\f")).unwrap());
+    assert!(!node.run(&exists(r"\pods\missing")).unwrap());
+    assert!(!node.run(&exists(r"\missing\missing")).unwrap());
+    assert!(!node.run(&exists(r"\f\below-a-file")).unwrap());
+}
+
+#[test]
+fn contract_12_mkdir_is_recursive_and_accepts_a_directory_or_a_link_to_one() {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\plugins\d")
+        .symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\var\lib\kubelet\plugins\d")
+        .file(r"C:\var\lib\kubelet\plugins\f", b"")
+        .build();
+    let node = over(&sim);
+    for _ in 0..2 {
+        node.run(&mkdir(r"\plugins\a\b\c")).unwrap();
+    }
+    assert!(sim.side_door().exists(r"C:\var\lib\kubelet\plugins\a\b\c"));
+    node.run(&mkdir(r"\plugins\l")).unwrap();
+    refused(&node, &mkdir(r"\plugins\f"), Kind::AlreadyExists);
+    refused(&node, &mkdir(r"\plugins\f\x"), Kind::NotFound);
+}
+
+#[test]
+fn contract_13_rmdir_with_force_removes_trees_but_never_follows_a_link() {
+    let sim = os_sim::node()
+        .dir(r"C:\outside\kept")
+        .dir(r"C:\var\lib\kubelet\pods\p\deep\deeper")
+        .file(r"C:\var\lib\kubelet\pods\p\deep\f", b"data")
+        .symlink(r"C:\var\lib\kubelet\pods\p\link", r"C:\outside")
+        .junction(r"C:\var\lib\kubelet\pods\p\deep\junction", r"C:\outside")
+        .build();
+    sim.side_door().set_read_only(r"C:\var\lib\kubelet\pods\p\deep\f", true).unwrap();
+    let node = over(&sim);
+    node.run(&rmdir(r"\pods\p", true)).unwrap();
+    assert!(!sim.side_door().exists(r"C:\var\lib\kubelet\pods\p"));
+    assert!(sim.side_door().exists(r"C:\outside\kept"));
+    node.run(&rmdir(r"\pods\p", true)).unwrap();
+    node.run(&rmdir(r"\missing\p", true)).unwrap();
+}
+
+#[test]
+fn contract_13_rmdir_of_a_mounted_folder_unmounts_it_and_leaves_the_volume_alone() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let door = sim.side_door();
+    door.write(r"C:\var\lib\kubelet\plugins\v\data", b"precious").unwrap();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    node.run(&rmdir(r"\plugins\v", true)).unwrap();
+    assert!(!door.exists(r"C:\var\lib\kubelet\plugins\v"));
+    node.run(&mkdir(r"\plugins\again")).unwrap();
+    node.run(&storage_ops::MountVolume { volume, target: path(r"\plugins\again") }).unwrap();
+    assert_eq!(door.read(r"C:\var\lib\kubelet\plugins\again\data").unwrap(), b"precious");
+    // Also where the mount point is somewhere in the tree.
+    node.run(&rmdir(r"\plugins", true)).unwrap();
+    node.run(&mkdir(r"\plugins\third")).unwrap();
+    node.run(&storage_ops::MountVolume { volume, target: path(r"\plugins\third") }).unwrap();
+    assert_eq!(door.read(r"C:\var\lib\kubelet\plugins\third\data").unwrap(), b"precious");
+    sim.invariants().unwrap();
+}
+
+#[test]
+fn contract_13_rmdir_without_force_refuses_what_is_not_empty_and_what_is_missing() {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\pods\full\x")
+        .dir(r"C:\var\lib\kubelet\pods\empty")
+        .symlink(r"C:\var\lib\kubelet\pods\link", r"C:\Windows")
+        .build();
+    let node = over(&sim);
+    let error = refused(&node, &rmdir(r"\pods\full", false), Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(os::OsError::DIR_NOT_EMPTY));
+    refused(&node, &rmdir(r"\pods\missing", false), Kind::NotFound);
+    node.run(&rmdir(r"\pods\empty", false)).unwrap();
+    node.run(&rmdir(r"\pods\link", false)).unwrap();
+    assert!(sim.side_door().exists(r"C:\Windows\System32"));
+}
+
+#[test]
+fn a_tree_of_two_thousand_levels_is_removed_without_deep_recursion() {
+    let sim = os_sim::node().build();
+    let (door, node) = (sim.side_door(), over(&sim));
+    door.mkdir(r"C:\var\lib\kubelet\pods\p").unwrap();
+    // Each round puts what there is below one more directory.
+    for _ in 0..2_000 {
+        door.mkdir(r"C:\var\lib\kubelet\pods\outer").unwrap();
+        door.rename(r"C:\var\lib\kubelet\pods\p", r"C:\var\lib\kubelet\pods\outer\p").unwrap();
+        door.rename(r"C:\var\lib\kubelet\pods\outer", r"C:\var\lib\kubelet\pods\p").unwrap();
+    }
+    node.run(&rmdir(r"\pods\p", true)).unwrap();
+    assert!(!door.exists(r"C:\var\lib\kubelet\pods\p"));
+}
+
+#[test]
+fn contract_14_a_link_is_made_for_what_is_or_will_be_a_directory() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
+    let (door, node) = (sim.side_door(), over(&sim));
+    for (source, target) in [(r"\plugins\d", r"\pods\a"), (r"\pods\a", r"\pods\b"), (r"\plugins\later", r"\pods\c")] {
+        node.run(&link(source, target)).unwrap();
+        // Again: the identical link is what was asked for.
+        node.run(&link(source, target)).unwrap();
+        let text = door.read_link(&path(target).to_string()).unwrap();
+        assert_eq!(text, path(source).to_string());
+    }
+    for link in sim.tree(r"C:\var\lib\kubelet\pods").unwrap() {
+        assert_ne!(link.attributes & os::abi::FILE_ATTRIBUTE_DIRECTORY, 0, "{link:?}");
+    }
+    door.mkdir(r"C:\var\lib\kubelet\plugins\later").unwrap();
+    door.write(r"C:\var\lib\kubelet\pods\c\f", b"through").unwrap();
+    assert_eq!(door.read(r"C:\var\lib\kubelet\plugins\later\f").unwrap(), b"through");
+}
+
+#[test]
+fn contract_14_a_link_to_a_file_is_no_directory_link() {
+    let sim = os_sim::node().file(r"C:\var\lib\kubelet\plugins\f", b"content").build();
+    let node = over(&sim);
+    for (source, target) in [(r"\plugins\f", r"\pods\a"), (r"\pods\a", r"\pods\b")] {
+        node.run(&link(source, target)).unwrap();
+        node.run(&link(source, target)).unwrap();
+    }
+    for file in sim.tree(r"C:\var\lib\kubelet\pods").unwrap() {
+        assert!(matches!(file.kind, FileKind::Symlink(_)), "{file:?}");
+        assert_eq!(file.attributes & os::abi::FILE_ATTRIBUTE_DIRECTORY, 0, "{file:?}");
+    }
+    assert_eq!(sim.side_door().read(r"C:\var\lib\kubelet\pods\b").unwrap(), b"content");
+}
+
+#[test]
+fn contract_14_a_link_that_cannot_be_made_leaves_nothing() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
+    let verdict = Verdict::Fail(os::OsError::PRIVILEGE_NOT_HELD);
+    let fault = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", Moment::Before, verdict);
+    refused(&setup::probed(&sim, fault), &link(r"\plugins\d", r"\pods\l"), Kind::PermissionDenied);
+    assert!(!sim.side_door().exists(r"C:\var\lib\kubelet\pods\l"));
+}
+
+#[test]
+fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\plugins\d")
+        .dir(r"C:\var\lib\kubelet\pods\empty")
+        .symlink(r"C:\var\lib\kubelet\pods\other", r"C:\var\lib\kubelet\plugins")
+        .file(r"C:\var\lib\kubelet\pods\f", b"")
+        .build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    for (target, what) in [
+        (r"\pods\empty", "something else"),
+        (r"\pods\other", r"a link to \??\C:\var\lib\kubelet\plugins "),
+        (r"\pods\f", "something else"),
+    ] {
+        let error = refused(&node, &link(r"\plugins\d", target), Kind::AlreadyExists);
+        assert!(error.to_string().contains(what), "{error}");
+    }
+    refused(&node, &link(r"\plugins\d", r"\pods\missing\l"), Kind::NotFound);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_14_the_identical_link_is_there_whatever_has_become_of_its_source() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
+    over(&sim).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
+    let code = os::OsError::LOGON_FAILURE;
+    let fault = || Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, Verdict::Fail(code));
+    setup::probed(&sim, fault()).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
+    refused(&setup::probed(&sim, fault()), &link(r"\plugins\d", r"\pods\new"), Kind::PermissionDenied);
+}
+
+#[test]
+fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(r"C:\var\lib\kubelet\plugins\v")
+        .dir(r"C:\var\lib\kubelet\plugins\d")
+        .file(r"C:\var\lib\kubelet\plugins\f", b"")
+        .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\d")
+        .symlink(r"C:\var\lib\kubelet\pods\ll", r"C:\var\lib\kubelet\plugins\v")
+        .build();
+    let node = over(&sim);
+    for (text, expected) in
+        [(r"\plugins\d", false), (r"\plugins\f", false), (r"\plugins\v", true), (r"\pods\l", true), (r"\pods\ll", true)]
+    {
+        assert_eq!(node.run(&is_link(text)).unwrap(), expected, "{text}");
+    }
+    refused(&node, &is_link(r"\pods\missing"), Kind::NotFound);
+    sim.side_door().remove_all(r"C:\var\lib\kubelet\plugins\d").unwrap();
+    assert!(!node.run(&is_link(r"\pods\l")).unwrap(), "its target has gone");
+    sim.detach_disk(1);
+    assert!(!node.run(&is_link(r"\plugins\v")).unwrap(), "its volume has gone");
+}
+
+#[test]
+fn contract_15_a_relative_link_leads_from_where_it_stands() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\d").build();
+    let (door, node) = (sim.side_door(), over(&sim));
+    for (name, target, expected) in [("there", "d", true), ("gone", "e", false)] {
+        door.symlink(&format!(r"C:\var\lib\kubelet\pods\{name}"), target).unwrap();
+        assert_eq!(node.run(&is_link(&format!(r"\pods\{name}"))).unwrap(), expected, "{name}");
+    }
+}
+
+#[test]
+fn contract_15_a_target_that_cannot_be_looked_at_is_not_called_missing() {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\plugins\d")
+        .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\d")
+        .build();
+    let code = os::OsError::IO_DEVICE;
+    let fault = Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, Verdict::Fail(code));
+    let error = refused(&setup::probed(&sim, fault), &is_link(r"\pods\l"), Kind::Internal);
+    assert_eq!(error.code(), Some(code));
+}
+
+#[test]
+fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
+    for force in [false, true] {
+        let sim =
+            os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+        let node = over(&sim);
+        sim.detach_disk(1);
+        node.run(&rmdir(r"\plugins\v", force)).unwrap();
+        assert!(!sim.side_door().exists(r"C:\var\lib\kubelet\plugins\v"));
+    }
+}
+
+#[test]
+fn contract_31_a_context_decides_only_where_its_directory_is_given() {
+    let sim = os_sim::node().dir(r"C:\csi\plugins").build();
+    let mkdir = |text: &str, context| Mkdir { path: path(text), context: Some(context) };
+    let node = over(&sim);
+    node.run(&mkdir(r"\pods\a", Context::Plugin)).unwrap();
+    let config = storage_ops::Config { plugins: Some(path(r"C:\csi\plugins")), ..storage_ops::Config::default() };
+    let node = storage_ops::Node::new(sim.process(), config);
+    node.run(&mkdir(r"C:\csi\plugins\a", Context::Plugin)).unwrap();
+    refused(&node, &mkdir(r"\pods\b", Context::Plugin), Kind::PermissionDenied);
+    node.run(&mkdir(r"\pods\b", Context::Pod)).unwrap();
+}
+
+#[test]
+fn contract_09a_a_dangling_link_that_appears_meanwhile_is_not_made_to_lead_somewhere() {
+    for nth in 0..12 {
+        let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
+        let attacked = || {
+            let attacker = sim.clone();
+            let step = move || {
+                let _ = attacker.side_door().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\gone");
+            };
+            let probed = os_sim::probe::Probed::new(sim.process(), os_sim::race::Race::before(nth, step));
+            storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default())
+        };
+        let _ = attacked().run(&mkdir(r"\pods\l"));
+        assert!(!sim.side_door().exists(r"C:\gone"), "call {nth} of Mkdir");
+        sim.side_door().remove_all(r"C:\var\lib\kubelet\pods\l").unwrap();
+        let _ = attacked().run(&link(r"\plugins\d", r"\pods\l"));
+        assert!(!sim.side_door().exists(r"C:\gone"), "call {nth} of CreateSymlink");
+    }
+}
+
+#[test]
+fn contract_13_rmdir_with_force_does_not_take_something_gone_on_the_way_for_all_gone() {
+    for primitive in ["query AttributeTag", "list", "set DispositionEx"] {
+        for nth in 0..4 {
+            let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p\a\b").build();
+            let verdict = os_sim::probe::Verdict::Fail(os::OsError::DELETE_PENDING);
+            let fault = os_sim::fault::Fault::at(nth, os_sim::fault::Moment::Before, verdict)
+                .among(move |call| call.primitive == primitive);
+            let probed = os_sim::probe::Probed::new(sim.process(), fault);
+            let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
+            let gone = node.run(&rmdir(r"\pods\p", true)).is_ok();
+            assert!(!gone || !sim.side_door().exists(r"C:\var\lib\kubelet\pods\p"), "{primitive} {nth}");
+        }
+    }
+}
+
+#[test]
+fn a_forged_mount_point_does_not_lead_rmdir_contents_to_any_volume() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let door = sim.side_door();
+    door.write(r"C:\var\lib\kubelet\plugins\v\data", b"another pod's").unwrap();
+    for (name, disk) in [("system", 0), ("others", 1)] {
+        let volume = sim.volume_on(disk).unwrap().name();
+        door.junction(&format!(r"C:\var\lib\kubelet\pods\{name}"), &volume).unwrap();
+    }
+    let (node, before) = (over(&sim), sim.snapshot());
+    for forged in [r"\pods\system", r"\pods\others"] {
+        refused(&node, &RmdirContents { path: path(forged) }, Kind::PermissionDenied);
+    }
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn what_windows_keeps_on_a_volume_is_spared_when_it_is_emptied() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
+    let door = sim.side_door();
+    door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\System Volume Information\x").unwrap();
+    door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\System Volume Information").unwrap();
+    over(&sim).run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
+    assert_eq!(door.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), ["System Volume Information"]);
+}
+
+#[test]
+fn contract_10_queries_go_anywhere_and_changes_only_into_working_directories() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(r"C:\local\v")
+        .symlink(r"C:\local\l", r"C:\local\v")
+        .build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    let (volume, target) = (volume_on(&node, 1), path(r"C:\local\v"));
+    assert!(node.run(&is_link(r"C:\local\l")).unwrap());
+    assert_eq!(node.run(&storage_ops::GetVolumeIdFromTargetPath { target: path(r"C:\local\l") }).unwrap(), volume);
+    assert_eq!(node.run(&storage_ops::GetClosestVolumeIdFromTargetPath { target: target.clone() }).unwrap(), volume);
+    refused(&node, &storage_ops::MountVolume { volume, target: target.clone() }, Kind::PermissionDenied);
+    refused(&node, &storage_ops::UnmountVolume { volume, target }, Kind::PermissionDenied);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_13_a_mount_point_elsewhere_stays_though_the_way_to_the_doomed_one_is_swapped() {
+    use os::Os;
+    let sim = || {
+        let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\elsewhere\m");
+        node.mounted(r"C:\var\lib\kubelet\pods\p\d\m").build()
+    };
+    for nth in 0..60 {
+        let sim = sim();
+        // Whoever has a directory open for renaming keeps others from pinning it.
+        let how = os::Open::existing(os::Access::DELETE, os::Options::REPARSE_POINT);
+        let held = os::NtPath::from_win32(&os::U16String::from_str(r"C:\var\lib\kubelet\pods\p\d"));
+        let held = sim.open(&held, &how).unwrap();
+        let attacker = sim.clone();
+        let step = move || {
+            let (door, d) = (attacker.side_door(), r"C:\var\lib\kubelet\pods\p\d");
+            let _ = door.rename(d, r"C:\var\lib\kubelet\pods\p\aside").and_then(|()| door.junction(d, r"C:\elsewhere"));
+        };
+        let probed = os_sim::probe::Probed::new(sim.process(), os_sim::race::Race::before(nth, step));
+        let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
+        let _ = node.run(&rmdir(r"\pods\p", true));
+        drop(held);
+        assert!(sim.side_door().is_link(r"C:\elsewhere\m"), "call {nth}");
+    }
+}
+
+/// Lets the first caller of `open` go only when a second has come, or when none has for long.
+#[derive(Default)]
+struct Meeting {
+    come: std::sync::Mutex<usize>,
+    changed: std::sync::Condvar,
+}
+
+impl os_sim::probe::Probe for Meeting {
+    fn before(&self, call: &os_sim::probe::Call) -> os_sim::probe::Verdict {
+        if call.primitive == "open" {
+            let mut come = self.come.lock().unwrap();
+            *come += 1;
+            self.changed.notify_all();
+            let long = std::time::Duration::from_secs(5);
+            drop(self.changed.wait_timeout_while(come, long, |come| *come < 2).unwrap());
+        }
+        os_sim::probe::Verdict::Go
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_lock_while_another_opens_the_working_directory() {
+    let sim = os_sim::node().build();
+    let meeting = std::sync::Arc::new(Meeting::default());
+    let probed = os_sim::probe::Probed::new(sim.process(), meeting.clone());
+    let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
+    std::thread::scope(|scope| {
+        for name in [r"\pods", r"\plugins"] {
+            let node = &node;
+            scope.spawn(move || assert!(node.run(&exists(name)).unwrap()));
+        }
+    });
+    assert_eq!(*meeting.come.lock().unwrap(), 2, "both opened it at once");
+    assert_eq!(sim.open_handles(), 1, "and one of them was enough");
+}

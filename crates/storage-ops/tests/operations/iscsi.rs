@@ -1,0 +1,154 @@
+//! iSCSI portals, targets and their disks.
+
+use crate::setup::{Calm, GIB, over, provider, refused, traced};
+use os_sim::Sim;
+use storage_ops::{
+    AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn, Kind,
+    ListTargetPortals, Portal, RemoveTargetPortal, Secret, SetMutualChapSecret,
+};
+
+const PLAIN: &str = "iqn.2024-01.test:plain";
+const CHAP: &str = "iqn.2024-01.test:chap";
+const MUTUAL: &str = "iqn.2024-01.test:mutual";
+
+fn sim() -> Sim {
+    os_sim::node()
+        .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
+        .running()
+        .iscsi_portal("10.0.0.5", 3260)
+        .target(PLAIN)
+        .lun(GIB)
+        .target(CHAP)
+        .lun(GIB)
+        .chap("user", "secret-secret")
+        .target(MUTUAL)
+        .lun(GIB)
+        .chap("user", "secret-secret")
+        .mutual("mutual-secret")
+        .build()
+}
+
+fn portal() -> Portal {
+    Portal::parse("10.0.0.5", 0).unwrap()
+}
+
+fn connect(iqn: &str, authentication: Authentication, secret: &str) -> ConnectTarget {
+    let username = if secret.is_empty() { "" } else { "user" };
+    let (iqn, secret) = (Iqn::parse(iqn).unwrap(), Secret::new(secret.into()));
+    ConnectTarget { portal: portal(), iqn, authentication, username: username.into(), secret }
+}
+
+#[test]
+fn contract_30_port_0_is_3260_and_adding_twice_is_success() {
+    let sim = sim();
+    let node = over(&sim);
+    assert!(node.run(&ListTargetPortals).unwrap().is_empty());
+    for _ in 0..2 {
+        node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    }
+    assert_eq!(node.run(&ListTargetPortals).unwrap(), [Portal::parse("10.0.0.5", 3260).unwrap()]);
+    let mut found = node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    found.sort();
+    assert_eq!(found, [CHAP, MUTUAL, PLAIN]);
+    for _ in 0..2 {
+        node.run(&RemoveTargetPortal { portal: portal() }).unwrap();
+    }
+    assert!(node.run(&ListTargetPortals).unwrap().is_empty());
+    refused(&node, &DiscoverTargetPortal { portal: portal() }, Kind::NotFound);
+}
+
+#[test]
+fn contract_30_connecting_and_disconnecting_twice_is_success_and_an_unconnected_target_has_no_disks() {
+    let sim = sim();
+    let node = over(&sim);
+    let iqn = Iqn::parse(PLAIN).unwrap();
+    let disks = GetTargetDisks { portal: portal(), iqn: iqn.clone() };
+    refused(&node, &disks, Kind::NotFound);
+    node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    assert!(node.run(&disks).unwrap().is_empty());
+    for _ in 0..2 {
+        node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
+    }
+    let found = node.run(&disks).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(node.run(&storage_ops::GetDiskStats { disk: found[0] }).unwrap(), GIB);
+    for _ in 0..2 {
+        node.run(&DisconnectTarget { portal: portal(), iqn: iqn.clone() }).unwrap();
+    }
+    assert!(node.run(&disks).unwrap().is_empty());
+    refused(&node, &storage_ops::GetDiskStats { disk: found[0] }, Kind::NotFound);
+}
+
+#[test]
+fn chap_secrets_are_checked_by_the_target_and_mutual_ones_by_the_initiator() {
+    let sim = sim();
+    let node = over(&sim);
+    node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    refused(&node, &connect(CHAP, Authentication::None, ""), Kind::FailedPrecondition);
+    refused(&node, &connect(CHAP, Authentication::OneWayChap, "wrong-wrong-1"), Kind::FailedPrecondition);
+    node.run(&connect(CHAP, Authentication::OneWayChap, "secret-secret")).unwrap();
+    refused(&node, &connect(MUTUAL, Authentication::MutualChap, "secret-secret"), Kind::FailedPrecondition);
+    let mutual = |secret: &str| SetMutualChapSecret { secret: Secret::new(secret.into()) };
+    refused(&node, &mutual("too-short"), Kind::InvalidArgument);
+    node.run(&mutual("mutual-secret")).unwrap();
+    node.run(&connect(MUTUAL, Authentication::MutualChap, "secret-secret")).unwrap();
+}
+
+#[test]
+fn an_address_has_up_to_255_bytes_of_names_addresses_and_zones_and_a_port_16_bits() {
+    let portal = |address: &str, port| Portal::parse(address, port).ok().map(|portal| portal.to_string());
+    for address in ["10.0.0.5", "fe80::1%eth0", "[2001:db8::1]", "Target_1.example-net.org", &"a".repeat(255)] {
+        assert_eq!(portal(address, 65_535), Some(format!("{address}:65535")));
+        assert_eq!(portal(address, 0), Some(format!("{address}:3260")));
+    }
+    for address in ["", "a b", "a'b", r"a\b", "a/b", "\u{e4}", "a\0", &"a".repeat(256)] {
+        assert_eq!(portal(address, 3260), None, "{address}");
+    }
+    assert_eq!(portal("10.0.0.5", 65_536), None);
+    assert_eq!(portal("10.0.0.5", u32::MAX), None);
+}
+
+#[test]
+fn a_targets_name_has_up_to_223_bytes_and_one_of_three_beginnings() {
+    let longest = format!("iqn.{}", "a".repeat(219));
+    for name in [PLAIN, "IQN.2024-01.Test:X_1", "eui.02004567A425678D", "naa.52004567BA64678D", &longest] {
+        assert_eq!(Iqn::parse(name).unwrap().to_string(), name);
+    }
+    let too_long = format!("{longest}a");
+    for name in ["", "iqn", "xyz.a", "iqn.a b", "iqn.a'b", "iqn.a/b", "iqn.a\0", &too_long] {
+        assert_eq!(Iqn::parse(name).unwrap_err().in_request_of("x").kind(), Kind::InvalidArgument, "{name}");
+    }
+}
+
+#[test]
+fn a_target_is_connected_when_its_disks_are_there_and_not_waited_for_after_that() {
+    let sim = sim();
+    let node = over(&sim);
+    node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    let before = sim.now();
+    node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
+    assert_eq!(sim.now(), before);
+}
+
+#[test]
+fn a_session_that_would_come_again_after_a_reboot_does_not_once_it_is_disconnected() {
+    const UNREGISTER: &str = "wmi call MSFT_iSCSISession.Unregister";
+    for persistent in [false, true] {
+        let sim = sim();
+        let (node, trace) = traced(&sim, Calm);
+        let iqn = Iqn::parse(PLAIN).unwrap();
+        node.run(&AddTargetPortal { portal: portal() }).unwrap();
+        node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+        node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
+        if persistent {
+            provider(&sim, "SELECT * FROM MSFT_iSCSISession", "Register", &[]);
+        }
+        node.run(&DisconnectTarget { portal: portal(), iqn }).unwrap();
+        assert_eq!(trace.counts().of(UNREGISTER), u64::from(persistent));
+        sim.reboot();
+        assert_eq!(sim.disks().len(), 1);
+    }
+}

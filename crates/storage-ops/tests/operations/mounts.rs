@@ -1,0 +1,167 @@
+//! Mount points: what stands in the way of one, and whose it is.
+
+use crate::setup::{self, Calm, GIB, over, path, probed, refused, traced, volume_on};
+use os::{Os, OsError, U16String};
+use os_sim::fault::{Fault, Moment};
+use os_sim::probe::Verdict;
+use os_sim::race::Race;
+use storage_ops::{
+    FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk, MountVolume,
+    ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
+};
+
+const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
+
+fn mounted_at(text: &str) -> GetVolumeIdFromTargetPath {
+    GetVolumeIdFromTargetPath { target: HostPath::parse(text).unwrap() }
+}
+
+#[test]
+fn nothing_is_mounted_at_a_file() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").file(MOUNT, "data").build();
+    let (node, trace) = traced(&sim, Calm);
+    let volume = volume_on(&node, 1);
+    let error = refused(&node, &MountVolume { volume, target: path(MOUNT) }, Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::DIRECTORY));
+    assert_eq!(trace.counts().of("set_volume_mount_point"), 0);
+}
+
+#[test]
+fn a_volume_whose_place_another_took_at_once_is_not_called_mounted() {
+    let sim =
+        os_sim::node().dir(MOUNT).disk(GIB).partitioned().formatted("NTFS").disk(GIB).partitioned().formatted("NTFS");
+    let sim = sim.build();
+    let (one, two) = (volume_on(&over(&sim), 1), sim.volume_on(2).unwrap().id);
+    let other = sim.clone();
+    // Between the change and the look at what has come of it.
+    let taken = Race::before(0, move || {
+        other.process().delete_volume_mount_point(&U16String::from_str(&format!(r"{MOUNT}\"))).unwrap();
+        other.side_door().set_mount_point(MOUNT, two).unwrap();
+    })
+    .among(|call| call.primitive == "control FSCTL_GET_REPARSE_POINT");
+    let node = probed(&sim, taken);
+    let error = refused(&node, &MountVolume { volume: one, target: path(MOUNT) }, Kind::Internal);
+    assert!(error.to_string().ends_with("the directory says otherwise"), "{error}");
+}
+
+#[test]
+fn neither_the_directory_nor_those_above_it_can_be_moved_while_a_volume_is_being_mounted() {
+    let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
+    let volume = volume_on(&over(&sim), 1);
+    let other = sim.clone();
+    let moved = Race::before(0, move || {
+        for held in [MOUNT, r"C:\var\lib\kubelet\plugins"] {
+            assert_eq!(other.side_door().rename(held, r"C:\var\lib\kubelet\away"), Err(OsError::SHARING_VIOLATION));
+        }
+    })
+    .among(|call| call.primitive == "set_volume_mount_point");
+    probed(&sim, moved).run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
+    sim.side_door().rename(r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\away").unwrap();
+}
+
+#[test]
+fn contract_25_the_volume_behind_a_link_is_that_of_the_directory_it_leads_to() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let (node, door) = (over(&sim), sim.side_door());
+    let volume = volume_on(&node, 1);
+    door.mkdir(&format!(r"{MOUNT}\sub")).unwrap();
+    let (into, out) = (r"C:\var\lib\kubelet\pods\into".to_owned(), format!(r"{MOUNT}\out"));
+    door.symlink(&into, &format!(r"{MOUNT}\sub")).unwrap();
+    // From within the volume to its root, which is mounted, and to a directory of the same volume, which is not.
+    door.symlink(&out, MOUNT).unwrap();
+    door.symlink(&format!(r"{MOUNT}\across"), &format!(r"{MOUNT}\sub")).unwrap();
+    for text in [&into, &out] {
+        assert_eq!(node.run(&mounted_at(text)).unwrap(), volume, "{text}");
+    }
+    refused(&node, &mounted_at(&format!(r"{MOUNT}\across")), Kind::NotFound);
+}
+
+#[test]
+fn contract_08_what_cannot_be_looked_at_is_not_called_unmounted() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    // The mount point as itself, and what it leads to.
+    for nth in [0, 1] {
+        for (code, kind) in [
+            (OsError::ACCESS_DENIED, Kind::PermissionDenied),
+            (OsError::SHARING_VIOLATION, Kind::FailedPrecondition),
+            (OsError::IO_DEVICE, Kind::Internal),
+        ] {
+            let fault = Fault::at(nth, Moment::Before, Verdict::Fail(code))
+                .among(|call| call.primitive == "open" && call.object.ends_with(r"\plugins\v"));
+            let error = refused(&probed(&sim, fault), &mounted_at(MOUNT), kind);
+            assert_eq!(error.code(), Some(code), "{nth}");
+            assert!(!error.to_string().contains("because it does not exist"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_volume_that_is_not_formatted_yet_is_found_where_it_is_mounted() {
+    let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().build();
+    sim.side_door().set_mount_point(MOUNT, sim.volume_on(1).unwrap().id).unwrap();
+    let node = over(&sim);
+    assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume_on(&node, 1));
+}
+
+#[test]
+fn a_volume_that_spans_disks_is_on_none_of_them_and_is_left_as_it_is() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(MOUNT)
+        .spanned(2, GIB / 2)
+        .disk(GIB)
+        .dir(r"C:\var\lib\kubelet\pods\p")
+        .build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    let volume = VolumeId::parse(&format!(r"\\?\Volume{{{}}}\", sim.volume_on(1).unwrap().id)).unwrap();
+    let error = refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::FailedPrecondition);
+    assert!(error.to_string().ends_with("lies on 2 extents of disks, not on one"), "{error}");
+    refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
+    refused(&node, &ResizeVolume { volume, size: 0 }, Kind::FailedPrecondition);
+    refused(&node, &MountVolume { volume, target: path(r"\pods\p") }, Kind::FailedPrecondition);
+    refused(&node, &UnmountVolume { volume, target: path(MOUNT) }, Kind::FailedPrecondition);
+    for disk in [1, 2] {
+        let listed = node.run(&ListVolumesOnDisk { disk: storage_ops::DiskNumber(disk), partition: 0 });
+        assert!(listed.is_err(), "{disk}: {listed:?}");
+    }
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_24_a_volume_that_cannot_be_written_to_has_nothing_to_flush() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").read_only().mounted(MOUNT).build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    node.run(&WriteVolumeCache { volume }).unwrap();
+    node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+    assert!(!sim.side_door().is_link(MOUNT));
+}
+
+#[test]
+fn a_flush_that_fails_says_that_data_is_not_written_and_a_volume_that_is_not_there_says_that() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let volume = volume_on(&over(&sim), 1);
+    let broken = Fault::each(|call| call.primitive == "flush", Moment::Before, Verdict::Fail(OsError::IO_DEVICE));
+    let error = refused(&setup::probed(&sim, broken), &WriteVolumeCache { volume }, Kind::Internal);
+    assert!(error.to_string().contains(": its cache cannot be written: "), "{error}");
+    assert_eq!(error.code(), Some(OsError::IO_DEVICE));
+    sim.detach_disk(1);
+    let error = refused(&over(&sim), &WriteVolumeCache { volume }, Kind::NotFound);
+    assert!(error.to_string().contains(&format!("{volume}: there is no volume {volume}")), "{error}");
+}
+
+#[test]
+fn a_format_that_failed_for_good_is_not_waited_for() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let failed = Fault::each(
+        |call| call.primitive == "wmi call MSFT_Volume.Format",
+        Moment::Before,
+        Verdict::Fail(OsError::WBEM_FAILED),
+    );
+    let node = probed(&sim, failed);
+    let (volume, before) = (volume_on(&node, 1), sim.now());
+    refused(&node, &FormatVolume { volume }, Kind::Internal);
+    assert_eq!(sim.now(), before);
+}

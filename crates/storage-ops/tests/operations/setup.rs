@@ -1,0 +1,83 @@
+//! A node over a simulated one, and short names for what the tests write most.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use os::{Namespace, Os, Progress, Value};
+use os_sim::Sim;
+use os_sim::probe::{Probe, Probed};
+use os_sim::trace::Trace;
+use storage_ops::{Config, Error, HostPath, Kind, Node, Operation, VolumeId};
+
+/// Kubelet's directory.
+pub(crate) const KUBELET: &str = r"C:\var\lib\kubelet";
+
+/// A gibibyte.
+pub(crate) const GIB: u64 = 1 << 30;
+
+/// The operations over `sim`, with the settings as they come.
+pub(crate) fn over(sim: &Sim) -> Node {
+    Node::new(sim.process(), Config::default())
+}
+
+/// A path; one that begins with a backslash lies in kubelet's directory.
+pub(crate) fn path(text: &str) -> HostPath {
+    let text = if text.starts_with('\\') { format!("{KUBELET}{text}") } else { text.to_owned() };
+    HostPath::parse(&text).expect("a good path")
+}
+
+/// The id of the only volume on `disk`.
+pub(crate) fn volume_on(node: &Node, disk: u32) -> VolumeId {
+    let volumes = node
+        .run(&storage_ops::ListVolumesOnDisk { disk: storage_ops::DiskNumber(disk), partition: 0 })
+        .expect("a volume");
+    assert_eq!(volumes.len(), 1);
+    volumes[0]
+}
+
+/// The shares that are mapped.
+pub(crate) fn mapped(sim: &Sim) -> Vec<String> {
+    sim.smb_mappings().into_iter().map(|mapping| mapping.remote).collect()
+}
+
+/// The failure of `operation`, which must be of `kind`.
+pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: Kind) -> Error {
+    let error = node.run(operation).expect_err("it must be refused");
+    assert_eq!(error.kind(), kind, "{error}");
+    assert_eq!(error.operation(), O::NAME);
+    let text = error.to_string();
+    assert!(text.starts_with("cannot ") && !text.contains('\n') && text.len() < 400, "{text}");
+    error
+}
+
+/// The operations over `sim`, with `probe` between them and the node.
+pub(crate) fn probed(sim: &Sim, probe: impl Probe + 'static) -> Node {
+    Node::new(Arc::new(Probed::new(sim.process(), probe)), Config::default())
+}
+
+/// The operations over `sim`, with `probe` next to it and a trace of what is called.
+pub(crate) fn traced(sim: &Sim, probe: impl Probe + 'static) -> (Node, Arc<Trace>) {
+    let trace = Arc::new(Trace::recording());
+    let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(probe)];
+    (Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default()), trace)
+}
+
+/// Disturbs nothing.
+pub(crate) struct Calm;
+
+impl Probe for Calm {}
+
+/// Makes a partition of `size` bytes on disk 1, as an administrator does.
+pub(crate) fn add_partition(sim: &Sim, offset: Option<u64>, size: u64) {
+    let mut arguments = vec![("Size", Value::Text(size.to_string()))];
+    arguments.extend(offset.map(|offset| ("Offset", Value::Text(offset.to_string()))));
+    provider(sim, "SELECT * FROM MSFT_Disk WHERE Number = 1", "CreatePartition", &arguments);
+}
+
+/// Calls a method of the storage provider on the one object that `wql` finds, as an administrator does.
+pub(crate) fn provider(sim: &Sim, wql: &str, method: &str, arguments: &[(&str, Value)]) {
+    let (os, deadline) = (sim.process(), os::Time(Duration::MAX));
+    let found = os.wmi().query(Namespace::Storage, wql, deadline).expect("an answer").remove(0);
+    let made = os.wmi().call(Namespace::Storage, &found.path, method, arguments, deadline).expect("an end");
+    assert!(matches!(&made, Progress::Done(returned) if returned.code == 0));
+}

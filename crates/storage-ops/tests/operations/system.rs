@@ -1,0 +1,184 @@
+//! Services and the BIOS serial number.
+
+use crate::setup::{over, refused};
+use os::{Os, OsError, ServiceAccess, U16String};
+use os_sim::Sim;
+use os_sim::fault::{Fault, Moment};
+use os_sim::probe::Verdict;
+use os_sim::trace::Trace;
+use std::sync::Arc;
+use std::time::Duration;
+use storage_ops::{GetBiosSerialNumber, GetService, Kind, ServiceName, StartService, StopService};
+
+fn name(text: &str) -> ServiceName {
+    ServiceName::parse(text).unwrap()
+}
+
+fn state(sim: &Sim, text: &str) -> u32 {
+    over(sim).run(&GetService { name: name(text) }).unwrap().state
+}
+
+#[test]
+fn contract_30_the_bios_serial_number_is_verbatim() {
+    let serial = "VMware-56 4d 0d 12  34 aa bb cc-01 02 03 04 05 06 07 08";
+    let sim = os_sim::node().bios_serial(serial).build();
+    assert_eq!(over(&sim).run(&GetBiosSerialNumber).unwrap(), serial);
+}
+
+#[test]
+fn contract_30_service_numbers_are_those_of_windows() {
+    let sim = os_sim::node().service("a", "Service A").running().service("b", "Service B").disabled().build();
+    let get = |text: &str| over(&sim).run(&GetService { name: name(text) }).unwrap();
+    let (a, b) = (get("a"), get("B"));
+    assert_eq!((a.display_name.as_str(), a.state), ("Service A", 4));
+    assert_eq!((b.start_type, b.state), (4, 1));
+    refused(&over(&sim), &GetService { name: name("missing") }, Kind::NotFound);
+}
+
+#[test]
+fn contract_30_start_and_stop_wait_for_the_state() {
+    let sim = os_sim::node().service("slow", "Slow").slow(Duration::from_secs(5)).build();
+    let node = over(&sim);
+    for _ in 0..2 {
+        node.run(&StartService { name: name("slow") }).unwrap();
+        assert_eq!(state(&sim, "slow"), 4);
+    }
+    for _ in 0..2 {
+        node.run(&StopService { name: name("slow"), force: false }).unwrap();
+        assert_eq!(state(&sim, "slow"), 1);
+    }
+}
+
+#[test]
+fn a_service_that_takes_longer_than_30_s_is_still_under_way() {
+    let sim = os_sim::node().service("slow", "Slow").slow(Duration::from_mins(2)).build();
+    refused(&over(&sim), &StartService { name: name("slow") }, Kind::StillRunning);
+}
+
+#[test]
+fn a_disabled_service_does_not_start() {
+    let sim = os_sim::node().service("off", "Off").disabled().build();
+    refused(&over(&sim), &StartService { name: name("off") }, Kind::FailedPrecondition);
+}
+
+#[test]
+fn a_service_with_running_dependents_stops_only_with_force_and_after_them() {
+    let sim = os_sim::node()
+        .service("base", "Base")
+        .running()
+        .service("middle", "Middle")
+        .depends_on("base")
+        .running()
+        .service("top", "Top")
+        .depends_on("middle")
+        .running()
+        .build();
+    let node = over(&sim);
+    let error = refused(&node, &StopService { name: name("base"), force: false }, Kind::FailedPrecondition);
+    assert!(error.to_string().contains("top"), "{error}");
+    assert_eq!(state(&sim, "base"), 4);
+    node.run(&StopService { name: name("base"), force: true }).unwrap();
+    assert_eq!((state(&sim, "base"), state(&sim, "middle"), state(&sim, "top")), (1, 1, 1));
+}
+
+#[test]
+fn a_service_is_started_once_the_others_have() {
+    let sim = os_sim::node().service("late", "Late").build();
+    let locked = Fault::at(0, Moment::Before, Verdict::Fail(OsError::SERVICE_DATABASE_LOCKED))
+        .among(|call| call.primitive == "service start");
+    crate::setup::probed(&sim, locked).run(&StartService { name: name("late") }).unwrap();
+    assert_eq!(state(&sim, "late"), 4);
+}
+
+/// A node with one service, `a`, which is in this state for good.
+fn node_with_a_service_in(state: &str) -> Sim {
+    let text = format!("[[service]]\nname = \"a\"\ndisplay_name = \"A\"\nstate = \"{state}\"\n");
+    Sim::from_toml(&text).unwrap()
+}
+
+#[test]
+fn a_paused_service_is_not_started_and_the_answer_says_what_is_in_the_way() {
+    for (state, number) in [("paused", 7), ("pause_pending", 6)] {
+        let sim = node_with_a_service_in(state);
+        let trace = Arc::new(Trace::counting());
+        let node = crate::setup::probed(&sim, Arc::clone(&trace));
+        let error = refused(&node, &StartService { name: name("a") }, Kind::FailedPrecondition);
+        assert!(error.to_string().contains("it is paused"), "{error}");
+        assert_eq!(trace.counts().of("service start"), 0);
+        assert_eq!(self::state(&sim, "a"), number);
+    }
+}
+
+#[test]
+fn a_service_that_is_stopping_is_started_when_it_has_stopped() {
+    let sim = os_sim::node().service("slow", "Slow").running().slow(Duration::from_secs(5)).build();
+    let os = sim.process();
+    os.open_service(&U16String::from_str("slow"), ServiceAccess::Stop).unwrap().stop().unwrap();
+    assert_eq!(state(&sim, "slow"), 3);
+    over(&sim).run(&StartService { name: name("slow") }).unwrap();
+    assert_eq!(state(&sim, "slow"), 4);
+}
+
+#[test]
+fn a_service_that_does_not_end_its_stopping_is_said_to_be_under_way() {
+    let error =
+        refused(&over(&node_with_a_service_in("stop_pending")), &StartService { name: name("a") }, Kind::StillRunning);
+    assert!(error.to_string().contains("in state 3 still, not 1"), "{error}");
+}
+
+#[test]
+fn a_service_that_is_starting_or_stopping_is_stopped_when_it_takes_requests_again() {
+    let sim = os_sim::node().service("slow", "Slow").slow(Duration::from_secs(5)).build();
+    let open = |access| sim.process().open_service(&U16String::from_str("slow"), access).unwrap();
+    open(ServiceAccess::Start).start().unwrap();
+    assert_eq!(state(&sim, "slow"), 2);
+    over(&sim).run(&StopService { name: name("slow"), force: false }).unwrap();
+    assert_eq!(state(&sim, "slow"), 1);
+    over(&sim).run(&StartService { name: name("slow") }).unwrap();
+    open(ServiceAccess::Stop).stop().unwrap();
+    assert_eq!(state(&sim, "slow"), 3);
+    let trace = Arc::new(Trace::counting());
+    crate::setup::probed(&sim, Arc::clone(&trace)).run(&StopService { name: name("slow"), force: false }).unwrap();
+    assert_eq!(state(&sim, "slow"), 1);
+    assert_eq!(trace.counts().of("service stop"), 1, "it is asked to stop already");
+}
+
+#[test]
+fn the_dependents_of_a_service_are_named_where_they_are_in_its_way() {
+    let sim = os_sim::node().service("base", "Base").running().service("top", "Top").depends_on("base").running();
+    let sim = sim.build();
+    let error = refused(&over(&sim), &StopService { name: name("base"), force: false }, Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::DEPENDENT_SERVICES_RUNNING));
+    let deaf = Fault::each(
+        |call| call.primitive == "service stop" && call.object == "top",
+        Moment::Before,
+        Verdict::Fail(OsError::ACCESS_DENIED),
+    );
+    let stop = StopService { name: name("base"), force: true };
+    let error = refused(&crate::setup::probed(&sim, deaf), &stop, Kind::PermissionDenied);
+    assert!(error.to_string().contains("top depends on it and does not stop"), "{error}");
+    assert_eq!(state(&sim, "base"), 4);
+}
+
+#[test]
+fn a_service_name_has_256_units_at_most_and_nothing_that_no_name_can_have() {
+    for unit in ["x", "\u{e9}"] {
+        let longest = unit.repeat(256);
+        assert_eq!(name(&longest).to_string(), longest);
+        for more in ["x", "xx"] {
+            assert!(ServiceName::parse(&format!("{longest}{more}")).is_err());
+        }
+    }
+    for bad in ["", "a/b", r"a\b", "a\0b", "a\n"] {
+        assert!(ServiceName::parse(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_firmware_table_of_any_size_is_read() {
+    for length in [1, 4000, 4096, 100_000] {
+        let serial = "x".repeat(length);
+        let sim = os_sim::node().bios_serial(&serial).build();
+        assert_eq!(over(&sim).run(&GetBiosSerialNumber).unwrap(), serial);
+    }
+}

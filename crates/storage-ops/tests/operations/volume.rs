@@ -1,0 +1,504 @@
+//! Volumes: listing, formatting, mounting, growing.
+
+use crate::setup::{self, GIB, over, path, refused, volume_on};
+use os::OsError;
+use os_sim::fault::{Fault, Moment};
+use os_sim::probe::Verdict;
+use storage_ops::{
+    Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
+    GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node,
+    PartitionDisk, ResizeFirstVolume, ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
+};
+
+const ONE: DiskNumber = DiskNumber(1);
+const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
+
+fn nowhere() -> VolumeId {
+    VolumeId::parse(r"\\?\Volume{00000000-0000-0000-0000-00000000dead}\").unwrap()
+}
+
+fn mounted_at(text: &str) -> GetVolumeIdFromTargetPath {
+    GetVolumeIdFromTargetPath { target: HostPath::parse(text).unwrap() }
+}
+
+#[test]
+fn contract_08_nothing_mounted_says_because_it_does_not_exist() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(MOUNT)
+        .dir(r"C:\var\lib\kubelet\plugins\plain")
+        .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\plain")
+        .symlink(r"C:\var\lib\kubelet\pods\d", r"C:\gone")
+        .build();
+    let node = over(&sim);
+    sim.detach_disk(1);
+    for nothing in [
+        r"C:\var\lib\kubelet\plugins\missing",
+        r"C:\missing\missing",
+        r"C:\var\lib\kubelet\plugins\plain",
+        r"C:\var\lib\kubelet\pods\l",
+        r"C:\var\lib\kubelet\pods\d",
+        MOUNT,
+    ] {
+        let error = refused(&node, &mounted_at(nothing), Kind::NotFound);
+        assert!(error.to_string().contains("because it does not exist"), "{error}");
+    }
+}
+
+#[test]
+fn not_mounted_mounted_and_stale_are_three_answers() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);
+    let plain = node.run(&mounted_at(setup::KUBELET)).unwrap_err().to_string();
+    sim.detach_disk(1);
+    let stale = node.run(&mounted_at(MOUNT)).unwrap_err().to_string();
+    assert!(plain.contains("not a mount point") && stale.contains("stale"), "{plain} / {stale}");
+}
+
+#[test]
+fn contract_19_volumes_come_in_partition_order_with_their_final_backslash_and_none_is_an_error() {
+    let sim = os_sim::node().disk(GIB).disk(GIB).partitioned().build();
+    let node = over(&sim);
+    refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 0 }, Kind::NotFound);
+    let volumes = node.run(&ListVolumesOnDisk { disk: DiskNumber(2), partition: 0 }).unwrap();
+    assert!(volumes[0].to_string().ends_with(r"}\"));
+    let data = sim.disk(2).unwrap().partitions.last().unwrap().number;
+    assert_eq!(node.run(&ListVolumesOnDisk { disk: DiskNumber(2), partition: data }).unwrap(), volumes);
+    refused(&node, &ListVolumesOnDisk { disk: DiskNumber(2), partition: 9 }, Kind::NotFound);
+}
+
+#[test]
+fn contract_19_a_disk_that_is_one_file_system_has_one_volume() {
+    let sim = os_sim::node().disk(GIB).superfloppy().formatted("NTFS").build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 1 }).unwrap(), [volume]);
+    refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 2 }, Kind::NotFound);
+}
+
+#[test]
+fn contract_21_a_volume_without_a_path_still_tells_its_disk() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+    assert_eq!(node.run(&GetDiskNumberFromVolumeId { volume }).unwrap(), ONE);
+}
+
+#[test]
+fn contract_22_any_file_system_is_formatted_and_what_cannot_be_told_is_an_error() {
+    for (name, sim, expected) in [
+        ("raw", os_sim::node().disk(GIB).partitioned().build(), Some(false)),
+        ("NTFS", os_sim::node().disk(GIB).partitioned().formatted("NTFS").build(), Some(true)),
+        ("ReFS", os_sim::node().disk(GIB).partitioned().formatted("ReFS").build(), Some(true)),
+        ("FAT32", os_sim::node().disk(GIB).partitioned().formatted("FAT32").build(), Some(true)),
+        ("locked", os_sim::node().disk(GIB).partitioned().formatted("NTFS").bitlocker_locked().build(), None),
+        ("unreadable", os_sim::node().disk(GIB).partitioned().formatted("NTFS").unreadable().build(), None),
+    ] {
+        let node = over(&sim);
+        let volume = volume_on(&node, 1);
+        assert_eq!(node.run(&IsVolumeFormatted { volume }).ok(), expected, "{name}");
+    }
+}
+
+#[test]
+fn contract_22_a_formatted_volume_is_never_formatted_again() {
+    for (name, sim, kind) in [
+        ("NTFS", os_sim::node().disk(GIB).partitioned().formatted("NTFS").build(), None),
+        ("ReFS", os_sim::node().disk(GIB).partitioned().formatted("ReFS").build(), Some(Kind::FailedPrecondition)),
+        (
+            "locked",
+            os_sim::node().disk(GIB).partitioned().formatted("NTFS").bitlocker_locked().build(),
+            Some(Kind::FailedPrecondition),
+        ),
+        (
+            "unreadable",
+            os_sim::node().disk(GIB).partitioned().formatted("NTFS").unreadable().build(),
+            Some(Kind::Internal),
+        ),
+    ] {
+        let node = over(&sim);
+        let (volume, before) = (volume_on(&node, 1), sim.snapshot());
+        match kind {
+            None => node.run(&FormatVolume { volume }).unwrap(),
+            Some(kind) => drop(refused(&node, &FormatVolume { volume }, kind)),
+        }
+        assert_eq!(sim.snapshot(), before, "{name}");
+    }
+}
+
+#[test]
+fn contract_22_a_raw_volume_is_formatted_once() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    for _ in 0..2 {
+        node.run(&FormatVolume { volume }).unwrap();
+    }
+    assert!(node.run(&IsVolumeFormatted { volume }).unwrap());
+    assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+}
+
+#[test]
+fn contract_23_mounting_twice_is_success_and_anything_else_in_the_way_an_error() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .dir(MOUNT)
+        .dir(r"C:\var\lib\kubelet\plugins\full\x")
+        .symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\Windows")
+        .build();
+    let node = over(&sim);
+    let (one, two) = (volume_on(&node, 1), volume_on(&node, 2));
+    for _ in 0..2 {
+        node.run(&MountVolume { volume: one, target: path(MOUNT) }).unwrap();
+    }
+    let before = sim.snapshot();
+    refused(&node, &MountVolume { volume: two, target: path(MOUNT) }, Kind::FailedPrecondition);
+    refused(&node, &MountVolume { volume: two, target: path(r"\plugins\full") }, Kind::FailedPrecondition);
+    refused(&node, &MountVolume { volume: two, target: path(r"\plugins\l") }, Kind::FailedPrecondition);
+    refused(&node, &MountVolume { volume: two, target: path(r"\plugins\missing") }, Kind::NotFound);
+    refused(&node, &MountVolume { volume: nowhere(), target: path(MOUNT) }, Kind::NotFound);
+    refused(&node, &MountVolume { volume: two, target: path(r"C:\Windows") }, Kind::PermissionDenied);
+    assert_eq!(sim.snapshot(), before);
+    sim.invariants().unwrap();
+}
+
+#[test]
+fn contract_15_mounting_over_a_stale_mount_point_replaces_it() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(MOUNT)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
+    let node = over(&sim);
+    sim.detach_disk(1);
+    let volume = volume_on(&node, 2);
+    node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
+    assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);
+}
+
+#[test]
+fn contract_24_unmounting_removes_the_mount_point_and_what_is_not_mounted_is_an_error() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(MOUNT)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
+    let node = over(&sim);
+    let (one, two) = (volume_on(&node, 1), volume_on(&node, 2));
+    refused(&node, &UnmountVolume { volume: two, target: path(MOUNT) }, Kind::FailedPrecondition);
+    node.run(&UnmountVolume { volume: one, target: path(MOUNT) }).unwrap();
+    assert!(sim.side_door().exists(MOUNT));
+    refused(&node, &UnmountVolume { volume: one, target: path(MOUNT) }, Kind::FailedPrecondition);
+    refused(&node, &UnmountVolume { volume: one, target: path(r"\missing") }, Kind::NotFound);
+    sim.invariants().unwrap();
+}
+
+#[test]
+fn contract_15_unmounting_a_stale_mount_point_succeeds() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    sim.detach_disk(1);
+    node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+    assert!(sim.side_door().exists(MOUNT) && !sim.side_door().is_link(MOUNT));
+}
+
+#[test]
+fn contract_25_a_pod_link_leads_to_the_volume_mounted_where_it_points() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(MOUNT)
+        .symlink(r"C:\var\lib\kubelet\pods\a", MOUNT)
+        .symlink(r"C:\var\lib\kubelet\pods\b", r"C:\var\lib\kubelet\pods\a")
+        .build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    for text in [MOUNT, r"C:\var\lib\kubelet\pods\a", r"C:\var\lib\kubelet\pods\b"] {
+        assert_eq!(node.run(&mounted_at(text)).unwrap(), volume, "{text}");
+    }
+}
+
+#[test]
+fn contract_25_the_closest_volume_is_that_of_the_nearest_mount_above() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(MOUNT)
+        .symlink(r"C:\var\lib\kubelet\pods\a", MOUNT)
+        .build();
+    sim.side_door().mkdir_all(r"C:\var\lib\kubelet\plugins\v\nested\deep").unwrap();
+    let node = over(&sim);
+    let (system, volume) = (volume_on(&node, 0), volume_on(&node, 1));
+    let closest = |text: &str| GetClosestVolumeIdFromTargetPath { target: HostPath::parse(text).unwrap() };
+    for (text, expected) in [
+        (r"C:\", system),
+        (r"C:\var\lib\kubelet\pods", system),
+        (r"C:\var\lib\kubelet\plugins\v\nested\deep", volume),
+        (r"C:\var\lib\kubelet\pods\a", volume),
+    ] {
+        assert_eq!(node.run(&closest(text)).unwrap(), expected, "{text}");
+    }
+    refused(&node, &closest(r"C:\missing"), Kind::NotFound);
+}
+
+#[test]
+fn contract_26_a_grown_disk_needs_no_rescan_and_stats_show_the_new_size_at_once() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    sim.grow_disk(1, 2 * GIB);
+    let asked = GIB + GIB / 2;
+    node.run(&ResizeVolume { volume, size: asked }).unwrap();
+    let total = node.run(&GetVolumeStats { volume }).unwrap().total;
+    assert!(total <= asked && total > asked - (20 << 20), "{total}");
+    node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+    let total = node.run(&GetVolumeStats { volume }).unwrap().total;
+    assert!(total > 2 * GIB - (20 << 20), "{total}");
+    sim.invariants().unwrap();
+}
+
+#[test]
+fn contract_26_what_is_large_enough_stays_as_it_is() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let node = over(&sim);
+    let (volume, before) = (volume_on(&node, 1), sim.snapshot());
+    for size in [0, 1, 2 << 20, GIB / 2] {
+        node.run(&ResizeVolume { volume, size }).unwrap();
+    }
+    assert_eq!(sim.snapshot(), before);
+    refused(&node, &ResizeVolume { volume, size: 3 * GIB }, Kind::FailedPrecondition);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_26_less_than_100_mib_is_grown_too() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    let before = node.run(&GetVolumeStats { volume }).unwrap().total;
+    sim.grow_disk(1, GIB + (10 << 20));
+    node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+    let after = node.run(&GetVolumeStats { volume }).unwrap().total;
+    assert!(after >= before + (8 << 20), "{before} {after}");
+}
+
+#[test]
+fn contract_27_used_is_total_minus_free() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    let stats = node.run(&GetVolumeStats { volume }).unwrap();
+    let (total, free) = sim.side_door().df(MOUNT).unwrap();
+    assert_eq!((stats.total, stats.total - stats.used), (total, free));
+    assert!(total > GIB - (20 << 20) && total < GIB);
+}
+
+#[test]
+fn contract_31_a_disk_number_means_its_first_volume_when_resizing() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let node = over(&sim);
+    sim.grow_disk(1, 2 * GIB);
+    node.run(&ResizeFirstVolume { disk: ONE, size: 0 }).unwrap();
+    let volume = volume_on(&node, 1);
+    assert!(node.run(&GetVolumeStats { volume }).unwrap().total > GIB);
+}
+
+#[test]
+fn an_unknown_volume_is_not_found_by_anything() {
+    let sim = os_sim::node().dir(MOUNT).build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    let volume = nowhere();
+    refused(&node, &IsVolumeFormatted { volume }, Kind::NotFound);
+    refused(&node, &FormatVolume { volume }, Kind::NotFound);
+    refused(&node, &ResizeVolume { volume, size: 0 }, Kind::NotFound);
+    refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
+    refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
+    refused(&node, &WriteVolumeCache { volume }, Kind::NotFound);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn a_format_that_outlives_its_deadline_keeps_its_disk_locked_and_is_found_done_later() {
+    let sim = os_sim::node().disk(GIB).build();
+    let patience =
+        storage_ops::Patience { format: std::time::Duration::from_millis(100), ..storage_ops::Patience::default() };
+    let node =
+        storage_ops::Node::new(sim.process(), storage_ops::Config { patience, ..storage_ops::Config::default() });
+    node.run(&PartitionDisk { disk: ONE }).unwrap();
+    let volume = volume_on(&node, 1);
+    refused(&node, &FormatVolume { volume }, Kind::StillRunning);
+    assert_eq!(node.locked_objects(), 1, "the provider still works on it");
+    sim.advance(std::time::Duration::from_secs(10));
+    assert_eq!(node.locked_objects(), 0);
+    node.run(&FormatVolume { volume }).unwrap();
+    assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+}
+
+#[test]
+fn contract_22_what_windows_cannot_mount_but_carries_a_signature_is_not_unformatted() {
+    for name in ["NTFS", "ReFS", "ext4", "XFS", "LUKS", "btrfs"] {
+        let sim = os_sim::node().disk(GIB).partitioned().formatted(name).unmountable().build();
+        let (node, before) = (over(&sim), sim.snapshot());
+        let volume = volume_on(&node, 1);
+        refused(&node, &IsVolumeFormatted { volume }, Kind::FailedPrecondition);
+        refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
+        assert_eq!(sim.snapshot(), before, "{name}");
+    }
+}
+
+#[test]
+fn contract_22_a_format_whose_answer_is_lost_is_waited_for_under_the_lock() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let lost = Fault::each(
+        |call| call.primitive == "wmi call MSFT_Volume.Format",
+        Moment::After,
+        Verdict::Fail(OsError::RPC_CALL_FAILED),
+    );
+    let node = setup::probed(&sim, lost);
+    let volume = volume_on(&node, 1);
+    node.run(&FormatVolume { volume }).unwrap();
+    assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let broken = Fault::each(
+        |call| call.primitive == "wmi call MSFT_Volume.Format",
+        Moment::Before,
+        Verdict::Fail(OsError::RPC_CALL_FAILED),
+    );
+    let node = setup::probed(&sim, broken);
+    let volume = volume_on(&node, 1);
+    refused(&node, &FormatVolume { volume }, Kind::StillRunning);
+    assert_eq!(node.locked_objects(), 0);
+}
+
+#[test]
+fn contract_19_another_volume_never_takes_the_first_ones_place() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let unreadable = Fault::each(
+        |call| call.primitive == "control VOLUME_GET_VOLUME_DISK_EXTENTS",
+        Moment::Before,
+        Verdict::Fail(OsError::ACCESS_DENIED),
+    );
+    let error = refused(
+        &setup::probed(&sim, unreadable),
+        &ListVolumesOnDisk { disk: ONE, partition: 0 },
+        Kind::FailedPrecondition,
+    );
+    assert!(error.to_string().contains("first data partition"), "{error}");
+}
+
+#[test]
+fn contract_24_a_failed_flush_leaves_the_volume_mounted() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+    let broken = Fault::each(|call| call.primitive == "flush", Moment::Before, Verdict::Fail(OsError::IO_DEVICE));
+    let node = setup::probed(&sim, broken);
+    let (volume, before) = (volume_on(&node, 1), sim.snapshot());
+    refused(&node, &UnmountVolume { volume, target: path(MOUNT) }, Kind::Internal);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_26_less_than_a_mebibyte_is_left() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let node = over(&sim);
+    let volume = volume_on(&node, 1);
+    let length = sim.disk(1).unwrap().partitions.last().unwrap().length;
+    sim.grow_disk(1, 2 * GIB);
+    let before = node.run(&GetVolumeStats { volume }).unwrap();
+    node.run(&ResizeVolume { volume, size: length + 1000 }).unwrap();
+    assert_eq!(node.run(&GetVolumeStats { volume }).unwrap(), before);
+}
+
+#[test]
+fn growing_does_not_need_the_service_that_defragments() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let disabled = Fault::each(
+        |call| call.primitive == "wmi call MSFT_Partition.GetSupportedSize",
+        Moment::Before,
+        Verdict::Fail(OsError::WBEM_FAILED),
+    );
+    let node = setup::probed(&sim, disabled);
+    let volume = volume_on(&node, 1);
+    sim.grow_disk(1, 2 * GIB);
+    node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+    assert!(node.run(&GetVolumeStats { volume }).unwrap().total > 2 * GIB - (20 << 20));
+    sim.invariants().unwrap();
+}
+
+#[test]
+fn contract_09a_a_link_above_a_mount_target_is_refused() {
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .dir(r"C:\outside\v")
+        .junction(r"C:\var\lib\kubelet\pods\l", r"C:\outside")
+        .build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    let volume = volume_on(&node, 1);
+    refused(&node, &MountVolume { volume, target: path(r"\pods\l\v") }, Kind::FailedPrecondition);
+    refused(&node, &UnmountVolume { volume, target: path(r"\pods\l\v") }, Kind::FailedPrecondition);
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn a_disk_pulled_out_is_missing_whichever_way_windows_says_so() {
+    for code in [OsError::NO_SUCH_DEVICE, OsError::DEV_NOT_EXIST, OsError::DEVICE_NOT_CONNECTED] {
+        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
+        let volume = volume_on(&over(&sim), 1);
+        let pulled = Fault::each(
+            |call| call.primitive == "open" && call.object.starts_with(r"\??\Volume"),
+            Moment::Before,
+            Verdict::Fail(code),
+        );
+        let node = setup::probed(&sim, pulled);
+        assert!(!node.run(&storage_ops::IsSymlink { path: path(MOUNT) }).unwrap());
+        refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
+        refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
+    }
+}
+
+#[test]
+fn a_volume_that_the_node_lives_on_is_not_mounted_for_a_container() {
+    let working = r"C:\data\working";
+    let sim =
+        os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\data").dir(working).dir(MOUNT).build();
+    let working = vec![HostPath::parse(working).unwrap()];
+    let node = Node::new(sim.process(), Config { working, ..Config::default() });
+    let before = sim.snapshot();
+    for home in [r"C:\Windows", r"C:\data\working"] {
+        let target = HostPath::parse(home).unwrap();
+        let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
+        let error = refused(&node, &MountVolume { volume, target: path(r"\plugins\v") }, Kind::PermissionDenied);
+        assert!(error.to_string().ends_with("it is a volume of the node itself"), "{error}");
+    }
+    assert_eq!(sim.snapshot(), before);
+
+    // That of Windows, even where no working directory is on it.
+    let kubelet = HostPath::parse(r"D:\kubelet").unwrap();
+    let node = Node::new(sim.process(), Config { kubelet, ..Config::default() });
+    let target = HostPath::parse(r"C:\Windows").unwrap();
+    let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
+    let target = HostPath::parse(r"D:\kubelet\v").unwrap();
+    refused(&node, &MountVolume { volume, target }, Kind::PermissionDenied);
+}

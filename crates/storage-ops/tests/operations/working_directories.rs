@@ -1,0 +1,60 @@
+//! The way from a working directory to a path in it.
+
+use crate::setup::{Calm, KUBELET, over, path, refused, traced};
+use os::OsError;
+use os_sim::fault::{Fault, Moment};
+use os_sim::probe::Verdict;
+use storage_ops::{Kind, Mkdir, PathExists};
+
+fn exists(text: &str) -> PathExists {
+    PathExists { path: path(text), context: None }
+}
+
+fn mkdir(text: &str) -> Mkdir {
+    Mkdir { path: path(text), context: None }
+}
+
+#[test]
+fn a_working_directory_is_opened_once() {
+    let (node, trace) = traced(&os_sim::node().dir(r"C:\var\lib\kubelet\pods\p").build(), Calm);
+    for _ in 0..3 {
+        node.run(&mkdir(r"\pods\p\q")).unwrap();
+    }
+    let opened = trace.take().into_iter().filter(|record| record.call.object.ends_with(KUBELET));
+    assert_eq!(opened.filter(|record| record.call.primitive == "open").count(), 1);
+}
+
+#[test]
+fn a_directory_that_cannot_be_looked_at_is_not_made() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p").build();
+    for (name, code, kind) in [
+        ("pods", OsError::ACCESS_DENIED, Kind::PermissionDenied),
+        ("p", OsError::SHARING_VIOLATION, Kind::FailedPrecondition),
+        ("q", OsError::IO_DEVICE, Kind::Internal),
+    ] {
+        let end = format!(r"\{name}");
+        let blocked = Fault::each(
+            move |call| call.primitive.starts_with("open") && call.object.ends_with(&end),
+            Moment::Before,
+            Verdict::Fail(code),
+        );
+        let (node, trace) = traced(&sim, blocked);
+        let error = refused(&node, &mkdir(r"\pods\p\q"), kind);
+        assert_eq!(error.code(), Some(code), "{name}");
+        assert!(trace.take().iter().all(|record| !record.call.mutates), "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_or_can_be_below_a_file() {
+    let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\f", "data").build();
+    let (node, before) = (over(&sim), sim.snapshot());
+    for below in [r"\pods\f\x", r"\pods\f\x\y"] {
+        assert!(!node.run(&exists(below)).unwrap());
+        let error = refused(&node, &mkdir(below), Kind::NotFound);
+        assert_eq!(error.code(), Some(OsError::PATH_NOT_FOUND));
+        assert!(error.to_string().contains("f is not a directory"), "{error}");
+    }
+    refused(&node, &mkdir(r"\pods\f"), Kind::AlreadyExists);
+    assert_eq!(sim.snapshot(), before);
+}

@@ -1,0 +1,166 @@
+//! The filter that mends `:authority`, alone and in front of the HTTP/2 server it was made for.
+
+use std::time::Duration;
+
+use authority_filter::{Filter, Malformed, Mended};
+use bytes::Bytes;
+use httlib_hpack::Encoder;
+use http::uri::Authority;
+use http::{HeaderMap, Response};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::runtime::Runtime;
+
+use crate::input::Input;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+const HEADERS: u8 = 0x1;
+const RST_STREAM: u8 = 0x3;
+const GOAWAY: u8 = 0x7;
+const CONTINUATION: u8 = 0x9;
+const END_STREAM: u8 = 0x1;
+const END_HEADERS: u8 = 0x4;
+
+/// What a server may hold of a client that it has not answered; more would end the test and prove nothing.
+const MOST_CALLS: usize = 50;
+/// Far more than anything here takes: what is not over by then hangs.
+const HANGS: Duration = Duration::from_secs(30);
+
+/// The octets that pass are the same however they arrive, and pass a second filter as they are.
+pub(crate) fn any_split(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let (with_preface, piece) = (input.byte(), usize::from(input.byte()));
+    let preface = if with_preface % 4 == 0 { &[][..] } else { PREFACE };
+    let sent = [preface, input.rest()].concat();
+    let whole = filtered(&sent, usize::MAX);
+    for piece in [1, piece + 1] {
+        let (passed, outcome) = filtered(&sent, piece);
+        assert_eq!(outcome, whole.1, "in pieces of {piece}");
+        if outcome.is_ok() {
+            assert_eq!(passed, whole.0, "in pieces of {piece}");
+        }
+    }
+    if whole.1.is_ok() {
+        let (again, outcome) = filtered(&whole.0, usize::MAX);
+        assert_eq!(outcome, Ok(()), "what passed is HTTP/2");
+        assert_eq!(again, whole.0, "what is mended needs no mending");
+    }
+}
+
+fn filtered(octets: &[u8], piece: usize) -> (Vec<u8>, Result<(), Malformed>) {
+    let (mut filter, mut result) = (Filter::new(), Vec::new());
+    for some in octets.chunks(piece) {
+        let mut out = Vec::new();
+        match filter.feed(some, &mut out) {
+            Ok(passed) => result.extend_from_slice(&some[..passed]),
+            Err(malformed) => return (result, Err(malformed)),
+        }
+        result.extend(out);
+    }
+    (result, Ok(()))
+}
+
+/// Every call is answered whatever it is addressed to, each with its own authority, by a server that resets streams
+/// which name a pipe.
+pub(crate) fn in_front_of_h2(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let mut encoder = Encoder::default();
+    let (mut sent, mut expected) = ([PREFACE, SETTINGS].concat(), Vec::new());
+    while !input.is_empty() && expected.len() < MOST_CALLS {
+        let authority = match input.string() {
+            // No client sends an empty one, which stands for none and is left as it is.
+            b"" => br"\\.\\pipe\\csi-proxy-disk-v1",
+            text => text,
+        };
+        let stream = u32::try_from(2 * expected.len() + 1).expect("few calls");
+        request(&mut encoder, stream, authority, &mut input, &mut sent);
+        expected.push(mended(authority));
+    }
+    let (client, server) = tokio::io::duplex(4096);
+    let serving = async {
+        // The client is dropped after the server, which may still have something to say.
+        let (heard, _client) = tokio::join!(heard(Mended::new(server)), talk(client, sent, expected.len()));
+        assert_eq!(heard, expected, "each call is heard once, in order");
+    };
+    let runtime = runtime();
+    let over = runtime.block_on(async { tokio::time::timeout(HANGS, serving).await });
+    over.expect("the server answers");
+}
+
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// Writes one request in any representation, with what else may stand in front of its authority.
+fn request(encoder: &mut Encoder<'_>, stream: u32, authority: &[u8], input: &mut Input<'_>, sent: &mut Vec<u8>) {
+    let flags = input.byte() & 0x1f;
+    let mut block = Vec::new();
+    let mut field = |name: &[u8], value: &[u8], flags: u8| {
+        encoder.encode((name.to_vec(), value.to_vec(), flags), &mut block).expect("any octets can be encoded");
+    };
+    for (name, value) in [(":method", "POST"), (":scheme", "http"), (":path", "/v1.Disk/ListDiskIDs")] {
+        field(name.as_bytes(), value.as_bytes(), Encoder::BEST_FORMAT | flags & Encoder::WITH_INDEXING);
+    }
+    field(b":authority", authority, flags);
+    // Drives older entries out of the table.
+    let filling = usize::from(input.byte()) * 8;
+    field(b"x-filling", &vec![b'x'; filling], input.byte() & 0x1f);
+    let cut = usize::from(input.byte()) % (block.len() + 1);
+    let (first, second) = block.split_at(cut);
+    if input.byte().is_multiple_of(2) {
+        frame(HEADERS, END_HEADERS | END_STREAM, stream, &block, sent);
+    } else {
+        frame(HEADERS, END_STREAM, stream, first, sent);
+        frame(CONTINUATION, END_HEADERS, stream, second, sent);
+    }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], sent: &mut Vec<u8>) {
+    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
+    sent.extend_from_slice(&length[1..]);
+    sent.extend([kind, flags]);
+    sent.extend(stream.to_be_bytes());
+    sent.extend_from_slice(payload);
+}
+
+fn mended(authority: &[u8]) -> String {
+    let keep = |octet: &u8| octet.is_ascii_alphanumeric() || b"-.".contains(octet);
+    let dashed = || authority.iter().map(|octet| if keep(octet) { char::from(*octet) } else { '-' }).collect();
+    Authority::try_from(authority).map_or_else(|_| dashed(), |authority| authority.to_string())
+}
+
+/// The authorities that a server is called by.
+async fn heard(stream: Mended<DuplexStream>) -> Vec<String> {
+    let mut connection = h2::server::handshake(stream).await.expect("a client that speaks HTTP/2");
+    let mut heard = Vec::new();
+    while let Some(call) = connection.accept().await {
+        let (request, mut answer) = call.expect("the connection lives");
+        heard.push(request.uri().authority().map(ToString::to_string).unwrap_or_default());
+        let mut body = answer.send_response(Response::new(()), false).expect("the stream lives");
+        body.send_data(Bytes::from_static(b"answer"), false).expect("the stream lives");
+        body.send_trailers(HeaderMap::new()).expect("the stream lives");
+    }
+    heard
+}
+
+/// Sends all, reads until each call is answered, and closes; the server may reset nothing.
+async fn talk(client: DuplexStream, sent: Vec<u8>, calls: usize) -> DuplexStream {
+    let (mut reading, mut writing) = tokio::io::split(client);
+    let write = async { writing.write_all(&sent).await.expect("the server reads") };
+    let read = async {
+        let mut answered = 0;
+        while answered < calls {
+            let mut head = [0; 9];
+            reading.read_exact(&mut head).await.expect("the server answers");
+            let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+            let mut payload = vec![0; length];
+            reading.read_exact(&mut payload).await.expect("the server answers");
+            assert!(![RST_STREAM, GOAWAY].contains(&head[3]), "the server reset a call: {payload:?}");
+            answered += usize::from(head[3] == HEADERS && head[4] & END_STREAM != 0);
+        }
+    };
+    tokio::join!(write, read);
+    writing.shutdown().await.expect("the server reads");
+    reading.unsplit(writing)
+}

@@ -1,0 +1,110 @@
+//! Texts: paths, volume ids, command lines, queries.
+
+use std::collections::BTreeMap;
+
+use csi_proxy::command::Command;
+use os::{Instance, Namespace, Value};
+use os_sim::wql::{ObjectPath, Query, evaluate};
+use storage_ops::{Config, HostPath, Iqn, ServiceName, UncPath, VolumeId};
+
+/// What is accepted reads back as itself, and has nothing in it that Win32 would resolve, cut off or take for more.
+pub(crate) fn host_path(bytes: &[u8]) {
+    let text = &*String::from_utf8_lossy(bytes);
+    let home = Config::default().kubelet;
+    if let Ok(path) = HostPath::parse(text) {
+        is_plain(&path);
+        assert_eq!(HostPath::parse_loose(text, &home).ok(), Some(path), "what is strict is loose");
+    }
+    if let Ok(path) = HostPath::parse_loose(text, &home) {
+        is_plain(&path);
+    }
+    if let Ok(path) = UncPath::parse(text) {
+        let written = path.to_string();
+        assert_eq!(UncPath::parse(&written).ok(), Some(path), "{written}");
+        let parts: Vec<_> = written[2..].split('\\').collect();
+        assert!(written.starts_with(r"\\") && parts.len() >= 2, "{written}");
+        assert!(parts.iter().all(|part| !["", ".", "..", "?"].contains(part)), "{written}");
+    }
+    if let Ok(name) = ServiceName::parse(text) {
+        assert_eq!(name.to_string(), text);
+    }
+    if let Ok(iqn) = Iqn::parse(text) {
+        assert_eq!(Iqn::parse(&iqn.to_string()).ok(), Some(iqn));
+    }
+}
+
+fn is_plain(path: &HostPath) {
+    let text = path.to_string();
+    assert_eq!(HostPath::parse(&text).ok().as_ref(), Some(path), "{text}");
+    assert!(text.encode_utf16().count() <= 260, "{text}");
+    let (drive, rest) = text.split_at(3);
+    assert!(drive.as_bytes()[0].is_ascii_uppercase() && drive.ends_with(r":\"), "{text}");
+    if rest.is_empty() {
+        return;
+    }
+    for component in rest.split('\\') {
+        assert!(!component.is_empty() && !component.ends_with(['.', ' ']), "{text}");
+        let odd = |letter: char| letter < ' ' || r#"<>:"/|?*"#.contains(letter);
+        assert!(!component.contains(odd), "{text}");
+        let stem = component.split('.').next().unwrap_or_default().trim_end().to_uppercase();
+        assert!(!["CON", "PRN", "AUX", "NUL", "COM1", "LPT9", "CONIN$"].contains(&&*stem), "{text}");
+    }
+}
+
+/// A volume id is the one form in which Windows gives it, but for case.
+pub(crate) fn volume_id(bytes: &[u8]) {
+    let text = &*String::from_utf8_lossy(bytes);
+    let Ok(id) = VolumeId::parse(text) else { return };
+    let written = id.to_string();
+    assert!(written.eq_ignore_ascii_case(text), "{text} is {written}");
+    assert_eq!(VolumeId::parse(&written).ok(), Some(id));
+}
+
+/// A command line, one word a line, is followed or refused with a sentence.
+pub(crate) fn flags(bytes: &[u8]) {
+    let words: Vec<String> = String::from_utf8_lossy(bytes).split('\n').map(str::to_owned).collect();
+    match Command::parse(words.clone()) {
+        Err(refused) => assert!(!refused.to_string().is_empty()),
+        Ok(Command::Serve(flags)) => {
+            // What is no flag ends the flags, so of what follows nothing is lost and nothing is read.
+            assert!(words.ends_with(&flags.rest), "{:?}", flags.rest);
+            let with_more = [&words[..], &["--".to_owned(), "-no-flag".to_owned()]].concat();
+            let more = Command::parse(with_more);
+            assert!(matches!(more, Ok(Command::Serve(_))), "{more:?}");
+        }
+        Ok(Command::Demo | Command::Help | Command::Version | Command::Service(_)) => {}
+    }
+}
+
+/// A query is understood the same way twice, and answers with some of the rows it is asked of.
+pub(crate) fn wql(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for namespace in [Namespace::CimV2, Namespace::Storage, Namespace::Smb] {
+        let Ok(query) = Query::parse(namespace, &text) else { continue };
+        let answer = evaluate(&query, rows());
+        assert!(answer.len() <= rows().len());
+        assert!(answer.iter().all(|row| rows().iter().any(|known| known.path == row.path)));
+        assert_eq!(evaluate(&query, answer.clone()).len(), answer.len(), "what was chosen would be chosen again");
+    }
+    if let Ok(path) = text.parse::<ObjectPath>() {
+        assert_eq!(path.to_string().parse(), Ok(path));
+    }
+}
+
+/// Objects with a property of every kind.
+fn rows() -> Vec<Instance> {
+    let row = |number: u32| {
+        let properties = [
+            ("Number", Value::U32(number)),
+            ("DiskNumber", Value::U32(number)),
+            ("Size", Value::Text((u64::from(number) << 40).to_string())),
+            ("Path", Value::Text(format!(r"\\?\Volume{{{number}}}\"))),
+            ("GptType", Value::Null),
+            ("IsOffline", Value::Bool(number == 1)),
+            ("AccessPaths", Value::Array(vec![Value::Text("C:\\".to_owned())])),
+        ];
+        let properties: BTreeMap<_, _> = properties.map(|(name, value)| (name.to_owned(), value)).into();
+        Instance { path: format!("MSFT_Disk.ObjectId=\"{number}\""), properties }
+    };
+    (0..3).map(row).collect()
+}

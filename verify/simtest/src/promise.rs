@@ -1,0 +1,161 @@
+//! What must hold after anything that can happen to a node.
+
+use std::collections::BTreeMap;
+
+use os::abi::{ControlCode, DriveLayout, PartitionEntry, PartitionStyle};
+use os::{Access, NtPath, Open, Options, Os, OsError, Uuid};
+use os_sim::{Sim, Snapshot};
+use storage_ops::{Error, Node};
+
+use crate::scenario::{Answer, Request};
+
+/// What was on a node before, to compare with.
+pub struct Before {
+    snapshot: Snapshot,
+    formatted: Vec<Uuid>,
+    tables: BTreeMap<u32, Table>,
+}
+
+/// A disk's partition table, as far as it may never change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Table {
+    style: u32,
+    disk_id: [u8; 16],
+    /// Where each partition begins and what its id is.
+    partitions: Vec<(i64, [u8; 16])>,
+}
+
+impl Before {
+    /// What is on `sim` now.
+    pub fn of(sim: &Sim) -> Self {
+        let volumes = sim.all_volumes().into_iter();
+        Self {
+            snapshot: sim.snapshot(),
+            formatted: volumes.filter(|volume| volume.file_system.is_some()).map(|volume| volume.id).collect(),
+            tables: tables(sim),
+        }
+    }
+
+    /// Checks that nothing was destroyed, and that only lines beginning with one of `changes` have changed.
+    /// Disk `gone`, if there is one, is not looked at.
+    pub fn check(&self, sim: &Sim, changes: &[&str], gone: Option<u32>) -> Vec<String> {
+        let mut broken = Vec::new();
+        if let Err(what) = sim.invariants() {
+            broken.push(format!("the node makes no sense: {what}"));
+        }
+        for id in &self.formatted {
+            if sim.formats_of(*id) > 0 {
+                broken.push(format!("volume {id} had a file system and was formatted"));
+            }
+        }
+        for volume in sim.all_volumes().iter().filter(|volume| volume.formats > 1) {
+            broken.push(format!("volume {} was formatted {} times", volume.id, volume.formats));
+        }
+        let now = tables(sim);
+        for (disk, table) in self.tables.iter().filter(|(disk, _)| Some(**disk) != gone) {
+            if !table.is_raw() && !now.get(disk).is_some_and(|now| table.lives_on_in(now)) {
+                broken.push(format!("the partition table of disk {disk} was {table:?} and is {:?}", now.get(disk)));
+            }
+        }
+        let gone = gone.map(|disk| format!("disk {disk} "));
+        let may_change = |line: &str| {
+            changes.iter().any(|start| line.starts_with(start))
+                || gone.as_ref().is_some_and(|gone| line.starts_with(gone.as_str()) || line.contains("mount point to"))
+        };
+        let now = sim.snapshot();
+        let lines = |snapshot: &'_ Snapshot| -> Vec<String> {
+            snapshot.as_str().lines().filter(|line| !may_change(line)).map(str::to_owned).collect()
+        };
+        let (had, has) = (lines(&self.snapshot), lines(&now));
+        if had != has {
+            let difference = self.snapshot.difference(&now);
+            let lines = difference.lines().filter(|line| !may_change(&line[2..]));
+            broken.extend(lines.map(|line| format!("changed what is not its business: {line}")));
+        }
+        broken
+    }
+}
+
+impl Table {
+    fn is_raw(&self) -> bool {
+        PartitionStyle(self.style) == PartitionStyle::RAW
+    }
+
+    fn lives_on_in(&self, now: &Self) -> bool {
+        self.style == now.style
+            && self.disk_id == now.disk_id
+            && self.partitions.iter().all(|partition| now.partitions.contains(partition))
+    }
+}
+
+fn tables(sim: &Sim) -> BTreeMap<u32, Table> {
+    sim.disks().iter().filter_map(|disk| Some((disk.number, table(sim, disk.number)?))).collect()
+}
+
+fn table(sim: &Sim, disk: u32) -> Option<Table> {
+    let how = Open::existing(Access::empty(), Options::empty());
+    let handle = sim.open(&NtPath::disk(disk), &how).ok()?;
+    let mut buffer = vec![0; 1 << 14];
+    let filled = handle.control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut buffer).ok()?;
+    let (head, mut rest) = buffer.get(..filled)?.split_at_checked(size_of::<DriveLayout>())?;
+    let word = |at: usize| head.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+    let mut partitions = Vec::new();
+    for _ in 0..word(4)? {
+        let (entry, more) = rest.split_at_checked(size_of::<PartitionEntry>())?;
+        let offset = i64::from_le_bytes(entry.get(8..16)?.try_into().ok()?);
+        // An MBR's empty entries have number 0; nothing is in them.
+        if entry.get(24..28)? != [0; 4] {
+            partitions.push((offset, entry.get(48..64)?.try_into().ok()?));
+        }
+        rest = more;
+    }
+    Some(Table { style: word(0)?, disk_id: head.get(8..24)?.try_into().ok()?, partitions })
+}
+
+/// Checks that nothing is held once everything has ended: no lock, no job, and no handle but kubelet's directory's.
+pub fn nothing_held(sim: &Sim, node: &Node) -> Vec<String> {
+    let mut broken = Vec::new();
+    if node.locked_objects() > 0 {
+        broken.push(format!("{} locks are held", node.locked_objects()));
+    }
+    if sim.running_jobs() > 0 {
+        broken.push(format!("{} jobs run", sim.running_jobs()));
+    }
+    if sim.open_handles() > 1 {
+        broken.push(format!("{} handles are open", sim.open_handles()));
+    }
+    broken
+}
+
+/// Checks an answer's words: no panic, one line that begins with what was attempted, no secret. `code` is what
+/// Windows answered, if one call was made to fail.
+pub fn words(request: &dyn Request, answer: &Answer, code: Option<u32>) -> Vec<String> {
+    match answer {
+        Answer::Done(output) => no_secret(output),
+        Answer::Panicked(message) => vec![format!("it panicked: {message}")],
+        Answer::Refused(error) => error_words(request, error, code),
+    }
+}
+
+fn error_words(request: &dyn Request, error: &Error, code: Option<u32>) -> Vec<String> {
+    let text = error.to_string();
+    let mut broken = no_secret(&text);
+    if !text.starts_with(&format!("cannot {}: ", request.attempt())) || error.operation() != request.operation() {
+        broken.push(format!("an error without its operation and object: {text}"));
+    }
+    if text.contains('\n') || text.len() > 600 {
+        broken.push(format!("an error of more than a line: {text}"));
+    }
+    let shown = |code: u32| {
+        let forms = [format!("({code})"), format!("(0x{code:08x})"), format!("{}", OsError(code))];
+        forms.iter().any(|form| text.contains(form.as_str()))
+    };
+    if code.is_some_and(|code| !shown(code)) {
+        broken.push(format!("an error without the code {}: {text}", code.unwrap_or_default()));
+    }
+    broken
+}
+
+fn no_secret(text: &str) -> Vec<String> {
+    if text.contains("hunter2") { vec![format!("a secret is shown: {text}")] } else { Vec::new() }
+}
