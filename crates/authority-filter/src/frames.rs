@@ -1,6 +1,6 @@
 //! Frames (RFC 9113, section 4): finding the header blocks in what a client sends.
 
-use crate::Malformed;
+use crate::ProtocolError;
 use crate::hpack::Table;
 
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -23,7 +23,7 @@ const PRIORITY_OCTETS: usize = 5;
 
 /// One direction of a connection, client to server: octets in, octets out, no input or output of its own.
 #[derive(Debug)]
-pub struct Filter {
+pub struct FrameFilter {
     state: State,
     table: Table,
     /// The head of the frame that is next, or as much of it as there is.
@@ -49,7 +49,7 @@ enum State {
     Passing(usize),
     /// So many octets of a frame of a header block are to come.
     Holding(Head, usize),
-    Failed(Malformed),
+    Failed(ProtocolError),
 }
 
 /// The head of a frame.
@@ -77,13 +77,13 @@ struct Input<'a> {
     passed: usize,
 }
 
-impl Default for Filter {
+impl Default for FrameFilter {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Filter {
+impl FrameFilter {
     /// The filter of a connection on which nothing has been sent. Allocates nothing.
     pub fn new() -> Self {
         Self {
@@ -114,14 +114,14 @@ impl Filter {
     /// Takes what the client sent next, and returns how many of its first octets go on to the server as they are.
     /// What goes on behind those is appended to `out`.
     ///
-    /// Nothing can follow [`Malformed`]: every later call returns it again.
-    pub fn feed(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<usize, Malformed> {
+    /// Nothing can follow [`ProtocolError`]: every later call returns it again.
+    pub fn feed(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
         let mut input = Input { octets, at: 0, passed: 0 };
         self.advance(&mut input, out).inspect_err(|malformed| self.state = State::Failed(*malformed))?;
         Ok(input.passed)
     }
 
-    fn advance(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    fn advance(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         if let State::Failed(malformed) = self.state {
             return Err(malformed);
         }
@@ -141,17 +141,17 @@ impl Filter {
         Ok(())
     }
 
-    fn preface(&mut self, seen: usize, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    fn preface(&mut self, seen: usize, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let some = input.rest().len().min(PREFACE.len() - seen);
         if input.rest()[..some] != PREFACE[seen..seen + some] {
-            return Err(Malformed("the connection does not begin with the preface"));
+            return Err(ProtocolError("the connection does not begin with the preface"));
         }
         input.pass(some, out);
         self.state = if seen + some == PREFACE.len() { State::Head } else { State::Preface(seen + some) };
         Ok(())
     }
 
-    fn head(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    fn head(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         if self.head_length == 0
             && let Some(octets) = input.rest().first_chunk()
         {
@@ -177,7 +177,7 @@ impl Filter {
     }
 
     /// Goes on from a head that stands whole in the input.
-    fn whole_head(&mut self, head: Head, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    fn whole_head(&mut self, head: Head, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         if !head.is_of_block() {
             input.pass(HEAD, out);
             self.pass_on(head.length);
@@ -205,7 +205,7 @@ impl Filter {
     }
 
     /// Refuses a frame that may not come now, or may not come from a client at all.
-    fn check_order(&self, head: Head) -> Result<(), Malformed> {
+    fn check_order(&self, head: Head) -> Result<(), ProtocolError> {
         let fault = match (head.kind, self.opening) {
             (CONTINUATION, None) => "a CONTINUATION frame without a header block",
             (CONTINUATION, Some(opening)) if opening.stream_id() != head.stream_id() => {
@@ -218,18 +218,18 @@ impl Filter {
             (PUSH_PROMISE, None) => "a PUSH_PROMISE frame from a client",
             _ => return Ok(()),
         };
-        Err(Malformed(fault))
+        Err(ProtocolError(fault))
     }
 
-    fn begin_holding(&mut self, head: Head, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    fn begin_holding(&mut self, head: Head, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         if self.held.len() + HEAD + head.length > LARGEST_HELD {
-            return Err(Malformed("a header block of more than 64 KiB"));
+            return Err(ProtocolError("a header block of more than 64 KiB"));
         }
         self.held.extend_from_slice(&self.head);
         self.hold(head, head.length, input, out)
     }
 
-    fn hold(&mut self, head: Head, left: usize, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    fn hold(&mut self, head: Head, left: usize, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let some = left.min(input.rest().len());
         self.held.extend_from_slice(input.skip(some));
         if some < left {
@@ -285,16 +285,16 @@ impl Head {
         stream_id(self.stream)
     }
 
-    fn check_length(self) -> Result<(), Malformed> {
+    fn check_length(self) -> Result<(), ProtocolError> {
         if self.length > LARGEST_FRAME {
-            return Err(Malformed("a header frame larger than the server allows"));
+            return Err(ProtocolError("a header frame larger than the server allows"));
         }
         Ok(())
     }
 
     /// Splits the payload of a HEADERS frame into what it says of the stream and its fragment of the block.
-    fn split(self, payload: &[u8]) -> Result<(Opening, &[u8]), Malformed> {
-        const SHORT: Malformed = Malformed("a HEADERS frame is shorter than its padding and priority");
+    fn split(self, payload: &[u8]) -> Result<(Opening, &[u8]), ProtocolError> {
+        const SHORT: ProtocolError = ProtocolError("a HEADERS frame is shorter than its padding and priority");
         let mut rest = payload;
         let mut padding = 0;
         if self.flags & PADDED != 0 {
@@ -307,7 +307,7 @@ impl Head {
             let &[a, b, c, d, _] = octets;
             if stream_id([a, b, c, d]) == self.stream_id() {
                 // A server may drop such a block unread, and its header table would no longer be the client's.
-                return Err(Malformed("a stream that depends on itself"));
+                return Err(ProtocolError("a stream that depends on itself"));
             }
             (priority, rest) = (Some(*octets), behind);
         }

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{Malformed, huffman, value};
+use crate::{ProtocolError, huffman, value};
 
 const AUTHORITY: &[u8] = b":authority";
 const AUTHORITY_INDEX: usize = 1;
@@ -55,14 +55,14 @@ impl Table {
 
     /// Reads a whole header block. Where a value has to be mended, writes the block anew to `mended`, which is to be
     /// empty, and returns true; otherwise leaves `mended` alone.
-    pub(crate) fn read(&mut self, block: &[u8], mended: &mut Vec<u8>) -> Result<bool, Malformed> {
+    pub(crate) fn read(&mut self, block: &[u8], mended: &mut Vec<u8>) -> Result<bool, ProtocolError> {
         let mut cursor = Cursor { rest: block };
         let mut unwritten = block;
         let mut may_resize = true;
         while let Some(&first) = cursor.rest.first() {
             if first & 0b1110_0000 == 0b0010_0000 {
                 if !may_resize {
-                    return Err(Malformed("a header block resizes the table behind its first field"));
+                    return Err(ProtocolError("a header block resizes the table behind its first field"));
                 }
                 self.resize(cursor.integer(5)?)?;
                 continue;
@@ -97,7 +97,7 @@ impl Table {
     }
 
     /// Whether a server refuses the authority; if so, it is left in `self.value`.
-    fn needs_mending(&mut self, text: Text<'_>) -> Result<bool, Malformed> {
+    fn needs_mending(&mut self, text: Text<'_>) -> Result<bool, ProtocolError> {
         if !text.is_huffman && value::is_accepted(text.octets) {
             return Ok(false);
         }
@@ -106,22 +106,22 @@ impl Table {
         Ok(!value::is_accepted(&self.value))
     }
 
-    fn name_at(&self, index: usize) -> Result<Name, Malformed> {
+    fn name_at(&self, index: usize) -> Result<Name, ProtocolError> {
         let Some(place) = index.checked_sub(1) else {
-            return Err(Malformed("a header field has index 0"));
+            return Err(ProtocolError("a header field has index 0"));
         };
         if let Some(&length) = STATIC_NAMES.get(place) {
             return Ok(Name { length: length.into(), is_authority: index == AUTHORITY_INDEX });
         }
         match self.entries.get(place - STATIC_NAMES.len()) {
             Some(entry) => Ok(entry.name),
-            None => Err(Malformed("a header field has an index beyond the table")),
+            None => Err(ProtocolError("a header field has an index beyond the table")),
         }
     }
 
-    fn resize(&mut self, limit: usize) -> Result<(), Malformed> {
+    fn resize(&mut self, limit: usize) -> Result<(), ProtocolError> {
         if limit > LARGEST_TABLE {
-            return Err(Malformed("a header table larger than the server allows"));
+            return Err(ProtocolError("a header table larger than the server allows"));
         }
         self.limit = limit;
         self.evict(limit);
@@ -147,7 +147,7 @@ impl Table {
 }
 
 impl Name {
-    fn of(text: Text<'_>) -> Result<Self, Malformed> {
+    fn of(text: Text<'_>) -> Result<Self, ProtocolError> {
         let (mut length, mut same) = (0, true);
         text.each(|octet| {
             same = same && AUTHORITY.get(length) == Some(&octet);
@@ -165,7 +165,7 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    fn each(self, mut emit: impl FnMut(u8)) -> Result<(), Malformed> {
+    fn each(self, mut emit: impl FnMut(u8)) -> Result<(), ProtocolError> {
         if self.is_huffman {
             return huffman::decode(self.octets, emit);
         }
@@ -173,7 +173,7 @@ impl Text<'_> {
         Ok(())
     }
 
-    fn length(self) -> Result<usize, Malformed> {
+    fn length(self) -> Result<usize, ProtocolError> {
         if !self.is_huffman {
             return Ok(self.octets.len());
         }
@@ -189,14 +189,14 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn octet(&mut self) -> Result<u8, Malformed> {
-        let (&octet, rest) = self.rest.split_first().ok_or(Malformed("a header block ends within a field"))?;
+    fn octet(&mut self) -> Result<u8, ProtocolError> {
+        let (&octet, rest) = self.rest.split_first().ok_or(ProtocolError("a header block ends within a field"))?;
         self.rest = rest;
         Ok(octet)
     }
 
     /// An integer that begins with the low `prefix` bits of the next octet.
-    fn integer(&mut self, prefix: u32) -> Result<usize, Malformed> {
+    fn integer(&mut self, prefix: u32) -> Result<usize, ProtocolError> {
         let most = (1 << prefix) - 1;
         let mut integer = usize::from(self.octet()?) & most;
         if integer < most {
@@ -209,14 +209,14 @@ impl<'a> Cursor<'a> {
                 return Ok(integer);
             }
         }
-        Err(Malformed("an integer in a header block has more than five octets"))
+        Err(ProtocolError("an integer in a header block has more than five octets"))
     }
 
-    fn text(&mut self) -> Result<Text<'a>, Malformed> {
+    fn text(&mut self) -> Result<Text<'a>, ProtocolError> {
         let is_huffman = self.rest.first().is_some_and(|first| first & 0b1000_0000 != 0);
         let length = self.integer(7)?;
         let Some((octets, rest)) = self.rest.split_at_checked(length) else {
-            return Err(Malformed("a header block ends within a string"));
+            return Err(ProtocolError("a header block ends within a string"));
         };
         self.rest = rest;
         Ok(Text { octets, is_huffman })
@@ -285,7 +285,7 @@ mod tests {
     const ADDED: &[u8] = &[0x40, 1, b'a', 1, b'b'];
     const NEWEST: &[u8] = &[0xbe];
 
-    fn read(table: &mut Table, block: &[u8]) -> Result<bool, Malformed> {
+    fn read(table: &mut Table, block: &[u8]) -> Result<bool, ProtocolError> {
         table.read(block, &mut Vec::new())
     }
 

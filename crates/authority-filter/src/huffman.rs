@@ -4,7 +4,7 @@
 //! before longer ones. So the lengths alone are the whole code, and a symbol is found by comparing the next 32 bits
 //! with the end of each length's range.
 
-use crate::Malformed;
+use crate::ProtocolError;
 
 const SYMBOLS: usize = 257;
 const LONGEST: usize = 30;
@@ -63,8 +63,8 @@ const fn canonical() -> ([Range; LONGEST + 1], [u16; SYMBOLS]) {
 }
 
 /// Gives `emit` each octet of the text that `coded` stands for.
-pub(crate) fn decode(coded: &[u8], mut emit: impl FnMut(u8)) -> Result<(), Malformed> {
-    const FAULT: Malformed = Malformed("a Huffman-coded string does not end as one may");
+pub(crate) fn decode(coded: &[u8], mut emit: impl FnMut(u8)) -> Result<(), ProtocolError> {
+    const FAULT: ProtocolError = ProtocolError("a Huffman-coded string does not end as one may");
     // The bits not yet decoded are the topmost `count` ones of `bits`; below them are zeros.
     let (mut bits, mut count) = (0_u64, 0_usize);
     let mut coded = coded.iter();
@@ -105,7 +105,7 @@ fn range_of(window: u32) -> (usize, Range) {
 mod tests {
     use super::*;
 
-    fn text_of(coded: &[u8]) -> Result<Vec<u8>, Malformed> {
+    fn text_of(coded: &[u8]) -> Result<Vec<u8>, ProtocolError> {
         let mut text = Vec::new();
         decode(coded, |octet| text.push(octet)).map(|()| text)
     }

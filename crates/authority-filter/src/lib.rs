@@ -2,7 +2,7 @@
 //!
 //! Go clients dial `\\.\\pipe\\csi-proxy-disk-v1` and send that text as `:authority`, raw or percent-encoded. Neither
 //! is an authority, and the HTTP/2 implementation under hyper and tonic resets such a stream before any service sees
-//! it; there is no setting. [`Mended`] sits between the connection and the server and mends the value: octets that
+//! it; there is no setting. [`AuthorityFilter`] sits between the connection and the server and mends the value: octets that
 //! may be at fault become `-`.
 //!
 //! The value keeps its length and the field its representation, so the header tables at both ends stay in step: only
@@ -20,23 +20,23 @@ mod value;
 
 use std::{error, fmt, io};
 
-pub use frames::Filter;
-pub use stream::Mended;
+pub use frames::FrameFilter;
+pub use stream::AuthorityFilter;
 
 /// What a client sent is not HTTP/2, or breaks a rule that the filter depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(&'static str);
+pub struct ProtocolError(&'static str);
 
-impl fmt::Display for Malformed {
+impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the client broke HTTP/2: {}", self.0)
     }
 }
 
-impl error::Error for Malformed {}
+impl error::Error for ProtocolError {}
 
-impl From<Malformed> for io::Error {
-    fn from(malformed: Malformed) -> Self {
+impl From<ProtocolError> for io::Error {
+    fn from(malformed: ProtocolError) -> Self {
         Self::new(io::ErrorKind::InvalidData, malformed)
     }
 }

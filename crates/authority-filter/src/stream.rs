@@ -7,22 +7,22 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::Filter;
+use crate::FrameFilter;
 
 /// A client's connection as a server can read it. What the server writes goes out as it is.
 #[derive(Debug)]
-pub struct Mended<S> {
+pub struct AuthorityFilter<S> {
     stream: S,
-    filter: Filter,
+    filter: FrameFilter,
     /// What the server has not read yet of what did not come from the stream right into its buffer.
     out: Vec<u8>,
     read: usize,
 }
 
-impl<S> Mended<S> {
+impl<S> AuthorityFilter<S> {
     /// Filters `stream`, from which nothing has been read. A client that says nothing costs no memory but this.
     pub fn new(stream: S) -> Self {
-        Self { stream, filter: Filter::new(), out: Vec::new(), read: 0 }
+        Self { stream, filter: FrameFilter::new(), out: Vec::new(), read: 0 }
     }
 
     /// Whether the client has said all of its preface.
@@ -36,7 +36,7 @@ impl<S> Mended<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> Mended<S> {
+impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
     /// Waits until the client has said all of its preface, which the server reads later as if nobody had waited.
     ///
     /// So a server can leave a silent client alone before spending its own handshake on it.
@@ -44,7 +44,7 @@ impl<S: AsyncRead + Unpin> Mended<S> {
         poll_fn(|cx| self.poll_preface(cx)).await
     }
 
-    /// Polls for what [`Mended::preface`] waits for.
+    /// Polls for what [`AuthorityFilter::preface`] waits for.
     pub fn poll_preface(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.has_preface() {
             let mut octets = [0; 24];
@@ -73,7 +73,7 @@ impl<S: AsyncRead + Unpin> Mended<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Mended<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
@@ -96,7 +96,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Mended<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Mended<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for AuthorityFilter<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, octets)
     }

@@ -1,6 +1,6 @@
 //! The filter between an encoder and a decoder that know nothing of it, nor of each other.
 
-use authority_filter::{Filter, Malformed, Mended};
+use authority_filter::{AuthorityFilter, FrameFilter, ProtocolError};
 use httlib_hpack::Encoder;
 use http::uri::Authority;
 use proptest::collection::vec;
@@ -288,8 +288,8 @@ fn read(octets: &[u8]) -> Vec<Heard> {
 }
 
 /// Feeds the filter in pieces of these lengths, again and again.
-fn filtered(octets: &[u8], pieces: &[usize]) -> Result<Vec<u8>, Malformed> {
-    let mut filter = Filter::new();
+fn filtered(octets: &[u8], pieces: &[usize]) -> Result<Vec<u8>, ProtocolError> {
+    let mut filter = FrameFilter::new();
     let mut result = Vec::new();
     let mut rest = octets;
     for piece in pieces.iter().cycle() {
@@ -340,7 +340,7 @@ proptest! {
         let sent = write(&said);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let read = runtime.block_on(async {
-            let mut stream = Mended::new(&sent[..]);
+            let mut stream = AuthorityFilter::new(&sent[..]);
             let mut result = Vec::new();
             for piece in pieces.iter().cycle() {
                 let mut octets = vec![0; *piece];
@@ -440,7 +440,7 @@ fn what_breaks_the_framing_closes_the_connection() {
 
 #[test]
 fn nothing_follows_what_closed_the_connection() {
-    let mut filter = Filter::new();
+    let mut filter = FrameFilter::new();
     let mut out = Vec::new();
     let malformed = filter.feed(b"GET", &mut out).unwrap_err();
     assert_eq!(filter.feed(PREFACE, &mut out), Err(malformed));
@@ -457,7 +457,7 @@ fn trailers_and_large_messages_pass() {
         &frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0x00, 1, b'a', 1, b'b']),
     ]
     .concat();
-    let mut filter = Filter::new();
+    let mut filter = FrameFilter::new();
     let mut out = Vec::new();
     assert_eq!(filter.feed(&octets, &mut out), Ok(octets.len()));
     assert!(out.is_empty(), "nothing of it was copied");

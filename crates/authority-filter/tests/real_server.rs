@@ -8,12 +8,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use authority_filter::Mended;
+use authority_filter::AuthorityFilter;
 use httlib_hpack::Encoder;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::process::Command;
-use transport::address::{Address, Place};
+use transport::address::{Address, Location};
 use transport::listener::{bind, connect};
 
 const RAW: &str = r"\\.\\pipe\\csi-proxy-disk-v1";
@@ -108,7 +108,7 @@ async fn every_stream_of_a_connection_that_names_a_pipe_is_answered() {
     const HUFFMAN: u8 = Encoder::HUFFMAN_NAME | Encoder::HUFFMAN_VALUE;
     for flags in [INDEXED, INDEXED | HUFFMAN, Encoder::WITH_INDEXING | HUFFMAN, Encoder::NEVER_INDEXED, HUFFMAN] {
         let (client, stream) = UnixStream::pair().unwrap();
-        tokio::spawn(server::serve_stream(Mended::new(stream)));
+        tokio::spawn(server::serve_stream(AuthorityFilter::new(stream)));
         let mut client = Client::new(client).await;
         for _ in 0..150 {
             for (authority, seen) in [
@@ -126,7 +126,7 @@ async fn every_stream_of_a_connection_that_names_a_pipe_is_answered() {
 #[tokio::test]
 async fn many_streams_at_once_are_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let address = Place::Folder(folder.path().join("sockets")).address("csi-proxy-disk-v1").unwrap();
+    let address = Location::Directory(folder.path().join("sockets")).address("csi-proxy-disk-v1").unwrap();
     tokio::spawn(server::serve(bind(&address).unwrap()));
     let mut client = Client::new(connect(&address).await.unwrap()).await;
     for _ in 0..100 {
@@ -158,7 +158,7 @@ async fn a_python_client_that_names_a_pipe_is_answered() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let address = Place::Folder(folder.path().join("sockets")).address("csi-proxy-disk-v1").unwrap();
+    let address = Location::Directory(folder.path().join("sockets")).address("csi-proxy-disk-v1").unwrap();
     tokio::spawn(server::serve(bind(&address).unwrap()));
     let long = r"\\.\pipe\".repeat(400);
     let texts = [

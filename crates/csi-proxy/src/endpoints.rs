@@ -4,7 +4,7 @@ use std::io;
 
 use server::{CannotServe, Endpoint};
 use tempfile::TempDir;
-use transport::address::Place;
+use transport::address::Location;
 
 use crate::flags::Flags;
 
@@ -24,7 +24,7 @@ pub struct Endpoints {
     /// What to serve on.
     pub open: Vec<Endpoint<Listener>>,
     /// Where they are.
-    pub place: Place,
+    pub place: Location,
     /// What goes when the endpoints do.
     pub temporary: Option<TempDir>,
 }

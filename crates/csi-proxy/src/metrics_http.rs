@@ -128,7 +128,7 @@ mod tests {
 
     use os_sim::Sim;
     use server::{Limits, Metrics, Server};
-    use storage_ops::{Config, Desk, Node};
+    use storage_ops::{Config, Executor, Node};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::net::TcpStream;
     use tokio::time::Instant;
@@ -137,7 +137,7 @@ mod tests {
 
     fn metrics() -> Arc<Metrics> {
         let node = Node::new(Sim::default_node().process(), Config::default());
-        Arc::clone(Server::new(Arc::new(Desk::new(Arc::new(node))), Limits::default()).metrics())
+        Arc::clone(Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default()).metrics())
     }
 
     fn connect() -> DuplexStream {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use api::GROUP_VERSIONS;
 use server::{Limits, Server, Unfinished};
-use storage_ops::{BLOCKING_THREADS, Desk, Node};
-use transport::address::Place;
+use storage_ops::{BLOCKING_THREADS, Executor, Node};
+use transport::address::Location;
 
 use crate::backend::{self, System};
 use crate::endpoints::{self, Endpoints};
@@ -45,8 +45,8 @@ pub async fn until(
 ) -> Result<(), Box<dyn Error>> {
     warn(flags);
     let System { os, name } = backend::open(flags)?;
-    let desk = Arc::new(Desk::new(Arc::new(Node::new(os, flags.node.clone()))));
-    let server = Server::new(desk, limits(flags));
+    let executor = Arc::new(Executor::new(Arc::new(Node::new(os, flags.node.clone()))));
+    let server = Server::new(executor, limits(flags));
     let telemetry = match &flags.metrics_address {
         Some(address) => Some(Telemetry::open(address).await?),
         None => None,
@@ -88,7 +88,7 @@ fn warn(flags: &Flags) {
 fn announce(
     out: &mut impl Write,
     name: &str,
-    place: &Place,
+    place: &Location,
     endpoints: usize,
     telemetry: Option<&Telemetry>,
 ) -> io::Result<()> {
@@ -96,8 +96,8 @@ fn announce(
     writeln!(out, "csi-proxy {} serves {name}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints", GROUP_VERSIONS.len())?;
     match place {
-        Place::Folder(folder) => writeln!(out, "  sockets in {}", folder.display())?,
-        Place::Pipes => writeln!(out, r"  pipes \\.\pipe\csi-proxy-<group>-<version>")?,
+        Location::Directory(folder) => writeln!(out, "  sockets in {}", folder.display())?,
+        Location::NamedPipes => writeln!(out, r"  pipes \\.\pipe\csi-proxy-<group>-<version>")?,
     }
     if let Some(telemetry) = telemetry {
         writeln!(out, "  metrics at http://{}/metrics", telemetry.address())?;

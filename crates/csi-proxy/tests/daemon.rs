@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
-use transport::address::Place;
+use transport::address::Location;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy");
 
@@ -91,7 +91,7 @@ fn slow_node(folder: &Path) -> String {
 
 /// A client of the daemon that serves in `folder`.
 async fn disks(folder: &Path) -> DiskClient<Channel> {
-    let address = Place::Folder(folder.join("sockets")).address("csi-proxy-disk-v1").expect("an address");
+    let address = Location::Directory(folder.join("sockets")).address("csi-proxy-disk-v1").expect("an address");
     let connector = service_fn(move |_| {
         let address = address.clone();
         async move { transport::listener::connect(&address).await.map(TokioIo::new) }

@@ -71,8 +71,8 @@ async fn a_change_of_another_drivers_disk_is_noticed() {
 async fn a_link_that_leads_elsewhere_is_noticed() {
     let wrong = disturbed("azurefile", "CreateSymlink", |sim| {
         let target = r"C:\var\lib\kubelet\pods\azurefile\volumes\kubernetes.io~csi\pvc\mount";
-        sim.side_door().remove_all(target).expect("the link goes");
-        sim.side_door().symlink(target, r"C:\Windows").expect("another comes");
+        sim.external().remove_all(target).expect("the link goes");
+        sim.external().symlink(target, r"C:\Windows").expect("another comes");
     })
     .await;
     assert!(wrong.iter().any(|line| line.starts_with(r"C:\…\mount leads to")), "{wrong:?}");
@@ -82,8 +82,8 @@ async fn a_link_that_leads_elsewhere_is_noticed() {
 async fn a_second_mount_of_the_volume_is_noticed() {
     let wrong = disturbed("gce-pd", "MountVolume", |sim| {
         let volume = sim.volume_on(4).expect("the driver's volume");
-        sim.side_door().mkdir(r"C:\elsewhere").expect("a directory");
-        sim.side_door().set_mount_point(r"C:\elsewhere", volume.id).expect("a mount point");
+        sim.external().mkdir(r"C:\elsewhere").expect("a directory");
+        sim.external().set_mount_point(r"C:\elsewhere", volume.id).expect("a mount point");
     })
     .await;
     assert!(wrong.iter().any(|line| line.ends_with("and nowhere else")), "{wrong:?}");

@@ -7,7 +7,7 @@ mod pool;
 mod session;
 mod value;
 
-use os::{Instance, Namespace, OsResult, Progress, Time, Value, Wmi};
+use os::{CallStatus, Instance, Namespace, OsResult, Time, Value, Wmi};
 
 use crate::clock::Monotonic;
 use pool::{Method, Pool};
@@ -47,7 +47,7 @@ impl Wmi for Pools {
         method: &str,
         arguments: &[(&str, Value)],
         deadline: Time,
-    ) -> OsResult<Progress> {
+    ) -> OsResult<CallStatus> {
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         self.of(namespace).call(Method { path: path.to_owned(), name: method.to_owned(), arguments }, deadline)
     }

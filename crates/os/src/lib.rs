@@ -24,7 +24,7 @@ pub use secret::Secret;
 pub use service::{Service, ServiceAccess, ServiceConfig};
 pub use uuid::Uuid;
 pub use widestring::{U16Str, U16String};
-pub use wmi::{Instance, Namespace, Progress, Returned, Ticket, Value, Wmi};
+pub use wmi::{CallStatus, Instance, Namespace, PendingCall, Returned, Value, Wmi};
 
 /// One Windows node, as far as storage needs it.
 ///

@@ -104,15 +104,15 @@ pub struct Returned {
 }
 
 /// What has become of a method call when its deadline came.
-pub enum Progress {
+pub enum CallStatus {
     /// It has ended.
     Done(Returned),
     /// It goes on; nothing can stop it.
-    StillRunning(Box<dyn Ticket>),
+    StillRunning(Box<dyn PendingCall>),
 }
 
 /// A method call that goes on without its caller.
-pub trait Ticket: Send {
+pub trait PendingCall: Send {
     /// Runs `then` once the call has ended, at once if it has already, on whatever thread notices.
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>);
 }
@@ -138,5 +138,5 @@ pub trait Wmi: Send + Sync {
         method: &str,
         arguments: &[(&str, Value)],
         deadline: Time,
-    ) -> OsResult<Progress>;
+    ) -> OsResult<CallStatus>;
 }

@@ -6,17 +6,17 @@
 //!
 //! ```
 //! # use std::{error::Error, io, sync::Arc};
-//! # use storage_ops::Desk;
-//! # use transport::{address::{Address, Place}, listener::Listener};
+//! # use storage_ops::Executor;
+//! # use transport::{address::{Address, Location}, listener::Listener};
 //! use server::{Endpoint, Limits, Server};
 //!
 //! async fn daemon<L: Listener>(
-//!     desk: Arc<Desk>,
+//!     executor: Arc<Executor>,
 //!     open: impl FnMut(&Address) -> io::Result<L>,
 //!     stop: impl Future<Output = ()>,
 //! ) -> Result<(), Box<dyn Error>> {
-//!     let endpoints = Endpoint::open_all(&Place::Pipes, false, open)?;
-//!     let unfinished = Server::new(desk, Limits::default()).serve(endpoints, stop).await;
+//!     let endpoints = Endpoint::open_all(&Location::NamedPipes, false, open)?;
+//!     let unfinished = Server::new(executor, Limits::default()).serve(endpoints, stop).await;
 //!     println!("{} calls were cut off", unfinished.calls);
 //!     Ok(())
 //! }
@@ -33,6 +33,6 @@ mod server;
 
 pub use admission::connections;
 pub use admission::limits::Limits;
-pub use listen::endpoint::{CannotServe, Endpoint, Offer};
+pub use listen::endpoint::{CannotServe, Endpoint, EndpointSpec};
 pub use metrics::rpc_metrics::Metrics;
 pub use server::{Server, Unfinished};

@@ -5,14 +5,14 @@ use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::admission::connections::{Connection, ConnectionId, Connections, Hurry};
-use authority_filter::Mended;
+use crate::admission::connections::{Connection, ConnectionId, Connections, EvictionDeadline};
+use authority_filter::AuthorityFilter;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use storage_ops::Desk;
+use storage_ops::Executor;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -20,30 +20,30 @@ use transport::listener::Listener;
 
 use crate::admission::limits::Limits;
 use crate::admission::request_body::Messages;
-use crate::admission::response_body::{Answer, Tally};
+use crate::admission::response_body::{Answer, StallDetector};
 use crate::listen::endpoint::Endpoint;
-use crate::metrics::active_count::Count;
+use crate::metrics::active_count::ActiveCount;
 use crate::metrics::rpc_metrics::Metrics;
-use crate::metrics::server_state::Load;
+use crate::metrics::server_state::ServerState;
 use crate::rpc::call::{Calls, Peer};
 use crate::rpc::handlers::Handlers;
 use crate::rpc::router::Routes;
 
 /// How long a listener that cannot accept, for want of handles say, is left alone.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// How long a client has to take the last answers and close, once nothing runs any more.
-const FAREWELL: Duration = Duration::from_secs(1);
+const GOAWAY_GRACE: Duration = Duration::from_secs(1);
 
 /// How long a client has to answer the server's question whether it is still there.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The server of one node, for all its endpoints.
 pub struct Server {
-    desk: Arc<Desk>,
+    executor: Arc<Executor>,
     limits: Limits,
     handlers: Arc<Handlers>,
-    load: Arc<Load>,
+    load: Arc<ServerState>,
     calls: Arc<Calls>,
     metrics: Arc<Metrics>,
 }
@@ -76,18 +76,18 @@ impl Phase {
 }
 
 impl Server {
-    /// A server that lets `desk` do the work.
-    pub fn new(desk: Arc<Desk>, limits: Limits) -> Self {
-        let handlers = Arc::new(Handlers::new(Arc::clone(&desk), &limits));
-        let load = Arc::new(Load::new(
+    /// A server that lets `executor` do the work.
+    pub fn new(executor: Arc<Executor>, limits: Limits) -> Self {
+        let handlers = Arc::new(Handlers::new(Arc::clone(&executor), &limits));
+        let load = Arc::new(ServerState::new(
             Connections::new(limits.connections),
             Messages::new(&limits),
             Arc::clone(handlers.running()),
-            Arc::clone(&desk),
+            Arc::clone(&executor),
             limits.watches,
         ));
         let metrics = Arc::new(Metrics::new(Arc::clone(&load)));
-        Self { desk, limits, handlers, load, calls: Arc::default(), metrics }
+        Self { executor, limits, handlers, load, calls: Arc::default(), metrics }
     }
 
     /// The counters of all calls.
@@ -101,7 +101,7 @@ impl Server {
     }
 
     #[cfg(test)]
-    pub(crate) fn load(&self) -> &Arc<Load> {
+    pub(crate) fn load(&self) -> &Arc<ServerState> {
         &self.load
     }
 
@@ -112,7 +112,7 @@ impl Server {
         shutdown: impl Future<Output = ()>,
     ) -> Unfinished {
         let (phase, _) = watch::channel(Phase::Serving);
-        let open = Arc::new(Count::default());
+        let open = Arc::new(ActiveCount::default());
         let (mut loops, mut all_routes) = (JoinSet::new(), Vec::with_capacity(endpoints.len()));
         for Endpoint { offer, listener } in endpoints {
             let routes = Arc::new(Routes::new(offer, &self.handlers, &self.calls, &self.metrics).await);
@@ -137,13 +137,13 @@ impl Server {
         }
         let idle = async {
             self.calls.open.none().await;
-            self.desk.idle().await;
+            self.executor.idle().await;
         };
         let unfinished = match timeout(self.limits.drain, idle).await {
             Ok(()) => Unfinished::default(),
-            Err(_) => Unfinished { calls: self.calls.open.now(), operations: self.desk.running() },
+            Err(_) => Unfinished { calls: self.calls.open.now(), operations: self.executor.running() },
         };
-        let _ = timeout(FAREWELL, open.none()).await;
+        let _ = timeout(GOAWAY_GRACE, open.none()).await;
         phase.send_replace(Phase::Closed);
         open.none().await;
         unfinished
@@ -153,7 +153,7 @@ impl Server {
         let mut http = http2::Builder::new(TokioExecutor::new());
         http.timer(TokioTimer::new())
             .keep_alive_interval(self.limits.keepalive)
-            .keep_alive_timeout(SIGN_OF_LIFE)
+            .keep_alive_timeout(KEEPALIVE_TIMEOUT)
             .max_concurrent_streams(self.limits.streams)
             .max_header_list_size(self.limits.headers)
             // What clients may send ahead is what the server must hold. Requests are small.
@@ -168,11 +168,11 @@ impl Server {
 struct Acceptor {
     routes: Arc<Routes>,
     http: http2::Builder<TokioExecutor>,
-    load: Arc<Load>,
+    load: Arc<ServerState>,
     /// How long answers may lie.
     patience: Duration,
     phase: watch::Receiver<Phase>,
-    open: Arc<Count>,
+    open: Arc<ActiveCount>,
 }
 
 impl Acceptor {
@@ -186,12 +186,12 @@ impl Acceptor {
                     Ok(stream) => stream,
                     Err(error) => {
                         tracing::warn!(endpoint = %listener.address(), %error, "a connection was not accepted");
-                        sleep(PAUSE).await;
+                        sleep(ACCEPT_BACKOFF).await;
                         continue;
                     }
                 },
             };
-            let line = Line {
+            let line = ConnectionTask {
                 connection: self.load.connections.admit(),
                 routes: Arc::clone(&self.routes),
                 http: self.http.clone(),
@@ -199,7 +199,7 @@ impl Acceptor {
                 patience: self.patience,
                 phase: self.phase.clone(),
             };
-            let counted = Count::up(&self.open);
+            let counted = ActiveCount::up(&self.open);
             tokio::spawn(async move {
                 line.serve(stream).await;
                 drop(counted);
@@ -209,23 +209,23 @@ impl Acceptor {
 }
 
 /// One connection, and what is needed to answer what comes over it.
-struct Line {
+struct ConnectionTask {
     connection: Connection,
     routes: Arc<Routes>,
     http: http2::Builder<TokioExecutor>,
-    load: Arc<Load>,
+    load: Arc<ServerState>,
     patience: Duration,
     phase: watch::Receiver<Phase>,
 }
 
-impl Line {
+impl ConnectionTask {
     /// Answers all that comes over the connection. One that says nothing is only waited for.
     async fn serve<S>(mut self, stream: S)
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
     {
         let id = self.connection.id();
-        let mut stream = Mended::new(stream);
+        let mut stream = AuthorityFilter::new(stream);
         let spoken = tokio::select! {
             spoken = self.connection.preface(&mut stream) => spoken,
             () = Phase::Draining.reached(&mut self.phase) => return,
@@ -234,8 +234,12 @@ impl Line {
             tracing::debug!(connection = %id, %reason, "closed before it said anything");
             return;
         }
-        let tally = Arc::new(Tally::default());
-        let peer = Peer { caller: self.connection.caller().clone(), tally: Arc::clone(&tally), load: self.load };
+        let stall_detector = Arc::new(StallDetector::default());
+        let peer = Peer {
+            caller: self.connection.caller().clone(),
+            stall_detector: Arc::clone(&stall_detector),
+            load: self.load,
+        };
         let (peer, routes) = (Arc::new(peer), self.routes);
         let load = Arc::clone(&peer.load);
         let service = service_fn(move |request: Request<Incoming>| {
@@ -243,7 +247,7 @@ impl Line {
             async move { Ok::<Response<Answer>, Infallible>(routes.answer(request, &peer).await) }
         });
         let mut served = std::pin::pin!(self.http.serve_connection(TokioIo::new(stream), service));
-        let mut stalled = std::pin::pin!(tally.stalled(self.patience));
+        let mut stalled = std::pin::pin!(stall_detector.stalled(self.patience));
         let parting = tokio::select! {
             ended = served.as_mut() => return log_end(id, ended),
             () = stalled.as_mut() => return log_stalled(id, &load),
@@ -268,18 +272,18 @@ impl Line {
 }
 
 /// Waits until a connection that makes room has had time for that, and for the calls that have come nevertheless.
-async fn gone(connection: &Connection, hurry: Hurry) {
+async fn gone(connection: &Connection, hurry: EvictionDeadline) {
     tokio::select! {
-        () = sleep(FAREWELL) => {}
+        () = sleep(GOAWAY_GRACE) => {}
         () = hurry.over() => {}
     }
     while connection.calls() > 0 {
         connection.quiet().await;
-        sleep(FAREWELL).await;
+        sleep(GOAWAY_GRACE).await;
     }
 }
 
-fn log_stalled(id: ConnectionId, load: &Load) {
+fn log_stalled(id: ConnectionId, load: &ServerState) {
     load.stalled();
     tracing::info!(connection = %id, "closed, as its client does not take its answers");
 }

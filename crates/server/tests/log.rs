@@ -8,9 +8,9 @@ use api::smb::v1::smb_client::SmbClient;
 use api::smb::v1::{NewSmbGlobalMappingRequest, RemoveSmbGlobalMappingRequest};
 use hyper_util::rt::TokioIo;
 use server::{Endpoint, Limits, Server};
-use storage_ops::{Config, Desk, Node};
+use storage_ops::{Config, Executor, Node};
 use tokio::sync::oneshot;
-use transport::address::Place;
+use transport::address::Location;
 use transport::listener::{bind, connect};
 
 /// All that was logged.
@@ -47,13 +47,13 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_no_secret_at_a
 
     let sim = os_sim::node().smb_server("fileserver").share("share").user("anna", "right-secret").build();
     let folder = tempfile::tempdir().expect("a folder");
-    let place = Place::Folder(folder.path().join("sockets"));
+    let place = Location::Directory(folder.path().join("sockets"));
     let address = place.address("csi-proxy-smb-v1").expect("a name");
     let endpoints = Endpoint::open_all(&place, false, bind).expect("all endpoints");
-    let desk = Arc::new(Desk::new(Arc::new(Node::new(sim.process(), Config::default()))));
+    let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), Config::default()))));
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(async move {
-        let server = Server::new(desk, Limits::default());
+        let server = Server::new(executor, Limits::default());
         server.serve(endpoints, async { drop(stopped.await) }).await
     });
     let dial = tower::service_fn(move |_| {

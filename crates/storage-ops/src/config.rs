@@ -20,14 +20,14 @@ pub struct Config {
     /// Whether a readable mapping serves a user other than the one it was made for.
     pub share_smb_mappings: bool,
     /// How long Windows may take for things.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
 }
 
 /// How long to wait before an operation answers without what it waits for.
 ///
 /// None of these stops anything: what Windows has begun goes on, under its lock.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     /// A WMI query.
     pub query: Duration,
     /// A WMI method that changes a partition table, a mapping or a session.
@@ -40,7 +40,7 @@ pub struct Patience {
     pub service: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             query: Duration::from_mins(1),
@@ -61,7 +61,7 @@ impl Default for Config {
             pods: None,
             require_privacy: true,
             share_smb_mappings: false,
-            patience: Patience::default(),
+            timeouts: Timeouts::default(),
         }
     }
 }

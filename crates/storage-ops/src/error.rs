@@ -4,7 +4,7 @@ use std::fmt;
 
 use os::OsError;
 
-use crate::executor::operation::Lane;
+use crate::executor::operation::PoolKind;
 
 /// What the caller can conclude from a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +33,7 @@ pub enum Kind {
 
 /// A failure that does not know what was being done: the second half of an [`Error`]'s sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct OperationError {
     pub(crate) kind: Kind,
     pub(crate) reason: String,
     pub(crate) code: Option<OsError>,
@@ -44,15 +44,15 @@ pub struct Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
     /// It came to something that can hang, and asks for the threads for that.
-    InLane(Lane),
+    InLane(PoolKind),
     /// Its volume is not on the disk that was locked.
     WithOtherLocks,
 }
 
 /// What a part of an operation returns.
-pub type Outcome<T> = std::result::Result<T, Fault>;
+pub type OperationResult<T> = std::result::Result<T, OperationError>;
 
-impl Fault {
+impl OperationError {
     /// One that Windows has no part in.
     pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
         Self { kind, reason: reason.into(), code: None, again: None }
@@ -100,15 +100,15 @@ impl Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for OperationError {}
 
-impl fmt::Display for Fault {
+impl fmt::Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)
     }
 }
 
-impl From<OsError> for Fault {
+impl From<OsError> for OperationError {
     fn from(code: OsError) -> Self {
         Self { kind: kind_of(code), reason: code.to_string(), code: Some(code), again: None }
     }
@@ -163,14 +163,14 @@ fn kind_of(code: OsError) -> Kind {
 pub struct Error {
     kind: Kind,
     operation: &'static str,
-    attempt: String,
+    description: String,
     reason: String,
     code: Option<OsError>,
 }
 
 impl Error {
-    pub(crate) fn new(operation: &'static str, attempt: String, fault: Fault) -> Self {
-        Self { kind: fault.kind, operation, attempt, reason: fault.reason, code: fault.code }
+    pub(crate) fn new(operation: &'static str, description: String, fault: OperationError) -> Self {
+        Self { kind: fault.kind, operation, description, reason: fault.reason, code: fault.code }
     }
 
     /// What the caller can conclude.
@@ -191,10 +191,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.attempt.is_empty() {
+        if self.description.is_empty() {
             return write!(f, "bad {} request: {}", self.operation, self.reason);
         }
-        write!(f, "cannot {}: {}", self.attempt, self.reason)
+        write!(f, "cannot {}: {}", self.description, self.reason)
     }
 }
 

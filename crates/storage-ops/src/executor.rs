@@ -1,6 +1,6 @@
 //! Where many callers ask at once: shares answers, waits for locks without a thread, and keeps kinds of work apart.
 //!
-//! A request equal to one that waits or runs shares its answer, where [`Operation::JOINS`] says that this is
+//! A request equal to one that waits or runs shares its answer, where [`Operation::COALESCE`] says that this is
 //! right. Everything else waits for its locks as a future, then for a thread of its lane, and only then takes one.
 //! A caller that goes away before the first change takes its request with it; after that the operation runs to
 //! its end, and a retry joins it.
@@ -19,20 +19,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 use tracing::Instrument as _;
 
-use crate::error::{Again, Error, Fault, Kind};
-use crate::executor::locks::{Guard, Object};
-use crate::executor::operation::{Caller, Joins, Lane, Operation, Run};
-use crate::executor::worker_pools::{Lanes, Work};
-use crate::node::{MOVES, Node, describe};
+use crate::error::{Again, Error, Kind, OperationError};
+use crate::executor::locks::{Guard, LockKey};
+use crate::executor::operation::{Caller, Coalesce, Operation, OperationContext, PoolKind};
+use crate::executor::worker_pools::{Work, WorkerPools};
+use crate::node::{MOVES, Node, failed};
 
 type Answer<O> = Result<<O as Operation>::Output, Error>;
 
 type Jobs = HashMap<(TypeId, u64), Vec<Arc<dyn Any + Send + Sync>>>;
 
 /// A node with many callers. Its futures need a tokio runtime.
-pub struct Desk {
+pub struct Executor {
     node: Arc<Node>,
-    lanes: Lanes,
+    lanes: WorkerPools,
     /// The jobs that may be joined, by type and hash of their operation.
     jobs: Mutex<Jobs>,
     /// How many jobs wait or run, joinable or not.
@@ -76,10 +76,10 @@ impl<O: Operation> Job<O> {
 
     fn joinable(&self) -> Option<watch::Receiver<Option<Answer<O>>>> {
         let phase = self.phase();
-        let open = match O::JOINS {
-            Joins::Never => false,
-            Joins::Waiting => *phase == Phase::Waiting,
-            Joins::Running => *phase != Phase::Abandoned,
+        let open = match O::COALESCE {
+            Coalesce::Never => false,
+            Coalesce::Queued => *phase == Phase::Waiting,
+            Coalesce::InFlight => *phase != Phase::Abandoned,
         };
         open.then(|| self.answer.subscribe())
     }
@@ -96,17 +96,17 @@ impl<O: Operation> Caller for Job<O> {
 }
 
 impl<O: Operation> Work for Job<O> {
-    fn attempt(&self) -> String {
-        self.operation.attempt()
+    fn describe(&self) -> String {
+        self.operation.describe()
     }
 }
 
-impl Desk {
-    /// A desk in front of `node`.
+impl Executor {
+    /// A executor in front of `node`.
     pub fn new(node: Arc<Node>) -> Self {
         Self {
             node,
-            lanes: Lanes::default(),
+            lanes: WorkerPools::default(),
             jobs: Mutex::default(),
             running: AtomicUsize::new(0),
             idle: Notify::new(),
@@ -123,7 +123,7 @@ impl Desk {
         let mut answer = self.join_or_begin(operation);
         let answer = answer.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
         answer.unwrap_or_else(|| {
-            let fault = Fault::new(Kind::Internal, "it ended without an answer");
+            let fault = OperationError::new(Kind::Internal, "it ended without an answer");
             Err(fault.in_request_of(O::NAME))
         })
     }
@@ -147,7 +147,7 @@ impl Desk {
     }
 
     fn join_or_begin<O: Operation>(self: &Arc<Self>, operation: O) -> watch::Receiver<Option<Answer<O>>> {
-        if O::JOINS == Joins::Never {
+        if O::COALESCE == Coalesce::Never {
             return self.begin(operation).1;
         }
         let key = key_of(&operation);
@@ -166,11 +166,11 @@ impl Desk {
         let job = Arc::new(Job { operation, phase: Mutex::new(Phase::Waiting), answer });
         let under_way = UnderWay::begin(Arc::clone(self), Arc::clone(&job));
         let work = async move {
-            let (desk, job) = (&under_way.desk, &under_way.job);
+            let (executor, job) = (&under_way.executor, &under_way.job);
             let mut held = None;
             let outcome = tokio::select! {
-                outcome = desk.drive(job, &mut held) => outcome,
-                () = desk.given_up(job) => Err(describe(&job.operation, Fault::gone())),
+                outcome = executor.drive(job, &mut held) => outcome,
+                () = executor.given_up(job) => Err(failed(&job.operation, OperationError::gone())),
             };
             under_way.end(outcome, held);
         };
@@ -193,9 +193,9 @@ impl Desk {
 
     /// Runs the job, and leaves in `held` the locks under which it has got its answer.
     async fn drive<O: Operation>(&self, job: &Arc<Job<O>>, held: &mut Option<Arc<Guard>>) -> Answer<O> {
-        let mut lane = O::LANE;
+        let mut lane = O::POOL;
         for _ in 0..MOVES {
-            let objects = self.objects(job).await?;
+            let objects = self.lock_keys(job).await?;
             let guard = Arc::new(self.node.locks.acquire(objects).await);
             let outcome = self.run_in(lane, job, Arc::clone(&guard)).await?;
             match outcome.as_ref().err().and_then(|fault| fault.again) {
@@ -203,49 +203,49 @@ impl Desk {
                 Some(Again::WithOtherLocks) => {}
                 None => {
                     *held = Some(guard);
-                    return outcome.map_err(|fault| describe(&job.operation, fault));
+                    return outcome.map_err(|fault| failed(&job.operation, fault));
                 }
             }
         }
-        Err(describe(&job.operation, Fault::unsettled()))
+        Err(failed(&job.operation, OperationError::unsettled()))
     }
 
-    async fn objects<O: Operation>(&self, job: &Arc<Job<O>>) -> Result<Vec<Object>, Error> {
-        let found = if O::LOOKS_UP {
+    async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> Result<Vec<LockKey>, Error> {
+        let found = if O::RESOLVES_LOCKS {
             let (node, looked_up) = (Arc::clone(&self.node), Arc::clone(job));
-            let look_up = move || looked_up.operation.objects(&node);
-            self.lanes.run(Lane::Disks, Arc::clone(job) as Arc<dyn Work>, self.node.clock(), look_up).await
+            let look_up = move || looked_up.operation.lock_keys(&node);
+            self.lanes.run(PoolKind::Disks, Arc::clone(job) as Arc<dyn Work>, self.node.clock(), look_up).await
         } else {
-            Ok(job.operation.objects(&self.node))
+            Ok(job.operation.lock_keys(&self.node))
         };
-        found.and_then(|objects| objects).map_err(|fault| describe(&job.operation, fault))
+        found.and_then(|objects| objects).map_err(|fault| failed(&job.operation, fault))
     }
 
     async fn run_in<O: Operation>(
         &self,
-        lane: Lane,
+        lane: PoolKind,
         job: &Arc<Job<O>>,
         guard: Arc<Guard>,
-    ) -> Result<crate::error::Outcome<O::Output>, Error> {
+    ) -> Result<crate::error::OperationResult<O::Output>, Error> {
         let (node, running) = (Arc::clone(&self.node), Arc::clone(job));
         let work = move || {
             {
                 let mut phase = running.phase();
                 match *phase {
-                    Phase::Abandoned => return Err(Fault::gone()),
+                    Phase::Abandoned => return Err(OperationError::gone()),
                     Phase::Waiting => *phase = Phase::Looking,
                     Phase::Looking | Phase::Changing => {}
                 }
             }
-            let run = Run::new(guard, Arc::clone(&running) as Arc<dyn Caller>, Some(lane));
-            running.operation.run(&node, &run)
+            let ctx = OperationContext::new(guard, Arc::clone(&running) as Arc<dyn Caller>, Some(lane));
+            running.operation.run(&node, &ctx)
         };
         let done = self.lanes.run(lane, Arc::clone(job) as Arc<dyn Work>, self.node.clock(), work).await;
-        done.map_err(|fault| describe(&job.operation, fault))
+        done.map_err(|fault| failed(&job.operation, fault))
     }
 
     fn forget<O: Operation>(&self, job: &Arc<Job<O>>) {
-        if O::JOINS == Joins::Never {
+        if O::COALESCE == Coalesce::Never {
             return;
         }
         let key = key_of(&job.operation);
@@ -262,22 +262,22 @@ impl Desk {
     }
 }
 
-/// A job's entry in the books of its desk. It comes out however the job ends, by a panic too: nobody may wait for, or
+/// A job's entry in the books of its executor. It comes out however the job ends, by a panic too: nobody may wait for, or
 /// join, what is no more.
 struct UnderWay<O: Operation> {
-    desk: Arc<Desk>,
+    executor: Arc<Executor>,
     job: Arc<Job<O>>,
 }
 
 impl<O: Operation> UnderWay<O> {
-    fn begin(desk: Arc<Desk>, job: Arc<Job<O>>) -> Self {
-        desk.running.fetch_add(1, Ordering::AcqRel);
-        Self { desk, job }
+    fn begin(executor: Arc<Executor>, job: Arc<Job<O>>) -> Self {
+        executor.running.fetch_add(1, Ordering::AcqRel);
+        Self { executor, job }
     }
 
     /// Nobody may join once the locks are gone: what comes after could undo what was done.
     fn end(self, outcome: Answer<O>, held: Option<Arc<Guard>>) {
-        self.desk.forget(&self.job);
+        self.executor.forget(&self.job);
         drop(held);
         self.job.answer.send_replace(Some(outcome));
     }
@@ -286,12 +286,12 @@ impl<O: Operation> UnderWay<O> {
 impl<O: Operation> Drop for UnderWay<O> {
     fn drop(&mut self) {
         if self.job.answer.borrow().is_none() {
-            let fault = Fault::new(Kind::Internal, "a defect in csi-proxy stopped it; the log has more");
-            self.desk.forget(&self.job);
-            self.job.answer.send_replace(Some(Err(describe(&self.job.operation, fault))));
+            let fault = OperationError::new(Kind::Internal, "a defect in csi-proxy stopped it; the log has more");
+            self.executor.forget(&self.job);
+            self.job.answer.send_replace(Some(Err(failed(&self.job.operation, fault))));
         }
-        if self.desk.running.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.desk.idle.notify_waiters();
+        if self.executor.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.executor.idle.notify_waiters();
         }
     }
 }
@@ -306,10 +306,10 @@ fn key_of<O: Operation>(operation: &O) -> (TypeId, u64) {
 mod tests {
     use std::sync::Arc;
 
-    use super::Desk;
-    use crate::error::{Kind, Outcome};
-    use crate::executor::locks::Object;
-    use crate::executor::operation::{Joins, Lane, Operation, Run};
+    use super::Executor;
+    use crate::error::{Kind, OperationResult};
+    use crate::executor::locks::LockKey;
+    use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
     use crate::{Config, Node};
 
     /// Panics before any thread takes it.
@@ -319,18 +319,18 @@ mod tests {
     impl Operation for Defective {
         type Output = ();
         const NAME: &'static str = "Defective";
-        const LANE: Lane = Lane::Files;
-        const JOINS: Joins = Joins::Running;
+        const POOL: PoolKind = PoolKind::Files;
+        const COALESCE: Coalesce = Coalesce::InFlight;
 
-        fn attempt(&self) -> String {
+        fn describe(&self) -> String {
             "show a defect".into()
         }
 
-        fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
+        fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
             panic!("a defect, made for this test")
         }
 
-        fn run(&self, _node: &Node, _run: &Run) -> Outcome<()> {
+        fn run(&self, _node: &Node, _ctx: &OperationContext) -> OperationResult<()> {
             Ok(())
         }
     }
@@ -338,12 +338,12 @@ mod tests {
     #[tokio::test]
     async fn a_panic_anywhere_is_an_answer_and_leaves_nothing_to_join_or_to_wait_for() {
         let node = Node::new(os_sim::node().build().process(), Config::default());
-        let desk = Arc::new(Desk::new(Arc::new(node)));
+        let executor = Arc::new(Executor::new(Arc::new(node)));
         for _ in 0..2 {
-            let (one, other) = tokio::join!(desk.run(Defective), desk.run(Defective));
+            let (one, other) = tokio::join!(executor.run(Defective), executor.run(Defective));
             assert_eq!([one, other].map(|answer| answer.unwrap_err().kind()), [Kind::Internal; 2]);
         }
-        desk.idle().await;
-        assert_eq!(desk.running(), 0);
+        executor.idle().await;
+        assert_eq!(executor.running(), 0);
     }
 }

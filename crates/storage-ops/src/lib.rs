@@ -23,7 +23,7 @@
 //! # }
 //! ```
 //!
-//! Operations on one object wait for each other; equal ones, asked for through a [`Desk`], share their answer. All
+//! Operations on one object wait for each other; equal ones, asked for through a [`Executor`], share their answer. All
 //! are idempotent: what is already so, exactly so, is success. Whatever could destroy data is looked at again under
 //! its lock, and what cannot be told is an error.
 
@@ -36,11 +36,11 @@ mod paths;
 mod types;
 mod windows;
 
-pub use config::{Config, Patience};
-pub use error::{Error, Fault, Kind, Outcome};
-pub use executor::Desk;
-pub use executor::locks::Object;
-pub use executor::operation::{Joins, Lane, Operation, Run};
+pub use config::{Config, Timeouts};
+pub use error::{Error, Kind, OperationError, OperationResult};
+pub use executor::Executor;
+pub use executor::locks::LockKey;
+pub use executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
 pub use executor::worker_pools::BLOCKING_THREADS;
 pub use node::Node;
 pub use ops::disk::{
@@ -60,7 +60,7 @@ pub use ops::volume::{
     WriteVolumeCache,
 };
 pub use os::Secret;
-pub use paths::working_directories::Context;
+pub use paths::working_directories::PathContext;
 pub use types::{DiskNumber, HostPath, UncPath, VolumeId};
 pub use windows::disk_identifiers::DiskLocation;
 pub use windows::volume_device::VolumeStats;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use os::{Clock, Os, Time};
 
 use crate::config::Config;
-use crate::error::{Error, Fault, Outcome};
-use crate::executor::locks::{Guard, Locks, Object};
-use crate::executor::operation::{Blocked, Operation, Run};
+use crate::error::{Error, OperationError, OperationResult};
+use crate::executor::locks::{Guard, LockKey, Locks};
+use crate::executor::operation::{Blocked, Operation, OperationContext};
 use crate::paths::working_directories::WorkingDirectories;
 
 /// How often an operation starts again because its volume has moved to another disk, or because it needs other threads.
@@ -40,17 +40,17 @@ impl Node {
     /// Carries `operation` out on this thread and blocks until it has ended.
     pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
         for _ in 0..MOVES {
-            let objects = operation.objects(self).map_err(|fault| describe(operation, fault))?;
-            let run = Run::new(Arc::new(self.lock(objects)), Arc::new(Blocked), None);
-            match operation.run(self, &run) {
+            let objects = operation.lock_keys(self).map_err(|fault| failed(operation, fault))?;
+            let ctx = OperationContext::new(Arc::new(self.lock(objects)), Arc::new(Blocked), None);
+            match operation.run(self, &ctx) {
                 Err(fault) if fault.again.is_some() => {}
-                outcome => return outcome.map_err(|fault| describe(operation, fault)),
+                outcome => return outcome.map_err(|fault| failed(operation, fault)),
             }
         }
-        Err(describe(operation, Fault::unsettled()))
+        Err(failed(operation, OperationError::unsettled()))
     }
 
-    fn lock(&self, objects: Vec<Object>) -> Guard {
+    fn lock(&self, objects: Vec<LockKey>) -> Guard {
         let mut guard = None;
         {
             let mut wait = pin!(async { guard = Some(self.locks.acquire(objects).await) });
@@ -82,13 +82,13 @@ impl Node {
         self.clock().now() + span
     }
 
-    /// Looks until `found` answers something or `patience` has run out.
+    /// Looks until `found` answers something or `timeout` has run out.
     pub(crate) fn poll<T>(
         &self,
-        patience: Duration,
-        mut found: impl FnMut() -> Outcome<Option<T>>,
-    ) -> Outcome<Option<T>> {
-        let end = self.after(patience);
+        timeout: Duration,
+        mut found: impl FnMut() -> OperationResult<Option<T>>,
+    ) -> OperationResult<Option<T>> {
+        let end = self.after(timeout);
         let mut pause = Duration::from_millis(10);
         loop {
             if let Some(value) = found()? {
@@ -109,6 +109,6 @@ impl Node {
 }
 
 /// The failure with what was attempted.
-pub(crate) fn describe<O: Operation>(operation: &O, fault: Fault) -> Error {
-    Error::new(O::NAME, operation.attempt(), fault)
+pub(crate) fn failed<O: Operation>(operation: &O, fault: OperationError) -> Error {
+    Error::new(O::NAME, operation.describe(), fault)
 }

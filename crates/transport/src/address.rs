@@ -17,14 +17,14 @@ const LONGEST_NAME: usize = 256 - PIPES.len();
 
 /// Where endpoints live together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Location {
     /// The namespace of named pipes of this machine.
-    Pipes,
+    NamedPipes,
     /// A folder of Unix sockets.
-    Folder(PathBuf),
+    Directory(PathBuf),
 }
 
-impl Place {
+impl Location {
     /// The address of the endpoint called `name` in this place.
     pub fn address(&self, name: &str) -> Result<Address, BadAddress> {
         let fault = if name.is_empty() {
@@ -34,7 +34,7 @@ impl Place {
         } else if name.contains(['\\', '/', '\0']) {
             "an endpoint's name has no separators"
         } else {
-            return Ok(Address { place: self.clone(), name: name.to_owned() });
+            return Ok(Address { location: self.clone(), name: name.to_owned() });
         };
         Err(BadAddress { text: name.to_owned(), fault })
     }
@@ -46,7 +46,7 @@ impl Place {
 /// Anything else is a socket's path and ends in `.sock`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
-    place: Place,
+    location: Location,
     name: String,
 }
 
@@ -57,15 +57,15 @@ impl Address {
     }
 
     /// The pipes or the folder in which the endpoint is.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn location(&self) -> &Location {
+        &self.location
     }
 
     /// The path that opens the endpoint.
     pub fn path(&self) -> PathBuf {
-        match &self.place {
-            Place::Pipes => PathBuf::from(format!("{PIPES}{}", self.name)),
-            Place::Folder(folder) => folder.join(format!("{}{SOCKET_SUFFIX}", self.name)),
+        match &self.location {
+            Location::NamedPipes => PathBuf::from(format!("{PIPES}{}", self.name)),
+            Location::Directory(folder) => folder.join(format!("{}{SOCKET_SUFFIX}", self.name)),
         }
     }
 }
@@ -82,14 +82,14 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, BadAddress> {
         let bad = |fault| BadAddress { text: text.to_owned(), fault };
         if let Some(name) = pipe_name(text) {
-            return Place::Pipes.address(name).map_err(|error| bad(error.fault));
+            return Location::NamedPipes.address(name).map_err(|error| bad(error.fault));
         }
         let path = Path::new(text);
         let name = path.file_name().and_then(|file| file.to_str()).and_then(|file| file.strip_suffix(SOCKET_SUFFIX));
         let (Some(name), Some(folder)) = (name, path.parent()) else {
             return Err(bad("an address is a pipe's path or a socket's path that ends in .sock"));
         };
-        Place::Folder(folder.to_owned()).address(name).map_err(|error| bad(error.fault))
+        Location::Directory(folder.to_owned()).address(name).map_err(|error| bad(error.fault))
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_socket_lies_in_its_folder_and_reads_back() {
-        let address = Place::Folder("/run/csi-proxy".into()).address("csi-proxy-disk-v1").unwrap();
+        let address = Location::Directory("/run/csi-proxy".into()).address("csi-proxy-disk-v1").unwrap();
         assert_eq!(address.path(), Path::new("/run/csi-proxy/csi-proxy-disk-v1.sock"));
         assert_eq!(address.to_string().parse::<Address>().unwrap(), address);
     }
@@ -144,7 +144,7 @@ mod tests {
             let error = text.parse::<Address>().unwrap_err();
             assert!(error.to_string().starts_with(&format!("'{text}'")), "{error}");
         }
-        assert!(Place::Pipes.address(&"x".repeat(LONGEST_NAME)).is_ok());
-        assert!(Place::Pipes.address(&"x".repeat(LONGEST_NAME + 1)).is_err());
+        assert!(Location::NamedPipes.address(&"x".repeat(LONGEST_NAME)).is_ok());
+        assert!(Location::NamedPipes.address(&"x".repeat(LONGEST_NAME + 1)).is_err());
     }
 }

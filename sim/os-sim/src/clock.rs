@@ -20,7 +20,7 @@ const LULL: Duration = Duration::from_millis(100);
 
 /// How time moves.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Pace {
+pub(crate) enum ClockMode {
     /// Whoever waits moves it.
     #[default]
     Flowing,
@@ -41,7 +41,7 @@ pub(crate) struct Node {
 #[derive(Debug, Default)]
 struct Inner {
     state: State,
-    pace: Pace,
+    pace: ClockMode,
     /// How many threads wait for a change.
     waiting: usize,
 }
@@ -49,7 +49,7 @@ struct Inner {
 impl Inner {
     /// Lets real time catch up.
     fn catch_up(&mut self) {
-        if let Pace::Real(since, then) = self.pace {
+        if let ClockMode::Real(since, then) = self.pace {
             self.state.advance_to(then + since.elapsed());
         }
     }
@@ -58,7 +58,7 @@ impl Inner {
 impl Node {
     pub(crate) fn new(state: State) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
-            inner: Mutex::new(Inner { state, pace: Pace::Flowing, waiting: 0 }),
+            inner: Mutex::new(Inner { state, pace: ClockMode::Flowing, waiting: 0 }),
             changed: Condvar::new(),
             this: Weak::clone(this),
         })
@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    pub(crate) fn set_pace(&self, pace: impl FnOnce(Duration) -> Pace) {
+    pub(crate) fn set_pace(&self, pace: impl FnOnce(Duration) -> ClockMode) {
         let mut guard = self.lock();
         guard.pace = pace(guard.state.now);
         self.release(guard);
@@ -129,18 +129,18 @@ impl Node {
             }
             let next = guard.state.next_due().map_or(deadline, |due| due.min(deadline));
             guard = match guard.pace {
-                Pace::Flowing => {
+                ClockMode::Flowing => {
                     guard.state.advance_to(next);
                     self.release(guard);
                     self.lock()
                 }
-                Pace::Held => {
+                ClockMode::Held => {
                     guard.waiting += 1;
                     let mut guard = self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
                     guard.waiting -= 1;
                     guard
                 }
-                Pace::Real(..) => {
+                ClockMode::Real(..) => {
                     let span = next.saturating_sub(guard.state.now);
                     guard.waiting += 1;
                     let waited = self.changed.wait_timeout(guard, span);
@@ -161,7 +161,7 @@ impl Node {
     /// Moves flowing time to the next event, if there is one.
     fn move_on(&self) {
         let mut guard = self.lock();
-        if let (Pace::Flowing, Some(next)) = (guard.pace, guard.state.next_due()) {
+        if let (ClockMode::Flowing, Some(next)) = (guard.pace, guard.state.next_due()) {
             guard.state.advance_to(next);
         }
         self.release(guard);
@@ -169,7 +169,7 @@ impl Node {
 
     /// Follows real time for as long as the node exists, so that what is due happens though nobody asks.
     pub(crate) fn follow_real_time(self: &Arc<Self>) {
-        self.set_pace(|now| Pace::Real(Instant::now(), now));
+        self.set_pace(|now| ClockMode::Real(Instant::now(), now));
         let node = Arc::downgrade(self);
         thread::spawn(move || {
             while let Some(next) = next_step(&node) {

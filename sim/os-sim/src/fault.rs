@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::probe::{Call, Outcome, Probe, Verdict};
+use crate::probe::{Call, FaultAction, Outcome, Probe};
 
 /// On which side of its effect a fault strikes a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ pub struct Fault {
     which: Which,
     of: Box<dyn Fn(&Call) -> bool + Send + Sync>,
     moment: Moment,
-    verdict: Verdict,
+    verdict: FaultAction,
     state: Mutex<State>,
 }
 
@@ -39,12 +39,12 @@ struct State {
 
 impl Fault {
     /// Disturbs the call number `nth`, the first being 0, and that one only.
-    pub fn at(nth: u64, moment: Moment, verdict: Verdict) -> Self {
+    pub fn at(nth: u64, moment: Moment, verdict: FaultAction) -> Self {
         Self::new(Which::Nth(nth), Box::new(|_| true), moment, verdict)
     }
 
     /// Disturbs each call that is `of` the kind.
-    pub fn each(of: impl Fn(&Call) -> bool + Send + Sync + 'static, moment: Moment, verdict: Verdict) -> Self {
+    pub fn each(of: impl Fn(&Call) -> bool + Send + Sync + 'static, moment: Moment, verdict: FaultAction) -> Self {
         Self::new(Which::Each, Box::new(of), moment, verdict)
     }
 
@@ -70,7 +70,7 @@ impl Fault {
         self.state().struck.clone()
     }
 
-    fn new(which: Which, of: Box<dyn Fn(&Call) -> bool + Send + Sync>, moment: Moment, verdict: Verdict) -> Self {
+    fn new(which: Which, of: Box<dyn Fn(&Call) -> bool + Send + Sync>, moment: Moment, verdict: FaultAction) -> Self {
         Self { which, of, moment, verdict, state: Mutex::default() }
     }
 
@@ -86,15 +86,15 @@ impl fmt::Debug for Fault {
 }
 
 impl Probe for Fault {
-    fn before(&self, call: &Call) -> Verdict {
+    fn before(&self, call: &Call) -> FaultAction {
         let mut state = self.state();
         if state.disarmed || !(self.of)(call) {
-            return Verdict::Go;
+            return FaultAction::Go;
         }
         let number = state.seen;
         state.seen += 1;
         if matches!(self.which, Which::Nth(nth) if nth != number) {
-            return Verdict::Go;
+            return FaultAction::Go;
         }
         match self.moment {
             Moment::Before => {
@@ -103,15 +103,15 @@ impl Probe for Fault {
             }
             Moment::After => {
                 state.pending.push(call.sequence);
-                Verdict::Go
+                FaultAction::Go
             }
         }
     }
 
-    fn after(&self, call: &Call, _outcome: Outcome) -> Verdict {
+    fn after(&self, call: &Call, _outcome: Outcome) -> FaultAction {
         let mut state = self.state();
         let Some(position) = state.pending.iter().position(|sequence| *sequence == call.sequence) else {
-            return Verdict::Go;
+            return FaultAction::Go;
         };
         state.pending.swap_remove(position);
         state.struck = Some(call.clone());
@@ -128,7 +128,7 @@ mod tests {
 
     use super::{Fault, Moment};
     use crate::probe::tests::Echo;
-    use crate::probe::{Call, Probed, Verdict};
+    use crate::probe::{Call, FaultAction, Probed};
 
     fn mount(probed: &Probed) -> Result<(), OsError> {
         probed.set_volume_mount_point(&U16String::from_str(r"C:\dir\"), &U16String::from_str("volume"))
@@ -138,7 +138,7 @@ mod tests {
     fn a_fault_before_a_call_keeps_it_from_the_node_and_one_after_it_does_not() {
         for (moment, reached) in [(Moment::Before, 2), (Moment::After, 3)] {
             let node = Echo::node();
-            let fault = Arc::new(Fault::at(1, moment, Verdict::Fail(OsError::BUSY)));
+            let fault = Arc::new(Fault::at(1, moment, FaultAction::Fail(OsError::BUSY)));
             let probed = Probed::new(node.clone(), Arc::clone(&fault));
             assert_eq!([mount(&probed), mount(&probed), mount(&probed)], [Ok(()), Err(OsError::BUSY), Ok(())]);
             assert_eq!(node.calls(), reached, "{moment:?}");
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_fault_counts_among_the_calls_of_its_kind_from_when_it_was_armed() {
-        let fault = Arc::new(Fault::at(0, Moment::Before, Verdict::Fail(OsError::BUSY)).among(|call| call.mutates));
+        let fault = Arc::new(Fault::at(0, Moment::Before, FaultAction::Fail(OsError::BUSY)).among(|call| call.mutates));
         let probed = Probed::new(Echo::node(), Arc::clone(&fault));
         assert!(probed.volumes().is_ok());
         assert_eq!(fault.struck(), None);
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn each_call_of_a_kind_fails_until_disarmed() {
         let of = |call: &Call| call.primitive == "set_volume_mount_point";
-        let fault = Arc::new(Fault::each(of, Moment::Before, Verdict::Fail(OsError::NOT_READY)));
+        let fault = Arc::new(Fault::each(of, Moment::Before, FaultAction::Fail(OsError::NOT_READY)));
         let probed = Probed::new(Echo::node(), Arc::clone(&fault));
         assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::NOT_READY); 2]);
         fault.disarm();
@@ -172,7 +172,7 @@ mod tests {
         for moment in [Moment::Before, Moment::After] {
             let node = Echo::node();
             let span = Duration::from_secs(7);
-            let probed = Probed::new(node.clone(), Fault::at(0, moment, Verdict::Delay(span)));
+            let probed = Probed::new(node.clone(), Fault::at(0, moment, FaultAction::Delay(span)));
             assert_eq!(mount(&probed), Ok(()));
             assert_eq!(node.now().0, span);
             assert_eq!(node.calls(), 1);
@@ -183,7 +183,7 @@ mod tests {
     fn after_dying_nothing_reaches_the_node() {
         for (moment, reached) in [(Moment::Before, 1), (Moment::After, 2)] {
             let node = Echo::node();
-            let probed = Probed::new(node.clone(), Fault::at(1, moment, Verdict::Die));
+            let probed = Probed::new(node.clone(), Fault::at(1, moment, FaultAction::Die));
             assert_eq!(mount(&probed), Ok(()));
             assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::OPERATION_ABORTED); 2]);
             assert!(probed.is_dead());

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume};
 use crate::method::returned;
-use crate::provider::partition_row;
+use crate::msft_storage::partition_row;
 use crate::state::{Call, DeviceId, Event, State};
 use crate::tree::FileSystem;
 

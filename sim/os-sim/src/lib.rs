@@ -14,34 +14,33 @@
 //! Simulated time moves when somebody waits: a sleeper, or a call that takes time, moves it and lets happen what
 //! falls due. Where nobody blocks, as in an asynchronous test, [`Sim::advance`] or [`Sim::real_time`] move it.
 
-mod attachment;
 mod builder;
 mod clock;
-mod construction;
 mod description;
 mod disk;
 mod disk_control;
+mod external;
 pub mod fault;
 mod file;
+mod from_description;
 mod hex;
-mod inspection;
+mod hotplug;
 mod invariant;
 pub mod iscsi;
 mod job;
 mod medium;
 pub mod method;
 mod mount;
+mod msft_storage;
 mod name;
 mod open;
 pub mod probe;
 mod process;
-mod provider;
 pub mod race;
 mod reparse;
 mod resolve;
 mod saved;
 pub mod service;
-mod side_door;
 mod sim;
 pub mod smb;
 pub mod smbios;
@@ -50,6 +49,7 @@ mod state;
 mod timing;
 pub mod trace;
 mod tree;
+mod view;
 mod volume_control;
 mod wmi;
 pub mod wql;
@@ -58,10 +58,10 @@ pub use builder::{Builder, node};
 pub use description::{
     Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, Span, VolumeHealth,
 };
-pub use inspection::{DiskView, FileKind, FileView, PartitionView, VolumeView};
+pub use external::External;
 pub use process::Process;
 pub use saved::SavedError;
-pub use side_door::SideDoor;
 pub use sim::{DetachedDisk, Sim};
 pub use snapshot::Snapshot;
 pub use timing::Timing;
+pub use view::{DiskView, FileKind, FileView, PartitionView, VolumeView};

@@ -3,7 +3,7 @@
 //! [`Probed`] forwards every primitive to the node and asks a [`Probe`] before and after. What one process (one
 //! life of the daemon) sees of the node is one `Probed`; a restarted daemon gets a new one around the same node.
 //!
-//! Dying is not unwinding. Once a probe has said [`Verdict::Die`], nothing of that process reaches the node any
+//! Dying is not unwinding. Once a probe has said [`FaultAction::Die`], nothing of that process reaches the node any
 //! more: its open handles are closed as the kernel closes them, and each later call, be it from a destructor or
 //! from another thread, is answered `OPERATION_ABORTED`. What the node was asked to do and does by itself, such as
 //! a WMI method, goes on.
@@ -42,7 +42,7 @@ impl Call {
 
 /// What shall become of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FaultAction {
     /// It goes its way.
     Go,
     /// The caller gets this error: instead of the call, or instead of its result.
@@ -73,54 +73,54 @@ pub enum Outcome {
 /// Clock readings and sleeps are not primitives, and neither is the closing of a handle.
 pub trait Probe: Send + Sync {
     /// Asked before the call reaches the node.
-    fn before(&self, _call: &Call) -> Verdict {
-        Verdict::Go
+    fn before(&self, _call: &Call) -> FaultAction {
+        FaultAction::Go
     }
 
     /// Asked when the call has come back from the node, before its caller sees that; also told of a call that
     /// did not get there because of `before`, whose verdict is then final.
-    fn after(&self, _call: &Call, _outcome: Outcome) -> Verdict {
-        Verdict::Go
+    fn after(&self, _call: &Call, _outcome: Outcome) -> FaultAction {
+        FaultAction::Go
     }
 }
 
 impl<P: Probe + ?Sized> Probe for Arc<P> {
-    fn before(&self, call: &Call) -> Verdict {
+    fn before(&self, call: &Call) -> FaultAction {
         (**self).before(call)
     }
 
-    fn after(&self, call: &Call, outcome: Outcome) -> Verdict {
+    fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
         (**self).after(call, outcome)
     }
 }
 
 /// Probes around one another, the first one nearest to the caller: it sees a failure that a later one made up.
 impl Probe for Vec<Arc<dyn Probe>> {
-    fn before(&self, call: &Call) -> Verdict {
+    fn before(&self, call: &Call) -> FaultAction {
         let mut delay = Duration::ZERO;
         for probe in self {
             match probe.before(call) {
-                Verdict::Go => {}
-                Verdict::Delay(more) => delay += more,
-                end @ (Verdict::Fail(_) | Verdict::Die) => return end,
+                FaultAction::Go => {}
+                FaultAction::Delay(more) => delay += more,
+                end @ (FaultAction::Fail(_) | FaultAction::Die) => return end,
             }
         }
-        if delay.is_zero() { Verdict::Go } else { Verdict::Delay(delay) }
+        if delay.is_zero() { FaultAction::Go } else { FaultAction::Delay(delay) }
     }
 
-    fn after(&self, call: &Call, mut outcome: Outcome) -> Verdict {
-        let mut verdict = Verdict::Go;
+    fn after(&self, call: &Call, mut outcome: Outcome) -> FaultAction {
+        let mut verdict = FaultAction::Go;
         for probe in self.iter().rev() {
             match (probe.after(call, outcome), verdict) {
-                (Verdict::Go, _) | (_, Verdict::Die) | (Verdict::Delay(_), Verdict::Fail(_)) => {}
-                (Verdict::Delay(more), Verdict::Delay(delay)) => verdict = Verdict::Delay(more + delay),
-                (delay @ Verdict::Delay(_), Verdict::Go) => verdict = delay,
-                (fail @ Verdict::Fail(error), _) => {
+                (FaultAction::Go, _) | (_, FaultAction::Die) | (FaultAction::Delay(_), FaultAction::Fail(_)) => {}
+                (FaultAction::Delay(more), FaultAction::Delay(delay)) => verdict = FaultAction::Delay(more + delay),
+                (delay @ FaultAction::Delay(_), FaultAction::Go) => verdict = delay,
+                (fail @ FaultAction::Fail(error), _) => {
                     verdict = fail;
                     outcome = Outcome::Failed(error);
                 }
-                (Verdict::Die, _) => {
-                    verdict = Verdict::Die;
+                (FaultAction::Die, _) => {
+                    verdict = FaultAction::Die;
                     outcome = Outcome::Died;
                 }
             }

@@ -9,8 +9,8 @@ use os::{
 };
 
 use crate::clock::Node;
+use crate::msft_storage::volume_path;
 use crate::open::ProcessId;
-use crate::provider::volume_path;
 use crate::smbios;
 use crate::state::State;
 

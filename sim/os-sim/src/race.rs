@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::probe::{Call, Probe, Verdict};
+use crate::probe::{Call, FaultAction, Probe};
 
 /// A probe that takes a step, once, right before a chosen call: a directory becomes a junction, a disk vanishes.
 pub struct Race {
@@ -49,15 +49,15 @@ impl fmt::Debug for Race {
 }
 
 impl Probe for Race {
-    fn before(&self, call: &Call) -> Verdict {
+    fn before(&self, call: &Call) -> FaultAction {
         let mut state = self.state();
         if !(self.of)(call) {
-            return Verdict::Go;
+            return FaultAction::Go;
         }
         let number = state.seen;
         state.seen += 1;
         if number != self.nth {
-            return Verdict::Go;
+            return FaultAction::Go;
         }
         let step = state.step.take();
         state.won = Some(call.clone());
@@ -66,7 +66,7 @@ impl Probe for Race {
         if let Some(step) = step {
             step();
         }
-        Verdict::Go
+        FaultAction::Go
     }
 }
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi};
 
-use crate::clock::{Node, Pace};
+use crate::clock::{ClockMode, Node};
 use crate::description::{Description, DescriptionError, DiskDescription};
 use crate::disk::Disk;
+use crate::external::External;
 use crate::process::Process;
-use crate::side_door::SideDoor;
 use crate::state::{Event, State};
 use crate::timing::Timing;
 use crate::tree::FileSystem;
@@ -63,8 +63,8 @@ impl Sim {
     }
 
     /// What others than csi-proxy do on this node.
-    pub fn side_door(&self) -> SideDoor<'_> {
-        SideDoor(&self.node)
+    pub fn external(&self) -> External<'_> {
+        External(&self.node)
     }
 
     /// The present moment.
@@ -80,7 +80,7 @@ impl Sim {
     /// From now on time stands still but for [`Self::advance`]: whoever waits blocks until then.
     #[must_use]
     pub fn held(self) -> Self {
-        self.node.set_pace(|_| Pace::Held);
+        self.node.set_pace(|_| ClockMode::Held);
         self
     }
 

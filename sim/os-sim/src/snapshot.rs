@@ -5,10 +5,10 @@ use std::fmt::{self, Write as _};
 use os::Uuid;
 
 use crate::disk::{Disk, Layout, PartitionKind};
-use crate::inspection::{FileKind, FileView};
 use crate::mount::volume_guid;
 use crate::sim::Sim;
 use crate::state::{FsId, State};
+use crate::view::{FileKind, FileView};
 
 /// All of a node that should be the same after two runs that did the same: disks, partitions, file systems with
 /// all files, SMB mappings, iSCSI sessions and services. Times, handles, serial numbers and made-up GUIDs are left

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Sub;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::probe::{Call, Outcome, Probe, Verdict};
+use crate::probe::{Call, FaultAction, Outcome, Probe};
 
 /// A probe that counts every call and, if asked to, records it.
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ impl Trace {
 }
 
 impl Probe for Trace {
-    fn after(&self, call: &Call, outcome: Outcome) -> Verdict {
+    fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
         let mut state = self.state();
         state.counts.primitives += 1;
         state.counts.wmi += u64::from(call.is_wmi());
@@ -82,7 +82,7 @@ impl Probe for Trace {
         if state.recording {
             state.records.push(Record { call: call.clone(), outcome });
         }
-        Verdict::Go
+        FaultAction::Go
     }
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{Instance, Namespace, OsError, OsResult, Progress, Returned, Ticket, Time, Value, Wmi};
+use os::{CallStatus, Instance, Namespace, OsError, OsResult, PendingCall, Returned, Time, Value, Wmi};
 
 use crate::clock::Node;
 use crate::iscsi::Related;
 use crate::job::Work;
 use crate::method::{instance, returned};
-use crate::provider;
+use crate::msft_storage;
 use crate::smb;
 use crate::state::State;
 use crate::wql::{self, Associators, ObjectPath, Query};
@@ -52,7 +52,7 @@ impl State {
         Ok(match class {
             "Win32_BIOS" => vec![self.bios()],
             smb::GLOBAL_MAPPING => self.smb.rows(),
-            _ => provider::rows(self, class),
+            _ => msft_storage::rows(self, class),
         })
     }
 
@@ -69,7 +69,7 @@ impl State {
             Some(Related::Disks(media)) => {
                 let shown = self.disks.values().filter(|disk| disk.visible);
                 let reached = shown.filter(|disk| disk.medium.is_some_and(|medium| media.contains(&medium)));
-                return Ok(reached.map(provider::disk_row).collect());
+                return Ok(reached.map(msft_storage::disk_row).collect());
             }
         }
         let mut found = Vec::new();
@@ -81,7 +81,7 @@ impl State {
             };
             let wanted = |asked: Option<&str>, given: &str| asked.is_none_or(|asked| asked == given);
             if wanted(query.association, association) && wanted(query.result, other) {
-                found.extend(provider::associated(self, &query.object, other)?);
+                found.extend(msft_storage::associated(self, &query.object, other)?);
             }
         }
         Ok(found)
@@ -97,7 +97,7 @@ impl State {
         let object: ObjectPath = relative(path).parse()?;
         let provider = STORAGE.iter().any(|class| object.is_of(class));
         match namespace {
-            Namespace::Storage if provider => provider::call(self, &object, method, arguments),
+            Namespace::Storage if provider => msft_storage::call(self, &object, method, arguments),
             Namespace::Storage => {
                 self.check_iscsi_service()?;
                 let takes = self.iscsi.duration(&object, method, arguments);
@@ -185,13 +185,13 @@ impl Wmi for Node {
         method: &str,
         arguments: &[(&str, Value)],
         deadline: Time,
-    ) -> OsResult<Progress> {
+    ) -> OsResult<CallStatus> {
         let job = match self.with(|state| state.begin(namespace, path, method, arguments))? {
-            Begun::Done(returned) => return Ok(Progress::Done(returned)),
+            Begun::Done(returned) => return Ok(CallStatus::Done(returned)),
             Begun::Job(job) => job,
         };
         if let Some(outcome) = self.wait(deadline.0, |state| state.outcome(job)) {
-            return outcome.map(Progress::Done);
+            return outcome.map(CallStatus::Done);
         }
         // It may have ended between the wait and now.
         let ended = self.with(|state| {
@@ -200,8 +200,8 @@ impl Wmi for Node {
             outcome
         });
         match ended {
-            Some(outcome) => outcome.map(Progress::Done),
-            None => Ok(Progress::StillRunning(Box::new(Running { node: self.this(), job }))),
+            Some(outcome) => outcome.map(CallStatus::Done),
+            None => Ok(CallStatus::StillRunning(Box::new(Running { node: self.this(), job }))),
         }
     }
 }
@@ -212,7 +212,7 @@ struct Running {
     job: u64,
 }
 
-impl Ticket for Running {
+impl PendingCall for Running {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
         self.node.with_calls(|state| match state.jobs.get_mut(&self.job) {
             Some(job) => job.then.push(then),

@@ -7,10 +7,10 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use os::{Namespace, Os, Progress, Time, Value};
+use os::{CallStatus, Namespace, Os, Time, Value};
 use os_sim::{Sim, node};
 
-fn format(node: &Sim, deadline: Time) -> Progress {
+fn format(node: &Sim, deadline: Time) -> CallStatus {
     let soon = node.now() + Duration::from_mins(1);
     let rows = node.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0", soon);
     let path = &rows.unwrap()[0].path;
@@ -33,14 +33,14 @@ fn a_sleeper_moves_flowing_time() {
 fn a_deadline_is_when_the_wait_ends() {
     let node = raw_volume();
     let deadline = Time(Duration::from_millis(700));
-    assert!(matches!(format(&node, deadline), Progress::StillRunning(_)));
+    assert!(matches!(format(&node, deadline), CallStatus::StillRunning(_)));
     assert_eq!(node.now(), deadline);
 }
 
 #[test]
 fn who_waits_for_a_job_alone_sees_it_end() {
     let node = raw_volume();
-    let Progress::StillRunning(ticket) = format(&node, node.now()) else { panic!("no time has passed") };
+    let CallStatus::StillRunning(ticket) = format(&node, node.now()) else { panic!("no time has passed") };
     let (tell, told) = mpsc::channel();
     let mut ticket = Some(ticket);
     let wait = poll_fn(|context| {
@@ -61,7 +61,7 @@ fn who_waits_for_a_job_alone_sees_it_end() {
 #[test]
 fn a_ticket_of_an_ended_job_calls_at_once() {
     let node = raw_volume();
-    let Progress::StillRunning(ticket) = format(&node, node.now()) else { panic!("no time has passed") };
+    let CallStatus::StillRunning(ticket) = format(&node, node.now()) else { panic!("no time has passed") };
     node.advance(Duration::from_secs(5));
     let (tell, told) = mpsc::channel();
     ticket.when_ended(Box::new(move || tell.send(()).unwrap()));
@@ -74,7 +74,7 @@ fn held_time_moves_only_when_it_is_advanced() {
     let deadline = node.now() + Duration::from_mins(1);
     let caller = thread::spawn({
         let node = node.clone();
-        move || matches!(format(&node, deadline), Progress::Done(returned) if returned.code == 0)
+        move || matches!(format(&node, deadline), CallStatus::Done(returned) if returned.code == 0)
     });
     while node.running_jobs() == 0 {
         thread::yield_now();
@@ -90,7 +90,7 @@ fn held_time_moves_only_when_it_is_advanced() {
 fn real_time_passes_by_itself() {
     let node = raw_volume().real_time();
     node.set_timing(|timing| timing.format = Duration::from_millis(20));
-    let Progress::StillRunning(ticket) = format(&node, node.now()) else { panic!("it takes 20 ms") };
+    let CallStatus::StillRunning(ticket) = format(&node, node.now()) else { panic!("it takes 20 ms") };
     let (tell, told) = mpsc::channel();
     ticket.when_ended(Box::new(move || tell.send(()).unwrap()));
     told.recv().expect("nobody but the node moves time");

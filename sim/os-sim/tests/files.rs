@@ -132,8 +132,8 @@ fn sixty_three_links_are_followed_and_no_more() {
 fn a_handle_is_the_file_wherever_it_goes() {
     let node = node().dir(&format!(r"{ROOT}\a\b")).build();
     let parent = existing(&node, &format!(r"{ROOT}\a"), Access::READ_DATA, Options::DIRECTORY).unwrap();
-    node.side_door().rename(&format!(r"{ROOT}\a"), &format!(r"{ROOT}\moved")).unwrap();
-    node.side_door().junction(&format!(r"{ROOT}\a"), r"C:\Windows").unwrap();
+    node.external().rename(&format!(r"{ROOT}\a"), &format!(r"{ROOT}\moved")).unwrap();
+    node.external().junction(&format!(r"{ROOT}\a"), r"C:\Windows").unwrap();
     let child = parent.open_child(&text("b"), &Open::existing(Access::READ_ATTRIBUTES, Options::empty())).unwrap();
     assert_eq!(dos_path(&*child), format!(r"\\?\{ROOT}\moved\b"));
     for bad in ["", ".", "..", r"b\c", "b/c", "b:c"] {
@@ -172,7 +172,7 @@ fn a_deleted_file_goes_with_its_last_handle() {
     assert_eq!(existing(&node, &file, Access::READ_DATA, Options::empty()).err(), Some(OsError::DELETE_PENDING));
     node.invariants().unwrap();
     drop(reader);
-    assert!(!node.side_door().exists(&file));
+    assert!(!node.external().exists(&file));
     assert_eq!(node.open_handles(), 0);
 }
 
@@ -184,12 +184,12 @@ fn a_posix_deletion_frees_the_name_at_once() {
     let deleter = existing(&node, &file, Access::DELETE, Options::empty()).unwrap();
     dispose(&*deleter, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX).unwrap();
     drop(deleter);
-    node.side_door().write(&file, "new").unwrap();
+    node.external().write(&file, "new").unwrap();
     let mut basic = [0; 40];
     reader.query(FileInfo::Basic, &mut basic).expect("the old file is still open");
     node.invariants().unwrap();
     drop(reader);
-    assert_eq!(node.side_door().read(&file).unwrap(), b"new");
+    assert_eq!(node.external().read(&file).unwrap(), b"new");
     node.invariants().unwrap();
 }
 
@@ -197,7 +197,7 @@ fn a_posix_deletion_frees_the_name_at_once() {
 fn what_may_not_be_deleted_is_not() {
     let node = node().file(&format!(r"{ROOT}\dir\file"), "x").build();
     let file = format!(r"{ROOT}\dir\file");
-    node.side_door().set_read_only(&file, true).unwrap();
+    node.external().set_read_only(&file, true).unwrap();
     let directory = existing(&node, &format!(r"{ROOT}\dir"), Access::DELETE, Options::DIRECTORY).unwrap();
     assert_eq!(directory.set(FileInfo::Disposition, &[1]), Err(OsError::DIR_NOT_EMPTY));
     let without_right = existing(&node, &file, Access::READ_DATA, Options::empty()).unwrap();
@@ -208,7 +208,7 @@ fn what_may_not_be_deleted_is_not() {
     protected.set(FileInfo::Disposition, &[0]).expect("a deletion can be taken back");
     drop(protected);
     drop(without_right);
-    assert!(node.side_door().exists(&file));
+    assert!(node.external().exists(&file));
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn a_listing_survives_deletion_of_what_it_gave() {
     for _ in 0..3 {
         directory.list(false, &mut buffer).unwrap();
     }
-    node.side_door().remove_all(&format!(r"{ROOT}\a")).unwrap();
+    node.external().remove_all(&format!(r"{ROOT}\a")).unwrap();
     directory.list(false, &mut buffer).unwrap();
     assert_eq!(buffer[FileIdBothDirInfo::NAME_OFFSET], b'b');
 }
@@ -321,11 +321,11 @@ fn a_reparse_point_is_set_on_an_empty_directory_and_read_back() {
     assert_eq!(set(r"C:\full", Access::WRITE_ATTRIBUTES), Err(OsError::DIR_NOT_EMPTY));
     assert_eq!(set(r"C:\empty", Access::READ_ATTRIBUTES), Err(OsError::ACCESS_DENIED));
     assert_eq!(set(r"C:\empty", Access::WRITE_ATTRIBUTES), Ok(0));
-    assert_eq!(node.side_door().read_link(r"C:\empty").unwrap(), r"C:\x");
+    assert_eq!(node.external().read_link(r"C:\empty").unwrap(), r"C:\x");
     let plain = existing(&node, r"C:\target", Access::READ_ATTRIBUTES, Options::empty()).unwrap();
     let not_a_link = plain.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut buffer);
     assert_eq!(not_a_link, Err(OsError::NOT_A_REPARSE_POINT));
-    node.side_door().symlink(r"C:\s", r"C:\target").unwrap();
+    node.external().symlink(r"C:\s", r"C:\target").unwrap();
     assert_eq!(set(r"C:\s", Access::WRITE_DATA), Err(OsError::REPARSE_TAG_MISMATCH));
 }
 
@@ -369,7 +369,7 @@ fn mounting_wants_an_empty_directory_on_ntfs() {
     node.delete_volume_mount_point(&text(r"C:\m\")).unwrap();
     let again = node.delete_volume_mount_point(&text(r"C:\m\"));
     assert_eq!(again, Err(OsError::NOT_A_REPARSE_POINT));
-    assert!(node.side_door().exists(r"C:\m"), "the directory stays");
+    assert!(node.external().exists(r"C:\m"), "the directory stays");
     node.invariants().unwrap();
 }
 
@@ -380,11 +380,11 @@ fn deleting_a_mount_point_leaves_the_volume_alone() {
     let link = link_itself(&node, r"C:\m", Access::DELETE).unwrap();
     dispose(&*link, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX).unwrap();
     drop(link);
-    assert!(!node.side_door().exists(r"C:\m"));
+    assert!(!node.external().exists(r"C:\m"));
     assert_eq!(node.stale_mounts(), [r"C:\m"], "nobody told the mount manager");
-    node.side_door().mkdir(r"C:\again").unwrap();
-    node.side_door().set_mount_point(r"C:\again", before).unwrap();
-    assert_eq!(node.side_door().read(r"C:\again\data").unwrap(), b"kept");
+    node.external().mkdir(r"C:\again").unwrap();
+    node.external().set_mount_point(r"C:\again", before).unwrap();
+    assert_eq!(node.external().read(r"C:\again\data").unwrap(), b"kept");
 }
 
 #[test]
@@ -396,6 +396,6 @@ fn handles_end_with_their_process() {
     deleter.set(FileInfo::Disposition, &[1]).unwrap();
     drop(process);
     assert_eq!(node.open_handles(), 0);
-    assert!(!node.side_door().exists(&file), "the system closed the handle");
+    assert!(!node.external().exists(&file), "the system closed the handle");
     assert_eq!(deleter.set(FileInfo::Disposition, &[0]), Err(OsError::INVALID_HANDLE));
 }

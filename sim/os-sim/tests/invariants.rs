@@ -26,7 +26,7 @@ fn refused_or_not<T, E>(_: Result<T, E>) {}
 
 /// Does one thing, which may well be refused.
 fn step(node: &Sim, dice: &mut Dice, handles: &mut Vec<Box<dyn Handle>>) {
-    let door = node.side_door();
+    let door = node.external();
     let path = dice.path();
     let win32 = NtPath::from_win32(&U16String::from_str(&path));
     match dice.roll(16) {

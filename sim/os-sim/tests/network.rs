@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use os::{
-    Access, Disposition, Instance, Namespace, NtPath, Open, Options, Os, OsError, PathForm, Progress, Secret,
+    Access, CallStatus, Disposition, Instance, Namespace, NtPath, Open, Options, Os, OsError, PathForm, Secret,
     ServiceAccess, U16String, Value,
 };
 use os_sim::{Sim, node};
@@ -14,8 +14,8 @@ const IQN: &str = "iqn.2026-01.io.k8s.csi:disk";
 fn call(os: &dyn Os, namespace: Namespace, path: &str, method: &str, arguments: &[(&str, Value)]) -> u32 {
     let deadline = os.clock().now() + Duration::from_mins(1);
     match os.wmi().call(namespace, path, method, arguments, deadline).unwrap() {
-        Progress::Done(returned) => returned.code,
-        Progress::StillRunning(_) => panic!("{method} takes more than a minute"),
+        CallStatus::Done(returned) => returned.code,
+        CallStatus::StillRunning(_) => panic!("{method} takes more than a minute"),
     }
 }
 
@@ -41,7 +41,7 @@ fn shares() -> Sim {
 #[test]
 fn a_share_is_reached_through_its_mapping() {
     let node = shares();
-    let door = node.side_door();
+    let door = node.external();
     assert_eq!(door.write(r"\\server\share\file", "x"), Err(OsError::LOGON_FAILURE));
     assert_eq!(map(&node, "wrong"), OsError::LOGON_FAILURE.0);
     assert_eq!(map(&node, "pass:word"), 0);
@@ -92,7 +92,7 @@ fn a_mapping_to_a_dead_server_goes_on_after_its_deadline() {
     let remote = [("RemotePath", text(r"\\server\share"))];
     let soon = node.now() + Duration::from_secs(10);
     let progress = node.wmi().call(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote, soon).unwrap();
-    assert!(matches!(progress, Progress::StillRunning(_)));
+    assert!(matches!(progress, CallStatus::StillRunning(_)));
     assert_eq!((node.now(), node.running_jobs()), (soon, 1));
     assert_eq!(call(&node, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote), OsError::BAD_NETPATH.0);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use os::abi::{ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation};
-use os::{Access, FsInfo, Instance, Namespace, NtPath, Open, Options, Os, OsError, Progress, Time, U16String, Value};
+use os::{Access, CallStatus, FsInfo, Instance, Namespace, NtPath, Open, Options, Os, OsError, Time, U16String, Value};
 use os_sim::{Sim, node};
 use zerocopy::FromBytes;
 
@@ -23,8 +23,8 @@ fn only(os: &dyn Os, wql: &str) -> Instance {
 fn call(os: &dyn Os, path: &str, method: &str, arguments: &[(&str, Value)]) -> (u32, Instance) {
     let deadline = os.clock().now() + Duration::from_mins(1);
     match os.wmi().call(Namespace::Storage, path, method, arguments, deadline) {
-        Ok(Progress::Done(returned)) => (returned.code, returned.out),
-        Ok(Progress::StillRunning(_)) => panic!("{method} takes more than a minute"),
+        Ok(CallStatus::Done(returned)) => (returned.code, returned.out),
+        Ok(CallStatus::StillRunning(_)) => panic!("{method} takes more than a minute"),
         Err(error) => panic!("{method}: {error}"),
     }
 }
@@ -71,8 +71,8 @@ fn a_raw_disk_becomes_a_mounted_volume_and_grows() {
     assert_eq!(node.formats_of(volume.id), 1);
     let directory = U16String::from_str(r"C:\var\lib\kubelet\mount\");
     node.set_volume_mount_point(&directory, &U16String::from_str(&name)).unwrap();
-    node.side_door().write(r"C:\var\lib\kubelet\mount\data", "kept").unwrap();
-    assert_eq!(node.side_door().read_link(r"C:\var\lib\kubelet\mount").unwrap(), name);
+    node.external().write(r"C:\var\lib\kubelet\mount\data", "kept").unwrap();
+    assert_eq!(node.external().read_link(r"C:\var\lib\kubelet\mount").unwrap(), name);
 
     assert!(node.grow_disk(1, 20 * GIB));
     let part = only(&node, "SELECT * FROM MSFT_Partition WHERE DiskNumber = 1 AND PartitionNumber = 2").path;
@@ -86,7 +86,7 @@ fn a_raw_disk_becomes_a_mounted_volume_and_grows() {
     device.query_fs(FsInfo::FullSize, &mut full).unwrap();
     let full = FsFullSizeInformation::read_from_bytes(&full).unwrap();
     assert!(full.total_units * 4096 > size - (1 << 20));
-    assert_eq!(node.side_door().read(r"C:\var\lib\kubelet\mount\data").unwrap(), b"kept");
+    assert_eq!(node.external().read(r"C:\var\lib\kubelet\mount\data").unwrap(), b"kept");
     node.invariants().unwrap();
 }
 
@@ -100,7 +100,7 @@ fn a_job_outlives_its_caller_and_its_process() {
     let soon = process.clock().now() + Duration::from_secs(1);
     let force = [("FileSystem", Value::Text("NTFS".into())), ("Force", Value::Bool(true))];
     let progress = process.wmi().call(Namespace::Storage, &row.path, "Format", &force, soon).unwrap();
-    let Progress::StillRunning(ticket) = progress else { panic!("a format takes two seconds") };
+    let CallStatus::StillRunning(ticket) = progress else { panic!("a format takes two seconds") };
     assert_eq!((node.now(), node.running_jobs(), node.formats_of(volume.id)), (soon, 1, 0));
 
     let (told, hears) = std::sync::mpsc::channel();
@@ -151,13 +151,13 @@ fn volumes_come_and_go_with_their_disk() {
 #[test]
 fn a_detached_disk_comes_back_with_all_that_is_on_it() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt").build();
-    node.side_door().write(r"C:\mnt\file", "data").unwrap();
+    node.external().write(r"C:\mnt\file", "data").unwrap();
     let disk = node.detach_disk(1).unwrap();
-    assert_eq!(node.side_door().read(r"C:\mnt\file"), Err(OsError::PATH_NOT_FOUND));
-    assert!(node.side_door().exists(r"C:\mnt"), "the mount point dangles");
+    assert_eq!(node.external().read(r"C:\mnt\file"), Err(OsError::PATH_NOT_FOUND));
+    assert!(node.external().exists(r"C:\mnt"), "the mount point dangles");
     let number = node.attach_again(disk, true);
     node.advance(Duration::from_millis(150));
-    assert_eq!(node.side_door().read(r"C:\mnt\file").unwrap(), b"data");
+    assert_eq!(node.external().read(r"C:\mnt\file").unwrap(), b"data");
     assert_eq!(number, 1);
 }
 
@@ -173,13 +173,13 @@ fn the_built_in_node_makes_sense() {
 fn a_saved_node_is_loaded_as_it_was() {
     let node = Sim::default_node();
     let link = r"C:\var\lib\kubelet\link";
-    node.side_door().symlink(link, r"C:\k").unwrap();
+    node.external().symlink(link, r"C:\k").unwrap();
     let path = std::env::temp_dir().join(format!("os-sim-saved-{}.json", std::process::id()));
     node.save(&path).unwrap();
     let loaded = Sim::load(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(node.snapshot(), loaded.snapshot());
-    assert_eq!(loaded.side_door().read_dir(link).unwrap(), ["config"]);
+    assert_eq!(loaded.external().read_dir(link).unwrap(), ["config"]);
 }
 
 #[test]
@@ -191,11 +191,11 @@ fn a_snapshot_tells_what_differs_and_calls_volumes_by_their_place() {
     for node in [&one, &other] {
         partition(node, 1);
         node.advance(Duration::from_secs(1));
-        node.side_door().set_mount_point(r"C:\mnt", node.volume_on(1).unwrap().id).unwrap();
+        node.external().set_mount_point(r"C:\mnt", node.volume_on(1).unwrap().id).unwrap();
     }
     assert_ne!(one.volume_on(1).unwrap().id, other.volume_on(1).unwrap().id);
     assert_eq!(one.snapshot(), other.snapshot());
-    other.side_door().mkdir(r"C:\more").unwrap();
+    other.external().mkdir(r"C:\more").unwrap();
     assert_eq!(one.snapshot().difference(&other.snapshot()), "+ disk 0 partition 2 \\more directory 0x10\n");
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use authority_filter::{Filter, Malformed, Mended};
+use authority_filter::{AuthorityFilter, FrameFilter, ProtocolError};
 use bytes::Bytes;
 use httlib_hpack::Encoder;
 use http::uri::Authority;
@@ -48,8 +48,8 @@ pub(crate) fn any_split(bytes: &[u8]) {
     }
 }
 
-fn filtered(octets: &[u8], piece: usize) -> (Vec<u8>, Result<(), Malformed>) {
-    let (mut filter, mut result) = (Filter::new(), Vec::new());
+fn filtered(octets: &[u8], piece: usize) -> (Vec<u8>, Result<(), ProtocolError>) {
+    let (mut filter, mut result) = (FrameFilter::new(), Vec::new());
     for some in octets.chunks(piece) {
         let mut out = Vec::new();
         match filter.feed(some, &mut out) {
@@ -80,7 +80,7 @@ pub(crate) fn in_front_of_h2(bytes: &[u8]) {
     let (client, server) = tokio::io::duplex(4096);
     let serving = async {
         // The client is dropped after the server, which may still have something to say.
-        let (heard, _client) = tokio::join!(heard(Mended::new(server)), talk(client, sent, expected.len()));
+        let (heard, _client) = tokio::join!(heard(AuthorityFilter::new(server)), talk(client, sent, expected.len()));
         assert_eq!(heard, expected, "each call is heard once, in order");
     };
     let runtime = runtime();
@@ -131,7 +131,7 @@ fn mended(authority: &[u8]) -> String {
 }
 
 /// The authorities that a server is called by.
-async fn heard(stream: Mended<DuplexStream>) -> Vec<String> {
+async fn heard(stream: AuthorityFilter<DuplexStream>) -> Vec<String> {
     let mut connection = h2::server::handshake(stream).await.expect("a client that speaks HTTP/2");
     let mut heard = Vec::new();
     while let Some(call) = connection.accept().await {

@@ -9,11 +9,11 @@ use os_sim::{DiskView, Sim};
 use storage_ops::{
     Config, DiskIds, DiskLocation, DiskNumber, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsSymlink, IsVolumeFormatted, ListDiskIds, ListDiskLocations,
-    ListVolumesOnDisk, MountVolume, Node, PartitionDisk, Patience, ResizeVolume, Rmdir, RmdirContents, UnmountVolume,
+    ListVolumesOnDisk, MountVolume, Node, PartitionDisk, ResizeVolume, Rmdir, RmdirContents, Timeouts, UnmountVolume,
     VolumeId,
 };
 
-use crate::{Liar, Lie};
+use crate::{CorruptingOs, Corruption};
 
 const MOUNTED: &str = r"C:\var\lib\kubelet\plugins\mounted";
 const FULL: &str = r"C:\var\lib\kubelet\plugins\full";
@@ -48,12 +48,12 @@ struct Deceived {
 }
 
 impl Deceived {
-    fn about(lie: Lie, bytes: &[u8]) -> Self {
+    fn about(lie: Corruption, bytes: &[u8]) -> Self {
         let sim = sim();
         let disks = sim.disks();
         let volume = sim.volume_on(2).expect("disk 2 has a volume").name();
         let volume = VolumeId::parse(&volume).expect("a volume has a name");
-        let node = Node::new(Arc::new(Liar::new(sim.process(), lie, bytes)), hasty());
+        let node = Node::new(Arc::new(CorruptingOs::new(sim.process(), lie, bytes)), hasty());
         Self { sim, node, disks, volume }
     }
 
@@ -78,7 +78,7 @@ impl Deceived {
     /// Disks, partitions and file systems are there as they were, if perhaps larger.
     fn nothing_is_destroyed(&self) {
         self.sim.invariants().expect("the node makes sense");
-        let outside = self.sim.side_door().read(r"C:\outside\precious");
+        let outside = self.sim.external().read(r"C:\outside\precious");
         assert_eq!(outside.expect("it is still there"), b"precious", "nothing outside was touched");
         assert_eq!(self.node.locked_objects(), 0, "no lock is left behind");
         for (before, after) in self.disks.iter().zip(self.sim.disks()) {
@@ -97,8 +97,8 @@ impl Deceived {
 /// A volume that a lie hides is waited for again and again: in simulated time that costs none, but it costs looks. Here
 /// what comes at all comes in a few.
 fn hasty() -> Config {
-    let patience = Patience { arrival: Duration::from_millis(300), ..Patience::default() };
-    Config { patience, ..Config::default() }
+    let timeouts = Timeouts { arrival: Duration::from_millis(300), ..Timeouts::default() };
+    Config { timeouts, ..Config::default() }
 }
 
 fn path(text: &str) -> HostPath {
@@ -113,7 +113,7 @@ fn is_in(bytes: &[u8], text: &str) -> bool {
 
 /// Page-83 identifiers are none, or what the device sent: as text, or in hexadecimal.
 pub(crate) fn page83(bytes: &[u8]) {
-    let Some(ids) = Deceived::about(Lie::Page83, bytes).ids() else { return };
+    let Some(ids) = Deceived::about(Corruption::Page83, bytes).ids() else { return };
     let octets = ids.page83.as_bytes().chunks(2).map(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
     let hex = octets.collect::<Option<Vec<_>>>();
     let is_hex = hex.is_some_and(|hex| !hex.is_empty() && bytes.windows(hex.len()).any(|window| window == hex));
@@ -123,7 +123,7 @@ pub(crate) fn page83(bytes: &[u8]) {
 
 /// A serial number is what the device sent.
 pub(crate) fn device_descriptor(bytes: &[u8]) {
-    let deceived = Deceived::about(Lie::DeviceDescriptor, bytes);
+    let deceived = Deceived::about(Corruption::DeviceDescriptor, bytes);
     if let Some(ids) = deceived.ids() {
         assert!(is_in(bytes, &ids.serial), "{:?} is not in the descriptor", ids.serial);
     }
@@ -133,14 +133,14 @@ pub(crate) fn device_descriptor(bytes: &[u8]) {
 
 /// Whatever a partition table looks like, none is replaced.
 pub(crate) fn drive_layout(bytes: &[u8]) {
-    let deceived = Deceived::about(Lie::DriveLayout, bytes);
+    let deceived = Deceived::about(Corruption::DriveLayout, bytes);
     deceived.change_disks();
     deceived.nothing_is_destroyed();
 }
 
 /// Wherever a volume is said to lie, it is not formatted again.
 pub(crate) fn extents(bytes: &[u8]) {
-    let deceived = Deceived::about(Lie::Extents, bytes);
+    let deceived = Deceived::about(Corruption::Extents, bytes);
     if let Ok(disk) = deceived.node.run(&GetDiskNumberFromVolumeId { volume: deceived.volume }) {
         assert_eq!(bytes.get(..4), Some(&[1, 0, 0, 0][..]), "only one extent has one disk");
         assert_eq!(bytes.get(8..12), Some(&disk.0.to_le_bytes()[..]));
@@ -151,7 +151,7 @@ pub(crate) fn extents(bytes: &[u8]) {
 
 /// Whatever its file system is called and how large it says it is, a volume is not formatted again.
 pub(crate) fn file_system(bytes: &[u8]) {
-    let deceived = Deceived::about(Lie::FileSystem, bytes);
+    let deceived = Deceived::about(Corruption::FileSystem, bytes);
     let volume = deceived.volume;
     if let Ok(stats) = deceived.node.run(&GetVolumeStats { volume }) {
         assert!(stats.used <= stats.total);
@@ -163,7 +163,7 @@ pub(crate) fn file_system(bytes: &[u8]) {
 
 /// A volume that Windows takes for raw is formatted only if it is said to be unformatted, and then once.
 pub(crate) fn content(bytes: &[u8]) {
-    let deceived = Deceived::about(Lie::Content, bytes);
+    let deceived = Deceived::about(Corruption::Content, bytes);
     let formats = || deceived.sim.volume_on(3).expect("disk 3 has a volume").formats;
     let raw = deceived.sim.volume_on(3).expect("disk 3 has a volume").name();
     let volume = VolumeId::parse(&raw).expect("a volume has a name");
@@ -179,28 +179,28 @@ pub(crate) fn content(bytes: &[u8]) {
 
 /// A link that cannot be read is not followed.
 pub(crate) fn reparse_point(bytes: &[u8]) {
-    let deceived = Deceived::about(Lie::ReparsePoint, bytes);
+    let deceived = Deceived::about(Corruption::ReparsePoint, bytes);
     let _ = deceived.node.run(&GetVolumeIdFromTargetPath { target: path(MOUNTED) });
     let _ = deceived.node.run(&IsSymlink { path: path(LINK) });
     let _ = deceived.node.run(&UnmountVolume { volume: deceived.volume, target: path(MOUNTED) });
     let _ = deceived.node.run(&Rmdir { path: path(LINK), force: true, context: None });
     let _ = deceived.node.run(&Rmdir { path: path(MOUNTED), force: true, context: None });
-    assert!(deceived.sim.side_door().exists(&format!(r"{FULL}\a\b")), "what the link leads to stays");
+    assert!(deceived.sim.external().exists(&format!(r"{FULL}\a\b")), "what the link leads to stays");
     deceived.nothing_is_destroyed();
 }
 
 /// Whatever names a directory has, nothing outside it is deleted.
 pub(crate) fn listing(bytes: &[u8]) {
-    let deceived = Deceived::about(Lie::Listing, bytes);
+    let deceived = Deceived::about(Corruption::Listing, bytes);
     let _ = deceived.node.run(&RmdirContents { path: path(FULL) });
     let _ = deceived.node.run(&Rmdir { path: path(FULL), force: true, context: None });
-    assert!(deceived.sim.side_door().exists(MOUNTED), "what is beside the directory stays");
+    assert!(deceived.sim.external().exists(MOUNTED), "what is beside the directory stays");
     deceived.nothing_is_destroyed();
 }
 
 /// A serial number is in the table, or it is WMI's.
 pub(crate) fn smbios(bytes: &[u8]) {
-    let deceived = Deceived::about(Lie::Smbios, bytes);
+    let deceived = Deceived::about(Corruption::Smbios, bytes);
     if let Ok(serial) = deceived.node.run(&GetBiosSerialNumber) {
         assert!(serial == SERIAL || is_in(bytes, &serial), "{serial:?} is not in the table");
     }
@@ -209,7 +209,7 @@ pub(crate) fn smbios(bytes: &[u8]) {
 /// The parts of a location are digits that stand in it.
 pub(crate) fn location(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let locations = Deceived::about(Lie::Location, bytes).node.run(&ListDiskLocations).expect("WMI answers");
+    let locations = Deceived::about(Corruption::Location, bytes).node.run(&ListDiskLocations).expect("WMI answers");
     for DiskLocation { adapter, bus, target, lun } in locations.values() {
         for part in [adapter, bus, target, lun] {
             assert!(part.bytes().all(|byte| byte.is_ascii_digit()) && text.contains(part), "{part:?}");

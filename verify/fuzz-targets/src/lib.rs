@@ -4,19 +4,19 @@
 //! (`cargo xtask fuzz`), the tests of this crate run each over its seeds and over what was once found, so that neither
 //! needs the other.
 //!
-//! What Windows answers is fuzzed where the storage operations see it: a [`Liar`] is a simulated node that answers one
+//! What Windows answers is fuzzed where the storage operations see it: a [`CorruptingOs`] is a simulated node that answers one
 //! thing with the fuzzer's bytes. So the reading of buffers is tested with all that stands around it, such as how the
 //! room for an answer grows, and no parser has to be public for it.
 
 mod authority;
+mod corrupting_os;
 mod descriptions;
 mod devices;
 mod input;
-mod liar;
 mod rpcs;
 mod texts;
 
-pub use liar::{Liar, Lie};
+pub use corrupting_os::{CorruptingOs, Corruption};
 
 /// A target.
 pub struct Target {

@@ -12,10 +12,10 @@ use http::{HeaderMap, Request};
 use os_sim::{Description, Sim};
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor, Value};
-use server::{Endpoint, Limits, Offer, Server, Unfinished};
-use storage_ops::{Config, Desk, Node};
+use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
+use storage_ops::{Config, Executor, Node};
 use tokio::sync::oneshot;
-use transport::address::Place;
+use transport::address::Location;
 use transport::memory::{self, Dial};
 
 use crate::authority::runtime;
@@ -79,7 +79,7 @@ pub(crate) fn calls(bytes: &[u8]) {
     });
     sim.invariants().expect("the node makes sense");
     assert_eq!(sim.tree(r"C:\outside").ok(), Some(before), "nothing outside the working directories is touched");
-    assert_eq!(sim.side_door().read(PRECIOUS).expect("it is there"), b"precious");
+    assert_eq!(sim.external().read(PRECIOUS).expect("it is there"), b"precious");
     let formatted_again = |disk: u32| sim.volume_on(disk).is_some_and(|volume| volume.formats > 0);
     assert!(!formatted_again(2), "a volume with a file system was formatted");
     assert!(sim.all_volumes().iter().all(|volume| volume.formats <= 1), "a volume was formatted twice");
@@ -222,16 +222,16 @@ struct Served {
 
 impl Served {
     fn on(sim: &Sim) -> Self {
-        let desk = Arc::new(Desk::new(Arc::new(Node::new(sim.process(), Config::default()))));
+        let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), Config::default()))));
         let (mut connect, mut endpoints) = (Vec::new(), Vec::new());
         for row in &GROUP_VERSIONS {
-            let (dial, endpoint) = memory::endpoint(Place::Pipes.address(row.pipe()).expect("a name"));
+            let (dial, endpoint) = memory::endpoint(Location::NamedPipes.address(row.pipe()).expect("a name"));
             connect.push(dial);
-            endpoints.push(Endpoint::new(Offer::GroupVersion(row), endpoint));
+            endpoints.push(Endpoint::new(EndpointSpec::GroupVersion(row), endpoint));
         }
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
-            let server = Server::new(desk, Limits::default());
+            let server = Server::new(executor, Limits::default());
             server.serve(endpoints, async { drop(stopped.await) }).await
         });
         Self { connect, stop, serving }

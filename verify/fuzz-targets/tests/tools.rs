@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use fuzz_targets::{Liar, Lie};
+use fuzz_targets::{CorruptingOs, Corruption};
 use os::abi::{
     DriveLayout, MSFT_RESERVED, PartitionEntry, PartitionStyle, StorageDescriptorHead, StorageDeviceIdDescriptor,
     StorageIdentifier,
@@ -49,9 +49,9 @@ fn output(program: &Path, arguments: &[impl AsRef<OsStr>]) -> String {
 }
 
 /// A node with one raw disk, that lies about one thing.
-fn node_that_lies(about: Lie, bytes: &[u8]) -> Node {
+fn node_that_lies(about: Corruption, bytes: &[u8]) -> Node {
     let sim = os_sim::node().bios_serial(IN_WMI).disk(1 << 30).build();
-    Node::new(Arc::new(Liar::new(sim.process(), about, bytes)), Config::default())
+    Node::new(Arc::new(CorruptingOs::new(sim.process(), about, bytes)), Config::default())
 }
 
 fn folder() -> TempDir {
@@ -127,7 +127,7 @@ fn page_83_is_read_as_sg3_utils_reads_it() {
         // SCSI_IDENT_LUN_NAA_REGEXT=6000...; blanks come as underscores.
         let theirs = text.lines().find_map(|line| line.strip_prefix("SCSI_IDENT_LUN_")?.split_once('='));
         let (_, theirs) = theirs.unwrap_or_else(|| panic!("no identifier of the device in {text}"));
-        let ids = node_that_lies(Lie::Page83, &descriptor(page)).run(&ListDiskIds).expect("disks are listed");
+        let ids = node_that_lies(Corruption::Page83, &descriptor(page)).run(&ListDiskIds).expect("disks are listed");
         let ours = ids[&DiskNumber(1)].page83.split_whitespace().collect::<Vec<_>>().join("_");
         assert_eq!(ours, theirs, "{text}");
     }
@@ -170,7 +170,7 @@ fn the_serial_number_is_the_one_dmidecode_reads() {
         );
         let said = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
         let theirs = Some(said).filter(|said| !["", "Not Specified", "<BAD INDEX>"].contains(said));
-        let ours = node_that_lies(Lie::Smbios, table).run(&GetBiosSerialNumber).expect("a serial number");
+        let ours = node_that_lies(Corruption::Smbios, table).run(&GetBiosSerialNumber).expect("a serial number");
         assert_eq!(Some(ours.as_str()).filter(|ours| *ours != IN_WMI), theirs, "table {number}: {text}");
     }
 }
@@ -184,7 +184,7 @@ fn taken_for_raw(program: &Path, arguments: &[&str]) -> bool {
     fs::File::open(&image).and_then(|mut file| file.read_exact(&mut content)).expect("the image");
     let sim = os_sim::node().disk(1 << 30).partitioned().build();
     let volume = VolumeId::parse(&sim.volume_on(1).expect("a volume").name()).expect("its name");
-    let node = Node::new(Arc::new(Liar::new(sim.process(), Lie::Content, &content)), Config::default());
+    let node = Node::new(Arc::new(CorruptingOs::new(sim.process(), Corruption::Content, &content)), Config::default());
     let unformatted = node.run(&IsVolumeFormatted { volume }).is_ok_and(|formatted| !formatted);
     assert_eq!(node.run(&FormatVolume { volume }).is_ok(), unformatted, "only what is unformatted is formatted");
     unformatted
@@ -277,7 +277,7 @@ fn partition_disk(head: &DriveLayout, entries: &[PartitionEntry]) -> (bool, bool
     let trace = Arc::new(Trace::counting());
     let watched = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
     let layout = [head.as_bytes(), entries.as_bytes()].concat();
-    let node = Node::new(Arc::new(Liar::new(watched, Lie::DriveLayout, &layout)), Config::default());
+    let node = Node::new(Arc::new(CorruptingOs::new(watched, Corruption::DriveLayout, &layout)), Config::default());
     let outcome = node.run(&PartitionDisk { disk: DiskNumber(1) });
     let refused = outcome.is_err_and(|error| error.kind() == Kind::FailedPrecondition);
     (trace.counts().of("wmi call MSFT_Disk.CreatePartition") > 0, refused)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use os::{
-    Clock, Handle, Instance, Namespace, NtPath, Open, Os, OsResult, Progress, Returned, Service, ServiceAccess, Time,
+    CallStatus, Clock, Handle, Instance, Namespace, NtPath, Open, Os, OsResult, Returned, Service, ServiceAccess, Time,
     U16Str, U16String, Uuid, Value, Wmi,
 };
 use os_sim::fault::Moment;
@@ -43,17 +43,17 @@ impl Wmi for Answering {
         method: &str,
         arguments: &[(&str, Value)],
         deadline: Time,
-    ) -> OsResult<Progress> {
+    ) -> OsResult<CallStatus> {
         let call = || self.inner.wmi().call(namespace, path, method, arguments, deadline);
         if self.seen.fetch_add(1, Ordering::SeqCst) != self.nth {
             return call();
         }
-        let refusal = Progress::Done(Returned { code: self.code, ..Returned::default() });
+        let refusal = CallStatus::Done(Returned { code: self.code, ..Returned::default() });
         match self.moment {
             Moment::Before => Ok(refusal),
             Moment::After => Ok(match call()? {
-                Progress::Done(_) => refusal,
-                running @ Progress::StillRunning(_) => running,
+                CallStatus::Done(_) => refusal,
+                running @ CallStatus::StillRunning(_) => running,
             }),
         }
     }

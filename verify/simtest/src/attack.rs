@@ -126,7 +126,7 @@ impl Attack {
 
     /// Carries it out now. Whatever is refused to the attacker is as good as not tried.
     pub fn act(&self, sim: &Sim) {
-        let (door, path) = (sim.side_door(), self.path());
+        let (door, path) = (sim.external(), self.path());
         if self.is_out_of_reach(sim) {
             return;
         }
@@ -147,14 +147,14 @@ impl Attack {
     fn is_out_of_reach(&self, sim: &Sim) -> bool {
         let foreign = [volume(sim, 0).to_string(), volume(sim, 2).to_string()];
         let leads_out = |above: &str| {
-            let target = sim.side_door().read_link(&format!(r"{KUBELET}\{above}"));
+            let target = sim.external().read_link(&format!(r"{KUBELET}\{above}"));
             target.is_ok_and(|target| !target.starts_with(r"\\?\Volume{") || foreign.contains(&target))
         };
         self.component.match_indices('\\').any(|(end, _)| leads_out(&self.component[..end]))
     }
 
     fn undo(&self, sim: &Sim) {
-        let (door, path) = (sim.side_door(), self.path());
+        let (door, path) = (sim.external(), self.path());
         if door.exists(&self.aside()) && door.is_link(&path) {
             let _ = door.remove_all(&path).and_then(|()| door.rename(&self.aside(), &path));
         }
@@ -168,8 +168,8 @@ fn make_link(sim: &Sim, path: &str, link: Link, lure: Lure) -> os::OsResult<()> 
         Lure::OtherVolume => volume(sim, 2).to_string(),
     };
     match link {
-        Link::Junction => sim.side_door().junction(path, &target),
-        Link::Symlink => sim.side_door().symlink(path, &target),
+        Link::Junction => sim.external().junction(path, &target),
+        Link::Symlink => sim.external().symlink(path, &target),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use os::{Os, OsError};
 use os_sim::fault::{Fault, Moment};
-use os_sim::probe::{Call, Outcome, Probe, Probed, Verdict};
+use os_sim::probe::{Call, FaultAction, Outcome, Probe, Probed};
 use os_sim::race::Race;
 use os_sim::trace::Trace;
 use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
@@ -242,9 +242,9 @@ impl Case<'_> {
         let nth_call = u64::try_from(nth).unwrap_or(u64::MAX);
         let at = |moment, verdict| Arc::new(Fault::at(nth_call, moment, verdict)) as Arc<dyn Probe>;
         let probe = match blow {
-            Blow::Fail(code, moment) => at(moment, Verdict::Fail(code)),
-            Blow::Delay(moment) => at(moment, Verdict::Delay(BEYOND_PATIENCE)),
-            Blow::Die(moment) => at(moment, Verdict::Die),
+            Blow::Fail(code, moment) => at(moment, FaultAction::Fail(code)),
+            Blow::Delay(moment) => at(moment, FaultAction::Delay(BEYOND_PATIENCE)),
+            Blow::Die(moment) => at(moment, FaultAction::Die),
             Blow::Slow => Arc::new(Slowness { sim: self.sim.clone(), nth: nth_call }),
             Blow::Gone => {
                 let (sim, gone, disk) = (self.sim.clone(), Arc::clone(gone), self.scenario.asked.disk);
@@ -314,13 +314,13 @@ impl Slowness {
 }
 
 impl Probe for Slowness {
-    fn before(&self, call: &Call) -> Verdict {
+    fn before(&self, call: &Call) -> FaultAction {
         self.set(call, Some(BEYOND_PATIENCE));
-        Verdict::Go
+        FaultAction::Go
     }
 
-    fn after(&self, call: &Call, _outcome: Outcome) -> Verdict {
+    fn after(&self, call: &Call, _outcome: Outcome) -> FaultAction {
         self.set(call, None);
-        Verdict::Go
+        FaultAction::Go
     }
 }

@@ -140,7 +140,7 @@ pub fn words(request: &dyn Request, answer: &Answer, code: Option<u32>) -> Vec<S
 fn error_words(request: &dyn Request, error: &Error, code: Option<u32>) -> Vec<String> {
     let text = error.to_string();
     let mut broken = no_secret(&text);
-    if !text.starts_with(&format!("cannot {}: ", request.attempt())) || error.operation() != request.operation() {
+    if !text.starts_with(&format!("cannot {}: ", request.describe())) || error.operation() != request.operation() {
         broken.push(format!("an error without its operation and object: {text}"));
     }
     if text.contains('\n') || text.len() > 600 {

@@ -108,7 +108,7 @@ pub trait Request: Send + Sync {
     /// The operation's name.
     fn operation(&self) -> &'static str;
     /// What it does, to go after "cannot".
-    fn attempt(&self) -> String;
+    fn describe(&self) -> String;
     /// Carries it out.
     fn run(&self, node: &Node) -> Answer;
 }
@@ -151,8 +151,8 @@ impl<O: Operation> Request for O {
         O::NAME
     }
 
-    fn attempt(&self) -> String {
-        Operation::attempt(self)
+    fn describe(&self) -> String {
+        Operation::describe(self)
     }
 
     fn run(&self, node: &Node) -> Answer {

@@ -11,7 +11,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi};
-use os_sim::probe::{Call, Probe, Verdict};
+use os_sim::probe::{Call, FaultAction, Probe};
 
 use crate::forward::{forward_mounting, forward_the_rest};
 
@@ -125,11 +125,11 @@ impl Stage {
 }
 
 impl Probe for Stage {
-    fn before(&self, _call: &Call) -> Verdict {
+    fn before(&self, _call: &Call) -> FaultAction {
         if let Some(me) = ME.get() {
             self.step(me);
         }
-        Verdict::Go
+        FaultAction::Go
     }
 }
 

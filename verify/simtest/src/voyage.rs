@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use os_sim::probe::{Call, Probe, Probed, Verdict};
+use os_sim::probe::{Call, FaultAction, Probe, Probed};
 use os_sim::{DetachedDisk, Sim};
 use storage_ops::{
     Config, CreateSymlink, DiskNumber, FormatVolume, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume, Node,
@@ -59,7 +59,7 @@ fn world() -> Sim {
     let node = node.smb_server("files").share("one").user(r"domain\user", PASSWORD).user("other", PASSWORD);
     let node = node.disk(GIB).disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\other");
     let sim = node.disk(GIB).partitioned().grown_to(2 * GIB).disk(GIB).partitioned().formatted("NTFS").build();
-    sim.side_door().write(r"C:\other\precious", b"precious").expect("a mounted volume");
+    sim.external().write(r"C:\other\precious", b"precious").expect("a mounted volume");
     sim
 }
 
@@ -116,7 +116,7 @@ impl Weather {
 }
 
 impl Probe for Weather {
-    fn before(&self, call: &Call) -> Verdict {
+    fn before(&self, call: &Call) -> FaultAction {
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         if random.once_in(40) {
             let attack = random.one_of(&Attack::all(COMPONENTS));
@@ -130,18 +130,18 @@ impl Probe for Weather {
             self.attach();
         }
         if random.once_in(400) {
-            return Verdict::Die;
+            return FaultAction::Die;
         }
         if random.once_in(100) {
-            return Verdict::Delay(Duration::from_mins(3));
+            return FaultAction::Delay(Duration::from_mins(3));
         }
         // What Windows gives for an answer it gives truly: two lies in a row could make any data look absent.
         let honest = |code: &os::OsError| !is_answer(call, code.0);
         let errors: Vec<_> = errors_of(call).iter().copied().filter(honest).collect();
         if random.once_in(30) && !errors.is_empty() {
-            return Verdict::Fail(random.one_of(&errors));
+            return FaultAction::Fail(random.one_of(&errors));
         }
-        Verdict::Go
+        FaultAction::Go
     }
 }
 
@@ -197,7 +197,7 @@ fn life(sim: &Sim, random: &mut Random) -> Vec<String> {
 
 /// Once the attacker's traces have been cleared away and nothing fails, every disk can be used from the beginning.
 fn calm(sim: &Sim) -> Vec<String> {
-    let door = sim.side_door();
+    let door = sim.external();
     for place in [r"C:\var\lib\kubelet\pods", r"C:\var\lib\kubelet\plugins"] {
         if let Err(code) = door.remove_all(place).and_then(|()| door.mkdir_all(place)) {
             return vec![format!("{place} cannot be cleared: {code}")];
@@ -227,7 +227,7 @@ fn stage_disk(sim: &Sim, node: &Node, number: u32) -> Result<(), Box<dyn std::er
     let target = format!(r"C:\var\lib\kubelet\plugins\calm{number}");
     node.run(&Mkdir { path: path(&target), context: None })?;
     node.run(&MountVolume { volume, target: path(&target) })?;
-    sim.side_door().write(&format!(r"{target}\file"), b"1")?;
+    sim.external().write(&format!(r"{target}\file"), b"1")?;
     node.run(&ResizeVolume { volume, size: 0 })?;
     node.run(&UnmountVolume { volume, target: path(&target) })?;
     node.run(&Rmdir { path: path(&target), context: None, force: false })?;

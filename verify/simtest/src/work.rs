@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use os_sim::Sim;
-use os_sim::probe::{Call, Outcome, Probe, Verdict};
+use os_sim::probe::{Call, FaultAction, Outcome, Probe};
 
 /// Notes each call that can change the node and is begun while a job goes on of which Windows has said so. For
 /// operations on one object.
@@ -32,18 +32,18 @@ impl Disturbances {
 }
 
 impl Probe for Disturbances {
-    fn before(&self, call: &Call) -> Verdict {
+    fn before(&self, call: &Call) -> FaultAction {
         if call.mutates && self.told.load(Ordering::SeqCst) && self.sim.running_jobs() > 0 {
             let line = format!("began {} while Windows still worked on the object", call.primitive);
             self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(line);
         }
-        Verdict::Go
+        FaultAction::Go
     }
 
-    fn after(&self, _call: &Call, outcome: Outcome) -> Verdict {
+    fn after(&self, _call: &Call, outcome: Outcome) -> FaultAction {
         if outcome == Outcome::StillRunning {
             self.told.store(true, Ordering::SeqCst);
         }
-        Verdict::Go
+        FaultAction::Go
     }
 }

@@ -47,7 +47,7 @@ fn another_disk_in_the_place_of_one_with_a_table_is_noticed() {
 fn a_file_that_changes_outside_is_noticed() {
     let sim = os_sim::node().build();
     let before = Before::of(&sim);
-    sim.side_door().write(r"C:\Windows\new", b"1").expect("a directory");
+    sim.external().write(r"C:\Windows\new", b"1").expect("a directory");
     assert_eq!(before.check(&sim, &[r"disk 0 partition 2 \var\lib\kubelet"], None).len(), 1);
 }
 

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use authority_filter::Mended;
+use authority_filter::AuthorityFilter;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
@@ -20,7 +20,7 @@ pub(crate) const SEEN_AUTHORITY: &str = "seen-authority";
 pub(crate) async fn serve(mut listener: impl Listener) {
     loop {
         let stream = listener.accept().await.unwrap();
-        tokio::spawn(serve_stream(Mended::new(stream)));
+        tokio::spawn(serve_stream(AuthorityFilter::new(stream)));
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn play(driver: &Driver<'_>) -> Outcome {
     let kept = driver.container().read_file(&format!(r"{STAGING}\beta.txt"))?;
     driver.must("the share is untouched", kept == "kept");
     files.rmdir(STAGING, PathContext::Plugin).await?.checked()?;
-    let door = driver.sim().side_door();
+    let door = driver.sim().external();
     driver.must("the links are gone", !door.exists(STAGING) && !door.exists(TARGET));
     Ok(())
 }

@@ -12,13 +12,13 @@ use os_sim::Sim;
 use os_sim::probe::Probed;
 use os_sim::trace::{Counts, Trace};
 use server::{Endpoint, Limits, Server, Unfinished};
-use storage_ops::{Config, Desk, Node};
+use storage_ops::{Config, Executor, Node};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinHandle;
 use tonic::transport::Channel;
 use tower::service_fn;
-use transport::address::Place;
+use transport::address::Location;
 
 use crate::endpoints;
 
@@ -28,7 +28,7 @@ pub struct Daemon {
     trace: Arc<Trace>,
     folder: TempDir,
     sockets: PathBuf,
-    place: Place,
+    place: Location,
     channels: Mutex<HashMap<&'static str, Channel>>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Unfinished>,
@@ -43,15 +43,15 @@ impl Daemon {
         let sim = Sim::default_node();
         let trace = Arc::new(Trace::counting());
         let os = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
-        let desk = Arc::new(Desk::new(Arc::new(Node::new(os, Config::default()))));
+        let executor = Arc::new(Executor::new(Arc::new(Node::new(os, Config::default()))));
 
         let folder = tempfile::Builder::new().prefix("csi-proxy-").tempdir()?;
         // The server makes its folder itself, so that it is open to nobody else.
         let sockets = folder.path().join("sockets");
-        let place = Place::Folder(sockets.clone());
+        let place = Location::Directory(sockets.clone());
         let endpoints = Endpoint::open_all(&place, false, endpoints::bind)?;
         let (stop, stopped) = oneshot::channel();
-        let server = Server::new(desk, Limits::default());
+        let server = Server::new(executor, Limits::default());
         let serving = tokio::spawn(async move {
             server
                 .serve(endpoints, async {

@@ -180,7 +180,7 @@ impl<'a> Driver<'a> {
 
     /// Nothing may be left at `path`, and the volume of `disk` may be mounted nowhere.
     pub(super) fn must_be_unstaged(&self, disk: u32, path: &str) {
-        let gone = !self.sim().side_door().exists(path);
+        let gone = !self.sim().external().exists(path);
         let unmounted = self.volume_on(disk).is_some_and(|volume| volume.paths.is_empty());
         self.must("mounted nowhere, and its directory is gone", gone && unmounted);
     }
@@ -201,7 +201,7 @@ impl<'a> Driver<'a> {
 
     /// The link at `path` must read as Go's `os.Readlink` is to read it.
     pub(super) fn must_link(&self, path: &str, target: &str) {
-        let have = self.sim().side_door().read_link(path);
+        let have = self.sim().external().read_link(path);
         let shown = if target.starts_with(r"\\") { target.to_owned() } else { short(target) };
         self.must(&format!("{} leads to {shown}", short(path)), have.is_ok_and(|have| have == target));
     }
@@ -244,35 +244,35 @@ pub(super) struct Aside<'a> {
 
 impl Aside<'_> {
     pub(super) fn mkdir_all(self, path: &str) -> Outcome {
-        self.note("os.MkdirAll", path, self.driver.sim().side_door().mkdir_all(path))
+        self.note("os.MkdirAll", path, self.driver.sim().external().mkdir_all(path))
     }
 
     pub(super) fn write_file(self, path: &str, data: &str) -> Outcome {
-        self.note("os.WriteFile", path, self.driver.sim().side_door().write(path, data))
+        self.note("os.WriteFile", path, self.driver.sim().external().write(path, data))
     }
 
     pub(super) fn read_file(self, path: &str) -> Outcome<String> {
-        let data = self.note("os.ReadFile", path, self.driver.sim().side_door().read(path))?;
+        let data = self.note("os.ReadFile", path, self.driver.sim().external().read(path))?;
         Ok(String::from_utf8_lossy(&data).into_owned())
     }
 
     pub(super) fn read_dir(self, path: &str) -> Outcome<Vec<String>> {
-        self.note("os.ReadDir", path, self.driver.sim().side_door().read_dir(path))
+        self.note("os.ReadDir", path, self.driver.sim().external().read_dir(path))
     }
 
     pub(super) fn read_link(self, path: &str) -> Outcome<String> {
-        self.note("os.Readlink", path, self.driver.sim().side_door().read_link(path))
+        self.note("os.Readlink", path, self.driver.sim().external().read_link(path))
     }
 
     /// Whether there is something at the path (`os.Lstat`), and whether that is a link.
     pub(super) fn lstat(self, path: &str) -> Outcome<(bool, bool)> {
-        let door = self.driver.sim().side_door();
+        let door = self.driver.sim().external();
         self.note("os.Lstat", path, Ok((door.exists(path), door.is_link(path))))
     }
 
     /// The total size of the file system at the path.
     pub(super) fn stat_fs(self, path: &str) -> Outcome<u64> {
-        let (total, _) = self.note("GetDiskFreeSpaceEx", path, self.driver.sim().side_door().df(path))?;
+        let (total, _) = self.note("GetDiskFreeSpaceEx", path, self.driver.sim().external().df(path))?;
         Ok(total)
     }
 

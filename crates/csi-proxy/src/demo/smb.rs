@@ -98,7 +98,7 @@ impl Share {
     }
 
     fn must_be_unstaged(&self, driver: &Driver<'_>) {
-        let door = driver.sim().side_door();
+        let door = driver.sim().external();
         driver.must("the links are gone", !door.exists(self.staging) && !door.exists(self.target));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use os_win32::pipe::{Owner, Security, owner};
 use server::Endpoint;
 use tokio::net::windows::named_pipe::NamedPipeServer;
-use transport::address::{Address, Place};
+use transport::address::{Address, Location};
 
 use super::{Endpoints, OpenError};
 use crate::flags::Flags;
@@ -39,7 +39,7 @@ pub fn bind(address: &Address) -> io::Result<Listener> {
 pub(super) fn open(flags: &Flags) -> Result<Endpoints, OpenError> {
     let security = Security::with_accounts(&flags.pipe_sids).map_err(OpenError::Accounts)?;
     let security = Arc::new(security);
-    let place = Place::Pipes;
+    let place = Location::NamedPipes;
     let bind = |address: &Address| bind_for(address, &security);
     let open = Endpoint::open_all(&place, flags.groupless_pipes, bind).map_err(OpenError::Endpoint)?;
     Ok(Endpoints { open, place, temporary: None })
@@ -47,7 +47,7 @@ pub(super) fn open(flags: &Flags) -> Result<Endpoints, OpenError> {
 
 fn bind_for(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
     let path = address.path();
-    let path = path.to_str().filter(|_| *address.place() == Place::Pipes).ok_or_else(|| {
+    let path = path.to_str().filter(|_| *address.location() == Location::NamedPipes).ok_or_else(|| {
         io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe, and nothing else is served"))
     })?;
     match os_win32::pipe::Listener::bind(path, Arc::clone(security)) {
@@ -92,7 +92,7 @@ mod tests {
     use std::{env, io, process};
 
     use os_win32::pipe::owner;
-    use transport::address::{Address, Place};
+    use transport::address::{Address, Location};
 
     use super::{bind, refused};
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn address(test: &str) -> Address {
-        Place::Pipes.address(&format!("csi-proxy-test-{test}-{}", process::id())).unwrap()
+        Location::NamedPipes.address(&format!("csi-proxy-test-{test}-{}", process::id())).unwrap()
     }
 
     #[tokio::test]
@@ -145,7 +145,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_socket_is_not_served() {
-        let socket = Place::Folder("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
+        let socket = Location::Directory("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
         assert_eq!(bind(&socket).unwrap_err().kind(), io::ErrorKind::Unsupported);
     }
 }

@@ -5,7 +5,7 @@ use std::{env, io};
 
 use server::Endpoint;
 use tempfile::TempDir;
-use transport::address::{Address, Place};
+use transport::address::{Address, Location};
 use transport::listener::UnixEndpoint;
 
 use super::{Endpoints, OpenError};
@@ -21,7 +21,7 @@ pub fn bind(address: &Address) -> io::Result<Listener> {
 
 pub(super) fn open(flags: &Flags) -> Result<Endpoints, OpenError> {
     let (folder, temporary) = folder(flags).map_err(OpenError::Folder)?;
-    let place = Place::Folder(folder);
+    let place = Location::Directory(folder);
     let open = Endpoint::open_all(&place, flags.groupless_pipes, bind).map_err(OpenError::Endpoint)?;
     Ok(Endpoints { open, place, temporary })
 }

@@ -19,7 +19,7 @@ use api::volume::v1::{
 };
 use tokio::io::AsyncWriteExt as _;
 use tonic::Code;
-use transport::address::Place;
+use transport::address::Location;
 use transport::listener::{ClientStream, connect};
 
 use crate::daemon::{QUICK_SERVER, TARDY_SERVER};
@@ -35,14 +35,14 @@ const SILENT: usize = 4;
 pub(crate) struct Client {
     number: u32,
     versions: Versions,
-    place: Place,
+    place: Location,
     ledger: Arc<Ledger>,
     random: Random,
     silent: Vec<ClientStream>,
 }
 
 impl Client {
-    pub(crate) fn new(number: u32, versions: Versions, place: Place, ledger: Arc<Ledger>) -> Self {
+    pub(crate) fn new(number: u32, versions: Versions, place: Location, ledger: Arc<Ledger>) -> Self {
         Self { number, versions, place, ledger, random: Random::new(number), silent: Vec::new() }
     }
 

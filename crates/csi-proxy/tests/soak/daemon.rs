@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use tempfile::TempDir;
-use transport::address::Place;
+use transport::address::Location;
 
 use crate::metrics::Metrics;
 use crate::size::Size;
@@ -58,7 +58,7 @@ impl Daemon {
         Self { process, output, metrics, folder }
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Location {
         system::place(&self.sockets())
     }
 

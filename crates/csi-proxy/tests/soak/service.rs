@@ -11,7 +11,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 use tower::service_fn;
-use transport::address::Place;
+use transport::address::Location;
 use transport::listener::connect;
 
 use crate::ledger::Ledger;
@@ -51,7 +51,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    pub(crate) async fn connect(place: &Place, group: &str, version: &str, ledger: &Arc<Ledger>) -> Self {
+    pub(crate) async fn connect(place: &Location, group: &str, version: &str, ledger: &Arc<Ledger>) -> Self {
         let address = place.address(&pipe_of(group, version)).expect("a name");
         let connector = service_fn(move |_| {
             let address = address.clone();

@@ -9,7 +9,7 @@ use api::filesystem::v1::{PathExistsRequest, PathExistsResponse};
 use api::smb::v1::{NewSmbGlobalMappingResponse, RemoveSmbGlobalMappingRequest, RemoveSmbGlobalMappingResponse};
 use tokio::runtime;
 use tokio::sync::watch;
-use transport::address::Place;
+use transport::address::Location;
 
 use crate::CLIENTS;
 use crate::client::mapping;
@@ -52,7 +52,7 @@ impl fmt::Display for Meanwhile {
 /// Maps a share of the server that takes its time, and fails if all others had to wait for it.
 ///
 /// A machine may be so busy that others get nowhere in any case, so that shows only if it is so again and again.
-pub(crate) async fn call(place: Place, ledger: Arc<Ledger>, phase: watch::Sender<Phase>) -> Meanwhile {
+pub(crate) async fn call(place: Location, ledger: Arc<Ledger>, phase: watch::Sender<Phase>) -> Meanwhile {
     const ATTEMPTS: u32 = 10;
     for _ in 0..ATTEMPTS {
         let meanwhile = attempt(&place, &ledger, &phase).await;
@@ -64,7 +64,7 @@ pub(crate) async fn call(place: Place, ledger: Arc<Ledger>, phase: watch::Sender
     panic!("a slow call lets no other get on");
 }
 
-async fn attempt(place: &Place, ledger: &Arc<Ledger>, phase: &watch::Sender<Phase>) -> Meanwhile {
+async fn attempt(place: &Location, ledger: &Arc<Ledger>, phase: &watch::Sender<Phase>) -> Meanwhile {
     let smb = || Service::connect(place, "Smb", PRESENT.smb, ledger);
     let (mut slow, mut quick) = (smb().await, smb().await);
     let before = ledger.answers();
@@ -108,7 +108,7 @@ pub(crate) struct Latencies {
 ///
 /// On a thread of its own: among the tasks of the clients it would measure how long those let it wait.
 pub(crate) fn bystander(
-    place: Place,
+    place: Location,
     ledger: Arc<Ledger>,
     phase: watch::Receiver<Phase>,
     stage: Arc<Stage>,
@@ -120,7 +120,7 @@ pub(crate) fn bystander(
 }
 
 async fn watch_the_clock(
-    place: Place,
+    place: Location,
     ledger: Arc<Ledger>,
     phase: watch::Receiver<Phase>,
     stage: Arc<Stage>,

@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::{Mutex, MutexGuard};
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
-use transport::address::Place;
+use transport::address::Location;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy");
 
@@ -65,7 +65,7 @@ pub(crate) fn spawn(flags: &[&str]) -> Child {
 
 /// A connection to a group-version by its pipe's name, such as `csi-proxy-disk-v1`.
 pub(crate) async fn connect(pipe: &str) -> Channel {
-    let address = Place::Pipes.address(pipe).expect("an address");
+    let address = Location::NamedPipes.address(pipe).expect("an address");
     let connector = service_fn(move |_| {
         let address = address.clone();
         async move { transport::listener::connect(&address).await.map(TokioIo::new) }

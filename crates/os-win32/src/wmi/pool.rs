@@ -1,7 +1,7 @@
 //! Threads that each hold one connection, and the requests that wait for them.
 //!
 //! A deadline ends the waiting, never the work. A request that no thread has begun when its deadline comes is
-//! withdrawn and has done nothing; a method that has begun goes on, and a [`Ticket`] says when it has ended.
+//! withdrawn and has done nothing; a method that has begun goes on, and a [`PendingCall`] says when it has ended.
 //!
 //! A connection that broke is made anew. A query is then asked again, once. A method is not: whether the broken
 //! connection still carried the request nobody can say, so its caller learns of the failure and looks at the state.
@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use os::{Clock, Instance, OsError, OsResult, Progress, Returned, Ticket, Time, Value};
+use os::{CallStatus, Clock, Instance, OsError, OsResult, PendingCall, Returned, Time, Value};
 
 use crate::clock::Monotonic;
 
@@ -99,13 +99,13 @@ impl<C: Connect> Pool<C> {
         }
     }
 
-    pub(super) fn call(&self, method: Method, deadline: Time) -> OsResult<Progress> {
+    pub(super) fn call(&self, method: Method, deadline: Time) -> OsResult<CallStatus> {
         let answer = Arc::new(Answer::new(deadline, self.clock));
         self.submit(Request::Call { method, answer: Arc::clone(&answer) })?;
         match answer.wait() {
-            Waited::Ended(result) => result.map(Progress::Done),
+            Waited::Ended(result) => result.map(CallStatus::Done),
             Waited::Withdrawn => Err(OsError::WAIT_TIMEOUT),
-            Waited::Running => Ok(Progress::StillRunning(Box::new(Pending(answer)))),
+            Waited::Running => Ok(CallStatus::StillRunning(Box::new(Pending(answer)))),
         }
     }
 
@@ -306,7 +306,7 @@ impl<T> Answer<T> {
 /// A method that outlived its deadline.
 struct Pending(Arc<Answer<Returned>>);
 
-impl Ticket for Pending {
+impl PendingCall for Pending {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
         let mut state = lock(&self.0.state);
         if let State::Running(waiter) = &mut *state {

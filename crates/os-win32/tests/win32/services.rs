@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use csi_proxy_os_win32::Windows;
-use os::{Namespace, Os as _, OsError, Progress, Returned, Service, ServiceAccess};
+use os::{CallStatus, Namespace, Os as _, OsError, Returned, Service, ServiceAccess};
 use windows_service::service::{
     ServiceAccess as Access, ServiceDependency, ServiceErrorControl, ServiceInfo, ServiceStartType, ServiceType,
 };
@@ -211,7 +211,7 @@ fn more_dependents_than_the_first_buffer_holds_are_all_listed() {
 }
 
 /// `StartService` of the service's own WMI object, which returns when the service has answered.
-fn start_by_wmi(service: &Installed, patience: Duration) -> Progress {
+fn start_by_wmi(service: &Installed, patience: Duration) -> CallStatus {
     let wmi = service.windows.wmi();
     let clock = service.windows.clock();
     let wql = format!("SELECT * FROM Win32_Service WHERE Name='{}'", service.name);
@@ -224,7 +224,7 @@ fn a_method_of_an_instance_is_called_on_that_instance() {
     let _turn = turn();
     let service = Installed::new("instance");
     let progress = start_by_wmi(&service, Duration::from_mins(1));
-    assert!(matches!(progress, Progress::Done(Returned { code: 0, .. })));
+    assert!(matches!(progress, CallStatus::Done(Returned { code: 0, .. })));
     service.reaches(RUNNING);
 }
 
@@ -234,7 +234,7 @@ fn a_method_that_outlives_its_deadline_goes_on_and_says_when_it_has_ended() {
     let mut description = Installed::description("slow");
     description.launch_arguments.push("2000".into());
     let service = Installed::install(description);
-    let Progress::StillRunning(ticket) = start_by_wmi(&service, Duration::from_millis(500)) else {
+    let CallStatus::StillRunning(ticket) = start_by_wmi(&service, Duration::from_millis(500)) else {
         panic!("a service that sleeps for two seconds has started within half a second");
     };
     let (ended, has_ended) = mpsc::channel();

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use csi_proxy_os_win32::Windows;
-use os::{Instance, Namespace, Os as _, OsError, OsResult, Progress, Returned, Secret, Time, Value};
+use os::{CallStatus, Instance, Namespace, Os as _, OsError, OsResult, Returned, Secret, Time, Value};
 
 use crate::scratch::{is_wine, skipped_by_wine, turn};
 
@@ -25,8 +25,8 @@ fn call(path: &str, method: &str, arguments: &[(&str, Value)]) -> OsResult<Retur
     let _turn = turn();
     let windows = Windows::new();
     match windows.wmi().call(Namespace::CimV2, path, method, arguments, in_a_minute(&windows))? {
-        Progress::Done(returned) => Ok(returned),
-        Progress::StillRunning(_) => Err(OsError::WAIT_TIMEOUT),
+        CallStatus::Done(returned) => Ok(returned),
+        CallStatus::StillRunning(_) => Err(OsError::WAIT_TIMEOUT),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Places for calls that run, shared fairly between connections.
+//! Slots for calls that run, shared fairly between connections.
 //!
-//! The first call of a connection may have any place, its further ones only half of all. So a few connections that
-//! would like to have all of them leave half to the others. Who finds no place waits in the order of arrival, for as
+//! The first call of a connection may have any slot, its further ones only half of all. So a few connections that
+//! would like to have all of them leave half to the others. Who finds no slot waits in the order of arrival, for as
 //! long as there is room to wait.
 
 use std::collections::{HashMap, VecDeque};
@@ -12,16 +12,16 @@ use crate::admission::connections::ConnectionId;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// A number of places.
+/// A number of slots.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct CallSlots {
     all: usize,
     queue: usize,
-    book: Mutex<Book>,
+    book: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-struct Book {
+struct State {
     taken: usize,
     by_connection: HashMap<ConnectionId, usize>,
     waiting: VecDeque<Waiter>,
@@ -31,41 +31,41 @@ struct Book {
 #[derive(Debug)]
 struct Waiter {
     connection: ConnectionId,
-    place: oneshot::Sender<Place>,
+    slot: oneshot::Sender<CallSlot>,
 }
 
 /// One of them; dropping it hands it on.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct CallSlot {
+    slots: Arc<CallSlots>,
     connection: ConnectionId,
 }
 
-impl Places {
-    /// `all` places, for which `queue` calls may wait.
+impl CallSlots {
+    /// `all` slots, for which `queue` calls may wait.
     pub(crate) fn new(all: usize, queue: usize) -> Arc<Self> {
         Arc::new(Self { all, queue, book: Mutex::default() })
     }
 
-    /// Takes a place, waiting for it if there is room to wait, but not for long.
-    pub(crate) async fn take(self: &Arc<Self>, connection: ConnectionId, patience: Duration) -> Option<Place> {
-        let place = {
+    /// Takes a slot, waiting for it if there is room to wait, but not for long.
+    pub(crate) async fn take(self: &Arc<Self>, connection: ConnectionId, patience: Duration) -> Option<CallSlot> {
+        let slot = {
             let mut book = self.book();
             if book.may(connection, self.all) {
                 return Some(self.give(&mut book, connection));
             }
-            book.waiting.retain(|waiter| !waiter.place.is_closed());
+            book.waiting.retain(|waiter| !waiter.slot.is_closed());
             if book.waiting.len() >= self.queue {
                 book.refused += 1;
                 return None;
             }
-            let (sender, place) = oneshot::channel();
-            book.waiting.push_back(Waiter { connection, place: sender });
-            place
+            let (sender, slot) = oneshot::channel();
+            book.waiting.push_back(Waiter { connection, slot: sender });
+            slot
         };
-        let place = timeout(patience, place).await.ok().and_then(Result::ok);
-        self.book().refused += u64::from(place.is_none());
-        place
+        let slot = timeout(patience, slot).await.ok().and_then(Result::ok);
+        self.book().refused += u64::from(slot.is_none());
+        slot
     }
 
     /// How many are taken.
@@ -75,7 +75,7 @@ impl Places {
 
     /// How many calls wait for one.
     pub(crate) fn waiting(&self) -> usize {
-        self.book().waiting.iter().filter(|waiter| !waiter.place.is_closed()).count()
+        self.book().waiting.iter().filter(|waiter| !waiter.slot.is_closed()).count()
     }
 
     /// How many calls have got none.
@@ -83,40 +83,40 @@ impl Places {
         self.book().refused
     }
 
-    fn give(self: &Arc<Self>, book: &mut Book, connection: ConnectionId) -> Place {
+    fn give(self: &Arc<Self>, book: &mut State, connection: ConnectionId) -> CallSlot {
         book.taken += 1;
         *book.by_connection.entry(connection).or_default() += 1;
-        Place { places: Arc::clone(self), connection }
+        CallSlot { slots: Arc::clone(self), connection }
     }
 
-    /// Takes the first out of the queue that may have a place now, and the place for it.
-    fn next(self: &Arc<Self>) -> Option<(Waiter, Place)> {
+    /// Takes the first out of the queue that may have a slot now, and the slot for it.
+    fn next(self: &Arc<Self>) -> Option<(Waiter, CallSlot)> {
         let mut guard = self.book();
         let book = &mut *guard;
-        book.waiting.retain(|waiter| !waiter.place.is_closed());
+        book.waiting.retain(|waiter| !waiter.slot.is_closed());
         let at = book.waiting.iter().position(|waiter| book.may(waiter.connection, self.all))?;
         let waiter = book.waiting.remove(at)?;
-        let place = self.give(book, waiter.connection);
+        let slot = self.give(book, waiter.connection);
         drop(guard);
-        Some((waiter, place))
+        Some((waiter, slot))
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock.
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Book {
+impl State {
     fn may(&self, connection: ConnectionId, all: usize) -> bool {
         let further = self.taken - self.by_connection.len();
         self.taken < all && (!self.by_connection.contains_key(&connection) || further < all / 2)
     }
 }
 
-impl Drop for Place {
+impl Drop for CallSlot {
     fn drop(&mut self) {
-        let mut book = self.places.book();
+        let mut book = self.slots.book();
         book.taken -= 1;
         if let Some(taken) = book.by_connection.get_mut(&self.connection) {
             *taken -= 1;
@@ -129,9 +129,9 @@ impl Drop for Place {
         if nobody {
             return;
         }
-        while let Some((waiter, place)) = self.places.next() {
-            // One that has just given up hands the place on by dropping it.
-            let _ = waiter.place.send(place);
+        while let Some((waiter, slot)) = self.slots.next() {
+            // One that has just given up hands the slot on by dropping it.
+            let _ = waiter.slot.send(slot);
         }
     }
 }
@@ -143,7 +143,7 @@ mod tests {
 
     use crate::admission::connections::{Connections, Limits};
 
-    use super::{Place, Places};
+    use super::{CallSlot, CallSlots};
 
     const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -152,77 +152,76 @@ mod tests {
         std::array::from_fn(|_| all.admit())
     }
 
-    async fn take_all(places: &Arc<Places>, connection: &crate::admission::connections::Connection) -> Vec<Place> {
+    async fn take_all(slots: &Arc<CallSlots>, connection: &crate::admission::connections::Connection) -> Vec<CallSlot> {
         let mut taken = Vec::new();
-        while let Some(place) = places.take(connection.id(), Duration::ZERO).await {
-            taken.push(place);
+        while let Some(slot) = slots.take(connection.id(), Duration::ZERO).await {
+            taken.push(slot);
         }
         taken
     }
 
     #[tokio::test(start_paused = true)]
     async fn however_greedy_some_are_another_finds_a_place() {
-        let places = Places::new(64, 8);
+        let slots = CallSlots::new(64, 8);
         let [modest, greedy @ ..] = connections::<9>();
         let mut all = Vec::new();
         for connection in &greedy {
-            all.push(take_all(&places, connection).await);
+            all.push(take_all(&slots, connection).await);
         }
         assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [33, 1, 1, 1, 1, 1, 1, 1]);
-        assert!(places.take(modest.id(), Duration::ZERO).await.is_some());
+        assert!(slots.take(modest.id(), Duration::ZERO).await.is_some());
         drop(all);
-        assert_eq!(take_all(&places, &modest).await.len(), 33, "what was given back can be had again");
+        assert_eq!(take_all(&slots, &modest).await.len(), 33, "what was given back can be had again");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_single_place_can_be_taken() {
-        let places = Places::new(1, 0);
+        let slots = CallSlots::new(1, 0);
         let [one, other] = connections();
-        let place = places.take(one.id(), PATIENCE).await.expect("it is free");
-        assert!(places.take(other.id(), PATIENCE).await.is_none());
-        drop(place);
-        assert!(places.take(other.id(), PATIENCE).await.is_some());
-        assert_eq!((places.taken(), places.refused()), (0, 1));
+        let slot = slots.take(one.id(), PATIENCE).await.expect("it is free");
+        assert!(slots.take(other.id(), PATIENCE).await.is_none());
+        drop(slot);
+        assert!(slots.take(other.id(), PATIENCE).await.is_some());
+        assert_eq!((slots.taken(), slots.refused()), (0, 1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_gets_the_next_place_in_the_order_of_arrival() {
-        let places = Places::new(1, 8);
+        let slots = CallSlots::new(1, 8);
         let [one, other] = connections();
-        let first = places.take(one.id(), PATIENCE).await.expect("it is free");
+        let first = slots.take(one.id(), PATIENCE).await.expect("it is free");
         let wait = |id| {
             tokio::spawn({
-                let places = Arc::clone(&places);
-                async move { places.take(id, PATIENCE).await }
+                let slots = Arc::clone(&slots);
+                async move { slots.take(id, PATIENCE).await }
             })
         };
         let (second, gone, third) = (wait(other.id()), wait(one.id()), wait(one.id()));
-        while places.waiting() < 3 {
+        while slots.waiting() < 3 {
             tokio::task::yield_now().await;
         }
         gone.abort();
         gone.await.expect_err("it was aborted");
-        assert_eq!(places.waiting(), 2);
+        assert_eq!(slots.waiting(), 2);
         drop(first);
         let second = second.await.expect("no panic").expect("it came first");
         assert!(!third.is_finished());
         drop(second);
         assert!(third.await.expect("no panic").is_some());
-        assert_eq!((places.taken(), places.waiting(), places.refused()), (0, 0, 0));
+        assert_eq!((slots.taken(), slots.waiting(), slots.refused()), (0, 0, 0));
     }
 
     #[tokio::test(start_paused = true)]
     async fn where_too_many_wait_the_next_is_told_at_once_and_those_in_time() {
-        let places = Places::new(1, 2);
+        let slots = CallSlots::new(1, 2);
         let [one, other] = connections();
-        let _place = places.take(one.id(), PATIENCE).await;
+        let _place = slots.take(one.id(), PATIENCE).await;
         let start = tokio::time::Instant::now();
-        let (a, b, at_once) =
-            tokio::join!(places.take(other.id(), PATIENCE), places.take(other.id(), PATIENCE), async {
-                assert!(places.take(other.id(), PATIENCE).await.is_none());
-                start.elapsed()
-            });
+        let (a, b, at_once) = tokio::join!(slots.take(other.id(), PATIENCE), slots.take(other.id(), PATIENCE), async {
+            assert!(slots.take(other.id(), PATIENCE).await.is_none());
+            start.elapsed()
+        });
         assert!(a.is_none() && b.is_none());
-        assert_eq!((at_once, places.refused(), places.waiting()), (Duration::ZERO, 3, 0));
+        assert_eq!((at_once, slots.refused(), slots.waiting()), (Duration::ZERO, 3, 0));
     }
 }

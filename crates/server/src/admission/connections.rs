@@ -20,7 +20,7 @@ use tokio::io::AsyncRead;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::sleep;
 
-use authority_filter::Mended;
+use authority_filter::AuthorityFilter;
 
 /// How many connections may be told to close and take their time over it.
 const LEAVING: usize = 64;
@@ -101,7 +101,7 @@ struct Member {
     calls: usize,
     rank: Option<Rank>,
     /// Used up when the connection is told to go.
-    make_room: Option<oneshot::Sender<Hurry>>,
+    make_room: Option<oneshot::Sender<EvictionDeadline>>,
 }
 
 /// What is open, and what has been closed or refused so far.
@@ -221,7 +221,7 @@ impl Book {
         let (hurry, hurried) = oneshot::channel();
         if let Some(make_room) = member.make_room.take() {
             // A connection that is just closing does not hear it; it has made room.
-            let _ = make_room.send(Hurry(hurried));
+            let _ = make_room.send(EvictionDeadline(hurried));
         }
         self.leaving += 1;
         self.hurry.push_back(hurry);
@@ -265,7 +265,7 @@ impl From<Eviction> for io::Error {
 #[derive(Debug)]
 pub struct Connection {
     caller: Caller,
-    told: oneshot::Receiver<Hurry>,
+    told: oneshot::Receiver<EvictionDeadline>,
 }
 
 impl Connection {
@@ -282,7 +282,7 @@ impl Connection {
     /// Waits until the client has said its preface, or fails when it is evicted or goes.
     ///
     /// A server that waits for this, on a task of the connection's own, spends nothing on a silent client.
-    pub async fn preface<S: AsyncRead + Unpin>(&mut self, stream: &mut Mended<S>) -> io::Result<()> {
+    pub async fn preface<S: AsyncRead + Unpin>(&mut self, stream: &mut AuthorityFilter<S>) -> io::Result<()> {
         let limit = self.line().connections.limits.silence;
         tokio::select! {
             biased;
@@ -305,7 +305,7 @@ impl Connection {
     }
 
     /// Waits until the connection is to go because another needs its room. New calls may still come, and run.
-    pub async fn make_room(&mut self) -> Hurry {
+    pub async fn make_room(&mut self) -> EvictionDeadline {
         // The book drops the sender without using it only where this guard takes itself out of the book.
         let told = poll_fn(|cx| Pin::new(&mut self.told).poll(cx)).await;
         match told {
@@ -344,9 +344,9 @@ impl Drop for Connection {
 
 /// Tells a connection that makes room when its time for that is over, because others have been told to as well.
 #[derive(Debug)]
-pub struct Hurry(oneshot::Receiver<()>);
+pub struct EvictionDeadline(oneshot::Receiver<()>);
 
-impl Hurry {
+impl EvictionDeadline {
     /// Waits for that.
     pub async fn over(self) {
         if self.0.await.is_err() {

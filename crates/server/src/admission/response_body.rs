@@ -16,16 +16,16 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::sleep;
 use tonic::Status;
 
-use crate::metrics::active_count::Counted;
+use crate::metrics::active_count::ActiveGuard;
 
 /// How many answers one connection has been given, and how many of them are gone.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct StallDetector {
     given: AtomicU64,
     gone: AtomicU64,
 }
 
-impl Tally {
+impl StallDetector {
     /// Waits until answers have lain for at least `time` and none of them has gone.
     pub(crate) async fn stalled(&self, time: Duration) {
         loop {
@@ -40,39 +40,39 @@ impl Tally {
 
 /// What a call has until its answer is gone.
 #[derive(Debug)]
-pub(crate) enum Held {
+pub(crate) enum CallGuard {
     /// A call of which there is one answer.
     Call { _in_flight: InFlight },
     /// A watch, whose answers come as long as it lasts.
-    Watch { _counted: Counted },
+    Watch { _counted: ActiveGuard },
 }
 
 /// The body of an answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     body: tonic::body::Body,
-    held: Option<Held>,
-    tally: Arc<Tally>,
+    held: Option<CallGuard>,
+    stall_detector: Arc<StallDetector>,
 }
 
 impl Answer {
-    pub(crate) fn new(body: tonic::body::Body, held: Option<Held>, tally: &Arc<Tally>) -> Self {
-        Self { body, held, tally: Arc::clone(tally) }
+    pub(crate) fn new(body: tonic::body::Body, held: Option<CallGuard>, stall_detector: &Arc<StallDetector>) -> Self {
+        Self { body, held, stall_detector: Arc::clone(stall_detector) }
     }
 
-    fn octets(&mut self, bytes: Bytes) -> Octets {
-        self.tally.given.fetch_add(1, Ordering::AcqRel);
+    fn octets(&mut self, bytes: Bytes) -> TrackedBytes {
+        self.stall_detector.given.fetch_add(1, Ordering::AcqRel);
         // A call has one message, and it is over when that has gone.
-        let call = self.held.take_if(|held| matches!(held, Held::Call { .. }));
-        Octets { bytes, _call: call, tally: Arc::clone(&self.tally) }
+        let call = self.held.take_if(|held| matches!(held, CallGuard::Call { .. }));
+        TrackedBytes { bytes, _call: call, stall_detector: Arc::clone(&self.stall_detector) }
     }
 }
 
 impl Body for Answer {
-    type Data = Octets;
+    type Data = TrackedBytes;
     type Error = Status;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Octets>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<TrackedBytes>, Status>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| self.octets(bytes)))))
     }
@@ -86,15 +86,15 @@ impl Body for Answer {
     }
 }
 
-/// Octets of an answer. HTTP/2 drops them when it has written the last of them, or when their stream has ended.
+/// Bytes of an answer. HTTP/2 drops them when it has written the last of them, or when their stream has ended.
 #[derive(Debug)]
-pub(crate) struct Octets {
+pub(crate) struct TrackedBytes {
     bytes: Bytes,
-    _call: Option<Held>,
-    tally: Arc<Tally>,
+    _call: Option<CallGuard>,
+    stall_detector: Arc<StallDetector>,
 }
 
-impl Buf for Octets {
+impl Buf for TrackedBytes {
     fn remaining(&self) -> usize {
         self.bytes.remaining()
     }
@@ -108,8 +108,8 @@ impl Buf for Octets {
     }
 }
 
-impl Drop for Octets {
+impl Drop for TrackedBytes {
     fn drop(&mut self) {
-        self.tally.gone.fetch_add(1, Ordering::AcqRel);
+        self.stall_detector.gone.fetch_add(1, Ordering::AcqRel);
     }
 }

@@ -4,26 +4,26 @@ use std::fmt;
 use std::io;
 
 use api::{GROUP_VERSIONS, GroupVersion, GrouplessPipe};
-use transport::address::{Address, BadAddress, Place};
+use transport::address::{Address, BadAddress, Location};
 use transport::listener::Listener;
 
 /// An open listener and what is served on it.
 #[derive(Debug)]
 pub struct Endpoint<L> {
-    pub(crate) offer: Offer,
+    pub(crate) offer: EndpointSpec,
     pub(crate) listener: L,
 }
 
 /// What a pipe offers.
 #[derive(Clone, Copy, Debug)]
-pub enum Offer {
+pub enum EndpointSpec {
     /// One version of one group.
     GroupVersion(&'static GroupVersion),
     /// Every group that has the version.
     Groupless(GrouplessPipe),
 }
 
-impl Offer {
+impl EndpointSpec {
     /// One for each group-version and, where `groupless` ones are wanted, one for each version.
     pub fn all(groupless: bool) -> impl Iterator<Item = Self> {
         let versions = groupless.then(GrouplessPipe::all).into_iter().flatten();
@@ -49,23 +49,23 @@ impl Offer {
 
 impl<L: Listener> Endpoint<L> {
     /// Serves `offer` on `listener`.
-    pub fn new(offer: Offer, listener: L) -> Self {
+    pub fn new(offer: EndpointSpec, listener: L) -> Self {
         Self { offer, listener }
     }
 
     /// Opens the listeners of all offers in `place`, or none: a driver that misses one falls back to an older version
     /// for the rest of its life, or does not start at all.
     pub fn open_all(
-        place: &Place,
+        place: &Location,
         groupless: bool,
         mut open: impl FnMut(&Address) -> io::Result<L>,
     ) -> Result<Vec<Self>, CannotServe> {
-        let endpoint = |offer: Offer| {
+        let endpoint = |offer: EndpointSpec| {
             let name = offer.name();
             let opened = place.address(&name).map_err(bad_address).and_then(|address| open(&address));
             opened.map(|listener| Self::new(offer, listener)).map_err(|reason| CannotServe { name, reason })
         };
-        Offer::all(groupless).map(endpoint).collect()
+        EndpointSpec::all(groupless).map(endpoint).collect()
     }
 }
 

@@ -8,19 +8,19 @@ use tokio::sync::Notify;
 
 /// A number that goes up and down by itself.
 #[derive(Debug, Default)]
-pub(crate) struct Count {
+pub(crate) struct ActiveCount {
     number: AtomicUsize,
     none: Notify,
 }
 
 /// One of them; dropping it counts down.
 #[derive(Debug)]
-pub(crate) struct Counted(Arc<Count>);
+pub(crate) struct ActiveGuard(Arc<ActiveCount>);
 
-impl Count {
-    pub(crate) fn up(count: &Arc<Self>) -> Counted {
+impl ActiveCount {
+    pub(crate) fn up(count: &Arc<Self>) -> ActiveGuard {
         count.number.fetch_add(1, Ordering::AcqRel);
-        Counted(Arc::clone(count))
+        ActiveGuard(Arc::clone(count))
     }
 
     pub(crate) fn now(&self) -> usize {
@@ -40,7 +40,7 @@ impl Count {
     }
 }
 
-impl Drop for Counted {
+impl Drop for ActiveGuard {
     fn drop(&mut self) {
         if self.0.number.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.none.notify_waiters();

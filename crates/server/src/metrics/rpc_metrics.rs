@@ -11,7 +11,7 @@ use std::time::Duration;
 use api::{GROUP_VERSIONS, GroupVersion, Rpc};
 use tonic::Code;
 
-use crate::metrics::server_state::Load;
+use crate::metrics::server_state::ServerState;
 
 /// The upper bounds of the histograms' buckets in microseconds, as they are written in seconds.
 const BUCKETS: [(u64, &str); 22] = [
@@ -65,7 +65,7 @@ const CODES: [&str; 17] = [
 pub struct Metrics {
     /// In the order of [`GROUP_VERSIONS`], and of the RPCs in each row.
     rows: Vec<Vec<RpcMetrics>>,
-    load: Arc<Load>,
+    load: Arc<ServerState>,
 }
 
 /// The counters of one RPC.
@@ -81,7 +81,7 @@ pub(crate) struct RpcMetrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(load: Arc<Load>) -> Self {
+    pub(crate) fn new(load: Arc<ServerState>) -> Self {
         let row = |row: &GroupVersion| row.rpcs.iter().map(|rpc| RpcMetrics::new(*rpc, row.service)).collect();
         Self { rows: GROUP_VERSIONS.iter().map(row).collect(), load }
     }
@@ -186,8 +186,8 @@ mod tests {
 
     fn metrics() -> Metrics {
         let node = storage_ops::Node::new(os_sim::node().build().process(), storage_ops::Config::default());
-        let desk = Arc::new(storage_ops::Desk::new(Arc::new(node)));
-        Metrics::new(Arc::clone(Server::new(desk, Limits::default()).load()))
+        let executor = Arc::new(storage_ops::Executor::new(Arc::new(node)));
+        Metrics::new(Arc::clone(Server::new(executor, Limits::default()).load()))
     }
 
     #[test]

@@ -5,40 +5,40 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::admission::connections::Connections;
-use storage_ops::Desk;
+use storage_ops::Executor;
 
-use crate::admission::call_slots::Places;
+use crate::admission::call_slots::CallSlots;
 use crate::admission::request_body::Messages;
-use crate::metrics::active_count::{Count, Counted};
+use crate::metrics::active_count::{ActiveCount, ActiveGuard};
 use crate::metrics::rpc_metrics::head;
 
 /// All that is bounded for the whole of a server.
-pub(crate) struct Load {
+pub(crate) struct ServerState {
     pub(crate) connections: Connections,
     pub(crate) messages: Arc<Messages>,
-    pub(crate) running: Arc<Places>,
-    pub(crate) desk: Arc<Desk>,
-    watches: Arc<Count>,
+    pub(crate) running: Arc<CallSlots>,
+    pub(crate) executor: Arc<Executor>,
+    watches: Arc<ActiveCount>,
     most_watches: usize,
     refused_watches: AtomicU64,
     stalled: AtomicU64,
 }
 
-impl Load {
+impl ServerState {
     pub(crate) fn new(
         connections: Connections,
         messages: Arc<Messages>,
-        running: Arc<Places>,
-        desk: Arc<Desk>,
+        running: Arc<CallSlots>,
+        executor: Arc<Executor>,
         most_watches: usize,
     ) -> Self {
         let (watches, refused_watches, stalled) = Default::default();
-        Self { connections, messages, running, desk, watches, most_watches, refused_watches, stalled }
+        Self { connections, messages, running, executor, watches, most_watches, refused_watches, stalled }
     }
 
     /// Lets one more client watch, if there is room.
-    pub(crate) fn watch(&self) -> Option<Counted> {
-        let counted = Count::up(&self.watches);
+    pub(crate) fn watch(&self) -> Option<ActiveGuard> {
+        let counted = ActiveCount::up(&self.watches);
         if self.watches.now() > self.most_watches {
             self.refused_watches.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -103,14 +103,14 @@ impl Load {
         writeln!(text, "csi_proxy_large_messages_bytes {}", self.messages.held())?;
         let help = "Operations that wait for a lock or a thread or run, with those whose callers have gone.";
         head(text, "csi_proxy_operations", "gauge", help)?;
-        writeln!(text, "csi_proxy_operations {}", self.desk.running())?;
+        writeln!(text, "csi_proxy_operations {}", self.executor.running())?;
         head(text, "csi_proxy_health_watches", "gauge", "Clients that watch the health of a service.")?;
         writeln!(text, "csi_proxy_health_watches {}", self.watches.now())
     }
 }
 
-impl fmt::Debug for Load {
+impl fmt::Debug for ServerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Load").field("connections", &self.connections.counts()).finish_non_exhaustive()
+        f.debug_struct("ServerState").field("connections", &self.connections.counts()).finish_non_exhaustive()
     }
 }

@@ -17,10 +17,10 @@ use tonic::codegen::BoxFuture;
 use tonic::{Code, Status};
 use tracing::{Instrument as _, Level};
 
-use crate::admission::response_body::{Answer, Held, Tally};
-use crate::metrics::active_count::{Count, Counted};
+use crate::admission::response_body::{Answer, CallGuard, StallDetector};
+use crate::metrics::active_count::{ActiveCount, ActiveGuard};
 use crate::metrics::rpc_metrics::RpcMetrics;
-use crate::metrics::server_state::Load;
+use crate::metrics::server_state::ServerState;
 use crate::rpc::handlers::Service;
 
 /// In the answer to a failed call: its number in the log.
@@ -30,15 +30,15 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("csi-proxy-request-id");
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     last: AtomicU64,
-    pub(crate) open: Arc<Count>,
+    pub(crate) open: Arc<ActiveCount>,
 }
 
 /// Who calls, and what there is for all who do.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) caller: Caller,
-    pub(crate) tally: Arc<Tally>,
-    pub(crate) load: Arc<Load>,
+    pub(crate) stall_detector: Arc<StallDetector>,
+    pub(crate) load: Arc<ServerState>,
 }
 
 /// Answers one call to a known RPC.
@@ -61,11 +61,11 @@ pub(crate) async fn answer(
                     None => answered.await,
                     Some(time) => timeout(time, answered).await.unwrap_or_else(|_| Err(too_late(time))),
                 };
-                (Some(Held::Call { _in_flight: in_flight }), outcome)
+                (Some(CallGuard::Call { _in_flight: in_flight }), outcome)
             }
         };
         let response = call.end(outcome.unwrap_or_else(Status::into_http));
-        response.map(|body| Answer::new(body, held, &peer.tally))
+        response.map(|body| Answer::new(body, held, &peer.stall_detector))
     }
     .instrument(span)
     .await
@@ -126,14 +126,14 @@ struct Call<'a> {
     began: Instant,
     metrics: &'a RpcMetrics,
     ended: bool,
-    _open: Counted,
+    _open: ActiveGuard,
 }
 
 impl<'a> Call<'a> {
     fn begin(calls: &Calls, metrics: &'a RpcMetrics) -> Self {
         let id = calls.last.fetch_add(1, Ordering::Relaxed) + 1;
         metrics.started();
-        Self { id, began: Instant::now(), metrics, ended: false, _open: Count::up(&calls.open) }
+        Self { id, began: Instant::now(), metrics, ended: false, _open: ActiveCount::up(&calls.open) }
     }
 
     fn end(mut self, mut response: Response<Body>) -> Response<Body> {

@@ -10,57 +10,57 @@ use crate::admission::connections::ConnectionId;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use storage_ops::{Desk, Operation};
+use storage_ops::{Executor, Operation};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::BoxFuture;
 
 use crate::Limits;
-use crate::admission::call_slots::{Place, Places};
-use crate::rpc::convert::{Ask, IntoWire};
+use crate::admission::call_slots::{CallSlot, CallSlots};
+use crate::rpc::convert::{IntoOperation, IntoResponse};
 use crate::rpc::status::status;
 use crate::rpc::{disk, filesystem, iscsi, smb, system, volume};
 
 /// What every service is implemented for.
 pub(crate) struct Handlers {
-    desk: Arc<Desk>,
-    running: Arc<Places>,
+    executor: Arc<Executor>,
+    running: Arc<CallSlots>,
     patience: Duration,
 }
 
 impl Handlers {
-    pub(crate) fn new(desk: Arc<Desk>, limits: &Limits) -> Self {
-        Self { desk, running: Places::new(limits.calls, limits.queue), patience: limits.wait }
+    pub(crate) fn new(executor: Arc<Executor>, limits: &Limits) -> Self {
+        Self { executor, running: CallSlots::new(limits.calls, limits.queue), patience: limits.wait }
     }
 
     /// Answers one call.
     pub(crate) async fn answer<Q, M>(&self, request: tonic::Request<Q>) -> Result<tonic::Response<M>, Status>
     where
-        Q: Ask,
-        <Q::Operation as Operation>::Output: IntoWire<M>,
+        Q: IntoOperation,
+        <Q::Operation as Operation>::Output: IntoResponse<M>,
     {
         let name = Q::Operation::NAME;
         let connection = request.extensions().get::<ConnectionId>().copied();
-        let operation = request.into_inner().operation(self.desk.node().config());
+        let operation = request.into_inner().operation(self.executor.node().config());
         let operation = operation.map_err(|fault| status(&fault.in_request_of(name)))?;
-        let _place = self.place(connection).await?;
-        let output = self.desk.run(operation).await.map_err(|error| status(&error))?;
-        let message = output.into_wire();
+        let _place = self.slot(connection).await?;
+        let output = self.executor.run(operation).await.map_err(|error| status(&error))?;
+        let message = output.into_response();
         let message =
             message.map_err(|_| Status::internal(format!("what {name} found is too large for its answer")))?;
         Ok(tonic::Response::new(message))
     }
 
-    /// The places of the calls that run.
-    pub(crate) fn running(&self) -> &Arc<Places> {
+    /// The slots of the calls that run.
+    pub(crate) fn running(&self) -> &Arc<CallSlots> {
         &self.running
     }
 
     /// Waits for its turn if too many calls run, but not for long.
-    async fn place(&self, connection: Option<ConnectionId>) -> Result<Place, Status> {
+    async fn slot(&self, connection: Option<ConnectionId>) -> Result<CallSlot, Status> {
         let connection = connection.ok_or_else(|| Status::internal("a call of no connection"))?;
-        let place = self.running.take(connection, self.patience).await;
-        place.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))
+        let slot = self.running.take(connection, self.patience).await;
+        slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))
     }
 }
 

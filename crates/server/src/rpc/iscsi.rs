@@ -4,11 +4,12 @@ use std::num::TryFromIntError;
 
 use api::iscsi::v1alpha2;
 use storage_ops::{
-    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, DiskNumber, Fault,
-    GetTargetDisks, Iqn, ListTargetPortals, Outcome, Portal, RemoveTargetPortal, SetMutualChapSecret,
+    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, DiskNumber,
+    GetTargetDisks, Iqn, ListTargetPortals, OperationError, OperationResult, Portal, RemoveTargetPortal,
+    SetMutualChapSecret,
 };
 
-use crate::rpc::convert::{self, Ask, IntoWire};
+use crate::rpc::convert::{self, IntoOperation, IntoResponse};
 
 crate::rpc::handlers::services! {
     iscsi::iscsi_server::{Iscsi, IscsiServer};
@@ -33,70 +34,70 @@ crate::rpc::handlers::services! {
     }
 }
 
-fn portal(message: Option<v1alpha2::TargetPortal>) -> Outcome<Portal> {
-    let message = message.ok_or_else(|| Fault::invalid("it names no target portal"))?;
+fn portal(message: Option<v1alpha2::TargetPortal>) -> OperationResult<Portal> {
+    let message = message.ok_or_else(|| OperationError::invalid("it names no target portal"))?;
     Portal::parse(&message.target_address, message.target_port)
 }
 
-fn authentication(number: i32) -> Outcome<Authentication> {
+fn authentication(number: i32) -> OperationResult<Authentication> {
     match v1alpha2::AuthenticationType::try_from(number) {
         Ok(v1alpha2::AuthenticationType::None) => Ok(Authentication::None),
         Ok(v1alpha2::AuthenticationType::OneWayChap) => Ok(Authentication::OneWayChap),
         Ok(v1alpha2::AuthenticationType::MutualChap) => Ok(Authentication::MutualChap),
-        Err(_) => Err(Fault::invalid(format!("{number} is not an authentication type"))),
+        Err(_) => Err(OperationError::invalid(format!("{number} is not an authentication type"))),
     }
 }
 
-impl Ask for v1alpha2::AddTargetPortalRequest {
+impl IntoOperation for v1alpha2::AddTargetPortalRequest {
     type Operation = AddTargetPortal;
 
-    fn operation(self, _: &Config) -> Outcome<AddTargetPortal> {
+    fn operation(self, _: &Config) -> OperationResult<AddTargetPortal> {
         Ok(AddTargetPortal { portal: portal(self.target_portal)? })
     }
 }
 
-impl Ask for v1alpha2::DiscoverTargetPortalRequest {
+impl IntoOperation for v1alpha2::DiscoverTargetPortalRequest {
     type Operation = DiscoverTargetPortal;
 
-    fn operation(self, _: &Config) -> Outcome<DiscoverTargetPortal> {
+    fn operation(self, _: &Config) -> OperationResult<DiscoverTargetPortal> {
         Ok(DiscoverTargetPortal { portal: portal(self.target_portal)? })
     }
 }
 
-impl IntoWire<v1alpha2::DiscoverTargetPortalResponse> for Vec<String> {
-    fn into_wire(self) -> Result<v1alpha2::DiscoverTargetPortalResponse, TryFromIntError> {
+impl IntoResponse<v1alpha2::DiscoverTargetPortalResponse> for Vec<String> {
+    fn into_response(self) -> Result<v1alpha2::DiscoverTargetPortalResponse, TryFromIntError> {
         Ok(v1alpha2::DiscoverTargetPortalResponse { iqns: self })
     }
 }
 
-impl Ask for v1alpha2::RemoveTargetPortalRequest {
+impl IntoOperation for v1alpha2::RemoveTargetPortalRequest {
     type Operation = RemoveTargetPortal;
 
-    fn operation(self, _: &Config) -> Outcome<RemoveTargetPortal> {
+    fn operation(self, _: &Config) -> OperationResult<RemoveTargetPortal> {
         Ok(RemoveTargetPortal { portal: portal(self.target_portal)? })
     }
 }
 
-impl Ask for v1alpha2::ListTargetPortalsRequest {
+impl IntoOperation for v1alpha2::ListTargetPortalsRequest {
     type Operation = ListTargetPortals;
 
-    fn operation(self, _: &Config) -> Outcome<ListTargetPortals> {
+    fn operation(self, _: &Config) -> OperationResult<ListTargetPortals> {
         Ok(ListTargetPortals)
     }
 }
 
-impl IntoWire<v1alpha2::ListTargetPortalsResponse> for Vec<Portal> {
-    fn into_wire(self) -> Result<v1alpha2::ListTargetPortalsResponse, TryFromIntError> {
+impl IntoResponse<v1alpha2::ListTargetPortalsResponse> for Vec<Portal> {
+    fn into_response(self) -> Result<v1alpha2::ListTargetPortalsResponse, TryFromIntError> {
         let message =
             |Portal { address, port }| v1alpha2::TargetPortal { target_address: address, target_port: u32::from(port) };
         Ok(v1alpha2::ListTargetPortalsResponse { target_portals: self.into_iter().map(message).collect() })
     }
 }
 
-impl Ask for v1alpha2::ConnectTargetRequest {
+impl IntoOperation for v1alpha2::ConnectTargetRequest {
     type Operation = ConnectTarget;
 
-    fn operation(self, _: &Config) -> Outcome<ConnectTarget> {
+    fn operation(self, _: &Config) -> OperationResult<ConnectTarget> {
         let secret = convert::secret(self.chap_secret, "the CHAP secret")?;
         let (portal, iqn) = (portal(self.target_portal)?, Iqn::parse(&self.iqn)?);
         let authentication = authentication(self.auth_type)?;
@@ -105,32 +106,32 @@ impl Ask for v1alpha2::ConnectTargetRequest {
     }
 }
 
-impl Ask for v1alpha2::DisconnectTargetRequest {
+impl IntoOperation for v1alpha2::DisconnectTargetRequest {
     type Operation = DisconnectTarget;
 
-    fn operation(self, _: &Config) -> Outcome<DisconnectTarget> {
+    fn operation(self, _: &Config) -> OperationResult<DisconnectTarget> {
         Ok(DisconnectTarget { portal: portal(self.target_portal)?, iqn: Iqn::parse(&self.iqn)? })
     }
 }
 
-impl Ask for v1alpha2::GetTargetDisksRequest {
+impl IntoOperation for v1alpha2::GetTargetDisksRequest {
     type Operation = GetTargetDisks;
 
-    fn operation(self, _: &Config) -> Outcome<GetTargetDisks> {
+    fn operation(self, _: &Config) -> OperationResult<GetTargetDisks> {
         Ok(GetTargetDisks { portal: portal(self.target_portal)?, iqn: Iqn::parse(&self.iqn)? })
     }
 }
 
-impl IntoWire<v1alpha2::GetTargetDisksResponse> for Vec<DiskNumber> {
-    fn into_wire(self) -> Result<v1alpha2::GetTargetDisksResponse, TryFromIntError> {
+impl IntoResponse<v1alpha2::GetTargetDisksResponse> for Vec<DiskNumber> {
+    fn into_response(self) -> Result<v1alpha2::GetTargetDisksResponse, TryFromIntError> {
         Ok(v1alpha2::GetTargetDisksResponse { disk_ids: self.into_iter().map(|disk| disk.0.to_string()).collect() })
     }
 }
 
-impl Ask for v1alpha2::SetMutualChapSecretRequest {
+impl IntoOperation for v1alpha2::SetMutualChapSecretRequest {
     type Operation = SetMutualChapSecret;
 
-    fn operation(self, _: &Config) -> Outcome<SetMutualChapSecret> {
+    fn operation(self, _: &Config) -> OperationResult<SetMutualChapSecret> {
         Ok(SetMutualChapSecret { secret: convert::secret(self.mutual_chap_secret, "the CHAP secret")? })
     }
 }

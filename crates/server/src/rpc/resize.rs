@@ -1,7 +1,8 @@
 //! Growing a volume that is named either by its id or by its disk.
 
 use storage_ops::{
-    DiskNumber, Joins, Lane, Node, Object, Operation, Outcome, ResizeFirstVolume, ResizeVolume, Run, VolumeId,
+    Coalesce, DiskNumber, LockKey, Node, Operation, OperationContext, OperationResult, PoolKind, ResizeFirstVolume,
+    ResizeVolume, VolumeId,
 };
 
 /// What ResizeVolume asks for. The azuredisk driver since 1.30 sends a disk's number for the volume's id.
@@ -12,7 +13,7 @@ pub(crate) enum Resize {
 }
 
 impl Resize {
-    pub(crate) fn parse(id: &str, size: u64) -> Outcome<Self> {
+    pub(crate) fn parse(id: &str, size: u64) -> OperationResult<Self> {
         if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) {
             return Ok(Self::FirstOfDisk(ResizeFirstVolume { disk: DiskNumber::parse(id)?, size }));
         }
@@ -23,28 +24,28 @@ impl Resize {
 impl Operation for Resize {
     type Output = ();
     const NAME: &'static str = ResizeVolume::NAME;
-    const LANE: Lane = ResizeVolume::LANE;
-    const JOINS: Joins = ResizeVolume::JOINS;
-    const LOOKS_UP: bool = ResizeVolume::LOOKS_UP;
+    const POOL: PoolKind = ResizeVolume::POOL;
+    const COALESCE: Coalesce = ResizeVolume::COALESCE;
+    const RESOLVES_LOCKS: bool = ResizeVolume::RESOLVES_LOCKS;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         match self {
-            Self::Volume(resize) => resize.attempt(),
-            Self::FirstOfDisk(resize) => resize.attempt(),
+            Self::Volume(resize) => resize.describe(),
+            Self::FirstOfDisk(resize) => resize.describe(),
         }
     }
 
-    fn objects(&self, node: &Node) -> Outcome<Vec<Object>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         match self {
-            Self::Volume(resize) => resize.objects(node),
-            Self::FirstOfDisk(resize) => resize.objects(node),
+            Self::Volume(resize) => resize.lock_keys(node),
+            Self::FirstOfDisk(resize) => resize.lock_keys(node),
         }
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         match self {
-            Self::Volume(resize) => resize.run(node, run),
-            Self::FirstOfDisk(resize) => resize.run(node, run),
+            Self::Volume(resize) => resize.run(node, ctx),
+            Self::FirstOfDisk(resize) => resize.run(node, ctx),
         }
     }
 }

@@ -10,8 +10,8 @@ use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{HealthServer, SERVICE_NAME as HEALTH};
 use tonic_health::server::{HealthReporter, HealthService};
 
-use crate::admission::response_body::{Answer, Held};
-use crate::listen::endpoint::Offer;
+use crate::admission::response_body::{Answer, CallGuard};
+use crate::listen::endpoint::EndpointSpec;
 use crate::metrics::rpc_metrics::Metrics;
 use crate::rpc::call::{self, Calls, Peer};
 use crate::rpc::handlers::{self, Handlers, Service};
@@ -33,7 +33,7 @@ struct Route {
 
 impl Routes {
     pub(crate) async fn new(
-        offer: Offer,
+        offer: EndpointSpec,
         handlers: &Arc<Handlers>,
         calls: &Arc<Calls>,
         metrics: &Arc<Metrics>,
@@ -53,7 +53,7 @@ impl Routes {
 
     /// Answers one request.
     pub(crate) async fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Response<Answer> {
-        let refuse = |response: Response<Body>| response.map(|body| Answer::new(body, None, &peer.tally));
+        let refuse = |response: Response<Body>| response.map(|body| Answer::new(body, None, &peer.stall_detector));
         let path = request.uri().path();
         let name = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
         if let Some(route) = self.services.iter().find(|route| route.name == name) {
@@ -74,16 +74,16 @@ impl Routes {
     async fn health(&self, request: Request<Incoming>, peer: &Peer) -> Result<Response<Answer>, Status> {
         let held = if request.uri().path().ends_with("/Watch") {
             let counted = peer.load.watch().ok_or_else(|| Status::unavailable("too many watch the health"))?;
-            Held::Watch { _counted: counted }
+            CallGuard::Watch { _counted: counted }
         } else {
             let in_flight = peer.caller.call().map_err(|refused| Status::unavailable(refused.to_string()))?;
-            Held::Call { _in_flight: in_flight }
+            CallGuard::Call { _in_flight: in_flight }
         };
         let (parts, body) = request.into_parts();
         let (message, _taken) = peer.load.messages.read(body).await?;
         let answered = self.health.clone().call(Request::from_parts(parts, message)).await;
         let response = answered.unwrap_or_else(|never| match never {});
-        Ok(response.map(|body| Answer::new(body, Some(held), &peer.tally)))
+        Ok(response.map(|body| Answer::new(body, Some(held), &peer.stall_detector)))
     }
 
     /// Tells those who watch that the end is near, and lets them go.

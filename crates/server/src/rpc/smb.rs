@@ -1,9 +1,9 @@
 //! The SMB group.
 
 use api::smb::v1;
-use storage_ops::{Config, HostPath, NewSmbGlobalMapping, Outcome, RemoveSmbGlobalMapping, UncPath};
+use storage_ops::{Config, HostPath, NewSmbGlobalMapping, OperationResult, RemoveSmbGlobalMapping, UncPath};
 
-use crate::rpc::convert::{self, Ask};
+use crate::rpc::convert::{self, IntoOperation};
 
 crate::rpc::handlers::services! {
     smb::smb_server::{Smb, SmbServer};
@@ -13,10 +13,10 @@ crate::rpc::handlers::services! {
     }
 }
 
-impl Ask for v1::NewSmbGlobalMappingRequest {
+impl IntoOperation for v1::NewSmbGlobalMappingRequest {
     type Operation = NewSmbGlobalMapping;
 
-    fn operation(self, _: &Config) -> Outcome<NewSmbGlobalMapping> {
+    fn operation(self, _: &Config) -> OperationResult<NewSmbGlobalMapping> {
         let password = convert::secret(self.password, "the password")?;
         let remote = UncPath::parse(&self.remote_path)?;
         let local = if self.local_path.is_empty() { None } else { Some(HostPath::parse(&self.local_path)?) };
@@ -24,10 +24,10 @@ impl Ask for v1::NewSmbGlobalMappingRequest {
     }
 }
 
-impl Ask for v1::RemoveSmbGlobalMappingRequest {
+impl IntoOperation for v1::RemoveSmbGlobalMappingRequest {
     type Operation = RemoveSmbGlobalMapping;
 
-    fn operation(self, _: &Config) -> Outcome<RemoveSmbGlobalMapping> {
+    fn operation(self, _: &Config) -> OperationResult<RemoveSmbGlobalMapping> {
         Ok(RemoveSmbGlobalMapping { remote: UncPath::parse(&self.remote_path)? })
     }
 }

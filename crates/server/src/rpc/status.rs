@@ -28,7 +28,7 @@ fn code(kind: Kind) -> Code {
 #[cfg(test)]
 mod tests {
     use super::{code, status};
-    use storage_ops::{Fault, Kind};
+    use storage_ops::{Kind, OperationError};
     use tonic::Code;
 
     #[test]
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_status_says_what_the_error_says() {
-        let error = Fault::new(Kind::Busy, "somebody formats it").in_request_of("FormatVolume");
+        let error = OperationError::new(Kind::Busy, "somebody formats it").in_request_of("FormatVolume");
         let status = status(&error);
         assert_eq!(status.code(), Code::Aborted);
         assert_eq!(status.message(), "bad FormatVolume request: somebody formats it");

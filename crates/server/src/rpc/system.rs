@@ -4,10 +4,10 @@ use std::num::TryFromIntError;
 
 use api::system::v1alpha1;
 use storage_ops::{
-    Config, GetBiosSerialNumber, GetService, Outcome, ServiceInfo, ServiceName, StartService, StopService,
+    Config, GetBiosSerialNumber, GetService, OperationResult, ServiceInfo, ServiceName, StartService, StopService,
 };
 
-use crate::rpc::convert::{Ask, IntoWire};
+use crate::rpc::convert::{IntoOperation, IntoResponse};
 
 crate::rpc::handlers::services! {
     system::system_server::{System, SystemServer};
@@ -19,46 +19,46 @@ crate::rpc::handlers::services! {
     }
 }
 
-impl Ask for v1alpha1::GetBiosSerialNumberRequest {
+impl IntoOperation for v1alpha1::GetBiosSerialNumberRequest {
     type Operation = GetBiosSerialNumber;
 
-    fn operation(self, _: &Config) -> Outcome<GetBiosSerialNumber> {
+    fn operation(self, _: &Config) -> OperationResult<GetBiosSerialNumber> {
         Ok(GetBiosSerialNumber)
     }
 }
 
-impl IntoWire<v1alpha1::GetBiosSerialNumberResponse> for String {
-    fn into_wire(self) -> Result<v1alpha1::GetBiosSerialNumberResponse, TryFromIntError> {
+impl IntoResponse<v1alpha1::GetBiosSerialNumberResponse> for String {
+    fn into_response(self) -> Result<v1alpha1::GetBiosSerialNumberResponse, TryFromIntError> {
         Ok(v1alpha1::GetBiosSerialNumberResponse { serial_number: self })
     }
 }
 
-impl Ask for v1alpha1::StartServiceRequest {
+impl IntoOperation for v1alpha1::StartServiceRequest {
     type Operation = StartService;
 
-    fn operation(self, _: &Config) -> Outcome<StartService> {
+    fn operation(self, _: &Config) -> OperationResult<StartService> {
         Ok(StartService { name: ServiceName::parse(&self.name)? })
     }
 }
 
-impl Ask for v1alpha1::StopServiceRequest {
+impl IntoOperation for v1alpha1::StopServiceRequest {
     type Operation = StopService;
 
-    fn operation(self, _: &Config) -> Outcome<StopService> {
+    fn operation(self, _: &Config) -> OperationResult<StopService> {
         Ok(StopService { name: ServiceName::parse(&self.name)?, force: self.force })
     }
 }
 
-impl Ask for v1alpha1::GetServiceRequest {
+impl IntoOperation for v1alpha1::GetServiceRequest {
     type Operation = GetService;
 
-    fn operation(self, _: &Config) -> Outcome<GetService> {
+    fn operation(self, _: &Config) -> OperationResult<GetService> {
         Ok(GetService { name: ServiceName::parse(&self.name)? })
     }
 }
 
-impl IntoWire<v1alpha1::GetServiceResponse> for ServiceInfo {
-    fn into_wire(self) -> Result<v1alpha1::GetServiceResponse, TryFromIntError> {
+impl IntoResponse<v1alpha1::GetServiceResponse> for ServiceInfo {
+    fn into_response(self) -> Result<v1alpha1::GetServiceResponse, TryFromIntError> {
         let Self { display_name, start_type, state } = self;
         // The enumerations of the wire have the numbers of Windows.
         let (start_type, status) = (start_type.try_into()?, state.try_into()?);

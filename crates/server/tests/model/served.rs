@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use api::GROUP_VERSIONS;
 use hyper_util::rt::TokioIo;
 use os_sim::Sim;
-use server::{Endpoint, Limits, Offer, Server, Unfinished};
-use storage_ops::{Config, Desk, Node};
+use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
+use storage_ops::{Config, Executor, Node};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::transport::Channel;
-use transport::address::Place;
+use transport::address::Location;
 use transport::memory::{self, Dial};
 
 use crate::expect::Expected;
@@ -95,7 +95,7 @@ impl Served {
     /// Lets something happen, after which the node must be `node`.
     pub(crate) fn happen(&mut self, event: &Event, node: &Model) {
         let happens = node.expected == Expected::nothing();
-        let door = self.sim.side_door();
+        let door = self.sim.external();
         match event {
             Event::Grow(number) => {
                 if let Some(disk) = self.sim.disk(*number) {
@@ -134,16 +134,16 @@ impl Served {
 
 impl Daemon {
     fn on(sim: &Sim) -> Self {
-        let desk = Arc::new(Desk::new(Arc::new(Node::new(sim.process(), Config::default()))));
+        let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), Config::default()))));
         let (mut dial, mut endpoints) = (Vec::new(), Vec::new());
         for row in &GROUP_VERSIONS {
-            let (to, endpoint) = memory::endpoint(Place::Pipes.address(row.pipe()).expect("a name"));
+            let (to, endpoint) = memory::endpoint(Location::NamedPipes.address(row.pipe()).expect("a name"));
             dial.push(to);
-            endpoints.push(Endpoint::new(Offer::GroupVersion(row), endpoint));
+            endpoints.push(Endpoint::new(EndpointSpec::GroupVersion(row), endpoint));
         }
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
-            let server = Server::new(desk, Limits::default());
+            let server = Server::new(executor, Limits::default());
             server.serve(endpoints, async { drop(stopped.await) }).await
         });
         Self { dial, channels: BTreeMap::new(), stop, serving }

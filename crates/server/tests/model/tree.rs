@@ -50,7 +50,7 @@ pub(crate) enum Found {
 }
 
 /// A path in a working directory, walked without following anything.
-pub(crate) enum Place<'a> {
+pub(crate) enum Location<'a> {
     Entry(&'a Entry),
     /// Its parent is a directory, which does not have it.
     Absent,
@@ -158,20 +158,20 @@ impl Model {
     }
 
     /// Walks a path of `C:` that must meet no link above its last component.
-    pub(crate) fn place(&self, path: &[String]) -> Place<'_> {
+    pub(crate) fn place(&self, path: &[String]) -> Location<'_> {
         let mut directory = &self.files;
         for (depth, name) in path.iter().enumerate() {
             let last = depth + 1 == path.len();
             match directory.get(name) {
-                Some(entry) if last => return Place::Entry(entry),
+                Some(entry) if last => return Location::Entry(entry),
                 Some(Entry::Directory(next)) => directory = next,
-                Some(Entry::File) => return Place::BehindFile,
-                Some(_) => return Place::BehindLink,
-                None if last => return Place::Absent,
-                None => return Place::NoParent,
+                Some(Entry::File) => return Location::BehindFile,
+                Some(_) => return Location::BehindLink,
+                None if last => return Location::Absent,
+                None => return Location::NoParent,
             }
         }
-        Place::Absent
+        Location::Absent
     }
 
     /// Whether there is a volume to be had.

@@ -72,7 +72,7 @@ pub(crate) fn slow_mapping() -> NewSmbGlobalMappingRequest {
 pub(crate) async fn let_it_end(daemon: &Daemon, sim: &Sim) {
     until(|| {
         sim.advance(Duration::from_secs(10));
-        daemon.desk.running() == 0
+        daemon.executor.running() == 0
     })
     .await;
 }
@@ -137,7 +137,7 @@ async fn contract_06_what_has_begun_to_change_ends_without_its_caller_and_a_retr
         () = until(|| sim.running_jobs() == 1) => {}
     }
     daemon.counted("grpc_server_handled_total{grpc_code=\"Canceled\",grpc_method=\"FormatVolume\"").await;
-    assert_eq!((daemon.desk.running(), sim.running_jobs()), (1, 1), "it goes on");
+    assert_eq!((daemon.executor.running(), sim.running_jobs()), (1, 1), "it goes on");
 
     let second = daemon.channel("csi-proxy-volume-v1").await;
     let retry = async {
@@ -163,7 +163,7 @@ async fn contract_06_a_deadline_ends_the_waiting_and_not_the_work() {
     let mut client = Client::new(daemon.stream("csi-proxy-volume-v1").await).await;
     assert_eq!(client.call_within("/v1.Volume/FormatVolume", b"x", "2S", &request).await, Ok(()));
     daemon.counted("grpc_server_handled_total{grpc_code=\"DeadlineExceeded\",grpc_method=\"FormatVolume\"").await;
-    assert_eq!(daemon.desk.running(), 1, "it goes on");
+    assert_eq!(daemon.executor.running(), 1, "it goes on");
     let_it_end(&daemon, &sim).await;
     assert_eq!(sim.formats_of(volume.id), 1);
 }
@@ -171,9 +171,9 @@ async fn contract_06_a_deadline_ends_the_waiting_and_not_the_work() {
 #[tokio::test]
 async fn contract_07_failures_have_the_code_that_fits_and_a_number() {
     let sim = good_input::node();
-    let side_door = sim.side_door();
-    side_door.mkdir_all(r"C:\var\lib\kubelet\pods\full").expect("a directory");
-    side_door.write(r"C:\var\lib\kubelet\pods\full\file", b"").expect("a file");
+    let external = sim.external();
+    external.mkdir_all(r"C:\var\lib\kubelet\pods\full").expect("a directory");
+    external.write(r"C:\var\lib\kubelet\pods\full\file", b"").expect("a file");
     let daemon = Daemon::on(&sim);
     let path = |path: &str| json!({"path": path});
     let link = |target: &str| json!({"source_path": r"C:\var\lib\kubelet\pods", "target_path": target});
@@ -299,9 +299,9 @@ async fn contract_31_a_number_for_a_volume_id_means_the_first_volume_of_the_disk
 struct Defect(&'static str);
 
 impl os_sim::probe::Probe for Defect {
-    fn before(&self, call: &os_sim::probe::Call) -> os_sim::probe::Verdict {
+    fn before(&self, call: &os_sim::probe::Call) -> os_sim::probe::FaultAction {
         assert!(call.primitive != self.0, "a defect, made for this test");
-        os_sim::probe::Verdict::Go
+        os_sim::probe::FaultAction::Go
     }
 }
 
@@ -316,5 +316,5 @@ async fn a_panic_in_an_operation_is_internal_and_the_server_goes_on() {
         assert!(status.message().ends_with("a defect in csi-proxy stopped it; the log has more"), "{status}");
     }
     assert!(path_exists(&daemon).await);
-    assert_eq!(daemon.desk.running(), 0);
+    assert_eq!(daemon.executor.running(), 0);
 }

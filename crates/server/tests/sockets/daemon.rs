@@ -7,12 +7,12 @@ use std::time::Duration;
 use hyper_util::rt::TokioIo;
 use os_sim::Sim;
 use server::{Endpoint, Limits, Server, Unfinished};
-use storage_ops::{Config, Desk, Node};
+use storage_ops::{Config, Executor, Node};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::transport::Channel;
-use transport::address::{Address, Place};
+use transport::address::{Address, Location};
 use transport::listener::{ClientStream, bind, connect};
 
 /// Far more than anything here takes: what is not over by then hangs.
@@ -20,7 +20,7 @@ pub(crate) const HANGS: Duration = Duration::from_mins(1);
 
 pub(crate) struct Daemon {
     folder: TempDir,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) executor: Arc<Executor>,
     pub(crate) server: Arc<Server>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Unfinished>,
@@ -39,7 +39,7 @@ impl Daemon {
     }
 
     pub(crate) fn address(&self, pipe: &str) -> Address {
-        Place::Folder(self.folder.path().join("sockets")).address(pipe).expect("a name")
+        Location::Directory(self.folder.path().join("sockets")).address(pipe).expect("a name")
     }
 
     /// A bare connection.
@@ -72,10 +72,10 @@ impl Setup {
 
     pub(crate) fn at(self, node: Node) -> Daemon {
         let folder = tempfile::tempdir().expect("a folder");
-        let place = Place::Folder(folder.path().join("sockets"));
+        let place = Location::Directory(folder.path().join("sockets"));
         let endpoints = Endpoint::open_all(&place, self.groupless, bind).expect("all endpoints");
-        let desk = Arc::new(Desk::new(Arc::new(node)));
-        let server = Arc::new(Server::new(Arc::clone(&desk), self.limits));
+        let executor = Arc::new(Executor::new(Arc::new(node)));
+        let server = Arc::new(Server::new(Arc::clone(&executor), self.limits));
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn({
             let server = Arc::clone(&server);
@@ -88,7 +88,7 @@ impl Setup {
                     .await
             }
         });
-        Daemon { folder, desk, server, stop, serving }
+        Daemon { folder, executor, server, stop, serving }
     }
 }
 

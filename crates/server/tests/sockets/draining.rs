@@ -42,13 +42,13 @@ async fn a_call_that_runs_gets_its_answer() {
     let mut client = SmbClient::new(daemon.channel(SMB).await);
     let mapping = tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
-    let (address, desk) = (daemon.address(SMB), daemon.desk.clone());
+    let (address, executor) = (daemon.address(SMB), daemon.executor.clone());
     let (serving, _folder) = daemon.stop();
     until(|| !address.path().exists()).await;
     assert!(!mapping.is_finished() && !serving.is_finished());
     until(|| {
         sim.advance(Duration::from_secs(10));
-        desk.running() == 0
+        executor.running() == 0
     })
     .await;
     mapping.await.expect("no panic").expect("the share is mapped");
@@ -66,13 +66,13 @@ async fn an_operation_without_a_caller_is_waited_for() {
     }
     drop(client);
     daemon.counted("grpc_server_handled_total{grpc_code=\"Canceled\"").await;
-    let (address, desk) = (daemon.address(SMB), daemon.desk.clone());
+    let (address, executor) = (daemon.address(SMB), daemon.executor.clone());
     let (serving, _folder) = daemon.stop();
     until(|| !address.path().exists()).await;
-    assert!(desk.running() == 1 && !serving.is_finished());
+    assert!(executor.running() == 1 && !serving.is_finished());
     until(|| {
         sim.advance(Duration::from_secs(10));
-        desk.running() == 0
+        executor.running() == 0
     })
     .await;
     assert_eq!(serving.await.expect("no panic"), Unfinished::default());
@@ -86,14 +86,14 @@ async fn what_does_not_end_in_time_is_cut_off_and_counted() {
     let mut client = SmbClient::new(daemon.channel(SMB).await);
     let mapping = tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
-    let desk = daemon.desk.clone();
+    let executor = daemon.executor.clone();
     let (serving, _folder) = daemon.stop();
     assert_eq!(serving.await.expect("no panic"), Unfinished { calls: 1, operations: 1 });
     let status = mapping.await.expect("no panic").expect_err("it was cut off");
     assert!([Code::Unavailable, Code::Unknown, Code::Internal, Code::Cancelled].contains(&status.code()), "{status}");
     until(|| {
         sim.advance(Duration::from_secs(10));
-        desk.running() == 0
+        executor.running() == 0
     })
     .await;
 }

@@ -17,7 +17,7 @@ use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
-use transport::address::Place;
+use transport::address::Location;
 use transport::listener::bind;
 
 use super::daemon::{Daemon, Setup, until};
@@ -44,7 +44,7 @@ async fn contract_01_all_pipes_are_served() {
 #[tokio::test]
 async fn contract_01_a_pipe_that_cannot_be_opened_fails_the_start_and_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
-    let place = Place::Folder(folder.path().join("sockets"));
+    let place = Location::Directory(folder.path().join("sockets"));
     for row in [&GROUP_VERSIONS[0], &GROUP_VERSIONS[11], &GROUP_VERSIONS[22]] {
         let taken = bind(&place.address(row.pipe()).expect("a name")).expect("it is free");
         let error = Endpoint::open_all(&place, false, bind).expect_err("one is taken");

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 /// What operations exclude each other on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Object {
+pub enum LockKey {
     /// A path, in one spelling.
     Path(String),
     /// An SMB share, `\\host\share` in lower case.
@@ -31,7 +31,7 @@ pub enum Object {
 
 #[derive(Default)]
 struct Table {
-    queues: HashMap<Object, VecDeque<u64>>,
+    queues: HashMap<LockKey, VecDeque<u64>>,
     wakers: HashMap<u64, Waker>,
     next: u64,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Locks(Arc<Mutex<Table>>);
 
 impl Locks {
     /// Joins the queues of `objects`; the future is ready when the caller heads them all.
-    pub(crate) fn acquire(&self, mut objects: Vec<Object>) -> Acquire {
+    pub(crate) fn acquire(&self, mut objects: Vec<LockKey>) -> Acquire {
         objects.sort_unstable();
         objects.dedup();
         let mut table = self.table();
@@ -92,12 +92,12 @@ impl Future for Acquire {
 pub(crate) struct Guard {
     locks: Locks,
     id: u64,
-    objects: Vec<Object>,
+    objects: Vec<LockKey>,
 }
 
 impl Guard {
     /// Whether `object` is among the locked.
-    pub(crate) fn covers(&self, object: &Object) -> bool {
+    pub(crate) fn covers(&self, object: &LockKey) -> bool {
         self.objects.contains(object)
     }
 }
@@ -122,7 +122,7 @@ impl Drop for Guard {
 
 #[cfg(test)]
 mod tests {
-    use super::{Locks, Object};
+    use super::{LockKey, Locks};
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_lock_is_given_in_the_order_of_arrival() {
         let locks = Locks::default();
-        let disk = || vec![Object::Disk(1)];
+        let disk = || vec![LockKey::Disk(1)];
         let (mut a, mut b, mut c) =
             (pin!(locks.acquire(disk())), pin!(locks.acquire(disk())), pin!(locks.acquire(disk())));
         assert_eq!(locks.held(), 1, "one object, however many wait for it");
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn overlapping_sets_in_any_order_do_not_deadlock() {
         let locks = Locks::default();
-        let (path, disk) = (Object::Path("C:\\X".into()), Object::Disk(1));
+        let (path, disk) = (LockKey::Path("C:\\X".into()), LockKey::Disk(1));
         let mut a = pin!(locks.acquire(vec![path.clone(), disk.clone()]));
         let mut b = pin!(locks.acquire(vec![disk, path]));
         assert_eq!(locks.held(), 2);
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn whoever_stops_waiting_leaves_the_queue() {
         let locks = Locks::default();
-        let mut a = pin!(locks.acquire(vec![Object::Disk(1)]));
+        let mut a = pin!(locks.acquire(vec![LockKey::Disk(1)]));
         let guard = ready(a.as_mut()).unwrap();
-        drop(locks.acquire(vec![Object::Disk(1)]));
+        drop(locks.acquire(vec![LockKey::Disk(1)]));
         drop(guard);
         assert_eq!(locks.held(), 0);
     }

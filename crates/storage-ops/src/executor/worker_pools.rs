@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use os::{Clock, Time};
 use tokio::sync::Semaphore;
 
-use crate::error::{Fault, Kind, Outcome};
-use crate::executor::operation::Lane;
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::operation::PoolKind;
 
 /// How many threads a lane has.
 const THREADS: usize = 16;
@@ -15,21 +15,21 @@ const THREADS: usize = 16;
 /// How many requests may wait for a thread of a lane.
 const QUEUE: usize = 256;
 
-/// All threads that a [`crate::Desk`] can keep at once; the runtime must allow as many for blocking work.
+/// All threads that a [`crate::Executor`] can keep at once; the runtime must allow as many for blocking work.
 pub const BLOCKING_THREADS: usize = THREADS * 5;
 
 /// Work that can say what it is.
 pub(crate) trait Work: Send + Sync {
     /// What it does, to go after "cannot".
-    fn attempt(&self) -> String;
+    fn describe(&self) -> String;
 }
 
-/// The lanes of one desk.
+/// The lanes of one executor.
 #[derive(Default)]
-pub(crate) struct Lanes(Mutex<HashMap<Lane, Arc<Track>>>);
+pub(crate) struct WorkerPools(Mutex<HashMap<PoolKind, Arc<WorkerPool>>>);
 
 /// One lane.
-struct Track {
+struct WorkerPool {
     threads: Arc<Semaphore>,
     places: Arc<Semaphore>,
     busy: Mutex<Busy>,
@@ -41,15 +41,15 @@ struct Busy {
     running: BTreeMap<u64, (Time, Arc<dyn Work>)>,
 }
 
-impl Lanes {
+impl WorkerPools {
     /// Runs `body` on a thread of `lane`, waiting for one if there is room to wait.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        lane: Lane,
+        lane: PoolKind,
         work: Arc<dyn Work>,
         clock: &dyn Clock,
         body: impl FnOnce() -> T + Send + 'static,
-    ) -> Outcome<T> {
+    ) -> OperationResult<T> {
         let track = self.track(lane);
         let Ok(place) = Arc::clone(&track.places).try_acquire_owned() else {
             return Err(track.full(lane, clock.now()));
@@ -67,21 +67,21 @@ impl Lanes {
         });
         done.await.map_err(|failure| {
             tracing::error!(%failure, "an operation panicked");
-            Fault::new(Kind::Internal, "a defect in csi-proxy stopped it; the log has more")
+            OperationError::new(Kind::Internal, "a defect in csi-proxy stopped it; the log has more")
         })
     }
 
-    fn track(&self, lane: Lane) -> Arc<Track> {
+    fn track(&self, lane: PoolKind) -> Arc<WorkerPool> {
         let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(lanes.entry(lane).or_insert_with(|| {
             let busy = Mutex::default();
             let (threads, places) = (Arc::new(Semaphore::new(THREADS)), Arc::new(Semaphore::new(THREADS + QUEUE)));
-            Arc::new(Track { threads, places, busy })
+            Arc::new(WorkerPool { threads, places, busy })
         }))
     }
 }
 
-impl Track {
+impl WorkerPool {
     fn busy(&self) -> MutexGuard<'_, Busy> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,19 +95,22 @@ impl Track {
         Entry { track: Arc::clone(self), id }
     }
 
-    fn full(&self, lane: Lane, now: Time) -> Fault {
+    fn full(&self, lane: PoolKind, now: Time) -> OperationError {
         let busy = self.busy();
         let oldest = busy.running.values().next().map_or_else(String::new, |(since, work)| {
-            format!("; the longest tries to {} for {} s", work.attempt(), (now - *since).as_secs())
+            format!("; the longest tries to {} for {} s", work.describe(), (now - *since).as_secs())
         });
         let running = busy.running.len();
-        Fault::new(Kind::Unavailable, format!("all threads for {} are taken ({running} running){oldest}", lane.what()))
+        OperationError::new(
+            Kind::Unavailable,
+            format!("all threads for {} are taken ({running} running){oldest}", lane.what()),
+        )
     }
 }
 
 /// A thread's entry in the list of what runs, taken out when dropped.
 struct Entry {
-    track: Arc<Track>,
+    track: Arc<WorkerPool>,
     id: u64,
 }
 
@@ -117,7 +120,7 @@ impl Drop for Entry {
     }
 }
 
-impl Lane {
+impl PoolKind {
     fn what(self) -> &'static str {
         match self {
             Self::Files => "local files",
@@ -131,14 +134,17 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCKING_THREADS, Lanes};
-    use crate::executor::operation::Lane;
+    use super::{BLOCKING_THREADS, WorkerPools};
+    use crate::executor::operation::PoolKind;
 
     #[test]
     fn all_lanes_together_keep_as_many_threads_as_the_runtime_is_asked_for() {
-        let lanes = Lanes::default();
+        let lanes = WorkerPools::default();
         let threads = |lane| lanes.track(lane).threads.available_permits();
-        let all: usize = [Lane::Files, Lane::Remote, Lane::Disks, Lane::Wmi, Lane::System].map(threads).iter().sum();
+        let all: usize = [PoolKind::Files, PoolKind::Remote, PoolKind::Disks, PoolKind::Wmi, PoolKind::System]
+            .map(threads)
+            .iter()
+            .sum();
         assert_eq!(all, BLOCKING_THREADS);
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
 use os::{Access, Namespace, OsError};
 
-use crate::error::{Fault, Outcome};
-use crate::executor::locks::Object;
-use crate::executor::operation::{Joins, Lane, Operation, Run};
+use crate::error::{OperationError, OperationResult};
+use crate::executor::locks::LockKey;
+use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
 use crate::node::Node;
 use crate::types::DiskNumber;
 use crate::windows::disk_device::{self, Disk, Layout};
@@ -21,13 +21,13 @@ pub struct ListDiskLocations;
 impl Operation for ListDiskLocations {
     type Output = BTreeMap<DiskNumber, DiskLocation>;
     const NAME: &'static str = "ListDiskLocations";
-    const LANE: Lane = Lane::Wmi;
+    const POOL: PoolKind = PoolKind::Wmi;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         "list the locations of disks".into()
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<Self::Output> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
         // Only the provider's words for a location are known to be what drivers compare with.
         let disks = wmi::query(node, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
         let located =
@@ -52,13 +52,13 @@ pub struct ListDiskIds;
 impl Operation for ListDiskIds {
     type Output = BTreeMap<DiskNumber, DiskIds>;
     const NAME: &'static str = "ListDiskIDs";
-    const LANE: Lane = Lane::Disks;
+    const POOL: PoolKind = PoolKind::Disks;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         "list the identifiers of disks".into()
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<Self::Output> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
         Ok(identified(disk_device::all(node)?.0).0)
     }
 }
@@ -89,15 +89,15 @@ pub struct GetDiskNumberByName {
 impl Operation for GetDiskNumberByName {
     type Output = DiskNumber;
     const NAME: &'static str = "GetDiskNumberByName";
-    const LANE: Lane = Lane::Disks;
+    const POOL: PoolKind = PoolKind::Disks;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("find the disk {:?}", crate::excerpt(&self.name))
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<DiskNumber> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<DiskNumber> {
         if self.name.trim().is_empty() {
-            return Err(Fault::invalid("the name is empty"));
+            return Err(OperationError::invalid("the name is empty"));
         }
         let named = |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
         let (disks, unopened) = disk_device::all(node)?;
@@ -107,12 +107,12 @@ impl Operation for GetDiskNumberByName {
             [number] => Ok(number),
             [] => Err(match unopened.or(unread) {
                 // It may be the one.
-                Some(code) => Fault::of(code, "no disk is known to have that name, and one could not be read"),
-                None => Fault::not_found("no disk has that name"),
+                Some(code) => OperationError::of(code, "no disk is known to have that name, and one could not be read"),
+                None => OperationError::not_found("no disk has that name"),
             }),
             [..] => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
-                Err(Fault::precondition(format!("the disks {} all have that name", list.join(", "))))
+                Err(OperationError::precondition(format!("the disks {} all have that name", list.join(", "))))
             }
         }
     }
@@ -128,13 +128,13 @@ pub struct GetDiskStats {
 impl Operation for GetDiskStats {
     type Output = u64;
     const NAME: &'static str = "GetDiskStats";
-    const LANE: Lane = Lane::Disks;
+    const POOL: PoolKind = PoolKind::Disks;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("read the size of {}", self.disk)
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<u64> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<u64> {
         // Whoever may not read the disk may still ask the device.
         let disk = Disk::open(node, self.disk, Access::GENERIC_READ)
             .or_else(|_| Disk::open(node, self.disk, Access::empty()))?;
@@ -152,13 +152,13 @@ pub struct GetDiskState {
 impl Operation for GetDiskState {
     type Output = bool;
     const NAME: &'static str = "GetDiskState";
-    const LANE: Lane = Lane::Disks;
+    const POOL: PoolKind = PoolKind::Disks;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("read the state of {}", self.disk)
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<bool> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
         Ok(!Disk::open(node, self.disk, Access::empty())?.is_offline()?)
     }
 }
@@ -175,24 +175,24 @@ pub struct SetDiskState {
 impl Operation for SetDiskState {
     type Output = ();
     const NAME: &'static str = "SetDiskState";
-    const LANE: Lane = Lane::Disks;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::Disks;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         let state = if self.online { "bring online" } else { "take offline" };
         format!("{state} {}", self.disk)
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Disk(self.disk.0)])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![LockKey::Disk(self.disk.0)])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let disk = Disk::open(node, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
         if !self.online {
             refuse_own_disk(node, self.disk)?;
         }
-        set_state(node, run, &disk, self.online)?;
+        set_state(node, ctx, &disk, self.online)?;
         if self.online && !volume_device::wait_for_all(node, &disk)? {
             tracing::warn!(disk = self.disk.0, "its volumes have not arrived");
         }
@@ -201,18 +201,18 @@ impl Operation for SetDiskState {
 }
 
 /// Refuses the disk that the node itself lives on, whose number is also what a request without one has.
-fn refuse_own_disk(node: &Node, disk: DiskNumber) -> Outcome<()> {
+fn refuse_own_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
     for volume in node.directories.volumes(node.os())? {
         // One that lies on several disks is on none that a driver could have attached.
         if volume_device::disk_of(node, volume).is_ok_and(|own| own == disk) {
-            return Err(Fault::new(crate::Kind::PermissionDenied, "it holds a volume of the node itself"));
+            return Err(OperationError::new(crate::Kind::PermissionDenied, "it holds a volume of the node itself"));
         }
     }
     Ok(())
 }
 
 /// Gives a disk the state asked for, if it has another.
-fn set_state(node: &Node, run: &Run, disk: &Disk, online: bool) -> Outcome<()> {
+fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> OperationResult<()> {
     use DiskAttributes as Bits;
     let reached = |attributes: u64| {
         if online { attributes & (Bits::OFFLINE | Bits::READ_ONLY) == 0 } else { attributes & Bits::OFFLINE != 0 }
@@ -221,7 +221,7 @@ fn set_state(node: &Node, run: &Run, disk: &Disk, online: bool) -> Outcome<()> {
     if reached(attributes) {
         return Ok(());
     }
-    run.commit()?;
+    ctx.begin_mutation()?;
     let changed = if online {
         // Writable first: an online disk that is still read-only would mount its volumes read-only.
         let writable = attributes & Bits::READ_ONLY == 0;
@@ -239,11 +239,11 @@ fn set_state(node: &Node, run: &Run, disk: &Disk, online: bool) -> Outcome<()> {
         return Err(code.into());
     }
     // The driver does not do it, or a cluster or a disk with the same id stands against it: the provider knows.
-    msft_storage::set_online(node, run, disk, online)?;
+    msft_storage::set_online(node, ctx, disk, online)?;
     if reached(disk.attributes()?) {
         return Ok(());
     }
-    Err(Fault::precondition("Windows says that it is done, but the disk has not changed"))
+    Err(OperationError::precondition("Windows says that it is done, but the disk has not changed"))
 }
 
 /// Makes sure that a disk has a partition for data: a GUID partition table on a disk without any table, one basic
@@ -257,51 +257,53 @@ pub struct PartitionDisk {
 impl Operation for PartitionDisk {
     type Output = ();
     const NAME: &'static str = "PartitionDisk";
-    const LANE: Lane = Lane::Disks;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::Disks;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("partition {}", self.disk)
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Disk(self.disk.0)])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![LockKey::Disk(self.disk.0)])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let disk = Disk::open(node, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
         match disk.layout()? {
             layout if layout.is_partitioned() => {}
             Layout::Mbr(_) => {
-                return Err(Fault::precondition("it has an MBR without partitions, and no table is ever replaced"));
+                return Err(OperationError::precondition(
+                    "it has an MBR without partitions, and no table is ever replaced",
+                ));
             }
             Layout::Raw => {
-                run.enter(Lane::Wmi)?;
-                set_state(node, run, &disk, true)?;
-                msft_storage::initialize(node, run, &disk)?;
-                Self::add_partition(node, run, &disk)?;
+                ctx.require_pool(PoolKind::Wmi)?;
+                set_state(node, ctx, &disk, true)?;
+                msft_storage::initialize(node, ctx, &disk)?;
+                Self::add_partition(node, ctx, &disk)?;
             }
             Layout::Gpt(_) => {
-                run.enter(Lane::Wmi)?;
-                set_state(node, run, &disk, true)?;
-                Self::add_partition(node, run, &disk)?;
+                ctx.require_pool(PoolKind::Wmi)?;
+                set_state(node, ctx, &disk, true)?;
+                Self::add_partition(node, ctx, &disk)?;
             }
         }
         // The caller lists the volumes next, and does not ask twice. Those of an offline disk come with its state.
         if disk.is_offline()? || volume_device::wait_for_all(node, &disk)? {
             return Ok(());
         }
-        bring_volumes(node, run, &disk)
+        bring_volumes(node, ctx, &disk)
     }
 }
 
 /// Brings those volumes online that have not come by themselves. One that does not come then either is not this
 /// operation's to judge: the disk is partitioned.
-fn bring_volumes(node: &Node, run: &Run, disk: &Disk) -> Outcome<()> {
+fn bring_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
     let layout = disk.layout()?;
     let volumes = volume_device::on_disk(node, disk.number, layout.partitions())?;
     for partition in layout.data().filter(|part| !volumes.iter().any(|(offset, _)| *offset == part.offset)) {
-        msft_storage::bring_volume_online(node, run, disk, partition)?;
+        msft_storage::bring_volume_online(node, ctx, disk, partition)?;
     }
     if !volume_device::wait_for_all(node, disk)? {
         tracing::warn!(disk = disk.number.0, "not all of its partitions have a volume");
@@ -310,16 +312,16 @@ fn bring_volumes(node: &Node, run: &Run, disk: &Disk) -> Outcome<()> {
 }
 
 impl PartitionDisk {
-    fn add_partition(node: &Node, run: &Run, disk: &Disk) -> Outcome<()> {
+    fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
         disk.update()?;
         // Somebody else may have been faster, whom our lock does not hold.
         if disk.layout()?.is_partitioned() {
             return Ok(());
         }
-        msft_storage::create_partition(node, run, disk)?;
+        msft_storage::create_partition(node, ctx, disk)?;
         disk.update()?;
-        let made = node.poll(node.config().patience.arrival, || Ok(disk.layout()?.is_partitioned().then_some(())))?;
-        made.ok_or_else(|| Fault::precondition("Windows says that the partition is made, but there is none"))
+        let made = node.poll(node.config().timeouts.arrival, || Ok(disk.layout()?.is_partitioned().then_some(())))?;
+        made.ok_or_else(|| OperationError::precondition("Windows says that the partition is made, but there is none"))
     }
 }
 
@@ -330,20 +332,20 @@ pub struct Rescan;
 impl Operation for Rescan {
     type Output = ();
     const NAME: &'static str = "Rescan";
-    const LANE: Lane = Lane::Wmi;
+    const POOL: PoolKind = PoolKind::Wmi;
     // A search under way may have passed by already where the caller's disk has come.
-    const JOINS: Joins = Joins::Waiting;
+    const COALESCE: Coalesce = Coalesce::Queued;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         "look for new disks".into()
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Devices])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![LockKey::Devices])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
-        run.commit()?;
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        ctx.begin_mutation()?;
         for port in node.os().device_interfaces(STORAGE_PORT_INTERFACE)? {
             if let Err(code) = node.os().reenumerate(&port) {
                 tracing::warn!(port = %port.display(), %code, "a storage port cannot be searched");
@@ -358,6 +360,6 @@ impl Operation for Rescan {
             }
         }
         // Our own changes and an administrator's PowerShell go by the provider's cache.
-        msft_storage::refresh_all(node, run)
+        msft_storage::refresh_all(node, ctx)
     }
 }

@@ -2,9 +2,9 @@
 
 use os::{Instance, Namespace, OsError, Secret, Value};
 
-use crate::error::{Fault, Kind, Outcome};
-use crate::executor::locks::Object;
-use crate::executor::operation::{Joins, Lane, Operation, Run};
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::locks::LockKey;
+use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
 use crate::node::Node;
 use crate::types::DiskNumber;
 use crate::windows::wmi::{call, query, quote};
@@ -23,18 +23,18 @@ pub struct Portal {
 
 impl Portal {
     /// Checks an address and a port, of which 0 means 3260.
-    pub fn parse(address: &str, port: u32) -> Outcome<Self> {
+    pub fn parse(address: &str, port: u32) -> OperationResult<Self> {
         let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '_' | '%' | '[' | ']');
         if address.is_empty() || address.len() > 255 || !address.chars().all(named) {
             let address = crate::excerpt(address);
-            return Err(Fault::invalid(format!("{address:?} is not the address of a target portal")));
+            return Err(OperationError::invalid(format!("{address:?} is not the address of a target portal")));
         }
-        let port = u16::try_from(port).map_err(|_| Fault::invalid(format!("{port} is not a TCP port")))?;
+        let port = u16::try_from(port).map_err(|_| OperationError::invalid(format!("{port} is not a TCP port")))?;
         Ok(Self { address: address.to_owned(), port: if port == 0 { PORT } else { port } })
     }
 
-    fn object(&self) -> Object {
-        Object::Portal(self.to_string().to_lowercase())
+    fn lock_key(&self) -> LockKey {
+        LockKey::Portal(self.to_string().to_lowercase())
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
@@ -61,13 +61,13 @@ pub struct Iqn(String);
 
 impl Iqn {
     /// Checks a target's name.
-    pub fn parse(text: &str) -> Outcome<Self> {
+    pub fn parse(text: &str) -> OperationResult<Self> {
         // RFC 3720, 3.2.6: at most 223 bytes; letters compare without case, targets are shown in lower case.
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '_');
         let kind = ["iqn.", "eui.", "naa."].iter().any(|kind| text.to_ascii_lowercase().starts_with(kind));
         if !kind || text.len() > 223 || !text.chars().all(plain) {
             let text = crate::excerpt(text);
-            return Err(Fault::invalid(format!("{text:?} is not the name of an iSCSI target")));
+            return Err(OperationError::invalid(format!("{text:?} is not the name of an iSCSI target")));
         }
         Ok(Self(text.to_owned()))
     }
@@ -100,36 +100,45 @@ impl Authentication {
     }
 }
 
-fn iscsi(node: &Node, run: &Run, path: &str, method: &str, arguments: &[(&str, Value)]) -> Outcome<()> {
-    let patience = node.config().patience.change;
-    let returned = call(node, run, Namespace::Storage, path, method, arguments, patience)?;
+fn iscsi(
+    node: &Node,
+    ctx: &OperationContext,
+    path: &str,
+    method: &str,
+    arguments: &[(&str, Value)],
+) -> OperationResult<()> {
+    let timeout = node.config().timeouts.change;
+    let returned = call(node, ctx, Namespace::Storage, path, method, arguments, timeout)?;
     if returned.code == 0 {
         return Ok(());
     }
     let code = OsError(returned.code);
-    Err(Fault { kind: Kind::FailedPrecondition, ..Fault::of(code, format!("the iSCSI initiator refuses {method}")) })
+    Err(OperationError {
+        kind: Kind::FailedPrecondition,
+        ..OperationError::of(code, format!("the iSCSI initiator refuses {method}"))
+    })
 }
 
-fn portal_of(node: &Node, portal: &Portal) -> Outcome<Option<Instance>> {
+fn portal_of(node: &Node, portal: &Portal) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSITargetPortal WHERE {}", portal.condition());
     Ok(query(node, Namespace::Storage, &wql)?.into_iter().next())
 }
 
-fn target_of(node: &Node, iqn: &Iqn) -> Outcome<Option<Instance>> {
+fn target_of(node: &Node, iqn: &Iqn) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSITarget WHERE NodeAddress = {}", quote(&iqn.0));
     Ok(query(node, Namespace::Storage, &wql)?.into_iter().next())
 }
 
-fn sessions_of(node: &Node, iqn: &Iqn) -> Outcome<Vec<Instance>> {
+fn sessions_of(node: &Node, iqn: &Iqn) -> OperationResult<Vec<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE TargetNodeAddress = {}", quote(&iqn.0));
     query(node, Namespace::Storage, &wql)
 }
 
-fn known(node: &Node, portal: &Portal, iqn: &Iqn) -> Outcome<Instance> {
+fn known(node: &Node, portal: &Portal, iqn: &Iqn) -> OperationResult<Instance> {
     if portal_of(node, portal)?.is_none() {
-        return Err(Fault::not_found(format!("the target portal {portal} has not been added")));
+        return Err(OperationError::not_found(format!("the target portal {portal} has not been added")));
     }
-    target_of(node, iqn)?.ok_or_else(|| Fault::not_found(format!("the target {iqn} has not been discovered")))
+    target_of(node, iqn)?.ok_or_else(|| OperationError::not_found(format!("the target {iqn} has not been discovered")))
 }
 
 fn is_connected(target: &Instance) -> bool {
@@ -146,22 +155,22 @@ pub struct AddTargetPortal {
 impl Operation for AddTargetPortal {
     type Output = ();
     const NAME: &'static str = "AddTargetPortal";
-    const LANE: Lane = Lane::Wmi;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::Wmi;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("add the target portal {}", self.portal)
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![self.portal.object()])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         if portal_of(node, &self.portal)?.is_some() {
             return Ok(());
         }
-        iscsi(node, run, "MSFT_iSCSITargetPortal", "New", &self.portal.arguments())
+        iscsi(node, ctx, "MSFT_iSCSITargetPortal", "New", &self.portal.arguments())
     }
 }
 
@@ -175,20 +184,21 @@ pub struct DiscoverTargetPortal {
 impl Operation for DiscoverTargetPortal {
     type Output = Vec<String>;
     const NAME: &'static str = "DiscoverTargetPortal";
-    const LANE: Lane = Lane::Wmi;
-    const JOINS: Joins = Joins::Waiting;
+    const POOL: PoolKind = PoolKind::Wmi;
+    const COALESCE: Coalesce = Coalesce::Queued;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("discover the targets of the portal {}", self.portal)
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![self.portal.object()])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<Self::Output> {
-        let portal = portal_of(node, &self.portal)?.ok_or_else(|| Fault::not_found("it has not been added"))?;
-        iscsi(node, run, &portal.path, "Update", &[])?;
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
+        let portal =
+            portal_of(node, &self.portal)?.ok_or_else(|| OperationError::not_found("it has not been added"))?;
+        iscsi(node, ctx, &portal.path, "Update", &[])?;
         let wql = format!(
             "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSITargetToiSCSITargetPortal ResultClass = MSFT_iSCSITarget",
             portal.path
@@ -208,20 +218,20 @@ pub struct RemoveTargetPortal {
 impl Operation for RemoveTargetPortal {
     type Output = ();
     const NAME: &'static str = "RemoveTargetPortal";
-    const LANE: Lane = Lane::Wmi;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::Wmi;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("remove the target portal {}", self.portal)
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![self.portal.object()])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let Some(portal) = portal_of(node, &self.portal)? else { return Ok(()) };
-        iscsi(node, run, &portal.path, "Remove", &self.portal.arguments())
+        iscsi(node, ctx, &portal.path, "Remove", &self.portal.arguments())
     }
 }
 
@@ -232,13 +242,13 @@ pub struct ListTargetPortals;
 impl Operation for ListTargetPortals {
     type Output = Vec<Portal>;
     const NAME: &'static str = "ListTargetPortals";
-    const LANE: Lane = Lane::Wmi;
+    const POOL: PoolKind = PoolKind::Wmi;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         "list the target portals".into()
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<Self::Output> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
         let portals = query(node, Namespace::Storage, "SELECT * FROM MSFT_iSCSITargetPortal")?;
         let portal = |instance: &Instance| {
             let port = u16::try_from(instance.u32("TargetPortalPortNumber")?).ok()?;
@@ -266,18 +276,18 @@ pub struct ConnectTarget {
 impl Operation for ConnectTarget {
     type Output = ();
     const NAME: &'static str = "ConnectTarget";
-    const LANE: Lane = Lane::Wmi;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::Wmi;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("connect to the target {} at {}", self.iqn, self.portal)
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![self.portal.object()])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         if is_connected(&known(node, &self.portal, &self.iqn)?) {
             return Ok(());
         }
@@ -290,9 +300,9 @@ impl Operation for ConnectTarget {
         if !self.secret.expose().is_empty() {
             arguments.push(("ChapSecret", Value::Secret(self.secret.clone())));
         }
-        iscsi(node, run, "MSFT_iSCSITarget", "Connect", &arguments)?;
+        iscsi(node, ctx, "MSFT_iSCSITarget", "Connect", &arguments)?;
         // The caller asks for the disks next, and once. A target may have none.
-        node.poll(node.config().patience.arrival, || Ok((!disks_of(node, &self.iqn)?.is_empty()).then_some(())))?;
+        node.poll(node.config().timeouts.arrival, || Ok((!disks_of(node, &self.iqn)?.is_empty()).then_some(())))?;
         Ok(())
     }
 }
@@ -309,25 +319,25 @@ pub struct DisconnectTarget {
 impl Operation for DisconnectTarget {
     type Output = ();
     const NAME: &'static str = "DisconnectTarget";
-    const LANE: Lane = Lane::Wmi;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::Wmi;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("disconnect from the target {} at {}", self.iqn, self.portal)
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![self.portal.object()])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let Some(target) = target_of(node, &self.iqn)?.filter(is_connected) else { return Ok(()) };
         for session in sessions_of(node, &self.iqn)? {
             if session.bool("IsPersistent") == Some(true) {
-                iscsi(node, run, &session.path, "Unregister", &[])?;
+                iscsi(node, ctx, &session.path, "Unregister", &[])?;
             }
             let id = session.text("SessionIdentifier").unwrap_or_default();
-            iscsi(node, run, &target.path, "Disconnect", &[("SessionIdentifier", Value::Text(id.into()))])?;
+            iscsi(node, ctx, &target.path, "Disconnect", &[("SessionIdentifier", Value::Text(id.into()))])?;
         }
         Ok(())
     }
@@ -345,13 +355,13 @@ pub struct GetTargetDisks {
 impl Operation for GetTargetDisks {
     type Output = Vec<DiskNumber>;
     const NAME: &'static str = "GetTargetDisks";
-    const LANE: Lane = Lane::Wmi;
+    const POOL: PoolKind = PoolKind::Wmi;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("list the disks of the target {} at {}", self.iqn, self.portal)
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<Self::Output> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
         if !is_connected(&known(node, &self.portal, &self.iqn)?) {
             return Ok(Vec::new());
         }
@@ -359,7 +369,7 @@ impl Operation for GetTargetDisks {
     }
 }
 
-fn disks_of(node: &Node, iqn: &Iqn) -> Outcome<Vec<DiskNumber>> {
+fn disks_of(node: &Node, iqn: &Iqn) -> OperationResult<Vec<DiskNumber>> {
     let mut disks = Vec::new();
     for session in sessions_of(node, iqn)? {
         let wql = format!(
@@ -385,22 +395,22 @@ pub struct SetMutualChapSecret {
 impl Operation for SetMutualChapSecret {
     type Output = ();
     const NAME: &'static str = "SetMutualChapSecret";
-    const LANE: Lane = Lane::Wmi;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::Wmi;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         "set the secret for mutual CHAP".into()
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Initiator])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![LockKey::Initiator])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         if !(12..=16).contains(&self.secret.expose().len()) {
-            return Err(Fault::invalid("the secret must have 12 to 16 bytes"));
+            return Err(OperationError::invalid("the secret must have 12 to 16 bytes"));
         }
         let arguments = [("ChapSecret", Value::Secret(self.secret.clone()))];
-        iscsi(node, run, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)
+        iscsi(node, ctx, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)
     }
 }

@@ -5,12 +5,12 @@
 
 use os::{Access, Instance, Namespace, Open, Options, OsError, OsResult, Secret, Value};
 
-use crate::error::{Fault, Kind, Outcome};
-use crate::executor::locks::Object;
-use crate::executor::operation::{Joins, Lane, Operation, Run};
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::locks::LockKey;
+use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
 use crate::node::Node;
-use crate::ops::filesystem::{find_link, make_link};
-use crate::paths::working_directories::LOOK;
+use crate::ops::filesystem::{link_exists, make_link};
+use crate::paths::working_directories::OPEN_NOFOLLOW;
 use crate::types::HostPath;
 use crate::types::UncPath;
 use crate::windows::wmi::{call, query, quote};
@@ -43,44 +43,44 @@ pub struct NewSmbGlobalMapping {
 impl Operation for NewSmbGlobalMapping {
     type Output = ();
     const NAME: &'static str = "NewSmbGlobalMapping";
-    const LANE: Lane = Lane::Remote;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::Remote;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         match &self.local {
             Some(local) => format!("map {} at {local}", self.remote),
             None => format!("map {}", self.remote),
         }
     }
 
-    fn objects(&self, node: &Node) -> Outcome<Vec<Object>> {
-        let mut objects = vec![Object::Share(self.remote.share())];
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+        let mut objects = vec![LockKey::Share(self.remote.share())];
         if let Some(local) = &self.local {
             node.directories.check(local, None)?;
-            objects.push(Object::Path(local.key()));
+            objects.push(LockKey::Path(local.key()));
         }
         Ok(objects)
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         if self.username.contains('\0') || self.password.expose().contains('\0') {
-            return Err(Fault::invalid("the user name or password has a zero character"));
+            return Err(OperationError::invalid("the user name or password has a zero character"));
         }
         let (substitute, shown) = (self.remote.to_nt(false), self.remote.shown());
         // Before a connection is made for nothing.
         let place = match &self.local {
-            Some(local) => Some(node.directories.place(node.os(), local, None, &LOOK)?),
+            Some(local) => Some(node.directories.entry(node.os(), local, None, &OPEN_NOFOLLOW)?),
             None => None,
         };
         if let Some(place) = &place {
-            find_link(place, substitute.as_u16str())?;
+            link_exists(place, substitute.as_u16str())?;
         }
-        let made = self.connect(node, run)?;
+        let made = self.connect(node, ctx)?;
         let Some(place) = place else { return Ok(()) };
-        let linked = make_link(&place, substitute.as_u16str(), &shown, || Ok(Options::DIRECTORY), run);
+        let linked = make_link(&place, substitute.as_u16str(), &shown, || Ok(Options::DIRECTORY), ctx);
         if linked.is_err() && made {
             // Nobody else can have begun to use it: its share is locked.
-            self.disconnect(node, run)?;
+            self.disconnect(node, ctx)?;
         }
         linked
     }
@@ -98,7 +98,7 @@ enum Look {
 
 impl NewSmbGlobalMapping {
     /// Connects the node to the share, and says whether it had not been.
-    fn connect(&self, node: &Node, run: &Run) -> Outcome<bool> {
+    fn connect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         let share = self.remote.share();
         if let Some(mapping) = mapping_of(node, &share)? {
             // One that has outlived a reboot may be dead for good and look as if its server were.
@@ -106,10 +106,10 @@ impl NewSmbGlobalMapping {
             match self.look(node) {
                 Look::Readable => return self.refuse_another_user(node, &share).map(|()| false),
                 // Whoever has files open on it gets them back when the server comes back, unless it is removed.
-                Look::OutOfReach(code) if alive => return Err(Fault::of(code, format!("{share} is mapped"))),
+                Look::OutOfReach(code) if alive => return Err(OperationError::of(code, format!("{share} is mapped"))),
                 Look::OutOfReach(code) | Look::Lost(code) => {
                     tracing::info!(share, %code, "a mapping that cannot be read is made anew");
-                    remove(node, run, &share, &mapping)?;
+                    remove(node, ctx, &share, &mapping)?;
                 }
             }
         }
@@ -120,10 +120,10 @@ impl NewSmbGlobalMapping {
         if !self.username.is_empty() {
             arguments.push(("Credential", Value::Secret(credential(&self.username, &self.password))));
         }
-        let patience = node.config().patience.change;
+        let timeout = node.config().timeouts.change;
         // Known before it is made: it may be made long after this call has given up waiting.
         node.smb_users().insert(share.clone(), self.username.to_lowercase());
-        let made = match call(node, run, Namespace::Smb, CLASS, "Create", &arguments, patience) {
+        let made = match call(node, ctx, Namespace::Smb, CLASS, "Create", &arguments, timeout) {
             Ok(returned) if returned.code == 0 => return Ok(true),
             Ok(returned) => refused(OsError(returned.code), &share),
             Err(fault) if fault.kind == Kind::StillRunning => return Err(fault),
@@ -133,9 +133,9 @@ impl NewSmbGlobalMapping {
         Err(made)
     }
 
-    fn disconnect(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn disconnect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let share = self.remote.share();
-        mapping_of(node, &share)?.map_or(Ok(()), |mapping| remove(node, run, &share, &mapping))
+        mapping_of(node, &share)?.map_or(Ok(()), |mapping| remove(node, ctx, &share, &mapping))
     }
 
     /// Looks through the mapping there is, at the share and at the directory asked for.
@@ -164,11 +164,11 @@ impl NewSmbGlobalMapping {
     }
 
     /// Windows would silently give the second user the first one's access.
-    fn refuse_another_user(&self, node: &Node, share: &str) -> Outcome<()> {
+    fn refuse_another_user(&self, node: &Node, share: &str) -> OperationResult<()> {
         let users = node.smb_users();
         match users.get(share) {
             Some(user) if *user != self.username.to_lowercase() && !node.config().share_smb_mappings => {
-                Err(Fault::precondition(format!(
+                Err(OperationError::precondition(format!(
                     "{share} is mapped for another user, and Windows knows one user per share; \
                      use the same user for all volumes of this share on a node, or another name for the server"
                 )))
@@ -188,35 +188,35 @@ pub struct RemoveSmbGlobalMapping {
 impl Operation for RemoveSmbGlobalMapping {
     type Output = ();
     const NAME: &'static str = "RemoveSmbGlobalMapping";
-    const LANE: Lane = Lane::Remote;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::Remote;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("remove the mapping of {}", self.remote.share())
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Share(self.remote.share())])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![LockKey::Share(self.remote.share())])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let share = self.remote.share();
-        let mapping = mapping_of(node, &share)?.ok_or_else(|| Fault::not_found("it is not mapped"))?;
-        remove(node, run, &share, &mapping)
+        let mapping = mapping_of(node, &share)?.ok_or_else(|| OperationError::not_found("it is not mapped"))?;
+        remove(node, ctx, &share, &mapping)
     }
 }
 
-fn mapping_of(node: &Node, share: &str) -> Outcome<Option<Instance>> {
+fn mapping_of(node: &Node, share: &str) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM {CLASS} WHERE RemotePath = {}", quote(share));
     Ok(query(node, Namespace::Smb, &wql)?.into_iter().next())
 }
 
-fn remove(node: &Node, run: &Run, share: &str, mapping: &Instance) -> Outcome<()> {
+fn remove(node: &Node, ctx: &OperationContext, share: &str, mapping: &Instance) -> OperationResult<()> {
     let force = [("Force", Value::Bool(true))];
-    let patience = node.config().patience.change;
-    let returned = call(node, run, Namespace::Smb, &mapping.path, "Remove", &force, patience)?;
+    let timeout = node.config().timeouts.change;
+    let returned = call(node, ctx, Namespace::Smb, &mapping.path, "Remove", &force, timeout)?;
     if returned.code != 0 {
-        return Err(Fault::of(OsError(returned.code), format!("the mapping of {share} cannot be removed")));
+        return Err(OperationError::of(OsError(returned.code), format!("the mapping of {share} cannot be removed")));
     }
     node.smb_users().remove(share);
     Ok(())
@@ -229,13 +229,13 @@ fn credential(username: &str, password: &Secret) -> Secret {
 }
 
 /// The server's refusal, with what to do where the words alone do not say it.
-fn refused(code: OsError, share: &str) -> Fault {
-    let fault = Fault::of(code, share);
+fn refused(code: OsError, share: &str) -> OperationError {
+    let fault = OperationError::of(code, share);
     match code {
         OsError::SESSION_CREDENTIAL_CONFLICT => {
             let advice = "Windows allows one user per server at a time; \
                           use the same user for all its shares, or another name for the server";
-            Fault { reason: format!("{}; {advice}", fault.reason), ..fault }
+            OperationError { reason: format!("{}; {advice}", fault.reason), ..fault }
         }
         _ => fault,
     }

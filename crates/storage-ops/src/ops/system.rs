@@ -2,9 +2,9 @@
 
 use os::{Namespace, OsError, Service, ServiceAccess, U16String};
 
-use crate::error::{Fault, Kind, Outcome};
-use crate::executor::locks::Object;
-use crate::executor::operation::{Joins, Lane, Operation, Run};
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::locks::LockKey;
+use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
 use crate::node::Node;
 use crate::windows::{smbios, wmi};
 
@@ -25,20 +25,20 @@ pub struct ServiceName(String);
 
 impl ServiceName {
     /// Checks a name by the rules of `CreateServiceW`.
-    pub fn parse(text: &str) -> Outcome<Self> {
+    pub fn parse(text: &str) -> OperationResult<Self> {
         let long = text.encode_utf16().count() > 256;
         if text.is_empty() || long || text.contains(['/', '\\']) || text.contains(char::is_control) {
-            return Err(Fault::invalid(format!("{:?} is not the name of a service", crate::excerpt(text))));
+            return Err(OperationError::invalid(format!("{:?} is not the name of a service", crate::excerpt(text))));
         }
         Ok(Self(text.to_owned()))
     }
 
-    fn open(&self, node: &Node, access: ServiceAccess) -> Outcome<Box<dyn Service>> {
+    fn open(&self, node: &Node, access: ServiceAccess) -> OperationResult<Box<dyn Service>> {
         Ok(node.os().open_service(&U16String::from_str(&self.0), access)?)
     }
 
-    fn object(&self) -> Object {
-        Object::Service(self.0.to_lowercase())
+    fn lock_key(&self) -> LockKey {
+        LockKey::Service(self.0.to_lowercase())
     }
 }
 
@@ -69,13 +69,13 @@ pub struct GetService {
 impl Operation for GetService {
     type Output = ServiceInfo;
     const NAME: &'static str = "GetService";
-    const LANE: Lane = Lane::System;
+    const POOL: PoolKind = PoolKind::System;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("read the service {}", self.name)
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<ServiceInfo> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<ServiceInfo> {
         let service = self.name.open(node, ServiceAccess::Query)?;
         let (config, state) = (service.config()?, service.state()?);
         Ok(ServiceInfo { display_name: config.display_name.to_string_lossy(), start_type: config.start_type, state })
@@ -92,32 +92,34 @@ pub struct StartService {
 impl Operation for StartService {
     type Output = ();
     const NAME: &'static str = "StartService";
-    const LANE: Lane = Lane::System;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::System;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("start the service {}", self.name)
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![self.name.object()])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![self.name.lock_key()])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let service = self.name.open(node, ServiceAccess::Start)?;
         match service.state()? {
             STOP_PENDING => wait(node, &*service, STOPPED)?,
-            PAUSE_PENDING | PAUSED => return Err(Fault::precondition("it is paused, and has to be continued")),
+            PAUSE_PENDING | PAUSED => {
+                return Err(OperationError::precondition("it is paused, and has to be continued"));
+            }
             _ => {}
         }
-        run.commit()?;
+        ctx.begin_mutation()?;
         // While another service starts, as when the node has just booted, none can be started.
-        let asked = node.poll(node.config().patience.service, || match service.start() {
+        let asked = node.poll(node.config().timeouts.service, || match service.start() {
             Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => Ok(Some(())),
             Err(OsError::SERVICE_DATABASE_LOCKED) => Ok(None),
             Err(code) => Err(code.into()),
         })?;
-        asked.ok_or(Fault::from(OsError::SERVICE_DATABASE_LOCKED))?;
+        asked.ok_or(OperationError::from(OsError::SERVICE_DATABASE_LOCKED))?;
         wait(node, &*service, RUNNING)
     }
 }
@@ -134,18 +136,18 @@ pub struct StopService {
 impl Operation for StopService {
     type Output = ();
     const NAME: &'static str = "StopService";
-    const LANE: Lane = Lane::System;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::System;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("stop the service {}", self.name)
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![self.name.object()])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![self.name.lock_key()])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let service = self.name.open(node, ServiceAccess::Stop)?;
         if service.state()? == STOPPED {
             return Ok(());
@@ -154,12 +156,15 @@ impl Operation for StopService {
         if !dependents.is_empty() && !self.force {
             let names: Vec<_> = dependents.iter().map(|name| name.to_string_lossy()).collect();
             let reason = format!("running services depend on it: {}", names.join(", "));
-            return Err(Fault { code: Some(OsError::DEPENDENT_SERVICES_RUNNING), ..Fault::precondition(reason) });
+            return Err(OperationError {
+                code: Some(OsError::DEPENDENT_SERVICES_RUNNING),
+                ..OperationError::precondition(reason)
+            });
         }
-        run.commit()?;
+        ctx.begin_mutation()?;
         for name in dependents {
             let dependent = node.os().open_service(&name, ServiceAccess::Stop)?;
-            stop(node, &*dependent).map_err(|fault| Fault {
+            stop(node, &*dependent).map_err(|fault| OperationError {
                 reason: format!("{} depends on it and does not stop: {}", name.display(), fault.reason),
                 ..fault
             })?;
@@ -168,29 +173,29 @@ impl Operation for StopService {
     }
 }
 
-fn stop(node: &Node, service: &dyn Service) -> Outcome<()> {
+fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
     // A service that is just starting takes no requests for a while.
-    let asked = node.poll(node.config().patience.service, || match service.stop() {
+    let asked = node.poll(node.config().timeouts.service, || match service.stop() {
         Ok(()) | Err(OsError::SERVICE_NOT_ACTIVE) => Ok(Some(())),
         Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => Ok(if service.state()? == STOP_PENDING { Some(()) } else { None }),
         Err(code) => Err(code.into()),
     })?;
-    asked.ok_or(Fault::from(OsError::SERVICE_CANNOT_ACCEPT_CTRL))?;
+    asked.ok_or(OperationError::from(OsError::SERVICE_CANNOT_ACCEPT_CTRL))?;
     wait(node, service, STOPPED)
 }
 
-fn wait(node: &Node, service: &dyn Service, wanted: u32) -> Outcome<()> {
+fn wait(node: &Node, service: &dyn Service, wanted: u32) -> OperationResult<()> {
     let mut last = 0;
-    let reached = node.poll(node.config().patience.service, || {
+    let reached = node.poll(node.config().timeouts.service, || {
         last = service.state()?;
         if wanted == RUNNING && last == STOPPED {
-            return Err(Fault::precondition("it stopped again while starting"));
+            return Err(OperationError::precondition("it stopped again while starting"));
         }
         Ok((last == wanted).then_some(()))
     })?;
-    let seconds = node.config().patience.service.as_secs();
+    let seconds = node.config().timeouts.service.as_secs();
     reached.ok_or_else(|| {
-        Fault::new(Kind::StillRunning, format!("after {seconds} s it is in state {last} still, not {wanted}"))
+        OperationError::new(Kind::StillRunning, format!("after {seconds} s it is in state {last} still, not {wanted}"))
     })
 }
 
@@ -201,23 +206,23 @@ pub struct GetBiosSerialNumber;
 impl Operation for GetBiosSerialNumber {
     type Output = String;
     const NAME: &'static str = "GetBIOSSerialNumber";
-    const LANE: Lane = Lane::System;
+    const POOL: PoolKind = PoolKind::System;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         "read the BIOS serial number".into()
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<String> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<String> {
         if let Some(serial) = firmware_serial(node)? {
             return Ok(serial);
         }
-        run.enter(Lane::Wmi)?;
+        ctx.require_pool(PoolKind::Wmi)?;
         let found = wmi::query(node, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS")?;
         Ok(found.iter().find_map(|bios| bios.text("SerialNumber")).unwrap_or_default().to_owned())
     }
 }
 
-fn firmware_serial(node: &Node) -> Outcome<Option<String>> {
+fn firmware_serial(node: &Node) -> OperationResult<Option<String>> {
     let mut table = vec![0; 4096];
     // The size may change between two calls only with the firmware itself, so the second look has room enough.
     for _ in 0..2 {

@@ -6,12 +6,12 @@ use os::abi::{ControlCode, FILE_ATTRIBUTE_DIRECTORY};
 use os::{Access, Open, OsError, PathForm, U16String};
 use zerocopy::IntoBytes;
 
-use crate::error::{Fault, Kind, Outcome};
-use crate::executor::locks::Object;
-use crate::executor::operation::{Joins, Lane, Operation, Run};
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::locks::LockKey;
+use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
 use crate::node::Node;
-use crate::ops::filesystem::{enter_lane_above, enter_lane_of, leads_nowhere};
-use crate::paths::working_directories::{LOOK, PIN};
+use crate::ops::filesystem::{is_dangling, require_pool_for_ancestors, require_pool_for_link};
+use crate::paths::working_directories::{OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW};
 use crate::types::DiskNumber;
 use crate::types::HostPath;
 use crate::types::VolumeId;
@@ -25,8 +25,8 @@ use crate::windows::wmi::may_run_on;
 /// What every client that asks for a mounted volume looks for in the answer to know that none is mounted.
 const NOT_MOUNTED: &str = "because it does not exist";
 
-fn disk_object(node: &Node, volume: VolumeId) -> Outcome<Object> {
-    Ok(Object::Disk(volume_device::disk_of(node, volume)?.0))
+fn disk_lock_key(node: &Node, volume: VolumeId) -> OperationResult<LockKey> {
+    Ok(LockKey::Disk(volume_device::disk_of(node, volume)?.0))
 }
 
 /// The volumes on a disk: data volumes first, in partition order. None at all is an error.
@@ -41,23 +41,23 @@ pub struct ListVolumesOnDisk {
 impl Operation for ListVolumesOnDisk {
     type Output = Vec<VolumeId>;
     const NAME: &'static str = "ListVolumesOnDisk";
-    const LANE: Lane = Lane::Disks;
+    const POOL: PoolKind = PoolKind::Disks;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         match self.partition {
             0 => format!("list the volumes on {}", self.disk),
             number => format!("list the volumes on partition {number} of {}", self.disk),
         }
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<Self::Output> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
         let disk = Disk::open(node, self.disk, Access::empty())?;
         if disk.is_offline()? {
-            return Err(Fault::precondition("the disk is offline, and its volumes with it"));
+            return Err(OperationError::precondition("the disk is offline, and its volumes with it"));
         }
         let (mut last, mut first_is_there) = (Vec::new(), true);
         // A partition made just now has no volume yet; one that lacks it for good must not hide the others.
-        node.poll(node.config().patience.arrival, || {
+        node.poll(node.config().timeouts.arrival, || {
             let layout = disk.layout()?;
             let found = volume_device::on_disk(node, self.disk, layout.partitions())?;
             let wanted = found.iter().filter(|(offset, _)| layout.holds(self.partition, *offset));
@@ -70,9 +70,11 @@ impl Operation for ListVolumesOnDisk {
         })?;
         // Callers take the first they are given, so that must be the first there is.
         if !first_is_there {
-            return Err(Fault::precondition("the volume of its first data partition has not come, or cannot be read"));
+            return Err(OperationError::precondition(
+                "the volume of its first data partition has not come, or cannot be read",
+            ));
         }
-        if last.is_empty() { Err(Fault::not_found("there is none")) } else { Ok(last) }
+        if last.is_empty() { Err(OperationError::not_found("there is none")) } else { Ok(last) }
     }
 }
 
@@ -94,21 +96,21 @@ pub struct ResizeFirstVolume {
 impl Operation for ResizeFirstVolume {
     type Output = ();
     const NAME: &'static str = "ResizeVolume";
-    const LANE: Lane = Lane::Disks;
-    const JOINS: Joins = Joins::Running;
+    const POOL: PoolKind = PoolKind::Disks;
+    const COALESCE: Coalesce = Coalesce::InFlight;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("resize the first volume of {}", self.disk)
     }
 
-    fn objects(&self, _node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![Object::Disk(self.disk.0)])
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![LockKey::Disk(self.disk.0)])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
-        let volumes = ListVolumesOnDisk { disk: self.disk, partition: 0 }.run(node, run)?;
-        let first = volumes.first().ok_or_else(|| Fault::not_found("there is none"))?;
-        ResizeVolume { volume: *first, size: self.size }.run(node, run)
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        let volumes = ListVolumesOnDisk { disk: self.disk, partition: 0 }.run(node, ctx)?;
+        let first = volumes.first().ok_or_else(|| OperationError::not_found("there is none"))?;
+        ResizeVolume { volume: *first, size: self.size }.run(node, ctx)
     }
 }
 
@@ -122,13 +124,13 @@ pub struct IsVolumeFormatted {
 impl Operation for IsVolumeFormatted {
     type Output = bool;
     const NAME: &'static str = "IsVolumeFormatted";
-    const LANE: Lane = Lane::Disks;
+    const POOL: PoolKind = PoolKind::Disks;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("tell whether volume {} is formatted", self.volume)
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<bool> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
         Ok(volume_device::file_system(node, self.volume)? != FileSystem::Raw)
     }
 }
@@ -143,34 +145,36 @@ pub struct FormatVolume {
 impl Operation for FormatVolume {
     type Output = ();
     const NAME: &'static str = "FormatVolume";
-    const LANE: Lane = Lane::Disks;
-    const JOINS: Joins = Joins::Running;
-    const LOOKS_UP: bool = true;
+    const POOL: PoolKind = PoolKind::Disks;
+    const COALESCE: Coalesce = Coalesce::InFlight;
+    const RESOLVES_LOCKS: bool = true;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("format volume {}", self.volume)
     }
 
-    fn objects(&self, node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![disk_object(node, self.volume)?])
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![disk_lock_key(node, self.volume)?])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
-        volume_device::locked_disk_of(node, self.volume, run)?;
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        volume_device::locked_disk_of(node, self.volume, ctx)?;
         match volume_device::file_system(node, self.volume)? {
             FileSystem::Ntfs => return Ok(()),
             FileSystem::Other(name) => return Err(occupied(&name)),
             FileSystem::Raw => {}
         }
-        match msft_storage::format_ntfs(node, run, self.volume, || self.still_raw(node, run)) {
+        match msft_storage::format_ntfs(node, ctx, self.volume, || self.still_raw(node, ctx)) {
             // Nobody knows whether it goes on. The disk stays locked as long as it may.
             Err(fault) if fault.code.is_some_and(may_run_on) => {
-                self.wait(node, node.config().patience.format)?.ok_or(fault)
+                self.wait(node, node.config().timeouts.format)?.ok_or(fault)
             }
             outcome => {
                 outcome?;
-                let formatted = self.wait(node, node.config().patience.arrival)?;
-                formatted.ok_or_else(|| Fault::precondition("Windows says that it is formatted, but it has no NTFS"))
+                let formatted = self.wait(node, node.config().timeouts.arrival)?;
+                formatted.ok_or_else(|| {
+                    OperationError::precondition("Windows says that it is formatted, but it has no NTFS")
+                })
             }
         }
     }
@@ -178,8 +182,8 @@ impl Operation for FormatVolume {
 
 impl FormatVolume {
     /// The last look before the data, if there were any, would be gone. Whoever else was faster has done the work.
-    fn still_raw(&self, node: &Node, run: &Run) -> Outcome<bool> {
-        volume_device::locked_disk_of(node, self.volume, run)?;
+    fn still_raw(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+        volume_device::locked_disk_of(node, self.volume, ctx)?;
         match volume_device::file_system(node, self.volume)? {
             FileSystem::Raw => Ok(true),
             FileSystem::Ntfs => Ok(false),
@@ -188,13 +192,13 @@ impl FormatVolume {
     }
 
     /// Waits until it is formatted.
-    fn wait(&self, node: &Node, patience: Duration) -> Outcome<Option<()>> {
-        node.poll(patience, || Ok((volume_device::file_system(node, self.volume)? == FileSystem::Ntfs).then_some(())))
+    fn wait(&self, node: &Node, timeout: Duration) -> OperationResult<Option<()>> {
+        node.poll(timeout, || Ok((volume_device::file_system(node, self.volume)? == FileSystem::Ntfs).then_some(())))
     }
 }
 
-fn occupied(file_system: &str) -> Fault {
-    Fault::precondition(format!("it has a {file_system} file system, which is not overwritten"))
+fn occupied(file_system: &str) -> OperationError {
+    OperationError::precondition(format!("it has a {file_system} file system, which is not overwritten"))
 }
 
 /// Mounts a volume at an empty directory. Being mounted there already is success. A volume that the node itself lives
@@ -210,28 +214,28 @@ pub struct MountVolume {
 impl Operation for MountVolume {
     type Output = ();
     const NAME: &'static str = "MountVolume";
-    const LANE: Lane = Lane::Disks;
-    const JOINS: Joins = Joins::Running;
-    const LOOKS_UP: bool = true;
+    const POOL: PoolKind = PoolKind::Disks;
+    const COALESCE: Coalesce = Coalesce::InFlight;
+    const RESOLVES_LOCKS: bool = true;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("mount volume {} at {}", self.volume, self.target)
     }
 
-    fn objects(&self, node: &Node) -> Outcome<Vec<Object>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         node.directories.check(&self.target, None)?;
-        Ok(vec![Object::Path(self.target.key()), disk_object(node, self.volume)?])
+        Ok(vec![LockKey::Path(self.target.key()), disk_lock_key(node, self.volume)?])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
-        volume_device::locked_disk_of(node, self.volume, run)?;
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        volume_device::locked_disk_of(node, self.volume, ctx)?;
         // Mounted in a container's directory, the system's volume would be all there in the container.
         if node.directories.volumes(node.os())?.contains(&self.volume) {
-            return Err(Fault::new(Kind::PermissionDenied, "it is a volume of the node itself"));
+            return Err(OperationError::new(Kind::PermissionDenied, "it is a volume of the node itself"));
         }
-        let place = node.directories.place(node.os(), &self.target, None, &PIN)?;
+        let place = node.directories.entry(node.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
         // Held without sharing deletion until the end, so that the path below leads here and nowhere else.
-        let target = place.parent().open_child(place.leaf(), &PIN)?;
+        let target = place.parent().open_child(place.leaf(), &OPEN_NO_DELETE_SHARE)?;
         let path = place.directory_path()?;
         match Link::of(&*target)? {
             None if buffer::attributes(&*target)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
@@ -241,27 +245,30 @@ impl Operation for MountVolume {
             Some(link) => match link.volume() {
                 Some(mounted) if mounted == self.volume => return Ok(()),
                 Some(mounted) if is_present(node, mounted)? => {
-                    return Err(Fault::precondition(format!("volume {mounted} is mounted there")));
+                    return Err(OperationError::precondition(format!("volume {mounted} is mounted there")));
                 }
                 // Left over from before the node's restart.
                 Some(_) => {
-                    run.commit()?;
+                    ctx.begin_mutation()?;
                     node.os().delete_volume_mount_point(&path)?;
                 }
-                None => return Err(Fault::precondition("it is a link, not a directory")),
+                None => return Err(OperationError::precondition("it is a link, not a directory")),
             },
         }
-        run.commit()?;
+        ctx.begin_mutation()?;
         node.os().set_volume_mount_point(&path, &self.volume.to_windows())?;
         match Link::of(&*target)?.and_then(|link| link.volume()) {
             Some(mounted) if mounted == self.volume => Ok(()),
-            _ => Err(Fault::new(Kind::Internal, "Windows says that it is mounted, but the directory says otherwise")),
+            _ => Err(OperationError::new(
+                Kind::Internal,
+                "Windows says that it is mounted, but the directory says otherwise",
+            )),
         }
     }
 }
 
 /// Whether a volume exists. Only a clear no is a no.
-fn is_present(node: &Node, volume: VolumeId) -> Outcome<bool> {
+fn is_present(node: &Node, volume: VolumeId) -> OperationResult<bool> {
     Ok(node.os().volumes()?.iter().any(|name| VolumeId::from_windows(name) == Some(volume)))
 }
 
@@ -277,37 +284,37 @@ pub struct UnmountVolume {
 impl Operation for UnmountVolume {
     type Output = ();
     const NAME: &'static str = "UnmountVolume";
-    const LANE: Lane = Lane::Disks;
-    const JOINS: Joins = Joins::Running;
-    const LOOKS_UP: bool = true;
+    const POOL: PoolKind = PoolKind::Disks;
+    const COALESCE: Coalesce = Coalesce::InFlight;
+    const RESOLVES_LOCKS: bool = true;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("unmount volume {} from {}", self.volume, self.target)
     }
 
-    fn objects(&self, node: &Node) -> Outcome<Vec<Object>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         node.directories.check(&self.target, None)?;
-        let mut objects = vec![Object::Path(self.target.key())];
+        let mut objects = vec![LockKey::Path(self.target.key())];
         // A mount point may outlive its volume, and is removed all the same. If the volume is there after all, the run
         // finds its disk not locked.
-        objects.extend(disk_object(node, self.volume).ok());
+        objects.extend(disk_lock_key(node, self.volume).ok());
         Ok(objects)
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
-        let place = node.directories.place(node.os(), &self.target, None, &PIN)?;
-        let target = place.parent().open_child(place.leaf(), &PIN)?;
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        let place = node.directories.entry(node.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
+        let target = place.parent().open_child(place.leaf(), &OPEN_NO_DELETE_SHARE)?;
         match Link::of(&*target)?.and_then(|link| link.volume()) {
             Some(mounted) if mounted == self.volume => {}
-            Some(mounted) => return Err(Fault::precondition(format!("volume {mounted} is mounted there"))),
-            None => return Err(Fault::precondition("nothing is mounted there")),
+            Some(mounted) => return Err(OperationError::precondition(format!("volume {mounted} is mounted there"))),
+            None => return Err(OperationError::precondition("nothing is mounted there")),
         }
         if is_present(node, self.volume)? {
-            volume_device::locked_disk_of(node, self.volume, run)?;
-            run.commit()?;
+            volume_device::locked_disk_of(node, self.volume, ctx)?;
+            ctx.begin_mutation()?;
             volume_device::flush(node, self.volume)?;
         }
-        run.commit()?;
+        ctx.begin_mutation()?;
         Ok(node.os().delete_volume_mount_point(&place.directory_path()?)?)
     }
 }
@@ -324,40 +331,41 @@ pub struct ResizeVolume {
 impl Operation for ResizeVolume {
     type Output = ();
     const NAME: &'static str = "ResizeVolume";
-    const LANE: Lane = Lane::Disks;
-    const JOINS: Joins = Joins::Running;
-    const LOOKS_UP: bool = true;
+    const POOL: PoolKind = PoolKind::Disks;
+    const COALESCE: Coalesce = Coalesce::InFlight;
+    const RESOLVES_LOCKS: bool = true;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         match self.size {
             0 => format!("resize volume {} to its maximum", self.volume),
             size => format!("resize volume {} to {size} bytes", self.volume),
         }
     }
 
-    fn objects(&self, node: &Node) -> Outcome<Vec<Object>> {
-        Ok(vec![disk_object(node, self.volume)?])
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![disk_lock_key(node, self.volume)?])
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<()> {
-        let number = volume_device::locked_disk_of(node, self.volume, run)?;
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        let number = volume_device::locked_disk_of(node, self.volume, ctx)?;
         let disk = Disk::open(node, number, Access::GENERIC_READ)?;
         disk.update()?;
         let extent = volume_device::extent(node, self.volume)?;
         let layout = disk.layout()?;
         let under = layout.partitions().iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
-        let partition = *under.ok_or_else(|| Fault::precondition("the volume is not on a partition of its own"))?;
+        let partition =
+            *under.ok_or_else(|| OperationError::precondition("the volume is not on a partition of its own"))?;
         if self.wants_growth(&disk, &layout, &partition)? {
-            run.enter(Lane::Wmi)?;
-            self.grow(node, run, &disk, &layout, &partition)?;
+            ctx.require_pool(PoolKind::Wmi)?;
+            self.grow(node, ctx, &disk, &layout, &partition)?;
         }
-        self.fill_partition(node, run)
+        self.fill_partition(node, ctx)
     }
 }
 
 impl ResizeVolume {
     /// Whether there may be something to do, told without the storage provider.
-    fn wants_growth(&self, disk: &Disk, layout: &Layout, partition: &Partition) -> Outcome<bool> {
+    fn wants_growth(&self, disk: &Disk, layout: &Layout, partition: &Partition) -> OperationResult<bool> {
         if self.size != 0 {
             return Ok(self.size > partition.length);
         }
@@ -370,9 +378,16 @@ impl ResizeVolume {
         }
     }
 
-    fn grow(&self, node: &Node, run: &Run, disk: &Disk, layout: &Layout, partition: &Partition) -> Outcome<()> {
-        let instance = msft_storage::partition(node, run, disk.number, partition.number, partition.offset)?;
-        let (largest, untold) = match msft_storage::largest(node, run, &instance) {
+    fn grow(
+        &self,
+        node: &Node,
+        ctx: &OperationContext,
+        disk: &Disk,
+        layout: &Layout,
+        partition: &Partition,
+    ) -> OperationResult<()> {
+        let instance = msft_storage::partition(node, ctx, disk.number, partition.number, partition.offset)?;
+        let (largest, untold) = match msft_storage::largest(node, ctx, &instance) {
             Ok(largest) => (largest, None),
             // Asking needs the service that defragments, growing does not, and the provider refuses what is too much.
             Err(fault) if fault.kind == Kind::Internal => (room_of(disk, layout, partition)?, Some(fault)),
@@ -381,10 +396,10 @@ impl ResizeVolume {
         if self.size.saturating_sub(largest) >= MIB {
             let reason = format!("{} bytes are asked for, and there is room for {largest}", self.size);
             return Err(match untold {
-                None => Fault::precondition(reason),
+                None => OperationError::precondition(reason),
                 Some(fault) => {
                     let reason = format!("{reason} by the partition table; Windows did not say: {}", fault.reason);
-                    Fault { kind: Kind::FailedPrecondition, reason, ..fault }
+                    OperationError { kind: Kind::FailedPrecondition, reason, ..fault }
                 }
             });
         }
@@ -392,17 +407,19 @@ impl ResizeVolume {
         if size < partition.length + MIB {
             return Ok(());
         }
-        msft_storage::resize(node, run, &instance, size)?;
+        msft_storage::resize(node, ctx, &instance, size)?;
         disk.update()?;
-        let grown = node.poll(node.config().patience.arrival, || {
+        let grown = node.poll(node.config().timeouts.arrival, || {
             let extent = volume_device::extent(node, self.volume)?;
             Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
         })?;
-        grown.ok_or_else(|| Fault::precondition("Windows says that it is resized, but the partition has not grown"))
+        grown.ok_or_else(|| {
+            OperationError::precondition("Windows says that it is resized, but the partition has not grown")
+        })
     }
 
     /// Makes the file system as large as its partition, where an earlier attempt got only half-way.
-    fn fill_partition(&self, node: &Node, run: &Run) -> Outcome<()> {
+    fn fill_partition(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let total = match volume_device::stats(node, self.volume) {
             Ok(stats) => stats.total,
             Err(fault) if fault.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
@@ -413,18 +430,18 @@ impl ResizeVolume {
         if length < total.saturating_add(MIB) || volume_device::file_system(node, self.volume)? != FileSystem::Ntfs {
             return Ok(());
         }
-        let number = volume_device::locked_disk_of(node, self.volume, run)?;
+        let number = volume_device::locked_disk_of(node, self.volume, ctx)?;
         let geometry = Disk::open(node, number, Access::empty())?.geometry()?;
         let sectors = extent.length / i64::from(geometry.bytes_per_sector.max(512));
-        run.commit()?;
+        ctx.begin_mutation()?;
         let handle = volume_device::open(node, self.volume, &volume_device::READ)?;
         buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes())
-            .map_err(|code| Fault::of(code, "the partition has grown, but its file system has not"))
+            .map_err(|code| OperationError::of(code, "the partition has grown, but its file system has not"))
     }
 }
 
 /// The largest size in bytes that the partition can have, from the partition table.
-fn room_of(disk: &Disk, layout: &Layout, partition: &Partition) -> Outcome<u64> {
+fn room_of(disk: &Disk, layout: &Layout, partition: &Partition) -> OperationResult<u64> {
     let next = layout.partitions().iter().map(|other| other.offset).filter(|offset| *offset > partition.offset).min();
     let end = match next {
         Some(next) => next,
@@ -443,13 +460,13 @@ pub struct GetVolumeStats {
 impl Operation for GetVolumeStats {
     type Output = VolumeStats;
     const NAME: &'static str = "GetVolumeStats";
-    const LANE: Lane = Lane::Disks;
+    const POOL: PoolKind = PoolKind::Disks;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("read the size of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<VolumeStats> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<VolumeStats> {
         volume_device::stats(node, self.volume)
     }
 }
@@ -464,13 +481,13 @@ pub struct GetDiskNumberFromVolumeId {
 impl Operation for GetDiskNumberFromVolumeId {
     type Output = DiskNumber;
     const NAME: &'static str = "GetDiskNumberFromVolumeID";
-    const LANE: Lane = Lane::Disks;
+    const POOL: PoolKind = PoolKind::Disks;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("find the disk of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<DiskNumber> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<DiskNumber> {
         volume_device::disk_of(node, self.volume)
     }
 }
@@ -485,30 +502,30 @@ pub struct GetVolumeIdFromTargetPath {
 impl Operation for GetVolumeIdFromTargetPath {
     type Output = VolumeId;
     const NAME: &'static str = "GetVolumeIDFromTargetPath";
-    const LANE: Lane = Lane::Files;
+    const POOL: PoolKind = PoolKind::Files;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("find the volume mounted at {}", self.target)
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<VolumeId> {
-        let nothing = |what: &str| Fault::not_found(format!("{what}: no mount can be found {NOT_MOUNTED}"));
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeId> {
+        let nothing = |what: &str| OperationError::not_found(format!("{what}: no mount can be found {NOT_MOUNTED}"));
         let path = self.target.to_nt();
-        enter_lane_above(node, &self.target, run)?;
-        let found = match node.os().open(&path, &LOOK) {
-            Err(code) if leads_nowhere(code) => return Err(nothing("there is no such path")),
+        require_pool_for_ancestors(node, &self.target, ctx)?;
+        let found = match node.os().open(&path, &OPEN_NOFOLLOW) {
+            Err(code) if is_dangling(code) => return Err(nothing("there is no such path")),
             outcome => outcome?,
         };
         let link = match Link::of(&*found)? {
             None | Some(Link::Other) => return Err(nothing("it is not a mount point")),
             Some(link) => link,
         };
-        enter_lane_of(node, &link, run)?;
-        let target = match node.os().open(&path, &Open { options: os::Options::empty(), ..LOOK }) {
-            Err(code) if leads_nowhere(code) => return Err(nothing("it is stale, what was mounted has gone")),
+        require_pool_for_link(node, &link, ctx)?;
+        let target = match node.os().open(&path, &Open { options: os::Options::empty(), ..OPEN_NOFOLLOW }) {
+            Err(code) if is_dangling(code) => return Err(nothing("it is stale, what was mounted has gone")),
             // A volume without a file system has no root to open, but it is mounted.
             Err(OsError::UNRECOGNIZED_VOLUME) => {
-                return link.volume().ok_or_else(|| Fault::from(OsError::UNRECOGNIZED_VOLUME));
+                return link.volume().ok_or_else(|| OperationError::from(OsError::UNRECOGNIZED_VOLUME));
             }
             outcome => outcome?,
         };
@@ -531,32 +548,34 @@ pub struct GetClosestVolumeIdFromTargetPath {
 impl Operation for GetClosestVolumeIdFromTargetPath {
     type Output = VolumeId;
     const NAME: &'static str = "GetClosestVolumeIDFromTargetPath";
-    const LANE: Lane = Lane::Files;
+    const POOL: PoolKind = PoolKind::Files;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("find the volume that {} is on", self.target)
     }
 
-    fn run(&self, node: &Node, run: &Run) -> Outcome<VolumeId> {
-        enter_lane_above(node, &self.target, run)?;
-        if let Ok(found) = node.os().open(&self.target.to_nt(), &LOOK)
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeId> {
+        require_pool_for_ancestors(node, &self.target, ctx)?;
+        if let Ok(found) = node.os().open(&self.target.to_nt(), &OPEN_NOFOLLOW)
             && let Some(link) = Link::of(&*found)?
         {
-            enter_lane_of(node, &link, run)?;
+            require_pool_for_link(node, &link, ctx)?;
         }
         closest(node, &self.target)
     }
 }
 
-fn closest(node: &Node, path: &HostPath) -> Outcome<VolumeId> {
-    let found = node.os().open(&path.to_nt(), &Open { options: os::Options::empty(), ..LOOK })?;
-    let final_path = found.final_path(PathForm::VolumeGuid).map_err(|code| Fault::of(code, "it is on no volume"))?;
+fn closest(node: &Node, path: &HostPath) -> OperationResult<VolumeId> {
+    let found = node.os().open(&path.to_nt(), &Open { options: os::Options::empty(), ..OPEN_NOFOLLOW })?;
+    let final_path =
+        found.final_path(PathForm::VolumeGuid).map_err(|code| OperationError::of(code, "it is on no volume"))?;
     volume_under(&final_path).map(|(volume, _)| volume)
 }
 
-fn volume_under(path: &U16String) -> Outcome<(VolumeId, bool)> {
-    VolumeId::of_final_path(path)
-        .ok_or_else(|| Fault::new(Kind::Internal, format!("Windows gave {} for a path on a volume", path.display())))
+fn volume_under(path: &U16String) -> OperationResult<(VolumeId, bool)> {
+    VolumeId::of_final_path(path).ok_or_else(|| {
+        OperationError::new(Kind::Internal, format!("Windows gave {} for a path on a volume", path.display()))
+    })
 }
 
 /// Writes all that is cached for a volume to its disk.
@@ -569,13 +588,13 @@ pub struct WriteVolumeCache {
 impl Operation for WriteVolumeCache {
     type Output = ();
     const NAME: &'static str = "WriteVolumeCache";
-    const LANE: Lane = Lane::Disks;
+    const POOL: PoolKind = PoolKind::Disks;
 
-    fn attempt(&self) -> String {
+    fn describe(&self) -> String {
         format!("write the cache of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, _run: &Run) -> Outcome<()> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<()> {
         volume_device::flush(node, self.volume)
     }
 }

@@ -8,7 +8,7 @@ use os::abi::{
 use os::{Access, FileInfo, Handle, Open, Options, Os, OsError, OsResult, Share, U16Str, U16String};
 use zerocopy::IntoBytes;
 
-use crate::paths::working_directories::{PIN, directory_path};
+use crate::paths::working_directories::{OPEN_NO_DELETE_SHARE, directory_path};
 use crate::windows::buffer;
 use crate::windows::reparse_point::Link;
 
@@ -20,7 +20,7 @@ const ROUNDS: usize = 3;
 
 /// Opening what is to be deleted, as itself. Others may not rename it meanwhile, so that the path by which the
 /// mount manager is told stays the one that was walked.
-const DOOMED: Open = Open {
+const OPEN_FOR_DELETE: Open = Open {
     share: Share::READ.union(Share::WRITE),
     ..Open::existing(
         Access::DELETE.union(Access::READ_DATA).union(Access::READ_ATTRIBUTES).union(Access::WRITE_ATTRIBUTES),
@@ -38,14 +38,14 @@ pub(crate) struct Parent<'a> {
 }
 
 /// Something opened for deleting it.
-pub(crate) struct Doomed {
+pub(crate) struct DeleteHandle {
     handle: Box<dyn Handle>,
     pinned: bool,
 }
 
 /// Opens `name` in `parent` for deleting it. If a volume is mounted there, it is unmounted first.
-pub(crate) fn open(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<Doomed> {
-    let doomed = open_doomed(parent, name)?;
+pub(crate) fn open(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
+    let doomed = open_for_delete(parent, name)?;
     // The mount manager is told by path, so only where the path cannot have come to lead to another mount point.
     if !parent.pinned || !is_mount_point(&*doomed.handle) {
         return Ok(doomed);
@@ -53,34 +53,34 @@ pub(crate) fn open(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<D
     // It opens the directory too, and not beside a handle that may delete it.
     drop(doomed);
     {
-        let pinned = parent.handle.open_child(name, &PIN)?;
+        let pinned = parent.handle.open_child(name, &OPEN_NO_DELETE_SHARE)?;
         if is_mount_point(&*pinned) {
             // It forgets the path only if it is told; the directory goes either way.
             let _ = directory_path(parent.handle, name).and_then(|path| os.delete_volume_mount_point(&path));
         }
     }
-    open_doomed(parent, name)
+    open_for_delete(parent, name)
 }
 
 fn is_mount_point(handle: &dyn Handle) -> bool {
     Link::of(handle).is_ok_and(|link| link.is_some_and(|link| link.volume().is_some()))
 }
 
-fn open_doomed(parent: Parent<'_>, name: &U16Str) -> OsResult<Doomed> {
-    match parent.handle.open_child(name, &DOOMED) {
+fn open_for_delete(parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
+    match parent.handle.open_child(name, &OPEN_FOR_DELETE) {
         // Somebody has it open for deleting or renaming it: then it can only be deleted along with them.
         Err(OsError::SHARING_VIOLATION) => {
-            let handle = parent.handle.open_child(name, &Open { share: Share::all(), ..DOOMED })?;
-            Ok(Doomed { handle, pinned: false })
+            let handle = parent.handle.open_child(name, &Open { share: Share::all(), ..OPEN_FOR_DELETE })?;
+            Ok(DeleteHandle { handle, pinned: false })
         }
-        outcome => Ok(Doomed { handle: outcome?, pinned: parent.pinned }),
+        outcome => Ok(DeleteHandle { handle: outcome?, pinned: parent.pinned }),
     }
 }
 
 /// Deletes `doomed`, opened by [`open`]: a file, an empty directory, or a link as itself.
 ///
 /// Errors: `DIR_NOT_EMPTY`.
-pub(crate) fn delete(doomed: &Doomed) -> OsResult<()> {
+pub(crate) fn delete(doomed: &DeleteHandle) -> OsResult<()> {
     let doomed = &*doomed.handle;
     let flags = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX | FILE_DISPOSITION_IGNORE_READONLY;
     let at_once = FileDispositionInfoEx { flags };
@@ -102,7 +102,7 @@ pub(crate) fn keep(made: &dyn Handle) -> OsResult<()> {
 }
 
 /// Deletes `doomed`, opened by [`open`], with all that is in it.
-pub(crate) fn delete_all(os: &dyn Os, doomed: Doomed) -> OsResult<()> {
+pub(crate) fn delete_all(os: &dyn Os, doomed: DeleteHandle) -> OsResult<()> {
     let mut level = Level::new(doomed)?;
     // Depth is what an attacker chooses: the stack of levels is on the heap.
     let mut above: Vec<Level> = Vec::new();
@@ -157,14 +157,14 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, spared: Option
 
 /// A directory on the way down, or a file or link at the end of it.
 struct Level {
-    directory: Doomed,
+    directory: DeleteHandle,
     is_directory: bool,
     names: Vec<U16String>,
     rounds: usize,
 }
 
 impl Level {
-    fn new(directory: Doomed) -> OsResult<Self> {
+    fn new(directory: DeleteHandle) -> OsResult<Self> {
         let handle = &*directory.handle;
         let plain = Link::of(handle)?.is_none();
         let is_directory = plain && buffer::attributes(handle)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0;

@@ -14,7 +14,7 @@ use os::{
 };
 
 use crate::config::Config;
-use crate::error::{Fault, Kind, Outcome};
+use crate::error::{Kind, OperationError, OperationResult};
 use crate::types::HostPath;
 use crate::types::VolumeId;
 use crate::windows::buffer;
@@ -24,7 +24,7 @@ const WINDOWS: char = 'C';
 
 /// What old API versions say a path is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Context {
+pub enum PathContext {
     /// A plugin's own directory.
     Plugin,
     /// A pod's directory.
@@ -32,11 +32,11 @@ pub enum Context {
 }
 
 /// Opening what is there, for looking at it.
-pub(crate) const LOOK: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
+pub(crate) const OPEN_NOFOLLOW: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
 
 /// Opening what must not be renamed or deleted by others as long as it is held. A handle without a right to the data
 /// would not count.
-pub(crate) const PIN: Open = Open {
+pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
     share: Share::READ.union(Share::WRITE),
     ..Open::existing(Access::READ_DATA.union(Access::READ_ATTRIBUTES), Options::REPARSE_POINT)
 };
@@ -54,13 +54,13 @@ struct WorkingDirectory {
 }
 
 /// A place in a working directory: an open directory and a name in it, which may or may not exist.
-pub(crate) struct Place {
+pub(crate) struct EntryRef {
     /// From the working directory down to the parent, all kept open.
     chain: Vec<Arc<dyn Handle>>,
     leaf: U16String,
 }
 
-impl Place {
+impl EntryRef {
     /// The directory that the name is in.
     pub(crate) fn parent(&self) -> &dyn Handle {
         &**self.chain.last().expect("it begins with the working directory")
@@ -68,7 +68,7 @@ impl Place {
 
     /// Opens what is there, as itself if it is a link, for looking at it.
     pub(crate) fn look(&self) -> OsResult<Box<dyn Handle>> {
-        self.parent().open_child(&self.leaf, &LOOK)
+        self.parent().open_child(&self.leaf, &OPEN_NOFOLLOW)
     }
 
     /// The name in the parent.
@@ -128,10 +128,10 @@ impl WorkingDirectory {
 
     /// Runs `walk` from the directory; where that finds nothing, makes sure that it was not a deleted directory's
     /// handle it started from.
-    fn walk<T>(&self, os: &dyn Os, walk: impl Fn(&Arc<dyn Handle>) -> Outcome<T>) -> Outcome<T> {
+    fn walk<T>(&self, os: &dyn Os, walk: impl Fn(&Arc<dyn Handle>) -> OperationResult<T>) -> OperationResult<T> {
         let handle = self.open(os, None)?;
         let outcome = walk(&handle);
-        if !outcome.as_ref().is_err_and(Fault::is_missing) {
+        if !outcome.as_ref().is_err_and(OperationError::is_missing) {
             return outcome;
         }
         let fresh = self.open(os, Some(&handle))?;
@@ -151,16 +151,22 @@ impl WorkingDirectories {
     }
 
     /// Checks that `path` lies in a working directory by its text, which a request can be refused for at once.
-    pub(crate) fn check(&self, path: &HostPath, context: Option<Context>) -> Outcome<()> {
+    pub(crate) fn check(&self, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
         self.holding(path, context).map(drop)
     }
 
     /// Finds `path`, which must not be a working directory itself. The directories on the way are opened as `how`
-    /// says, [`LOOK`] or [`PIN`], and kept open.
-    pub(crate) fn place(&self, os: &dyn Os, path: &HostPath, context: Option<Context>, how: &Open) -> Outcome<Place> {
+    /// says, [`OPEN_NOFOLLOW`] or [`OPEN_NO_DELETE_SHARE`], and kept open.
+    pub(crate) fn entry(
+        &self,
+        os: &dyn Os,
+        path: &HostPath,
+        context: Option<PathContext>,
+        how: &Open,
+    ) -> OperationResult<EntryRef> {
         let (directory, below) = self.holding(path, context)?;
         let Some((leaf, above)) = below.split_last() else {
-            return Err(Fault::new(Kind::PermissionDenied, format!("{path} is a working directory itself")));
+            return Err(OperationError::new(Kind::PermissionDenied, format!("{path} is a working directory itself")));
         };
         directory.walk(os, |root| {
             let mut chain = vec![Arc::clone(root)];
@@ -168,15 +174,15 @@ impl WorkingDirectories {
                 let child = descend(&**chain.last().expect("never empty"), name, how)?;
                 chain.push(child.into());
             }
-            Ok(Place { chain, leaf: leaf.clone() })
+            Ok(EntryRef { chain, leaf: leaf.clone() })
         })
     }
 
     /// The volumes that the working directories lie on, those of their drives, and that of Windows: the node's own, no
     /// driver's.
-    pub(crate) fn volumes(&self, os: &dyn Os) -> Outcome<Vec<VolumeId>> {
+    pub(crate) fn volumes(&self, os: &dyn Os) -> OperationResult<Vec<VolumeId>> {
         let mut volumes = Vec::new();
-        let mut add = |opened: OsResult<Arc<dyn Handle>>| -> Outcome<()> {
+        let mut add = |opened: OsResult<Arc<dyn Handle>>| -> OperationResult<()> {
             let path = match opened.and_then(|handle| handle.final_path(PathForm::VolumeGuid)) {
                 // What is not there yet lies on no volume.
                 Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => return Ok(()),
@@ -185,9 +191,9 @@ impl WorkingDirectories {
             volumes.extend(VolumeId::of_final_path(&path).map(|(volume, _)| volume));
             Ok(())
         };
-        add(os.open(&NtPath::drive_root(WINDOWS), &LOOK).map(Arc::from))?;
+        add(os.open(&NtPath::drive_root(WINDOWS), &OPEN_NOFOLLOW).map(Arc::from))?;
         for directory in self.all.iter().chain(&self.plugins).chain(&self.pods) {
-            add(os.open(&directory.path.drive_root(), &LOOK).map(Arc::from))?;
+            add(os.open(&directory.path.drive_root(), &OPEN_NOFOLLOW).map(Arc::from))?;
             add(directory.open(os, None))?;
         }
         volumes.sort_unstable();
@@ -196,15 +202,15 @@ impl WorkingDirectories {
     }
 
     /// Whether `path` exists; a final link is not followed.
-    pub(crate) fn exists(&self, os: &dyn Os, path: &HostPath, context: Option<Context>) -> Outcome<bool> {
+    pub(crate) fn exists(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
         let (directory, below) = self.holding(path, context)?;
         let found = directory.walk(os, |root| {
             let Some((leaf, above)) = below.split_last() else { return Ok(()) };
             let mut parent = Arc::clone(root);
             for name in above {
-                parent = descend(&*parent, name, &LOOK)?.into();
+                parent = descend(&*parent, name, &OPEN_NOFOLLOW)?.into();
             }
-            parent.open_child(leaf, &LOOK).map(drop).map_err(Fault::from)
+            parent.open_child(leaf, &OPEN_NOFOLLOW).map(drop).map_err(OperationError::from)
         });
         match found {
             Ok(()) => Ok(true),
@@ -215,21 +221,21 @@ impl WorkingDirectories {
 
     /// Makes the directory `path` and those above it that are missing. A last component that is a directory or a
     /// link to one is left as it is.
-    pub(crate) fn make(&self, os: &dyn Os, path: &HostPath, context: Option<Context>) -> Outcome<()> {
+    pub(crate) fn make(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
         let (directory, below) = self.holding(path, context)?;
         let Some((leaf, above)) = below.split_last() else { return directory.walk(os, |_| Ok(())) };
         directory.walk(os, |root| {
             let mut parent = Arc::clone(root);
             for name in above {
-                let child = match descend(&*parent, name, &LOOK) {
+                let child = match descend(&*parent, name, &OPEN_NOFOLLOW) {
                     Err(fault) if fault.is_missing() => create(&*parent, name)?,
                     outcome => outcome?,
                 };
                 parent = child.into();
             }
-            match parent.open_child(leaf, &LOOK) {
+            match parent.open_child(leaf, &OPEN_NOFOLLOW) {
                 Ok(existing) if buffer::attributes(&*existing)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 => Ok(()),
-                Ok(_) => Err(Fault::new(Kind::AlreadyExists, "a file of that name exists")),
+                Ok(_) => Err(OperationError::new(Kind::AlreadyExists, "a file of that name exists")),
                 Err(OsError::FILE_NOT_FOUND) => create(&*parent, leaf).map(drop),
                 Err(code) => Err(code.into()),
             }
@@ -239,11 +245,11 @@ impl WorkingDirectories {
     fn holding<'a>(
         &'a self,
         path: &'a HostPath,
-        context: Option<Context>,
-    ) -> Outcome<(&'a WorkingDirectory, &'a [U16String])> {
+        context: Option<PathContext>,
+    ) -> OperationResult<(&'a WorkingDirectory, &'a [U16String])> {
         let only = match context {
-            Some(Context::Plugin) => self.plugins.as_ref(),
-            Some(Context::Pod) => self.pods.as_ref(),
+            Some(PathContext::Plugin) => self.plugins.as_ref(),
+            Some(PathContext::Pod) => self.pods.as_ref(),
             None => None,
         };
         let allowed = only.map_or(&self.all[..], std::slice::from_ref);
@@ -252,31 +258,35 @@ impl WorkingDirectories {
         let mut candidates = allowed.iter().chain(named);
         candidates.find_map(|directory| Some((directory, path.below(&directory.path)?))).ok_or_else(|| {
             let list: Vec<_> = allowed.iter().map(|directory| directory.path.to_string()).collect();
-            Fault::new(Kind::PermissionDenied, format!("{path} is not in a working directory ({})", list.join(", ")))
+            OperationError::new(
+                Kind::PermissionDenied,
+                format!("{path} is not in a working directory ({})", list.join(", ")),
+            )
         })
     }
 }
 
 /// Opens the directory `name` in `parent`, which must not be a link.
-fn descend(parent: &dyn Handle, name: &U16Str, how: &Open) -> Outcome<Box<dyn Handle>> {
+fn descend(parent: &dyn Handle, name: &U16Str, how: &Open) -> OperationResult<Box<dyn Handle>> {
     let child = parent.open_child(name, how)?;
     let attributes = buffer::attributes(&*child)?.attributes;
     if attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0 {
-        return Err(Fault::of(OsError::REPARSE_POINT_ENCOUNTERED, name.display()));
+        return Err(OperationError::of(OsError::REPARSE_POINT_ENCOUNTERED, name.display()));
     }
     if attributes & FILE_ATTRIBUTE_DIRECTORY == 0 {
-        return Err(Fault::of(OsError::PATH_NOT_FOUND, format!("{} is not a directory", name.display())));
+        return Err(OperationError::of(OsError::PATH_NOT_FOUND, format!("{} is not a directory", name.display())));
     }
     Ok(child)
 }
 
 /// Makes the directory `name` in `parent`, or opens the one that somebody else made just now.
-fn create(parent: &dyn Handle, name: &U16Str) -> Outcome<Box<dyn Handle>> {
+fn create(parent: &dyn Handle, name: &U16Str) -> OperationResult<Box<dyn Handle>> {
     // As itself, too: otherwise a dangling link that has just appeared would be followed, and what it leads to made.
-    let how = Open { disposition: Disposition::Create, options: LOOK.options | Options::DIRECTORY, ..LOOK };
+    let how =
+        Open { disposition: Disposition::Create, options: OPEN_NOFOLLOW.options | Options::DIRECTORY, ..OPEN_NOFOLLOW };
     match parent.open_child(name, &how) {
         Ok(made) => Ok(made),
-        Err(OsError::ALREADY_EXISTS) => descend(parent, name, &LOOK),
+        Err(OsError::ALREADY_EXISTS) => descend(parent, name, &OPEN_NOFOLLOW),
         Err(code) => Err(code.into()),
     }
 }

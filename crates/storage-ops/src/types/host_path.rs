@@ -7,7 +7,7 @@ use std::fmt;
 
 use os::{NtPath, U16Str, U16String};
 
-use crate::error::{Fault, Outcome};
+use crate::error::{OperationError, OperationResult};
 
 /// The longest path that is accepted, in UTF-16 units: `MAX_PATH`, as drivers have always been held to.
 const LONGEST: usize = 260;
@@ -24,8 +24,8 @@ pub struct HostPath {
 
 impl HostPath {
     /// Reads a path that must begin with a drive and have backslashes only.
-    pub fn parse(text: &str) -> Outcome<Self> {
-        let refused = |why: &str| Fault::invalid(format!("the path {:?} {why}", crate::excerpt(text)));
+    pub fn parse(text: &str) -> OperationResult<Self> {
+        let refused = |why: &str| OperationError::invalid(format!("the path {:?} {why}", crate::excerpt(text)));
         if text.encode_utf16().count() > LONGEST {
             return Err(refused("is longer than 260 characters"));
         }
@@ -47,7 +47,7 @@ impl HostPath {
     }
 
     /// Reads a path that may have forward slashes, and lacks the drive of `home` where real drivers leave it out.
-    pub fn parse_loose(text: &str, home: &Self) -> Outcome<Self> {
+    pub fn parse_loose(text: &str, home: &Self) -> OperationResult<Self> {
         let text = text.replace('/', r"\");
         if text.starts_with('\\') && !text.starts_with(r"\\") {
             return Self::parse(&format!("{}:{text}", home.drive));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use os::{NtPath, U16String};
 
-use crate::error::{Fault, Outcome};
+use crate::error::{OperationError, OperationResult};
 
 /// The longest path that is accepted, in UTF-16 units.
 const LONGEST: usize = 1024;
@@ -20,8 +20,8 @@ pub struct UncPath {
 
 impl UncPath {
     /// Reads a path with slashes of either direction and a host and share at least.
-    pub fn parse(text: &str) -> Outcome<Self> {
-        let refused = |why: &str| Fault::invalid(format!("the remote path {:?} {why}", crate::excerpt(text)));
+    pub fn parse(text: &str) -> OperationResult<Self> {
+        let refused = |why: &str| OperationError::invalid(format!("the remote path {:?} {why}", crate::excerpt(text)));
         if text.encode_utf16().count() > LONGEST {
             return Err(refused("is longer than 1024 characters"));
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use os::{NtPath, U16Str, U16String, Uuid};
 
-use crate::error::{Fault, Outcome};
+use crate::error::{OperationError, OperationResult};
 
 /// `\\?\Volume{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}\`, the name Windows gives a volume for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,9 +12,9 @@ pub struct VolumeId(Uuid);
 
 impl VolumeId {
     /// Reads the name in exactly the form in which it is given out; letters compare without case.
-    pub fn parse(text: &str) -> Outcome<Self> {
+    pub fn parse(text: &str) -> OperationResult<Self> {
         Self::guid_in(text, r"\\?\", r"\")
-            .ok_or_else(|| Fault::invalid(format!("{:?} is not a volume id", crate::excerpt(text))))
+            .ok_or_else(|| OperationError::invalid(format!("{:?} is not a volume id", crate::excerpt(text))))
     }
 
     /// The volume a mount point's substitute name (`\??\Volume{...}\`) leads to.

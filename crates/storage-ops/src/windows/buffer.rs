@@ -72,8 +72,8 @@ mod tests {
 
     use os::abi::{ControlCode, DriveLayout, PartitionEntry};
     use os::{NtPath, Os, OsError};
-    use os_sim::fault::{Fault, Moment};
-    use os_sim::probe::{Probe, Probed, Verdict};
+    use os_sim::fault::{Moment, Fault};
+    use os_sim::probe::{FaultAction, Probe, Probed};
     use os_sim::trace::Trace;
 
     use super::{control, control_grown};
@@ -97,7 +97,7 @@ mod tests {
         let greedy = Fault::each(
             |call| call.primitive.starts_with("control"),
             Moment::Before,
-            Verdict::Fail(OsError::INSUFFICIENT_BUFFER),
+            FaultAction::Fail(OsError::INSUFFICIENT_BUFFER),
         );
         let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(greedy)];
         let disk = Probed::new(sim.process(), probes).open(&NtPath::disk(0), &QUERY).unwrap();

@@ -7,7 +7,7 @@ use os::abi::{
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
-use crate::error::{Fault, Outcome};
+use crate::error::{OperationError, OperationResult};
 use crate::node::Node;
 use crate::types::DiskNumber;
 use crate::windows::buffer;
@@ -119,26 +119,26 @@ impl Layout {
 
 impl Disk {
     /// Opens the disk `number`.
-    pub(crate) fn open(node: &Node, number: DiskNumber, access: Access) -> Outcome<Self> {
+    pub(crate) fn open(node: &Node, number: DiskNumber, access: Access) -> OperationResult<Self> {
         let how = Open { access, ..QUERY };
         let handle = node.os().open(&NtPath::disk(number.0), &how).map_err(|code| missing(code, number))?;
         Self::opened(number, handle)
     }
 
     /// The disk behind `handle`, if its number is `number`.
-    fn opened(number: DiskNumber, handle: Box<dyn Handle>) -> Outcome<Self> {
+    fn opened(number: DiskNumber, handle: Box<dyn Handle>) -> OperationResult<Self> {
         if device_number(&*handle)? == Some(number) {
             return Ok(Self { number, handle });
         }
-        Err(Fault::not_found(format!("there is no {number}")))
+        Err(OperationError::not_found(format!("there is no {number}")))
     }
 
     /// Checks that the handle is still on the disk of that number: numbers are given anew, devices are not.
-    pub(crate) fn check_number(&self) -> Outcome<()> {
+    pub(crate) fn check_number(&self) -> OperationResult<()> {
         if device_number(&*self.handle)? == Some(self.number) {
             return Ok(());
         }
-        Err(Fault::precondition(format!("{} has become another disk meanwhile", self.number)))
+        Err(OperationError::precondition(format!("{} has become another disk meanwhile", self.number)))
     }
 
     /// Its size in bytes, as the device says it now.
@@ -170,9 +170,10 @@ impl Disk {
     }
 
     /// Its partition table.
-    pub(crate) fn layout(&self) -> Outcome<Layout> {
+    pub(crate) fn layout(&self) -> OperationResult<Layout> {
         let buffer = buffer::control_grown(&*self.handle, ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], LAYOUT)?;
-        Layout::parse(&buffer).ok_or_else(|| Fault::of(OsError::GEN_FAILURE, "its partition table cannot be read"))
+        Layout::parse(&buffer)
+            .ok_or_else(|| OperationError::of(OsError::GEN_FAILURE, "its partition table cannot be read"))
     }
 
     /// [`DiskAttributes::OFFLINE`] and [`DiskAttributes::READ_ONLY`].
@@ -217,7 +218,7 @@ pub(crate) fn device_number(handle: &dyn Handle) -> OsResult<Option<DiskNumber>>
 }
 
 /// All disks that are present, in the order of their numbers, and the first error with which one was not opened.
-pub(crate) fn all(node: &Node) -> Outcome<(Vec<Disk>, Option<OsError>)> {
+pub(crate) fn all(node: &Node) -> OperationResult<(Vec<Disk>, Option<OsError>)> {
     let (mut disks, mut failed) = (Vec::new(), None);
     for interface in node.os().device_interfaces(DISK_INTERFACE)? {
         let opened = node.os().open(&NtPath::from_win32(&interface), &QUERY);
@@ -249,8 +250,8 @@ pub(crate) fn is_gone(code: OsError) -> bool {
     )
 }
 
-fn missing(code: OsError, number: DiskNumber) -> Fault {
-    if is_gone(code) { Fault::not_found(format!("there is no {number} ({})", code.0)) } else { code.into() }
+fn missing(code: OsError, number: DiskNumber) -> OperationError {
+    if is_gone(code) { OperationError::not_found(format!("there is no {number} ({})", code.0)) } else { code.into() }
 }
 
 #[cfg(test)]

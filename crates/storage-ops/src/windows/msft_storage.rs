@@ -6,8 +6,8 @@
 
 use os::{Instance, Namespace, OsError, Returned, Value};
 
-use crate::error::{Fault, Kind, Outcome};
-use crate::executor::operation::{Lane, Run};
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::operation::{OperationContext, PoolKind};
 use crate::node::Node;
 use crate::types::DiskNumber;
 use crate::types::VolumeId;
@@ -32,13 +32,19 @@ mod code {
 const RAW: u32 = 0;
 const GPT: u32 = 2;
 
-fn storage(node: &Node, run: &Run, path: &str, method: &str, arguments: &[(&str, Value)]) -> Outcome<Returned> {
-    run.enter(Lane::Wmi)?;
-    call(node, run, Namespace::Storage, path, method, arguments, node.config().patience.change)
+fn storage(
+    node: &Node,
+    ctx: &OperationContext,
+    path: &str,
+    method: &str,
+    arguments: &[(&str, Value)],
+) -> OperationResult<Returned> {
+    ctx.require_pool(PoolKind::Wmi)?;
+    call(node, ctx, Namespace::Storage, path, method, arguments, node.config().timeouts.change)
 }
 
 /// The provider's refusal as a failure.
-fn refused(method: &str, code: u32) -> Fault {
+fn refused(method: &str, code: u32) -> OperationError {
     let (kind, words) = match code {
         code::TIMEOUT => (Kind::StillRunning, "ran into a timeout of its own"),
         code::IN_USE => (Kind::Busy, "says that the object is in use"),
@@ -48,15 +54,18 @@ fn refused(method: &str, code: u32) -> Fault {
         code::CLUSTERED => (Kind::FailedPrecondition, "says that the disk belongs to a cluster"),
         _ => (Kind::Internal, "failed"),
     };
-    Fault { code: Some(OsError(code)), ..Fault::new(kind, format!("the storage provider's {method} {words} ({code})")) }
+    OperationError {
+        code: Some(OsError(code)),
+        ..OperationError::new(kind, format!("the storage provider's {method} {words} ({code})"))
+    }
 }
 
-fn done(method: &str, returned: &Returned) -> Outcome<()> {
+fn done(method: &str, returned: &Returned) -> OperationResult<()> {
     if returned.code == 0 { Ok(()) } else { Err(refused(method, returned.code)) }
 }
 
 /// As [`done`], where `code` is as good as success.
-fn done_or(code: u32, method: &str, returned: &Returned) -> Outcome<()> {
+fn done_or(code: u32, method: &str, returned: &Returned) -> OperationResult<()> {
     if returned.code == code { Ok(()) } else { done(method, returned) }
 }
 
@@ -64,7 +73,7 @@ fn done_or(code: u32, method: &str, returned: &Returned) -> Outcome<()> {
 ///
 /// Numbers are given anew, devices are not: where the device tells a serial number, the provider must know the same,
 /// and where it tells none, the same size.
-fn disk(node: &Node, disk: &Disk) -> Outcome<Instance> {
+fn disk(node: &Node, disk: &Disk) -> OperationResult<Instance> {
     let number = disk.number;
     let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
     let instance = one(node, Namespace::Storage, &wql, &number.to_string())?;
@@ -79,48 +88,52 @@ fn disk(node: &Node, disk: &Disk) -> Outcome<Instance> {
         return Ok(instance);
     }
     let reason = format!("{number} is another disk to WMI (serial {known:?}) than to the device ({serial:?})");
-    Err(Fault::precondition(reason))
+    Err(OperationError::precondition(reason))
 }
 
 /// Makes the provider look at a disk again.
-fn refresh(node: &Node, run: &Run, number: DiskNumber) -> Outcome<()> {
-    run.enter(Lane::Wmi)?;
+fn refresh(node: &Node, ctx: &OperationContext, number: DiskNumber) -> OperationResult<()> {
+    ctx.require_pool(PoolKind::Wmi)?;
     let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
     let instance = one(node, Namespace::Storage, &wql, &number.to_string())?;
-    done("Refresh", &storage(node, run, &instance.path, "Refresh", &[])?)
+    done("Refresh", &storage(node, ctx, &instance.path, "Refresh", &[])?)
 }
 
 /// Makes the provider look at all disks, partitions and volumes again.
-pub(crate) fn refresh_all(node: &Node, run: &Run) -> Outcome<()> {
-    done("UpdateHostStorageCache", &storage(node, run, "MSFT_StorageSetting", "UpdateHostStorageCache", &[])?)
+pub(crate) fn refresh_all(node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    done("UpdateHostStorageCache", &storage(node, ctx, "MSFT_StorageSetting", "UpdateHostStorageCache", &[])?)
 }
 
 /// Runs `change`; where the provider finds its cache out of date, makes it look again and runs `change` once more.
-fn fresh(node: &Node, run: &Run, change: impl Fn() -> Outcome<Returned>) -> Outcome<Returned> {
+fn fresh(
+    node: &Node,
+    ctx: &OperationContext,
+    change: impl Fn() -> OperationResult<Returned>,
+) -> OperationResult<Returned> {
     let returned = change()?;
     if returned.code != code::STALE_CACHE {
         return Ok(returned);
     }
-    refresh_all(node, run)?;
+    refresh_all(node, ctx)?;
     change()
 }
 
 /// Puts a GUID partition table on a disk that has no table. One that has is refused by the provider itself.
-pub(crate) fn initialize(node: &Node, run: &Run, open: &Disk) -> Outcome<()> {
-    refresh(node, run, open.number)?;
-    let returned = fresh(node, run, || {
+pub(crate) fn initialize(node: &Node, ctx: &OperationContext, open: &Disk) -> OperationResult<()> {
+    refresh(node, ctx, open.number)?;
+    let returned = fresh(node, ctx, || {
         let disk = disk(node, open)?;
         if disk.u32("PartitionStyle") != Some(RAW) {
             return Ok(Returned::default());
         }
-        storage(node, run, &disk.path, "Initialize", &[("PartitionStyle", Value::U32(GPT))])
+        storage(node, ctx, &disk.path, "Initialize", &[("PartitionStyle", Value::U32(GPT))])
     })?;
     done_or(code::ALREADY_INITIALISED, "Initialize", &returned)
 }
 
 /// Makes one basic data partition of all the room on a disk, without a drive letter.
-pub(crate) fn create_partition(node: &Node, run: &Run, open: &Disk) -> Outcome<()> {
-    refresh(node, run, open.number)?;
+pub(crate) fn create_partition(node: &Node, ctx: &OperationContext, open: &Disk) -> OperationResult<()> {
+    refresh(node, ctx, open.number)?;
     let arguments = [
         ("UseMaximumSize", Value::Bool(true)),
         ("AssignDriveLetter", Value::Bool(false)),
@@ -128,82 +141,93 @@ pub(crate) fn create_partition(node: &Node, run: &Run, open: &Disk) -> Outcome<(
         ("IsHidden", Value::Bool(false)),
         ("IsActive", Value::Bool(false)),
     ];
-    let returned = fresh(node, run, || {
+    let returned = fresh(node, ctx, || {
         let disk = disk(node, open)?;
-        storage(node, run, &disk.path, "CreatePartition", &arguments)
+        storage(node, ctx, &disk.path, "CreatePartition", &arguments)
     })?;
     done_or(code::PATH_NOT_ASSIGNED, "CreatePartition", &returned)
 }
 
 /// Brings a disk online and makes it writable, or takes it offline, where the control code did not.
-pub(crate) fn set_online(node: &Node, run: &Run, open: &Disk, online: bool) -> Outcome<()> {
-    refresh(node, run, open.number)?;
+pub(crate) fn set_online(node: &Node, ctx: &OperationContext, open: &Disk, online: bool) -> OperationResult<()> {
+    refresh(node, ctx, open.number)?;
     let disk = disk(node, open)?;
     if !online {
-        return done("Offline", &storage(node, run, &disk.path, "Offline", &[])?);
+        return done("Offline", &storage(node, ctx, &disk.path, "Offline", &[])?);
     }
     if disk.bool("IsReadOnly") == Some(true) {
         let writable = [("IsReadOnly", Value::Bool(false))];
-        done("SetAttributes", &storage(node, run, &disk.path, "SetAttributes", &writable)?)?;
+        done("SetAttributes", &storage(node, ctx, &disk.path, "SetAttributes", &writable)?)?;
     }
-    done("Online", &storage(node, run, &disk.path, "Online", &[])?)
+    done("Online", &storage(node, ctx, &disk.path, "Online", &[])?)
 }
 
 /// Brings a partition's volume online, which Windows leaves to others where automatic mounting is off.
-pub(crate) fn bring_volume_online(node: &Node, run: &Run, open: &Disk, partition: &Partition) -> Outcome<()> {
-    let instance = self::partition(node, run, open.number, partition.number, partition.offset)?;
-    done("Online", &storage(node, run, &instance.path, "Online", &[])?)
+pub(crate) fn bring_volume_online(
+    node: &Node,
+    ctx: &OperationContext,
+    open: &Disk,
+    partition: &Partition,
+) -> OperationResult<()> {
+    let instance = self::partition(node, ctx, open.number, partition.number, partition.offset)?;
+    done("Online", &storage(node, ctx, &instance.path, "Online", &[])?)
 }
 
 /// Formats a volume with NTFS, quickly, if the caller still says so right before.
 pub(crate) fn format_ntfs(
     node: &Node,
-    run: &Run,
+    ctx: &OperationContext,
     volume: VolumeId,
-    still_raw: impl Fn() -> Outcome<bool>,
-) -> Outcome<()> {
+    still_raw: impl Fn() -> OperationResult<bool>,
+) -> OperationResult<()> {
     let arguments = [
         ("FileSystem", Value::Text("NTFS".into())),
         ("FileSystemLabel", Value::Text(String::new())),
         ("Full", Value::Bool(false)),
         ("Force", Value::Bool(true)),
     ];
-    run.enter(Lane::Wmi)?;
-    let returned = fresh(node, run, || {
+    ctx.require_pool(PoolKind::Wmi)?;
+    let returned = fresh(node, ctx, || {
         let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", quote(&volume.to_string()));
         let instance = one(node, Namespace::Storage, &wql, &format!("volume {volume}"))?;
         if !still_raw()? {
             return Ok(Returned::default());
         }
-        let patience = node.config().patience.format;
-        call(node, run, Namespace::Storage, &instance.path, "Format", &arguments, patience)
+        let timeout = node.config().timeouts.format;
+        call(node, ctx, Namespace::Storage, &instance.path, "Format", &arguments, timeout)
     })?;
     done("Format", &returned)
 }
 
 /// A partition as the provider sees it, looked at again just now.
-pub(crate) fn partition(node: &Node, run: &Run, number: DiskNumber, partition: u32, offset: u64) -> Outcome<Instance> {
-    refresh(node, run, number)?;
+pub(crate) fn partition(
+    node: &Node,
+    ctx: &OperationContext,
+    number: DiskNumber,
+    partition: u32,
+    offset: u64,
+) -> OperationResult<Instance> {
+    refresh(node, ctx, number)?;
     let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {partition}", number.0);
     let found = one(node, Namespace::Storage, &wql, &format!("partition {partition} of {number}"))?;
     if found.u64("Offset") != Some(offset) {
-        return Err(Fault::precondition(format!("WMI sees partition {partition} of {number} somewhere else")));
+        return Err(OperationError::precondition(format!("WMI sees partition {partition} of {number} somewhere else")));
     }
     Ok(found)
 }
 
 /// The largest size in bytes that a partition can have.
-pub(crate) fn largest(node: &Node, run: &Run, partition: &Instance) -> Outcome<u64> {
-    let returned = fresh(node, run, || storage(node, run, &partition.path, "GetSupportedSize", &[]))?;
+pub(crate) fn largest(node: &Node, ctx: &OperationContext, partition: &Instance) -> OperationResult<u64> {
+    let returned = fresh(node, ctx, || storage(node, ctx, &partition.path, "GetSupportedSize", &[]))?;
     done("GetSupportedSize", &returned)?;
-    let missing = || Fault::new(Kind::Internal, "the storage provider's GetSupportedSize gave no SizeMax");
+    let missing = || OperationError::new(Kind::Internal, "the storage provider's GetSupportedSize gave no SizeMax");
     returned.out.u64("SizeMax").ok_or_else(missing)
 }
 
 /// Grows a partition and its file system to `size` bytes.
-pub(crate) fn resize(node: &Node, run: &Run, partition: &Instance, size: u64) -> Outcome<()> {
+pub(crate) fn resize(node: &Node, ctx: &OperationContext, partition: &Instance, size: u64) -> OperationResult<()> {
     let arguments = [("Size", Value::Text(size.to_string()))];
-    let returned = fresh(node, run, || storage(node, run, &partition.path, "Resize", &arguments))?;
+    let returned = fresh(node, ctx, || storage(node, ctx, &partition.path, "Resize", &arguments))?;
     done("Resize", &returned)
 }
 

@@ -7,7 +7,7 @@ use os::abi::{
 use os::{Handle, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
 
-use crate::executor::operation::Lane;
+use crate::executor::operation::PoolKind;
 use crate::types::VolumeId;
 use crate::windows::buffer;
 
@@ -72,8 +72,8 @@ impl Link {
     }
 
     /// Whose threads to take for looking at what it leads to, if that can hang.
-    pub(crate) fn lane(&self) -> Option<Lane> {
-        if self.is_remote() { Some(Lane::Remote) } else { self.volume().map(|_| Lane::Disks) }
+    pub(crate) fn pool(&self) -> Option<PoolKind> {
+        if self.is_remote() { Some(PoolKind::Remote) } else { self.volume().map(|_| PoolKind::Disks) }
     }
 
     /// Whether it leads to a server.

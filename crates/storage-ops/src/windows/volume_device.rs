@@ -4,15 +4,15 @@ use os::abi::{ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInforma
 use os::{Access, FsInfo, Handle, Open, Options, OsError, OsResult};
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::error::{Fault, Outcome};
-use crate::executor::operation::Run;
+use crate::error::{OperationError, OperationResult};
+use crate::executor::operation::OperationContext;
 use crate::node::Node;
 use crate::types::DiskNumber;
 use crate::types::VolumeId;
 use crate::windows::buffer;
 use crate::windows::disk_device::{Disk, Partition, PartitionKind, QUERY, is_gone};
 use crate::windows::file_system_signatures;
-use crate::{Kind, Object};
+use crate::{Kind, LockKey};
 
 /// Reading a volume's file system; fewer rights would open the bare device.
 pub(crate) const READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
@@ -38,12 +38,16 @@ pub struct VolumeStats {
 }
 
 /// Opens `volume`.
-pub(crate) fn open(node: &Node, volume: VolumeId, how: &Open) -> Outcome<Box<dyn Handle>> {
+pub(crate) fn open(node: &Node, volume: VolumeId, how: &Open) -> OperationResult<Box<dyn Handle>> {
     node.os().open(&volume.device(), how).map_err(|code| gone_or(code, volume))
 }
 
-fn gone_or(code: OsError, volume: VolumeId) -> Fault {
-    if is_gone(code) { Fault::not_found(format!("there is no volume {volume} ({})", code.0)) } else { code.into() }
+fn gone_or(code: OsError, volume: VolumeId) -> OperationError {
+    if is_gone(code) {
+        OperationError::not_found(format!("there is no volume {volume} ({})", code.0))
+    } else {
+        code.into()
+    }
 }
 
 /// Where the volume behind `handle` lies.
@@ -61,29 +65,36 @@ pub(crate) fn parse_extents(answer: &[u8]) -> Option<Vec<DiskExtent>> {
 }
 
 /// The one extent of `volume`.
-pub(crate) fn extent(node: &Node, volume: VolumeId) -> Outcome<DiskExtent> {
+pub(crate) fn extent(node: &Node, volume: VolumeId) -> OperationResult<DiskExtent> {
     let handle = open(node, volume, &QUERY)?;
     let extents = extents(&*handle).map_err(|code| gone_or(code, volume))?;
     match extents[..] {
         [extent] => Ok(extent),
-        _ => Err(Fault::precondition(format!("the volume lies on {} extents of disks, not on one", extents.len()))),
+        _ => Err(OperationError::precondition(format!(
+            "the volume lies on {} extents of disks, not on one",
+            extents.len()
+        ))),
     }
 }
 
 /// The disk that `volume` is on.
-pub(crate) fn disk_of(node: &Node, volume: VolumeId) -> Outcome<DiskNumber> {
+pub(crate) fn disk_of(node: &Node, volume: VolumeId) -> OperationResult<DiskNumber> {
     extent(node, volume).map(|extent| DiskNumber(extent.disk_number))
 }
 
 /// The disk that `volume` is on, which must be the one that is locked.
-pub(crate) fn locked_disk_of(node: &Node, volume: VolumeId, run: &Run) -> Outcome<DiskNumber> {
+pub(crate) fn locked_disk_of(node: &Node, volume: VolumeId, ctx: &OperationContext) -> OperationResult<DiskNumber> {
     let disk = disk_of(node, volume)?;
-    run.holds(&Object::Disk(disk.0))?;
+    ctx.ensure_locked(&LockKey::Disk(disk.0))?;
     Ok(disk)
 }
 
 /// The volumes on `disk` with where they begin: data partitions first, each kind in partition order.
-pub(crate) fn on_disk(node: &Node, disk: DiskNumber, partitions: &[Partition]) -> Outcome<Vec<(u64, VolumeId)>> {
+pub(crate) fn on_disk(
+    node: &Node,
+    disk: DiskNumber,
+    partitions: &[Partition],
+) -> OperationResult<Vec<(u64, VolumeId)>> {
     let mut found = Vec::new();
     for id in node.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
         let extents = node.os().open(&id.device(), &QUERY).and_then(|handle| extents(&*handle));
@@ -104,8 +115,8 @@ pub(crate) fn on_disk(node: &Node, disk: DiskNumber, partitions: &[Partition]) -
 }
 
 /// Waits until each data partition of `disk` has its volume; says whether that came true.
-pub(crate) fn wait_for_all(node: &Node, disk: &Disk) -> Outcome<bool> {
-    let arrived = node.poll(node.config().patience.arrival, || {
+pub(crate) fn wait_for_all(node: &Node, disk: &Disk) -> OperationResult<bool> {
+    let arrived = node.poll(node.config().timeouts.arrival, || {
         let layout = disk.layout()?;
         let volumes = on_disk(node, disk.number, layout.partitions())?;
         let all = layout.data().all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset));
@@ -115,12 +126,12 @@ pub(crate) fn wait_for_all(node: &Node, disk: &Disk) -> Outcome<bool> {
 }
 
 /// What file system `volume` has. Whatever cannot be told is an error: the caller's next step may be to format it.
-pub(crate) fn file_system(node: &Node, volume: VolumeId) -> Outcome<FileSystem> {
+pub(crate) fn file_system(node: &Node, volume: VolumeId) -> OperationResult<FileSystem> {
     let handle = open(node, volume, &READ)?;
     let name = match file_system_name(&*handle) {
         Ok(name) => name,
         Err(OsError::UNRECOGNIZED_VOLUME) => String::new(),
-        Err(code) => return Err(Fault::of(code, "its file system cannot be read")),
+        Err(code) => return Err(OperationError::of(code, "its file system cannot be read")),
     };
     match name.as_str() {
         "" | "RAW" => {}
@@ -131,15 +142,17 @@ pub(crate) fn file_system(node: &Node, volume: VolumeId) -> Outcome<FileSystem> 
     match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut [0; 16]) {
         Err(OsError::UNRECOGNIZED_VOLUME | OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED) => {}
         Ok(_) | Err(OsError::INSUFFICIENT_BUFFER | OsError::MORE_DATA) => {
-            return Err(Fault::precondition("it carries a file system that Windows recognises but cannot mount"));
+            return Err(OperationError::precondition(
+                "it carries a file system that Windows recognises but cannot mount",
+            ));
         }
-        Err(code) => return Err(Fault::of(code, "its file system cannot be told")),
+        Err(code) => return Err(OperationError::of(code, "its file system cannot be told")),
     }
     let mut block = vec![0; file_system_signatures::BLOCK];
     for offset in file_system_signatures::BLOCKS {
-        let read = handle.read(offset, &mut block).map_err(|code| Fault::of(code, "it cannot be read"))?;
+        let read = handle.read(offset, &mut block).map_err(|code| OperationError::of(code, "it cannot be read"))?;
         if let Some(name) = file_system_signatures::find(offset, &block[..read.min(file_system_signatures::BLOCK)]) {
-            return Err(Fault::precondition(format!("it carries {name}, which Windows cannot mount")));
+            return Err(OperationError::precondition(format!("it carries {name}, which Windows cannot mount")));
         }
     }
     Ok(FileSystem::Raw)
@@ -156,7 +169,7 @@ fn file_system_name(handle: &dyn Handle) -> OsResult<String> {
 }
 
 /// The size of the file system of `volume`.
-pub(crate) fn stats(node: &Node, volume: VolumeId) -> Outcome<VolumeStats> {
+pub(crate) fn stats(node: &Node, volume: VolumeId) -> OperationResult<VolumeStats> {
     let handle = open(node, volume, &READ)?;
     let mut size = FsFullSizeInformation::new_zeroed();
     handle.query_fs(FsInfo::FullSize, size.as_mut_bytes())?;
@@ -168,15 +181,15 @@ pub(crate) fn stats(node: &Node, volume: VolumeId) -> Outcome<VolumeStats> {
 }
 
 /// Writes all that is cached for `volume` to its disk.
-pub(crate) fn flush(node: &Node, volume: VolumeId) -> Outcome<()> {
+pub(crate) fn flush(node: &Node, volume: VolumeId) -> OperationResult<()> {
     let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
     let flushed = open(node, volume, &Open::existing(access, Options::empty()))
-        .and_then(|handle| handle.flush().map_err(Fault::from));
+        .and_then(|handle| handle.flush().map_err(OperationError::from));
     match flushed {
         // Nothing can be waiting to be written to a volume that cannot be written to.
         Err(fault) if fault.code == Some(OsError::WRITE_PROTECT) => Ok(()),
         Err(fault) if fault.kind == Kind::NotFound => Err(fault),
-        Err(fault) => Err(Fault { reason: format!("its cache cannot be written: {}", fault.reason), ..fault }),
+        Err(fault) => Err(OperationError { reason: format!("its cache cannot be written: {}", fault.reason), ..fault }),
         Ok(()) => Ok(()),
     }
 }

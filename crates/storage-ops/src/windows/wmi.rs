@@ -2,59 +2,61 @@
 
 use std::time::Duration;
 
-use os::{Instance, Namespace, OsError, Progress, Returned, Value};
+use os::{CallStatus, Instance, Namespace, OsError, Returned, Value};
 
-use crate::error::{Fault, Kind, Outcome};
-use crate::executor::operation::Run;
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::operation::OperationContext;
 use crate::node::Node;
 
 /// A query that must answer exactly one object.
-pub(crate) fn one(node: &Node, namespace: Namespace, wql: &str, what: &str) -> Outcome<Instance> {
+pub(crate) fn one(node: &Node, namespace: Namespace, wql: &str, what: &str) -> OperationResult<Instance> {
     let mut found = query(node, namespace, wql)?;
     match (found.pop(), found.is_empty()) {
         (Some(instance), true) => Ok(instance),
-        (None, _) => Err(Fault::not_found(format!("WMI knows no {what}"))),
-        (Some(_), false) => Err(Fault::precondition(format!("WMI knows more than one {what}"))),
+        (None, _) => Err(OperationError::not_found(format!("WMI knows no {what}"))),
+        (Some(_), false) => Err(OperationError::precondition(format!("WMI knows more than one {what}"))),
     }
 }
 
 /// The answers to a query.
-pub(crate) fn query(node: &Node, namespace: Namespace, wql: &str) -> Outcome<Vec<Instance>> {
-    let deadline = node.after(node.config().patience.query);
+pub(crate) fn query(node: &Node, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
+    let deadline = node.after(node.config().timeouts.query);
     node.os().wmi().query(namespace, wql, deadline).map_err(|code| match code {
         OsError::WAIT_TIMEOUT | OsError::BUSY => {
-            Fault { kind: Kind::Unavailable, ..Fault::of(code, "WMI did not answer") }
+            OperationError { kind: Kind::Unavailable, ..OperationError::of(code, "WMI did not answer") }
         }
-        code => Fault::of(code, "WMI"),
+        code => OperationError::of(code, "WMI"),
     })
 }
 
-/// Calls a method and waits for its end. Where that takes longer than `patience`, the locks stay with it.
+/// Calls a method and waits for its end. Where that takes longer than `timeout`, the locks stay with it.
 pub(crate) fn call(
     node: &Node,
-    run: &Run,
+    ctx: &OperationContext,
     namespace: Namespace,
     path: &str,
     method: &str,
     arguments: &[(&str, Value)],
-    patience: Duration,
-) -> Outcome<Returned> {
-    run.commit()?;
-    match node.os().wmi().call(namespace, path, method, arguments, node.after(patience)) {
-        Ok(Progress::Done(returned)) => Ok(returned),
-        Ok(Progress::StillRunning(job)) => {
-            run.outlived_by(job);
-            let seconds = patience.as_secs();
-            Err(Fault::new(Kind::StillRunning, format!("{method} goes on after {seconds} s; ask again later")))
+    timeout: Duration,
+) -> OperationResult<Returned> {
+    ctx.begin_mutation()?;
+    match node.os().wmi().call(namespace, path, method, arguments, node.after(timeout)) {
+        Ok(CallStatus::Done(returned)) => Ok(returned),
+        Ok(CallStatus::StillRunning(job)) => {
+            ctx.hold_locks_until(job);
+            let seconds = timeout.as_secs();
+            Err(OperationError::new(Kind::StillRunning, format!("{method} goes on after {seconds} s; ask again later")))
         }
-        Err(code @ (OsError::WAIT_TIMEOUT | OsError::BUSY)) => {
-            Err(Fault { kind: Kind::Unavailable, ..Fault::of(code, format!("{method} was not begun")) })
-        }
+        Err(code @ (OsError::WAIT_TIMEOUT | OsError::BUSY)) => Err(OperationError {
+            kind: Kind::Unavailable,
+            ..OperationError::of(code, format!("{method} was not begun"))
+        }),
         // The connection broke while it ran, or before, or after.
-        Err(code) if may_run_on(code) => {
-            Err(Fault { kind: Kind::StillRunning, ..Fault::of(code, format!("{method} may be going on")) })
-        }
-        Err(code) => Err(Fault::of(code, method)),
+        Err(code) if may_run_on(code) => Err(OperationError {
+            kind: Kind::StillRunning,
+            ..OperationError::of(code, format!("{method} may be going on"))
+        }),
+        Err(code) => Err(OperationError::of(code, method)),
     }
 }
 

@@ -4,8 +4,8 @@ use crate::setup::{self, GIB, over, refused, volume_on};
 use os::OsError;
 use os::abi::BusType;
 use os_sim::DiskDescription;
-use os_sim::fault::{Fault, Moment};
-use os_sim::probe::Verdict;
+use os_sim::fault::{Moment, Fault};
+use os_sim::probe::FaultAction;
 use os_sim::race::Race;
 use storage_ops::{
     DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, ListDiskIds, ListDiskLocations,
@@ -187,7 +187,7 @@ fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_read() {
     let unreadable = os_sim::fault::Fault::each(
         |call| call.primitive == "control STORAGE_QUERY_PROPERTY",
         os_sim::fault::Moment::Before,
-        os_sim::probe::Verdict::Fail(os::OsError::IO_DEVICE),
+        os_sim::probe::FaultAction::Fail(os::OsError::IO_DEVICE),
     );
     let probed = os_sim::probe::Probed::new(sim.process(), unreadable);
     let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
@@ -198,7 +198,7 @@ fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_read() {
 #[test]
 fn an_error_of_wmi_names_its_code_when_the_time_ran_out_too() {
     let sim = os_sim::node().build();
-    let late = Fault::each(os_sim::probe::Call::is_wmi, Moment::Before, Verdict::Fail(OsError::WAIT_TIMEOUT));
+    let late = Fault::each(os_sim::probe::Call::is_wmi, Moment::Before, FaultAction::Fail(OsError::WAIT_TIMEOUT));
     let error = refused(&setup::probed(&sim, late), &ListDiskLocations, Kind::Unavailable);
     assert!(error.to_string().contains("258"), "{error}");
 }
@@ -215,7 +215,8 @@ fn the_disk_that_the_node_lives_on_is_not_taken_offline() {
 fn contract_20_a_disk_that_can_only_be_queried_still_tells_its_size() {
     for primitive in ["control DISK_UPDATE_PROPERTIES", "control DISK_GET_LENGTH_INFO"] {
         let sim = os_sim::node().disk(GIB).build();
-        let broken = Fault::each(move |call| call.primitive == primitive, Moment::Before, Verdict::Fail(OsError::BUSY));
+        let broken =
+            Fault::each(move |call| call.primitive == primitive, Moment::Before, FaultAction::Fail(OsError::BUSY));
         assert_eq!(setup::probed(&sim, broken).run(&GetDiskStats { disk: ONE }).unwrap(), GIB, "{primitive}");
     }
 }

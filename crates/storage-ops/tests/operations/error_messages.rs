@@ -2,8 +2,8 @@
 
 use crate::setup::path;
 use os::OsError;
-use os_sim::fault::{Fault, Moment};
-use os_sim::probe::Verdict;
+use os_sim::fault::{Moment, Fault};
+use os_sim::probe::FaultAction;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, CreateSymlink, DisconnectTarget, DiscoverTargetPortal, DiskNumber,
     FormatVolume, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,
@@ -61,7 +61,7 @@ fn broken() -> Broken {
 }
 
 fn failing_with(code: OsError) -> Broken {
-    let all = Fault::each(|_| true, Moment::Before, Verdict::Fail(code));
+    let all = Fault::each(|_| true, Moment::Before, FaultAction::Fail(code));
     Broken(crate::setup::probed(&os_sim::node().build(), all))
 }
 

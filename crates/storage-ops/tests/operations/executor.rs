@@ -4,10 +4,10 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use crate::setup::{self, GIB, path};
 use os_sim::Sim;
-use os_sim::probe::{Call, Outcome, Probe, Probed, Verdict};
+use os_sim::probe::{Call, FaultAction, Outcome, Probe, Probed};
 use os_sim::trace::Trace;
 use storage_ops::{
-    Config, Desk, DiskNumber, Kind, NewSmbGlobalMapping, Node, PartitionDisk, PathExists, Rescan, Secret, UncPath,
+    Config, DiskNumber, Executor, Kind, NewSmbGlobalMapping, Node, PartitionDisk, PathExists, Rescan, Secret, UncPath,
 };
 
 /// Holds up some calls until it is opened.
@@ -45,25 +45,25 @@ impl Drop for Opened {
 }
 
 impl Probe for Gate {
-    fn before(&self, call: &Call) -> Verdict {
+    fn before(&self, call: &Call) -> FaultAction {
         if (self.holds)(call) {
             let mut state = self.state.0.lock().unwrap();
             state.1 += 1;
             self.state.1.notify_all();
             drop(self.state.1.wait_while(state, |state| !state.0).unwrap());
         }
-        Verdict::Go
+        FaultAction::Go
     }
 
-    fn after(&self, _call: &Call, _outcome: Outcome) -> Verdict {
-        Verdict::Go
+    fn after(&self, _call: &Call, _outcome: Outcome) -> FaultAction {
+        FaultAction::Go
     }
 }
 
-fn desk(sim: &Sim, gate: &Gate) -> (Arc<Desk>, Arc<Trace>) {
+fn executor(sim: &Sim, gate: &Gate) -> (Arc<Executor>, Arc<Trace>) {
     let trace = Arc::new(Trace::recording());
     let probed = Probed::new(Arc::new(Probed::new(sim.process(), gate.clone())), Arc::clone(&trace));
-    (Arc::new(Desk::new(Arc::new(Node::new(Arc::new(probed), Config::default())))), trace)
+    (Arc::new(Executor::new(Arc::new(Node::new(Arc::new(probed), Config::default())))), trace)
 }
 
 fn smb() -> Sim {
@@ -84,18 +84,18 @@ const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 #[tokio::test(flavor = "multi_thread")]
 async fn contract_06_a_retry_joins_what_its_caller_left_behind() {
     let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
-    let (desk, trace) = desk(&sim, &gate);
+    let (executor, trace) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
     let first = tokio::spawn({
-        let desk = Arc::clone(&desk);
-        async move { desk.run(map(r"\plugins\a")).await }
+        let executor = Arc::clone(&executor);
+        async move { executor.run(map(r"\plugins\a")).await }
     });
     gate.reached_by(1).await;
     first.abort();
     let retries: Vec<_> = (0..32)
         .map(|_| {
-            let desk = Arc::clone(&desk);
-            tokio::spawn(async move { desk.run(map(r"\plugins\a")).await })
+            let executor = Arc::clone(&executor);
+            tokio::spawn(async move { executor.run(map(r"\plugins\a")).await })
         })
         .collect();
     gate.open();
@@ -109,21 +109,21 @@ async fn contract_06_a_retry_joins_what_its_caller_left_behind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn contract_05_a_slow_mapping_delays_nothing_else_and_others_of_its_share_wait_without_a_thread() {
     let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
-    let (desk, _) = desk(&sim, &gate);
+    let (executor, _) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
     let waiting: Vec<_> = (0..100)
         .map(|n| {
-            let desk = Arc::clone(&desk);
-            tokio::spawn(async move { desk.run(map(&format!(r"\plugins\s{n}"))).await })
+            let executor = Arc::clone(&executor);
+            tokio::spawn(async move { executor.run(map(&format!(r"\plugins\s{n}"))).await })
         })
         .collect();
     gate.reached_by(1).await;
     // More than the threads of all lanes together wait; these answer all the same.
-    assert!(desk.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
+    assert!(executor.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
     let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\nobody\x").unwrap(), local: None, ..map(r"\pods\x") };
     tokio::spawn({
-        let (gate, desk) = (gate.clone(), Arc::clone(&desk));
-        async move { drop((gate, desk.run(other).await)) }
+        let (gate, executor) = (gate.clone(), Arc::clone(&executor));
+        async move { drop((gate, executor.run(other).await)) }
     });
     gate.open();
     for mapping in waiting {
@@ -146,19 +146,19 @@ async fn links_to_a_dead_server_or_a_lost_disk_hold_up_no_local_path() {
     let gate = Gate::closed(|call| {
         call.object.contains("UNC") || call.object.ends_with("below") || call.object.starts_with(r"\??\Volume")
     });
-    let (desk, _) = desk(&sim, &gate);
+    let (executor, _) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
     let mut all = tokio::task::JoinSet::new();
     let below = [r"\plugins\share\below", r"\plugins\chain\below"];
     for link in [r"\plugins\share", r"\plugins\v", below[0], below[1]].repeat(50) {
-        let desk = Arc::clone(&desk);
+        let executor = Arc::clone(&executor);
         // There is nothing below, which is found out from where the link leads.
         all.spawn(async move {
-            desk.run(storage_ops::IsSymlink { path: path(link) }).await.is_ok() || below.contains(&link)
+            executor.run(storage_ops::IsSymlink { path: path(link) }).await.is_ok() || below.contains(&link)
         });
     }
     gate.reached_by(32).await;
-    assert!(desk.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
+    assert!(executor.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
     gate.open();
     assert_eq!(all.join_all().await, vec![true; 200]);
 }
@@ -166,17 +166,17 @@ async fn links_to_a_dead_server_or_a_lost_disk_hold_up_no_local_path() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_goes_before_the_first_change_takes_the_request_with_it() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
-    let (desk, trace) = desk(&sim, &gate);
+    let (executor, trace) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
     let running = tokio::spawn({
-        let desk = Arc::clone(&desk);
-        async move { desk.run(Rescan).await }
+        let executor = Arc::clone(&executor);
+        async move { executor.run(Rescan).await }
     });
     gate.reached_by(1).await;
     // This one waits for the lock, and its caller goes.
     let waiting = tokio::spawn({
-        let desk = Arc::clone(&desk);
-        async move { desk.run(Rescan).await }
+        let executor = Arc::clone(&executor);
+        async move { executor.run(Rescan).await }
     });
     tokio::task::yield_now().await;
     waiting.abort();
@@ -184,7 +184,7 @@ async fn whoever_goes_before_the_first_change_takes_the_request_with_it() {
     gate.open();
     running.await.unwrap().unwrap();
     // The one that was given up notices when it gets its turn.
-    while desk.node().locked_objects() > 0 {
+    while executor.node().locked_objects() > 0 {
         tokio::task::yield_now().await;
     }
     let scans = trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache");
@@ -194,11 +194,11 @@ async fn whoever_goes_before_the_first_change_takes_the_request_with_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn searches_asked_for_while_one_runs_share_the_next() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
-    let (desk, trace) = desk(&sim, &gate);
+    let (executor, trace) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
     let rescan = || {
-        let desk = Arc::clone(&desk);
-        tokio::spawn(async move { desk.run(Rescan).await })
+        let executor = Arc::clone(&executor);
+        tokio::spawn(async move { executor.run(Rescan).await })
     };
     let mut all = vec![rescan()];
     gate.reached_by(1).await;
@@ -219,17 +219,17 @@ async fn searches_asked_for_while_one_runs_share_the_next() {
 async fn a_full_lane_refuses_with_the_name_of_what_holds_it() {
     let (sim, gate) =
         (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES"));
-    let (desk, _) = desk(&sim, &gate);
+    let (executor, _) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
     let mut all = tokio::task::JoinSet::new();
     let ask = |all: &mut tokio::task::JoinSet<_>, count| {
         for _ in 0..count {
-            let desk = Arc::clone(&desk);
-            all.spawn(async move { desk.run(storage_ops::GetDiskState { disk: DiskNumber(1) }).await });
+            let executor = Arc::clone(&executor);
+            all.spawn(async move { executor.run(storage_ops::GetDiskState { disk: DiskNumber(1) }).await });
         }
     };
     // What has ended holds nothing.
-    desk.run(storage_ops::GetDiskStats { disk: ONE }).await.unwrap();
+    executor.run(storage_ops::GetDiskStats { disk: ONE }).await.unwrap();
     ask(&mut all, 16);
     gate.reached_by(16).await;
     ask(&mut all, 1000);
@@ -247,9 +247,9 @@ async fn a_full_lane_refuses_with_the_name_of_what_holds_it() {
 const ONE: DiskNumber = DiskNumber(1);
 
 /// Asks for a partition on disk 1, and goes away when aborted.
-fn partition(desk: &Arc<Desk>) -> tokio::task::JoinHandle<Result<(), storage_ops::Error>> {
-    let desk = Arc::clone(desk);
-    tokio::spawn(async move { desk.run(PartitionDisk { disk: ONE }).await })
+fn partition(executor: &Arc<Executor>) -> tokio::task::JoinHandle<Result<(), storage_ops::Error>> {
+    let executor = Arc::clone(executor);
+    tokio::spawn(async move { executor.run(PartitionDisk { disk: ONE }).await })
 }
 
 /// Lets all tasks of a runtime with one thread go as far as they can while the gate is closed.
@@ -272,35 +272,35 @@ async fn at_once(future: impl Future<Output = ()>) -> bool {
 async fn a_request_equal_to_one_under_way_shares_its_answer_and_a_later_one_does_not() {
     let (sim, gate) =
         (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
-    let (desk, trace) = desk(&sim, &gate);
+    let (executor, trace) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
-    let mut all = vec![partition(&desk)];
+    let mut all = vec![partition(&executor)];
     gate.reached_by(1).await;
-    all.extend([partition(&desk), partition(&desk)]);
+    all.extend([partition(&executor), partition(&executor)]);
     settled().await;
-    assert_eq!(desk.running(), 1, "the later ones have joined");
+    assert_eq!(executor.running(), 1, "the later ones have joined");
     gate.open();
     for one in all {
         one.await.unwrap().unwrap();
     }
     assert_eq!(trace.counts().of("wmi call MSFT_Disk.CreatePartition"), 1);
     sim.detach_disk(1);
-    assert_eq!(partition(&desk).await.unwrap().unwrap_err().kind(), Kind::NotFound, "nothing answers for the past");
+    assert_eq!(partition(&executor).await.unwrap().unwrap_err().kind(), Kind::NotFound, "nothing answers for the past");
 }
 
 #[tokio::test]
 async fn a_caller_that_goes_while_the_node_is_only_looked_at_leaves_it_unchanged() {
     let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(layout));
-    let (desk, _) = desk(&sim, &gate);
+    let (executor, _) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
     let before = sim.snapshot();
-    let asked = partition(&desk);
+    let asked = partition(&executor);
     gate.reached_by(1).await;
     asked.abort();
     assert!(asked.await.unwrap_err().is_cancelled());
     gate.open();
-    desk.idle().await;
+    executor.idle().await;
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -308,37 +308,37 @@ async fn a_caller_that_goes_while_the_node_is_only_looked_at_leaves_it_unchanged
 async fn a_caller_that_goes_after_the_first_change_does_not_stop_it() {
     let (sim, gate) =
         (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
-    let (desk, _) = desk(&sim, &gate);
+    let (executor, _) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
-    let asked = partition(&desk);
+    let asked = partition(&executor);
     gate.reached_by(1).await;
     asked.abort();
     assert!(asked.await.unwrap_err().is_cancelled());
     settled().await;
-    assert_eq!(desk.running(), 1);
-    assert!(!at_once(desk.idle()).await, "it goes on without its caller");
+    assert_eq!(executor.running(), 1);
+    assert!(!at_once(executor.idle()).await, "it goes on without its caller");
     gate.open();
-    desk.idle().await;
+    executor.idle().await;
     assert!(sim.volume_on(1).is_some_and(|volume| volume.arrived), "all of it was done");
 }
 
 #[tokio::test]
 async fn a_caller_that_goes_while_its_request_waits_for_a_lock_takes_it_away_at_once() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
-    let (desk, _) = desk(&sim, &gate);
+    let (executor, _) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
     let rescan = || {
-        let desk = Arc::clone(&desk);
-        tokio::spawn(async move { desk.run(Rescan).await })
+        let executor = Arc::clone(&executor);
+        tokio::spawn(async move { executor.run(Rescan).await })
     };
     let holds = rescan();
     gate.reached_by(1).await;
     let waits = rescan();
     settled().await;
-    assert_eq!(desk.running(), 2);
+    assert_eq!(executor.running(), 2);
     waits.abort();
     settled().await;
-    assert_eq!(desk.running(), 1, "the lock is still held by the other");
+    assert_eq!(executor.running(), 1, "the lock is still held by the other");
     gate.open();
     holds.await.unwrap().unwrap();
 }
@@ -347,20 +347,20 @@ async fn a_caller_that_goes_while_its_request_waits_for_a_lock_takes_it_away_at_
 async fn whoever_waits_for_a_desk_to_be_idle_is_told_when_the_last_operation_ends() {
     let read = |call: &Call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES";
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(read));
-    let (desk, _) = desk(&sim, &gate);
+    let (executor, _) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
-    assert!(at_once(desk.idle()).await, "nothing runs");
+    assert!(at_once(executor.idle()).await, "nothing runs");
     let all: Vec<_> = (0..2)
         .map(|_| {
-            let desk = Arc::clone(&desk);
-            tokio::spawn(async move { desk.run(storage_ops::GetDiskState { disk: ONE }).await })
+            let executor = Arc::clone(&executor);
+            tokio::spawn(async move { executor.run(storage_ops::GetDiskState { disk: ONE }).await })
         })
         .collect();
     gate.reached_by(2).await;
-    assert_eq!(desk.running(), 2, "each question gets an answer of its own");
+    assert_eq!(executor.running(), 2, "each question gets an answer of its own");
     let idle = tokio::spawn({
-        let desk = Arc::clone(&desk);
-        async move { desk.idle().await }
+        let executor = Arc::clone(&executor);
+        async move { executor.idle().await }
     });
     settled().await;
     assert!(!idle.is_finished());
@@ -376,15 +376,15 @@ async fn whoever_waits_for_a_desk_to_be_idle_is_told_when_the_last_operation_end
 async fn what_hangs_in_wmi_holds_up_no_question_to_a_disk() {
     let node = (0..16).fold(os_sim::node(), |node, _| node.disk(GIB));
     let (sim, gate) = (node.build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Refresh"));
-    let (desk, _) = desk(&sim, &gate);
+    let (executor, _) = executor(&sim, &gate);
     let _opened = Opened(gate.clone());
     let mut all = tokio::task::JoinSet::new();
     for disk in 1..=16 {
-        let desk = Arc::clone(&desk);
-        all.spawn(async move { desk.run(PartitionDisk { disk: DiskNumber(disk) }).await.is_ok() });
+        let executor = Arc::clone(&executor);
+        all.spawn(async move { executor.run(PartitionDisk { disk: DiskNumber(disk) }).await.is_ok() });
     }
     gate.reached_by(16).await;
-    assert!(desk.run(storage_ops::GetDiskState { disk: ONE }).await.unwrap());
+    assert!(executor.run(storage_ops::GetDiskState { disk: ONE }).await.unwrap());
     gate.open();
     assert_eq!(all.join_all().await, vec![true; 16]);
 }

@@ -2,9 +2,9 @@
 
 use crate::setup::{self, GIB, over, path, refused, volume_on};
 use os_sim::FileKind;
-use os_sim::fault::{Fault, Moment};
-use os_sim::probe::Verdict;
-use storage_ops::{Context, CreateSymlink, IsSymlink, Kind, Mkdir, PathExists, Rmdir, RmdirContents};
+use os_sim::fault::{Moment, Fault};
+use os_sim::probe::FaultAction;
+use storage_ops::{CreateSymlink, IsSymlink, Kind, Mkdir, PathContext, PathExists, Rmdir, RmdirContents};
 
 fn exists(text: &str) -> PathExists {
     PathExists { path: path(text), context: None }
@@ -73,17 +73,17 @@ fn contract_09a_a_link_above_the_last_component_is_refused_and_not_followed() {
 #[test]
 fn contract_09a_the_working_directory_itself_may_be_a_link() {
     let sim = os_sim::node().dir(r"C:\elsewhere\pods").build();
-    sim.side_door().remove_all(setup::KUBELET).unwrap();
-    sim.side_door().symlink(setup::KUBELET, r"C:\elsewhere").unwrap();
+    sim.external().remove_all(setup::KUBELET).unwrap();
+    sim.external().symlink(setup::KUBELET, r"C:\elsewhere").unwrap();
     let node = over(&sim);
     node.run(&mkdir(r"\pods\new")).unwrap();
-    assert!(sim.side_door().exists(r"C:\elsewhere\pods\new"));
+    assert!(sim.external().exists(r"C:\elsewhere\pods\new"));
 }
 
 #[test]
 fn contract_09a_rmdir_contents_empties_a_mounted_volume_but_not_what_a_link_leads_to() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
-    let door = sim.side_door();
+    let door = sim.external();
     door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\b").unwrap();
     door.write(r"C:\var\lib\kubelet\plugins\v\a\f", b"1").unwrap();
     door.mkdir_all(r"C:\outside\kept").unwrap();
@@ -103,7 +103,7 @@ fn rmdir_contents_empties_a_directory_and_refuses_a_file() {
         .file(r"C:\var\lib\kubelet\pods\p\f", b"1")
         .symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\Windows")
         .build();
-    let (door, node) = (sim.side_door(), over(&sim));
+    let (door, node) = (sim.external(), over(&sim));
     door.set_read_only(r"C:\var\lib\kubelet\pods\p\f", true).unwrap();
     refused(&node, &RmdirContents { path: path(r"\pods\p\f") }, Kind::FailedPrecondition);
     assert!(door.exists(r"C:\var\lib\kubelet\pods\p\f"));
@@ -124,7 +124,7 @@ fn a_working_directory_itself_is_neither_removed_nor_emptied() {
 #[test]
 fn the_working_directory_may_come_later_and_may_be_made_anew() {
     let sim = os_sim::node().build();
-    let door = sim.side_door();
+    let door = sim.external();
     door.remove_all(setup::KUBELET).unwrap();
     let node = over(&sim);
     assert!(!node.run(&exists(r"\pods")).unwrap());
@@ -160,7 +160,7 @@ fn contract_12_mkdir_is_recursive_and_accepts_a_directory_or_a_link_to_one() {
     for _ in 0..2 {
         node.run(&mkdir(r"\plugins\a\b\c")).unwrap();
     }
-    assert!(sim.side_door().exists(r"C:\var\lib\kubelet\plugins\a\b\c"));
+    assert!(sim.external().exists(r"C:\var\lib\kubelet\plugins\a\b\c"));
     node.run(&mkdir(r"\plugins\l")).unwrap();
     refused(&node, &mkdir(r"\plugins\f"), Kind::AlreadyExists);
     refused(&node, &mkdir(r"\plugins\f\x"), Kind::NotFound);
@@ -175,11 +175,11 @@ fn contract_13_rmdir_with_force_removes_trees_but_never_follows_a_link() {
         .symlink(r"C:\var\lib\kubelet\pods\p\link", r"C:\outside")
         .junction(r"C:\var\lib\kubelet\pods\p\deep\junction", r"C:\outside")
         .build();
-    sim.side_door().set_read_only(r"C:\var\lib\kubelet\pods\p\deep\f", true).unwrap();
+    sim.external().set_read_only(r"C:\var\lib\kubelet\pods\p\deep\f", true).unwrap();
     let node = over(&sim);
     node.run(&rmdir(r"\pods\p", true)).unwrap();
-    assert!(!sim.side_door().exists(r"C:\var\lib\kubelet\pods\p"));
-    assert!(sim.side_door().exists(r"C:\outside\kept"));
+    assert!(!sim.external().exists(r"C:\var\lib\kubelet\pods\p"));
+    assert!(sim.external().exists(r"C:\outside\kept"));
     node.run(&rmdir(r"\pods\p", true)).unwrap();
     node.run(&rmdir(r"\missing\p", true)).unwrap();
 }
@@ -187,7 +187,7 @@ fn contract_13_rmdir_with_force_removes_trees_but_never_follows_a_link() {
 #[test]
 fn contract_13_rmdir_of_a_mounted_folder_unmounts_it_and_leaves_the_volume_alone() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
-    let door = sim.side_door();
+    let door = sim.external();
     door.write(r"C:\var\lib\kubelet\plugins\v\data", b"precious").unwrap();
     let node = over(&sim);
     let volume = volume_on(&node, 1);
@@ -217,13 +217,13 @@ fn contract_13_rmdir_without_force_refuses_what_is_not_empty_and_what_is_missing
     refused(&node, &rmdir(r"\pods\missing", false), Kind::NotFound);
     node.run(&rmdir(r"\pods\empty", false)).unwrap();
     node.run(&rmdir(r"\pods\link", false)).unwrap();
-    assert!(sim.side_door().exists(r"C:\Windows\System32"));
+    assert!(sim.external().exists(r"C:\Windows\System32"));
 }
 
 #[test]
 fn a_tree_of_two_thousand_levels_is_removed_without_deep_recursion() {
     let sim = os_sim::node().build();
-    let (door, node) = (sim.side_door(), over(&sim));
+    let (door, node) = (sim.external(), over(&sim));
     door.mkdir(r"C:\var\lib\kubelet\pods\p").unwrap();
     // Each round puts what there is below one more directory.
     for _ in 0..2_000 {
@@ -238,7 +238,7 @@ fn a_tree_of_two_thousand_levels_is_removed_without_deep_recursion() {
 #[test]
 fn contract_14_a_link_is_made_for_what_is_or_will_be_a_directory() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
-    let (door, node) = (sim.side_door(), over(&sim));
+    let (door, node) = (sim.external(), over(&sim));
     for (source, target) in [(r"\plugins\d", r"\pods\a"), (r"\pods\a", r"\pods\b"), (r"\plugins\later", r"\pods\c")] {
         node.run(&link(source, target)).unwrap();
         // Again: the identical link is what was asked for.
@@ -266,16 +266,16 @@ fn contract_14_a_link_to_a_file_is_no_directory_link() {
         assert!(matches!(file.kind, FileKind::Symlink(_)), "{file:?}");
         assert_eq!(file.attributes & os::abi::FILE_ATTRIBUTE_DIRECTORY, 0, "{file:?}");
     }
-    assert_eq!(sim.side_door().read(r"C:\var\lib\kubelet\pods\b").unwrap(), b"content");
+    assert_eq!(sim.external().read(r"C:\var\lib\kubelet\pods\b").unwrap(), b"content");
 }
 
 #[test]
 fn contract_14_a_link_that_cannot_be_made_leaves_nothing() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
-    let verdict = Verdict::Fail(os::OsError::PRIVILEGE_NOT_HELD);
+    let verdict = FaultAction::Fail(os::OsError::PRIVILEGE_NOT_HELD);
     let fault = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", Moment::Before, verdict);
     refused(&setup::probed(&sim, fault), &link(r"\plugins\d", r"\pods\l"), Kind::PermissionDenied);
-    assert!(!sim.side_door().exists(r"C:\var\lib\kubelet\pods\l"));
+    assert!(!sim.external().exists(r"C:\var\lib\kubelet\pods\l"));
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn contract_14_the_identical_link_is_there_whatever_has_become_of_its_source() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
     over(&sim).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
     let code = os::OsError::LOGON_FAILURE;
-    let fault = || Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, Verdict::Fail(code));
+    let fault = || Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, FaultAction::Fail(code));
     setup::probed(&sim, fault()).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
     refused(&setup::probed(&sim, fault()), &link(r"\plugins\d", r"\pods\new"), Kind::PermissionDenied);
 }
@@ -328,7 +328,7 @@ fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
         assert_eq!(node.run(&is_link(text)).unwrap(), expected, "{text}");
     }
     refused(&node, &is_link(r"\pods\missing"), Kind::NotFound);
-    sim.side_door().remove_all(r"C:\var\lib\kubelet\plugins\d").unwrap();
+    sim.external().remove_all(r"C:\var\lib\kubelet\plugins\d").unwrap();
     assert!(!node.run(&is_link(r"\pods\l")).unwrap(), "its target has gone");
     sim.detach_disk(1);
     assert!(!node.run(&is_link(r"\plugins\v")).unwrap(), "its volume has gone");
@@ -337,7 +337,7 @@ fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
 #[test]
 fn contract_15_a_relative_link_leads_from_where_it_stands() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\d").build();
-    let (door, node) = (sim.side_door(), over(&sim));
+    let (door, node) = (sim.external(), over(&sim));
     for (name, target, expected) in [("there", "d", true), ("gone", "e", false)] {
         door.symlink(&format!(r"C:\var\lib\kubelet\pods\{name}"), target).unwrap();
         assert_eq!(node.run(&is_link(&format!(r"\pods\{name}"))).unwrap(), expected, "{name}");
@@ -351,7 +351,7 @@ fn contract_15_a_target_that_cannot_be_looked_at_is_not_called_missing() {
         .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\d")
         .build();
     let code = os::OsError::IO_DEVICE;
-    let fault = Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, Verdict::Fail(code));
+    let fault = Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, FaultAction::Fail(code));
     let error = refused(&setup::probed(&sim, fault), &is_link(r"\pods\l"), Kind::Internal);
     assert_eq!(error.code(), Some(code));
 }
@@ -364,7 +364,7 @@ fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
         let node = over(&sim);
         sim.detach_disk(1);
         node.run(&rmdir(r"\plugins\v", force)).unwrap();
-        assert!(!sim.side_door().exists(r"C:\var\lib\kubelet\plugins\v"));
+        assert!(!sim.external().exists(r"C:\var\lib\kubelet\plugins\v"));
     }
 }
 
@@ -373,12 +373,12 @@ fn contract_31_a_context_decides_only_where_its_directory_is_given() {
     let sim = os_sim::node().dir(r"C:\csi\plugins").build();
     let mkdir = |text: &str, context| Mkdir { path: path(text), context: Some(context) };
     let node = over(&sim);
-    node.run(&mkdir(r"\pods\a", Context::Plugin)).unwrap();
+    node.run(&mkdir(r"\pods\a", PathContext::Plugin)).unwrap();
     let config = storage_ops::Config { plugins: Some(path(r"C:\csi\plugins")), ..storage_ops::Config::default() };
     let node = storage_ops::Node::new(sim.process(), config);
-    node.run(&mkdir(r"C:\csi\plugins\a", Context::Plugin)).unwrap();
-    refused(&node, &mkdir(r"\pods\b", Context::Plugin), Kind::PermissionDenied);
-    node.run(&mkdir(r"\pods\b", Context::Pod)).unwrap();
+    node.run(&mkdir(r"C:\csi\plugins\a", PathContext::Plugin)).unwrap();
+    refused(&node, &mkdir(r"\pods\b", PathContext::Plugin), Kind::PermissionDenied);
+    node.run(&mkdir(r"\pods\b", PathContext::Pod)).unwrap();
 }
 
 #[test]
@@ -388,16 +388,16 @@ fn contract_09a_a_dangling_link_that_appears_meanwhile_is_not_made_to_lead_somew
         let attacked = || {
             let attacker = sim.clone();
             let step = move || {
-                let _ = attacker.side_door().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\gone");
+                let _ = attacker.external().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\gone");
             };
             let probed = os_sim::probe::Probed::new(sim.process(), os_sim::race::Race::before(nth, step));
             storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default())
         };
         let _ = attacked().run(&mkdir(r"\pods\l"));
-        assert!(!sim.side_door().exists(r"C:\gone"), "call {nth} of Mkdir");
-        sim.side_door().remove_all(r"C:\var\lib\kubelet\pods\l").unwrap();
+        assert!(!sim.external().exists(r"C:\gone"), "call {nth} of Mkdir");
+        sim.external().remove_all(r"C:\var\lib\kubelet\pods\l").unwrap();
         let _ = attacked().run(&link(r"\plugins\d", r"\pods\l"));
-        assert!(!sim.side_door().exists(r"C:\gone"), "call {nth} of CreateSymlink");
+        assert!(!sim.external().exists(r"C:\gone"), "call {nth} of CreateSymlink");
     }
 }
 
@@ -406,13 +406,13 @@ fn contract_13_rmdir_with_force_does_not_take_something_gone_on_the_way_for_all_
     for primitive in ["query AttributeTag", "list", "set DispositionEx"] {
         for nth in 0..4 {
             let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p\a\b").build();
-            let verdict = os_sim::probe::Verdict::Fail(os::OsError::DELETE_PENDING);
+            let verdict = os_sim::probe::FaultAction::Fail(os::OsError::DELETE_PENDING);
             let fault = os_sim::fault::Fault::at(nth, os_sim::fault::Moment::Before, verdict)
                 .among(move |call| call.primitive == primitive);
             let probed = os_sim::probe::Probed::new(sim.process(), fault);
             let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
             let gone = node.run(&rmdir(r"\pods\p", true)).is_ok();
-            assert!(!gone || !sim.side_door().exists(r"C:\var\lib\kubelet\pods\p"), "{primitive} {nth}");
+            assert!(!gone || !sim.external().exists(r"C:\var\lib\kubelet\pods\p"), "{primitive} {nth}");
         }
     }
 }
@@ -420,7 +420,7 @@ fn contract_13_rmdir_with_force_does_not_take_something_gone_on_the_way_for_all_
 #[test]
 fn a_forged_mount_point_does_not_lead_rmdir_contents_to_any_volume() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
-    let door = sim.side_door();
+    let door = sim.external();
     door.write(r"C:\var\lib\kubelet\plugins\v\data", b"another pod's").unwrap();
     for (name, disk) in [("system", 0), ("others", 1)] {
         let volume = sim.volume_on(disk).unwrap().name();
@@ -436,7 +436,7 @@ fn a_forged_mount_point_does_not_lead_rmdir_contents_to_any_volume() {
 #[test]
 fn what_windows_keeps_on_a_volume_is_spared_when_it_is_emptied() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
-    let door = sim.side_door();
+    let door = sim.external();
     door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\System Volume Information\x").unwrap();
     door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\System Volume Information").unwrap();
     over(&sim).run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
@@ -477,14 +477,14 @@ fn contract_13_a_mount_point_elsewhere_stays_though_the_way_to_the_doomed_one_is
         let held = sim.open(&held, &how).unwrap();
         let attacker = sim.clone();
         let step = move || {
-            let (door, d) = (attacker.side_door(), r"C:\var\lib\kubelet\pods\p\d");
+            let (door, d) = (attacker.external(), r"C:\var\lib\kubelet\pods\p\d");
             let _ = door.rename(d, r"C:\var\lib\kubelet\pods\p\aside").and_then(|()| door.junction(d, r"C:\elsewhere"));
         };
         let probed = os_sim::probe::Probed::new(sim.process(), os_sim::race::Race::before(nth, step));
         let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
         let _ = node.run(&rmdir(r"\pods\p", true));
         drop(held);
-        assert!(sim.side_door().is_link(r"C:\elsewhere\m"), "call {nth}");
+        assert!(sim.external().is_link(r"C:\elsewhere\m"), "call {nth}");
     }
 }
 
@@ -496,7 +496,7 @@ struct Meeting {
 }
 
 impl os_sim::probe::Probe for Meeting {
-    fn before(&self, call: &os_sim::probe::Call) -> os_sim::probe::Verdict {
+    fn before(&self, call: &os_sim::probe::Call) -> os_sim::probe::FaultAction {
         if call.primitive == "open" {
             let mut come = self.come.lock().unwrap();
             *come += 1;
@@ -504,7 +504,7 @@ impl os_sim::probe::Probe for Meeting {
             let long = std::time::Duration::from_secs(5);
             drop(self.changed.wait_timeout_while(come, long, |come| *come < 2).unwrap());
         }
-        os_sim::probe::Verdict::Go
+        os_sim::probe::FaultAction::Go
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::setup::{self, Calm, GIB, over, path, probed, refused, traced, volume_on};
 use os::{Os, OsError, U16String};
-use os_sim::fault::{Fault, Moment};
-use os_sim::probe::Verdict;
+use os_sim::fault::{Moment, Fault};
+use os_sim::probe::FaultAction;
 use os_sim::race::Race;
 use storage_ops::{
     FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk, MountVolume,
@@ -36,7 +36,7 @@ fn a_volume_whose_place_another_took_at_once_is_not_called_mounted() {
     // Between the change and the look at what has come of it.
     let taken = Race::before(0, move || {
         other.process().delete_volume_mount_point(&U16String::from_str(&format!(r"{MOUNT}\"))).unwrap();
-        other.side_door().set_mount_point(MOUNT, two).unwrap();
+        other.external().set_mount_point(MOUNT, two).unwrap();
     })
     .among(|call| call.primitive == "control FSCTL_GET_REPARSE_POINT");
     let node = probed(&sim, taken);
@@ -51,18 +51,18 @@ fn neither_the_directory_nor_those_above_it_can_be_moved_while_a_volume_is_being
     let other = sim.clone();
     let moved = Race::before(0, move || {
         for held in [MOUNT, r"C:\var\lib\kubelet\plugins"] {
-            assert_eq!(other.side_door().rename(held, r"C:\var\lib\kubelet\away"), Err(OsError::SHARING_VIOLATION));
+            assert_eq!(other.external().rename(held, r"C:\var\lib\kubelet\away"), Err(OsError::SHARING_VIOLATION));
         }
     })
     .among(|call| call.primitive == "set_volume_mount_point");
     probed(&sim, moved).run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
-    sim.side_door().rename(r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\away").unwrap();
+    sim.external().rename(r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\away").unwrap();
 }
 
 #[test]
 fn contract_25_the_volume_behind_a_link_is_that_of_the_directory_it_leads_to() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    let (node, door) = (over(&sim), sim.side_door());
+    let (node, door) = (over(&sim), sim.external());
     let volume = volume_on(&node, 1);
     door.mkdir(&format!(r"{MOUNT}\sub")).unwrap();
     let (into, out) = (r"C:\var\lib\kubelet\pods\into".to_owned(), format!(r"{MOUNT}\out"));
@@ -86,7 +86,7 @@ fn contract_08_what_cannot_be_looked_at_is_not_called_unmounted() {
             (OsError::SHARING_VIOLATION, Kind::FailedPrecondition),
             (OsError::IO_DEVICE, Kind::Internal),
         ] {
-            let fault = Fault::at(nth, Moment::Before, Verdict::Fail(code))
+            let fault = Fault::at(nth, Moment::Before, FaultAction::Fail(code))
                 .among(|call| call.primitive == "open" && call.object.ends_with(r"\plugins\v"));
             let error = refused(&probed(&sim, fault), &mounted_at(MOUNT), kind);
             assert_eq!(error.code(), Some(code), "{nth}");
@@ -98,7 +98,7 @@ fn contract_08_what_cannot_be_looked_at_is_not_called_unmounted() {
 #[test]
 fn a_volume_that_is_not_formatted_yet_is_found_where_it_is_mounted() {
     let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().build();
-    sim.side_door().set_mount_point(MOUNT, sim.volume_on(1).unwrap().id).unwrap();
+    sim.external().set_mount_point(MOUNT, sim.volume_on(1).unwrap().id).unwrap();
     let node = over(&sim);
     assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume_on(&node, 1));
 }
@@ -136,14 +136,14 @@ fn contract_24_a_volume_that_cannot_be_written_to_has_nothing_to_flush() {
     let volume = volume_on(&node, 1);
     node.run(&WriteVolumeCache { volume }).unwrap();
     node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
-    assert!(!sim.side_door().is_link(MOUNT));
+    assert!(!sim.external().is_link(MOUNT));
 }
 
 #[test]
 fn a_flush_that_fails_says_that_data_is_not_written_and_a_volume_that_is_not_there_says_that() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let volume = volume_on(&over(&sim), 1);
-    let broken = Fault::each(|call| call.primitive == "flush", Moment::Before, Verdict::Fail(OsError::IO_DEVICE));
+    let broken = Fault::each(|call| call.primitive == "flush", Moment::Before, FaultAction::Fail(OsError::IO_DEVICE));
     let error = refused(&setup::probed(&sim, broken), &WriteVolumeCache { volume }, Kind::Internal);
     assert!(error.to_string().contains(": its cache cannot be written: "), "{error}");
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
@@ -158,7 +158,7 @@ fn a_format_that_failed_for_good_is_not_waited_for() {
     let failed = Fault::each(
         |call| call.primitive == "wmi call MSFT_Volume.Format",
         Moment::Before,
-        Verdict::Fail(OsError::WBEM_FAILED),
+        FaultAction::Fail(OsError::WBEM_FAILED),
     );
     let node = probed(&sim, failed);
     let (volume, before) = (volume_on(&node, 1), sim.now());

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::setup::{GIB, over, path, probed, refused};
 use os::{Access, NtPath, Open, Options, Os, OsError, Share, U16String};
 use os_sim::Sim;
-use os_sim::fault::{Fault, Moment};
-use os_sim::probe::{Call, Outcome, Probe, Verdict};
+use os_sim::fault::{Moment, Fault};
+use os_sim::probe::{Call, FaultAction, Outcome, Probe};
 use os_sim::race::Race;
 use os_sim::trace::Trace;
 use storage_ops::{Kind, Rmdir, RmdirContents};
@@ -30,7 +30,7 @@ fn tree() -> Sim {
 }
 
 fn is_gone(sim: &Sim) -> bool {
-    !sim.side_door().exists(TREE)
+    !sim.external().exists(TREE)
 }
 
 /// Somebody's handle on something in the tree, with a right to rename or delete it.
@@ -54,14 +54,14 @@ impl Refill {
 }
 
 impl Probe for Refill {
-    fn after(&self, call: &Call, outcome: Outcome) -> Verdict {
+    fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
         let listed = call.primitive == "list" && outcome == Outcome::Failed(OsError::NO_MORE_FILES);
         if listed && call.object.ends_with(self.directory) && self.done.load(Ordering::SeqCst) < self.times {
             let number = self.done.fetch_add(1, Ordering::SeqCst);
             let file = format!(r"C:\var\lib\kubelet\{}\new{number}", self.directory);
-            self.sim.side_door().write(&file, b"1").unwrap();
+            self.sim.external().write(&file, b"1").unwrap();
         }
-        Verdict::Go
+        FaultAction::Go
     }
 }
 
@@ -98,7 +98,7 @@ fn rmdir_contents_leaves_nothing_that_was_put_there_meanwhile_or_says_so() {
             let error = refused(&node, &contents(), Kind::FailedPrecondition);
             assert_eq!(error.code(), Some(OsError::DIR_NOT_EMPTY));
         }
-        assert_eq!(sim.side_door().read_dir(TREE).unwrap().is_empty(), emptied, "filled {times} times");
+        assert_eq!(sim.external().read_dir(TREE).unwrap().is_empty(), emptied, "filled {times} times");
     }
 }
 
@@ -111,13 +111,13 @@ fn a_tree_that_somebody_else_removes_at_the_same_time_is_gone_and_that_is_succes
                 let other = sim.clone();
                 // Where the node holds something at that moment, it goes as far as it can.
                 let step = move || {
-                    let _ = other.side_door().remove_all(&format!("{TREE}{below}"));
+                    let _ = other.external().remove_all(&format!("{TREE}{below}"));
                 };
                 let race = Arc::new(Race::before(nth, step));
                 let node = probed(&sim, Arc::clone(&race));
                 if emptying && !below.is_empty() {
                     node.run(&contents()).unwrap_or_else(|error| panic!("{error}, {race:?}, {below:?}"));
-                    assert!(sim.side_door().read_dir(TREE).unwrap().is_empty(), "{race:?}, {below:?}");
+                    assert!(sim.external().read_dir(TREE).unwrap().is_empty(), "{race:?}, {below:?}");
                 } else {
                     node.run(&rmdir()).unwrap_or_else(|error| panic!("{error}, {race:?}, {below:?}"));
                     assert!(is_gone(&sim), "{race:?}, {below:?}");
@@ -140,7 +140,7 @@ fn something_in_a_tree_that_others_let_nobody_delete_is_the_reason_given() {
             assert_eq!(error.code(), Some(OsError::SHARING_VIOLATION), "{below}");
             let error = refused(&over(&sim), &contents(), Kind::FailedPrecondition);
             assert_eq!(error.code(), Some(OsError::SHARING_VIOLATION), "{below}");
-            assert!(sim.side_door().exists(&format!("{TREE}{below}")));
+            assert!(sim.external().exists(&format!("{TREE}{below}")));
         }
         drop(holder);
         over(&sim).run(&rmdir()).unwrap();
@@ -166,14 +166,14 @@ fn traced(sim: &Sim, probe: impl Probe + 'static) -> (storage_ops::Node, Arc<Tra
 }
 
 fn failing(primitive: &'static str, code: OsError) -> Fault {
-    Fault::each(move |call| call.primitive == primitive, Moment::Before, Verdict::Fail(code))
+    Fault::each(move |call| call.primitive == primitive, Moment::Before, FaultAction::Fail(code))
 }
 
 #[test]
 fn where_a_file_system_knows_only_the_older_way_of_deleting_a_read_only_file_goes_too() {
     for code in [OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER] {
         let sim = tree();
-        sim.side_door().set_read_only(r"C:\var\lib\kubelet\pods\p\full\f", true).unwrap();
+        sim.external().set_read_only(r"C:\var\lib\kubelet\pods\p\full\f", true).unwrap();
         let (node, trace) = traced(&sim, failing("set DispositionEx", code));
         node.run(&rmdir()).unwrap();
         assert!(is_gone(&sim), "{code}");
@@ -185,7 +185,7 @@ fn where_a_file_system_knows_only_the_older_way_of_deleting_a_read_only_file_goe
 #[test]
 fn a_read_only_file_that_may_not_be_deleted_stays_as_it_is() {
     let sim = tree();
-    sim.side_door().set_read_only(r"C:\var\lib\kubelet\pods\p\full\f", true).unwrap();
+    sim.external().set_read_only(r"C:\var\lib\kubelet\pods\p\full\f", true).unwrap();
     let (node, before) = (probed(&sim, failing("set DispositionEx", OsError::ACCESS_DENIED)), sim.snapshot());
     refused(&node, &rmdir(), Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
@@ -226,7 +226,7 @@ fn where_others_may_rename_what_leads_to_a_mount_point_nobody_is_told_by_its_pat
 fn everything_in_a_tree_is_opened_once_and_deleted_once_and_a_directory_listed_once() {
     let sim = tree();
     for number in 0..300 {
-        sim.side_door().write(&format!(r"{TREE}\full\file{number}"), b"").unwrap();
+        sim.external().write(&format!(r"{TREE}\full\file{number}"), b"").unwrap();
     }
     let (node, trace) = traced(&sim, Trace::counting());
     node.run(&rmdir()).unwrap();
@@ -244,7 +244,7 @@ fn a_tree_that_is_still_there_is_not_said_to_be_missing_whatever_vanishes_in_it(
     for primitive in ["open_child", "query AttributeTag", "list", "set DispositionEx"] {
         for nth in 0.. {
             let sim = tree();
-            let gone = Fault::at(nth, Moment::Before, Verdict::Fail(OsError::DELETE_PENDING));
+            let gone = Fault::at(nth, Moment::Before, FaultAction::Fail(OsError::DELETE_PENDING));
             let gone = Arc::new(gone.among(move |call| call.primitive == primitive && call.object.contains(r"pods\p")));
             match probed(&sim, Arc::clone(&gone)).run(&rmdir()) {
                 Ok(()) => assert!(is_gone(&sim), "{gone:?}"),
@@ -267,11 +267,11 @@ fn rmdir_contents_does_not_take_something_gone_further_down_for_all_gone() {
     for primitive in ["open_child", "query AttributeTag", "list", "set DispositionEx"] {
         for nth in 0.. {
             let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\full\deep\f", b"1").build();
-            let gone = Fault::at(nth, Moment::Before, Verdict::Fail(OsError::DELETE_PENDING));
+            let gone = Fault::at(nth, Moment::Before, FaultAction::Fail(OsError::DELETE_PENDING));
             let inside = move |call: &Call| call.primitive == primitive && call.object.contains(r"pods\p\full\");
             let gone = Arc::new(gone.among(inside));
             probed(&sim, Arc::clone(&gone)).run(&contents()).unwrap_or_else(|error| panic!("{error}, {gone:?}"));
-            assert!(sim.side_door().read_dir(TREE).unwrap().is_empty(), "{gone:?}");
+            assert!(sim.external().read_dir(TREE).unwrap().is_empty(), "{gone:?}");
             if gone.struck().is_none() {
                 break;
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{Namespace, Os, Progress, Value};
+use os::{CallStatus, Namespace, Os, Value};
 use os_sim::Sim;
 use os_sim::probe::{Probe, Probed};
 use os_sim::trace::Trace;
@@ -79,5 +79,5 @@ pub(crate) fn provider(sim: &Sim, wql: &str, method: &str, arguments: &[(&str, V
     let (os, deadline) = (sim.process(), os::Time(Duration::MAX));
     let found = os.wmi().query(Namespace::Storage, wql, deadline).expect("an answer").remove(0);
     let made = os.wmi().call(Namespace::Storage, &found.path, method, arguments, deadline).expect("an end");
-    assert!(matches!(&made, Progress::Done(returned) if returned.code == 0));
+    assert!(matches!(&made, CallStatus::Done(returned) if returned.code == 0));
 }

@@ -3,8 +3,8 @@
 use crate::setup::{self, over, path, refused};
 use os::OsError;
 use os_sim::Sim;
-use os_sim::fault::{Fault, Moment};
-use os_sim::probe::{Call, Probe, Verdict};
+use os_sim::fault::{Moment, Fault};
+use os_sim::probe::{Call, FaultAction, Probe};
 use storage_ops::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
 
 const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
@@ -34,9 +34,9 @@ fn contract_28_a_mapping_is_made_once_for_the_share_and_linked_as_go_reads_it() 
         node.run(&map("//Files/One/", r"domain\user", "pw", Some(LINK))).unwrap();
     }
     assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
-    let text = sim.side_door().read_link(LINK).unwrap();
+    let text = sim.external().read_link(LINK).unwrap();
     assert_eq!(text.trim_end_matches('\\').to_lowercase(), r"\\files\one");
-    sim.side_door().write(&format!(r"{LINK}\f"), b"through").unwrap();
+    sim.external().write(&format!(r"{LINK}\f"), b"through").unwrap();
     node.run(&map(r"\\files\one\sub", r"DOMAIN\User", "pw", None)).unwrap();
     assert_eq!(sim.smb_mappings().len(), 1, "a path below the share shares its mapping");
 }
@@ -85,9 +85,9 @@ fn contract_28_a_mapping_that_cannot_be_read_is_made_anew_with_the_new_password(
     let node = over(&sim);
     node.run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
     sim.rotate_smb_password("files", r"domain\user", "new");
-    assert!(sim.side_door().read_dir(LINK).is_err());
+    assert!(sim.external().read_dir(LINK).is_err());
     node.run(&map(r"\\files\one", r"domain\user", "new", Some(LINK))).unwrap();
-    sim.side_door().read_dir(LINK).unwrap();
+    sim.external().read_dir(LINK).unwrap();
     assert_eq!(sim.smb_mappings().len(), 1);
 }
 
@@ -97,7 +97,7 @@ fn contract_28_a_mapping_is_repaired_after_a_reboot() {
     over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
     sim.reboot();
     over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
-    sim.side_door().read_dir(LINK).unwrap();
+    sim.external().read_dir(LINK).unwrap();
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn contract_28_a_local_path_that_is_taken_or_outside_is_refused_before_a_mapping
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(r"C:\elsewhere")), Kind::PermissionDenied);
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(r"\missing\share")), Kind::NotFound);
     assert!(sim.smb_mappings().is_empty());
-    sim.side_door().mkdir(LINK).unwrap();
+    sim.external().mkdir(LINK).unwrap();
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(LINK)), Kind::AlreadyExists);
     assert!(sim.smb_mappings().is_empty());
 }
@@ -146,7 +146,7 @@ fn contract_28_a_mapping_is_not_given_up_for_one_error_of_one_look() {
     let before = sim.snapshot();
     for nth in 0..3 {
         for code in [os::OsError::IO_DEVICE, os::OsError::BAD_NETPATH, os::OsError::LOGON_FAILURE] {
-            let verdict = os_sim::probe::Verdict::Fail(code);
+            let verdict = os_sim::probe::FaultAction::Fail(code);
             let fault = os_sim::fault::Fault::at(nth, os_sim::fault::Moment::Before, verdict)
                 .among(|call| call.object.to_lowercase().contains(r"unc\files\one"));
             let probed = os_sim::probe::Probed::new(sim.process(), fault);
@@ -164,7 +164,7 @@ fn contract_28_an_outage_does_not_cost_a_mapping_that_others_use() {
     let outage = Fault::each(
         |call| call.object.contains("UNC") && !call.is_wmi(),
         Moment::Before,
-        Verdict::Fail(OsError::BAD_NETPATH),
+        FaultAction::Fail(OsError::BAD_NETPATH),
     );
     let (node, before) = (setup::probed(&sim, outage), sim.snapshot());
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(LINK)), Kind::NotFound);
@@ -193,13 +193,13 @@ struct Looks {
 }
 
 impl Probe for Looks {
-    fn before(&self, call: &Call) -> Verdict {
+    fn before(&self, call: &Call) -> FaultAction {
         match call.object.to_lowercase().split_once(r"\unc\files\one") {
-            Some(_) if call.primitive != "open" => Verdict::Go,
+            Some(_) if call.primitive != "open" => FaultAction::Go,
             Some((_, rest)) => {
-                Verdict::Fail(if rest.trim_matches('\\').is_empty() { self.at_share } else { self.below })
+                FaultAction::Fail(if rest.trim_matches('\\').is_empty() { self.at_share } else { self.below })
             }
-            None => Verdict::Go,
+            None => FaultAction::Go,
         }
     }
 }
@@ -279,7 +279,7 @@ const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 fn contract_28_whose_mapping_it_is_stays_known_where_nobody_knows_whether_it_was_made() {
     let sim = sim();
     let lost =
-        Fault::at(0, Moment::After, Verdict::Fail(OsError::RPC_CALL_FAILED)).among(|call| call.primitive == CREATE);
+        Fault::at(0, Moment::After, FaultAction::Fail(OsError::RPC_CALL_FAILED)).among(|call| call.primitive == CREATE);
     let node = setup::probed(&sim, lost);
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::StillRunning);
     assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
@@ -290,7 +290,7 @@ fn contract_28_whose_mapping_it_is_stays_known_where_nobody_knows_whether_it_was
 #[test]
 fn contract_28_whose_mapping_was_not_made_is_forgotten_and_a_conflict_explained_whichever_way_it_is_told() {
     let sim = sim();
-    let conflict = Verdict::Fail(OsError::SESSION_CREDENTIAL_CONFLICT);
+    let conflict = FaultAction::Fail(OsError::SESSION_CREDENTIAL_CONFLICT);
     let node = setup::probed(&sim, Fault::at(0, Moment::Before, conflict).among(|call| call.primitive == CREATE));
     let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per server"), "{error}");
@@ -302,7 +302,7 @@ fn contract_28_whose_mapping_was_not_made_is_forgotten_and_a_conflict_explained_
 #[test]
 fn contract_09a_a_link_above_the_local_path_is_refused() {
     let sim = sim();
-    sim.side_door().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").unwrap();
+    sim.external().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").unwrap();
     let (node, before) = (over(&sim), sim.snapshot());
     let mapping = map(r"\\files\one", r"domain\user", "pw", Some(r"\pods\l\share"));
     refused(&node, &mapping, Kind::FailedPrecondition);

@@ -3,8 +3,8 @@
 use crate::setup::{over, refused};
 use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
-use os_sim::fault::{Fault, Moment};
-use os_sim::probe::Verdict;
+use os_sim::fault::{Moment, Fault};
+use os_sim::probe::FaultAction;
 use os_sim::trace::Trace;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +84,7 @@ fn a_service_with_running_dependents_stops_only_with_force_and_after_them() {
 #[test]
 fn a_service_is_started_once_the_others_have() {
     let sim = os_sim::node().service("late", "Late").build();
-    let locked = Fault::at(0, Moment::Before, Verdict::Fail(OsError::SERVICE_DATABASE_LOCKED))
+    let locked = Fault::at(0, Moment::Before, FaultAction::Fail(OsError::SERVICE_DATABASE_LOCKED))
         .among(|call| call.primitive == "service start");
     crate::setup::probed(&sim, locked).run(&StartService { name: name("late") }).unwrap();
     assert_eq!(state(&sim, "late"), 4);
@@ -152,7 +152,7 @@ fn the_dependents_of_a_service_are_named_where_they_are_in_its_way() {
     let deaf = Fault::each(
         |call| call.primitive == "service stop" && call.object == "top",
         Moment::Before,
-        Verdict::Fail(OsError::ACCESS_DENIED),
+        FaultAction::Fail(OsError::ACCESS_DENIED),
     );
     let stop = StopService { name: name("base"), force: true };
     let error = refused(&crate::setup::probed(&sim, deaf), &stop, Kind::PermissionDenied);

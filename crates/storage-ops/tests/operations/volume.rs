@@ -2,8 +2,8 @@
 
 use crate::setup::{self, GIB, over, path, refused, volume_on};
 use os::OsError;
-use os_sim::fault::{Fault, Moment};
-use os_sim::probe::Verdict;
+use os_sim::fault::{Moment, Fault};
+use os_sim::probe::FaultAction;
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node,
@@ -205,7 +205,7 @@ fn contract_24_unmounting_removes_the_mount_point_and_what_is_not_mounted_is_an_
     let (one, two) = (volume_on(&node, 1), volume_on(&node, 2));
     refused(&node, &UnmountVolume { volume: two, target: path(MOUNT) }, Kind::FailedPrecondition);
     node.run(&UnmountVolume { volume: one, target: path(MOUNT) }).unwrap();
-    assert!(sim.side_door().exists(MOUNT));
+    assert!(sim.external().exists(MOUNT));
     refused(&node, &UnmountVolume { volume: one, target: path(MOUNT) }, Kind::FailedPrecondition);
     refused(&node, &UnmountVolume { volume: one, target: path(r"\missing") }, Kind::NotFound);
     sim.invariants().unwrap();
@@ -218,7 +218,7 @@ fn contract_15_unmounting_a_stale_mount_point_succeeds() {
     let volume = volume_on(&node, 1);
     sim.detach_disk(1);
     node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
-    assert!(sim.side_door().exists(MOUNT) && !sim.side_door().is_link(MOUNT));
+    assert!(sim.external().exists(MOUNT) && !sim.external().is_link(MOUNT));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn contract_25_the_closest_volume_is_that_of_the_nearest_mount_above() {
         .mounted(MOUNT)
         .symlink(r"C:\var\lib\kubelet\pods\a", MOUNT)
         .build();
-    sim.side_door().mkdir_all(r"C:\var\lib\kubelet\plugins\v\nested\deep").unwrap();
+    sim.external().mkdir_all(r"C:\var\lib\kubelet\plugins\v\nested\deep").unwrap();
     let node = over(&sim);
     let (system, volume) = (volume_on(&node, 0), volume_on(&node, 1));
     let closest = |text: &str| GetClosestVolumeIdFromTargetPath { target: HostPath::parse(text).unwrap() };
@@ -309,7 +309,7 @@ fn contract_27_used_is_total_minus_free() {
     let node = over(&sim);
     let volume = volume_on(&node, 1);
     let stats = node.run(&GetVolumeStats { volume }).unwrap();
-    let (total, free) = sim.side_door().df(MOUNT).unwrap();
+    let (total, free) = sim.external().df(MOUNT).unwrap();
     assert_eq!((stats.total, stats.total - stats.used), (total, free));
     assert!(total > GIB - (20 << 20) && total < GIB);
 }
@@ -341,10 +341,10 @@ fn an_unknown_volume_is_not_found_by_anything() {
 #[test]
 fn a_format_that_outlives_its_deadline_keeps_its_disk_locked_and_is_found_done_later() {
     let sim = os_sim::node().disk(GIB).build();
-    let patience =
-        storage_ops::Patience { format: std::time::Duration::from_millis(100), ..storage_ops::Patience::default() };
+    let timeouts =
+        storage_ops::Timeouts { format: std::time::Duration::from_millis(100), ..storage_ops::Timeouts::default() };
     let node =
-        storage_ops::Node::new(sim.process(), storage_ops::Config { patience, ..storage_ops::Config::default() });
+        storage_ops::Node::new(sim.process(), storage_ops::Config { timeouts, ..storage_ops::Config::default() });
     node.run(&PartitionDisk { disk: ONE }).unwrap();
     let volume = volume_on(&node, 1);
     refused(&node, &FormatVolume { volume }, Kind::StillRunning);
@@ -373,7 +373,7 @@ fn contract_22_a_format_whose_answer_is_lost_is_waited_for_under_the_lock() {
     let lost = Fault::each(
         |call| call.primitive == "wmi call MSFT_Volume.Format",
         Moment::After,
-        Verdict::Fail(OsError::RPC_CALL_FAILED),
+        FaultAction::Fail(OsError::RPC_CALL_FAILED),
     );
     let node = setup::probed(&sim, lost);
     let volume = volume_on(&node, 1);
@@ -383,7 +383,7 @@ fn contract_22_a_format_whose_answer_is_lost_is_waited_for_under_the_lock() {
     let broken = Fault::each(
         |call| call.primitive == "wmi call MSFT_Volume.Format",
         Moment::Before,
-        Verdict::Fail(OsError::RPC_CALL_FAILED),
+        FaultAction::Fail(OsError::RPC_CALL_FAILED),
     );
     let node = setup::probed(&sim, broken);
     let volume = volume_on(&node, 1);
@@ -397,7 +397,7 @@ fn contract_19_another_volume_never_takes_the_first_ones_place() {
     let unreadable = Fault::each(
         |call| call.primitive == "control VOLUME_GET_VOLUME_DISK_EXTENTS",
         Moment::Before,
-        Verdict::Fail(OsError::ACCESS_DENIED),
+        FaultAction::Fail(OsError::ACCESS_DENIED),
     );
     let error = refused(
         &setup::probed(&sim, unreadable),
@@ -410,7 +410,7 @@ fn contract_19_another_volume_never_takes_the_first_ones_place() {
 #[test]
 fn contract_24_a_failed_flush_leaves_the_volume_mounted() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    let broken = Fault::each(|call| call.primitive == "flush", Moment::Before, Verdict::Fail(OsError::IO_DEVICE));
+    let broken = Fault::each(|call| call.primitive == "flush", Moment::Before, FaultAction::Fail(OsError::IO_DEVICE));
     let node = setup::probed(&sim, broken);
     let (volume, before) = (volume_on(&node, 1), sim.snapshot());
     refused(&node, &UnmountVolume { volume, target: path(MOUNT) }, Kind::Internal);
@@ -435,7 +435,7 @@ fn growing_does_not_need_the_service_that_defragments() {
     let disabled = Fault::each(
         |call| call.primitive == "wmi call MSFT_Partition.GetSupportedSize",
         Moment::Before,
-        Verdict::Fail(OsError::WBEM_FAILED),
+        FaultAction::Fail(OsError::WBEM_FAILED),
     );
     let node = setup::probed(&sim, disabled);
     let volume = volume_on(&node, 1);
@@ -469,7 +469,7 @@ fn a_disk_pulled_out_is_missing_whichever_way_windows_says_so() {
         let pulled = Fault::each(
             |call| call.primitive == "open" && call.object.starts_with(r"\??\Volume"),
             Moment::Before,
-            Verdict::Fail(code),
+            FaultAction::Fail(code),
         );
         let node = setup::probed(&sim, pulled);
         assert!(!node.run(&storage_ops::IsSymlink { path: path(MOUNT) }).unwrap());

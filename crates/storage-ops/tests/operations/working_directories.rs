@@ -2,8 +2,8 @@
 
 use crate::setup::{Calm, KUBELET, over, path, refused, traced};
 use os::OsError;
-use os_sim::fault::{Fault, Moment};
-use os_sim::probe::Verdict;
+use os_sim::fault::{Moment, Fault};
+use os_sim::probe::FaultAction;
 use storage_ops::{Kind, Mkdir, PathExists};
 
 fn exists(text: &str) -> PathExists {
@@ -36,7 +36,7 @@ fn a_directory_that_cannot_be_looked_at_is_not_made() {
         let blocked = Fault::each(
             move |call| call.primitive.starts_with("open") && call.object.ends_with(&end),
             Moment::Before,
-            Verdict::Fail(code),
+            FaultAction::Fail(code),
         );
         let (node, trace) = traced(&sim, blocked);
         let error = refused(&node, &mkdir(r"\pods\p\q"), kind);

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use tokio::net::{UnixListener, UnixStream};
 
 use super::Listener;
-use crate::address::{Address, Place};
+use crate::address::{Address, Location};
 
 const OWNER_ONLY_FILE: u32 = 0o600;
 const OWNER_ONLY_FOLDER: u32 = 0o700;
@@ -65,10 +65,10 @@ fn open(address: &Address) -> io::Result<UnixEndpoint> {
 }
 
 fn socket_folder(address: &Address) -> io::Result<&Path> {
-    match address.place() {
-        Place::Folder(folder) if folder.as_os_str().is_empty() => Ok(Path::new(".")),
-        Place::Folder(folder) => Ok(folder),
-        Place::Pipes => {
+    match address.location() {
+        Location::Directory(folder) if folder.as_os_str().is_empty() => Ok(Path::new(".")),
+        Location::Directory(folder) => Ok(folder),
+        Location::NamedPipes => {
             Err(io::Error::new(io::ErrorKind::Unsupported, format!("{address} is a named pipe; those are on Windows")))
         }
     }
@@ -144,13 +144,13 @@ mod tests {
         }
 
         fn address(&self) -> Address {
-            Place::Folder(self.0.path().join("sockets")).address("csi-proxy-disk-v1").unwrap()
+            Location::Directory(self.0.path().join("sockets")).address("csi-proxy-disk-v1").unwrap()
         }
     }
 
     /// Leaves behind what a daemon that was killed leaves behind.
     fn die_at(address: &Address) {
-        let Place::Folder(folder) = address.place() else { panic!("{address} is no socket") };
+        let Location::Directory(folder) = address.location() else { panic!("{address} is no socket") };
         DirBuilder::new().mode(OWNER_ONLY_FOLDER).create(folder).unwrap();
         drop(std::os::unix::net::UnixListener::bind(address.path()).unwrap());
         assert!(address.path().exists());
@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_pipe_cannot_be_opened_here() {
-        let pipe = Place::Pipes.address("csi-proxy-disk-v1").unwrap();
+        let pipe = Location::NamedPipes.address("csi-proxy-disk-v1").unwrap();
         assert_eq!(bind(&pipe).unwrap_err().kind(), io::ErrorKind::Unsupported);
         assert_eq!(connect(&pipe).await.unwrap_err().kind(), io::ErrorKind::Unsupported);
     }

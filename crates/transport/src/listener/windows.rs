@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient};
 use tokio::time::sleep;
 
-use crate::address::{Address, Place};
+use crate::address::{Address, Location};
 
 /// A client's end of a connection.
 pub type ClientStream = NamedPipeClient;
@@ -17,7 +17,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Connects to the endpoint at `address`. Waits for as long as the pipe is busy: the caller bounds the wait.
 pub async fn connect(address: &Address) -> io::Result<ClientStream> {
-    if *address.place() != Place::Pipes {
+    if *address.location() != Location::NamedPipes {
         return Err(io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe")));
     }
     loop {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     fn pipe(name: &str) -> Address {
-        Place::Pipes.address(&format!("{name}-{}", std::process::id())).unwrap()
+        Location::NamedPipes.address(&format!("{name}-{}", std::process::id())).unwrap()
     }
 
     #[tokio::test]
@@ -73,7 +73,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_socket_cannot_be_opened_here() {
-        let socket = Place::Folder("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
+        let socket = Location::Directory("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
         assert_eq!(connect(&socket).await.unwrap_err().kind(), io::ErrorKind::Unsupported);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use os::{Os, OsError, OsResult};
 
-use super::{Call, Outcome, Probe, Verdict};
+use super::{Call, FaultAction, Outcome, Probe};
 
 /// What every answer to a dead process is.
 const DEAD: OsError = OsError::OPERATION_ABORTED;
@@ -112,13 +112,13 @@ impl Process {
         let sequence = self.calls.fetch_add(1, Ordering::SeqCst);
         let call = Call { sequence, primitive: primitive.into(), object: object.to_string(), mutates };
         match self.probe.before(&call) {
-            Verdict::Go => {}
-            Verdict::Delay(span) => self.node.clock().sleep(span),
-            Verdict::Fail(error) => {
+            FaultAction::Go => {}
+            FaultAction::Delay(span) => self.node.clock().sleep(span),
+            FaultAction::Fail(error) => {
                 self.probe.after(&call, Outcome::Failed(error));
                 return Err(error);
             }
-            Verdict::Die => {
+            FaultAction::Die => {
                 self.die();
                 self.probe.after(&call, Outcome::Died);
                 return Err(DEAD);
@@ -129,10 +129,10 @@ impl Process {
         let result = forward();
         let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), Answer::outcome);
         match self.probe.after(&call, outcome) {
-            Verdict::Go => {}
-            Verdict::Delay(span) => self.node.clock().sleep(span),
-            Verdict::Fail(error) => return Err(error),
-            Verdict::Die => self.die(),
+            FaultAction::Go => {}
+            FaultAction::Delay(span) => self.node.clock().sleep(span),
+            FaultAction::Fail(error) => return Err(error),
+            FaultAction::Die => self.die(),
         }
         self.alive()?;
         result
@@ -171,7 +171,7 @@ impl Answer for os::ServiceConfig {}
 impl<T> Answer for Vec<T> {}
 impl<T: ?Sized> Answer for Box<T> {}
 
-impl Answer for os::Progress {
+impl Answer for os::CallStatus {
     fn outcome(&self) -> Outcome {
         match self {
             Self::Done(returned) => Outcome::Returned(returned.code),

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use os::abi::ControlCode;
 use os::{
-    Access, Clock, FileInfo, FsInfo, Handle, Instance, Namespace, NtPath, Open, Options, Os, OsError, OsResult,
-    PathForm, Progress, Secret, Service, ServiceAccess, ServiceConfig, Ticket, Time, U16Str, U16String, Uuid, Value,
-    Wmi,
+    Access, CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, Namespace, NtPath, Open, Options, Os, OsError,
+    OsResult, PathForm, PendingCall, Secret, Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String, Uuid,
+    Value, Wmi,
 };
 
-use super::{Call, Outcome, Probe, Probed, Verdict};
+use super::{Call, FaultAction, Outcome, Probe, Probed};
 use crate::fault::{Fault, Moment};
 use crate::trace::Trace;
 
@@ -110,12 +110,12 @@ impl Wmi for Echo {
     fn query(&self, _: Namespace, _: &str, _: Time) -> OsResult<Vec<Instance>> {
         self.count(Vec::new())
     }
-    fn call(&self, _: Namespace, _: &str, _: &str, _: &[(&str, Value)], _: Time) -> OsResult<Progress> {
-        self.count(Progress::StillRunning(Box::new(self.clone())))
+    fn call(&self, _: Namespace, _: &str, _: &str, _: &[(&str, Value)], _: Time) -> OsResult<CallStatus> {
+        self.count(CallStatus::StillRunning(Box::new(self.clone())))
     }
 }
 
-impl Ticket for Echo {
+impl PendingCall for Echo {
     fn when_ended(self: Box<Self>, then: Then) {
         self.0.jobs.lock().expect("jobs").push(then);
     }
@@ -230,7 +230,7 @@ fn a_handle_dropped_by_a_living_process_is_closed_then() {
 
 #[test]
 fn what_an_open_made_is_closed_when_its_caller_does_not_get_it() {
-    for verdict in [Verdict::Die, Verdict::Fail(OsError::BUSY)] {
+    for verdict in [FaultAction::Die, FaultAction::Fail(OsError::BUSY)] {
         let node = Echo::node();
         let probed = Probed::new(node.clone(), Fault::at(0, Moment::After, verdict));
         assert!(probed.open(&path("C:"), &READ).is_err());
@@ -245,7 +245,7 @@ fn the_end_of_a_method_is_told_to_a_living_process_only() {
         let probed = Probed::new(node.clone(), Quiet);
         let progress =
             probed.wmi().call(Namespace::Storage, "MSFT_Volume.ObjectId=\"1\"", "Format", &[], Time::default());
-        let Ok(Progress::StillRunning(ticket)) = progress else { panic!("it goes on") };
+        let Ok(CallStatus::StillRunning(ticket)) = progress else { panic!("it goes on") };
         let heard = Arc::new(AtomicU64::new(0));
         let ear = Arc::clone(&heard);
         ticket.when_ended(Box::new(move || {
@@ -292,11 +292,11 @@ fn arguments_are_not_in_a_call() {
 #[test]
 fn in_a_stack_the_outer_probe_sees_what_the_inner_one_did() {
     for (moment, verdict, outcome) in [
-        (Moment::Before, Verdict::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
-        (Moment::After, Verdict::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
-        (Moment::Before, Verdict::Die, Outcome::Died),
-        (Moment::After, Verdict::Die, Outcome::Died),
-        (Moment::After, Verdict::Delay(Duration::from_secs(1)), Outcome::Done),
+        (Moment::Before, FaultAction::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
+        (Moment::After, FaultAction::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
+        (Moment::Before, FaultAction::Die, Outcome::Died),
+        (Moment::After, FaultAction::Die, Outcome::Died),
+        (Moment::After, FaultAction::Delay(Duration::from_secs(1)), Outcome::Done),
     ] {
         let trace = Arc::new(Trace::recording());
         let stack: Vec<Arc<dyn Probe>> = vec![trace.clone(), Arc::new(Fault::at(0, moment, verdict))];
@@ -313,7 +313,7 @@ fn a_probed_process_can_be_probed_again() {
     let (inner, outer) = (Arc::new(Trace::counting()), Arc::new(Trace::counting()));
     let node = Echo::node();
     let within: Arc<dyn Os> = Arc::new(Probed::new(node.clone(), Arc::clone(&inner)));
-    let only_reads = Fault::each(|call: &Call| call.mutates, Moment::Before, Verdict::Fail(OsError::ACCESS_DENIED));
+    let only_reads = Fault::each(|call: &Call| call.mutates, Moment::Before, FaultAction::Fail(OsError::ACCESS_DENIED));
     let stack: Vec<Arc<dyn Probe>> = vec![outer.clone(), Arc::new(only_reads)];
     let probed = Probed::new(within, stack);
     probed.volumes().expect("volumes");

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use os::abi::ControlCode;
 use os::{
-    Clock, Disposition, FileInfo, FsInfo, Handle, Instance, Namespace, NtPath, Open, OsResult, PathForm, Progress,
-    Service, ServiceConfig, Ticket, Time, U16Str, U16String, Value, Wmi,
+    CallStatus, Clock, Disposition, FileInfo, FsInfo, Handle, Instance, Namespace, NtPath, Open, OsResult, PathForm,
+    PendingCall, Service, ServiceConfig, Time, U16Str, U16String, Value, Wmi,
 };
 
 use super::process::{Answer, Owned, Process};
@@ -146,17 +146,17 @@ impl Wmi for ProbedWmi {
         method: &str,
         arguments: &[(&str, Value)],
         deadline: Time,
-    ) -> OsResult<Progress> {
+    ) -> OsResult<CallStatus> {
         let class = path.split(['.', '=']).next().unwrap_or_default();
         let mutates = !method.starts_with("Get");
         let progress = self.0.run(format!("wmi call {class}.{method}"), &path, mutates, || {
             self.0.node().wmi().call(namespace, path, method, arguments, deadline)
         })?;
         Ok(match progress {
-            Progress::StillRunning(inner) => {
-                Progress::StillRunning(Box::new(ProbedTicket { process: Arc::clone(&self.0), inner }))
+            CallStatus::StillRunning(inner) => {
+                CallStatus::StillRunning(Box::new(ProbedTicket { process: Arc::clone(&self.0), inner }))
             }
-            done @ Progress::Done(_) => done,
+            done @ CallStatus::Done(_) => done,
         })
     }
 }
@@ -164,10 +164,10 @@ impl Wmi for ProbedWmi {
 /// A ticket whose news no longer reaches a process that has died meanwhile.
 struct ProbedTicket {
     process: Arc<Process>,
-    inner: Box<dyn Ticket>,
+    inner: Box<dyn PendingCall>,
 }
 
-impl Ticket for ProbedTicket {
+impl PendingCall for ProbedTicket {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
         let Self { process, inner } = *self;
         if process.is_dead() {

@@ -64,7 +64,7 @@ fn mounted_outside(mut node: Builder) -> Builder {
 
 fn other_disk(node: Builder) -> Sim {
     let sim = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\other").build();
-    let door = sim.side_door();
+    let door = sim.external();
     door.mkdir_all(r"C:\other\a\p\d\m").expect("a mounted volume");
     door.mkdir_all(r"C:\other\p\d").expect("a mounted volume");
     door.write(r"C:\other\precious", b"precious").expect("a mounted volume");

@@ -34,7 +34,7 @@ const STATES: &[State] = &[
         name: "kubelet's directory missing",
         build: || {
             let sim = os_sim::node().build();
-            sim.side_door().remove_all(KUBELET).expect("a directory");
+            sim.external().remove_all(KUBELET).expect("a directory");
             sim
         },
     },
@@ -43,7 +43,7 @@ const STATES: &[State] = &[
         name: "a tree",
         build: || {
             let sim = tree(parent()).build();
-            sim.side_door().set_read_only(r"C:\var\lib\kubelet\pods\a\p\d\f", true).expect("a file");
+            sim.external().set_read_only(r"C:\var\lib\kubelet\pods\a\p\d\f", true).expect("a file");
             sim
         },
     },
@@ -52,7 +52,7 @@ const STATES: &[State] = &[
         build: || {
             let disk = tree(parent()).disk(GIB).partitioned().formatted("NTFS");
             let sim = disk.mounted(r"C:\var\lib\kubelet\pods\a\p\d\m").build();
-            sim.side_door().write(r"C:\var\lib\kubelet\pods\a\p\d\m\precious", b"precious").expect("a volume");
+            sim.external().write(r"C:\var\lib\kubelet\pods\a\p\d\m\precious", b"precious").expect("a volume");
             sim
         },
     },
@@ -65,7 +65,7 @@ const STATES: &[State] = &[
         name: "a mounted volume",
         build: || {
             let sim = parent().disk(GIB).partitioned().formatted("NTFS").mounted(PATH).build();
-            let door = sim.side_door();
+            let door = sim.external();
             door.mkdir_all(r"C:\var\lib\kubelet\pods\a\p\d\e").expect("a volume");
             door.write(r"C:\var\lib\kubelet\pods\a\p\f", b"1").expect("a volume");
             door.symlink(r"C:\var\lib\kubelet\pods\a\p\l", r"C:\outside").expect("a volume");
@@ -92,7 +92,7 @@ const STATES: &[State] = &[
         name: "kubelet's directory a link",
         build: || {
             let sim = parent().dir(r"C:\moved").build();
-            let door = sim.side_door();
+            let door = sim.external();
             door.rename(KUBELET, r"C:\moved\kubelet").expect("a directory");
             door.symlink(KUBELET, r"C:\moved\kubelet").expect("a free name");
             sim
@@ -111,13 +111,13 @@ const OPERATIONS: &[Asked] = &[
     Asked::new("PathExists", |_| ask(PathExists { path: path(PATH), context: None })),
     Asked::new("Mkdir", |_| ask(Mkdir { path: path(PATH), context: None }))
         .changing(&[AT_PATH, WHERE_MOVED])
-        .reaching(|sim| sim.side_door().exists(PATH)),
+        .reaching(|sim| sim.external().exists(PATH)),
     Asked::new("Rmdir", |_| ask(Rmdir { path: path(PATH), context: None, force: false }))
         .changing(&[AT_PATH, WHERE_MOVED, MOUNTED])
-        .reaching(|sim| !sim.side_door().exists(PATH)),
+        .reaching(|sim| !sim.external().exists(PATH)),
     Asked::new("Rmdir(with force)", |_| ask(Rmdir { path: path(PATH), context: None, force: true }))
         .changing(&[AT_PATH, WHERE_MOVED, MOUNTED])
-        .reaching(|sim| !sim.side_door().exists(PATH)),
+        .reaching(|sim| !sim.external().exists(PATH)),
     Asked::new("RmdirContents", |_| ask(RmdirContents { path: path(PATH) }))
         .changing(&[
             r"disk 0 partition 2 \var\lib\kubelet\pods\a\p\",
@@ -126,10 +126,10 @@ const OPERATIONS: &[Asked] = &[
             r"disk 1 partition 2 \l",
             r"disk 1 partition 2 mounted at C:\var\lib\kubelet\pods\a\p\d\m",
         ])
-        .reaching(|sim| sim.side_door().read_dir(PATH).is_ok_and(|names| names.is_empty())),
+        .reaching(|sim| sim.external().read_dir(PATH).is_ok_and(|names| names.is_empty())),
     Asked::new("CreateSymlink", |_| ask(CreateSymlink { source: path(SOURCE), target: path(PATH) }))
         .changing(&[AT_PATH, WHERE_MOVED])
-        .reaching(|sim| sim.side_door().is_link(PATH)),
+        .reaching(|sim| sim.external().is_link(PATH)),
     Asked::new("IsSymlink", |_| ask(IsSymlink { path: path(PATH) })),
     Asked::new("GetVolumeIDFromTargetPath", |_| ask(GetVolumeIdFromTargetPath { target: path(PATH) })),
     Asked::new("GetClosestVolumeIDFromTargetPath", |_| ask(GetClosestVolumeIdFromTargetPath { target: path(PATH) })),

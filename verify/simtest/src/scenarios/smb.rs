@@ -65,13 +65,13 @@ const STATES: &[State] = &[
     State {
         name: "linked already",
         build: || {
-            let link = |sim: &Sim| sim.side_door().symlink(LINK, r"\\files\one\sub\").expect("a free name");
+            let link = |sim: &Sim| sim.external().symlink(LINK, r"\\files\one\sub\").expect("a free name");
             with(mapped(server(0), r"domain\user"), link)
         },
     },
     State {
         name: "a directory where the link goes",
-        build: || with(server(0), |sim| sim.side_door().mkdir_all(LINK).expect("a free name")),
+        build: || with(server(0), |sim| sim.external().mkdir_all(LINK).expect("a free name")),
     },
 ];
 

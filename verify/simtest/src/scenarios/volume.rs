@@ -23,7 +23,7 @@ fn ntfs() -> Builder {
 }
 
 fn with_data(sim: Sim, at: &str) -> Sim {
-    let door = sim.side_door();
+    let door = sim.external();
     door.mkdir_all(&format!(r"{at}\data")).expect("a mounted volume");
     door.write(&format!(r"{at}\data\precious"), b"precious").expect("a mounted volume");
     sim

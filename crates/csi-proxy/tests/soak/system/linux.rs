@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use transport::address::Place;
+use transport::address::Location;
 
 use crate::size::Size;
 
 /// Where a daemon listens that was told this folder.
-pub(crate) fn place(folder: &Path) -> Place {
-    Place::Folder(folder.to_owned())
+pub(crate) fn place(folder: &Path) -> Location {
+    Location::Directory(folder.to_owned())
 }
 
 /// What the process `id` has.

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::Child;
 
 use os_win32::process::usage;
-use transport::address::Place;
+use transport::address::Location;
 
 use crate::size::Size;
 
 /// Where every daemon listens; a folder is for sockets.
-pub(crate) fn place(_folder: &Path) -> Place {
-    Place::Pipes
+pub(crate) fn place(_folder: &Path) -> Location {
+    Location::NamedPipes
 }
 
 /// What the process `id` has.

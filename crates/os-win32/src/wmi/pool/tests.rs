@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use os::{Clock as _, Instance, OsError, OsResult, Progress, Returned, Time, Value};
+use os::{CallStatus, Clock as _, Instance, OsError, OsResult, Returned, Time, Value};
 
 use super::{CONNECTIONS, Connect, Method, Pool, Session, WAITING, lock};
 use crate::clock::Monotonic;
@@ -154,7 +154,7 @@ fn a_method_that_outlives_its_deadline_goes_on_and_says_when_it_has_ended() {
     let script = Script::default();
     let (pool, clock) = script.pool();
     let (_begun, go_on) = script.hang(Asked::Execute);
-    let Ok(Progress::StillRunning(ticket)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
+    let Ok(CallStatus::StillRunning(ticket)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
     let (ended, has_ended) = mpsc::channel();
     ticket.when_ended(Box::new(move || ended.send(()).unwrap()));
     assert!(has_ended.try_recv().is_err(), "it still runs");
@@ -167,7 +167,7 @@ fn a_method_that_has_ended_meanwhile_says_so_at_once() {
     let script = Script::default();
     let (pool, clock) = script.pool();
     let (_begun, go_on) = script.hang(Asked::Execute);
-    let Ok(Progress::StillRunning(ticket)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
+    let Ok(CallStatus::StillRunning(ticket)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
     drop(go_on);
     // The thread that ran it is free again only after it has left its answer; so all four having hung and begun
     // something new means that it has.
@@ -209,7 +209,7 @@ fn one_slow_method_keeps_nobody_else_waiting() {
     let script = Script::default();
     let (pool, clock) = script.pool();
     let (_begun, go_on) = script.hang(Asked::Execute);
-    let Ok(Progress::StillRunning(_)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
+    let Ok(CallStatus::StillRunning(_)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
     pool.query("x", LONG).unwrap();
     drop(go_on);
 }
@@ -260,7 +260,7 @@ fn a_method_that_may_have_been_sent_is_never_sent_again() {
     script.next(Asked::Execute, Step::Fail(OsError::RPC_CALL_FAILED));
     assert_eq!(pool.call(method(), LONG).err(), Some(OsError::RPC_CALL_FAILED));
     assert_eq!(script.asked().iter().filter(|asked| **asked == Asked::Execute).count(), 1);
-    assert!(matches!(pool.call(method(), LONG), Ok(Progress::Done(_))), "over a new connection");
+    assert!(matches!(pool.call(method(), LONG), Ok(CallStatus::Done(_))), "over a new connection");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_connection_that_broke_unnoticed_is_renewed_before_a_method_is_sent() {
     let script = Script::default();
     let pool = connected(&script);
     script.next(Asked::Prepare, Step::Fail(OsError::RPC_SERVER_UNAVAILABLE));
-    assert!(matches!(pool.call(method(), LONG), Ok(Progress::Done(Returned { code: 7, .. }))));
+    assert!(matches!(pool.call(method(), LONG), Ok(CallStatus::Done(Returned { code: 7, .. }))));
     assert_eq!(script.asked().iter().filter(|asked| **asked == Asked::Execute).count(), 1);
 }
 

@@ -7,7 +7,7 @@ mod stand_in;
 
 use std::time::Duration;
 
-use os::{Clock as _, Instance, Namespace, OsError, Progress, Secret, Time, Value};
+use os::{CallStatus, Clock as _, Instance, Namespace, OsError, Secret, Time, Value};
 use windows::Win32::Foundation::E_ACCESSDENIED;
 use windows::Win32::System::Com::{RPC_C_AUTHN_LEVEL_PKT_PRIVACY, RPC_C_IMP_LEVEL_IMPERSONATE};
 
@@ -111,7 +111,7 @@ fn arguments_arrive_in_the_form_of_their_type_and_null_ones_are_left_out() {
         ("Password", Value::Secret(Secret::new("pä\\ss:wört 🦀".to_owned()))),
         ("DriveLetter", Value::Null),
     ];
-    let Ok(Progress::Done(returned)) = pool.call(create_partition(&arguments), LONG) else { panic!("it has failed") };
+    let Ok(CallStatus::Done(returned)) = pool.call(create_partition(&arguments), LONG) else { panic!("it has failed") };
     assert_eq!(returned.code, 42_002);
     let Some(Value::Object(partition)) = returned.out.get("CreatedPartition") else { panic!("{returned:?}") };
     assert_eq!(partition.path, r#"MSFT_Partition.ObjectId="1""#);

@@ -14,9 +14,9 @@ fn room_for(open: usize) -> Connections {
     Connections::new(Limits { open, silence: SILENCE, ..Limits::default() })
 }
 
-fn connect(connections: &Connections) -> (DuplexStream, Mended<DuplexStream>, Connection) {
+fn connect(connections: &Connections) -> (DuplexStream, AuthorityFilter<DuplexStream>, Connection) {
     let (client, server) = duplex(1024);
-    (client, Mended::new(server), connections.admit())
+    (client, AuthorityFilter::new(server), connections.admit())
 }
 
 /// A connection that has spoken.

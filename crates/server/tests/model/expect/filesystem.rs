@@ -4,7 +4,7 @@ use tonic::Code;
 
 use super::{BEHIND_FILE, Checked, Expected, Faults, NOT_THERE, PRECONDITION, TAKEN, loose, strict, working};
 use crate::node::{KUBELET, Model};
-use crate::tree::{Directory, Entry, Found, Names, Place, Target, inside_mut};
+use crate::tree::{Directory, Entry, Found, Location, Names, Target, inside_mut};
 
 impl Model {
     pub(super) fn path_exists(&self, path: &str) -> Checked<Expected> {
@@ -14,9 +14,9 @@ impl Model {
         }
         let path = working(path)?;
         Ok(match self.place(&path) {
-            Place::Entry(_) => Expected::yes(true),
-            Place::Absent | Place::NoParent | Place::BehindFile => Expected::yes(false),
-            Place::BehindLink => Expected::fails(PRECONDITION),
+            Location::Entry(_) => Expected::yes(true),
+            Location::Absent | Location::NoParent | Location::BehindFile => Expected::yes(false),
+            Location::BehindLink => Expected::fails(PRECONDITION),
         })
     }
 
@@ -28,11 +28,11 @@ impl Model {
         let path = working(path)?;
         match self.place(&path) {
             // A link is not looked through.
-            Place::Entry(Entry::Directory(_) | Entry::Link(_) | Entry::Mount(_)) => Ok(Expected::nothing()),
-            Place::Entry(Entry::File | Entry::FileLink(_)) => Ok(Expected::fails(TAKEN)),
-            Place::BehindLink => Ok(Expected::fails(PRECONDITION)),
-            Place::BehindFile => Ok(Expected::fails(BEHIND_FILE)),
-            Place::Absent | Place::NoParent => {
+            Location::Entry(Entry::Directory(_) | Entry::Link(_) | Entry::Mount(_)) => Ok(Expected::nothing()),
+            Location::Entry(Entry::File | Entry::FileLink(_)) => Ok(Expected::fails(TAKEN)),
+            Location::BehindLink => Ok(Expected::fails(PRECONDITION)),
+            Location::BehindFile => Ok(Expected::fails(BEHIND_FILE)),
+            Location::Absent | Location::NoParent => {
                 self.make_directories(&path);
                 Ok(Expected::nothing())
             }
@@ -42,14 +42,14 @@ impl Model {
     pub(super) fn rmdir(&mut self, path: &str, force: bool) -> Checked<Expected> {
         let path = working(strict(path)?)?;
         match self.place(&path) {
-            Place::Entry(Entry::Directory(inner)) if !force && !inner.is_empty() => {
+            Location::Entry(Entry::Directory(inner)) if !force && !inner.is_empty() => {
                 return Ok(Expected::fails(PRECONDITION));
             }
-            Place::Entry(_) => {}
-            Place::Absent | Place::NoParent if force => return Ok(Expected::nothing()),
-            Place::Absent | Place::NoParent => return Ok(Expected::fails(NOT_THERE)),
-            Place::BehindFile => return Ok(Expected::Anything),
-            Place::BehindLink => return Ok(Expected::fails(PRECONDITION)),
+            Location::Entry(_) => {}
+            Location::Absent | Location::NoParent if force => return Ok(Expected::nothing()),
+            Location::Absent | Location::NoParent => return Ok(Expected::fails(NOT_THERE)),
+            Location::BehindFile => return Ok(Expected::Anything),
+            Location::BehindLink => return Ok(Expected::fails(PRECONDITION)),
         }
         self.take(&path);
         Ok(Expected::nothing())
@@ -58,10 +58,10 @@ impl Model {
     pub(super) fn rmdir_contents(&mut self, path: &str) -> Checked<Expected> {
         let path = working(strict(path)?)?;
         match self.place(&path) {
-            Place::Entry(Entry::Directory(_)) => {
+            Location::Entry(Entry::Directory(_)) => {
                 inside_mut(&mut self.files, &path).expect("it is there").clear();
             }
-            Place::Entry(Entry::Mount(key)) => {
+            Location::Entry(Entry::Mount(key)) => {
                 let key = *key;
                 let volume = self.volume_mut(key).and_then(|volume| volume.file_system.as_mut());
                 match volume {
@@ -69,9 +69,9 @@ impl Model {
                     _ => return Ok(Expected::Anything),
                 }
             }
-            Place::Entry(_) | Place::BehindLink => return Ok(Expected::fails(PRECONDITION)),
-            Place::Absent | Place::NoParent => return Ok(Expected::fails(NOT_THERE)),
-            Place::BehindFile => return Ok(Expected::fails(BEHIND_FILE)),
+            Location::Entry(_) | Location::BehindLink => return Ok(Expected::fails(PRECONDITION)),
+            Location::Absent | Location::NoParent => return Ok(Expected::fails(NOT_THERE)),
+            Location::BehindFile => return Ok(Expected::fails(BEHIND_FILE)),
         }
         Ok(Expected::nothing())
     }
@@ -87,7 +87,7 @@ impl Model {
         }
         faults.none()?;
         if let (Some(Target::Path(source)), Some(link)) = (target, link)
-            && !matches!(self.place(&link), Place::Entry(_))
+            && !matches!(self.place(&link), Location::Entry(_))
         {
             let of_file = match self.walk(&source, false) {
                 Found::At(root, names) => {
@@ -106,12 +106,12 @@ impl Model {
     /// Checks that a link can be made, or is the very one that is there.
     pub(super) fn room_for_link(&self, link: &[String], target: Option<&Target>) -> Checked<()> {
         match self.place(link) {
-            Place::Absent => Ok(()),
-            Place::Entry(Entry::Link(there) | Entry::FileLink(there)) if Some(there) == target => Ok(()),
-            Place::Entry(_) => Err(Faults::of(TAKEN)),
-            Place::NoParent => Err(Faults::of(NOT_THERE)),
-            Place::BehindLink => Err(Faults::of(PRECONDITION)),
-            Place::BehindFile => Err(Faults::of(BEHIND_FILE)),
+            Location::Absent => Ok(()),
+            Location::Entry(Entry::Link(there) | Entry::FileLink(there)) if Some(there) == target => Ok(()),
+            Location::Entry(_) => Err(Faults::of(TAKEN)),
+            Location::NoParent => Err(Faults::of(NOT_THERE)),
+            Location::BehindLink => Err(Faults::of(PRECONDITION)),
+            Location::BehindFile => Err(Faults::of(BEHIND_FILE)),
         }
     }
 

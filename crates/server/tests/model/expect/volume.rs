@@ -7,7 +7,7 @@ use super::{
 };
 use crate::node::{FileSystem, MIB, Model};
 use crate::step::Id;
-use crate::tree::{Directory, Entry, Found, Key, Names, Place, Root, inside_mut};
+use crate::tree::{Directory, Entry, Found, Key, Location, Names, Root, inside_mut};
 use crate::wire::Payload;
 
 impl Model {
@@ -41,13 +41,13 @@ impl Model {
         let mut there = false;
         if let Some(path) = &path {
             match self.place(path) {
-                Place::Entry(Entry::Directory(inner)) if inner.is_empty() => {}
-                Place::Entry(Entry::Mount(mounted)) if Some(*mounted) == key => there = true,
-                Place::Entry(Entry::Mount(mounted)) if !self.is_present(*mounted) => {}
-                Place::Entry(_) => faults.0.extend(TAKEN),
-                Place::Absent | Place::NoParent => faults.0.extend(NOT_THERE),
-                Place::BehindLink => faults.0.extend(PRECONDITION),
-                Place::BehindFile => faults.0.extend(BEHIND_FILE),
+                Location::Entry(Entry::Directory(inner)) if inner.is_empty() => {}
+                Location::Entry(Entry::Mount(mounted)) if Some(*mounted) == key => there = true,
+                Location::Entry(Entry::Mount(mounted)) if !self.is_present(*mounted) => {}
+                Location::Entry(_) => faults.0.extend(TAKEN),
+                Location::Absent | Location::NoParent => faults.0.extend(NOT_THERE),
+                Location::BehindLink => faults.0.extend(PRECONDITION),
+                Location::BehindFile => faults.0.extend(BEHIND_FILE),
             }
         }
         faults.none()?;
@@ -66,10 +66,10 @@ impl Model {
         if let Some(path) = &path {
             let own = |mounted: &Key| *id == Id::Of(*mounted);
             match self.place(path) {
-                Place::Entry(Entry::Mount(mounted)) if own(mounted) => {}
-                Place::Entry(_) | Place::BehindLink => faults.0.extend(PRECONDITION),
-                Place::Absent | Place::NoParent => faults.0.extend(NOT_THERE),
-                Place::BehindFile => faults.0.extend(BEHIND_FILE),
+                Location::Entry(Entry::Mount(mounted)) if own(mounted) => {}
+                Location::Entry(_) | Location::BehindLink => faults.0.extend(PRECONDITION),
+                Location::Absent | Location::NoParent => faults.0.extend(NOT_THERE),
+                Location::BehindFile => faults.0.extend(BEHIND_FILE),
             }
         }
         // What is asked for does not exist in either sense.

@@ -6,7 +6,7 @@ use os::{OsResult, Uuid};
 
 use crate::disk::{Disk, Health, Layout, Partition, PartitionKind, Volume};
 use crate::mount::MountPlace;
-use crate::provider::volume_path;
+use crate::msft_storage::volume_path;
 use crate::reparse::{self, Target};
 use crate::sim::Sim;
 use crate::smb::Mapping;

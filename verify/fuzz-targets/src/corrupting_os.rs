@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use os::abi::{ControlCode, FIRMWARE_SMBIOS, StoragePropertyQuery};
 use os::{
-    Clock, FileInfo, FsInfo, Handle, Instance, Namespace, NtPath, Open, Os, OsError, OsResult, PathForm, Progress,
+    CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, Namespace, NtPath, Open, Os, OsError, OsResult, PathForm,
     Service, ServiceAccess, Time, U16Str, U16String, Uuid, Value, Wmi,
 };
 use zerocopy::IntoBytes;
 
 /// What is answered with other bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lie {
+pub enum Corruption {
     /// `IOCTL_STORAGE_QUERY_PROPERTY` of page 83.
     Page83,
     /// `IOCTL_STORAGE_QUERY_PROPERTY` of the device.
@@ -37,7 +37,7 @@ pub enum Lie {
 
 /// A node that answers one thing with the same bytes every time, as Windows hands such bytes over: as much as there
 /// is room for, or an error if there is too little.
-pub struct Liar {
+pub struct CorruptingOs {
     node: Arc<dyn Os>,
     lies: Lies,
     wmi: LyingWmi,
@@ -45,13 +45,13 @@ pub struct Liar {
 
 #[derive(Clone)]
 struct Lies {
-    about: Lie,
+    about: Corruption,
     bytes: Arc<[u8]>,
 }
 
-impl Liar {
+impl CorruptingOs {
     /// Answers `about` with `bytes`, all else as `node` does.
-    pub fn new(node: Arc<dyn Os>, about: Lie, bytes: &[u8]) -> Self {
+    pub fn new(node: Arc<dyn Os>, about: Corruption, bytes: &[u8]) -> Self {
         let lies = Lies { about, bytes: bytes.into() };
         Self { wmi: LyingWmi { node: Arc::clone(&node), lies: lies.clone() }, node, lies }
     }
@@ -61,14 +61,20 @@ impl Lies {
     fn tell_about(&self, code: ControlCode, input: &[u8]) -> bool {
         let asks_for = |property: u32| input.get(..4) == Some(property.as_bytes());
         match self.about {
-            Lie::Page83 => code == ControlCode::STORAGE_QUERY_PROPERTY && asks_for(StoragePropertyQuery::DEVICE_ID),
-            Lie::DeviceDescriptor => {
+            Corruption::Page83 => {
+                code == ControlCode::STORAGE_QUERY_PROPERTY && asks_for(StoragePropertyQuery::DEVICE_ID)
+            }
+            Corruption::DeviceDescriptor => {
                 code == ControlCode::STORAGE_QUERY_PROPERTY && asks_for(StoragePropertyQuery::DEVICE)
             }
-            Lie::DriveLayout => code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX,
-            Lie::Extents => code == ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS,
-            Lie::ReparsePoint => code == ControlCode::FSCTL_GET_REPARSE_POINT,
-            Lie::Listing | Lie::FileSystem | Lie::Content | Lie::Smbios | Lie::Location => false,
+            Corruption::DriveLayout => code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX,
+            Corruption::Extents => code == ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS,
+            Corruption::ReparsePoint => code == ControlCode::FSCTL_GET_REPARSE_POINT,
+            Corruption::Listing
+            | Corruption::FileSystem
+            | Corruption::Content
+            | Corruption::Smbios
+            | Corruption::Location => false,
         }
     }
 
@@ -83,14 +89,14 @@ impl Lies {
         let cut = self.bytes.len() > output.len();
         let filled = self.fill(output);
         match self.about {
-            Lie::DriveLayout if cut => Err(OsError::INSUFFICIENT_BUFFER),
-            Lie::Extents | Lie::ReparsePoint if cut => Err(OsError::MORE_DATA),
+            Corruption::DriveLayout if cut => Err(OsError::INSUFFICIENT_BUFFER),
+            Corruption::Extents | Corruption::ReparsePoint if cut => Err(OsError::MORE_DATA),
             _ => Ok(filled),
         }
     }
 }
 
-impl Os for Liar {
+impl Os for CorruptingOs {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         Ok(LyingHandle::wrap(self.node.open(path, how)?, &self.lies))
     }
@@ -124,7 +130,7 @@ impl Os for Liar {
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
-        if self.lies.about != Lie::Smbios || provider != FIRMWARE_SMBIOS {
+        if self.lies.about != Corruption::Smbios || provider != FIRMWARE_SMBIOS {
             return self.node.firmware_table(provider, table, output);
         }
         if self.lies.bytes.len() <= output.len() {
@@ -179,14 +185,14 @@ impl Handle for LyingHandle {
     }
 
     fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        if self.lies.about != Lie::FileSystem {
+        if self.lies.about != Corruption::FileSystem {
             return self.handle.query_fs(class, output);
         }
         Ok(self.lies.fill(output))
     }
 
     fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        if self.lies.about != Lie::Listing {
+        if self.lies.about != Corruption::Listing {
             return self.handle.list(restart, output);
         }
         if !restart {
@@ -201,7 +207,7 @@ impl Handle for LyingHandle {
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        if self.lies.about != Lie::Content {
+        if self.lies.about != Corruption::Content {
             return self.handle.read(offset, output);
         }
         output.fill(0);
@@ -224,7 +230,7 @@ struct LyingWmi {
 
 impl Wmi for LyingWmi {
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        if self.lies.about != Lie::Location {
+        if self.lies.about != Corruption::Location {
             return self.node.wmi().query(namespace, wql, deadline);
         }
         let text = String::from_utf8_lossy(&self.lies.bytes).into_owned();
@@ -240,7 +246,7 @@ impl Wmi for LyingWmi {
         method: &str,
         arguments: &[(&str, Value)],
         deadline: Time,
-    ) -> OsResult<Progress> {
+    ) -> OsResult<CallStatus> {
         self.node.wmi().call(namespace, path, method, arguments, deadline)
     }
 }

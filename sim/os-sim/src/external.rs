@@ -9,8 +9,8 @@ use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, NtPath, OsError, OsResult, Share, U16String, Uuid};
 
 use crate::clock::Node;
+use crate::msft_storage::volume_path;
 use crate::name::SEPARATOR;
-use crate::provider::volume_path;
 use crate::reparse::{self, Target};
 use crate::resolve::{Found, Place};
 use crate::state::{FsId, State};
@@ -18,9 +18,9 @@ use crate::tree::{Body, NodeId};
 
 /// The side door of a node.
 #[derive(Clone, Copy, Debug)]
-pub struct SideDoor<'a>(pub(crate) &'a Node);
+pub struct External<'a>(pub(crate) &'a Node);
 
-impl SideDoor<'_> {
+impl External<'_> {
     /// Does something in no time: what the network would take is another's to wait for.
     fn with<R>(self, act: impl FnOnce(&mut State) -> R) -> R {
         self.0.with(|state| {
