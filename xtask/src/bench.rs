@@ -25,8 +25,8 @@ mod server;
 mod workload;
 
 use about::About;
-use client::Client;
-use results::Results;
+use client::{Client, Sample};
+use results::{Cell, Results};
 use server::Program;
 use workload::{WORKLOADS, Workload};
 
@@ -148,19 +148,30 @@ fn measure(
         for cell in 0..results.cells().len() {
             let mut order: Vec<usize> = (0..programs.len()).collect();
             order.rotate_left((usize::try_from(round)? + cell) % programs.len());
-            for index in order {
-                let (workload, callers) = (results.cells()[cell].workload, results.cells()[cell].callers);
-                let server = programs[index].start(&scratch.0, &folder())?;
-                let sample = client.measure(&server, workload, callers, options.seconds).map_err(|error| {
-                    let (name, log) = (&programs[index].name, server.log.display());
-                    format!("{name} with {}, {callers} callers: {error}; the server's log is {log}", workload.name)
-                })?;
-                println!("  {:<14} {callers:>3} {:<10} {sample}", workload.name, programs[index].name);
-                results.add(cell, index, sample)?;
+            for program in order {
+                let sample = sample(&programs[program], &results.cells()[cell], options, client, scratch)?;
+                results.add(cell, program, sample)?;
             }
         }
     }
     Ok(results)
+}
+
+/// Starts one server, measures it once and ends it.
+fn sample(
+    program: &Program,
+    cell: &Cell,
+    options: &Options,
+    client: &Client,
+    scratch: &Scratch,
+) -> Result<Sample, Box<dyn std::error::Error>> {
+    let (server, name, workload) = (program.start(&scratch.0, &folder())?, &program.name, cell.workload);
+    let sample = client.measure(&server, workload, cell.callers, options.seconds).map_err(|error| {
+        let log = server.log.display();
+        format!("{name} with {}, {} callers: {error}; the server's log is {log}", workload.name, cell.callers)
+    })?;
+    println!("  {:<14} {:>3} {name:<10} {sample}", workload.name, cell.callers);
+    Ok(sample)
 }
 
 /// A folder for sockets and files, removed in the end. Not in `target`, where the path of a socket may become too long.
