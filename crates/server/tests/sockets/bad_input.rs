@@ -12,8 +12,8 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use super::daemon::{Daemon, HANGS};
-use super::dynamic::{self, Rpc};
 use super::good_input;
+use dynamic_client::Rpc;
 
 const UNKNOWN_VOLUME: &str = r"\\?\Volume{00000000-0000-0000-0000-000000000000}\";
 const OUTSIDE: &str = r"C:\elsewhere\x";
@@ -165,7 +165,7 @@ fn assert_refused(what: &str, code: Code, outcome: Result<Vec<u8>, Status>) {
 }
 
 async fn send(what: &str, channel: &Channel, rpc: &Rpc, request: Vec<u8>) -> Result<Vec<u8>, Status> {
-    let answer = timeout(HANGS, dynamic::call(channel, rpc.path, request)).await;
+    let answer = timeout(HANGS, dynamic_client::call(channel, rpc.path, request)).await;
     answer.unwrap_or_else(|_| panic!("{what}: no answer"))
 }
 
@@ -177,7 +177,7 @@ async fn bad_input_is_refused_with_a_sentence_and_changes_nothing() {
         let daemon = Daemon::on(&sim);
         let channel = daemon.channel(row.pipe()).await;
         let before = sim.snapshot();
-        let rpcs = dynamic::rpcs(row);
+        let rpcs = dynamic_client::rpcs(row);
         for case in good_input::cases(row, &sim) {
             let rpc = &rpcs[case.rpc];
             for (what, request, expected) in requests(case.rpc, &rpc.request(&case.request)) {
@@ -199,7 +199,7 @@ async fn what_is_no_message_is_refused() {
     let before = sim.snapshot();
     for row in &GROUP_VERSIONS {
         let channel = daemon.channel(row.pipe()).await;
-        for rpc in dynamic::rpcs(row).values() {
+        for rpc in dynamic_client::rpcs(row).values() {
             // Field 1 of one byte, of which there is none; a text that is no UTF-8; a field number of 0.
             for bytes in [&b"\x0a\x01"[..], b"\x0a\x01\xff", b"\x02\x00"] {
                 if bytes == b"\x0a\x01\xff" && rpc.request.get_field(1).is_none_or(|field| field.kind() != Kind::String)

@@ -17,8 +17,8 @@ use tonic::Code;
 
 use super::daemon::{Daemon, Setup, until};
 use super::frames::Client;
+use super::good_input;
 use super::transport::path_exists;
-use super::{dynamic, good_input};
 
 /// A node whose time stands still. With the test, failed or not, its time begins to move, so that nothing hangs.
 pub(crate) struct Still(Sim);
@@ -79,7 +79,7 @@ pub(crate) async fn let_it_end(daemon: &Daemon, sim: &Sim) {
 
 async fn call(daemon: &Daemon, group: Group, version: &str, rpc: &str, request: Value) -> Result<Value, tonic::Status> {
     let row = GroupVersion::find(group, version).expect("it is in the table");
-    let rpc = &dynamic::rpcs(row)[rpc];
+    let rpc = &dynamic_client::rpcs(row)[rpc];
     rpc.call(&daemon.channel(row.pipe()).await, &rpc.request(&request)).await
 }
 
@@ -114,7 +114,7 @@ async fn contract_05_calls_of_one_connection_run_side_by_side() {
     let mut smb = SmbClient::new(channel.clone());
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
-    let rows = dynamic::rpcs(GroupVersion::find(Group::Filesystem, "v1").expect("it is in the table"));
+    let rows = dynamic_client::rpcs(GroupVersion::find(Group::Filesystem, "v1").expect("it is in the table"));
     let rpc = &rows["PathExists"];
     let request = rpc.request(&json!({"path": r"C:\var\lib\kubelet"}));
     assert_eq!(rpc.call(&channel, &request).await.expect("it answers")["exists"], true);

@@ -6,7 +6,7 @@ use api::GROUP_VERSIONS;
 use serde_json::Value;
 
 use super::daemon::Daemon;
-use super::{dynamic, good_input};
+use super::good_input;
 
 /// Whether `actual` has all that `expected` has, arrays in full.
 fn has(actual: &Value, expected: &Value) -> bool {
@@ -25,7 +25,7 @@ async fn all_139_rpcs() {
         let sim = good_input::node();
         let daemon = Daemon::on(&sim);
         let channel = daemon.channel(row.pipe()).await;
-        let rpcs = dynamic::rpcs(row);
+        let rpcs = dynamic_client::rpcs(row);
         for case in good_input::cases(row, &sim) {
             let rpc = &rpcs[case.rpc];
             let answer = rpc.call(&channel, &rpc.request(&case.request)).await;

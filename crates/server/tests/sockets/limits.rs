@@ -13,8 +13,8 @@ use tonic::Code;
 use super::contract::{let_it_end, slow_mapping, slow_node};
 use super::daemon::{Daemon, HANGS, Setup, until};
 use super::frames::{Client, GOAWAY, PING, RST_STREAM, SETTINGS};
+use super::good_input;
 use super::transport::path_exists;
-use super::{dynamic, good_input};
 
 const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 
@@ -92,7 +92,7 @@ async fn headers_too_large_end_their_call_alone() {
     request.metadata_mut().insert("x", "x".repeat(20 << 10).parse().expect("plain text"));
     FilesystemClient::new(channel.clone()).path_exists(request).await.expect_err("20 KiB of headers");
     let request = b"\x0a\x12C:\\var\\lib\\kubelet".to_vec();
-    dynamic::call(&channel, "/v1.Filesystem/PathExists", request).await.expect("the connection lives");
+    dynamic_client::call(&channel, "/v1.Filesystem/PathExists", request).await.expect("the connection lives");
 }
 
 #[tokio::test]
@@ -254,12 +254,12 @@ async fn a_call_too_many_in_flight_is_refused_at_once() {
     }
     metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 2"#).await;
     let channel = daemon.channel(FILESYSTEM).await;
-    let status = dynamic::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect_err("two are in flight");
+    let status = dynamic_client::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect_err("two are in flight");
     assert_eq!((status.code(), status.message()), (Code::Unavailable, "too many calls are in flight; try again later"));
     metric(&daemon, r#"csi_proxy_calls_refused_total{reason="in_flight"} 1"#).await;
     drop(holding);
     metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
-    dynamic::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect("there is room again");
+    dynamic_client::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect("there is room again");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,6 @@ mod bad_input;
 mod contract;
 mod daemon;
 mod draining;
-mod dynamic;
 mod every_rpc;
 mod frames;
 mod good_input;

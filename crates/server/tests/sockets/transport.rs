@@ -22,7 +22,7 @@ use transport::listener::bind;
 
 use super::daemon::{Daemon, Setup, until};
 use super::frames::Client;
-use super::{dynamic, good_input};
+use super::good_input;
 
 const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 
@@ -127,7 +127,7 @@ async fn contract_05a_a_groupless_pipe_serves_every_group_of_its_version() {
         for row in pipe.group_versions() {
             let case = good_input::cases(row, &sim).into_iter().find(|case| case.rpc.starts_with("Get"));
             let case = case.unwrap_or_else(|| good_input::cases(row, &sim).swap_remove(0));
-            let rpc = &dynamic::rpcs(row)[case.rpc];
+            let rpc = &dynamic_client::rpcs(row)[case.rpc];
             let answer = rpc.call(&channel, &rpc.request(&case.request)).await;
             let code = answer.as_ref().err().map_or(Code::Ok, tonic::Status::code);
             assert_ne!(code, Code::Unimplemented, "{}: {answer:?}", rpc.path);
@@ -147,7 +147,7 @@ async fn a_pipe_serves_its_own_group_version_only() {
         ("/v1.Filesystem", "v1.Filesystem has no such RPC"),
         ("/", "here is only v1.Filesystem"),
     ] {
-        let status = dynamic::call(&channel, path, Vec::new()).await.expect_err(path);
+        let status = dynamic_client::call(&channel, path, Vec::new()).await.expect_err(path);
         assert_eq!((status.code(), status.message()), (Code::Unimplemented, message));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::node::{Disk, Model};
+use crate::reference_model::{Disk, Model};
 
 /// The name of a volume in the model: the disk it is on, whatever that disk's number.
 pub(crate) type Key = u8;

@@ -1,9 +1,9 @@
 //! What happens without csi-proxy.
 
 use super::strict;
-use crate::node::{GIB, Model, another};
-use crate::step::Event;
-use crate::tree::{Directory, Entry, Found, Key, Root, inside_mut};
+use crate::directory_tree::{Directory, Entry, Found, Key, Root, inside_mut};
+use crate::reference_model::{GIB, Model, another};
+use crate::transition::Event;
 
 impl Model {
     /// Says whether there was a place for it.
@@ -22,12 +22,12 @@ impl Model {
             Event::Attach { noticed } => {
                 if !self.drawer.is_empty() {
                     let disk = self.drawer.remove(0);
-                    self.plug(crate::node::Disk { noticed: *noticed, ..disk });
+                    self.plug(crate::reference_model::Disk { noticed: *noticed, ..disk });
                 }
             }
             Event::Another { noticed } => {
                 let (disk, _) = another(self.next_key());
-                self.plug(crate::node::Disk { noticed: *noticed, ..disk });
+                self.plug(crate::reference_model::Disk { noticed: *noticed, ..disk });
             }
             Event::Restart => self.mappings.values_mut().for_each(|mapping| mapping.known = false),
             Event::Network(up) => self.network = *up,
@@ -67,7 +67,8 @@ impl Model {
         let path = strict(path).ok()?;
         let (name, above) = path.split_last()?;
         let Found::At(root, mut names) = self.walk(above, true) else { return None };
-        let is_there = self.root(&root).and_then(|files| crate::tree::inside(files, &names))?.contains_key(name);
+        let is_there =
+            self.root(&root).and_then(|files| crate::directory_tree::inside(files, &names))?.contains_key(name);
         names.push(name.clone());
         (!is_there && !matches!(root, Root::Share(_))).then_some((root, names))
     }

@@ -1,8 +1,8 @@
 //! The iSCSI group.
 
 use super::{Expected, INVALID, NOT_THERE, PRECONDITION};
-use crate::node::{CHAP, MUTUAL, Model, PLAIN, PORTAL};
-use crate::wire::Payload;
+use crate::messages::Payload;
+use crate::reference_model::{CHAP, MUTUAL, Model, PLAIN, PORTAL};
 
 /// The units of a target, by the model's names of their disks.
 fn units(iqn: &str) -> &'static [u8] {

@@ -1,9 +1,9 @@
 //! The steps of a sequence: calls, and what happens to a node between them.
 
-use crate::tree::Key;
+use crate::directory_tree::Key;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Transition {
     /// A call, through the n-th of the versions that have it.
     Call(Call, usize),
     Event(Event),
@@ -34,7 +34,7 @@ pub(crate) enum Event {
     File(String),
 }
 
-impl From<Event> for Step {
+impl From<Event> for Transition {
     fn from(event: Event) -> Self {
         Self::Event(event)
     }

@@ -3,8 +3,8 @@
 use tonic::Code;
 
 use super::{Expected, NOT_THERE};
-use crate::node::{Layout, Model, Volume, size_of};
-use crate::wire::Payload;
+use crate::messages::Payload;
+use crate::reference_model::{Layout, Model, Volume, size_of};
 
 impl Model {
     pub(super) fn list_disk_locations(&self) -> Expected {

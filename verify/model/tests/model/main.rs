@@ -1,23 +1,21 @@
 //! Random sequences of calls, held to a model of the node.
 //!
 //! Each step is a call in one of its versions, over gRPC to the whole daemon on a simulated node, or something that
-//! happens to a node by itself. The [model](node) says what must be answered and what the node must have become. A
+//! happens to a node by itself. The [model](reference_model) says what must be answered and what the node must have become. A
 //! sequence that shows a disagreement is shrunk to its essence, and kept in [`regressions`].
 //!
 //! The sequences are the same each time, so that a change that breaks nothing fails nothing. `PROPTEST_CASES` says how
 //! many there are, and `PROPTEST_RNG_SEED` which.
 
-mod agreement;
-mod choice;
-#[path = "../sockets/dynamic.rs"]
-mod dynamic;
-mod expect;
-mod node;
+mod directory_tree;
+mod expected;
+mod invariants;
+mod messages;
+mod reference_model;
 mod regressions;
-mod served;
-mod step;
-mod tree;
-mod wire;
+mod strategies;
+mod system_under_test;
+mod transition;
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -26,9 +24,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
-use crate::node::Model;
-use crate::served::Served;
-use crate::step::Step;
+use crate::reference_model::Model;
+use crate::system_under_test::SystemUnderTest;
+use crate::transition::Transition;
 
 /// How many sequences there are if `PROPTEST_CASES` does not say it.
 const SEQUENCES: u32 = 32;
@@ -41,41 +39,41 @@ struct Driver;
 
 impl ReferenceStateMachine for Driver {
     type State = Model;
-    type Transition = Step;
+    type Transition = Transition;
 
     fn init_state() -> BoxedStrategy<Model> {
         Just(Model::new()).boxed()
     }
 
-    fn transitions(node: &Model) -> BoxedStrategy<Step> {
-        choice::step(node)
+    fn transitions(node: &Model) -> BoxedStrategy<Transition> {
+        strategies::step(node)
     }
 
-    fn apply(node: Model, step: &Step) -> Model {
+    fn apply(node: Model, step: &Transition) -> Model {
         node.step(step)
     }
 
-    fn preconditions(node: &Model, step: &Step) -> bool {
+    fn preconditions(node: &Model, step: &Transition) -> bool {
         node.decides(step)
     }
 }
 
 impl StateMachineTest for Driver {
-    type SystemUnderTest = Served;
+    type SystemUnderTest = SystemUnderTest;
     type Reference = Self;
 
-    fn init_test(node: &Model) -> Served {
-        let mut served = Served::new();
+    fn init_test(node: &Model) -> SystemUnderTest {
+        let mut served = SystemUnderTest::new();
         served.agree(node);
         served
     }
 
-    fn apply(mut served: Served, node: &Model, step: Step) -> Served {
+    fn apply(mut served: SystemUnderTest, node: &Model, step: Transition) -> SystemUnderTest {
         served.take(node, &step);
         served
     }
 
-    fn teardown(mut served: Served, node: Model) {
+    fn teardown(mut served: SystemUnderTest, node: Model) {
         served.audit(&node);
         served.stop();
     }

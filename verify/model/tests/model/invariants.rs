@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use os_sim::{DiskView, FileKind};
 use tonic::Status;
 
-use crate::expect::{Expected, OVERHEAD};
-use crate::node::{Layout, Model};
-use crate::served::Served;
-use crate::step::{Call, Id, Step};
-use crate::tree::{Directory, Entry, Key, Target, all};
-use crate::wire::Payload;
+use crate::directory_tree::{Directory, Entry, Key, Target, all};
+use crate::expected::{Expected, OVERHEAD};
+use crate::messages::Payload;
+use crate::reference_model::{Layout, Model};
+use crate::system_under_test::SystemUnderTest;
+use crate::transition::{Call, Id, Transition};
 
-impl Served {
+impl SystemUnderTest {
     /// Takes one step, after which the node must be `node`.
-    pub(crate) fn take(&mut self, node: &Model, step: &Step) {
+    pub(crate) fn take(&mut self, node: &Model, step: &Transition) {
         match step {
-            Step::Call(call, version) => {
+            Transition::Call(call, version) => {
                 let before = call.reads().then(|| self.facts());
                 let answer = self.call(call, *version);
                 self.check(node, &answer);
@@ -24,7 +24,7 @@ impl Served {
                     assert_eq!(self.facts(), before, "a read changed something");
                 }
             }
-            Step::Event(event) => self.happen(event, node),
+            Transition::Event(event) => self.happen(event, node),
         }
         self.agree(node);
     }
@@ -32,7 +32,7 @@ impl Served {
     /// Asks for all that there is, as drivers ask for it.
     pub(crate) fn audit(&mut self, node: &Model) {
         for call in audit(node) {
-            let step = Step::Call(call, 0);
+            let step = Transition::Call(call, 0);
             self.take(&node.clone().step(&step), &step);
         }
     }
@@ -128,7 +128,7 @@ impl Served {
             list
         };
         assert_eq!(sorted(mapped), sorted(expected), "the mappings");
-        assert_eq!(crate::served::portal_is_known(self), node.initiator.portal, "the portal");
+        assert_eq!(crate::system_under_test::portal_is_known(self), node.initiator.portal, "the portal");
     }
 
     fn agree_on_disk(&mut self, node: &Model, number: u32, found: &DiskView) {

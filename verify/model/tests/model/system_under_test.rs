@@ -17,11 +17,11 @@ use tonic::transport::Channel;
 use transport::address::Location;
 use transport::memory::{self, Dial};
 
-use crate::expect::Expected;
-use crate::node::{Model, PORTAL, password, simulated};
-use crate::step::{Call, Event, Id};
-use crate::tree::Key;
-use crate::wire::{self, Payload};
+use crate::directory_tree::Key;
+use crate::expected::Expected;
+use crate::messages::{self, Payload};
+use crate::reference_model::{Model, PORTAL, password, simulated};
+use crate::transition::{Call, Event, Id};
 
 /// A name that no volume has.
 const NOBODY: &str = r"\\?\Volume{00000000-1111-2222-3333-444444444444}\";
@@ -35,7 +35,7 @@ struct Daemon {
 }
 
 /// A node, and a daemon on it.
-pub(crate) struct Served {
+pub(crate) struct SystemUnderTest {
     runtime: Runtime,
     pub(crate) sim: Sim,
     daemon: Option<Daemon>,
@@ -46,7 +46,7 @@ pub(crate) struct Served {
     drawer: Vec<os_sim::DetachedDisk>,
 }
 
-impl Served {
+impl SystemUnderTest {
     pub(crate) fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let sim = simulated();
@@ -71,13 +71,13 @@ impl Served {
 
     /// Calls the daemon.
     pub(crate) fn call(&mut self, call: &Call, version: usize) -> Result<Payload, Status> {
-        let message = wire::message(call, version, |id| self.name(id));
+        let message = messages::message(call, version, |id| self.name(id));
         let request = message.rpc.request(&message.request);
         let daemon = self.daemon.as_mut().expect("it runs");
         self.runtime.block_on(async {
             let channel = daemon.channel(message.row).await;
             let answer = message.rpc.call(&channel, &request).await?;
-            Ok(wire::payload(call, &answer))
+            Ok(messages::payload(call, &answer))
         })
     }
 
@@ -99,7 +99,7 @@ impl Served {
         match event {
             Event::Grow(number) => {
                 if let Some(disk) = self.sim.disk(*number) {
-                    self.sim.grow_disk(*number, disk.size + crate::node::GIB);
+                    self.sim.grow_disk(*number, disk.size + crate::reference_model::GIB);
                 }
             }
             Event::Detach(number) => self.drawer.extend(self.sim.detach_disk(*number)),
@@ -109,7 +109,7 @@ impl Served {
                 }
             }
             Event::Another { noticed } => {
-                let (_, description) = crate::node::another(node.next_key() - 1);
+                let (_, description) = crate::reference_model::another(node.next_key() - 1);
                 self.sim.attach_disk(&description, *noticed).expect("a disk");
             }
             Event::Restart => self.restart(),
@@ -172,6 +172,6 @@ impl Daemon {
 }
 
 /// Whether a session with a target is open, by the simulated initiator.
-pub(crate) fn portal_is_known(served: &Served) -> bool {
+pub(crate) fn portal_is_known(served: &SystemUnderTest) -> bool {
     served.sim.snapshot().as_str().lines().any(|line| line.starts_with("portal ") && line.contains(PORTAL))
 }

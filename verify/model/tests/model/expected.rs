@@ -1,7 +1,7 @@
 //! What a node does about each step, and answers.
 
 mod disk;
-mod event;
+mod events;
 mod filesystem;
 mod iscsi;
 mod smb;
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 
 use tonic::Code;
 
-use crate::node::{KUBELET, Model};
-use crate::step::{Call, Id, Step};
-use crate::tree::{Key, Names};
-use crate::wire::Payload;
+use crate::directory_tree::{Key, Names};
+use crate::messages::Payload;
+use crate::reference_model::{KUBELET, Model};
+use crate::transition::{Call, Id, Transition};
 
 /// What a call must be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,21 +137,21 @@ impl Model {
     }
 
     /// Whether the contract says what becomes of the node.
-    pub(crate) fn decides(&self, step: &Step) -> bool {
+    pub(crate) fn decides(&self, step: &Transition) -> bool {
         match step {
             // Of a mapping that another daemon has left, nobody can tell an outage from the end.
-            Step::Call(Call::NewSmbGlobalMapping { .. }, _) => {
+            Transition::Call(Call::NewSmbGlobalMapping { .. }, _) => {
                 self.network || self.mappings.values().all(|mapping| mapping.known)
             }
             _ => true,
         }
     }
 
-    pub(crate) fn step(mut self, step: &Step) -> Self {
+    pub(crate) fn step(mut self, step: &Transition) -> Self {
         self.expected = match step {
-            Step::Call(call, _) => self.call(call),
-            Step::Event(event) if self.happen(event) => Expected::nothing(),
-            Step::Event(_) => Expected::Anything,
+            Transition::Call(call, _) => self.call(call),
+            Transition::Event(event) if self.happen(event) => Expected::nothing(),
+            Transition::Event(_) => Expected::Anything,
         };
         self
     }
@@ -192,7 +192,7 @@ impl Model {
             }
             Call::RemoveSmbGlobalMapping(remote) => either(self.remove_smb_global_mapping(remote)),
 
-            Call::GetBiosSerialNumber => Expected::Says(Payload::Text(crate::node::BIOS.to_owned())),
+            Call::GetBiosSerialNumber => Expected::Says(Payload::Text(crate::reference_model::BIOS.to_owned())),
             Call::GetService(name) => self.get_service(name),
             Call::StartService(name) => self.start_service(name),
             Call::StopService(name, force) => self.stop_service(name, *force),

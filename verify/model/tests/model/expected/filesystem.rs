@@ -3,8 +3,8 @@
 use tonic::Code;
 
 use super::{BEHIND_FILE, Checked, Expected, Faults, NOT_THERE, PRECONDITION, TAKEN, loose, strict, working};
-use crate::node::{KUBELET, Model};
-use crate::tree::{Directory, Entry, Found, Location, Names, Target, inside_mut};
+use crate::directory_tree::{Directory, Entry, Found, Location, Names, Target, inside_mut};
+use crate::reference_model::{KUBELET, Model};
 
 impl Model {
     pub(super) fn path_exists(&self, path: &str) -> Checked<Expected> {

@@ -5,10 +5,10 @@ use tonic::Code;
 use super::{
     BEHIND_FILE, Checked, Expected, Faults, INVALID, NOT_MOUNTED, NOT_THERE, PRECONDITION, TAKEN, loose, working,
 };
-use crate::node::{FileSystem, MIB, Model};
-use crate::step::Id;
-use crate::tree::{Directory, Entry, Found, Key, Location, Names, Root, inside_mut};
-use crate::wire::Payload;
+use crate::directory_tree::{Directory, Entry, Found, Key, Location, Names, Root, inside_mut};
+use crate::messages::Payload;
+use crate::reference_model::{FileSystem, MIB, Model};
+use crate::transition::Id;
 
 impl Model {
     pub(super) fn is_volume_formatted(&self, id: &Id) -> Checked<Expected> {

@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 use api::GROUP_VERSIONS;
 use serde_json::{Map, Value, json};
 
-use crate::dynamic::{self, Rpc};
-use crate::node::PORTAL;
-use crate::step::{Call, Id};
+use crate::reference_model::PORTAL;
+use crate::transition::{Call, Id};
+use dynamic_client::Rpc;
 
 /// The RPCs of each group-version by name.
 static RPCS: LazyLock<Vec<BTreeMap<&'static str, Rpc>>> =
-    LazyLock::new(|| GROUP_VERSIONS.iter().map(dynamic::rpcs).collect());
+    LazyLock::new(|| GROUP_VERSIONS.iter().map(dynamic_client::rpcs).collect());
 
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq, Eq)]

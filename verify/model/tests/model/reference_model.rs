@@ -8,8 +8,8 @@ use std::fmt;
 
 use os_sim::{DiskDescription, Page83, Sim};
 
-use crate::expect::Expected;
-use crate::tree::{Directory, Entry, Key};
+use crate::directory_tree::{Directory, Entry, Key};
+use crate::expected::Expected;
 
 pub(crate) const GIB: u64 = 1 << 30;
 pub(crate) const MIB: u64 = 1 << 20;

@@ -1,8 +1,8 @@
 //! The system group.
 
 use super::{Expected, NOT_THERE, PRECONDITION};
-use crate::node::Model;
-use crate::wire::Payload;
+use crate::messages::Payload;
+use crate::reference_model::Model;
 
 impl Model {
     pub(super) fn get_service(&self, name: &str) -> Expected {

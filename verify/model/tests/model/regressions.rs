@@ -1,12 +1,12 @@
 //! Sequences that once showed a defect, or something that the model did not know, replayed.
 
-use crate::node::{Model, password};
-use crate::served::Served;
-use crate::step::{Call, Event, Id, Step};
+use crate::reference_model::{Model, password};
+use crate::system_under_test::SystemUnderTest;
+use crate::transition::{Call, Event, Id, Transition};
 
-fn replay(steps: impl IntoIterator<Item = Step>) {
+fn replay(steps: impl IntoIterator<Item = Transition>) {
     let mut node = Model::new();
-    let mut served = Served::new();
+    let mut served = SystemUnderTest::new();
     served.agree(&node);
     for step in steps {
         node = node.step(&step);
@@ -17,8 +17,8 @@ fn replay(steps: impl IntoIterator<Item = Step>) {
 }
 
 /// A call in its newest version.
-fn call(call: Call) -> Step {
-    Step::Call(call, 0)
+fn call(call: Call) -> Transition {
+    Transition::Call(call, 0)
 }
 
 /// A path in kubelet's directory for plugins.
@@ -26,12 +26,12 @@ fn plugins(below: &str) -> String {
     format!(r"C:\var\lib\kubelet\plugins\{below}")
 }
 
-fn map(local: &str) -> Step {
+fn map(local: &str) -> Transition {
     let (remote, password) = (r"\\files\one".to_owned(), password("anna", 0));
     call(Call::NewSmbGlobalMapping { remote, local: local.to_owned(), user: "anna", password })
 }
 
-fn link(source: &str, link: &str) -> Step {
+fn link(source: &str, link: &str) -> Transition {
     call(Call::CreateSymlink { source: plugins(source), link: plugins(link) })
 }
 

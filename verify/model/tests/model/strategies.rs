@@ -5,15 +5,15 @@ use std::rc::Rc;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::node::{CHAP, GIB, KUBELET, MIB, MUTUAL, Model, PLAIN, PORTAL, SHARES, USERS, password};
-use crate::step::{Call, Event, Id, Step};
-use crate::tree::{Entry, Names, Target, all};
+use crate::directory_tree::{Entry, Names, Target, all};
+use crate::reference_model::{CHAP, GIB, KUBELET, MIB, MUTUAL, Model, PLAIN, PORTAL, SHARES, USERS, password};
+use crate::transition::{Call, Event, Id, Transition};
 
 type Calls = BoxedStrategy<Call>;
 type Choice<T> = fn(&Model) -> BoxedStrategy<T>;
 
 /// The next step on a node.
-pub(crate) fn step(node: &Model) -> BoxedStrategy<Step> {
+pub(crate) fn step(node: &Model) -> BoxedStrategy<Transition> {
     let node = Rc::new(node.clone());
     // The group is drawn first, so that only its choices need to be laid out.
     let groups = prop_oneof![
@@ -30,8 +30,8 @@ pub(crate) fn step(node: &Model) -> BoxedStrategy<Step> {
     // The newest version is what drivers use most.
     let version = prop_oneof![2 => Just(0_usize), 1 => 0..6_usize];
     prop_oneof![
-        12 => (calls, version).prop_map(|(call, version)| Step::Call(call, version)),
-        1 => Just(()).prop_flat_map(move |()| event(&node)).prop_map(Step::Event),
+        12 => (calls, version).prop_map(|(call, version)| Transition::Call(call, version)),
+        1 => Just(()).prop_flat_map(move |()| event(&node)).prop_map(Transition::Event),
     ]
     .boxed()
 }

@@ -3,8 +3,8 @@
 use tonic::Code;
 
 use super::{Checked, Expected, Faults, INVALID, NOT_THERE, PRECONDITION, strict, working};
-use crate::node::{Mapping, Model, SHARES, password};
-use crate::tree::{Entry, Names, Target};
+use crate::directory_tree::{Entry, Names, Target};
+use crate::reference_model::{Mapping, Model, SHARES, password};
 
 /// A share of the only server there is, and a directory on it; none if the path has another server or share.
 struct Remote {
