@@ -11,38 +11,38 @@ use storage_ops::{
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
 
-crate::rpc::handlers::services! {
-    disk::disk_server::{Disk, DiskServer};
+crate::rpc::handler::rpcs! {
+    disk;
     v1 | v1beta3 => {
-        list_disk_locations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        partition_disk(PartitionDiskRequest) -> PartitionDiskResponse,
-        rescan(RescanRequest) -> RescanResponse,
-        list_disk_ids(ListDiskIDsRequest) -> ListDiskIDsResponse,
-        get_disk_stats(GetDiskStatsRequest) -> GetDiskStatsResponse,
-        set_disk_state(SetDiskStateRequest) -> SetDiskStateResponse,
-        get_disk_state(GetDiskStateRequest) -> GetDiskStateResponse,
+        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
+        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
+        Rescan(RescanRequest) -> RescanResponse,
+        ListDiskIDs(ListDiskIDsRequest) -> ListDiskIDsResponse,
+        GetDiskStats(GetDiskStatsRequest) -> GetDiskStatsResponse,
+        SetDiskState(SetDiskStateRequest) -> SetDiskStateResponse,
+        GetDiskState(GetDiskStateRequest) -> GetDiskStateResponse,
     }
     v1beta2 => {
-        list_disk_locations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        partition_disk(PartitionDiskRequest) -> PartitionDiskResponse,
-        rescan(RescanRequest) -> RescanResponse,
-        list_disk_ids(ListDiskIDsRequest) -> ListDiskIDsResponse,
-        disk_stats(DiskStatsRequest) -> DiskStatsResponse,
-        set_attach_state(SetAttachStateRequest) -> SetAttachStateResponse,
-        get_attach_state(GetAttachStateRequest) -> GetAttachStateResponse,
+        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
+        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
+        Rescan(RescanRequest) -> RescanResponse,
+        ListDiskIDs(ListDiskIDsRequest) -> ListDiskIDsResponse,
+        DiskStats(DiskStatsRequest) -> DiskStatsResponse,
+        SetAttachState(SetAttachStateRequest) -> SetAttachStateResponse,
+        GetAttachState(GetAttachStateRequest) -> GetAttachStateResponse,
     }
     v1beta1 => {
-        list_disk_locations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        partition_disk(PartitionDiskRequest) -> PartitionDiskResponse,
-        rescan(RescanRequest) -> RescanResponse,
-        list_disk_ids(ListDiskIDsRequest) -> ListDiskIDsResponse,
-        disk_stats(DiskStatsRequest) -> DiskStatsResponse,
+        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
+        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
+        Rescan(RescanRequest) -> RescanResponse,
+        ListDiskIDs(ListDiskIDsRequest) -> ListDiskIDsResponse,
+        DiskStats(DiskStatsRequest) -> DiskStatsResponse,
     }
     v1alpha1 => {
-        list_disk_locations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        partition_disk(PartitionDiskRequest) -> PartitionDiskResponse,
-        rescan(RescanRequest) -> RescanResponse,
-        get_disk_number_by_name(GetDiskNumberByNameRequest) -> GetDiskNumberByNameResponse,
+        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
+        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
+        Rescan(RescanRequest) -> RescanResponse,
+        GetDiskNumberByName(GetDiskNumberByNameRequest) -> GetDiskNumberByNameResponse,
     }
 }
 

@@ -10,29 +10,29 @@ use storage_ops::{
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
 
-crate::rpc::handlers::services! {
-    filesystem::filesystem_server::{Filesystem, FilesystemServer};
+crate::rpc::handler::rpcs! {
+    filesystem;
     v1 | v1beta2 => {
-        path_exists(PathExistsRequest) -> PathExistsResponse,
-        mkdir(MkdirRequest) -> MkdirResponse,
-        rmdir(RmdirRequest) -> RmdirResponse,
-        create_symlink(CreateSymlinkRequest) -> CreateSymlinkResponse,
-        is_symlink(IsSymlinkRequest) -> IsSymlinkResponse,
+        PathExists(PathExistsRequest) -> PathExistsResponse,
+        Mkdir(MkdirRequest) -> MkdirResponse,
+        Rmdir(RmdirRequest) -> RmdirResponse,
+        CreateSymlink(CreateSymlinkRequest) -> CreateSymlinkResponse,
+        IsSymlink(IsSymlinkRequest) -> IsSymlinkResponse,
     }
     v2alpha1 => {
-        path_exists(PathExistsRequest) -> PathExistsResponse,
-        mkdir(MkdirRequest) -> MkdirResponse,
-        rmdir(RmdirRequest) -> RmdirResponse,
-        rmdir_contents(RmdirContentsRequest) -> RmdirContentsResponse,
-        create_symlink(CreateSymlinkRequest) -> CreateSymlinkResponse,
-        is_symlink(IsSymlinkRequest) -> IsSymlinkResponse,
+        PathExists(PathExistsRequest) -> PathExistsResponse,
+        Mkdir(MkdirRequest) -> MkdirResponse,
+        Rmdir(RmdirRequest) -> RmdirResponse,
+        RmdirContents(RmdirContentsRequest) -> RmdirContentsResponse,
+        CreateSymlink(CreateSymlinkRequest) -> CreateSymlinkResponse,
+        IsSymlink(IsSymlinkRequest) -> IsSymlinkResponse,
     }
     v1beta1 | v1alpha1 => {
-        path_exists(PathExistsRequest) -> PathExistsResponse,
-        mkdir(MkdirRequest) -> MkdirResponse,
-        rmdir(RmdirRequest) -> RmdirResponse,
-        link_path(LinkPathRequest) -> LinkPathResponse,
-        is_mount_point(IsMountPointRequest) -> IsMountPointResponse,
+        PathExists(PathExistsRequest) -> PathExistsResponse,
+        Mkdir(MkdirRequest) -> MkdirResponse,
+        Rmdir(RmdirRequest) -> RmdirResponse,
+        LinkPath(LinkPathRequest) -> LinkPathResponse,
+        IsMountPoint(IsMountPointRequest) -> IsMountPointResponse,
     }
 }
 

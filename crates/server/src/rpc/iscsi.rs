@@ -11,26 +11,26 @@ use storage_ops::{
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
 
-crate::rpc::handlers::services! {
-    iscsi::iscsi_server::{Iscsi, IscsiServer};
+crate::rpc::handler::rpcs! {
+    iscsi;
     v1alpha2 => {
-        add_target_portal(AddTargetPortalRequest) -> AddTargetPortalResponse,
-        discover_target_portal(DiscoverTargetPortalRequest) -> DiscoverTargetPortalResponse,
-        remove_target_portal(RemoveTargetPortalRequest) -> RemoveTargetPortalResponse,
-        list_target_portals(ListTargetPortalsRequest) -> ListTargetPortalsResponse,
-        connect_target(ConnectTargetRequest) -> ConnectTargetResponse,
-        disconnect_target(DisconnectTargetRequest) -> DisconnectTargetResponse,
-        get_target_disks(GetTargetDisksRequest) -> GetTargetDisksResponse,
-        set_mutual_chap_secret(SetMutualChapSecretRequest) -> SetMutualChapSecretResponse,
+        AddTargetPortal(AddTargetPortalRequest) -> AddTargetPortalResponse,
+        DiscoverTargetPortal(DiscoverTargetPortalRequest) -> DiscoverTargetPortalResponse,
+        RemoveTargetPortal(RemoveTargetPortalRequest) -> RemoveTargetPortalResponse,
+        ListTargetPortals(ListTargetPortalsRequest) -> ListTargetPortalsResponse,
+        ConnectTarget(ConnectTargetRequest) -> ConnectTargetResponse,
+        DisconnectTarget(DisconnectTargetRequest) -> DisconnectTargetResponse,
+        GetTargetDisks(GetTargetDisksRequest) -> GetTargetDisksResponse,
+        SetMutualChapSecret(SetMutualChapSecretRequest) -> SetMutualChapSecretResponse,
     }
     v1alpha1 => {
-        add_target_portal(AddTargetPortalRequest) -> AddTargetPortalResponse,
-        discover_target_portal(DiscoverTargetPortalRequest) -> DiscoverTargetPortalResponse,
-        remove_target_portal(RemoveTargetPortalRequest) -> RemoveTargetPortalResponse,
-        list_target_portals(ListTargetPortalsRequest) -> ListTargetPortalsResponse,
-        connect_target(ConnectTargetRequest) -> ConnectTargetResponse,
-        disconnect_target(DisconnectTargetRequest) -> DisconnectTargetResponse,
-        get_target_disks(GetTargetDisksRequest) -> GetTargetDisksResponse,
+        AddTargetPortal(AddTargetPortalRequest) -> AddTargetPortalResponse,
+        DiscoverTargetPortal(DiscoverTargetPortalRequest) -> DiscoverTargetPortalResponse,
+        RemoveTargetPortal(RemoveTargetPortalRequest) -> RemoveTargetPortalResponse,
+        ListTargetPortals(ListTargetPortalsRequest) -> ListTargetPortalsResponse,
+        ConnectTarget(ConnectTargetRequest) -> ConnectTargetResponse,
+        DisconnectTarget(DisconnectTargetRequest) -> DisconnectTargetResponse,
+        GetTargetDisks(GetTargetDisksRequest) -> GetTargetDisksResponse,
     }
 }
 

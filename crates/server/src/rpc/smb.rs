@@ -5,11 +5,11 @@ use storage_ops::{Config, HostPath, NewSmbGlobalMapping, OperationResult, Remove
 
 use crate::rpc::convert::{self, IntoOperation};
 
-crate::rpc::handlers::services! {
-    smb::smb_server::{Smb, SmbServer};
+crate::rpc::handler::rpcs! {
+    smb;
     v1 | v1beta2 | v1beta1 | v1alpha1 => {
-        new_smb_global_mapping(NewSmbGlobalMappingRequest) -> NewSmbGlobalMappingResponse,
-        remove_smb_global_mapping(RemoveSmbGlobalMappingRequest) -> RemoveSmbGlobalMappingResponse,
+        NewSmbGlobalMapping(NewSmbGlobalMappingRequest) -> NewSmbGlobalMappingResponse,
+        RemoveSmbGlobalMapping(RemoveSmbGlobalMappingRequest) -> RemoveSmbGlobalMappingResponse,
     }
 }
 

@@ -9,13 +9,13 @@ use storage_ops::{
 
 use crate::rpc::convert::{IntoOperation, IntoResponse};
 
-crate::rpc::handlers::services! {
-    system::system_server::{System, SystemServer};
+crate::rpc::handler::rpcs! {
+    system;
     v1alpha1 => {
-        get_bios_serial_number(GetBiosSerialNumberRequest) -> GetBiosSerialNumberResponse,
-        start_service(StartServiceRequest) -> StartServiceResponse,
-        stop_service(StopServiceRequest) -> StopServiceResponse,
-        get_service(GetServiceRequest) -> GetServiceResponse,
+        GetBIOSSerialNumber(GetBiosSerialNumberRequest) -> GetBiosSerialNumberResponse,
+        StartService(StartServiceRequest) -> StartServiceResponse,
+        StopService(StopServiceRequest) -> StopServiceResponse,
+        GetService(GetServiceRequest) -> GetServiceResponse,
     }
 }
 

@@ -21,7 +21,7 @@ const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_too_many_is_unavailable_and_the_next_one_is_not() {
     let sim = slow_node();
-    let limits = Limits { calls: 1, wait: Duration::from_millis(10), ..Limits::default() };
+    let limits = Limits { calls: 1, queue_timeout: Duration::from_millis(10), ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
@@ -40,7 +40,7 @@ async fn a_call_too_many_is_unavailable_and_the_next_one_is_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_waits_for_its_turn_if_that_comes_soon() {
     let sim = slow_node();
-    let limits = Limits { calls: 1, wait: HANGS, ..Limits::default() };
+    let limits = Limits { calls: 1, queue_timeout: HANGS, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
@@ -68,7 +68,7 @@ async fn a_message_of_more_than_4_mib_is_refused_and_one_of_less_is_read() {
 #[tokio::test]
 async fn clients_are_told_how_many_streams_and_how_large_headers_they_may_send() {
     let sim = good_input::node();
-    let limits = Limits { streams: 7, headers: 9000, ..Limits::default() };
+    let limits = Limits { streams: 7, header_bytes: 9000, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
     let first = client.read().await;
@@ -99,7 +99,7 @@ async fn headers_too_large_end_their_call_alone() {
 async fn contract_03_where_too_many_connections_are_open_the_one_silent_longest_makes_room() {
     let sim = good_input::node();
     let limits =
-        Limits { connections: server::connections::Limits { open: 10, ..Default::default() }, ..Limits::default() };
+        Limits { connections: server::ConnectionLimits { open: 10, ..Default::default() }, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut spoken = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
     assert_eq!(spoken.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
@@ -166,7 +166,7 @@ const PATH_EXISTS: &str = "/v1.Filesystem/PathExists";
 const KUBELET: &[u8] = b"\x0a\x12C:\\var\\lib\\kubelet";
 
 fn room_for(open: usize) -> Limits {
-    Limits { connections: server::connections::Limits { open, ..Default::default() }, ..Limits::default() }
+    Limits { connections: server::ConnectionLimits { open, ..Default::default() }, ..Limits::default() }
 }
 
 /// Waits until the server has a metric with this value.
@@ -245,7 +245,7 @@ async fn a_connection_that_makes_room_and_does_not_go_is_closed() {
 #[tokio::test]
 async fn a_call_too_many_in_flight_is_refused_at_once() {
     let sim = good_input::node();
-    let connections = server::connections::Limits { calls: 2, ..Default::default() };
+    let connections = server::ConnectionLimits { calls: 2, ..Default::default() };
     let daemon = Setup { limits: Limits { connections, ..Limits::default() }, ..Setup::default() }.on(&sim);
     let mut holding =
         [Client::new(daemon.stream(FILESYSTEM).await).await, Client::new(daemon.stream(FILESYSTEM).await).await];
@@ -283,7 +283,7 @@ async fn a_message_that_does_not_come_ends_its_call_and_no_other() {
 #[tokio::test]
 async fn where_too_much_is_being_sent_large_messages_are_refused_and_ordinary_ones_are_not() {
     let sim = good_input::node();
-    let limits = Limits { messages: 100_000, ..Limits::default() };
+    let limits = Limits { large_request_bytes: 100_000, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut hog = Client::new(daemon.stream(FILESYSTEM).await).await;
     hog.begin_message(PATH_EXISTS, 1 << 20, 60_000).await;
@@ -293,7 +293,7 @@ async fn where_too_much_is_being_sent_large_messages_are_refused_and_ordinary_on
     let status = client.path_exists(large.clone()).await.expect_err("there is no room");
     assert_eq!(
         (status.code(), status.message()),
-        (Code::Unavailable, "too much is being sent at once; try again later")
+        (Code::Unavailable, "the buffer for large requests is full; try again later")
     );
     metric(&daemon, r#"csi_proxy_calls_refused_total{reason="messages_large"} 1"#).await;
     assert!(path_exists(&daemon).await);
@@ -325,7 +325,7 @@ async fn a_client_that_takes_no_answer_has_its_connection_closed_and_holds_no_pl
 #[tokio::test]
 async fn one_watch_too_many_is_refused() {
     let sim = good_input::node();
-    let daemon = Setup { limits: Limits { watches: 2, ..Limits::default() }, ..Setup::default() }.on(&sim);
+    let daemon = Setup { limits: Limits { health_watches: 2, ..Limits::default() }, ..Setup::default() }.on(&sim);
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
     let mut streams = Vec::new();
     for _ in 0..3 {

@@ -104,7 +104,7 @@ async fn contract_03_silent_connections_do_not_delay_calls() {
 async fn contract_03_a_silent_connection_is_closed_and_a_spoken_one_is_not() {
     let sim = good_input::node();
     let limits = Limits {
-        connections: server::connections::Limits { silence: Duration::from_millis(50), ..Default::default() },
+        connections: server::ConnectionLimits { silence: Duration::from_millis(50), ..Default::default() },
         ..Limits::default()
     };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
@@ -141,11 +141,11 @@ async fn a_pipe_serves_its_own_group_version_only() {
     let daemon = Daemon::on(&sim);
     let channel = daemon.channel(FILESYSTEM).await;
     for (path, message) in [
-        ("/v1.Disk/ListDiskIDs", "here is only v1.Filesystem"),
-        ("/v1beta2.Filesystem/PathExists", "here is only v1.Filesystem"),
+        ("/v1.Disk/ListDiskIDs", "this endpoint serves only v1.Filesystem"),
+        ("/v1beta2.Filesystem/PathExists", "this endpoint serves only v1.Filesystem"),
         ("/v1.Filesystem/LinkPath", "v1.Filesystem has no such RPC"),
         ("/v1.Filesystem", "v1.Filesystem has no such RPC"),
-        ("/", "here is only v1.Filesystem"),
+        ("/", "this endpoint serves only v1.Filesystem"),
     ] {
         let status = dynamic_client::call(&channel, path, Vec::new()).await.expect_err(path);
         assert_eq!((status.code(), status.message()), (Code::Unimplemented, message));
