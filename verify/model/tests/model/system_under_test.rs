@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::transport::Channel;
 use transport::address::Location;
-use transport::memory::{self, Dial};
+use transport::memory::{self, Dialer};
 
 use crate::directory_tree::Key;
 use crate::expected::Expected;
@@ -28,7 +28,7 @@ const NOBODY: &str = r"\\?\Volume{00000000-1111-2222-3333-444444444444}\";
 
 /// A daemon that serves in memory.
 struct Daemon {
-    dial: Vec<Dial>,
+    dial: Vec<Dialer>,
     channels: BTreeMap<usize, Channel>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Unfinished>,
