@@ -131,7 +131,7 @@ impl Drop for CallSlot {
             return;
         }
         while let Some((waiter, slot)) = self.slots.next() {
-            // If the call has just stopped waiting, the slot is dropped here and goes to the next one.
+            // If the call has just stopped waiting, the slot is dropped here and passed to the next one.
             let _ = waiter.slot.send(slot);
         }
     }

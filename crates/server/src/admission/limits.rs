@@ -21,10 +21,10 @@ pub struct Limits {
     pub header_bytes: u32,
     /// Maximum running calls of all connections.
     pub calls: usize,
-    /// How long a call beyond [`Self::calls`] waits before it fails with Unavailable.
-    pub queue_timeout: Duration,
-    /// Maximum waiting calls.
+    /// Maximum calls that wait for one of [`Self::calls`] to end.
     pub queue: usize,
+    /// How long a call waits so before it fails with Unavailable.
+    pub queue_timeout: Duration,
     /// How long the request body of a call may take, from the headers to its last byte.
     pub request_timeout: Duration,
     /// Maximum buffer size for large request bodies of all connections, in bytes.
@@ -46,8 +46,8 @@ impl Default for Limits {
             streams: 256,
             header_bytes: 16 << 10,
             calls: 2048,
-            queue_timeout: Duration::from_secs(5),
             queue: 2048,
+            queue_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(10),
             large_request_bytes: 64 << 20,
             stall_timeout: Duration::from_secs(30),

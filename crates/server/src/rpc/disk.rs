@@ -1,4 +1,4 @@
-//! The disk group.
+//! The RPCs of the disk group, and the conversions of their messages.
 
 use std::collections::BTreeMap;
 use std::num::TryFromIntError;
@@ -90,7 +90,7 @@ impl IntoResponse<v1::ListDiskIDsResponse> for BTreeMap<DiskNumber, DiskIds> {
 
 impl IntoResponse<v1beta2::ListDiskIDsResponse> for BTreeMap<DiskNumber, DiskIds> {
     fn into_response(self) -> Result<v1beta2::ListDiskIDsResponse, TryFromIntError> {
-        // Clients look these two keys up, and take a third for an identifier.
+        // Exactly these two keys: clients would take a third one for an identifier.
         let ids = |DiskIds { page83, serial }| v1beta2::DiskIDs {
             identifiers: BTreeMap::from([("page83".to_owned(), page83), ("serialNumber".to_owned(), serial)]),
         };
@@ -199,7 +199,7 @@ impl IntoOperation for v1alpha1::GetDiskNumberByNameRequest {
     type Operation = GetDiskNumberByName;
 
     fn operation(self, _: &Config) -> OperationResult<GetDiskNumberByName> {
-        Ok(GetDiskNumberByName { name: convert::text(self.disk_name, "the disk's name")? })
+        Ok(GetDiskNumberByName { name: convert::text(self.disk_name, "disk_name")? })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The filesystem group.
+//! The RPCs of the filesystem group, and the conversions of their messages.
 
 use std::num::TryFromIntError;
 
@@ -36,12 +36,12 @@ crate::rpc::handler::rpcs! {
     }
 }
 
-/// What an old path is for.
+/// Parses the context of a path in old versions: whether it is for the plugin or for a pod.
 fn context(number: i32) -> OperationResult<Option<PathContext>> {
     match v1beta1::PathContext::try_from(number) {
         Ok(v1beta1::PathContext::Plugin) => Ok(Some(PathContext::Plugin)),
         Ok(v1beta1::PathContext::Pod) => Ok(Some(PathContext::Pod)),
-        Err(_) => Err(OperationError::invalid(format!("{number} is not a path context"))),
+        Err(_) => Err(OperationError::invalid(format!("context {number} is unknown; use PLUGIN (0) or POD (1)"))),
     }
 }
 

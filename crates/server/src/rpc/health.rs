@@ -39,7 +39,7 @@ impl Health {
 
     async fn try_answer(&self, request: Request<Incoming>, peer: &Peer) -> Result<Response<ResponseBody>, Status> {
         let guard = if request.uri().path().ends_with("/Watch") {
-            // A watch lasts until its client cancels it. It is no call in flight, so that its connection can be evicted.
+            // A watch lasts until its client cancels it, so it must not protect its connection from eviction.
             let watch = peer.state.begin_health_watch();
             let watch =
                 watch.ok_or_else(|| Status::unavailable("too many watches of the health service; use Check"))?;

@@ -1,4 +1,4 @@
-//! The iSCSI group.
+//! The RPCs of the iSCSI group, and the conversions of their messages.
 
 use std::num::TryFromIntError;
 
@@ -35,7 +35,7 @@ crate::rpc::handler::rpcs! {
 }
 
 fn portal(message: Option<v1alpha2::TargetPortal>) -> OperationResult<Portal> {
-    let message = message.ok_or_else(|| OperationError::invalid("it names no target portal"))?;
+    let message = message.ok_or_else(|| OperationError::invalid("target_portal is missing"))?;
     Portal::parse(&message.target_address, message.target_port)
 }
 
@@ -44,7 +44,9 @@ fn authentication(number: i32) -> OperationResult<Authentication> {
         Ok(v1alpha2::AuthenticationType::None) => Ok(Authentication::None),
         Ok(v1alpha2::AuthenticationType::OneWayChap) => Ok(Authentication::OneWayChap),
         Ok(v1alpha2::AuthenticationType::MutualChap) => Ok(Authentication::MutualChap),
-        Err(_) => Err(OperationError::invalid(format!("{number} is not an authentication type"))),
+        Err(_) => Err(OperationError::invalid(format!(
+            "auth_type {number} is unknown; use NONE (0), ONE_WAY_CHAP (1) or MUTUAL_CHAP (2)"
+        ))),
     }
 }
 

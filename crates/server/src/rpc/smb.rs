@@ -1,4 +1,4 @@
-//! The SMB group.
+//! The RPCs of the SMB group, and the conversions of their messages.
 
 use api::smb::v1;
 use storage_ops::{Config, HostPath, NewSmbGlobalMapping, OperationResult, RemoveSmbGlobalMapping, UncPath};

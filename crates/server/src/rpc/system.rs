@@ -1,4 +1,4 @@
-//! The system group.
+//! The RPCs of the system group, and the conversions of their messages.
 
 use std::num::TryFromIntError;
 
@@ -60,7 +60,7 @@ impl IntoOperation for v1alpha1::GetServiceRequest {
 impl IntoResponse<v1alpha1::GetServiceResponse> for ServiceInfo {
     fn into_response(self) -> Result<v1alpha1::GetServiceResponse, TryFromIntError> {
         let Self { display_name, start_type, state } = self;
-        // The enumerations of the wire have the numbers of Windows.
+        // The enumerations on the wire have the numbers that Windows uses.
         let (start_type, status) = (start_type.try_into()?, state.try_into()?);
         Ok(v1alpha1::GetServiceResponse { display_name, start_type, status })
     }

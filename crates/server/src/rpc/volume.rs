@@ -1,4 +1,4 @@
-//! The volume group.
+//! The RPCs of the volume group, and the conversions of their messages.
 
 use std::num::TryFromIntError;
 
@@ -154,7 +154,7 @@ impl IntoOperation for v1::FormatVolumeRequest {
 }
 
 fn size(bytes: i64) -> OperationResult<u64> {
-    u64::try_from(bytes).map_err(|_| OperationError::invalid(format!("{bytes} is not a size")))
+    u64::try_from(bytes).map_err(|_| OperationError::invalid(format!("size {bytes} is negative")))
 }
 
 impl IntoOperation for v1::ResizeVolumeRequest {
@@ -197,7 +197,7 @@ impl IntoResponse<v1::GetVolumeStatsResponse> for VolumeStats {
 
 impl IntoResponse<v1beta1::VolumeStatsResponse> for VolumeStats {
     fn into_response(self) -> Result<v1beta1::VolumeStatsResponse, TryFromIntError> {
-        // One old driver takes the size for what is free; it has always been the total.
+        // The total size, although one old driver takes it for the free space.
         let (volume_size, volume_used_size) = (self.total.try_into()?, self.used.try_into()?);
         Ok(v1beta1::VolumeStatsResponse { volume_size, volume_used_size })
     }
