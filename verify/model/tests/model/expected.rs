@@ -1,4 +1,4 @@
-//! What a node does about each step, and answers.
+//! The transitions of the reference model: the new state and the expected answer of each call.
 
 mod disk;
 mod events;
@@ -14,51 +14,51 @@ use std::collections::BTreeMap;
 
 use tonic::Code;
 
-use crate::directory_tree::{Key, Names};
+use crate::directory_tree::{DiskKey, Names};
 use crate::messages::Payload;
 use crate::reference_model::{KUBELET, Model};
-use crate::transition::{Call, Id, Transition};
+use crate::transition::{Call, Transition, VolumeName};
 
-/// What a call must be answered.
+/// The expected answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
-    Says(Payload),
-    /// The locations of these disks, where they are listed.
+    Returns(Payload),
+    /// The locations of the disks that are listed.
     Locations(BTreeMap<u32, [String; 4]>),
-    /// These disks, with page 83 and serial number where they are known.
+    /// These disks, with page 83 identifier and serial number where the model knows them.
     Ids(BTreeMap<u32, Option<[String; 2]>>),
-    /// These volumes in this order.
-    Volumes(Vec<Key>),
-    /// A size of at most `extent` and hardly less; always the same for one `sizing`.
+    /// These volumes, in this order.
+    Volumes(Vec<DiskKey>),
+    /// A size slightly below `extent`, which stays the same within a `size_generation`.
     Stats {
         extent: u64,
-        sizing: u32,
+        size_generation: u32,
     },
-    /// One of these codes: a request may be wrong in several ways.
+    /// A failure with one of these codes; a request may be invalid in several ways.
     Fails(Vec<Code>),
-    /// A failure with these words in it.
-    FailsSaying(Code, &'static str),
-    /// The contract leaves it open; the node stays as it is.
-    Anything,
+    /// A failure whose message contains these words.
+    FailsWith(Code, &'static str),
+    /// The contract does not specify the answer; the state does not change.
+    Unspecified,
 }
 
-/// What the drivers' end of the contract calls "not staged yet".
+/// The words that drivers take as "not staged yet".
 const NOT_MOUNTED: &str = "because it does not exist";
 
-const NOT_THERE: &[Code] = &[Code::NotFound];
+const NOT_FOUND: &[Code] = &[Code::NotFound];
 const INVALID: &[Code] = &[Code::InvalidArgument];
 const PRECONDITION: &[Code] = &[Code::FailedPrecondition];
-/// Windows does not tell a file on the way from nothing there.
+/// Windows does not distinguish a file as a parent from a missing parent.
 const BEHIND_FILE: &[Code] = &[Code::NotFound, Code::FailedPrecondition];
 const TAKEN: &[Code] = &[Code::AlreadyExists, Code::FailedPrecondition];
 
 impl Expected {
     pub(crate) fn nothing() -> Self {
-        Self::Says(Payload::Nothing)
+        Self::Returns(Payload::Empty)
     }
 
-    fn yes(yes: bool) -> Self {
-        Self::Says(Payload::Yes(yes))
+    fn bool(value: bool) -> Self {
+        Self::Returns(Payload::Bool(value))
     }
 
     fn fails(codes: &[Code]) -> Self {
@@ -66,41 +66,41 @@ impl Expected {
     }
 }
 
-/// All that is wrong with a request.
+/// The codes of everything that is invalid in a request.
 #[derive(Default)]
-struct Faults(Vec<Code>);
+struct Violations(Vec<Code>);
 
-impl Faults {
+impl Violations {
     fn of(codes: &[Code]) -> Self {
         Self(codes.to_vec())
     }
 
-    /// What `outcome` has, or its fault noted.
-    fn note<T>(&mut self, outcome: Result<T, Self>) -> Option<T> {
+    /// Returns the value of `outcome`, or collects its codes.
+    fn collect<T>(&mut self, outcome: Result<T, Self>) -> Option<T> {
         outcome.map_err(|Self(codes)| self.0.extend(codes)).ok()
     }
 
-    fn none(self) -> Checked<()> {
+    fn into_result(self) -> Checked<()> {
         if self.0.is_empty() { Ok(()) } else { Err(self) }
     }
 }
 
-impl From<Faults> for Expected {
-    fn from(Faults(codes): Faults) -> Self {
+impl From<Violations> for Expected {
+    fn from(Violations(codes): Violations) -> Self {
         Self::Fails(codes)
     }
 }
 
-type Checked<T> = Result<T, Faults>;
+type Checked<T> = Result<T, Violations>;
 
-/// Turns an early end into the answer.
-fn either(answer: Checked<Expected>) -> Expected {
+/// Returns the expected answer, also for a request that is invalid.
+fn expected_of(answer: Checked<Expected>) -> Expected {
     answer.unwrap_or_else(Expected::from)
 }
 
-/// Reads a path that must be absolute on a drive.
+/// Parses a path that must be absolute and have a drive.
 fn strict(text: &str) -> Checked<Names> {
-    let invalid = || Faults::of(INVALID);
+    let invalid = || Violations::of(INVALID);
     let (drive, rest) = text.split_at_checked(2).ok_or_else(invalid)?;
     let rest = rest.strip_prefix('\\').ok_or_else(invalid)?;
     if !drive.eq_ignore_ascii_case("c:")
@@ -113,45 +113,46 @@ fn strict(text: &str) -> Checked<Names> {
     if names.iter().any(|name| name == "..") { Err(invalid()) } else { Ok(names) }
 }
 
-/// Reads a path that may lack a drive and have forward slashes.
+/// Parses a path that may lack the drive and may have forward slashes.
 fn loose(text: &str) -> Checked<Names> {
     let text = text.replace('/', "\\");
     let bare = text.starts_with('\\') && !text.starts_with(r"\\");
     strict(&if bare { format!("C:{text}") } else { text })
 }
 
-/// Checks that a path lies in a working directory, and is not one.
+/// Checks that a path is inside the working directory.
 fn working(names: Names) -> Checked<Names> {
     let inside = names.len() > KUBELET.len() && names.iter().zip(KUBELET).all(|(name, known)| name == known);
-    if inside { Ok(names) } else { Err(Faults::of(&[Code::PermissionDenied, Code::InvalidArgument])) }
+    if inside { Ok(names) } else { Err(Violations::of(&[Code::PermissionDenied, Code::InvalidArgument])) }
 }
 
 impl Model {
-    /// A volume that a call names: one that can be had.
-    fn named(&self, id: &Id) -> Checked<Key> {
+    /// Returns the volume that a call names, if Windows shows it.
+    fn named(&self, id: &VolumeName) -> Checked<DiskKey> {
         match id {
-            Id::Of(key) if self.is_present(*key) => Ok(*key),
-            Id::Of(_) | Id::Nobody => Err(Faults::of(NOT_THERE)),
-            Id::Text(_) => Err(Faults::of(INVALID)),
+            VolumeName::Known(key) if self.is_present(*key) => Ok(*key),
+            VolumeName::Known(_) | VolumeName::Unknown => Err(Violations::of(NOT_FOUND)),
+            VolumeName::Malformed(_) => Err(Violations::of(INVALID)),
         }
     }
 
-    /// Whether the contract says what becomes of the node.
-    pub(crate) fn decides(&self, step: &Transition) -> bool {
-        match step {
-            // Of a mapping that another daemon has left, nobody can tell an outage from the end.
+    /// Whether the contract specifies the effect of a transition.
+    pub(crate) fn specifies(&self, transition: &Transition) -> bool {
+        match transition {
+            // For a mapping from before a restart, an outage cannot be distinguished from a broken mapping.
             Transition::Call(Call::NewSmbGlobalMapping { .. }, _) => {
-                self.network || self.mappings.values().all(|mapping| mapping.known)
+                self.smb_reachable || self.mappings.values().all(|mapping| mapping.known)
             }
             _ => true,
         }
     }
 
-    pub(crate) fn step(mut self, step: &Transition) -> Self {
-        self.expected = match step {
+    /// Applies a transition and computes the expected answer.
+    pub(crate) fn apply(mut self, transition: &Transition) -> Self {
+        self.expected = match transition {
             Transition::Call(call, _) => self.call(call),
-            Transition::Event(event) if self.happen(event) => Expected::nothing(),
-            Transition::Event(_) => Expected::Anything,
+            Transition::Event(event) if self.apply_event(event) => Expected::nothing(),
+            Transition::Event(_) => Expected::Unspecified,
         };
         self
     }
@@ -168,31 +169,31 @@ impl Model {
             Call::Rescan => self.rescan(),
 
             Call::ListVolumesOnDisk(number, part) => self.list_volumes_on_disk(*number, *part),
-            Call::IsVolumeFormatted(id) => either(self.is_volume_formatted(id)),
-            Call::FormatVolume(id) => either(self.format_volume(id)),
-            Call::MountVolume(id, at) => either(self.mount_volume(id, at)),
-            Call::UnmountVolume(id, at) => either(self.unmount_volume(id, at)),
-            Call::ResizeVolume(id, size) => either(self.resize_volume(id, *size)),
-            Call::ResizeDisk(number, size) => either(self.resize_disk(*number, *size)),
-            Call::GetVolumeStats(id) => either(self.get_volume_stats(id)),
-            Call::GetDiskNumberFromVolumeId(id) => either(self.get_disk_number_from_volume_id(id)),
-            Call::GetVolumeIdFromTargetPath(at) => either(self.get_volume_id_from_target_path(at)),
-            Call::GetClosestVolumeIdFromTargetPath(at) => either(self.get_closest_volume_id_from_target_path(at)),
-            Call::WriteVolumeCache(id) => either(self.write_volume_cache(id)),
+            Call::IsVolumeFormatted(id) => expected_of(self.is_volume_formatted(id)),
+            Call::FormatVolume(id) => expected_of(self.format_volume(id)),
+            Call::MountVolume(id, at) => expected_of(self.mount_volume(id, at)),
+            Call::UnmountVolume(id, at) => expected_of(self.unmount_volume(id, at)),
+            Call::ResizeVolume(id, size) => expected_of(self.resize_volume(id, *size)),
+            Call::ResizeDisk(number, size) => expected_of(self.resize_disk(*number, *size)),
+            Call::GetVolumeStats(id) => expected_of(self.get_volume_stats(id)),
+            Call::GetDiskNumberFromVolumeId(id) => expected_of(self.get_disk_number_from_volume_id(id)),
+            Call::GetVolumeIdFromTargetPath(at) => expected_of(self.get_volume_id_from_target_path(at)),
+            Call::GetClosestVolumeIdFromTargetPath(at) => expected_of(self.get_closest_volume_id_from_target_path(at)),
+            Call::WriteVolumeCache(id) => expected_of(self.write_volume_cache(id)),
 
-            Call::PathExists(path) => either(self.path_exists(path)),
-            Call::Mkdir(path) => either(self.mkdir(path)),
-            Call::Rmdir(path, force) => either(self.rmdir(path, *force)),
-            Call::RmdirContents(path) => either(self.rmdir_contents(path)),
-            Call::CreateSymlink { source, link } => either(self.create_symlink(source, link)),
-            Call::IsSymlink(path) => either(self.is_symlink(path)),
+            Call::PathExists(path) => expected_of(self.path_exists(path)),
+            Call::Mkdir(path) => expected_of(self.mkdir(path)),
+            Call::Rmdir(path, force) => expected_of(self.rmdir(path, *force)),
+            Call::RmdirContents(path) => expected_of(self.rmdir_contents(path)),
+            Call::CreateSymlink { source, link } => expected_of(self.create_symlink(source, link)),
+            Call::IsSymlink(path) => expected_of(self.is_symlink(path)),
 
             Call::NewSmbGlobalMapping { remote, local, user, password } => {
-                either(self.new_smb_global_mapping(remote, local, user, password))
+                expected_of(self.new_smb_global_mapping(remote, local, user, password))
             }
-            Call::RemoveSmbGlobalMapping(remote) => either(self.remove_smb_global_mapping(remote)),
+            Call::RemoveSmbGlobalMapping(remote) => expected_of(self.remove_smb_global_mapping(remote)),
 
-            Call::GetBiosSerialNumber => Expected::Says(Payload::Text(crate::reference_model::BIOS.to_owned())),
+            Call::GetBiosSerialNumber => Expected::Returns(Payload::Text(crate::reference_model::BIOS.to_owned())),
             Call::GetService(name) => self.get_service(name),
             Call::StartService(name) => self.start_service(name),
             Call::StopService(name, force) => self.stop_service(name, *force),

@@ -1,11 +1,12 @@
-//! Random sequences of calls, held to a model of the node.
+//! A property-based state machine test: the daemon on a simulated node must behave like a reference model.
 //!
-//! Each step is a call in one of its versions, over gRPC to the whole daemon on a simulated node, or something that
-//! happens to a node by itself. The [model](reference_model) says what must be answered and what the node must have become. A
-//! sequence that shows a disagreement is shrunk to its essence, and kept in [`regressions`].
+//! A transition is a call in one of its versions, sent over gRPC to the daemon ([`system_under_test`]), or an event
+//! that changes the node from outside. The [reference model](reference_model) computes the [expected](expected) answer
+//! and the expected state of the node, and [`invariants`] compares both after each transition. proptest shrinks a
+//! sequence that fails; it is then kept in [`regressions`].
 //!
-//! The sequences are the same each time, so that a change that breaks nothing fails nothing. `PROPTEST_CASES` says how
-//! many there are, and `PROPTEST_RNG_SEED` which.
+//! The sequences are the same in each run, so that an unrelated change cannot fail the test. `PROPTEST_CASES` sets
+//! their number, and `PROPTEST_RNG_SEED` selects others.
 
 mod directory_tree;
 mod expected;
@@ -28,16 +29,16 @@ use crate::reference_model::Model;
 use crate::system_under_test::SystemUnderTest;
 use crate::transition::Transition;
 
-/// How many sequences there are if `PROPTEST_CASES` does not say it.
+/// The number of sequences if `PROPTEST_CASES` is not set.
 const SEQUENCES: u32 = 32;
-/// What decides them if `PROPTEST_RNG_SEED` does not.
+/// The seed if `PROPTEST_RNG_SEED` is not set.
 const SEED: u64 = 20;
-/// How long a sequence is at most.
-const LONGEST: usize = 120;
+/// Maximum length of a sequence.
+const MAX_TRANSITIONS: usize = 120;
 
-struct Driver;
+struct NodeTest;
 
-impl ReferenceStateMachine for Driver {
+impl ReferenceStateMachine for NodeTest {
     type State = Model;
     type Transition = Transition;
 
@@ -45,53 +46,53 @@ impl ReferenceStateMachine for Driver {
         Just(Model::new()).boxed()
     }
 
-    fn transitions(node: &Model) -> BoxedStrategy<Transition> {
-        strategies::step(node)
+    fn transitions(model: &Model) -> BoxedStrategy<Transition> {
+        strategies::transition(model)
     }
 
-    fn apply(node: Model, step: &Transition) -> Model {
-        node.step(step)
+    fn apply(model: Model, transition: &Transition) -> Model {
+        model.apply(transition)
     }
 
-    fn preconditions(node: &Model, step: &Transition) -> bool {
-        node.decides(step)
+    fn preconditions(model: &Model, transition: &Transition) -> bool {
+        model.specifies(transition)
     }
 }
 
-impl StateMachineTest for Driver {
+impl StateMachineTest for NodeTest {
     type SystemUnderTest = SystemUnderTest;
     type Reference = Self;
 
-    fn init_test(node: &Model) -> SystemUnderTest {
-        let mut served = SystemUnderTest::new();
-        served.agree(node);
-        served
+    fn init_test(model: &Model) -> SystemUnderTest {
+        let mut system = SystemUnderTest::new();
+        system.check_state(model);
+        system
     }
 
-    fn apply(mut served: SystemUnderTest, node: &Model, step: Transition) -> SystemUnderTest {
-        served.take(node, &step);
-        served
+    fn apply(mut system: SystemUnderTest, model: &Model, transition: Transition) -> SystemUnderTest {
+        system.apply(model, &transition);
+        system
     }
 
-    fn teardown(mut served: SystemUnderTest, node: Model) {
-        served.audit(&node);
-        served.stop();
+    fn teardown(mut system: SystemUnderTest, model: Model) {
+        system.check_all_reads(&model);
+        system.stop();
     }
 }
 
 #[test]
-fn every_answer_and_the_node_are_as_the_model_says() {
-    let asked = Config::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { SEQUENCES };
-    let rng_seed = if asked.rng_seed == RngSeed::Random { RngSeed::Fixed(SEED) } else { asked.rng_seed };
-    let config = Config { cases, rng_seed, max_shrink_iters: 4096, failure_persistence: None, ..asked };
-    let sequences = Driver::sequential_strategy(1..LONGEST);
-    let (began, taken) = (Instant::now(), Cell::new(0));
-    let outcome = TestRunner::new(config.clone()).run(&sequences, |(node, steps, seen)| {
-        taken.set(taken.get() + steps.len());
-        Driver::test_sequential(config.clone(), node, steps, seen);
+fn every_answer_and_the_state_of_the_node_match_the_reference_model() {
+    let configured = Config::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { configured.cases } else { SEQUENCES };
+    let rng_seed = if configured.rng_seed == RngSeed::Random { RngSeed::Fixed(SEED) } else { configured.rng_seed };
+    let config = Config { cases, rng_seed, max_shrink_iters: 4096, failure_persistence: None, ..configured };
+    let sequences = NodeTest::sequential_strategy(1..MAX_TRANSITIONS);
+    let (began, applied) = (Instant::now(), Cell::new(0));
+    let outcome = TestRunner::new(config.clone()).run(&sequences, |(model, transitions, seen)| {
+        applied.set(applied.get() + transitions.len());
+        NodeTest::test_sequential(config.clone(), model, transitions, seen);
         Ok(())
     });
-    println!("{} steps in {cases} sequences of seed {rng_seed}, {:?}", taken.get(), began.elapsed());
+    println!("{} transitions in {cases} sequences of seed {rng_seed}, {:?}", applied.get(), began.elapsed());
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
 }

@@ -1,19 +1,19 @@
-//! Sequences that once showed a defect, or something that the model did not know, replayed.
+//! Sequences that once found a defect of csi-proxy or a gap in the model.
 
 use crate::reference_model::{Model, password};
 use crate::system_under_test::SystemUnderTest;
-use crate::transition::{Call, Event, Id, Transition};
+use crate::transition::{Call, Event, Transition, VolumeName};
 
-fn replay(steps: impl IntoIterator<Item = Transition>) {
-    let mut node = Model::new();
-    let mut served = SystemUnderTest::new();
-    served.agree(&node);
-    for step in steps {
-        node = node.step(&step);
-        served.take(&node, &step);
+fn replay(transitions: impl IntoIterator<Item = Transition>) {
+    let mut model = Model::new();
+    let mut system = SystemUnderTest::new();
+    system.check_state(&model);
+    for transition in transitions {
+        model = model.apply(&transition);
+        system.apply(&model, &transition);
     }
-    served.audit(&node);
-    served.stop();
+    system.check_all_reads(&model);
+    system.stop();
 }
 
 /// A call in its newest version.
@@ -21,7 +21,7 @@ fn call(call: Call) -> Transition {
     Transition::Call(call, 0)
 }
 
-/// A path in kubelet's directory for plugins.
+/// A path in the plugin directory.
 fn plugins(below: &str) -> String {
     format!(r"C:\var\lib\kubelet\plugins\{below}")
 }
@@ -37,42 +37,42 @@ fn link(source: &str, link: &str) -> Transition {
 
 #[test]
 fn a_retry_during_an_outage_does_not_remove_a_mapping() {
-    replay([map(""), Event::Network(false).into(), map(""), map(""), Event::Network(true).into(), map("")]);
+    replay([map(""), Event::SmbReachable(false).into(), map(""), map(""), Event::SmbReachable(true).into(), map("")]);
 }
 
 #[test]
-fn a_look_during_an_outage_does_not_cost_a_mapping_either() {
-    let look = call(Call::IsSymlink(plugins("d")));
-    replay([map(&plugins("d")), Event::Network(false).into(), look, map("")]);
+fn a_read_during_an_outage_does_not_remove_a_mapping() {
+    let read = call(Call::IsSymlink(plugins("d")));
+    replay([map(&plugins("d")), Event::SmbReachable(false).into(), read, map("")]);
 }
 
 #[test]
-fn a_link_to_a_file_is_not_taken_for_a_directory() {
-    replay([Event::File(plugins("d")).into(), link("d", r"a\l"), call(Call::Mkdir(plugins(r"a\l")))]);
+fn a_link_to_a_file_is_not_treated_as_a_directory() {
+    replay([Event::WriteFile(plugins("d")).into(), link("d", r"a\l"), call(Call::Mkdir(plugins(r"a\l")))]);
 }
 
 #[test]
-fn something_in_the_way_of_a_link_is_told_though_its_source_is_out_of_reach() {
-    let forget = call(Call::RemoveSmbGlobalMapping(r"\\files\one".to_owned()));
-    replay([map(&plugins("d")), forget, link(r"d\x", "a"), link(r"d\x", r"a\new")]);
+fn an_occupied_link_path_is_reported_although_the_source_is_unreachable() {
+    let remove = call(Call::RemoveSmbGlobalMapping(r"\\files\one".to_owned()));
+    replay([map(&plugins("d")), remove, link(r"d\x", "a"), link(r"d\x", r"a\new")]);
 }
 
 #[test]
-fn a_link_can_lead_to_what_a_volume_will_have_once_it_is_formatted() {
-    let mount = call(Call::MountVolume(Id::Of(3), plugins("b")));
-    replay([mount, link(r"b\later", r"a\l"), call(Call::FormatVolume(Id::Of(3)))]);
+fn a_link_may_point_into_a_volume_that_is_not_formatted_yet() {
+    let mount = call(Call::MountVolume(VolumeName::Known(3), plugins("b")));
+    replay([mount, link(r"b\later", r"a\l"), call(Call::FormatVolume(VolumeName::Known(3)))]);
 }
 
 #[test]
-fn a_link_to_a_link_is_one_whatever_that_leads_to() {
-    replay([link("gone", r"a\x"), link(r"a\x", r"a\y"), call(Call::IsSymlink(plugins(r"a\y")))]);
+fn a_link_to_a_dangling_link_is_a_link() {
+    replay([link("missing", r"a\x"), link(r"a\x", r"a\y"), call(Call::IsSymlink(plugins(r"a\y")))]);
 }
 
 #[test]
-fn a_disk_that_grew_behind_its_table_is_filled_by_growing_its_volume() {
-    let volume = || Id::Of(7);
+fn resizing_uses_the_space_by_which_a_disk_grew_after_partitioning() {
+    let volume = || VolumeName::Known(7);
     let fill = call(Call::ResizeVolume(volume(), 0));
-    let steps = [Event::Grow(7).into(), call(Call::PartitionDisk(7)), call(Call::FormatVolume(volume()))];
-    replay(steps.clone());
-    replay(steps.into_iter().chain([fill]));
+    let transitions = [Event::Grow(7).into(), call(Call::PartitionDisk(7)), call(Call::FormatVolume(volume()))];
+    replay(transitions.clone());
+    replay(transitions.into_iter().chain([fill]));
 }

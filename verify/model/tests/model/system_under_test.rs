@@ -1,4 +1,4 @@
-//! The daemon with the node that it runs on, as a driver meets them.
+//! The system under test: the daemon, served in memory, on a simulated node.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,33 +17,33 @@ use tonic::transport::Channel;
 use transport::address::Location;
 use transport::memory::{self, Dialer};
 
-use crate::directory_tree::Key;
+use crate::directory_tree::DiskKey;
 use crate::expected::Expected;
 use crate::messages::{self, Payload};
 use crate::reference_model::{Model, PORTAL, password, simulated};
-use crate::transition::{Call, Event, Id};
+use crate::transition::{Call, Event, VolumeName};
 
-/// A name that no volume has.
-const NOBODY: &str = r"\\?\Volume{00000000-1111-2222-3333-444444444444}\";
+/// A valid name that no volume has.
+const UNKNOWN_VOLUME: &str = r"\\?\Volume{00000000-1111-2222-3333-444444444444}\";
 
-/// A daemon that serves in memory.
+/// A daemon that serves in-memory connections.
 struct Daemon {
-    dial: Vec<Dialer>,
+    dialers: Vec<Dialer>,
     channels: BTreeMap<usize, Channel>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Unfinished>,
 }
 
-/// A node, and a daemon on it.
+/// A simulated node and a daemon on it.
 pub(crate) struct SystemUnderTest {
     runtime: Runtime,
     pub(crate) sim: Sim,
     daemon: Option<Daemon>,
-    /// The volumes that there have been, by the model's names.
-    pub(crate) volumes: BTreeMap<Key, String>,
-    /// The sizes that were seen.
-    pub(crate) totals: BTreeMap<(Key, u32), u64>,
-    drawer: Vec<os_sim::DetachedDisk>,
+    /// The names of all volumes so far.
+    pub(crate) volumes: BTreeMap<DiskKey, String>,
+    /// The sizes of volumes, as first reported in each size generation.
+    pub(crate) totals: BTreeMap<(DiskKey, u32), u64>,
+    detached: Vec<os_sim::DetachedDisk>,
 }
 
 impl SystemUnderTest {
@@ -57,15 +57,15 @@ impl SystemUnderTest {
             daemon: Some(daemon),
             volumes: BTreeMap::new(),
             totals: BTreeMap::new(),
-            drawer: Vec::new(),
+            detached: Vec::new(),
         }
     }
 
-    pub(crate) fn name(&self, id: &Id) -> String {
+    pub(crate) fn name(&self, id: &VolumeName) -> String {
         match id {
-            Id::Of(key) => self.volumes.get(key).map_or(NOBODY, String::as_str).to_owned(),
-            Id::Nobody => NOBODY.to_owned(),
-            Id::Text(text) => (*text).to_owned(),
+            VolumeName::Known(key) => self.volumes.get(key).map_or(UNKNOWN_VOLUME, String::as_str).to_owned(),
+            VolumeName::Unknown => UNKNOWN_VOLUME.to_owned(),
+            VolumeName::Malformed(text) => (*text).to_owned(),
         }
     }
 
@@ -73,7 +73,7 @@ impl SystemUnderTest {
     pub(crate) fn call(&mut self, call: &Call, version: usize) -> Result<Payload, Status> {
         let message = messages::message(call, version, |id| self.name(id));
         let request = message.rpc.request(&message.request);
-        let daemon = self.daemon.as_mut().expect("it runs");
+        let daemon = self.daemon.as_mut().expect("the daemon runs");
         self.runtime.block_on(async {
             let channel = daemon.channel(message.row).await;
             let answer = message.rpc.call(&channel, &request).await?;
@@ -81,9 +81,9 @@ impl SystemUnderTest {
         })
     }
 
-    /// Ends the daemon and starts it again.
+    /// Stops the daemon and starts another one on the same node.
     fn restart(&mut self) {
-        let daemon = self.daemon.take().expect("it runs");
+        let daemon = self.daemon.take().expect("the daemon runs");
         let sim = &self.sim;
         let next = self.runtime.block_on(async {
             assert_eq!(daemon.stop().await, Unfinished::default());
@@ -92,42 +92,42 @@ impl SystemUnderTest {
         self.daemon = Some(next);
     }
 
-    /// Lets something happen, after which the node must be `node`.
-    pub(crate) fn happen(&mut self, event: &Event, node: &Model) {
-        let happens = node.expected == Expected::nothing();
-        let door = self.sim.external();
+    /// Applies an event, after which the node must match `model`.
+    pub(crate) fn apply_event(&mut self, event: &Event, model: &Model) {
+        let takes_effect = model.expected == Expected::nothing();
+        let external = self.sim.external();
         match event {
             Event::Grow(number) => {
                 if let Some(disk) = self.sim.disk(*number) {
                     self.sim.grow_disk(*number, disk.size + crate::reference_model::GIB);
                 }
             }
-            Event::Detach(number) => self.drawer.extend(self.sim.detach_disk(*number)),
-            Event::Attach { noticed } => {
-                if !self.drawer.is_empty() {
-                    self.sim.attach_again(self.drawer.remove(0), *noticed);
+            Event::Detach(number) => self.detached.extend(self.sim.detach_disk(*number)),
+            Event::Attach { enumerated } => {
+                if !self.detached.is_empty() {
+                    self.sim.attach_again(self.detached.remove(0), *enumerated);
                 }
             }
-            Event::Another { noticed } => {
-                let (_, description) = crate::reference_model::another(node.next_key() - 1);
-                self.sim.attach_disk(&description, *noticed).expect("a disk");
+            Event::AttachNew { enumerated } => {
+                let (_, description) = crate::reference_model::another(model.next_key() - 1);
+                self.sim.attach_disk(&description, *enumerated).expect("a disk");
             }
-            Event::Restart => self.restart(),
-            Event::Network(up) => assert!(self.sim.set_smb_reachable("files", *up)),
-            Event::Rotate(user) => {
-                assert!(self.sim.rotate_smb_password("files", user, &password(user, node.passwords[user])));
+            Event::RestartDaemon => self.restart(),
+            Event::SmbReachable(up) => assert!(self.sim.set_smb_reachable("files", *up)),
+            Event::ChangePassword(user) => {
+                assert!(self.sim.rotate_smb_password("files", user, &password(user, model.passwords[user])));
             }
-            Event::Directory(path) if happens => door.mkdir(path).expect("there is a place for it"),
-            Event::File(path) if happens => door.write(path, "").expect("there is a place for it"),
-            Event::Directory(_) | Event::File(_) => {}
+            Event::MakeDirectory(path) if takes_effect => external.mkdir(path).expect("the parent directory exists"),
+            Event::WriteFile(path) if takes_effect => external.write(path, "").expect("the parent directory exists"),
+            Event::MakeDirectory(_) | Event::WriteFile(_) => {}
         }
-        // Volumes take a moment to come.
+        // New volumes arrive after a delay.
         self.sim.advance(std::time::Duration::from_secs(1));
     }
 
     pub(crate) fn stop(mut self) {
-        let daemon = self.daemon.take().expect("it runs");
-        assert_eq!(self.runtime.block_on(daemon.stop()), Unfinished::default(), "nothing is left unfinished");
+        let daemon = self.daemon.take().expect("the daemon runs");
+        assert_eq!(self.runtime.block_on(daemon.stop()), Unfinished::default(), "no call or operation is unfinished");
         assert_eq!(self.sim.open_handles(), 0, "a handle was left open");
     }
 }
@@ -135,10 +135,10 @@ impl SystemUnderTest {
 impl Daemon {
     fn on(sim: &Sim) -> Self {
         let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), Config::default()))));
-        let (mut dial, mut endpoints) = (Vec::new(), Vec::new());
+        let (mut dialers, mut endpoints) = (Vec::new(), Vec::new());
         for row in &GROUP_VERSIONS {
-            let (to, endpoint) = memory::endpoint(Location::NamedPipes.address(row.pipe()).expect("a name"));
-            dial.push(to);
+            let (dialer, endpoint) = memory::endpoint(Location::NamedPipes.address(row.pipe()).expect("a name"));
+            dialers.push(dialer);
             endpoints.push(Endpoint::new(EndpointSpec::GroupVersion(row), endpoint));
         }
         let (stop, stopped) = oneshot::channel::<()>();
@@ -146,21 +146,23 @@ impl Daemon {
             let server = Server::new(executor, Limits::default());
             server.serve(endpoints, async { drop(stopped.await) }).await
         });
-        Self { dial, channels: BTreeMap::new(), stop, serving }
+        Self { dialers, channels: BTreeMap::new(), stop, serving }
     }
 
     async fn channel(&mut self, row: usize) -> Channel {
         if let Some(channel) = self.channels.get(&row) {
             return channel.clone();
         }
-        let client = self.dial[row].connect().expect("it accepts");
+        let client = self.dialers[row].connect().expect("the endpoint accepts");
         let once = Arc::new(Mutex::new(Some(client)));
         let dial = tower::service_fn(move |_| {
             let stream = once.lock().unwrap_or_else(PoisonError::into_inner).take();
-            std::future::ready(stream.map(TokioIo::new).ok_or_else(|| io::Error::other("it is connected once")))
+            std::future::ready(
+                stream.map(TokioIo::new).ok_or_else(|| io::Error::other("the channel connects only once")),
+            )
         });
         let endpoint = tonic::transport::Endpoint::from_static("http://localhost");
-        let channel = endpoint.connect_with_connector(dial).await.expect("it accepts");
+        let channel = endpoint.connect_with_connector(dial).await.expect("the endpoint accepts");
         self.channels.insert(row, channel.clone());
         channel
     }
@@ -171,7 +173,7 @@ impl Daemon {
     }
 }
 
-/// Whether a session with a target is open, by the simulated initiator.
-pub(crate) fn portal_is_known(served: &SystemUnderTest) -> bool {
-    served.sim.snapshot().as_str().lines().any(|line| line.starts_with("portal ") && line.contains(PORTAL))
+/// Whether the simulated initiator knows the target portal.
+pub(crate) fn has_portal(system: &SystemUnderTest) -> bool {
+    system.sim.snapshot().as_str().lines().any(|line| line.starts_with("portal ") && line.contains(PORTAL))
 }

@@ -1,29 +1,29 @@
-//! The volume group.
+//! The calls of the volume group.
 
 use tonic::Code;
 
 use super::{
-    BEHIND_FILE, Checked, Expected, Faults, INVALID, NOT_MOUNTED, NOT_THERE, PRECONDITION, TAKEN, loose, working,
+    BEHIND_FILE, Checked, Expected, INVALID, NOT_FOUND, NOT_MOUNTED, PRECONDITION, TAKEN, Violations, loose, working,
 };
-use crate::directory_tree::{Directory, Entry, Found, Key, Location, Names, Root, inside_mut};
+use crate::directory_tree::{Directory, DiskKey, Entry, Lookup, Names, Resolved, Root, inside_mut};
 use crate::messages::Payload;
 use crate::reference_model::{FileSystem, MIB, Model};
-use crate::transition::Id;
+use crate::transition::VolumeName;
 
 impl Model {
-    pub(super) fn is_volume_formatted(&self, id: &Id) -> Checked<Expected> {
+    pub(super) fn is_volume_formatted(&self, id: &VolumeName) -> Checked<Expected> {
         let key = self.named(id)?;
-        Ok(Expected::yes(self.volume(key).is_some_and(|volume| volume.file_system.is_some())))
+        Ok(Expected::bool(self.volume(key).is_some_and(|volume| volume.file_system.is_some())))
     }
 
-    pub(super) fn format_volume(&mut self, id: &Id) -> Checked<Expected> {
+    pub(super) fn format_volume(&mut self, id: &VolumeName) -> Checked<Expected> {
         let key = self.named(id)?;
-        let sizing = self.next_sizing();
+        let size_generation = self.next_size_generation();
         let volume = self.volume_mut(key).expect("it is present");
         match &volume.file_system {
             None => {
                 volume.file_system = Some(FileSystem { name: "NTFS", files: Directory::new() });
-                volume.sizing = sizing;
+                volume.size_generation = size_generation;
                 Ok(Expected::nothing())
             }
             Some(system) if system.name == "NTFS" => Ok(Expected::nothing()),
@@ -31,150 +31,152 @@ impl Model {
         }
     }
 
-    pub(super) fn mount_volume(&mut self, id: &Id, at: &str) -> Checked<Expected> {
-        let mut faults = Faults::default();
-        let key = faults.note(self.named(id));
-        let path = faults.note(loose(at).and_then(working));
+    pub(super) fn mount_volume(&mut self, id: &VolumeName, at: &str) -> Checked<Expected> {
+        let mut violations = Violations::default();
+        let key = violations.collect(self.named(id));
+        let path = violations.collect(loose(at).and_then(working));
         if key == Some(0) {
-            faults.0.extend([Code::PermissionDenied, Code::FailedPrecondition]);
+            violations.0.extend([Code::PermissionDenied, Code::FailedPrecondition]);
         }
-        let mut there = false;
+        let mut is_mounted = false;
         if let Some(path) = &path {
-            match self.place(path) {
-                Location::Entry(Entry::Directory(inner)) if inner.is_empty() => {}
-                Location::Entry(Entry::Mount(mounted)) if Some(*mounted) == key => there = true,
-                Location::Entry(Entry::Mount(mounted)) if !self.is_present(*mounted) => {}
-                Location::Entry(_) => faults.0.extend(TAKEN),
-                Location::Absent | Location::NoParent => faults.0.extend(NOT_THERE),
-                Location::BehindLink => faults.0.extend(PRECONDITION),
-                Location::BehindFile => faults.0.extend(BEHIND_FILE),
+            match self.look_up(path) {
+                Lookup::Entry(Entry::Directory(inner)) if inner.is_empty() => {}
+                Lookup::Entry(Entry::Mount(mounted)) if Some(*mounted) == key => is_mounted = true,
+                Lookup::Entry(Entry::Mount(mounted)) if !self.is_present(*mounted) => {}
+                Lookup::Entry(_) => violations.0.extend(TAKEN),
+                Lookup::Absent | Lookup::NoParent => violations.0.extend(NOT_FOUND),
+                Lookup::BehindLink => violations.0.extend(PRECONDITION),
+                Lookup::BehindFile => violations.0.extend(BEHIND_FILE),
             }
         }
-        faults.none()?;
-        if let (Some(key), Some(path), false) = (key, path, there) {
-            self.put(&path, Entry::Mount(key));
+        violations.into_result()?;
+        if let (Some(key), Some(path), false) = (key, path, is_mounted) {
+            self.insert(&path, Entry::Mount(key));
         }
         Ok(Expected::nothing())
     }
 
-    pub(super) fn unmount_volume(&mut self, id: &Id, at: &str) -> Checked<Expected> {
-        let mut faults = Faults::default();
-        let path = faults.note(loose(at).and_then(working));
-        if matches!(id, Id::Text(_)) {
-            faults.0.extend(INVALID);
+    pub(super) fn unmount_volume(&mut self, id: &VolumeName, at: &str) -> Checked<Expected> {
+        let mut violations = Violations::default();
+        let path = violations.collect(loose(at).and_then(working));
+        if matches!(id, VolumeName::Malformed(_)) {
+            violations.0.extend(INVALID);
         }
         if let Some(path) = &path {
-            let own = |mounted: &Key| *id == Id::Of(*mounted);
-            match self.place(path) {
-                Location::Entry(Entry::Mount(mounted)) if own(mounted) => {}
-                Location::Entry(_) | Location::BehindLink => faults.0.extend(PRECONDITION),
-                Location::Absent | Location::NoParent => faults.0.extend(NOT_THERE),
-                Location::BehindFile => faults.0.extend(BEHIND_FILE),
+            let own = |mounted: &DiskKey| *id == VolumeName::Known(*mounted);
+            match self.look_up(path) {
+                Lookup::Entry(Entry::Mount(mounted)) if own(mounted) => {}
+                Lookup::Entry(_) | Lookup::BehindLink => violations.0.extend(PRECONDITION),
+                Lookup::Absent | Lookup::NoParent => violations.0.extend(NOT_FOUND),
+                Lookup::BehindFile => violations.0.extend(BEHIND_FILE),
             }
         }
-        // What is asked for does not exist in either sense.
-        if let (Id::Of(_) | Id::Nobody, Err(_), false) = (id, self.named(id), faults.0.is_empty()) {
-            faults.0.extend(NOT_THERE);
+        // If the mount point is valid, the volume is looked up too.
+        if let (VolumeName::Known(_) | VolumeName::Unknown, Err(_), false) =
+            (id, self.named(id), violations.0.is_empty())
+        {
+            violations.0.extend(NOT_FOUND);
         }
-        faults.none()?;
+        violations.into_result()?;
         if let Some(path) = path {
-            self.put(&path, Entry::Directory(Directory::new()));
+            self.insert(&path, Entry::Directory(Directory::new()));
         }
         Ok(Expected::nothing())
     }
 
     pub(super) fn resize_disk(&mut self, number: u32, size: i64) -> Checked<Expected> {
-        let disk = self.disk(number).ok_or_else(|| Faults::of(&[Code::NotFound, Code::InvalidArgument]))?;
+        let disk = self.disk(number).ok_or_else(|| Violations::of(&[Code::NotFound, Code::InvalidArgument]))?;
         if disk.volume.is_none() || !disk.online {
             let codes: &[Code] = if size < 0 { &[Code::InvalidArgument] } else { &[] };
             return Ok(Expected::Fails([codes, &[Code::NotFound, Code::FailedPrecondition]].concat()));
         }
-        let id = Id::Of(disk.key);
+        let id = VolumeName::Known(disk.key);
         self.resize_volume(&id, size)
     }
 
-    pub(super) fn resize_volume(&mut self, id: &Id, size: i64) -> Checked<Expected> {
-        let mut faults = Faults::default();
-        let size = u64::try_from(size).map_err(|_| Faults::of(INVALID));
-        let (key, size) = (faults.note(self.named(id)), faults.note(size));
-        let (Some(key), Some(size)) = (key, size) else { return Err(faults) };
-        let sizing = self.next_sizing();
-        let room = self.disk_of(key).expect("it is present").1.size;
+    pub(super) fn resize_volume(&mut self, id: &VolumeName, size: i64) -> Checked<Expected> {
+        let mut violations = Violations::default();
+        let size = u64::try_from(size).map_err(|_| Violations::of(INVALID));
+        let (key, size) = (violations.collect(self.named(id)), violations.collect(size));
+        let (Some(key), Some(size)) = (key, size) else { return Err(violations) };
+        let size_generation = self.next_size_generation();
+        let capacity = self.disk_of(key).expect("it is present").1.size;
         let volume = self.volume_mut(key).expect("it is present");
-        let wanted = if size == 0 { room } else { size };
-        if wanted > room {
+        let wanted = if size == 0 { capacity } else { size };
+        if wanted > capacity {
             return Ok(Expected::fails(&[Code::FailedPrecondition, Code::InvalidArgument, Code::OutOfRange]));
         }
         if wanted > volume.extent {
-            // ReFS is not this project's to promise anything about, but that it stays whole.
-            (volume.extent, volume.sizing) = (wanted, sizing);
+            // The contract promises nothing about ReFS except that it stays intact.
+            (volume.extent, volume.size_generation) = (wanted, size_generation);
         }
         Ok(Expected::nothing())
     }
 
-    pub(super) fn get_volume_stats(&self, id: &Id) -> Checked<Expected> {
+    pub(super) fn get_volume_stats(&self, id: &VolumeName) -> Checked<Expected> {
         let key = self.named(id)?;
         let volume = self.volume(key).expect("it is present");
         if volume.file_system.is_none() {
             return Ok(Expected::fails(PRECONDITION));
         }
-        Ok(Expected::Stats { extent: volume.extent, sizing: volume.sizing })
+        Ok(Expected::Stats { extent: volume.extent, size_generation: volume.size_generation })
     }
 
-    pub(super) fn get_disk_number_from_volume_id(&self, id: &Id) -> Checked<Expected> {
+    pub(super) fn get_disk_number_from_volume_id(&self, id: &VolumeName) -> Checked<Expected> {
         let key = self.named(id)?;
         let (number, _) = self.disk_of(key).expect("it is present");
-        Ok(Expected::Says(Payload::Number(number.into())))
+        Ok(Expected::Returns(Payload::Number(number.into())))
     }
 
-    pub(super) fn write_volume_cache(&self, id: &Id) -> Checked<Expected> {
+    pub(super) fn write_volume_cache(&self, id: &VolumeName) -> Checked<Expected> {
         self.named(id)?;
         Ok(Expected::nothing())
     }
 
     pub(super) fn get_volume_id_from_target_path(&self, at: &str) -> Checked<Expected> {
         let path = loose(at)?;
-        let nothing = Expected::FailsSaying(Code::NotFound, NOT_MOUNTED);
+        let nothing = Expected::FailsWith(Code::NotFound, NOT_MOUNTED);
         Ok(match self.mounted(&path) {
             Mounted::Volume(key) => Expected::Volumes(vec![key]),
             Mounted::Nothing => nothing,
-            Mounted::Elsewhere => Expected::Anything,
+            Mounted::Elsewhere => Expected::Unspecified,
         })
     }
 
     pub(super) fn get_closest_volume_id_from_target_path(&self, at: &str) -> Checked<Expected> {
         let path = loose(at)?;
-        Ok(match self.walk(&path, true) {
-            Found::At(Root::System, _) => Expected::Volumes(vec![0]),
-            Found::At(Root::Volume(key), _) => Expected::Volumes(vec![key]),
-            _ => Expected::Anything,
+        Ok(match self.resolve(&path, true) {
+            Resolved::At(Root::System, _) => Expected::Volumes(vec![0]),
+            Resolved::At(Root::Volume(key), _) => Expected::Volumes(vec![key]),
+            _ => Expected::Unspecified,
         })
     }
 
     fn mounted(&self, path: &[String]) -> Mounted {
-        match self.walk(path, true) {
-            Found::At(Root::Volume(key), names) if names.is_empty() => Mounted::Volume(key),
-            Found::At(Root::System, _) | Found::Missing => Mounted::Nothing,
-            Found::At(..) | Found::Gone | Found::Refused => Mounted::Elsewhere,
+        match self.resolve(path, true) {
+            Resolved::At(Root::Volume(key), names) if names.is_empty() => Mounted::Volume(key),
+            Resolved::At(Root::System, _) | Resolved::Missing => Mounted::Nothing,
+            Resolved::At(..) | Resolved::Unreachable | Resolved::AccessDenied => Mounted::Elsewhere,
         }
     }
 
-    /// Puts an entry where there is a parent for it.
-    pub(super) fn put(&mut self, path: &[String], entry: Entry) {
+    /// Inserts an entry into its parent, which must exist.
+    pub(super) fn insert(&mut self, path: &[String], entry: Entry) {
         let (name, above): (&String, Names) = {
             let (name, above) = path.split_last().expect("a path has a name");
             (name, above.to_vec())
         };
-        inside_mut(&mut self.files, &above).expect("its parent is there").insert(name.clone(), entry);
+        inside_mut(&mut self.files, &above).expect("the parent exists").insert(name.clone(), entry);
     }
 }
 
 enum Mounted {
-    Volume(Key),
+    Volume(DiskKey),
     Nothing,
-    /// On a share, or on a volume that has gone.
+    /// On a share, or on a volume that is not available.
     Elsewhere,
 }
 
-/// How much of what was asked for a partition table and a file system may keep to themselves.
+/// Maximum part of the requested size that a partition table and a file system use themselves.
 pub(crate) const OVERHEAD: u64 = 20 * MIB;
