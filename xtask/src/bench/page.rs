@@ -11,6 +11,9 @@ use super::server::Kind;
 /// From this part of the machine's CPU time on, other processes have made a round's figures doubtful. Interrupts and the
 /// system's own threads alone take 2 to 4 %.
 const NOISY: f64 = 0.08;
+const NOISY_WARNING: &str = " **A noisy round says little of calls/s and latencies**: Linux shares the processors \
+                             between threads, so a server with more threads loses less to other processes. CPU time \
+                             per call suffers least.";
 
 /// The whole page.
 pub(super) fn render(results: &Results, about: &About, options: &Options) -> String {
@@ -70,9 +73,10 @@ fn noise(by_round: &[f64]) -> String {
         .iter()
         .map(|share| format!("{:.1} %{}", 100.0 * share, if *share > NOISY { " (noisy)" } else { "" }))
         .collect();
+    let warning = if by_round.iter().any(|share| *share > NOISY) { NOISY_WARNING } else { "" };
+    let shares = shares.join(", ");
     format!(
-        "Interrupts, kernel threads and other processes took, by round, {} of the machine's CPU time.",
-        shares.join(", ")
+        "Interrupts, kernel threads and other processes took, by round, {shares} of the machine's CPU time.{warning}"
     )
 }
 
@@ -174,6 +178,8 @@ mod tests {
     #[test]
     fn a_noisy_round_is_marked() {
         let sentence = noise(&[0.004, 0.12]);
+        assert!(sentence.contains("A noisy round says little"), "{sentence}");
+        assert!(!noise(&[0.004]).contains("noisy"));
         assert!(sentence.contains("by round, 0.4 %, 12.0 % (noisy) of the"), "{sentence}");
     }
 
