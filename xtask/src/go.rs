@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use cargo_metadata::Metadata;
 
 use crate::tally::{self, Failure, Skip, Tally};
-use crate::{process, windows, wine, workspace};
+use crate::{bench, process, windows, wine, workspace};
 
 /// Followed by a file: makes the daemon serve the simulated node that it describes.
 const NODE: &str = "-node";
@@ -37,7 +37,7 @@ pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
         return Ok(Tally::skip("Go client", "the daemon of this tree has no simulated node to serve"));
     }
     let on_windows = std::env::consts::OS == "windows";
-    let mut sum = Tally::default();
+    let mut sum = bench::test_client()?;
     if !on_windows {
         sum += over_sockets(&source)?;
     }

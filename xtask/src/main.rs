@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod apt;
+mod bench;
 mod broken;
 mod ci;
 mod fuzz;
@@ -59,6 +60,8 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Run the daemon under 64 clients and see that it loses nothing and stays as large as it was
     Soak(soak::Options),
+    /// Measure the daemon beside minimal grpc-go and tonic servers and write docs/performance.md
+    Bench(bench::Options),
     /// Build, test or lint the Windows program, from Linux with mingw and Wine or on Windows itself
     Windows {
         #[command(subcommand)]
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Task::Mutants(options) => mutants::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
+        Task::Bench(options) => bench::run(&options),
         Task::Windows { task } => windows::run(&task),
     };
     match outcome {

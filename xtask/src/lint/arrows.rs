@@ -81,6 +81,8 @@ const ALLOWED: &[Allowed] = &[
         ],
         for_tests: &[],
     },
+    // The server that the daemon is compared with; it has the stubs and nothing else of ours.
+    Allowed { from: "csi-proxy-bench", to: &["csi-proxy-api"], for_tests: &[] },
     Allowed { from: "xtask", to: &[], for_tests: &[] },
 ];
 
