@@ -31,7 +31,20 @@ const ALLOWED: &[Allowed] = &[
     Allowed {
         from: "csi-proxy-server",
         to: &["csi-proxy-storage-ops", "csi-proxy-api", "csi-proxy-authority-filter", "csi-proxy-transport"],
-        for_tests: &["csi-proxy-os-sim"],
+        for_tests: &["csi-proxy-dynamic-client", "csi-proxy-os-sim"],
+    },
+    Allowed { from: "csi-proxy-dynamic-client", to: &["csi-proxy-api"], for_tests: &[] },
+    Allowed {
+        from: "csi-proxy-model",
+        to: &[],
+        for_tests: &[
+            "csi-proxy-api",
+            "csi-proxy-dynamic-client",
+            "csi-proxy-os-sim",
+            "csi-proxy-server",
+            "csi-proxy-storage-ops",
+            "csi-proxy-transport",
+        ],
     },
     Allowed { from: "csi-proxy-client", to: &["csi-proxy-api", "csi-proxy-transport"], for_tests: &[] },
     Allowed {

@@ -1,11 +1,11 @@
-//! Files as the model has them: directories, files, links and mount points, and how a path is walked.
+//! The directory trees of the model: directories, files, links and mount points, and the resolution of paths.
 
 use std::collections::BTreeMap;
 
-use crate::node::{Disk, Model};
+use crate::reference_model::{Disk, Model};
 
-/// The name of a volume in the model: the disk it is on, whatever that disk's number.
-pub(crate) type Key = u8;
+/// The identity of a disk and of its volume in the model, independent of the number of the disk.
+pub(crate) type DiskKey = u8;
 
 pub(crate) type Names = Vec<String>;
 pub(crate) type Directory = BTreeMap<String, Entry>;
@@ -15,54 +15,54 @@ pub(crate) enum Entry {
     Directory(Directory),
     File,
     Link(Target),
-    /// A link that is of no use as a directory.
+    /// A link to a file.
     FileLink(Target),
-    Mount(Key),
+    Mount(DiskKey),
 }
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// Names from `C:\` on.
+    /// The path on `C:`.
     Path(Names),
-    /// A share, and names from its root on.
+    /// A share, and the path on it.
     Share(String, Names),
 }
 
-/// A file system.
+/// The root of a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     System,
-    Volume(Key),
+    Volume(DiskKey),
     Share(String),
 }
 
-/// What a path leads to.
+/// The result of resolving a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// An entry of a directory, or with no names a root.
+pub(crate) enum Resolved {
+    /// An entry of a directory, or a root if there are no names.
     At(Root, Names),
     Missing,
-    /// A volume or share on the way is not to be had just now, or the links go round in a circle.
-    Gone,
-    /// A share on the way does not let the node in.
-    Refused,
+    /// A volume or share on the path is not available, or the links form a loop.
+    Unreachable,
+    /// A share on the path denies access.
+    AccessDenied,
 }
 
-/// A path in a working directory, walked without following anything.
-pub(crate) enum Location<'a> {
+/// The result of looking up a path without following links.
+pub(crate) enum Lookup<'a> {
     Entry(&'a Entry),
-    /// Its parent is a directory, which does not have it.
+    /// The parent directory exists, the entry does not.
     Absent,
     NoParent,
-    /// A link or mount point is above it.
+    /// A parent is a link or mount point.
     BehindLink,
-    /// A file is above it.
+    /// A parent is a file.
     BehindFile,
 }
 
-/// Far more steps than a path without a circle takes.
-const MOST_HOPS: u32 = 200;
+/// More components than any path without a loop has.
+const MAX_HOPS: u32 = 200;
 
 pub(crate) fn at<'a>(directory: &'a Directory, names: &[String]) -> Option<&'a Entry> {
     let (last, above) = names.split_last()?;
@@ -85,7 +85,7 @@ pub(crate) fn inside_mut<'a>(mut directory: &'a mut Directory, names: &[String])
     Some(directory)
 }
 
-/// Every entry below, with its names.
+/// Returns every entry below a directory, with its path.
 pub(crate) fn all(directory: &Directory) -> Vec<(Names, &Entry)> {
     let mut found = Vec::new();
     for (name, entry) in directory {
@@ -111,24 +111,24 @@ impl Model {
         at(self.root(root)?, names)
     }
 
-    /// Walks a path as Windows does, through links and mount points, the last one too if `follow`.
-    pub(crate) fn walk(&self, path: &[String], follow: bool) -> Found {
+    /// Resolves a path as Windows does, through links and mount points, including the last component if `follow`.
+    pub(crate) fn resolve(&self, path: &[String], follow: bool) -> Resolved {
         let (mut root, mut at, mut rest) = (Root::System, Names::new(), path.to_vec());
         rest.reverse();
         let mut hops = 0;
         while let Some(name) = rest.pop() {
-            let Some(directory) = self.root(&root) else { return self.lost(&root) };
+            let Some(directory) = self.root(&root) else { return self.why_unreachable(&root) };
             let Some(entry) = inside(directory, &at).and_then(|directory| directory.get(&name)) else {
-                return Found::Missing;
+                return Resolved::Missing;
             };
             let last = rest.is_empty();
             match entry {
                 Entry::Directory(_) => at.push(name),
                 Entry::File if last => at.push(name),
-                Entry::File => return Found::Missing,
+                Entry::File => return Resolved::Missing,
                 Entry::Link(_) | Entry::FileLink(_) | Entry::Mount(_) if last && !follow => at.push(name),
                 Entry::Mount(key) => (root, at) = (Root::Volume(*key), Names::new()),
-                Entry::FileLink(_) if !last => return Found::Gone,
+                Entry::FileLink(_) if !last => return Resolved::Unreachable,
                 Entry::Link(target) | Entry::FileLink(target) => {
                     let names = match target {
                         Target::Path(names) => {
@@ -145,43 +145,47 @@ impl Model {
                 }
             }
             hops += 1;
-            if hops > MOST_HOPS {
-                return Found::Gone;
+            if hops > MAX_HOPS {
+                return Resolved::Unreachable;
             }
         }
-        if self.root(&root).is_none() { self.lost(&root) } else { Found::At(root, at) }
+        if self.root(&root).is_none() { self.why_unreachable(&root) } else { Resolved::At(root, at) }
     }
 
-    /// Why there is nothing to be had of a root.
-    fn lost(&self, root: &Root) -> Found {
-        if matches!(root, Root::Share(_)) && self.network { Found::Refused } else { Found::Gone }
+    /// Why a root has no directory.
+    fn why_unreachable(&self, root: &Root) -> Resolved {
+        if matches!(root, Root::Share(_)) && self.smb_reachable {
+            Resolved::AccessDenied
+        } else {
+            Resolved::Unreachable
+        }
     }
 
-    /// Walks a path of `C:` that must meet no link above its last component.
-    pub(crate) fn place(&self, path: &[String]) -> Location<'_> {
+    /// Looks up a path on `C:` whose parents must not be links.
+    pub(crate) fn look_up(&self, path: &[String]) -> Lookup<'_> {
         let mut directory = &self.files;
         for (depth, name) in path.iter().enumerate() {
             let last = depth + 1 == path.len();
             match directory.get(name) {
-                Some(entry) if last => return Location::Entry(entry),
+                Some(entry) if last => return Lookup::Entry(entry),
                 Some(Entry::Directory(next)) => directory = next,
-                Some(Entry::File) => return Location::BehindFile,
-                Some(_) => return Location::BehindLink,
-                None if last => return Location::Absent,
-                None => return Location::NoParent,
+                Some(Entry::File) => return Lookup::BehindFile,
+                Some(_) => return Lookup::BehindLink,
+                None if last => return Lookup::Absent,
+                None => return Lookup::NoParent,
             }
         }
-        Location::Absent
+        Lookup::Absent
     }
 
-    /// Whether there is a volume to be had.
-    pub(crate) fn is_present(&self, key: Key) -> bool {
+    /// Whether Windows shows the volume.
+    pub(crate) fn is_present(&self, key: DiskKey) -> bool {
         self.volume(key).is_some()
     }
 
-    /// The disk in Windows' sight that holds a volume, by its number.
-    pub(crate) fn disk_of(&self, key: Key) -> Option<(u32, &Disk)> {
-        let shows = |disk: &Disk| disk.key == key && disk.noticed && disk.online && disk.volume.is_some();
+    /// The disk that holds a volume, if Windows shows it, with its number.
+    pub(crate) fn disk_of(&self, key: DiskKey) -> Option<(u32, &Disk)> {
+        let shows = |disk: &Disk| disk.key == key && disk.enumerated && disk.online && disk.volume.is_some();
         self.disks.iter().find(|(_, disk)| shows(disk)).map(|(number, disk)| (*number, disk))
     }
 }

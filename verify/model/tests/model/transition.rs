@@ -1,56 +1,57 @@
-//! The steps of a sequence: calls, and what happens to a node between them.
+//! The transitions of a sequence: calls, and events that change the node from outside.
 
-use crate::tree::Key;
+use crate::directory_tree::DiskKey;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// A call, through the n-th of the versions that have it.
+pub(crate) enum Transition {
+    /// A call through the n-th of the versions that have it.
     Call(Call, usize),
     Event(Event),
 }
 
-/// What happens without csi-proxy.
+/// A change of the node that csi-proxy does not make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The disk is a GiB larger.
+    /// The disk grows by 1 GiB.
     Grow(u32),
     Detach(u32),
-    /// The oldest of the detached disks comes back, at once or for the next rescan.
+    /// The first of the detached disks is attached again; Windows enumerates it at once or at the next rescan.
     Attach {
-        noticed: bool,
+        enumerated: bool,
     },
-    /// A new disk comes.
-    Another {
-        noticed: bool,
+    /// A new disk is attached.
+    AttachNew {
+        enumerated: bool,
     },
-    Restart,
-    /// The SMB server goes away, or comes back.
-    Network(bool),
-    /// A user's password is changed.
-    Rotate(&'static str),
-    /// A driver makes directories.
-    Directory(String),
+    RestartDaemon,
+    /// The SMB server becomes reachable or unreachable.
+    SmbReachable(bool),
+    /// The password of a user changes.
+    ChangePassword(&'static str),
+    /// A driver creates a directory.
+    MakeDirectory(String),
     /// A driver writes a file.
-    File(String),
+    WriteFile(String),
 }
 
-impl From<Event> for Step {
+impl From<Event> for Transition {
     fn from(event: Event) -> Self {
         Self::Event(event)
     }
 }
 
-/// A volume as a caller names it.
+/// A volume id in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Id {
-    Of(Key),
-    /// A name that no volume has.
-    Nobody,
-    /// A text that is no name.
-    Text(&'static str),
+pub(crate) enum VolumeName {
+    /// The volume of a disk.
+    Known(DiskKey),
+    /// A valid name that no volume has.
+    Unknown,
+    /// A text that is not the name of a volume.
+    Malformed(&'static str),
 }
 
-/// An operation, by the newest name of its RPC.
+/// A call, by the newest name of its RPC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     ListDiskLocations,
@@ -63,18 +64,18 @@ pub(crate) enum Call {
     Rescan,
 
     ListVolumesOnDisk(u32, u32),
-    IsVolumeFormatted(Id),
-    FormatVolume(Id),
-    MountVolume(Id, String),
-    UnmountVolume(Id, String),
-    /// Azuredisk's, with the number of a disk for the volume.
+    IsVolumeFormatted(VolumeName),
+    FormatVolume(VolumeName),
+    MountVolume(VolumeName, String),
+    UnmountVolume(VolumeName, String),
+    /// ResizeVolume with the number of a disk as volume id, as azuredisk sends it.
     ResizeDisk(u32, i64),
-    ResizeVolume(Id, i64),
-    GetVolumeStats(Id),
-    GetDiskNumberFromVolumeId(Id),
+    ResizeVolume(VolumeName, i64),
+    GetVolumeStats(VolumeName),
+    GetDiskNumberFromVolumeId(VolumeName),
     GetVolumeIdFromTargetPath(String),
     GetClosestVolumeIdFromTargetPath(String),
-    WriteVolumeCache(Id),
+    WriteVolumeCache(VolumeName),
 
     PathExists(String),
     Mkdir(String),
@@ -114,7 +115,7 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// Whether it may change nothing.
+    /// Whether the call must not change any state.
     pub(crate) fn reads(&self) -> bool {
         matches!(
             self,

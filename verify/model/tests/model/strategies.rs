@@ -1,21 +1,21 @@
-//! Which step comes next: one that makes sense on the node as it is, or is slightly wrong.
+//! The strategies that choose the next transition: one that fits the current state, or is slightly invalid.
 
 use std::rc::Rc;
 
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::node::{CHAP, GIB, KUBELET, MIB, MUTUAL, Model, PLAIN, PORTAL, SHARES, USERS, password};
-use crate::step::{Call, Event, Id, Step};
-use crate::tree::{Entry, Names, Target, all};
+use crate::directory_tree::{Entry, Names, Target, all};
+use crate::reference_model::{CHAP, GIB, KUBELET, MIB, MUTUAL, Model, PLAIN, PORTAL, SHARES, USERS, password};
+use crate::transition::{Call, Event, Transition, VolumeName};
 
 type Calls = BoxedStrategy<Call>;
 type Choice<T> = fn(&Model) -> BoxedStrategy<T>;
 
-/// The next step on a node.
-pub(crate) fn step(node: &Model) -> BoxedStrategy<Step> {
-    let node = Rc::new(node.clone());
-    // The group is drawn first, so that only its choices need to be laid out.
+/// Returns the strategy for the next transition.
+pub(crate) fn transition(model: &Model) -> BoxedStrategy<Transition> {
+    let model = Rc::new(model.clone());
+    // The group is drawn first, so that only the strategies of that group are built.
     let groups = prop_oneof![
         6 => Just(disk as Choice<Call>),
         5 => Just(volume as Choice<Call>),
@@ -25,67 +25,73 @@ pub(crate) fn step(node: &Model) -> BoxedStrategy<Step> {
         2 => Just(system as Choice<Call>),
         3 => Just(iscsi as Choice<Call>),
     ];
-    let of_group = Rc::clone(&node);
+    let of_group = Rc::clone(&model);
     let calls = groups.no_shrink().prop_flat_map(move |choose| choose(&of_group));
-    // The newest version is what drivers use most.
+    // Drivers use the newest version most.
     let version = prop_oneof![2 => Just(0_usize), 1 => 0..6_usize];
     prop_oneof![
-        12 => (calls, version).prop_map(|(call, version)| Step::Call(call, version)),
-        1 => Just(()).prop_flat_map(move |()| event(&node)).prop_map(Step::Event),
+        12 => (calls, version).prop_map(|(call, version)| Transition::Call(call, version)),
+        1 => Just(()).prop_flat_map(move |()| event(&model)).prop_map(Transition::Event),
     ]
     .boxed()
 }
 
-fn number(node: &Model) -> BoxedStrategy<u32> {
-    let known: Vec<u32> = node.disks.keys().copied().collect();
+fn number(model: &Model) -> BoxedStrategy<u32> {
+    let known: Vec<u32> = model.disks.keys().copied().collect();
     prop_oneof![12 => select(known), 1 => select(vec![0, 99, u32::MAX])].boxed()
 }
 
-/// The number of a disk whose coming and going no iSCSI target decides.
-fn movable(node: &Model) -> BoxedStrategy<u32> {
-    let of = node.disks.iter().filter(|(_, disk)| disk.key != 0 && !(20..30).contains(&disk.key));
+/// The number of a disk that is not attached through an iSCSI target.
+fn hotpluggable(model: &Model) -> BoxedStrategy<u32> {
+    let of = model.disks.iter().filter(|(_, disk)| disk.key != 0 && !(20..30).contains(&disk.key));
     let known: Vec<u32> = of.map(|(number, _)| *number).collect();
     if known.is_empty() { Just(99).boxed() } else { select(known).boxed() }
 }
 
-fn id(node: &Model) -> BoxedStrategy<Id> {
-    let present: Vec<Id> =
-        node.disks.values().filter(|disk| disk.volume.is_some()).map(|disk| Id::Of(disk.key)).collect();
-    let any: Vec<Id> = node.disks.values().chain(&node.drawer).map(|disk| Id::Of(disk.key)).collect();
-    let wrong = vec![Id::Nobody, Id::Text(""), Id::Text("-1"), Id::Text(r"C:\")];
+fn id(model: &Model) -> BoxedStrategy<VolumeName> {
+    let present: Vec<VolumeName> =
+        model.disks.values().filter(|disk| disk.volume.is_some()).map(|disk| VolumeName::Known(disk.key)).collect();
+    let any: Vec<VolumeName> =
+        model.disks.values().chain(&model.detached).map(|disk| VolumeName::Known(disk.key)).collect();
+    let wrong = vec![
+        VolumeName::Unknown,
+        VolumeName::Malformed(""),
+        VolumeName::Malformed("-1"),
+        VolumeName::Malformed(r"C:\"),
+    ];
     prop_oneof![12 => select(present), 2 => select(any), 1 => select(wrong)].boxed()
 }
 
-fn disk(node: &Model) -> Calls {
-    let names = vec!["pvc-1", "Google  pvc-1", "pvc-2", "600a", "pvc-4", "7", "late", "nobody"];
+fn disk(model: &Model) -> Calls {
+    let names = vec!["pvc-1", "Google  pvc-1", "pvc-2", "600a", "pvc-4", "7", "late", "unknown"];
     prop_oneof![
         1 => Just(Call::ListDiskLocations),
         1 => Just(Call::ListDiskIds),
         1 => select(names).prop_map(Call::GetDiskNumberByName),
-        2 => number(node).prop_map(Call::GetDiskStats),
-        2 => number(node).prop_map(Call::GetDiskState),
-        3 => (number(node), prop::bool::weighted(0.7)).prop_map(|(disk, online)| Call::SetDiskState(disk, online)),
-        3 => number(node).prop_map(Call::PartitionDisk),
+        2 => number(model).prop_map(Call::GetDiskStats),
+        2 => number(model).prop_map(Call::GetDiskState),
+        3 => (number(model), prop::bool::weighted(0.7)).prop_map(|(disk, online)| Call::SetDiskState(disk, online)),
+        3 => number(model).prop_map(Call::PartitionDisk),
         1 => Just(Call::Rescan),
     ]
     .boxed()
 }
 
-/// Sizes that are not those of disks, so that what there is room for is never in doubt.
+/// Sizes that differ from those of disks, so that it is never ambiguous whether a volume fits.
 fn size() -> BoxedStrategy<i64> {
     let between = |step: u64| i64::try_from(step * GIB + 512 * MIB).expect("small");
     let sizes: Vec<i64> = (0..6).map(between).collect();
     prop_oneof![4 => Just(0), 4 => select(sizes), 1 => select(vec![-1, i64::MIN, i64::MAX, 1])].boxed()
 }
 
-fn volume(node: &Model) -> Calls {
-    let id = || id(node);
+fn volume(model: &Model) -> Calls {
+    let id = || id(model);
     prop_oneof![
-        2 => (number(node), prop_oneof![4 => Just(0_u32), 1 => 0..4_u32])
+        2 => (number(model), prop_oneof![4 => Just(0_u32), 1 => 0..4_u32])
             .prop_map(|(disk, part)| Call::ListVolumesOnDisk(disk, part)),
         2 => id().prop_map(Call::IsVolumeFormatted),
         3 => id().prop_map(Call::FormatVolume),
-        1 => (number(node), size()).prop_map(|(disk, size)| Call::ResizeDisk(disk, size)),
+        1 => (number(model), size()).prop_map(|(disk, size)| Call::ResizeDisk(disk, size)),
         3 => (id(), size()).prop_map(|(id, size)| Call::ResizeVolume(id, size)),
         3 => id().prop_map(Call::GetVolumeStats),
         1 => id().prop_map(Call::GetDiskNumberFromVolumeId),
@@ -94,43 +100,43 @@ fn volume(node: &Model) -> Calls {
     .boxed()
 }
 
-/// Volumes in their places.
-fn mount(node: &Model) -> Calls {
-    let (id, at) = (|| id(node), || loose_path(node));
+/// Calls that mount volumes and find mounted ones.
+fn mount(model: &Model) -> Calls {
+    let (id, at) = (|| id(model), || loose_path(model));
     prop_oneof![
         1 => (id(), at()).prop_map(|(id, at)| Call::MountVolume(id, at)),
-        3 => (id(), mountable(node)).prop_map(|(id, at)| Call::MountVolume(id, at)),
+        3 => (id(), mountable(model)).prop_map(|(id, at)| Call::MountVolume(id, at)),
         1 => (id(), at()).prop_map(|(id, at)| Call::UnmountVolume(id, at)),
-        2 => mounted(node).prop_map(|(id, at)| Call::UnmountVolume(id, at)),
+        2 => mounted(model).prop_map(|(id, at)| Call::UnmountVolume(id, at)),
         3 => at().prop_map(Call::GetVolumeIdFromTargetPath),
         1 => at().prop_map(Call::GetClosestVolumeIdFromTargetPath),
     ]
     .boxed()
 }
 
-fn filesystem(node: &Model) -> Calls {
-    let path = || strict_path(node);
+fn filesystem(model: &Model) -> Calls {
+    let path = || strict_path(model);
     prop_oneof![
         2 => path().prop_map(Call::PathExists),
         3 => path().prop_map(Call::Mkdir),
         3 => (path(), any::<bool>()).prop_map(|(path, force)| Call::Rmdir(path, force)),
         1 => path().prop_map(Call::RmdirContents),
         3 => (path(), path()).prop_map(|(source, link)| Call::CreateSymlink { source, link }),
-        1 => identical(node),
-        3 => loose_path(node).prop_map(Call::IsSymlink),
+        1 => identical(model),
+        3 => loose_path(model).prop_map(Call::IsSymlink),
     ]
     .boxed()
 }
 
-/// The link that is there, once more.
-fn identical(node: &Model) -> Calls {
+/// A call that creates an existing link again.
+fn identical(model: &Model) -> Calls {
     let mut again = Vec::new();
-    for (names, entry) in below(node) {
+    for (names, entry) in below(model) {
         if let Entry::Link(Target::Path(target)) = entry {
             again.push(Call::CreateSymlink { source: text(target), link: text(&names) });
         }
     }
-    if again.is_empty() { strict_path(node).prop_map(Call::Mkdir).boxed() } else { select(again).boxed() }
+    if again.is_empty() { strict_path(model).prop_map(Call::Mkdir).boxed() } else { select(again).boxed() }
 }
 
 fn remote() -> BoxedStrategy<String> {
@@ -141,13 +147,13 @@ fn remote() -> BoxedStrategy<String> {
         2 => format!(r"\\files\{share}\sub"),
         _ => format!(r"\\files\{share}"),
     });
-    let wrong = ["", r"\\files", r"\\files\", r"\\files\none", r"\\nobody\one"].map(str::to_owned).to_vec();
+    let wrong = ["", r"\\files", r"\\files\", r"\\files\none", r"\\unknown\one"].map(str::to_owned).to_vec();
     prop_oneof![8 => known, 1 => select(wrong)].boxed()
 }
 
-fn smb(node: &Model) -> Calls {
-    let passwords = node.passwords.clone();
-    let local = prop_oneof![2 => Just(String::new()), 2 => strict_path(node)];
+fn smb(model: &Model) -> Calls {
+    let passwords = model.passwords.clone();
+    let local = prop_oneof![2 => Just(String::new()), 2 => strict_path(model)];
     let map = (remote(), local, select(USERS.to_vec()), prop::bool::weighted(0.85));
     let map = map.prop_map(move |(remote, local, user, right)| {
         let password = if right { password(user, passwords[user]) } else { password(user, 99) };
@@ -157,7 +163,7 @@ fn smb(node: &Model) -> Calls {
 }
 
 fn system(_: &Model) -> Calls {
-    let service = || select(vec!["base", "middle", "top", "off", "nobody"]);
+    let service = || select(vec!["base", "middle", "top", "off", "unknown"]);
     prop_oneof![
         1 => Just(Call::GetBiosSerialNumber),
         3 => service().prop_map(Call::GetService),
@@ -169,7 +175,7 @@ fn system(_: &Model) -> Calls {
 
 fn iscsi(_: &Model) -> Calls {
     let portal = || prop_oneof![9 => Just(PORTAL), 1 => Just("10.0.0.99")];
-    let iqn = || prop_oneof![6 => select(vec![PLAIN, CHAP, MUTUAL]), 1 => Just("iqn.2026-01.io.k8s.csi:nobody")];
+    let iqn = || prop_oneof![6 => select(vec![PLAIN, CHAP, MUTUAL]), 1 => Just("iqn.2026-01.io.k8s.csi:unknown")];
     let login = prop_oneof![
         3 => Just((PLAIN, "NONE", "")),
         2 => Just((CHAP, "ONE_WAY_CHAP", "secret-secret")),
@@ -193,24 +199,24 @@ fn iscsi(_: &Model) -> Calls {
     .boxed()
 }
 
-fn event(node: &Model) -> BoxedStrategy<Event> {
+fn event(model: &Model) -> BoxedStrategy<Event> {
     prop_oneof![
-        4 => movable(node).prop_map(Event::Grow),
-        2 => movable(node).prop_map(Event::Detach),
-        4 => any::<bool>().prop_map(|noticed| Event::Attach { noticed }),
-        1 => any::<bool>().prop_map(|noticed| Event::Another { noticed }),
-        3 => Just(Event::Restart),
-        3 => prop::bool::weighted(0.6).prop_map(Event::Network),
-        1 => select(USERS.to_vec()).prop_map(Event::Rotate),
-        3 => strict_path(node).prop_map(Event::Directory),
-        3 => strict_path(node).prop_map(Event::File),
+        4 => hotpluggable(model).prop_map(Event::Grow),
+        2 => hotpluggable(model).prop_map(Event::Detach),
+        4 => any::<bool>().prop_map(|enumerated| Event::Attach { enumerated }),
+        1 => any::<bool>().prop_map(|enumerated| Event::AttachNew { enumerated }),
+        3 => Just(Event::RestartDaemon),
+        3 => prop::bool::weighted(0.6).prop_map(Event::SmbReachable),
+        1 => select(USERS.to_vec()).prop_map(Event::ChangePassword),
+        3 => strict_path(model).prop_map(Event::MakeDirectory),
+        3 => strict_path(model).prop_map(Event::WriteFile),
     ]
     .boxed()
 }
 
-/// All below kubelet's directory.
-fn below(node: &Model) -> Vec<(Names, &Entry)> {
-    let mut found = all(&node.files);
+/// Returns all entries below the kubelet directory.
+fn below(model: &Model) -> Vec<(Names, &Entry)> {
+    let mut found = all(&model.files);
     found.retain(|(names, _)| {
         names.len() > KUBELET.len() && names.iter().zip(KUBELET).all(|(name, known)| name == known)
     });
@@ -221,12 +227,12 @@ fn text(names: &[String]) -> String {
     format!(r"C:\{}", names.join("\\"))
 }
 
-/// A path in a working directory, mostly: something there, something that could be, something behind a link.
-fn names(node: &Model) -> BoxedStrategy<Names> {
-    // Without the two that everything else is in.
+/// A path below the kubelet directory: an existing entry, a new one, or one behind a link.
+fn names(model: &Model) -> BoxedStrategy<Names> {
+    // Without `plugins` and `pods`.
     let entries: Vec<Names> =
-        below(node).into_iter().map(|(names, _)| names).filter(|names| names.len() > KUBELET.len() + 1).collect();
-    let directories: Vec<Names> = below(node)
+        below(model).into_iter().map(|(names, _)| names).filter(|names| names.len() > KUBELET.len() + 1).collect();
+    let directories: Vec<Names> = below(model)
         .into_iter()
         .filter(|(names, entry)| matches!(entry, Entry::Directory(_)) && names.len() < KUBELET.len() + 4)
         .map(|(names, _)| names)
@@ -238,17 +244,17 @@ fn names(node: &Model) -> BoxedStrategy<Names> {
         names.push(name.to_owned());
         names
     };
-    let there = if entries.is_empty() { base().boxed() } else { select(entries).boxed() };
+    let existing = if entries.is_empty() { base().boxed() } else { select(entries).boxed() };
     prop_oneof![
-        8 => there.clone(),
+        8 => existing.clone(),
         6 => (base(), fresh()).prop_map(child),
         1 => ((base(), fresh()).prop_map(child), fresh()).prop_map(child),
-        2 => (there, fresh()).prop_map(child),
+        2 => (existing, fresh()).prop_map(child),
     ]
     .boxed()
 }
 
-const WRONG: [&str; 11] = [
+const INVALID_PATHS: [&str; 11] = [
     "",
     r"pods\a",
     r"C:\outside\precious",
@@ -262,10 +268,10 @@ const WRONG: [&str; 11] = [
     r"C:\var\lib\kubelet",
 ];
 
-fn mostly(node: &Model, spell: impl Fn(Names, u8) -> String + 'static) -> BoxedStrategy<String> {
-    let spelled = (names(node), 0..12_u8).prop_map(move |(names, form)| spell(names, form));
+fn path(model: &Model, spell: impl Fn(Names, u8) -> String + 'static) -> BoxedStrategy<String> {
+    let spelled = (names(model), 0..12_u8).prop_map(move |(names, form)| spell(names, form));
     let long = format!(r"C:\var\lib\kubelet\pods\{}", "x".repeat(260));
-    let wrong = WRONG.map(str::to_owned).into_iter().chain([long]).collect::<Vec<_>>();
+    let wrong = INVALID_PATHS.map(str::to_owned).into_iter().chain([long]).collect::<Vec<_>>();
     prop_oneof![15 => spelled, 1 => select(wrong)].boxed()
 }
 
@@ -278,18 +284,18 @@ fn spelled(names: &[String], form: u8) -> String {
     }
 }
 
-/// A path as it must be, now and then without a drive or with slashes, which must be refused.
-fn strict_path(node: &Model) -> BoxedStrategy<String> {
-    mostly(node, |names, form| match form {
+/// A path for RPCs that refuse paths without a drive and with forward slashes; some of them are such.
+fn strict_path(model: &Model) -> BoxedStrategy<String> {
+    path(model, |names, form| match form {
         2 if names.len() % 5 == 0 => text(&names)[2..].to_owned(),
         3 if names.len() % 5 == 0 => text(&names).replace('\\', "/"),
         _ => spelled(&names, form),
     })
 }
 
-/// A path as some drivers write it.
-fn loose_path(node: &Model) -> BoxedStrategy<String> {
-    mostly(node, |names, form| match form {
+/// A path for RPCs that accept paths without a drive and with forward slashes.
+fn loose_path(model: &Model) -> BoxedStrategy<String> {
+    path(model, |names, form| match form {
         2 | 3 => text(&names)[2..].to_owned(),
         4 => text(&names)[2..].replace('\\', "/"),
         5 => text(&names).replace('\\', "/"),
@@ -297,22 +303,22 @@ fn loose_path(node: &Model) -> BoxedStrategy<String> {
     })
 }
 
-/// Where something can be mounted.
-fn mountable(node: &Model) -> BoxedStrategy<String> {
+/// An empty directory, on which a volume can be mounted.
+fn mountable(model: &Model) -> BoxedStrategy<String> {
     let empty = |(names, entry): (Names, &Entry)| {
         matches!(entry, Entry::Directory(inner) if inner.is_empty()).then(|| text(&names))
     };
-    let found: Vec<String> = below(node).into_iter().filter_map(empty).collect();
-    if found.is_empty() { loose_path(node) } else { select(found).boxed() }
+    let found: Vec<String> = below(model).into_iter().filter_map(empty).collect();
+    if found.is_empty() { loose_path(model) } else { select(found).boxed() }
 }
 
-/// What is mounted where.
-fn mounted(node: &Model) -> BoxedStrategy<(Id, String)> {
+/// A mounted volume and its mount point.
+fn mounted(model: &Model) -> BoxedStrategy<(VolumeName, String)> {
     let mut found = Vec::new();
-    for (names, entry) in below(node) {
+    for (names, entry) in below(model) {
         if let Entry::Mount(key) = entry {
-            found.push((Id::Of(*key), text(&names)));
+            found.push((VolumeName::Known(*key), text(&names)));
         }
     }
-    if found.is_empty() { (id(node), loose_path(node)).boxed() } else { select(found).boxed() }
+    if found.is_empty() { (id(model), loose_path(model)).boxed() } else { select(found).boxed() }
 }

@@ -1,4 +1,4 @@
-//! Calls as messages, in whichever version, and answers as the model knows them.
+//! Conversion of calls to request messages of any version, and of responses to payloads that do not depend on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -6,32 +6,32 @@ use std::sync::LazyLock;
 use api::GROUP_VERSIONS;
 use serde_json::{Map, Value, json};
 
-use crate::dynamic::{self, Rpc};
-use crate::node::PORTAL;
-use crate::step::{Call, Id};
+use crate::reference_model::PORTAL;
+use crate::transition::{Call, VolumeName};
+use dynamic_client::Rpc;
 
 /// The RPCs of each group-version by name.
 static RPCS: LazyLock<Vec<BTreeMap<&'static str, Rpc>>> =
-    LazyLock::new(|| GROUP_VERSIONS.iter().map(dynamic::rpcs).collect());
+    LazyLock::new(|| GROUP_VERSIONS.iter().map(dynamic_client::rpcs).collect());
 
-/// What an answer says.
+/// The content of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
-    Nothing,
-    Yes(bool),
+    Empty,
+    Bool(bool),
     Number(u64),
     Text(String),
-    /// Volumes by their names.
+    /// The names of volumes.
     Volumes(Vec<String>),
-    /// Adapter, bus, target and LUN.
+    /// Adapter, bus, target and LUN by disk number.
     Locations(BTreeMap<u32, [String; 4]>),
-    /// Page 83 and serial number.
+    /// Page 83 identifier and serial number by disk number.
     Ids(BTreeMap<u32, [String; 2]>),
     Stats {
         total: u64,
         used: u64,
     },
-    Names(BTreeSet<String>),
+    Set(BTreeSet<String>),
     Service {
         name: String,
         start: String,
@@ -39,7 +39,7 @@ pub(crate) enum Payload {
     },
 }
 
-/// A request on its way: which group-version's, which RPC, which message.
+/// A request: the row of its group-version, its RPC and its message.
 pub(crate) struct Message {
     pub(crate) row: usize,
     pub(crate) rpc: &'static Rpc,
@@ -56,23 +56,23 @@ const PATH: &[&str] = &["path"];
 const ONLINE: &[&str] = &["is_online", "isOnline"];
 const TARGET_PORTAL: &[&str] = &["target_portal"];
 
-/// The message that asks for `call` in the n-th version that can.
-pub(crate) fn message(call: &Call, version: usize, volume: impl Fn(&Id) -> String) -> Message {
-    let (names, fields) = spelled(call, volume);
-    let mut able = Vec::new();
+/// Returns the request for `call` in the n-th of the versions that have its RPC and fields.
+pub(crate) fn message(call: &Call, version: usize, volume: impl Fn(&VolumeName) -> String) -> Message {
+    let (names, fields) = names_and_fields(call, volume);
+    let mut requests = Vec::new();
     for (row, rpcs) in RPCS.iter().enumerate() {
         for rpc in names.iter().filter_map(|name| rpcs.get(name)) {
-            if let Some(request) = filled(rpc, &fields) {
-                able.push(Message { row, rpc, request });
+            if let Some(request) = build_request(rpc, &fields) {
+                requests.push(Message { row, rpc, request });
             }
         }
     }
-    assert!(!able.is_empty(), "no version can {call:?}");
-    able.swap_remove(version % able.len())
+    assert!(!requests.is_empty(), "no version has {call:?}");
+    requests.swap_remove(version % requests.len())
 }
 
-/// The fields under the names that the request has for them, if it has all.
-fn filled(rpc: &Rpc, fields: &[Field]) -> Option<Value> {
+/// Returns the fields under the names that the request has for them, or `None` if it lacks one.
+fn build_request(rpc: &Rpc, fields: &[Field]) -> Option<Value> {
     let mut request = Map::new();
     for (names, value) in fields {
         let name = names.iter().find(|name| rpc.request.get_field_by_name(name).is_some())?;
@@ -85,9 +85,9 @@ fn portal(address: &str) -> Value {
     json!({"target_address": address, "target_port": 0})
 }
 
-/// The names that an RPC has had, and its fields with the names that each has had.
-fn spelled(call: &Call, volume: impl Fn(&Id) -> String) -> (&'static [&'static str], Vec<Field>) {
-    let of = |id: &Id| -> Field { (VOLUME, json!(volume(id))) };
+/// Returns all names of the RPC of a call, and its fields, each with all its names.
+fn names_and_fields(call: &Call, volume: impl Fn(&VolumeName) -> String) -> (&'static [&'static str], Vec<Field>) {
+    let of = |id: &VolumeName| -> Field { (VOLUME, json!(volume(id))) };
     let disk = |number: &u32| -> Field { (DISK, json!(number.to_string())) };
     let path = |text: &String| -> Field { (PATH, json!(text)) };
     let target = |text: &String| -> Field { (TARGET, json!(text)) };
@@ -167,13 +167,13 @@ fn spelled(call: &Call, volume: impl Fn(&Id) -> String) -> (&'static [&'static s
     }
 }
 
-/// What the answer to `call` says, under whichever names.
+/// Returns the content of the response to `call` in any version.
 pub(crate) fn payload(call: &Call, answer: &Value) -> Payload {
     if let Some(error) = answer.get("error") {
-        assert_eq!(error, "", "the old field stays empty");
+        assert_eq!(error, "", "the error field of old versions stays empty");
     }
     let field = |names: &[&str]| names.iter().find_map(|name| answer.get(name)).unwrap_or_else(|| panic!("{answer}"));
-    let yes = |names: &[&str]| Payload::Yes(field(names).as_bool().expect("a bool"));
+    let yes = |names: &[&str]| Payload::Bool(field(names).as_bool().expect("a bool"));
     let number = |names: &[&str]| number(field(names));
     let text = |names: &[&str]| text(field(names));
     let texts = |names: &[&str]| field(names).as_array().expect("a list").iter().map(self::text).collect::<Vec<_>>();
@@ -184,7 +184,7 @@ pub(crate) fn payload(call: &Call, answer: &Value) -> Payload {
         Call::ListDiskIds => Payload::Ids(by_number(field(&["diskIDs"]), |ids| match ids.get("identifiers") {
             None => ["page83", "serial_number"].map(|id| self::text(&ids[id])),
             Some(old) => {
-                assert_eq!(old.as_object().map(Map::len), Some(2), "{old} has the two keys that clients know");
+                assert_eq!(old.as_object().map(Map::len), Some(2), "{old} must have the two keys that clients know");
                 ["page83", "serialNumber"].map(|id| self::text(&old[id]))
             }
         })),
@@ -209,11 +209,11 @@ pub(crate) fn payload(call: &Call, answer: &Value) -> Payload {
         }
         Call::ListTargetPortals => {
             let name = |portal: &Value| format!("{}:{}", self::text(&portal["target_address"]), portal["target_port"]);
-            Payload::Names(field(&["target_portals"]).as_array().expect("a list").iter().map(name).collect())
+            Payload::Set(field(&["target_portals"]).as_array().expect("a list").iter().map(name).collect())
         }
-        Call::DiscoverTargetPortal(_) => Payload::Names(texts(&["iqns"]).into_iter().collect()),
-        Call::GetTargetDisks(_) => Payload::Names(texts(&["diskIDs"]).into_iter().collect()),
-        _ => Payload::Nothing,
+        Call::DiscoverTargetPortal(_) => Payload::Set(texts(&["iqns"]).into_iter().collect()),
+        Call::GetTargetDisks(_) => Payload::Set(texts(&["diskIDs"]).into_iter().collect()),
+        _ => Payload::Empty,
     }
 }
 
@@ -221,7 +221,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 
-/// JSON has numbers beyond 32 bits as texts, and old versions have every number so.
+/// Numbers beyond 32 bits are strings in JSON, and all numbers are strings in old versions.
 fn number(value: &Value) -> u64 {
     let read = value.as_u64().or_else(|| value.as_str()?.parse().ok());
     read.unwrap_or_else(|| panic!("{value} is no number"))

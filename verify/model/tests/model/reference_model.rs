@@ -1,15 +1,15 @@
-//! The model: what a node is to a driver.
+//! The reference model: the state of a node as drivers see it.
 //!
-//! It is written from the contract and the form of the RPCs, and knows nothing of how csi-proxy goes about things: a
-//! disk has a number and perhaps a volume, a volume has perhaps a file system, a path leads somewhere or nowhere.
+//! It is derived from the contract and the RPCs only, and does not depend on how csi-proxy works: a disk has a number
+//! and may have a volume, a volume may have a file system, and a path may or may not resolve.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use os_sim::{DiskDescription, Page83, Sim};
 
-use crate::expect::Expected;
-use crate::tree::{Directory, Entry, Key};
+use crate::directory_tree::{Directory, DiskKey, Entry};
+use crate::expected::Expected;
 
 pub(crate) const GIB: u64 = 1 << 30;
 pub(crate) const MIB: u64 = 1 << 20;
@@ -23,49 +23,49 @@ pub(crate) const CHAP: &str = "iqn.2026-01.io.k8s.csi:chap";
 pub(crate) const MUTUAL: &str = "iqn.2026-01.io.k8s.csi:mutual";
 pub(crate) const BIOS: &str = "VMware-56 4d 4e 0e";
 
-/// A node, and what the last step was to be answered.
+/// The state of a node, and the expected answer to the last transition.
 #[derive(Clone)]
 pub(crate) struct Model {
-    /// By number, those that Windows has not noticed too.
+    /// By number, including disks that Windows has not enumerated.
     pub(crate) disks: BTreeMap<u32, Disk>,
     /// Detached disks.
-    pub(crate) drawer: Vec<Disk>,
-    /// What is on `C:`.
+    pub(crate) detached: Vec<Disk>,
+    /// The files on `C:`.
     pub(crate) files: Directory,
-    /// What is on every share.
+    /// The files on each share.
     pub(crate) share_files: Directory,
     /// Whether the SMB server can be reached.
-    pub(crate) network: bool,
-    /// How often each user's password has been changed.
+    pub(crate) smb_reachable: bool,
+    /// How often the password of each user has changed.
     pub(crate) passwords: BTreeMap<&'static str, u32>,
     /// By share.
     pub(crate) mappings: BTreeMap<String, Mapping>,
     pub(crate) services: BTreeMap<&'static str, Service>,
     pub(crate) initiator: Initiator,
-    /// How often a file system has got a size; what was seen at one time stays so until the next.
-    pub(crate) sizings: u32,
+    /// How often the size of a file system was set. Between two of these changes it stays the same.
+    pub(crate) size_generations: u32,
     pub(crate) expected: Expected,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Disk {
-    pub(crate) key: Key,
+    pub(crate) key: DiskKey,
     pub(crate) size: u64,
-    pub(crate) noticed: bool,
+    pub(crate) enumerated: bool,
     pub(crate) online: bool,
     pub(crate) read_only: bool,
     pub(crate) layout: Layout,
     pub(crate) volume: Option<Volume>,
-    /// Page 83 and serial number, where they are known beforehand.
+    /// Page 83 identifier and serial number, where the model knows them.
     pub(crate) ids: Option<(&'static str, String)>,
-    /// Adapter, bus, target and LUN, where it is listed.
+    /// Adapter, bus, target and LUN, if the disk is listed.
     pub(crate) location: Option<[String; 4]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     Raw,
-    /// A GPT without a partition for data.
+    /// A GPT without a data partition.
     Reserved,
     Gpt,
     Mbr,
@@ -73,10 +73,10 @@ pub(crate) enum Layout {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Volume {
-    /// The size that was asked for; what there is is a little less.
+    /// The requested size; the usable size is slightly less.
     pub(crate) extent: u64,
-    /// Which of the [`Model::sizings`] gave it.
-    pub(crate) sizing: u32,
+    /// The [`Model::size_generations`] when the size was set.
+    pub(crate) size_generation: u32,
     pub(crate) file_system: Option<FileSystem>,
 }
 
@@ -89,9 +89,9 @@ pub(crate) struct FileSystem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub(crate) user: &'static str,
-    /// Whether the running daemon knows the user.
+    /// Whether the running daemon created the mapping and so knows the user.
     pub(crate) known: bool,
-    /// How often the password had been changed when it was made.
+    /// How often the password had changed when the mapping was created.
     pub(crate) password: u32,
 }
 
@@ -107,11 +107,11 @@ pub(crate) struct Initiator {
     pub(crate) portal: bool,
     pub(crate) secret: Option<&'static str>,
     pub(crate) sessions: BTreeSet<&'static str>,
-    /// The disks of each target while it is not connected.
-    pub(crate) away: BTreeMap<&'static str, Vec<Disk>>,
+    /// The disks of each target that is not connected.
+    pub(crate) disconnected: BTreeMap<&'static str, Vec<Disk>>,
 }
 
-/// The disks besides the system's that the node begins with, in the order of their numbers.
+/// The initial disks after the system disk, in the order of their numbers.
 const DISKS: [(Layout, Option<&str>); 8] = [
     (Layout::Raw, None),
     (Layout::Gpt, Some("NTFS")),
@@ -122,14 +122,14 @@ const DISKS: [(Layout, Option<&str>); 8] = [
     (Layout::Reserved, None),
     (Layout::Gpt, Some("NTFS")),
 ];
-const PAGES: [&str; 8] = ["Google  pvc-1", "pvc-2", "600a", "Google  pvc-4", "", "Google  pvc-4", "pvc 7", "pvc-8"];
-const OFFLINE: Key = 6;
-const ODD_PLACE: Key = 4;
-const NVME: Key = 5;
-/// What is in the last disk's file system.
+const PAGE_83: [&str; 8] = ["Google  pvc-1", "pvc-2", "600a", "Google  pvc-4", "", "Google  pvc-4", "pvc 7", "pvc-8"];
+const OFFLINE: DiskKey = 6;
+const UNKNOWN_LOCATION: DiskKey = 4;
+const NVME: DiskKey = 5;
+/// The file on the volume of the last disk.
 const DATA: &str = "data";
 
-/// A failure shows the steps; what the node begins as, they all share.
+/// Short, because the initial model is the same for all sequences.
 impl fmt::Debug for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Model::new()")
@@ -142,36 +142,36 @@ impl Model {
         let system = Disk {
             key: 0,
             size: 128 * GIB,
-            noticed: true,
+            enumerated: true,
             online: true,
             read_only: false,
             layout: Layout::Gpt,
-            volume: Some(Volume { extent: 128 * GIB, sizing: 0, file_system: Some(system) }),
+            volume: Some(Volume { extent: 128 * GIB, size_generation: 0, file_system: Some(system) }),
             ids: None,
             location: Some(location("0", "0", "0")),
         };
         let mut disks = BTreeMap::from([(0, system)]);
         for (at, (layout, file_system)) in DISKS.into_iter().enumerate() {
-            let key = Key::try_from(at + 1).expect("few");
+            let key = DiskKey::try_from(at + 1).expect("few");
             let files = if key == 8 { Directory::from([(DATA.into(), Entry::File)]) } else { Directory::new() };
             let file_system = file_system.map(|name| FileSystem { name, files });
             let extent = size_of(key);
             let volume = matches!(layout, Layout::Gpt | Layout::Mbr);
-            let place = match key {
-                ODD_PLACE => None,
+            let location = match key {
+                UNKNOWN_LOCATION => None,
                 NVME => Some([String::new(), String::new(), String::new(), String::new()]),
                 _ => Some(location("3", "0", &key.to_string())),
             };
             let disk = Disk {
                 key,
                 size: size_of(key),
-                noticed: true,
+                enumerated: true,
                 online: key != OFFLINE,
                 read_only: key == OFFLINE,
                 layout,
-                volume: volume.then(|| Volume { extent, sizing: key.into(), file_system }),
-                ids: Some((PAGES[at], format!("serial_{key}."))),
-                location: place,
+                volume: volume.then(|| Volume { extent, size_generation: key.into(), file_system }),
+                ids: Some((PAGE_83[at], format!("serial_{key}."))),
+                location,
             };
             disks.insert(key.into(), disk);
         }
@@ -192,13 +192,13 @@ impl Model {
             Directory::from([("var".into(), Entry::Directory(var)), ("outside".into(), Entry::Directory(outside))]);
         let service = |running, disabled, needs| Service { running, disabled, needs };
         let targets = [(PLAIN, vec![20, 21]), (CHAP, vec![22]), (MUTUAL, vec![23])];
-        let away = targets.map(|(iqn, keys)| (iqn, keys.into_iter().map(unit).collect()));
+        let disconnected = targets.map(|(iqn, keys)| (iqn, keys.into_iter().map(unit).collect()));
         Self {
             disks,
-            drawer: Vec::new(),
+            detached: Vec::new(),
             files,
             share_files: Directory::new(),
-            network: true,
+            smb_reachable: true,
             passwords: USERS.map(|user| (user, 0)).into(),
             mappings: BTreeMap::new(),
             services: BTreeMap::from([
@@ -207,42 +207,42 @@ impl Model {
                 ("top", service(false, false, Some("middle"))),
                 ("off", service(false, true, None)),
             ]),
-            initiator: Initiator { away: away.into(), ..Initiator::default() },
-            sizings: 100,
+            initiator: Initiator { disconnected: disconnected.into(), ..Initiator::default() },
+            size_generations: 100,
             expected: Expected::nothing(),
         }
     }
 
-    /// A volume that Windows shows.
-    pub(crate) fn volume(&self, key: Key) -> Option<&Volume> {
+    /// Returns a volume that Windows shows.
+    pub(crate) fn volume(&self, key: DiskKey) -> Option<&Volume> {
         self.disk_of(key)?.1.volume.as_ref()
     }
 
-    pub(crate) fn volume_mut(&mut self, key: Key) -> Option<&mut Volume> {
+    pub(crate) fn volume_mut(&mut self, key: DiskKey) -> Option<&mut Volume> {
         let (number, _) = self.disk_of(key)?;
         self.disks.get_mut(&number)?.volume.as_mut()
     }
 
-    /// A disk that Windows shows.
+    /// Returns a disk that Windows shows.
     pub(crate) fn disk(&self, number: u32) -> Option<&Disk> {
-        self.disks.get(&number).filter(|disk| disk.noticed)
+        self.disks.get(&number).filter(|disk| disk.enumerated)
     }
 
-    pub(crate) fn next_sizing(&mut self) -> u32 {
-        self.sizings += 1;
-        self.sizings
+    pub(crate) fn next_size_generation(&mut self) -> u32 {
+        self.size_generations += 1;
+        self.size_generations
     }
 
-    /// Gives a disk that comes the number that Windows does: the lowest that is free.
-    pub(crate) fn plug(&mut self, disk: Disk) {
+    /// Adds a disk with the lowest free number, as Windows does.
+    pub(crate) fn attach(&mut self, disk: Disk) {
         let free = (0..=u32::MAX).find(|number| !self.disks.contains_key(number)).expect("there are few disks");
         self.disks.insert(free, disk);
     }
 
-    /// Whether what is on a share can be seen from the node.
+    /// Whether the node can read a share.
     pub(crate) fn readable(&self, share: &str) -> bool {
         let valid = |mapping: &Mapping| mapping.password == self.passwords[mapping.user];
-        self.network && self.mappings.get(share).is_some_and(valid)
+        self.smb_reachable && self.mappings.get(share).is_some_and(valid)
     }
 }
 
@@ -250,16 +250,16 @@ fn location(adapter: &str, target: &str, lun: &str) -> [String; 4] {
     [adapter, "", target, lun].map(str::to_owned)
 }
 
-pub(crate) fn size_of(key: Key) -> u64 {
+pub(crate) fn size_of(key: DiskKey) -> u64 {
     (2 + u64::from(key % 2)) * GIB
 }
 
-/// A logical unit as it first comes: raw and offline.
-fn unit(key: Key) -> Disk {
+/// A new logical unit: raw and offline.
+fn unit(key: DiskKey) -> Disk {
     Disk {
         key,
         size: 2 * GIB,
-        noticed: true,
+        enumerated: true,
         online: false,
         read_only: false,
         layout: Layout::Raw,
@@ -273,13 +273,13 @@ pub(crate) fn password(user: &str, changes: u32) -> String {
     format!("{user}-secret-{changes}")
 }
 
-/// The simulated node that the model begins as.
+/// Returns the simulated node that matches the initial model.
 pub(crate) fn simulated() -> Sim {
     let mut node = os_sim::node().bios_serial(BIOS);
     for (at, (layout, file_system)) in DISKS.into_iter().enumerate() {
-        let key = Key::try_from(at + 1).expect("few");
+        let key = DiskKey::try_from(at + 1).expect("few");
         node = node.disk(size_of(key)).serial(&format!("serial_{key}."));
-        node = match PAGES[at] {
+        node = match PAGE_83[at] {
             "" => node.no_page83(),
             "600a" => node.page83_binary(&[0x60, 0x0a]),
             text => node.page83_ascii(text),
@@ -295,7 +295,7 @@ pub(crate) fn simulated() -> Sim {
         }
         node = match key {
             OFFLINE => node.offline().read_only(),
-            ODD_PLACE => node.location("Integrated : Bus 0 : Device 3"),
+            UNKNOWN_LOCATION => node.location("Integrated : Bus 0 : Device 3"),
             NVME => node.location("PCI Slot 3 : Bus 0 : Device 3 : Function 0 : Adapter 2"),
             _ => node,
         };
@@ -336,8 +336,8 @@ pub(crate) fn simulated() -> Sim {
         .build()
 }
 
-/// A disk that is put into the node later.
-pub(crate) fn another(key: Key) -> (Disk, DiskDescription) {
+/// Returns a disk that is attached later, and its description for the simulator.
+pub(crate) fn another(key: DiskKey) -> (Disk, DiskDescription) {
     let serial = format!("serial_{key}.");
     let description = DiskDescription {
         serial: Some(serial.clone()),
@@ -345,7 +345,7 @@ pub(crate) fn another(key: Key) -> (Disk, DiskDescription) {
         location: Some("Integrated : Adapter 4 : Port 0 : Target 1 : LUN 7".into()),
         ..DiskDescription::new(2 * GIB)
     };
-    let place = Some(location("4", "1", "7"));
-    let disk = Disk { online: true, ids: Some(("late", serial)), location: place, ..unit(key) };
+    let location = Some(location("4", "1", "7"));
+    let disk = Disk { online: true, ids: Some(("late", serial)), location, ..unit(key) };
     (disk, description)
 }

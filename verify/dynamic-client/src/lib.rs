@@ -1,4 +1,6 @@
-//! Calls made of descriptors and JSON: no generated type has a part in them.
+//! A gRPC client without generated code: it builds requests from protobuf descriptors and JSON.
+//!
+//! Tests use it to call every RPC of every group-version from one table, independently of the generated types.
 
 use std::collections::BTreeMap;
 
@@ -12,50 +14,57 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-/// The messages of one RPC.
-pub(crate) struct Rpc {
-    pub(crate) path: &'static str,
-    pub(crate) request: MessageDescriptor,
-    pub(crate) response: MessageDescriptor,
+/// One RPC, with the descriptors of its messages.
+#[derive(Debug)]
+pub struct Rpc {
+    /// The path of the HTTP/2 request, such as `/v1.Disk/ListDiskIDs`.
+    pub path: &'static str,
+    /// The request message.
+    pub request: MessageDescriptor,
+    /// The response message.
+    pub response: MessageDescriptor,
 }
 
-/// The RPCs of a group-version by name.
-pub(crate) fn rpcs(row: &GroupVersion) -> BTreeMap<&'static str, Rpc> {
-    let pool = DescriptorPool::decode(row.descriptors()).expect("descriptors");
-    let service = pool.services().next().expect("a service");
+/// Returns the RPCs of a group-version by name.
+pub fn rpcs(row: &GroupVersion) -> BTreeMap<&'static str, Rpc> {
+    let pool = DescriptorPool::decode(row.descriptors()).expect("the descriptors of the table decode");
+    let service = pool.services().next().expect("each descriptor set has a service");
     let rpc = |rpc: &api::Rpc| {
-        let method = service.methods().find(|method| method.name() == rpc.name).expect("the table has what it has");
+        let method = service
+            .methods()
+            .find(|method| method.name() == rpc.name)
+            .expect("the table lists the methods of the service");
         (rpc.name, Rpc { path: rpc.path, request: method.input(), response: method.output() })
     };
     row.rpcs.iter().map(rpc).collect()
 }
 
 impl Rpc {
-    /// The request that `json` spells.
-    pub(crate) fn request(&self, json: &Value) -> DynamicMessage {
+    /// Builds a request from its JSON form.
+    pub fn request(&self, json: &Value) -> DynamicMessage {
         DynamicMessage::deserialize(self.request.clone(), json)
             .unwrap_or_else(|error| panic!("{}: {json}: {error}", self.path))
     }
 
-    /// Calls it and spells the response, with all fields.
-    pub(crate) async fn call(&self, channel: &Channel, request: &DynamicMessage) -> Result<Value, Status> {
+    /// Calls the RPC and returns the response as JSON, with every field.
+    pub async fn call(&self, channel: &Channel, request: &DynamicMessage) -> Result<Value, Status> {
         let bytes = call(channel, self.path, request.encode_to_vec()).await?;
         let response = DynamicMessage::decode(self.response.clone(), &bytes[..]).expect("the response decodes");
         let options = SerializeOptions::new().use_proto_field_name(true).skip_default_fields(false);
         let json = response.serialize_with_options(serde_json::value::Serializer, &options);
-        Ok(json.expect("the response is JSON"))
+        Ok(json.expect("the response serializes to JSON"))
     }
 }
 
-/// Sends one message of any bytes.
-pub(crate) async fn call(channel: &Channel, path: &'static str, request: Vec<u8>) -> Result<Vec<u8>, Status> {
+/// Calls the RPC at `path` with `request` as the encoded message, which need not be a valid one.
+pub async fn call(channel: &Channel, path: &'static str, request: Vec<u8>) -> Result<Vec<u8>, Status> {
     let mut client = tonic::client::Grpc::new(channel.clone());
     client.ready().await.map_err(|error| Status::unknown(error.to_string()))?;
     let response = client.unary(Request::new(request), PathAndQuery::from_static(path), Raw).await?;
     Ok(response.into_inner())
 }
 
-/// Messages as bytes.
+/// A codec that leaves messages as bytes.
 struct Raw;
 
 impl Codec for Raw {

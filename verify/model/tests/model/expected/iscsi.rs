@@ -1,10 +1,10 @@
-//! The iSCSI group.
+//! The calls of the iSCSI group.
 
-use super::{Expected, INVALID, NOT_THERE, PRECONDITION};
-use crate::node::{CHAP, MUTUAL, Model, PLAIN, PORTAL};
-use crate::wire::Payload;
+use super::{Expected, INVALID, NOT_FOUND, PRECONDITION};
+use crate::messages::Payload;
+use crate::reference_model::{CHAP, MUTUAL, Model, PLAIN, PORTAL};
 
-/// The units of a target, by the model's names of their disks.
+/// The logical units of a target, by the keys of their disks.
 fn units(iqn: &str) -> &'static [u8] {
     match iqn {
         PLAIN => &[20, 21],
@@ -17,7 +17,7 @@ fn units(iqn: &str) -> &'static [u8] {
 impl Model {
     pub(super) fn list_target_portals(&self) -> Expected {
         let known = self.initiator.portal.then(|| format!("{PORTAL}:3260"));
-        Expected::Says(Payload::Names(known.into_iter().collect()))
+        Expected::Returns(Payload::Set(known.into_iter().collect()))
     }
 
     pub(super) fn add_target_portal(&mut self, at: &str) -> Expected {
@@ -30,9 +30,9 @@ impl Model {
 
     pub(super) fn discover_target_portal(&self, at: &str) -> Expected {
         if at != PORTAL || !self.initiator.portal {
-            return Expected::fails(NOT_THERE);
+            return Expected::fails(NOT_FOUND);
         }
-        Expected::Says(Payload::Names([PLAIN, CHAP, MUTUAL].map(str::to_owned).into()))
+        Expected::Returns(Payload::Set([PLAIN, CHAP, MUTUAL].map(str::to_owned).into()))
     }
 
     pub(super) fn remove_target_portal(&mut self, at: &str) -> Expected {
@@ -42,50 +42,50 @@ impl Model {
 
     pub(super) fn connect_target(&mut self, iqn: &'static str, method: &str, secret: &str) -> Expected {
         if !self.initiator.portal || units(iqn).is_empty() {
-            return Expected::fails(NOT_THERE);
+            return Expected::fails(NOT_FOUND);
         }
         if self.initiator.sessions.contains(iqn) {
             return Expected::nothing();
         }
-        let knows = secret == "secret-secret";
+        let secret_is_right = secret == "secret-secret";
         let admitted = match (iqn, method) {
             (PLAIN, "NONE") => true,
-            (CHAP | MUTUAL, "ONE_WAY_CHAP") => knows,
-            (MUTUAL, "MUTUAL_CHAP") => knows && self.initiator.secret == Some("mutual-secret"),
+            (CHAP | MUTUAL, "ONE_WAY_CHAP") => secret_is_right,
+            (MUTUAL, "MUTUAL_CHAP") => secret_is_right && self.initiator.secret == Some("mutual-secret"),
             _ => false,
         };
         if !admitted {
             return Expected::fails(PRECONDITION);
         }
         self.initiator.sessions.insert(iqn);
-        for disk in self.initiator.away.remove(iqn).unwrap_or_default() {
-            self.plug(disk);
+        for disk in self.initiator.disconnected.remove(iqn).unwrap_or_default() {
+            self.attach(disk);
         }
         Expected::nothing()
     }
 
     pub(super) fn disconnect_target(&mut self, iqn: &'static str) -> Expected {
         if self.initiator.sessions.remove(iqn) {
-            let mut away = Vec::new();
+            let mut disconnected = Vec::new();
             for key in units(iqn) {
                 let number = self.disks.iter().find(|(_, disk)| disk.key == *key).map(|(number, _)| *number);
                 let mut disk = number.and_then(|number| self.disks.remove(&number)).expect("a session has its disks");
-                // Windows does not bring a disk online that others may use too.
+                // Windows does not bring shared disks online.
                 disk.online = false;
-                away.push(disk);
+                disconnected.push(disk);
             }
-            self.initiator.away.insert(iqn, away);
+            self.initiator.disconnected.insert(iqn, disconnected);
         }
         Expected::nothing()
     }
 
     pub(super) fn get_target_disks(&self, iqn: &str) -> Expected {
         if !self.initiator.portal || units(iqn).is_empty() {
-            return Expected::fails(NOT_THERE);
+            return Expected::fails(NOT_FOUND);
         }
         let own = units(iqn);
         let disks = self.disks.iter().filter(|(_, disk)| own.contains(&disk.key)).map(|(number, _)| number.to_string());
-        Expected::Says(Payload::Names(disks.collect()))
+        Expected::Returns(Payload::Set(disks.collect()))
     }
 
     pub(super) fn set_mutual_chap_secret(&mut self, secret: &'static str) -> Expected {
