@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use os::abi::BusType;
 
+use crate::clock::timing::Timing;
 use crate::description::{
     Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, Span, VolumeHealth,
 };
 use crate::iscsi::{Chap, Lun, Portal, PortalAddress, Target};
-use crate::service::{ServiceModel, StartType, State as ServiceState};
+use crate::services::{ServiceModel, StartType, State as ServiceState};
 use crate::sim::Sim;
 use crate::smb::{Server, Share, User};
-use crate::timing::Timing;
 
 /// A node with the system disk alone: disk 0, with `C:\Windows`, `C:\ProgramData` and kubelet's directories.
 pub fn node() -> Builder {

@@ -1,5 +1,7 @@
 //! The node itself: its state behind one lock, and the time that moves it.
 
+pub(crate) mod timing;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,15 +1,17 @@
 //! A description of a node: what a TOML file says, and what the builder collects.
 
+mod from_description;
+
 use std::fmt;
 
 use os::abi::BusType;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
+use crate::clock::timing::Timing;
 use crate::hex;
 use crate::iscsi::{Portal, Target};
-use crate::service::ServiceModel;
+use crate::services::ServiceModel;
 use crate::smb::Server;
-use crate::timing::Timing;
 
 /// A node: its disks, files, services and the servers around it.
 ///

@@ -9,12 +9,12 @@ use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, NtPath, OsError, OsResult, Share, U16String, Uuid};
 
 use crate::clock::Node;
-use crate::msft_storage::volume_path;
-use crate::name::SEPARATOR;
-use crate::reparse::{self, Target};
-use crate::resolve::{Found, Place};
+use crate::files::file_name::SEPARATOR;
+use crate::files::file_system::{Body, NodeId};
+use crate::files::path_resolution::{Found, Place};
+use crate::files::reparse_point::{self, Target};
 use crate::state::{FsId, State};
-use crate::tree::{Body, NodeId};
+use crate::wmi::msft_storage::volume_path;
 
 /// The side door of a node.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ impl External<'_> {
             let (fs, node) = state.existing(path, false)?;
             let node = state.file_system(&fs)?.node(node)?;
             let data = node.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?;
-            match reparse::target(data)? {
+            match reparse_point::target(data)? {
                 Target::Relative(target) => Ok(String::from_utf16_lossy(&target)),
                 Target::Absolute(target) => Ok(shown(&String::from_utf16_lossy(&target))),
             }
@@ -82,7 +82,10 @@ impl External<'_> {
     pub fn is_link(&self, path: &str) -> bool {
         self.with(|state| {
             let Ok((fs, node)) = state.existing(path, false) else { return false };
-            let tag = state.file_system(&fs).and_then(|fs| fs.node(node)).map_or(0, crate::tree::Node::reparse_tag);
+            let tag = state
+                .file_system(&fs)
+                .and_then(|fs| fs.node(node))
+                .map_or(0, crate::files::file_system::Node::reparse_tag);
             [REPARSE_TAG_SYMLINK, REPARSE_TAG_MOUNT_POINT].contains(&tag)
         })
     }
@@ -237,7 +240,7 @@ impl State {
         self.check_writable(&fs)?;
         let time = self.time_of_day();
         let file_system = self.file_system_mut(&fs)?;
-        if crate::tree::allocated(data.len()) > file_system.free() {
+        if crate::files::file_system::allocated(data.len()) > file_system.free() {
             return Err(OsError::DISK_FULL);
         }
         let node = file_system.node_mut(node)?;
@@ -253,7 +256,7 @@ impl State {
         let print: Vec<u16> = target.encode_utf16().collect();
         let leads_to_file = self.leads_to_file(link, &target, absolute);
         let substitute = if absolute { absolute_substitute(&target) } else { print.clone() };
-        let data = reparse::symlink(&substitute, &print, !absolute)?;
+        let data = reparse_point::symlink(&substitute, &print, !absolute)?;
         let (fs, node) = self.make(link, !leads_to_file)?;
         self.file_system_mut(&fs)?.node_mut(node)?.reparse = Some(data);
         Ok(())
@@ -269,8 +272,8 @@ impl State {
     pub(crate) fn make_junction(&mut self, link: &str, target: &str) -> OsResult<()> {
         let substitute = nt_path(target);
         let print: Vec<u16> = target.encode_utf16().collect();
-        let data = reparse::mount_point(&substitute, &print)?;
-        reparse::check(&data)?;
+        let data = reparse_point::mount_point(&substitute, &print)?;
+        reparse_point::check(&data)?;
         let (fs, node) = match self.make(link, true) {
             Err(OsError::ALREADY_EXISTS) => self.existing(link, false)?,
             made => made?,

@@ -4,8 +4,8 @@
 //! makes LUNs come or go says so with an [`Effect`]. The Microsoft iSCSI service, without which none of this works,
 //! is not its business either.
 
-mod code;
-mod wmi;
+mod return_code;
+mod wmi_classes;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,8 +14,8 @@ use std::time::Duration;
 use os::{Secret, Uuid};
 use serde::{Deserialize, Serialize};
 
-pub use code::IscsiCode;
-pub use wmi::Related;
+pub use return_code::IscsiCode;
+pub use wmi_classes::Related;
 
 /// How long a portal that does not answer is waited for.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);

@@ -9,10 +9,10 @@ use os::{
 };
 
 use crate::clock::Node;
-use crate::msft_storage::volume_path;
-use crate::open::ProcessId;
+use crate::files::handles::ProcessId;
 use crate::smbios;
 use crate::state::State;
+use crate::wmi::msft_storage::volume_path;
 
 /// A process on a simulated node.
 ///
@@ -64,7 +64,7 @@ impl Os for Process {
     }
 
     fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        if !crate::name::same(interface.as_slice(), &storage_port()) {
+        if !crate::files::file_name::same(interface.as_slice(), &storage_port()) {
             return Err(OsError::FILE_NOT_FOUND);
         }
         let takes = self.node.with(|state| state.timing.rescan);

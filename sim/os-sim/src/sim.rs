@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi};
 
+use crate::clock::timing::Timing;
 use crate::clock::{ClockMode, Node};
 use crate::description::{Description, DescriptionError, DiskDescription};
-use crate::disk::Disk;
+use crate::disks::Disk;
 use crate::external::External;
+use crate::files::file_system::FileSystem;
 use crate::process::Process;
 use crate::state::{Event, State};
-use crate::timing::Timing;
-use crate::tree::FileSystem;
 
 /// A simulated Windows node. Clones are the same node.
 ///

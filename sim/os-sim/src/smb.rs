@@ -10,8 +10,8 @@ use std::time::Duration;
 use os::{Instance, OsError, OsResult, Returned, Secret, Uuid, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::method::{Arguments, created, instance, returned, text};
-use crate::wql::ObjectPath;
+use crate::wmi::method_call::{Arguments, created, instance, returned, text};
+use crate::wmi::wql::ObjectPath;
 
 /// The class of global mappings.
 pub const GLOBAL_MAPPING: &str = "MSFT_SmbGlobalMapping";

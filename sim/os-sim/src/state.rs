@@ -7,15 +7,15 @@ use std::time::Duration;
 use os::{OsError, OsResult, Uuid};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, Volume};
+use crate::clock::timing::Timing;
+use crate::disks::mount_manager::Mount;
+use crate::disks::{Disk, Volume};
+use crate::files::file_system::{FileSystem, NodeId};
+use crate::files::handles::Opened;
 use crate::iscsi::Iscsi;
-use crate::job::{Job, Outcome};
-use crate::mount::Mount;
-use crate::open::Opened;
-use crate::service::Services;
+use crate::services::Services;
 use crate::smb::Smb;
-use crate::timing::Timing;
-use crate::tree::{FileSystem, NodeId};
+use crate::wmi::storage_jobs::{Job, Outcome};
 
 /// The identity of a device; never used twice on a node.
 pub(crate) type DeviceId = u64;

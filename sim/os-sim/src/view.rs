@@ -1,17 +1,22 @@
 //! Looking at a node from outside: plain values, which change nothing and hold nothing.
 
+mod invariants;
+mod snapshot;
+
 use std::time::Duration;
 
 use os::{OsResult, Uuid};
 
-use crate::disk::{Disk, Health, Layout, Partition, PartitionKind, Volume};
-use crate::mount::MountPlace;
-use crate::msft_storage::volume_path;
-use crate::reparse::{self, Target};
+use crate::disks::mount_manager::MountPlace;
+use crate::disks::{Disk, Health, Layout, Partition, PartitionKind, Volume};
+use crate::files::file_system::{Body, Node, NodeId};
+use crate::files::reparse_point::{self, Target};
 use crate::sim::Sim;
 use crate::smb::Mapping;
 use crate::state::{FsId, State};
-use crate::tree::{Body, Node, NodeId};
+use crate::wmi::msft_storage::volume_path;
+
+pub use snapshot::Snapshot;
 
 /// A disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,7 +213,7 @@ impl State {
             arrived: volume.arrived,
             file_system: volume.file_system.as_ref().map(|file_system| file_system.kind.clone()),
             readable: volume.health == Health::Readable,
-            total: volume.file_system.as_ref().map_or(0, crate::tree::FileSystem::total),
+            total: volume.file_system.as_ref().map_or(0, crate::files::file_system::FileSystem::total),
             formats: volume.formats,
             paths: prefixes.into_iter().map(|prefix| format!(r"{prefix}\")).collect(),
         }
@@ -250,7 +255,7 @@ fn kind_of(node: &Node) -> FileKind {
             Body::File(data) => FileKind::File(data.clone()),
         };
     };
-    let target = match reparse::target(data) {
+    let target = match reparse_point::target(data) {
         Ok(Target::Absolute(target) | Target::Relative(target)) => String::from_utf16_lossy(&target),
         Err(_) => return FileKind::Reparse(node.reparse_tag()),
     };

@@ -1,5 +1,10 @@
 //! Windows Management Instrumentation: which class answers a query or takes a call.
 
+pub mod method_call;
+pub(crate) mod msft_storage;
+pub(crate) mod storage_jobs;
+pub mod wql;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,12 +12,11 @@ use os::{CallStatus, Instance, Namespace, OsError, OsResult, PendingCall, Return
 
 use crate::clock::Node;
 use crate::iscsi::Related;
-use crate::job::Work;
-use crate::method::{instance, returned};
-use crate::msft_storage;
 use crate::smb;
 use crate::state::State;
-use crate::wql::{self, Associators, ObjectPath, Query};
+use crate::wmi::method_call::{instance, returned};
+use crate::wmi::storage_jobs::Work;
+use wql::{Associators, ObjectPath, Query};
 
 /// What a method call has become at once.
 pub(crate) enum Begun {

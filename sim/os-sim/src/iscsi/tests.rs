@@ -2,9 +2,9 @@
 
 use os::{Instance, Namespace, OsError, Returned, Secret, Uuid, Value};
 
-use super::wmi::Related;
+use super::wmi_classes::Related;
 use super::{CONNECT_TIMEOUT, Chap, Effect, Iscsi, IscsiCode, Lun, Portal, PortalAddress, Target};
-use crate::wql::{ObjectPath, Query};
+use crate::wmi::wql::{ObjectPath, Query};
 
 const PORTAL: &str = "MSFT_iSCSITargetPortal";
 const TARGET: &str = "MSFT_iSCSITarget";

@@ -5,8 +5,8 @@ use std::time::Duration;
 use os::{OsError, OsResult, Secret, Uuid, Value};
 
 use super::{ALREADY_ASSIGNED, CONNECT_TIMEOUT, Credential, GLOBAL_MAPPING, Server, Share, Smb, Status, User};
-use crate::method::INVALID_METHOD_PARAMETERS;
-use crate::wql::ObjectPath;
+use crate::wmi::method_call::INVALID_METHOD_PARAMETERS;
+use crate::wmi::wql::ObjectPath;
 
 const DATA: Uuid = Uuid::from_u128(1);
 const PUBLIC: Uuid = Uuid::from_u128(2);

@@ -5,17 +5,17 @@
 //! an error, never an empty answer: a query that works here must work on Windows. A name or type that the class
 //! does not have is an error too.
 
-mod path;
+mod lexer;
+mod object_path;
 mod schema;
-mod token;
 
 use std::cmp::Ordering;
 
 use os::{Instance, Namespace, OsError, OsResult, Value};
 
-pub use path::{Key, ObjectPath};
+use lexer::{Token, tokens};
+pub use object_path::{Key, ObjectPath};
 use schema::{Class, Type};
-use token::{Token, tokens};
 
 /// A query that was understood.
 #[derive(Clone, Debug, PartialEq)]

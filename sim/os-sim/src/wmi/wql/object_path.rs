@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use os::OsError;
 
-use super::token::{Token, tokens};
+use super::lexer::{Token, tokens};
 
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

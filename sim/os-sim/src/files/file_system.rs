@@ -6,8 +6,8 @@ use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_RE
 use os::{OsError, OsResult};
 use serde::{Deserialize, Serialize};
 
+use crate::files::file_name::Name;
 use crate::hex;
-use crate::name::Name;
 
 /// The identity of a file; never used twice on a node.
 pub(crate) type NodeId = u64;

@@ -3,11 +3,11 @@
 use os::{Access, OsError, OsResult, Share, U16Str, U16String, Uuid};
 use serde::{Deserialize, Serialize};
 
-use crate::name::{Name, SEPARATOR, same};
-use crate::reparse;
-use crate::resolve::Found;
+use crate::files::file_name::{Name, SEPARATOR, same};
+use crate::files::file_system::NodeId;
+use crate::files::path_resolution::Found;
+use crate::files::reparse_point;
 use crate::state::{FsId, State};
-use crate::tree::NodeId;
 
 /// The deepest nesting of mount points that is followed to make a path.
 const DEEPEST: u32 = 16;
@@ -55,7 +55,7 @@ impl State {
         self.volume(id).map_err(|_| OsError::FILE_NOT_FOUND)?;
         let path = file_system.path(node).ok_or(OsError::PATH_NOT_FOUND)?;
         let target: Vec<u16> = format!(r"\??\Volume{{{id}}}\").encode_utf16().collect();
-        let data = reparse::mount_point(&target, &[])?;
+        let data = reparse_point::mount_point(&target, &[])?;
         self.file_system_mut(&fs)?.node_mut(node)?.reparse = Some(data);
         let place = MountPlace::Directory { host, path };
         self.mounts.retain(|mount| mount.place != place);
@@ -130,7 +130,7 @@ impl State {
 
 /// The volume that reparse data mount, if they do.
 pub(crate) fn mounted_volume(data: &[u8]) -> Option<Uuid> {
-    let Ok(reparse::Target::Absolute(path)) = reparse::target(data) else { return None };
+    let Ok(reparse_point::Target::Absolute(path)) = reparse_point::target(data) else { return None };
     if !path.get(..4).is_some_and(|head| same(head, r"\??\")) {
         return None;
     }

@@ -8,7 +8,7 @@ use os::abi::{
 use os::{Access, OsError, OsResult, Uuid};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-use crate::disk::{Disk, GPT_FIRST, Layout, Partition, PartitionKind};
+use crate::disks::{Disk, GPT_FIRST, Layout, Partition, PartitionKind};
 use crate::state::{DeviceId, State};
 
 impl State {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::disk::{Disk, Layout};
-use crate::mount::MountPlace;
-use crate::open::Object;
+use crate::disks::mount_manager::MountPlace;
+use crate::disks::{Disk, Layout};
+use crate::files::file_system::FileSystem;
+use crate::files::handles::Object;
 use crate::sim::Sim;
 use crate::state::{FsId, State};
-use crate::tree::FileSystem;
 
 impl Sim {
     /// Whether the node's state makes sense, and if not, what does not.

@@ -4,8 +4,8 @@ use std::fmt::{self, Write as _};
 
 use os::Uuid;
 
-use crate::disk::{Disk, Layout, PartitionKind};
-use crate::mount::volume_guid;
+use crate::disks::mount_manager::volume_guid;
+use crate::disks::{Disk, Layout, PartitionKind};
 use crate::sim::Sim;
 use crate::state::{FsId, State};
 use crate::view::{FileKind, FileView};

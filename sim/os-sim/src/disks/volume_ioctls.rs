@@ -6,12 +6,12 @@ use os::abi::{
 use os::{FsInfo, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
-use crate::disk::{Disk, Health, Partition, SECTOR, Volume};
-use crate::disk_control::{device_number, property, put, signed};
-use crate::file::fill_part;
-use crate::open::Object;
+use crate::disks::disk_ioctls::{device_number, property, put, signed};
+use crate::disks::{Disk, Health, Partition, SECTOR, Volume};
+use crate::files::file_system::{CLUSTER, FileSystem};
+use crate::files::fill_part;
+use crate::files::handles::Object;
 use crate::state::{FsId, State};
-use crate::tree::{CLUSTER, FileSystem};
 
 impl State {
     pub(crate) fn control(

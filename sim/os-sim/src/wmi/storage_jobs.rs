@@ -6,11 +6,11 @@ use os::abi::{BASIC_DATA, DiskAttributes, MSFT_RESERVED};
 use os::{OsResult, Returned, Uuid, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume};
-use crate::method::returned;
-use crate::msft_storage::partition_row;
+use crate::disks::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume};
+use crate::files::file_system::FileSystem;
 use crate::state::{Call, DeviceId, Event, State};
-use crate::tree::FileSystem;
+use crate::wmi::method_call::returned;
+use crate::wmi::msft_storage::partition_row;
 
 /// What a method returned, kept for the caller that waits for it.
 pub(crate) type Outcome = OsResult<Returned>;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
 
 use super::{Authentication, DEFAULT_PORT, Effect, Iscsi, IscsiCode, Login, PortalAddress, Session};
-use crate::method::{Arguments, created, instance, returned, text};
-use crate::wql::{Associators, Key, ObjectPath};
+use crate::wmi::method_call::{Arguments, created, instance, returned, text};
+use crate::wmi::wql::{Associators, Key, ObjectPath};
 
 const PORTAL: &str = "MSFT_iSCSITargetPortal";
 const TARGET: &str = "MSFT_iSCSITarget";

@@ -8,11 +8,11 @@ use os::abi::{
 use os::{Access, FileInfo, OsError, OsResult, PathForm, U16String};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::name::Name;
-use crate::open::Cursor;
-use crate::reparse;
+use crate::files::file_name::Name;
+use crate::files::file_system::{FileSystem, Node, NodeId, allocated};
+use crate::files::handles::Cursor;
+use crate::files::reparse_point;
 use crate::state::{FsId, State};
-use crate::tree::{FileSystem, Node, NodeId, allocated};
 
 const BAD_LENGTH: OsError = OsError(24);
 /// The attributes that a file system keeps: read-only, hidden, system, archive, not content indexed.
@@ -150,7 +150,7 @@ impl State {
 
     pub(crate) fn set_reparse_point(&mut self, handle: u64, input: &[u8]) -> OsResult<usize> {
         self.check_access(handle, Access::WRITE_DATA | Access::WRITE_ATTRIBUTES)?;
-        let tag = reparse::check(input)?;
+        let tag = reparse_point::check(input)?;
         let (fs, id) = self.file(handle)?;
         let fs = fs.clone();
         self.check_writable(&fs)?;

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use os::{OsError, OsResult, Uuid};
 
-use crate::mount::volume_guid;
-use crate::name::{Name, SEPARATOR, same, split};
-use crate::reparse::{self, Target};
+use crate::disks::mount_manager::volume_guid;
+use crate::files::file_name::{Name, SEPARATOR, same, split};
+use crate::files::file_system::NodeId;
+use crate::files::reparse_point::{self, Target};
 use crate::state::{DeviceId, FsId, State};
-use crate::tree::NodeId;
 
 /// How many links one resolution follows.
 const MOST_LINKS: u32 = 63;
@@ -150,7 +150,7 @@ impl State {
 
     /// Where the link `data`, which lies in `directory`, leads: names from a file system's root.
     fn follow(&mut self, fs: &FsId, directory: NodeId, data: &[u8]) -> OsResult<(FsId, Vec<Name>)> {
-        match reparse::target(data)? {
+        match reparse_point::target(data)? {
             Target::Absolute(_) if matches!(fs, FsId::Share(..)) => Err(SYMLINK_CLASS_DISABLED),
             Target::Absolute(path) => match self.place(&path)? {
                 Place::Path(fs, names) => Ok((fs, names)),

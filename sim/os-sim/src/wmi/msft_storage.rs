@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Uuid, Value};
 
-use crate::disk::{Disk, Layout, Partition, PartitionKind, Volume};
+use crate::disks::{Disk, Layout, Partition, PartitionKind, Volume};
+use crate::files::file_system::FileSystem;
 use crate::hex;
-use crate::job::{Work, code, supported_size};
-use crate::method::{Arguments, instance, returned};
 use crate::state::{DeviceId, State};
-use crate::tree::FileSystem;
 use crate::wmi::Begun;
-use crate::wql::ObjectPath;
+use crate::wmi::method_call::{Arguments, instance, returned};
+use crate::wmi::storage_jobs::{Work, code, supported_size};
+use crate::wmi::wql::ObjectPath;
 
 /// What the provider puts before its own identifiers.
 const PROVIDER: &str = r"{1}\\NODE\root/Microsoft/Windows/Storage/Providers_v2\WSP_";
@@ -242,7 +242,9 @@ impl State {
     /// Whether a file on the volume is open.
     fn is_volume_open(&self, volume: Uuid) -> bool {
         let on = crate::state::FsId::Volume(volume);
-        self.handles.values().any(|opened| matches!(&opened.object, crate::open::Object::File { fs, .. } if *fs == on))
+        self.handles
+            .values()
+            .any(|opened| matches!(&opened.object, crate::files::handles::Object::File { fs, .. } if *fs == on))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use os::{Access, OsError, OsResult};
 
-use crate::disk::{Health, SECTOR};
-use crate::open::Object;
+use crate::disks::volume_ioctls::partition_of;
+use crate::disks::{Health, SECTOR};
+use crate::files::handles::Object;
 use crate::state::State;
-use crate::volume_control::partition_of;
 
 /// Where each file system has which bytes.
 const SIGNATURES: &[(&str, u64, &[u8])] = &[

@@ -6,7 +6,7 @@ use os::abi::{
 use os::{OsError, OsResult};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::name::{SEPARATOR, same};
+use crate::files::file_name::{SEPARATOR, same};
 
 const LARGEST: usize = 16 * 1024;
 const INVALID_DATA: OsError = OsError(4392);

@@ -6,8 +6,8 @@ use os::{OsError, Uuid};
 use crate::description::{
     Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, VolumeHealth,
 };
-use crate::disk::{ALIGNMENT, Disk, Health, Identifier, Layout, PartitionKind, Seen, Volume};
-use crate::mount::{Mount, MountPlace};
+use crate::disks::mount_manager::{Mount, MountPlace};
+use crate::disks::{ALIGNMENT, Disk, Health, Identifier, Layout, PartitionKind, Seen, Volume};
 use crate::state::{DeviceId, State};
 
 /// The system disk.

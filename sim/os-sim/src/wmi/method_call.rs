@@ -2,7 +2,7 @@
 
 use os::{Instance, OsError, OsResult, Returned, Secret, Value};
 
-use crate::wql::ObjectPath;
+use crate::wmi::wql::ObjectPath;
 
 /// `WBEM_E_TYPE_MISMATCH`.
 pub const TYPE_MISMATCH: OsError = OsError(0x8004_1005);

@@ -1,11 +1,17 @@
 //! Disks, their partitions and the volumes on them: what is on the medium, and what Windows knows of it.
 
+pub(crate) mod disk_ioctls;
+mod hotplug;
+pub(crate) mod mount_manager;
+mod signatures;
+pub(crate) mod volume_ioctls;
+
 use os::abi::{ASSOCIATION_DEVICE, BASIC_DATA, DISK_INTERFACE, DiskAttributes, MSFT_RESERVED};
 use os::{OsError, OsResult, Uuid};
 use serde::{Deserialize, Serialize};
 
+use crate::files::file_system::FileSystem;
 use crate::hex;
-use crate::tree::FileSystem;
 
 /// Bytes in a sector.
 pub(crate) const SECTOR: u64 = 512;

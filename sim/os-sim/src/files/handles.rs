@@ -3,10 +3,10 @@
 use os::abi::{FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_POSIX};
 use os::{Access, Disposition, Open, Options, OsError, OsResult, Share, U16Str, Uuid};
 
-use crate::name::Name;
-use crate::resolve::{Found, Place};
+use crate::files::file_name::Name;
+use crate::files::file_system::{NodeId, Pending};
+use crate::files::path_resolution::{Found, Place};
 use crate::state::{DeviceId, FsId, State};
-use crate::tree::{NodeId, Pending};
 
 /// The process that a handle belongs to; 0 is the system itself, which never ends.
 pub(crate) type ProcessId = u64;
@@ -224,7 +224,7 @@ impl State {
         Ok((fs, *node))
     }
 
-    pub(crate) fn file_of(&self, handle: u64) -> OsResult<&crate::tree::Node> {
+    pub(crate) fn file_of(&self, handle: u64) -> OsResult<&crate::files::file_system::Node> {
         let (fs, node) = self.file(handle)?;
         self.file_system(fs)?.node(node)
     }

@@ -4,7 +4,7 @@ use os::Uuid;
 use os::abi::{BusType, DiskAttributes};
 
 use crate::description::{DescriptionError, DiskDescription};
-use crate::disk::{Disk, Seen};
+use crate::disks::{Disk, Seen};
 use crate::iscsi::{Effect, Lun};
 use crate::state::{DeviceId, State};
 
