@@ -241,19 +241,3 @@ fn what_the_provider_does_not_know_is_an_error() {
     let asked = node.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Nothing", deadline);
     assert_eq!(asked.err(), Some(OsError::WBEM_INVALID_CLASS));
 }
-
-#[test]
-fn a_probe_between_process_and_node_counts_and_kills() {
-    use os_sim::probe::Probed;
-    use os_sim::trace::Trace;
-    use std::sync::Arc;
-
-    let node = node().disk(GIB).build();
-    let trace = Arc::new(Trace::counting());
-    let probed = Probed::new(node.process(), Arc::clone(&trace));
-    let handle = open(&probed, r"\\.\PhysicalDrive1", Access::empty());
-    assert_eq!((trace.counts().primitives, node.open_handles()), (1, 1));
-    probed.kill();
-    assert_eq!(node.open_handles(), 0, "the system closes what the dead process had open");
-    assert_eq!(handle.flush(), Err(OsError::OPERATION_ABORTED));
-}

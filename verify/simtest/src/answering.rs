@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use faults::Moment;
 use os::{
     CallStatus, Clock, Handle, Instance, Namespace, NtPath, Open, Os, OsResult, Returned, Service, ServiceAccess, Time,
     U16Str, U16String, Uuid, Value, Wmi,
 };
-use os_sim::fault::Moment;
 
 use crate::forward::{forward_mounting, forward_the_rest};
 

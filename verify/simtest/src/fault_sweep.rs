@@ -4,11 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use faults::{Call, Fault, FaultAction, Moment, Outcome, Probe, Probed, Race, Trace};
 use os::{Os, OsError};
-use os_sim::fault::{Fault, Moment};
-use os_sim::probe::{Call, FaultAction, Outcome, Probe, Probed};
-use os_sim::race::Race;
-use os_sim::trace::Trace;
 use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
 use storage_ops::{Config, Node};
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use os_sim::probe::Probed;
-use os_sim::trace::Trace;
+use faults::{Probed, Trace};
 use storage_ops::{Config, Node};
 
 use crate::attack::Attack;

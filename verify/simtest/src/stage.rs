@@ -10,8 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
+use faults::{Call, FaultAction, Probe};
 use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi};
-use os_sim::probe::{Call, FaultAction, Probe};
 
 use crate::forward::{forward_mounting, forward_the_rest};
 

@@ -70,11 +70,9 @@ pub(crate) fn units_at(buffer: &[u8], offset: usize, length: usize) -> Option<os
 mod tests {
     use std::sync::Arc;
 
+    use faults::{Fault, FaultAction, Moment, Probe, Probed, Trace};
     use os::abi::{ControlCode, DriveLayout, PartitionEntry};
     use os::{NtPath, Os, OsError};
-    use os_sim::fault::{Moment, Fault};
-    use os_sim::probe::{FaultAction, Probe, Probed};
-    use os_sim::trace::Trace;
 
     use super::{control, control_grown};
     use crate::windows::disk_device::QUERY;

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use crate::setup::{Calm, GIB, add_partition, over, probed, refused, traced, volume_on};
+use faults::{Call, Fault, FaultAction, Moment, Race};
 use os::{Namespace, Os, OsError};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::{Call, FaultAction};
-use os_sim::race::Race;
 use storage_ops::{
     DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, PartitionDisk, Rescan,
     SetDiskState,

@@ -1,9 +1,8 @@
 //! What a failure says: what was attempted, on what, in which direction.
 
 use crate::setup::path;
+use faults::{Fault, FaultAction, Moment};
 use os::OsError;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, CreateSymlink, DisconnectTarget, DiscoverTargetPortal, DiskNumber,
     FormatVolume, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,

@@ -1,11 +1,9 @@
 //! Growing a volume: by how much, up to where, and when nothing is to be done.
 
 use crate::setup::{Calm, GIB, add_partition, over, probed, provider, refused, traced, volume_on};
+use faults::{Fault, FaultAction, Moment, Race};
 use os::{OsError, Value};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
-use os_sim::race::Race;
 use storage_ops::{DiskNumber, GetVolumeStats, Kind, ListVolumesOnDisk, ResizeVolume, VolumeId};
 
 const MIB: u64 = 1 << 20;
@@ -37,7 +35,7 @@ fn length(sim: &Sim) -> u64 {
 
 /// Asking for the largest size needs the service that defragments, which may be disabled.
 fn service(enabled: bool) -> Fault {
-    let fails = move |call: &os_sim::probe::Call| !enabled && call.primitive == SUPPORTED;
+    let fails = move |call: &faults::Call| !enabled && call.primitive == SUPPORTED;
     Fault::each(fails, Moment::Before, FaultAction::Fail(OsError::WBEM_FAILED))
 }
 

@@ -1,10 +1,8 @@
 //! Mount points: what stands in the way of one, and whose it is.
 
 use crate::setup::{self, Calm, GIB, over, path, probed, refused, traced, volume_on};
+use faults::{Fault, FaultAction, Moment, Race};
 use os::{Os, OsError, U16String};
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
-use os_sim::race::Race;
 use storage_ops::{
     FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk, MountVolume,
     ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,

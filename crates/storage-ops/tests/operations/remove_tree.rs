@@ -4,12 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::setup::{GIB, over, path, probed, refused};
+use faults::{Call, Fault, FaultAction, Moment, Outcome, Probe, Race, Trace};
 use os::{Access, NtPath, Open, Options, Os, OsError, Share, U16String};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::{Call, FaultAction, Outcome, Probe};
-use os_sim::race::Race;
-use os_sim::trace::Trace;
 use storage_ops::{Kind, Rmdir, RmdirContents};
 
 const TREE: &str = r"C:\var\lib\kubelet\pods\p";

@@ -1,10 +1,9 @@
 //! SMB mappings.
 
 use crate::setup::{self, over, path, refused};
+use faults::{Call, Fault, FaultAction, Moment, Probe};
 use os::OsError;
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::{Call, FaultAction, Probe};
 use storage_ops::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
 
 const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
@@ -125,8 +124,8 @@ fn contract_29_a_sub_path_removes_the_mapping_of_its_share_and_none_is_an_error(
 #[test]
 fn contract_29_the_password_is_in_no_error_trace_or_dump() {
     let sim = sim();
-    let trace = std::sync::Arc::new(os_sim::trace::Trace::recording());
-    let probed = os_sim::probe::Probed::new(sim.process(), std::sync::Arc::clone(&trace));
+    let trace = std::sync::Arc::new(faults::Trace::recording());
+    let probed = faults::Probed::new(sim.process(), std::sync::Arc::clone(&trace));
     let node = Node::new(std::sync::Arc::new(probed), Config::default());
     let mapping = map(r"\\files\one", r"domain\user", "hunter2hunter2", None);
     let error = refused(&node, &mapping, Kind::PermissionDenied);
@@ -146,10 +145,10 @@ fn contract_28_a_mapping_is_not_given_up_for_one_error_of_one_look() {
     let before = sim.snapshot();
     for nth in 0..3 {
         for code in [os::OsError::IO_DEVICE, os::OsError::BAD_NETPATH, os::OsError::LOGON_FAILURE] {
-            let verdict = os_sim::probe::FaultAction::Fail(code);
-            let fault = os_sim::fault::Fault::at(nth, os_sim::fault::Moment::Before, verdict)
+            let verdict = faults::FaultAction::Fail(code);
+            let fault = faults::Fault::at(nth, faults::Moment::Before, verdict)
                 .among(|call| call.object.to_lowercase().contains(r"unc\files\one"));
-            let probed = os_sim::probe::Probed::new(sim.process(), fault);
+            let probed = faults::Probed::new(sim.process(), fault);
             let node = Node::new(std::sync::Arc::new(probed), Config::default());
             node.run(&map(r"\\files\one\missing", "other", "pw2", None)).unwrap();
             assert_eq!(sim.snapshot(), before, "{code:?} at {nth}");

@@ -1,11 +1,9 @@
 //! Services and the BIOS serial number.
 
 use crate::setup::{over, refused};
+use faults::{Fault, FaultAction, Moment, Trace};
 use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
-use os_sim::trace::Trace;
 use std::sync::Arc;
 use std::time::Duration;
 use storage_ops::{GetBiosSerialNumber, GetService, Kind, ServiceName, StartService, StopService};

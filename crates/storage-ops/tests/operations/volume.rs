@@ -1,9 +1,8 @@
 //! Volumes: listing, formatting, mounting, growing.
 
 use crate::setup::{self, GIB, over, path, refused, volume_on};
+use faults::{Fault, FaultAction, Moment};
 use os::OsError;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node,

@@ -1,9 +1,8 @@
 //! The way from a working directory to a path in it.
 
 use crate::setup::{Calm, KUBELET, over, path, refused, traced};
+use faults::{Fault, FaultAction, Moment};
 use os::OsError;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
 use storage_ops::{Kind, Mkdir, PathExists};
 
 fn exists(text: &str) -> PathExists {

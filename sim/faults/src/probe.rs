@@ -8,8 +8,8 @@
 //! from another thread, is answered `OPERATION_ABORTED`. What the node was asked to do and does by itself, such as
 //! a WMI method, goes on.
 
+mod objects;
 mod process;
-mod wrap;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
 
+use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
 use process::Process;
-use wrap::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
 
 /// A primitive that is about to be called or has been. It never holds a secret: no argument is in it but names.
 #[derive(Clone, Debug, PartialEq, Eq)]

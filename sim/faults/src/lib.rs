@@ -1,0 +1,17 @@
+//! Wrappers of an [`os::Os`] that watch and disturb its calls, for tests.
+//!
+//! [`Probed`] is an `Os` as one process sees it, with a [`Probe`] asked before and after each call. Three probes are
+//! provided: [`Fault`] makes a chosen call fail, take longer or end the process; [`Race`] runs a step of another actor
+//! right before a chosen call; [`Trace`] counts and records all calls.
+//!
+//! None of them knows which `Os` it wraps: the simulated node, another wrapper or a test double.
+
+mod fault;
+mod probe;
+mod race;
+mod trace;
+
+pub use fault::{Fault, Moment};
+pub use probe::{Call, FaultAction, Outcome, Probe, Probed};
+pub use race::Race;
+pub use trace::{Counts, Record, Trace};
