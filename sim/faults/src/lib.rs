@@ -6,11 +6,13 @@
 //!
 //! None of them knows which `Os` it wraps: the simulated node, another wrapper or a test double.
 
+mod corruption;
 mod fault;
 mod probe;
 mod race;
 mod trace;
 
+pub use corruption::{CorruptingOs, Corruption};
 pub use fault::{Fault, Moment};
 pub use probe::{Call, FaultAction, Outcome, Probe, Probed};
 pub use race::Race;
