@@ -4,16 +4,21 @@
 //! provided: [`Fault`] makes a chosen call fail, take longer or end the process; [`Race`] runs a step of another actor
 //! right before a chosen call; [`Trace`] counts and records all calls.
 //!
+//! [`Layered`] is an `Os` that changes a few calls and forwards all others; a [`Layer`] names the calls it changes. One
+//! is provided: [`CorruptingOs`] answers one thing with other bytes.
+//!
 //! None of them knows which `Os` it wraps: the simulated node, another wrapper or a test double.
 
 mod corruption;
 mod fault;
+mod layer;
 mod probe;
 mod race;
 mod trace;
 
-pub use corruption::{CorruptingOs, Corruption};
+pub use corruption::{CorruptedAnswer, CorruptingOs, Corruption};
 pub use fault::{Fault, Moment};
+pub use layer::{Layer, Layered};
 pub use probe::{Call, FaultAction, Outcome, Probe, Probed};
 pub use race::Race;
 pub use trace::{Counts, Record, Trace};

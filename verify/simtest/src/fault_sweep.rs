@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use faults::{Call, Fault, FaultAction, Moment, Outcome, Probe, Probed, Race, Trace};
+use faults::{Call, Fault, FaultAction, Layered, Moment, Outcome, Probe, Probed, Race, Trace};
 use os::{Os, OsError};
 use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
 use storage_ops::{Config, Node};
@@ -254,8 +254,9 @@ impl Case<'_> {
             Blow::Return(code, moment) => {
                 let earlier = &self.undisturbed.calls[..nth];
                 let methods = earlier.iter().filter(|call| call.primitive.starts_with("wmi call")).count();
-                let answering = Answering::new(process, u64::try_from(methods).unwrap_or(u64::MAX), code, moment);
-                return Arc::new(Probed::new(Arc::new(answering), self.disturbances.clone()));
+                let answering = Answering::new(u64::try_from(methods).unwrap_or(u64::MAX), code, moment);
+                let process = Arc::new(Layered::around(process, answering));
+                return Arc::new(Probed::new(process, self.disturbances.clone()));
             }
         };
         let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(self.disturbances.clone()), probe];

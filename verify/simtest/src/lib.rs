@@ -15,7 +15,6 @@ pub mod answering;
 pub mod attack;
 pub mod code;
 pub mod fault_sweep;
-mod forward;
 pub mod interleaving;
 pub mod promise;
 pub mod race_sweep;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use faults::{Probed, Trace};
+use faults::{Layered, Probed, Trace};
 use storage_ops::{Config, Node};
 
 use crate::attack::Attack;
 use crate::promise::{Before, nothing_held, words};
 use crate::scenario::Scenario;
 use crate::scenarios::filesystem::PATH;
-use crate::watch::{Trespasses, Watched};
+use crate::watch::Trespasses;
 
 /// The operation that goes into the volume mounted at its path.
 const RMDIR_CONTENTS: &str = "RmdirContents";
@@ -32,7 +32,7 @@ pub fn run(scenario: &Scenario, nth: usize, attack: Attack) -> Vec<String> {
     let before = Before::of(&sim);
     let empties = scenario.asked.name == RMDIR_CONTENTS;
     let trespasses = Trespasses::on(&sim, empties.then_some(PATH));
-    let watched = Arc::new(Watched::new(sim.process(), &trespasses));
+    let watched = Arc::new(Layered::around(sim.process(), trespasses.clone()));
     let probes = attack.probes(&sim, u64::try_from(nth).unwrap_or(u64::MAX));
     let node = Node::new(Arc::new(Probed::new(watched, probes)), Config::default());
     let held = attack.hold(&sim);

@@ -4,15 +4,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use faults::Layer;
 use os::abi::ControlCode;
-use os::{
-    Access, Clock, Disposition, FileInfo, FsInfo, Handle, NtPath, Open, Options, Os, OsResult, PathForm, Service,
-    ServiceAccess, U16Str, U16String, Uuid, Wmi,
-};
-
+use os::{Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os, OsResult, PathForm, U16Str, U16String};
 use os_sim::{Sim, VolumeView};
 
-use crate::forward::forward_the_rest;
 use crate::scenarios::{KUBELET, volume};
 
 /// What was done outside, a line each.
@@ -85,104 +81,58 @@ fn lies_in(path: &str, directory: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
 }
 
-/// The node, watched.
-pub struct Watched {
-    inner: Arc<dyn Os>,
-    trespasses: Trespasses,
-}
-
-impl Watched {
-    /// Notes in `trespasses` what is done on `inner`.
-    pub fn new(inner: Arc<dyn Os>, trespasses: &Trespasses) -> Self {
-        Self { inner, trespasses: trespasses.clone() }
-    }
-}
-
 /// Looking at something's attributes, wherever a link leads, is what the queries are for. More is not.
 fn only_looks(how: &Open) -> bool {
     how.disposition == Disposition::Open && Access::READ_ATTRIBUTES.contains(how.access)
 }
 
-struct WatchedHandle {
-    inner: Box<dyn Handle>,
-    trespasses: Trespasses,
-}
-
-impl Handle for WatchedHandle {
-    fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        self.trespasses.note("opened something in", &*self.inner);
-        let inner = self.inner.open_child(name, how)?;
-        self.trespasses.note("opened", &*inner);
-        Ok(Box::new(Self { inner, trespasses: self.trespasses.clone() }))
-    }
-
-    fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        if code == ControlCode::FSCTL_SET_REPARSE_POINT {
-            self.trespasses.note("made a link of", &*self.inner);
-        }
-        self.inner.control(code, input, output)
-    }
-
-    fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        self.inner.query(class, output)
-    }
-
-    fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
-        self.trespasses.note("changed", &*self.inner);
-        self.inner.set(class, input)
-    }
-
-    fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        self.inner.query_fs(class, output)
-    }
-
-    fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        self.trespasses.note("listed", &*self.inner);
-        self.inner.list(restart, output)
-    }
-
-    fn final_path(&self, form: PathForm) -> OsResult<U16String> {
-        self.inner.final_path(form)
-    }
-
-    fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        self.trespasses.note("read", &*self.inner);
-        self.inner.read(offset, output)
-    }
-
-    fn flush(&self) -> OsResult<()> {
-        self.inner.flush()
-    }
-}
-
-impl Os for Watched {
-    fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        let inner = self.inner.open(path, how)?;
+impl Layer for Trespasses {
+    fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let handle = node.open(path, how)?;
         if !only_looks(how) {
-            self.trespasses.note("opened by path", &*inner);
+            self.note("opened by path", &*handle);
         }
-        Ok(Box::new(WatchedHandle { inner, trespasses: self.trespasses.clone() }))
+        Ok(handle)
     }
 
-    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        self.trespasses.note_path("mounted a volume at", directory);
-        self.inner.set_volume_mount_point(directory, volume)
+    fn set_volume_mount_point(&self, node: &dyn Os, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        self.note_path("mounted a volume at", directory);
+        node.set_volume_mount_point(directory, volume)
     }
 
-    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-        self.trespasses.note_path("unmounted what is at", directory);
-        self.inner.delete_volume_mount_point(directory)
+    fn delete_volume_mount_point(&self, node: &dyn Os, directory: &U16Str) -> OsResult<()> {
+        self.note_path("unmounted what is at", directory);
+        node.delete_volume_mount_point(directory)
     }
 
-    fn wmi(&self) -> &dyn Wmi {
-        self.inner.wmi()
+    fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        self.note("opened something in", parent);
+        let child = parent.open_child(name, how)?;
+        self.note("opened", &*child);
+        Ok(child)
     }
 
-    fn clock(&self) -> &dyn Clock {
-        self.inner.clock()
+    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        if code == ControlCode::FSCTL_SET_REPARSE_POINT {
+            self.note("made a link of", handle);
+        }
+        handle.control(code, input, output)
     }
 
-    forward_the_rest!();
+    fn set(&self, handle: &dyn Handle, class: FileInfo, input: &[u8]) -> OsResult<()> {
+        self.note("changed", handle);
+        handle.set(class, input)
+    }
+
+    fn list(&self, handle: &dyn Handle, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        self.note("listed", handle);
+        handle.list(restart, output)
+    }
+
+    fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        self.note("read", handle);
+        handle.read(offset, output)
+    }
 }
 
 #[cfg(test)]
