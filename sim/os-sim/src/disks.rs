@@ -8,10 +8,8 @@ pub(crate) mod volume_ioctls;
 
 use os::abi::{ASSOCIATION_DEVICE, BASIC_DATA, DISK_INTERFACE, DiskAttributes, MSFT_RESERVED};
 use os::{OsError, OsResult, Uuid};
-use serde::{Deserialize, Serialize};
 
 use crate::files::file_system::FileSystem;
-use crate::hex;
 
 /// Bytes in a sector.
 pub(crate) const SECTOR: u64 = 512;
@@ -25,7 +23,7 @@ const GPT_SPARE: u64 = 33 * SECTOR;
 const RESERVED_END: u64 = 16 << 20;
 
 /// A disk.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Disk {
     pub number: u32,
     /// The LUN's real size.
@@ -56,12 +54,11 @@ pub(crate) struct Disk {
 }
 
 /// A page-83 designator.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Identifier {
     pub code_set: u32,
     pub kind: u32,
     pub association: u32,
-    #[serde(with = "hex")]
     pub bytes: Vec<u8>,
 }
 
@@ -72,7 +69,7 @@ impl Identifier {
 }
 
 /// The partition table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     Raw,
     Mbr {
@@ -88,13 +85,13 @@ pub(crate) enum Layout {
 }
 
 /// What the storage provider read when it last looked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub size: u64,
     pub attributes: u64,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Partition {
     pub number: u32,
     pub offset: u64,
@@ -104,14 +101,14 @@ pub(crate) struct Partition {
     pub volume: Option<Volume>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartitionKind {
     Gpt(Uuid),
     Mbr(u8),
 }
 
 /// A volume: what a partition holds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Volume {
     pub id: Uuid,
     /// Whether Windows shows it: its disk is online and it has arrived.
@@ -127,7 +124,7 @@ pub(crate) struct Volume {
 }
 
 /// Whether a volume's content can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
     Readable,
     /// By BitLocker.

@@ -12,7 +12,7 @@ use std::fmt;
 use std::time::Duration;
 
 use os::{Secret, Uuid};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 pub use return_code::IscsiCode;
 pub use wmi_classes::Related;
@@ -24,21 +24,18 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 pub const DEFAULT_PORT: u16 = 3260;
 
 /// The iSCSI side of a node's world.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Iscsi {
     /// The portals on the network.
-    #[serde(default)]
     pub portals: Vec<Portal>,
     /// The targets on the network.
-    #[serde(default)]
     pub targets: Vec<Target>,
     /// What the node's initiator knows.
-    #[serde(default)]
     initiator: Initiator,
 }
 
 /// Where a portal is sought.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortalAddress {
     /// A host name or an IP address.
@@ -49,7 +46,7 @@ pub struct PortalAddress {
 }
 
 /// A portal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Portal {
     /// The host name or IP address it listens at.
@@ -66,7 +63,7 @@ pub struct Portal {
 }
 
 /// A target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// Its name.
@@ -82,7 +79,7 @@ pub struct Target {
 }
 
 /// How a target authenticates initiators, and itself.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Chap {
     /// It does not.
@@ -107,13 +104,13 @@ pub enum Chap {
 }
 
 /// A logical unit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lun {
     /// Its number in the target.
     pub number: u8,
     /// Its medium, which stays the same through all sessions; a description leaves it out, the node gives it one.
-    #[serde(default)]
+    #[serde(skip)]
     pub id: Uuid,
     /// Its size in bytes.
     pub size: u64,
@@ -139,7 +136,7 @@ pub enum Effect {
 }
 
 /// What the initiator knows and does.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Initiator {
     portals: BTreeSet<PortalAddress>,
     /// Each target that was discovered, with each portal that told of it.
@@ -148,13 +145,12 @@ struct Initiator {
     /// The sessions to open again after a restart.
     favourites: Vec<Session>,
     logins: u64,
-    /// What a target must know in mutual CHAP. It is not saved: set it again after loading.
-    #[serde(skip)]
+    /// What a target must know in mutual CHAP.
     secret: Option<Secret>,
 }
 
 /// A session with a target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Session {
     number: u64,
     iqn: String,
@@ -163,7 +159,7 @@ struct Session {
 }
 
 /// `AuthenticationType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Authentication {
     None,
     OneWayChap,

@@ -23,7 +23,6 @@ mod files;
 mod hex;
 pub mod iscsi;
 mod process;
-mod saved;
 pub mod services;
 mod sim;
 pub mod smb;
@@ -39,7 +38,6 @@ pub use description::{
 };
 pub use external::External;
 pub use process::Process;
-pub use saved::SavedError;
 pub use sim::{DetachedDisk, Sim};
 pub use view::{DiskView, FileKind, FileView, PartitionView, Snapshot, VolumeView};
 pub use wmi::{method_call, wql};

@@ -7,20 +7,19 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use os::{OsError, OsResult, ServiceAccess, ServiceConfig, Time, U16String};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// All services of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Services {
     /// The services, in no order.
     pub services: Vec<ServiceModel>,
     /// How many starts there have been, which gives the order of starts.
-    #[serde(default)]
     starts: u64,
 }
 
 /// One service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceModel {
     /// The name it is opened by, compared without case.
@@ -52,15 +51,15 @@ pub struct ServiceModel {
     #[serde(default)]
     pub protected: bool,
     /// When a pending state ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     until: Option<u64>,
     /// The number of its last start.
-    #[serde(default)]
+    #[serde(skip)]
     started: u64,
 }
 
 /// `SERVICE_BOOT_START` to `SERVICE_DISABLED`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartType {
     /// By the boot loader.
@@ -77,7 +76,7 @@ pub enum StartType {
 }
 
 /// `SERVICE_STOPPED` to `SERVICE_PAUSED`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Stopped.
@@ -456,13 +455,5 @@ mod tests {
         let running: Vec<_> =
             ["base", "a", "b", "c", "d"].into_iter().filter(|n| services.is_running(n, START)).collect();
         assert_eq!(running, ["base", "a", "b"]);
-    }
-
-    #[test]
-    fn a_saved_state_is_loaded_as_it_was() {
-        let mut services = services(|all| all[0].start_milliseconds = 5);
-        services.start("c", START).expect("a start");
-        let saved = serde_json::to_string(&services).expect("a text");
-        assert_eq!(serde_json::from_str::<Services>(&saved).expect("a state"), services);
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Returned, Secret, Uuid, Value};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::wmi::method_call::{Arguments, created, instance, returned, text};
 use crate::wmi::wql::ObjectPath;
@@ -21,18 +21,16 @@ pub const ALREADY_ASSIGNED: OsError = OsError(85);
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The SMB side of a node's world.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Smb {
     /// The servers on the network.
-    #[serde(default)]
     pub servers: Vec<Server>,
     /// The node's global mappings.
-    #[serde(default)]
     mappings: Vec<Mapping>,
 }
 
 /// A server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     /// Its name or address.
@@ -52,13 +50,13 @@ pub struct Server {
 }
 
 /// A share of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     /// Its name.
     pub name: String,
     /// The directory tree behind it; a description leaves it out, the node gives it one.
-    #[serde(default)]
+    #[serde(skip)]
     pub tree: Uuid,
     /// Whether it lets in who gives no credentials.
     #[serde(default)]
@@ -66,19 +64,19 @@ pub struct Share {
 }
 
 /// An account of a server.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
     /// The name, with a domain or without.
     pub name: String,
     password: String,
     /// How often the password has been changed.
-    #[serde(default)]
+    #[serde(skip)]
     changes: u64,
 }
 
 /// A global mapping.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// `\\host\share` in lower case.
     pub remote: String,
@@ -93,8 +91,7 @@ pub struct Mapping {
 }
 
 /// `MSFT_SmbGlobalMapping.Status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Connected.
     Ok = 0,

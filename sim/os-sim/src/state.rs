@@ -5,7 +5,6 @@ use std::fmt;
 use std::time::Duration;
 
 use os::{OsError, OsResult, Uuid};
-use serde::{Deserialize, Serialize};
 
 use crate::clock::timing::Timing;
 use crate::disks::mount_manager::Mount;
@@ -24,7 +23,7 @@ pub(crate) type DeviceId = u64;
 const EPOCH: i64 = 134_116_992_000_000_000;
 
 /// A simulated node's state.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default)]
 pub(crate) struct State {
     /// Time since the clock's beginning.
     pub now: Duration,
@@ -42,15 +41,11 @@ pub(crate) struct State {
     pub iscsi: Iscsi,
     pub jobs: BTreeMap<u64, Job>,
     pub timing: Timing,
-    #[serde(skip)]
     pub outcomes: BTreeMap<u64, Outcome>,
-    #[serde(skip)]
     pub handles: BTreeMap<u64, Opened>,
     /// How long the network took over what was just done, to be waited for.
-    #[serde(skip)]
     pub network_time: Duration,
     /// What is to be called once the state is unlocked.
-    #[serde(skip)]
     pub calls: Vec<Call>,
 }
 
@@ -58,7 +53,7 @@ pub(crate) struct State {
 pub(crate) type Call = Box<dyn FnOnce() + Send>;
 
 /// Something that will happen.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 struct Due {
     at: Duration,
     order: u64,
@@ -66,7 +61,7 @@ struct Due {
 }
 
 /// What can happen by itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Windows has noticed the volume.
     VolumeArrives(Uuid),
@@ -75,7 +70,7 @@ pub(crate) enum Event {
 }
 
 /// A file system: a volume's or a share's.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FsId {
     Volume(Uuid),
     /// `host\share` in lower case, and the directory tree behind it.
@@ -253,14 +248,6 @@ impl State {
     pub(crate) fn make_file_system(&mut self, kind: &str, length: u64) -> FileSystem {
         let (root, serial) = (self.fresh(), scramble(self.counter));
         FileSystem::new(kind, serial, length, root, self.time_of_day())
-    }
-
-    /// Restores what is not saved; what was to be deleted when its handles closed goes.
-    pub(crate) fn restore(&mut self) {
-        for file_system in self.file_systems_mut() {
-            file_system.restore_children();
-            file_system.close_all();
-        }
     }
 
     /// All file systems there are, within reach or not.

@@ -170,19 +170,6 @@ fn the_built_in_node_makes_sense() {
 }
 
 #[test]
-fn a_saved_node_is_loaded_as_it_was() {
-    let node = Sim::default_node();
-    let link = r"C:\var\lib\kubelet\link";
-    node.external().symlink(link, r"C:\k").unwrap();
-    let path = std::env::temp_dir().join(format!("os-sim-saved-{}.json", std::process::id()));
-    node.save(&path).unwrap();
-    let loaded = Sim::load(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    assert_eq!(node.snapshot(), loaded.snapshot());
-    assert_eq!(loaded.external().read_dir(link).unwrap(), ["config"]);
-}
-
-#[test]
 fn a_snapshot_tells_what_differs_and_calls_volumes_by_their_place() {
     let builder = node().disk(GIB).dir(r"C:\mnt");
     let (one, other) = (builder.build(), builder.build());

@@ -1,7 +1,6 @@
 //! The mount manager: which volume is mounted where, and the paths volumes have by it.
 
 use os::{Access, OsError, OsResult, Share, U16Str, U16String, Uuid};
-use serde::{Deserialize, Serialize};
 
 use crate::files::file_name::{Name, SEPARATOR, same};
 use crate::files::file_system::NodeId;
@@ -13,13 +12,13 @@ use crate::state::{FsId, State};
 const DEEPEST: u32 = 16;
 
 /// One entry of the mount manager's table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     pub volume: Uuid,
     pub place: MountPlace,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MountPlace {
     Letter(char),
     /// The directory at `path` on the volume `host`.

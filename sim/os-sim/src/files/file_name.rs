@@ -4,37 +4,12 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use os::{OsError, OsResult, U16Str};
-use serde::{Deserialize, Serialize};
 
 const LONGEST: usize = 255;
 
 /// One component of a path.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(from = "Saved", into = "Saved")]
+#[derive(Clone)]
 pub(crate) struct Name(Vec<u16>);
-
-/// A saved name: text, or units where they are not well-formed UTF-16.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Saved {
-    Text(String),
-    Units(Vec<u16>),
-}
-
-impl From<Saved> for Name {
-    fn from(saved: Saved) -> Self {
-        Self(match saved {
-            Saved::Text(text) => text.encode_utf16().collect(),
-            Saved::Units(units) => units,
-        })
-    }
-}
-
-impl From<Name> for Saved {
-    fn from(name: Name) -> Self {
-        String::from_utf16(&name.0).map_or(Self::Units(name.0), Self::Text)
-    }
-}
 
 impl Name {
     /// A name that NTFS would take.

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_REPARSE_POINT};
 use os::{OsError, OsResult};
-use serde::{Deserialize, Serialize};
 
 use crate::files::file_name::Name;
-use crate::hex;
 
 /// The identity of a file; never used twice on a node.
 pub(crate) type NodeId = u64;
@@ -16,7 +14,7 @@ pub(crate) type NodeId = u64;
 pub(crate) const CLUSTER: u64 = 4096;
 
 /// A file system and all that is on it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct FileSystem {
     /// `NTFS`, `ReFS`, `FAT32`.
     pub kind: String,
@@ -32,7 +30,7 @@ pub(crate) struct FileSystem {
 }
 
 /// A file or directory; a link is one of them with a reparse point.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Node {
     /// None for the root, and for what was unlinked while open.
     pub parent: Option<NodeId>,
@@ -40,18 +38,16 @@ pub(crate) struct Node {
     /// What can be set: neither the directory nor the reparse bit.
     pub attributes: u32,
     /// The reparse point with its head, as it is read and written.
-    #[serde(with = "hex::option", default, skip_serializing_if = "Option::is_none")]
     pub reparse: Option<Vec<u8>>,
     pub body: Body,
     /// When it was made and last written, in 100 ns since 1601.
     pub created: i64,
     pub written: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
 }
 
 /// A deletion that has been asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// The name goes with the last handle.
     LastClose,
@@ -59,27 +55,10 @@ pub(crate) enum Pending {
     Posix,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) enum Body {
-    /// Its children; saved as each child's parent.
-    #[serde(with = "childless")]
     Directory(BTreeMap<Name, NodeId>),
-    #[serde(with = "hex")]
     File(Vec<u8>),
-}
-
-/// Saves a directory without its children, which are restored from their own records.
-mod childless {
-    use super::{BTreeMap, Name, NodeId};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(_: &BTreeMap<Name, NodeId>, to: S) -> Result<S::Ok, S::Error> {
-        ().serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Name, NodeId>, D::Error> {
-        <()>::deserialize(from).map(|()| BTreeMap::new())
-    }
 }
 
 impl Node {
@@ -229,17 +208,6 @@ impl FileSystem {
 
     pub(crate) fn free(&self) -> u64 {
         self.total() - self.used()
-    }
-
-    /// Restores what is not saved.
-    pub(crate) fn restore_children(&mut self) {
-        let places: Vec<_> =
-            self.nodes.iter().filter_map(|(id, node)| Some((node.parent?, node.name.clone(), *id))).collect();
-        for (parent, name, id) in places {
-            if let Some(Body::Directory(children)) = self.nodes.get_mut(&parent).map(|node| &mut node.body) {
-                children.insert(name, id);
-            }
-        }
     }
 
     /// Dismounts it under its handles: what was unlinked is gone, what was to be deleted later is not deleted.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use os::abi::{BASIC_DATA, DiskAttributes, MSFT_RESERVED};
 use os::{OsResult, Returned, Uuid, Value};
-use serde::{Deserialize, Serialize};
 
 use crate::disks::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume};
 use crate::files::file_system::FileSystem;
@@ -16,20 +15,17 @@ use crate::wmi::msft_storage::partition_row;
 pub(crate) type Outcome = OsResult<Returned>;
 
 /// A running job.
-#[derive(Serialize, Deserialize)]
 pub(crate) struct Job {
     pub device: Option<DeviceId>,
     work: Work,
     /// Whether its caller still waits for the outcome.
-    #[serde(skip)]
     pub awaited: bool,
     /// What is to be called when it has ended.
-    #[serde(skip)]
     pub then: Vec<Call>,
 }
 
 /// What a job does when it ends.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) enum Work {
     Initialize {
         gpt: bool,
@@ -56,7 +52,6 @@ pub(crate) enum Work {
     Remote {
         object: String,
         method: String,
-        #[serde(skip)]
         arguments: Vec<(String, Value)>,
     },
 }
