@@ -15,17 +15,17 @@ use os::{Clock, Time};
 use crate::state::State;
 
 /// How long a blocked thread gives the others before it moves simulated time itself.
-const PATIENCE: Duration = Duration::from_millis(1);
+const WAKE_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// How often real time is looked at when nobody asks for anything.
-const LULL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How time moves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum ClockMode {
     /// Whoever waits moves it.
     #[default]
-    Flowing,
+    AutoAdvance,
     /// Only [`crate::Sim::advance`] does.
     Held,
     /// As the wall clock does: then it was that late here.
@@ -34,7 +34,7 @@ pub(crate) enum ClockMode {
 
 /// A simulated node, shared by all who see it.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct SharedState {
     inner: Mutex<Inner>,
     changed: Condvar,
     this: Weak<Self>,
@@ -43,7 +43,7 @@ pub(crate) struct Node {
 #[derive(Debug, Default)]
 struct Inner {
     state: State,
-    pace: ClockMode,
+    mode: ClockMode,
     /// How many threads wait for a change.
     waiting: usize,
 }
@@ -51,16 +51,16 @@ struct Inner {
 impl Inner {
     /// Lets real time catch up.
     fn catch_up(&mut self) {
-        if let ClockMode::Real(since, then) = self.pace {
+        if let ClockMode::Real(since, then) = self.mode {
             self.state.advance_to(then + since.elapsed());
         }
     }
 }
 
-impl Node {
+impl SharedState {
     pub(crate) fn new(state: State) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
-            inner: Mutex::new(Inner { state, pace: ClockMode::Flowing, waiting: 0 }),
+            inner: Mutex::new(Inner { state, mode: ClockMode::AutoAdvance, waiting: 0 }),
             changed: Condvar::new(),
             this: Weak::clone(this),
         })
@@ -68,7 +68,7 @@ impl Node {
 
     /// The node itself, for what outlives a call.
     pub(crate) fn this(&self) -> Arc<Self> {
-        self.this.upgrade().expect("whoever calls holds the node")
+        self.this.upgrade().expect("whoever calls holds the state")
     }
 
     /// Does something with the state. Nobody is called back: the caller may hold a lock that a callback takes.
@@ -80,7 +80,7 @@ impl Node {
     }
 
     /// Does something with the state, and then makes the calls that became due.
-    pub(crate) fn with_calls<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+    pub(crate) fn with_callbacks<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut guard = self.lock();
         let result = act(&mut guard.state);
         self.release(guard);
@@ -109,15 +109,15 @@ impl Node {
         }
     }
 
-    pub(crate) fn set_pace(&self, pace: impl FnOnce(Duration) -> ClockMode) {
+    pub(crate) fn set_mode(&self, mode: impl FnOnce(Duration) -> ClockMode) {
         let mut guard = self.lock();
-        guard.pace = pace(guard.state.now);
+        guard.mode = mode(guard.state.now);
         self.release(guard);
     }
 
     /// Moves time on by `span`, whatever its pace but real.
     pub(crate) fn advance(&self, span: Duration) {
-        self.with_calls(|state| state.advance_to(state.now + span));
+        self.with_callbacks(|state| state.advance_to(state.now + span));
     }
 
     /// Waits until `ready` has an answer, or until `deadline`.
@@ -129,9 +129,9 @@ impl Node {
                 self.release(guard);
                 return answer;
             }
-            let next = guard.state.next_due().map_or(deadline, |due| due.min(deadline));
-            guard = match guard.pace {
-                ClockMode::Flowing => {
+            let next = guard.state.next_event().map_or(deadline, |due| due.min(deadline));
+            guard = match guard.mode {
+                ClockMode::AutoAdvance => {
                     guard.state.advance_to(next);
                     self.release(guard);
                     self.lock()
@@ -161,9 +161,9 @@ impl Node {
     }
 
     /// Moves flowing time to the next event, if there is one.
-    fn move_on(&self) {
+    fn advance_to_next_event(&self) {
         let mut guard = self.lock();
-        if let (ClockMode::Flowing, Some(next)) = (guard.pace, guard.state.next_due()) {
+        if let (ClockMode::AutoAdvance, Some(next)) = (guard.mode, guard.state.next_event()) {
             guard.state.advance_to(next);
         }
         self.release(guard);
@@ -171,10 +171,10 @@ impl Node {
 
     /// Follows real time for as long as the node exists, so that what is due happens though nobody asks.
     pub(crate) fn follow_real_time(self: &Arc<Self>) {
-        self.set_pace(|now| ClockMode::Real(Instant::now(), now));
-        let node = Arc::downgrade(self);
+        self.set_mode(|now| ClockMode::Real(Instant::now(), now));
+        let shared = Arc::downgrade(self);
         thread::spawn(move || {
-            while let Some(next) = next_step(&node) {
+            while let Some(next) = next_step(&shared) {
                 thread::sleep(next);
             }
         });
@@ -182,13 +182,13 @@ impl Node {
 }
 
 /// Lets happen what is due, and returns when to come back.
-fn next_step(node: &Weak<Node>) -> Option<Duration> {
-    let node = node.upgrade()?;
-    let (now, due) = node.with_calls(|state| (state.now, state.next_due()));
-    Some(due.map_or(LULL, |due| due.saturating_sub(now).min(LULL)))
+fn next_step(shared: &Weak<SharedState>) -> Option<Duration> {
+    let shared = shared.upgrade()?;
+    let (now, due) = shared.with_callbacks(|state| (state.now, state.next_event()));
+    Some(due.map_or(POLL_INTERVAL, |due| due.saturating_sub(now).min(POLL_INTERVAL)))
 }
 
-impl Clock for Node {
+impl Clock for SharedState {
     fn now(&self) -> Time {
         Time(self.with(|state| state.now))
     }
@@ -204,10 +204,10 @@ impl Clock for Node {
         let mut context = Context::from_waker(&waker);
         while wait.as_mut().poll(&mut context).is_pending() {
             while !woken.flag.swap(false, Ordering::AcqRel) {
-                thread::park_timeout(PATIENCE);
+                thread::park_timeout(WAKE_TIMEOUT);
                 // Others had their chance: nothing but time can be what is waited for.
                 if !woken.flag.load(Ordering::Acquire) {
-                    self.move_on();
+                    self.advance_to_next_event();
                 }
             }
         }

@@ -48,9 +48,9 @@ pub(crate) struct Disk {
     pub layout: Layout,
     pub partitions: Vec<Partition>,
     /// What the storage provider believes.
-    pub seen: Seen,
+    pub provider_cache: ProviderCache,
     /// The medium of an iSCSI target's logical unit that this is.
-    pub medium: Option<Uuid>,
+    pub lun_id: Option<Uuid>,
 }
 
 /// A page-83 designator.
@@ -86,7 +86,7 @@ pub(crate) enum Layout {
 
 /// What the storage provider read when it last looked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ProviderCache {
     pub size: u64,
     pub attributes: u64,
 }
@@ -120,7 +120,7 @@ pub(crate) struct Volume {
     /// How often it was formatted.
     pub formats: u32,
     /// Further extents, as disk number, offset and length.
-    pub further: Vec<(u32, u64, u64)>,
+    pub further_extents: Vec<(u32, u64, u64)>,
 }
 
 /// Whether a volume's content can be read.
@@ -201,7 +201,7 @@ impl Disk {
     }
 
     /// How long the partition at `offset` could become if the table knew the disk's size `size`.
-    pub(crate) fn room_at(&self, offset: u64, size: u64) -> u64 {
+    pub(crate) fn max_length_at(&self, offset: u64, size: u64) -> u64 {
         let next = self.partitions.iter().map(|part| part.offset).filter(|begin| *begin > offset).min();
         let end = match self.layout {
             Layout::Gpt { .. } => size - GPT_SPARE,
@@ -240,12 +240,12 @@ impl Disk {
     /// Makes the provider look again.
     pub(crate) fn refresh(&mut self) {
         self.update_properties();
-        self.seen = Seen { size: self.cached_size, attributes: self.attributes };
+        self.provider_cache = ProviderCache { size: self.cached_size, attributes: self.attributes };
     }
 
     /// Whether the provider's view has been overtaken.
     pub(crate) fn is_stale(&self) -> bool {
-        self.seen != Seen { size: self.cached_size, attributes: self.attributes }
+        self.provider_cache != ProviderCache { size: self.cached_size, attributes: self.attributes }
     }
 }
 
@@ -272,7 +272,7 @@ impl Volume {
             file_system: None,
             recognised: None,
             formats: 0,
-            further: Vec::new(),
+            further_extents: Vec::new(),
         }
     }
 
@@ -304,8 +304,8 @@ pub(crate) fn example(size: u64) -> Disk {
         instance: "1".into(),
         layout: Layout::Raw,
         partitions: Vec::new(),
-        seen: Seen { size, attributes: 0 },
-        medium: None,
+        provider_cache: ProviderCache { size, attributes: 0 },
+        lun_id: None,
     }
 }
 
@@ -323,6 +323,6 @@ mod tests {
         assert_eq!(offset + length, (10 << 30) - ALIGNMENT);
         disk.add_partition(offset, length, PartitionKind::Gpt(BASIC_DATA), Uuid::nil());
         assert_eq!(disk.largest_gap(), None);
-        assert_eq!(disk.room_at(offset, 20 << 30), (20 << 30) - ALIGNMENT - offset);
+        assert_eq!(disk.max_length_at(offset, 20 << 30), (20 << 30) - ALIGNMENT - offset);
     }
 }

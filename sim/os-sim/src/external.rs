@@ -8,17 +8,17 @@ use std::time::Duration;
 use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, NtPath, OsError, OsResult, Share, U16String, Uuid};
 
-use crate::clock::Node;
+use crate::clock::SharedState;
 use crate::files::file_name::SEPARATOR;
-use crate::files::file_system::{Body, NodeId};
-use crate::files::path_resolution::{Found, Place};
+use crate::files::file_system::{Body, FileId};
+use crate::files::path_resolution::{ParsedPath, Resolved};
 use crate::files::reparse_point::{self, Target};
 use crate::state::{FsId, State};
 use crate::wmi::msft_storage::volume_path;
 
 /// The side door of a node.
 #[derive(Clone, Copy, Debug)]
-pub struct External<'a>(pub(crate) &'a Node);
+pub struct External<'a>(pub(crate) &'a SharedState);
 
 impl External<'_> {
     /// Does something in no time: what the network would take is another's to wait for.
@@ -48,8 +48,8 @@ impl External<'_> {
     /// Reads a file (`os.ReadFile`).
     pub fn read(&self, path: &str) -> OsResult<Vec<u8>> {
         self.with(|state| {
-            let (fs, node) = state.existing(path, true)?;
-            match &state.file_system(&fs)?.node(node)?.body {
+            let (fs, file) = state.existing(path, true)?;
+            match &state.file_system(&fs)?.record(file)?.body {
                 Body::File(data) => Ok(data.clone()),
                 Body::Directory(_) => Err(OsError::INVALID_FUNCTION),
             }
@@ -59,8 +59,8 @@ impl External<'_> {
     /// The names in a directory, in order (`os.ReadDir`).
     pub fn read_dir(&self, path: &str) -> OsResult<Vec<String>> {
         self.with(|state| {
-            let (fs, node) = state.existing(path, true)?;
-            let children = state.file_system(&fs)?.node(node)?.children().ok_or(OsError::DIRECTORY)?;
+            let (fs, file) = state.existing(path, true)?;
+            let children = state.file_system(&fs)?.record(file)?.children().ok_or(OsError::DIRECTORY)?;
             Ok(children.keys().map(ToString::to_string).collect())
         })
     }
@@ -68,9 +68,9 @@ impl External<'_> {
     /// Where a link or mount point leads, as Go's `os.Readlink` says it.
     pub fn read_link(&self, path: &str) -> OsResult<String> {
         self.with(|state| {
-            let (fs, node) = state.existing(path, false)?;
-            let node = state.file_system(&fs)?.node(node)?;
-            let data = node.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?;
+            let (fs, file) = state.existing(path, false)?;
+            let file = state.file_system(&fs)?.record(file)?;
+            let data = file.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?;
             match reparse_point::target(data)? {
                 Target::Relative(target) => Ok(String::from_utf16_lossy(&target)),
                 Target::Absolute(target) => Ok(shown(&String::from_utf16_lossy(&target))),
@@ -81,11 +81,11 @@ impl External<'_> {
     /// Whether the path is a symbolic link or mount point itself.
     pub fn is_link(&self, path: &str) -> bool {
         self.with(|state| {
-            let Ok((fs, node)) = state.existing(path, false) else { return false };
+            let Ok((fs, file)) = state.existing(path, false) else { return false };
             let tag = state
                 .file_system(&fs)
-                .and_then(|fs| fs.node(node))
-                .map_or(0, crate::files::file_system::Node::reparse_tag);
+                .and_then(|fs| fs.record(file))
+                .map_or(0, crate::files::file_system::FileRecord::reparse_tag);
             [REPARSE_TAG_SYMLINK, REPARSE_TAG_MOUNT_POINT].contains(&tag)
         })
     }
@@ -96,7 +96,7 @@ impl External<'_> {
     }
 
     /// Whether the path leads to something, links followed (`os.Stat`).
-    pub fn leads_somewhere(&self, path: &str) -> bool {
+    pub fn target_exists(&self, path: &str) -> bool {
         self.with(|state| state.existing(path, true).is_ok())
     }
 
@@ -106,7 +106,7 @@ impl External<'_> {
         self.with(|state| match state.existing(path, false) {
             Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => Ok(()),
             Err(error) => Err(error),
-            Ok((fs, node)) => state.remove_tree(&fs, node),
+            Ok((fs, file)) => state.remove_tree(&fs, file),
         })
     }
 
@@ -134,10 +134,10 @@ impl External<'_> {
     /// Sets or clears the read-only attribute.
     pub fn set_read_only(&self, path: &str, read_only: bool) -> OsResult<()> {
         self.with(|state| {
-            let (fs, node) = state.existing(path, true)?;
-            let node = state.file_system_mut(&fs)?.node_mut(node)?;
+            let (fs, file) = state.existing(path, true)?;
+            let file = state.file_system_mut(&fs)?.record_mut(file)?;
             let bit = os::abi::FILE_ATTRIBUTE_READONLY;
-            node.attributes = node.attributes & !bit | if read_only { bit } else { 0 };
+            file.attributes = file.attributes & !bit | if read_only { bit } else { 0 };
             Ok(())
         })
     }
@@ -192,49 +192,49 @@ pub(crate) fn nt_path(path: &str) -> Vec<u16> {
 
 impl State {
     /// What is at a path.
-    pub(crate) fn existing(&mut self, path: &str, follow_last: bool) -> OsResult<(FsId, NodeId)> {
-        match self.find(&nt_path(path), follow_last)? {
-            Found::Node(fs, node) => Ok((fs, node)),
-            Found::Absent { .. } => Err(OsError::FILE_NOT_FOUND),
+    pub(crate) fn existing(&mut self, path: &str, follow_last: bool) -> OsResult<(FsId, FileId)> {
+        match self.resolve(&nt_path(path), follow_last)? {
+            Resolved::File(fs, file) => Ok((fs, file)),
+            Resolved::Missing { .. } => Err(OsError::FILE_NOT_FOUND),
         }
     }
 
     /// Makes an empty file or directory that must be missing.
-    fn make(&mut self, path: &str, directory: bool) -> OsResult<(FsId, NodeId)> {
-        match self.find(&nt_path(path), false)? {
-            Found::Node(..) => Err(OsError::ALREADY_EXISTS),
-            Found::Absent { fs, parent, name } => {
-                let node = self.create(&fs, parent, &name, directory)?;
-                Ok((fs, node))
+    fn make(&mut self, path: &str, directory: bool) -> OsResult<(FsId, FileId)> {
+        match self.resolve(&nt_path(path), false)? {
+            Resolved::File(..) => Err(OsError::ALREADY_EXISTS),
+            Resolved::Missing { fs, parent, name } => {
+                let file = self.create(&fs, parent, &name, directory)?;
+                Ok((fs, file))
             }
         }
     }
 
     pub(crate) fn make_directories(&mut self, path: &str) -> OsResult<()> {
         let path = nt_path(path);
-        let (fs, names) = match self.place(&path)? {
-            Place::Path(fs, names) => (fs, names),
-            Place::Disk(_) | Place::Volume(_) => return Err(OsError::INVALID_PARAMETER),
+        let (fs, names) = match self.parse_path(&path)? {
+            ParsedPath::File(fs, names) => (fs, names),
+            ParsedPath::Disk(_) | ParsedPath::Volume(_) => return Err(OsError::INVALID_PARAMETER),
         };
         let root = self.file_system(&fs)?.root;
         for length in 1..=names.len() {
-            match self.walk(fs.clone(), root, names[..length].to_vec(), true)? {
-                Found::Node(fs, node) if !self.file_system(&fs)?.node(node)?.is_directory() => {
+            match self.resolve_from(fs.clone(), root, names[..length].to_vec(), true)? {
+                Resolved::File(fs, file) if !self.file_system(&fs)?.record(file)?.is_directory() => {
                     return Err(OsError::DIRECTORY);
                 }
-                Found::Node(..) => {}
-                Found::Absent { fs, parent, name } => drop(self.create(&fs, parent, &name, true)?),
+                Resolved::File(..) => {}
+                Resolved::Missing { fs, parent, name } => drop(self.create(&fs, parent, &name, true)?),
             }
         }
         Ok(())
     }
 
     pub(crate) fn write_file(&mut self, path: &str, data: &[u8]) -> OsResult<()> {
-        let (fs, node) = match self.find(&nt_path(path), true)? {
-            Found::Node(fs, node) => (fs, node),
-            Found::Absent { fs, parent, name } => {
-                let node = self.create(&fs, parent, &name, false)?;
-                (fs, node)
+        let (fs, file) = match self.resolve(&nt_path(path), true)? {
+            Resolved::File(fs, file) => (fs, file),
+            Resolved::Missing { fs, parent, name } => {
+                let file = self.create(&fs, parent, &name, false)?;
+                (fs, file)
             }
         };
         self.check_writable(&fs)?;
@@ -243,10 +243,10 @@ impl State {
         if crate::files::file_system::allocated(data.len()) > file_system.free() {
             return Err(OsError::DISK_FULL);
         }
-        let node = file_system.node_mut(node)?;
-        let Body::File(content) = &mut node.body else { return Err(OsError::ACCESS_DENIED) };
+        let file = file_system.record_mut(file)?;
+        let Body::File(content) = &mut file.body else { return Err(OsError::ACCESS_DENIED) };
         data.clone_into(content);
-        node.written = time;
+        file.written = time;
         Ok(())
     }
 
@@ -257,16 +257,16 @@ impl State {
         let leads_to_file = self.leads_to_file(link, &target, absolute);
         let substitute = if absolute { absolute_substitute(&target) } else { print.clone() };
         let data = reparse_point::symlink(&substitute, &print, !absolute)?;
-        let (fs, node) = self.make(link, !leads_to_file)?;
-        self.file_system_mut(&fs)?.node_mut(node)?.reparse = Some(data);
+        let (fs, file) = self.make(link, !leads_to_file)?;
+        self.file_system_mut(&fs)?.record_mut(file)?.reparse = Some(data);
         Ok(())
     }
 
     /// Go makes a file link only of a target that is a file.
     fn leads_to_file(&mut self, link: &str, target: &str, absolute: bool) -> bool {
         let beside = if absolute { target.to_owned() } else { format!(r"{link}\..\{target}") };
-        let Ok((fs, node)) = self.existing(&beside, true) else { return false };
-        self.file_system(&fs).and_then(|fs| fs.node(node)).is_ok_and(|node| !node.is_directory())
+        let Ok((fs, file)) = self.existing(&beside, true) else { return false };
+        self.file_system(&fs).and_then(|fs| fs.record(file)).is_ok_and(|file| !file.is_directory())
     }
 
     pub(crate) fn make_junction(&mut self, link: &str, target: &str) -> OsResult<()> {
@@ -274,37 +274,37 @@ impl State {
         let print: Vec<u16> = target.encode_utf16().collect();
         let data = reparse_point::mount_point(&substitute, &print)?;
         reparse_point::check(&data)?;
-        let (fs, node) = match self.make(link, true) {
+        let (fs, file) = match self.make(link, true) {
             Err(OsError::ALREADY_EXISTS) => self.existing(link, false)?,
             made => made?,
         };
-        let node = self.file_system_mut(&fs)?.node_mut(node)?;
-        if !node.is_empty_directory() || node.reparse.is_some() {
+        let file = self.file_system_mut(&fs)?.record_mut(file)?;
+        if !file.is_empty_directory() || file.reparse.is_some() {
             return Err(OsError::DIR_NOT_EMPTY);
         }
-        node.reparse = Some(data);
+        file.reparse = Some(data);
         Ok(())
     }
 
     fn rename(&mut self, from: &str, to: &str) -> OsResult<()> {
-        let (fs, node) = self.existing(from, false)?;
-        let Found::Absent { fs: other, parent, name } = self.find(&nt_path(to), false)? else {
+        let (fs, file) = self.existing(from, false)?;
+        let Resolved::Missing { fs: other, parent, name } = self.resolve(&nt_path(to), false)? else {
             return Err(OsError::ALREADY_EXISTS);
         };
         if fs != other {
             return Err(OsError(17)); // ERROR_NOT_SAME_DEVICE
         }
         self.check_writable(&fs)?;
-        self.check_sharing(&fs, node, Access::DELETE, Share::all())?;
+        self.check_sharing(&fs, file, Access::DELETE, Share::all())?;
         let file_system = self.file_system_mut(&fs)?;
         let mut above = Some(parent);
         while let Some(at) = above {
-            if at == node {
+            if at == file {
                 return Err(OsError::INVALID_PARAMETER);
             }
-            above = file_system.node(at)?.parent;
+            above = file_system.record(at)?.parent;
         }
-        file_system.relink(node, parent, &name)
+        file_system.relink(file, parent, &name)
     }
 
     pub(crate) fn mount_at(&mut self, directory: &str, volume: Uuid) -> OsResult<()> {
@@ -315,10 +315,10 @@ impl State {
         self.mount(&path, &U16String::from_str(&volume_path(volume)))
     }
 
-    fn remove_tree(&mut self, fs: &FsId, node: NodeId) -> OsResult<()> {
+    fn remove_tree(&mut self, fs: &FsId, file: FileId) -> OsResult<()> {
         self.check_writable(fs)?;
-        let children: Vec<NodeId> = {
-            let at = self.file_system(fs)?.node(node)?;
+        let children: Vec<FileId> = {
+            let at = self.file_system(fs)?.record(file)?;
             match at.children() {
                 Some(children) if at.reparse.is_none() => children.values().copied().collect(),
                 _ => Vec::new(),
@@ -327,14 +327,14 @@ impl State {
         for child in children {
             self.remove_tree(fs, child)?;
         }
-        self.check_sharing(fs, node, Access::DELETE, Share::all())?;
-        let open = self.is_open(fs, node);
+        self.check_sharing(fs, file, Access::DELETE, Share::all())?;
+        let open = self.is_open(fs, file);
         let file_system = self.file_system_mut(fs)?;
-        if node != file_system.root {
-            file_system.unlink(node);
+        if file != file_system.root {
+            file_system.unlink(file);
             // What others have open goes with their last handle.
             if !open {
-                file_system.forget(node);
+                file_system.forget(file);
             }
         }
         Ok(())

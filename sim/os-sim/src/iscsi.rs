@@ -15,7 +15,7 @@ use os::{Secret, Uuid};
 use serde::Deserialize;
 
 pub use return_code::IscsiCode;
-pub use wmi_classes::Related;
+pub use wmi_classes::Associated;
 
 /// How long a portal that does not answer is waited for.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);

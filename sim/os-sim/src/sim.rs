@@ -6,7 +6,7 @@ use std::time::Duration;
 use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi};
 
 use crate::clock::timing::Timing;
-use crate::clock::{ClockMode, Node};
+use crate::clock::{ClockMode, SharedState};
 use crate::description::{Description, DescriptionError, DiskDescription};
 use crate::disks::Disk;
 use crate::external::External;
@@ -19,7 +19,7 @@ use crate::state::{Event, State};
 /// It is itself a process of the node, one that never ends.
 #[derive(Clone, Debug)]
 pub struct Sim {
-    node: Arc<Node>,
+    shared: Arc<SharedState>,
     system: Arc<Process>,
 }
 
@@ -32,9 +32,9 @@ pub struct DetachedDisk(Disk);
 
 impl Sim {
     pub(crate) fn new(state: State) -> Self {
-        let node = Node::new(state);
-        let system = Arc::new(Process::new(&node));
-        Self { node, system }
+        let shared = SharedState::new(state);
+        let system = Arc::new(Process::new(&shared));
+        Self { shared, system }
     }
 
     /// A node as described.
@@ -54,40 +54,40 @@ impl Sim {
     }
 
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        self.node.with(act)
+        self.shared.with(act)
     }
 
     /// The node as a new process of it sees it. Drop the process and it has ended.
     pub fn process(&self) -> Arc<Process> {
-        Arc::new(Process::new(&self.node))
+        Arc::new(Process::new(&self.shared))
     }
 
     /// What others than csi-proxy do on this node.
     pub fn external(&self) -> External<'_> {
-        External(&self.node)
+        External(&self.shared)
     }
 
     /// The present moment.
     pub fn now(&self) -> Time {
-        self.node.now()
+        self.shared.now()
     }
 
     /// Lets simulated time pass, and what falls due happen.
     pub fn advance(&self, span: Duration) {
-        self.node.advance(span);
+        self.shared.advance(span);
     }
 
     /// From now on time stands still but for [`Self::advance`]: whoever waits blocks until then.
     #[must_use]
     pub fn held(self) -> Self {
-        self.node.set_pace(|_| ClockMode::Held);
+        self.shared.set_mode(|_| ClockMode::Held);
         self
     }
 
     /// From now on time passes as the wall clock's does.
     #[must_use]
     pub fn real_time(self) -> Self {
-        self.node.follow_real_time();
+        self.shared.follow_real_time();
         self
     }
 
@@ -102,8 +102,8 @@ impl Sim {
     }
 
     /// Attaches a disk that was detached and returns its number, which may be another.
-    pub fn attach_again(&self, disk: DetachedDisk, noticed: bool) -> u32 {
-        self.with(|state| state.attach_again(disk.0, noticed))
+    pub fn reattach_disk(&self, disk: DetachedDisk, noticed: bool) -> u32 {
+        self.with(|state| state.reattach(disk.0, noticed))
     }
 
     /// Takes a disk away without a warning.
@@ -145,7 +145,7 @@ impl Sim {
             state.handles.clear();
             state.cancel(|event| !matches!(event, Event::JobEnds(_)));
             state.jobs.clear();
-            state.outcomes.clear();
+            state.job_results.clear();
             state.file_systems_mut().for_each(FileSystem::close_all);
             for disk in state.disks.values_mut() {
                 disk.visible = true;

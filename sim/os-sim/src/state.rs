@@ -9,7 +9,7 @@ use os::{OsError, OsResult, Uuid};
 use crate::clock::timing::Timing;
 use crate::disks::mount_manager::Mount;
 use crate::disks::{Disk, Volume};
-use crate::files::file_system::{FileSystem, NodeId};
+use crate::files::file_system::{FileId, FileSystem};
 use crate::files::handles::Opened;
 use crate::iscsi::Iscsi;
 use crate::services::Services;
@@ -27,21 +27,21 @@ const EPOCH: i64 = 134_116_992_000_000_000;
 pub(crate) struct State {
     /// Time since the clock's beginning.
     pub now: Duration,
-    due: Vec<Due>,
+    due: Vec<ScheduledEvent>,
     counter: u64,
     pub disks: BTreeMap<DeviceId, Disk>,
     pub mounts: Vec<Mount>,
     /// The directory trees behind remote shares.
     pub trees: BTreeMap<Uuid, FileSystem>,
     /// Disks of iSCSI targets that no session reaches, by their medium.
-    pub unreached: BTreeMap<Uuid, Disk>,
+    pub detached_luns: BTreeMap<Uuid, Disk>,
     pub bios_serial: Option<String>,
     pub services: Services,
     pub smb: Smb,
     pub iscsi: Iscsi,
     pub jobs: BTreeMap<u64, Job>,
     pub timing: Timing,
-    pub outcomes: BTreeMap<u64, Outcome>,
+    pub job_results: BTreeMap<u64, Outcome>,
     pub handles: BTreeMap<u64, Opened>,
     /// How long the network took over what was just done, to be waited for.
     pub network_time: Duration,
@@ -54,7 +54,7 @@ pub(crate) type Call = Box<dyn FnOnce() + Send>;
 
 /// Something that will happen.
 #[derive(Clone, Debug)]
-struct Due {
+struct ScheduledEvent {
     at: Duration,
     order: u64,
     event: Event,
@@ -105,11 +105,11 @@ impl State {
 
     pub(crate) fn schedule(&mut self, after: Duration, event: Event) {
         let order = self.fresh();
-        self.due.push(Due { at: self.now + after, order, event });
+        self.due.push(ScheduledEvent { at: self.now + after, order, event });
     }
 
     /// When something happens next.
-    pub(crate) fn next_due(&self) -> Option<Duration> {
+    pub(crate) fn next_event(&self) -> Option<Duration> {
         self.due.iter().map(|due| due.at).min()
     }
 
@@ -190,7 +190,7 @@ impl State {
     }
 
     /// Where the volume `id` is, whether Windows shows it or not: device and partition number.
-    pub(crate) fn place_of(&self, id: Uuid) -> Option<(DeviceId, u32)> {
+    pub(crate) fn location_of(&self, id: Uuid) -> Option<(DeviceId, u32)> {
         self.disks.iter().filter(|(_, disk)| disk.visible).find_map(|(device, disk)| {
             let holds = |volume: &Volume| volume.id == id;
             let part = disk.partitions.iter().find(|part| part.volume.as_ref().is_some_and(holds))?;
@@ -252,13 +252,13 @@ impl State {
 
     /// All file systems there are, within reach or not.
     pub(crate) fn file_systems_mut(&mut self) -> impl Iterator<Item = &mut FileSystem> {
-        let disks = self.disks.values_mut().chain(self.unreached.values_mut());
+        let disks = self.disks.values_mut().chain(self.detached_luns.values_mut());
         let on_disks = disks.flat_map(Disk::volumes_mut).filter_map(|volume| volume.file_system.as_mut());
         on_disks.chain(self.trees.values_mut())
     }
 
     /// Whether some handle is open on the file.
-    pub(crate) fn is_open(&self, fs: &FsId, node: NodeId) -> bool {
+    pub(crate) fn is_open(&self, fs: &FsId, node: FileId) -> bool {
         self.handles.values().any(|opened| opened.is_on(fs, node))
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use os::{OsResult, Uuid};
 
-use crate::disks::mount_manager::MountPlace;
+use crate::disks::mount_manager::MountPoint;
 use crate::disks::{Disk, Health, Layout, Partition, PartitionKind, Volume};
-use crate::files::file_system::{Body, Node, NodeId};
+use crate::files::file_system::{Body, FileId, FileRecord};
 use crate::files::reparse_point::{self, Target};
 use crate::sim::Sim;
 use crate::smb::Mapping;
@@ -165,8 +165,8 @@ impl Sim {
         self.with(|state| {
             let found = state.existing(path, true);
             state.network_time = Duration::ZERO;
-            let (fs, node) = found?;
-            state.tree_of(&fs, node)
+            let (fs, file) = found?;
+            state.tree_of(&fs, file)
         })
     }
 }
@@ -220,8 +220,8 @@ impl State {
     }
 
     fn stale_mounts(&self) -> Vec<String> {
-        let stale = self.mounts.iter().filter_map(|mount| match &mount.place {
-            MountPlace::Directory { host, path } if !self.leads_to(*host, path, mount.volume) => {
+        let stale = self.mounts.iter().filter_map(|mount| match &mount.point {
+            MountPoint::Directory { host, path } if !self.leads_to(*host, path, mount.volume) => {
                 let prefix = self.dos_prefix(*host).unwrap_or_else(|| volume_path(*host));
                 Some(path.iter().fold(prefix, |prefix, name| format!(r"{prefix}\{name}")))
             }
@@ -230,16 +230,16 @@ impl State {
         stale.collect()
     }
 
-    pub(crate) fn tree_of(&self, fs: &FsId, top: NodeId) -> OsResult<Vec<FileView>> {
+    pub(crate) fn tree_of(&self, fs: &FsId, top: FileId) -> OsResult<Vec<FileView>> {
         let file_system = self.file_system(fs)?;
         let mut found = Vec::new();
         let mut waiting = vec![(String::new(), top)];
         while let Some((path, id)) = waiting.pop() {
-            let node = file_system.node(id)?;
+            let file = file_system.record(id)?;
             if id != top {
-                found.push(FileView { path: path.clone(), kind: kind_of(node), attributes: node.file_attributes() });
+                found.push(FileView { path: path.clone(), kind: kind_of(file), attributes: file.file_attributes() });
             }
-            for (name, child) in node.children().into_iter().flatten().rev() {
+            for (name, child) in file.children().into_iter().flatten().rev() {
                 let path = if path.is_empty() { name.to_string() } else { format!(r"{path}\{name}") };
                 waiting.push((path, *child));
             }
@@ -248,18 +248,18 @@ impl State {
     }
 }
 
-fn kind_of(node: &Node) -> FileKind {
-    let Some(data) = node.reparse.as_deref() else {
-        return match &node.body {
+fn kind_of(file: &FileRecord) -> FileKind {
+    let Some(data) = file.reparse.as_deref() else {
+        return match &file.body {
             Body::Directory(_) => FileKind::Directory,
             Body::File(data) => FileKind::File(data.clone()),
         };
     };
     let target = match reparse_point::target(data) {
         Ok(Target::Absolute(target) | Target::Relative(target)) => String::from_utf16_lossy(&target),
-        Err(_) => return FileKind::Reparse(node.reparse_tag()),
+        Err(_) => return FileKind::Reparse(file.reparse_tag()),
     };
-    if node.reparse_tag() == os::abi::REPARSE_TAG_SYMLINK {
+    if file.reparse_tag() == os::abi::REPARSE_TAG_SYMLINK {
         FileKind::Symlink(target)
     } else {
         FileKind::MountPoint(target)

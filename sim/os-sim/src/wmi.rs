@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use os::{CallStatus, Instance, Namespace, OsError, OsResult, PendingCall, Returned, Time, Value, Wmi};
 
-use crate::clock::Node;
-use crate::iscsi::Related;
+use crate::clock::SharedState;
+use crate::iscsi::Associated;
 use crate::smb;
 use crate::state::State;
 use crate::wmi::method_call::{instance, returned};
-use crate::wmi::storage_jobs::Work;
+use crate::wmi::storage_jobs::JobAction;
 use wql::{Associators, ObjectPath, Query};
 
 /// What a method call has become at once.
-pub(crate) enum Begun {
+pub(crate) enum StartedCall {
     /// It has ended.
     Done(Returned),
     /// It goes on as a job.
@@ -69,10 +69,10 @@ impl State {
     fn associated(&self, query: &Associators) -> OsResult<Vec<Instance>> {
         match self.iscsi.related(query) {
             None => {}
-            Some(Related::Objects(objects)) => return Ok(objects),
-            Some(Related::Disks(media)) => {
+            Some(Associated::Objects(objects)) => return Ok(objects),
+            Some(Associated::Disks(media)) => {
                 let shown = self.disks.values().filter(|disk| disk.visible);
-                let reached = shown.filter(|disk| disk.medium.is_some_and(|medium| media.contains(&medium)));
+                let reached = shown.filter(|disk| disk.lun_id.is_some_and(|lun_id| media.contains(&lun_id)));
                 return Ok(reached.map(msft_storage::disk_row).collect());
             }
         }
@@ -97,7 +97,7 @@ impl State {
         path: &str,
         method: &str,
         arguments: &[(&str, Value)],
-    ) -> OsResult<Begun> {
+    ) -> OsResult<StartedCall> {
         let object: ObjectPath = relative(path).parse()?;
         let provider = STORAGE.iter().any(|class| object.is_of(class));
         match namespace {
@@ -122,13 +122,13 @@ impl State {
         method: &str,
         arguments: &[(&str, Value)],
         takes: Duration,
-    ) -> OsResult<Begun> {
+    ) -> OsResult<StartedCall> {
         if takes.is_zero() {
-            return self.call_remote(object, method, arguments).map(Begun::Done);
+            return self.call_remote(object, method, arguments).map(StartedCall::Done);
         }
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let work = Work::Remote { object: object.to_string(), method: method.to_owned(), arguments };
-        Ok(self.start(None, work, takes).map_or_else(|code| Begun::Done(returned(code)), Begun::Job))
+        let work = JobAction::Remote { object: object.to_string(), method: method.to_owned(), arguments };
+        Ok(self.start(None, work, takes).map_or_else(|code| StartedCall::Done(returned(code)), StartedCall::Job))
     }
 
     /// Makes a call into the network, with what follows for the node's disks.
@@ -159,7 +159,7 @@ impl State {
 
     /// What a job has come to: nothing yet, its outcome, or that it was lost in a restart.
     fn outcome(&mut self, job: u64) -> Option<OsResult<Returned>> {
-        if let Some(outcome) = self.outcomes.remove(&job) {
+        if let Some(outcome) = self.job_results.remove(&job) {
             return Some(outcome);
         }
         (!self.jobs.contains_key(&job)).then_some(Err(OsError::RPC_CALL_FAILED))
@@ -171,7 +171,7 @@ fn relative(path: &str) -> &str {
     if path.starts_with(r"\\") { path.split_once(':').map_or(path, |(_, relative)| relative) } else { path }
 }
 
-impl Wmi for Node {
+impl Wmi for SharedState {
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
         let ready = self.with(|state| state.now + state.timing.query);
         if ready > deadline.0 {
@@ -191,8 +191,8 @@ impl Wmi for Node {
         deadline: Time,
     ) -> OsResult<CallStatus> {
         let job = match self.with(|state| state.begin(namespace, path, method, arguments))? {
-            Begun::Done(returned) => return Ok(CallStatus::Done(returned)),
-            Begun::Job(job) => job,
+            StartedCall::Done(returned) => return Ok(CallStatus::Done(returned)),
+            StartedCall::Job(job) => job,
         };
         if let Some(outcome) = self.wait(deadline.0, |state| state.outcome(job)) {
             return outcome.map(CallStatus::Done);
@@ -205,20 +205,20 @@ impl Wmi for Node {
         });
         match ended {
             Some(outcome) => outcome.map(CallStatus::Done),
-            None => Ok(CallStatus::StillRunning(Box::new(Running { node: self.this(), job }))),
+            None => Ok(CallStatus::StillRunning(Box::new(RunningJob { shared: self.this(), job }))),
         }
     }
 }
 
 /// A job that its caller no longer waits for.
-struct Running {
-    node: Arc<Node>,
+struct RunningJob {
+    shared: Arc<SharedState>,
     job: u64,
 }
 
-impl PendingCall for Running {
+impl PendingCall for RunningJob {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
-        self.node.with_calls(|state| match state.jobs.get_mut(&self.job) {
+        self.shared.with_callbacks(|state| match state.jobs.get_mut(&self.job) {
             Some(job) => job.then.push(then),
             None => state.calls.push(then),
         });

@@ -59,7 +59,7 @@ fn step(node: &Sim, dice: &mut Dice, handles: &mut Vec<Box<dyn Handle>>) {
             if let Some(disk) = node.detach_disk(1)
                 && dice.roll(4) > 0
             {
-                node.attach_again(disk, dice.roll(2) == 0);
+                node.reattach_disk(disk, dice.roll(2) == 0);
             }
             refused_or_not(node.attach_disk(&DiskDescription::new(1 << 30), true));
         }

@@ -155,7 +155,7 @@ fn a_detached_disk_comes_back_with_all_that_is_on_it() {
     let disk = node.detach_disk(1).unwrap();
     assert_eq!(node.external().read(r"C:\mnt\file"), Err(OsError::PATH_NOT_FOUND));
     assert!(node.external().exists(r"C:\mnt"), "the mount point dangles");
-    let number = node.attach_again(disk, true);
+    let number = node.reattach_disk(disk, true);
     node.advance(Duration::from_millis(150));
     assert_eq!(node.external().read(r"C:\mnt\file").unwrap(), b"data");
     assert_eq!(number, 1);

@@ -185,7 +185,7 @@ impl Case<'_> {
         }
         if let Some(missing) = missing {
             broken.extend(self.without_the_disk(&node));
-            self.sim.attach_again(missing, true);
+            self.sim.reattach_disk(missing, true);
             self.sim.advance(LONG);
         }
         broken.extend(self.again(&node));

@@ -110,7 +110,7 @@ struct Weather {
 impl Weather {
     fn attach(&self) {
         if let Some(disk) = self.away.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            self.sim.attach_again(disk, true);
+            self.sim.reattach_disk(disk, true);
         }
     }
 }

@@ -105,7 +105,7 @@ impl Served {
             Event::Detach(number) => self.drawer.extend(self.sim.detach_disk(*number)),
             Event::Attach { noticed } => {
                 if !self.drawer.is_empty() {
-                    self.sim.attach_again(self.drawer.remove(0), *noticed);
+                    self.sim.reattach_disk(self.drawer.remove(0), *noticed);
                 }
             }
             Event::Another { noticed } => {

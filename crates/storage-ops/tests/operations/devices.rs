@@ -270,7 +270,7 @@ fn a_volume_whose_disk_gets_another_number_is_worked_on_under_that_number() {
     let moved = Race::before(1, move || {
         other.detach_disk(1);
         let disk = other.detach_disk(2).unwrap();
-        assert_eq!(other.attach_again(disk, true), 1);
+        assert_eq!(other.reattach_disk(disk, true), 1);
         other.advance(Duration::from_secs(1));
     })
     .among(|call| call.primitive == "open" && call.object.contains("Volume"));

@@ -6,8 +6,8 @@ use os::{OsError, Uuid};
 use crate::description::{
     Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, VolumeHealth,
 };
-use crate::disks::mount_manager::{Mount, MountPlace};
-use crate::disks::{ALIGNMENT, Disk, Health, Identifier, Layout, PartitionKind, Seen, Volume};
+use crate::disks::mount_manager::{Mount, MountPoint};
+use crate::disks::{ALIGNMENT, Disk, Health, Identifier, Layout, PartitionKind, ProviderCache, Volume};
 use crate::state::{DeviceId, State};
 
 /// The system disk.
@@ -64,7 +64,7 @@ impl State {
         let disk = self.disks.get_mut(&device).expect("the disk was added just now");
         disk.system = true;
         let volume = disk.volumes().next().expect("a formatted disk has a volume").id;
-        self.mounts.push(Mount { volume, place: MountPlace::Letter('C') });
+        self.mounts.push(Mount { volume, point: MountPoint::Letter('C') });
         for path in SYSTEM_DIRECTORIES {
             self.make_directories(path).map_err(|error| DescriptionError(format!("{path}: {error}")))?;
         }
@@ -116,8 +116,8 @@ impl State {
             instance: format!("5&{instance:08x}&0&{number:06x}"),
             layout: Layout::Raw,
             partitions: Vec::new(),
-            seen: Seen { size, attributes },
-            medium: None,
+            provider_cache: ProviderCache { size, attributes },
+            lun_id: None,
         };
         self.lay_out(&mut disk, description)?;
         if let Some(grown) = description.grown_to {
@@ -176,7 +176,7 @@ impl State {
 
     fn new_volume(&mut self, description: &DiskDescription, length: u64) -> Volume {
         let mut volume = Volume::new(self.fresh_uuid());
-        volume.further = description.spans.iter().map(|span| (span.disk, span.offset, span.length)).collect();
+        volume.further_extents = description.spans.iter().map(|span| (span.disk, span.offset, span.length)).collect();
         let named = description.file_system.clone();
         match description.volume {
             VolumeHealth::Readable => {}

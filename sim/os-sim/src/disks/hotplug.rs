@@ -4,7 +4,7 @@ use os::Uuid;
 use os::abi::{BusType, DiskAttributes};
 
 use crate::description::{DescriptionError, DiskDescription};
-use crate::disks::{Disk, Seen};
+use crate::disks::{Disk, ProviderCache};
 use crate::iscsi::{Effect, Lun};
 use crate::state::{DeviceId, State};
 
@@ -19,7 +19,7 @@ impl State {
     }
 
     /// Attaches a disk that was detached, with all that is on it, under the lowest free number.
-    pub(crate) fn attach_again(&mut self, mut disk: Disk, noticed: bool) -> u32 {
+    pub(crate) fn reattach(&mut self, mut disk: Disk, noticed: bool) -> u32 {
         let taken = |number: u32| self.disks.values().any(|disk| disk.number == number);
         disk.number = (0..u32::MAX).find(|number| !taken(*number)).unwrap_or(u32::MAX);
         let (number, device) = (disk.number, self.fresh());
@@ -56,8 +56,8 @@ impl State {
 
     /// A target's disk comes offline: Windows Server's policy for disks that others may use too.
     fn reach_lun(&mut self, lun: &Lun) {
-        if let Some(disk) = self.unreached.remove(&lun.id) {
-            self.attach_again(disk, true);
+        if let Some(disk) = self.detached_luns.remove(&lun.id) {
+            self.reattach(disk, true);
             return;
         }
         let description = DiskDescription {
@@ -69,18 +69,18 @@ impl State {
         };
         let Ok(device) = self.new_disk(&description) else { return };
         if let Some(disk) = self.disks.get_mut(&device) {
-            disk.medium = Some(lun.id);
+            disk.lun_id = Some(lun.id);
             disk.instance = format!("1&{:x}&0&{:06}", device, lun.number);
         }
         self.show(device);
     }
 
-    fn lose_lun(&mut self, medium: Uuid) {
-        let device = self.disks.iter().find(|(_, disk)| disk.medium == Some(medium)).map(|(device, _)| *device);
+    fn lose_lun(&mut self, lun_id: Uuid) {
+        let device = self.disks.iter().find(|(_, disk)| disk.lun_id == Some(lun_id)).map(|(device, _)| *device);
         if let Some(mut disk) = device.and_then(|device| self.detach(device)) {
             disk.attributes |= DiskAttributes::OFFLINE;
-            disk.seen = Seen { size: disk.cached_size, attributes: disk.attributes };
-            self.unreached.insert(medium, disk);
+            disk.provider_cache = ProviderCache { size: disk.cached_size, attributes: disk.attributes };
+            self.detached_luns.insert(lun_id, disk);
         }
     }
 }

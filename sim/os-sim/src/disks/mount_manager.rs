@@ -3,8 +3,8 @@
 use os::{Access, OsError, OsResult, Share, U16Str, U16String, Uuid};
 
 use crate::files::file_name::{Name, SEPARATOR, same};
-use crate::files::file_system::NodeId;
-use crate::files::path_resolution::Found;
+use crate::files::file_system::FileId;
+use crate::files::path_resolution::Resolved;
 use crate::files::reparse_point;
 use crate::state::{FsId, State};
 
@@ -15,11 +15,11 @@ const DEEPEST: u32 = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     pub volume: Uuid,
-    pub place: MountPlace,
+    pub point: MountPoint,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum MountPlace {
+pub(crate) enum MountPoint {
     Letter(char),
     /// The directory at `path` on the volume `host`.
     Directory {
@@ -31,54 +31,54 @@ pub(crate) enum MountPlace {
 impl State {
     /// The volume that has the drive letter.
     pub(crate) fn letter(&self, letter: char) -> Option<Uuid> {
-        let wanted = MountPlace::Letter(letter.to_ascii_uppercase());
-        self.mounts.iter().find(|mount| mount.place == wanted).map(|mount| mount.volume)
+        let wanted = MountPoint::Letter(letter.to_ascii_uppercase());
+        self.mounts.iter().find(|mount| mount.point == wanted).map(|mount| mount.volume)
     }
 
     /// Mounts a volume as `SetVolumeMountPointW` does.
     pub(crate) fn mount(&mut self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
         let id = volume_name(volume.as_slice()).ok_or(OsError::INVALID_PARAMETER)?;
         let path = with_final_separator(directory)?;
-        let (fs, node) = self.directory(&path)?;
+        let (fs, file) = self.directory(&path)?;
         let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
         let file_system = self.file_system(&fs)?;
         if file_system.kind != "NTFS" {
             return Err(OsError::INVALID_PARAMETER);
         }
-        let directory = file_system.node(node)?;
+        let directory = file_system.record(file)?;
         if directory.reparse.is_some() || !directory.is_empty_directory() {
             return Err(OsError::DIR_NOT_EMPTY);
         }
         self.check_writable(&fs)?;
-        self.check_sharing(&fs, node, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
+        self.check_sharing(&fs, file, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
         self.volume(id).map_err(|_| OsError::FILE_NOT_FOUND)?;
-        let path = file_system.path(node).ok_or(OsError::PATH_NOT_FOUND)?;
+        let path = file_system.path(file).ok_or(OsError::PATH_NOT_FOUND)?;
         let target: Vec<u16> = format!(r"\??\Volume{{{id}}}\").encode_utf16().collect();
         let data = reparse_point::mount_point(&target, &[])?;
-        self.file_system_mut(&fs)?.node_mut(node)?.reparse = Some(data);
-        let place = MountPlace::Directory { host, path };
-        self.mounts.retain(|mount| mount.place != place);
-        self.mounts.push(Mount { volume: id, place });
+        self.file_system_mut(&fs)?.record_mut(file)?.reparse = Some(data);
+        let point = MountPoint::Directory { host, path };
+        self.mounts.retain(|mount| mount.point != point);
+        self.mounts.push(Mount { volume: id, point });
         Ok(())
     }
 
     /// Unmounts as `DeleteVolumeMountPointW` does.
     pub(crate) fn unmount(&mut self, directory: &U16Str) -> OsResult<()> {
         let path = with_final_separator(directory)?;
-        let (fs, node) = self.directory(&path)?;
+        let (fs, file) = self.directory(&path)?;
         let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
         let file_system = self.file_system(&fs)?;
-        let data = file_system.node(node)?.reparse.as_deref();
+        let data = file_system.record(file)?.reparse.as_deref();
         if data.and_then(mounted_volume).is_none() {
             return Err(OsError::NOT_A_REPARSE_POINT);
         }
         self.check_writable(&fs)?;
         // It opens the directory to write to it, and does not share deletion.
-        self.check_sharing(&fs, node, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
-        let path = file_system.path(node).ok_or(OsError::PATH_NOT_FOUND)?;
-        self.file_system_mut(&fs)?.node_mut(node)?.reparse = None;
-        let place = MountPlace::Directory { host, path };
-        self.mounts.retain(|mount| mount.place != place);
+        self.check_sharing(&fs, file, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
+        let path = file_system.path(file).ok_or(OsError::PATH_NOT_FOUND)?;
+        self.file_system_mut(&fs)?.record_mut(file)?.reparse = None;
+        let point = MountPoint::Directory { host, path };
+        self.mounts.retain(|mount| mount.point != point);
         Ok(())
     }
 
@@ -90,11 +90,11 @@ impl State {
     }
 
     /// The directory at a Win32 path, a last link not followed.
-    fn directory(&mut self, path: &[u16]) -> OsResult<(FsId, NodeId)> {
-        match self.find(path, false)? {
-            Found::Node(fs, node) if self.file_system(&fs)?.node(node)?.is_directory() => Ok((fs, node)),
-            Found::Node(..) => Err(OsError::DIRECTORY),
-            Found::Absent { .. } => Err(OsError::FILE_NOT_FOUND),
+    fn directory(&mut self, path: &[u16]) -> OsResult<(FsId, FileId)> {
+        match self.resolve(path, false)? {
+            Resolved::File(fs, file) if self.file_system(&fs)?.record(file)?.is_directory() => Ok((fs, file)),
+            Resolved::File(..) => Err(OsError::DIRECTORY),
+            Resolved::Missing { .. } => Err(OsError::FILE_NOT_FOUND),
         }
     }
 
@@ -107,13 +107,13 @@ impl State {
     pub(crate) fn dos_prefixes(&self, volume: Uuid, depth: u32) -> Vec<String> {
         let mounts = self.mounts.iter().filter(|mount| mount.volume == volume);
         mounts
-            .filter_map(|mount| match &mount.place {
-                MountPlace::Letter(letter) => Some(format!("{letter}:")),
-                MountPlace::Directory { host, path } if depth < DEEPEST && self.leads_to(*host, path, volume) => {
+            .filter_map(|mount| match &mount.point {
+                MountPoint::Letter(letter) => Some(format!("{letter}:")),
+                MountPoint::Directory { host, path } if depth < DEEPEST && self.leads_to(*host, path, volume) => {
                     let prefix = self.dos_prefixes(*host, depth + 1).into_iter().next()?;
                     Some(path.iter().fold(prefix, |prefix, name| format!(r"{prefix}\{name}")))
                 }
-                MountPlace::Directory { .. } => None,
+                MountPoint::Directory { .. } => None,
             })
             .collect()
     }
@@ -121,8 +121,8 @@ impl State {
     /// Whether the directory at `path` of `host` is a mount point of `volume` now.
     pub(crate) fn leads_to(&self, host: Uuid, path: &[Name], volume: Uuid) -> bool {
         let Ok(file_system) = self.file_system(&FsId::Volume(host)) else { return false };
-        let node = path.iter().try_fold(file_system.root, |at, name| file_system.child(at, name));
-        let data = node.and_then(|node| file_system.node(node).ok()?.reparse.as_deref());
+        let file = path.iter().try_fold(file_system.root, |at, name| file_system.child(at, name));
+        let data = file.and_then(|file| file_system.record(file).ok()?.reparse.as_deref());
         data.and_then(mounted_volume) == Some(volume)
     }
 }

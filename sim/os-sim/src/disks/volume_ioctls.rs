@@ -44,7 +44,9 @@ impl State {
         let (disk, volume) = self.volume(id)?;
         let part = partition_of(disk, id)?;
         match code {
-            ControlCode::STORAGE_GET_DEVICE_NUMBER if !volume.further.is_empty() => Err(OsError::INVALID_FUNCTION),
+            ControlCode::STORAGE_GET_DEVICE_NUMBER if !volume.further_extents.is_empty() => {
+                Err(OsError::INVALID_FUNCTION)
+            }
             ControlCode::STORAGE_GET_DEVICE_NUMBER => device_number(disk, part.number, output),
             ControlCode::STORAGE_QUERY_PROPERTY => property(disk, input, output),
             ControlCode::DISK_GET_LENGTH_INFO => put(output, &LengthInformation { length: signed(part.length) }),
@@ -117,7 +119,7 @@ fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) ->
     const EXTENT: usize = size_of::<DiskExtent>();
     let first = (disk.number, part.offset, part.length);
     let all: Vec<DiskExtent> = std::iter::once(first)
-        .chain(volume.further.iter().copied())
+        .chain(volume.further_extents.iter().copied())
         .map(|(disk_number, offset, length)| DiskExtent {
             disk_number,
             padding: 0,

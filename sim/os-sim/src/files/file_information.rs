@@ -9,7 +9,7 @@ use os::{Access, FileInfo, OsError, OsResult, PathForm, U16String};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::files::file_name::Name;
-use crate::files::file_system::{FileSystem, Node, NodeId, allocated};
+use crate::files::file_system::{FileId, FileRecord, FileSystem, allocated};
 use crate::files::handles::Cursor;
 use crate::files::reparse_point;
 use crate::state::{FsId, State};
@@ -22,15 +22,15 @@ impl State {
     pub(crate) fn query_file(&self, handle: u64, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
         let (fs, id) = self.file(handle)?;
         let file_system = self.file_system(fs)?;
-        let node = file_system.node(id)?;
+        let file = file_system.record(id)?;
         match class {
             FileInfo::Basic => {
                 self.check_access(handle, Access::READ_ATTRIBUTES)?;
-                fill(output, basic(node).as_bytes())
+                fill(output, basic(file).as_bytes())
             }
             FileInfo::AttributeTag => {
                 self.check_access(handle, Access::READ_ATTRIBUTES)?;
-                let info = FileAttributeTagInfo { attributes: node.file_attributes(), reparse_tag: node.reparse_tag() };
+                let info = FileAttributeTagInfo { attributes: file.file_attributes(), reparse_tag: file.reparse_tag() };
                 fill(output, info.as_bytes())
             }
             FileInfo::Id => {
@@ -73,18 +73,18 @@ impl State {
         let (fs, id) = self.file(handle)?;
         let fs = fs.clone();
         self.check_writable(&fs)?;
-        let node = self.file_system_mut(&fs)?.node_mut(id)?;
-        if info.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !node.is_directory() {
+        let file = self.file_system_mut(&fs)?.record_mut(id)?;
+        if info.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !file.is_directory() {
             return Err(OsError::INVALID_PARAMETER);
         }
         if info.attributes != 0 {
-            node.attributes = info.attributes & !FILE_ATTRIBUTE_NORMAL & SETTABLE;
+            file.attributes = info.attributes & !FILE_ATTRIBUTE_NORMAL & SETTABLE;
         }
         if info.creation_time > 0 {
-            node.created = info.creation_time;
+            file.created = info.creation_time;
         }
         if info.last_write_time > 0 {
-            node.written = info.last_write_time;
+            file.written = info.last_write_time;
         }
         Ok(())
     }
@@ -94,7 +94,7 @@ impl State {
         self.check_access(handle, Access::READ_DATA)?;
         let (fs, id) = self.file(handle)?;
         let file_system = self.file_system(fs)?;
-        let directory = file_system.node(id)?;
+        let directory = file_system.record(id)?;
         if !directory.is_directory() {
             return Err(OsError::INVALID_PARAMETER);
         }
@@ -158,17 +158,17 @@ impl State {
         if file_system.kind.contains("FAT") {
             return Err(OsError::INVALID_FUNCTION);
         }
-        let node = file_system.node(id)?;
-        if node.reparse.is_some() && node.reparse_tag() != tag {
+        let file = file_system.record(id)?;
+        if file.reparse.is_some() && file.reparse_tag() != tag {
             return Err(OsError::REPARSE_TAG_MISMATCH);
         }
-        if node.is_directory() && !node.is_empty_directory() {
+        if file.is_directory() && !file.is_empty_directory() {
             return Err(OsError::DIR_NOT_EMPTY);
         }
-        if tag == os::abi::REPARSE_TAG_MOUNT_POINT && !node.is_directory() {
+        if tag == os::abi::REPARSE_TAG_MOUNT_POINT && !file.is_directory() {
             return Err(OsError::DIRECTORY);
         }
-        self.file_system_mut(&fs)?.node_mut(id)?.reparse = Some(input.to_vec());
+        self.file_system_mut(&fs)?.record_mut(id)?.reparse = Some(input.to_vec());
         Ok(0)
     }
 }
@@ -190,13 +190,13 @@ fn read<T: FromBytes>(input: &[u8]) -> OsResult<T> {
     T::read_from_prefix(input).map(|(value, _)| value).map_err(|_| BAD_LENGTH)
 }
 
-fn basic(node: &Node) -> FileBasicInfo {
+fn basic(file: &FileRecord) -> FileBasicInfo {
     FileBasicInfo {
-        creation_time: node.created,
-        last_access_time: node.written,
-        last_write_time: node.written,
-        change_time: node.written,
-        attributes: node.file_attributes(),
+        creation_time: file.created,
+        last_access_time: file.written,
+        last_write_time: file.written,
+        change_time: file.written,
+        attributes: file.file_attributes(),
         padding: 0,
     }
 }
@@ -204,26 +204,26 @@ fn basic(node: &Node) -> FileBasicInfo {
 /// A directory's entry, and the cursor after it.
 struct Entry<'a> {
     name: Vec<u16>,
-    id: NodeId,
-    node: &'a Node,
+    id: FileId,
+    file: &'a FileRecord,
     cursor: Cursor,
 }
 
 /// The entry that follows `cursor`. A root has no `.` and `..`.
 fn entry_after<'a>(
     file_system: &'a FileSystem,
-    directory: &'a Node,
-    id: NodeId,
+    directory: &'a FileRecord,
+    id: FileId,
     cursor: &Cursor,
 ) -> OsResult<Option<Entry<'a>>> {
     let dots = |count: usize| vec![u16::from(b'.'); count];
     let first = match (cursor, directory.parent) {
         (Cursor::Begin, Some(_)) => {
-            return Ok(Some(Entry { name: dots(1), id, node: directory, cursor: Cursor::Itself }));
+            return Ok(Some(Entry { name: dots(1), id, file: directory, cursor: Cursor::Itself }));
         }
         (Cursor::Itself, Some(parent)) => {
-            let node = file_system.node(parent)?;
-            return Ok(Some(Entry { name: dots(2), id: parent, node, cursor: Cursor::Parent }));
+            let file = file_system.record(parent)?;
+            return Ok(Some(Entry { name: dots(2), id: parent, file, cursor: Cursor::Parent }));
         }
         (Cursor::After(name), _) => std::ops::Bound::Excluded(name),
         _ => std::ops::Bound::Unbounded,
@@ -231,8 +231,8 @@ fn entry_after<'a>(
     let children = directory.children().ok_or(OsError::DIRECTORY)?;
     let next = children.range::<Name, _>((first, std::ops::Bound::Unbounded)).next();
     next.map(|(name, id)| {
-        let node = file_system.node(*id)?;
-        Ok(Entry { name: name.units().to_vec(), id: *id, node, cursor: Cursor::After(name.clone()) })
+        let file = file_system.record(*id)?;
+        Ok(Entry { name: name.units().to_vec(), id: *id, file, cursor: Cursor::After(name.clone()) })
     })
     .transpose()
 }
@@ -255,17 +255,17 @@ impl Packed<'_> {
         if end > self.output.len() {
             return false;
         }
-        let size = entry.node.data().len();
+        let size = entry.file.data().len();
         let head = FileIdBothDirInfo {
-            creation_time: entry.node.created,
-            last_access_time: entry.node.written,
-            last_write_time: entry.node.written,
-            change_time: entry.node.written,
+            creation_time: entry.file.created,
+            last_access_time: entry.file.written,
+            last_write_time: entry.file.written,
+            change_time: entry.file.written,
             end_of_file: i64::try_from(size).unwrap_or(i64::MAX),
             allocation_size: i64::try_from(allocated(size)).unwrap_or(i64::MAX),
-            attributes: entry.node.file_attributes(),
+            attributes: entry.file.file_attributes(),
             file_name_length: u32::try_from(name.len()).unwrap_or(u32::MAX),
-            ea_size: entry.node.reparse_tag(),
+            ea_size: entry.file.reparse_tag(),
             file_id: entry.id.cast_signed(),
             ..FileIdBothDirInfo::default()
         };

@@ -8,7 +8,7 @@ use os::{OsError, OsResult};
 use crate::files::file_name::Name;
 
 /// The identity of a file; never used twice on a node.
-pub(crate) type NodeId = u64;
+pub(crate) type FileId = u64;
 
 /// Bytes in an allocation unit.
 pub(crate) const CLUSTER: u64 = 4096;
@@ -25,15 +25,15 @@ pub(crate) struct FileSystem {
     pub mounting: u64,
     /// The space it manages, in bytes.
     pub length: u64,
-    pub root: NodeId,
-    nodes: BTreeMap<NodeId, Node>,
+    pub root: FileId,
+    records: BTreeMap<FileId, FileRecord>,
 }
 
 /// A file or directory; a link is one of them with a reparse point.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub(crate) struct FileRecord {
     /// None for the root, and for what was unlinked while open.
-    pub parent: Option<NodeId>,
+    pub parent: Option<FileId>,
     pub name: Name,
     /// What can be set: neither the directory nor the reparse bit.
     pub attributes: u32,
@@ -57,16 +57,16 @@ pub(crate) enum Pending {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
-    Directory(BTreeMap<Name, NodeId>),
+    Directory(BTreeMap<Name, FileId>),
     File(Vec<u8>),
 }
 
-impl Node {
-    fn new(parent: Option<NodeId>, name: Name, body: Body, time: i64) -> Self {
+impl FileRecord {
+    fn new(parent: Option<FileId>, name: Name, body: Body, time: i64) -> Self {
         Self { parent, name, attributes: 0, reparse: None, body, created: time, written: time, pending: None }
     }
 
-    pub(crate) fn children(&self) -> Option<&BTreeMap<Name, NodeId>> {
+    pub(crate) fn children(&self) -> Option<&BTreeMap<Name, FileId>> {
         match &self.body {
             Body::Directory(children) => Some(children),
             Body::File(_) => None,
@@ -105,8 +105,8 @@ impl Node {
 }
 
 impl FileSystem {
-    pub(crate) fn new(kind: &str, serial: u64, length: u64, root: NodeId, time: i64) -> Self {
-        let node = Node::new(None, Name::root(), Body::Directory(BTreeMap::new()), time);
+    pub(crate) fn new(kind: &str, serial: u64, length: u64, root: FileId, time: i64) -> Self {
+        let file = FileRecord::new(None, Name::root(), Body::Directory(BTreeMap::new()), time);
         Self {
             kind: kind.into(),
             label: String::new(),
@@ -114,90 +114,90 @@ impl FileSystem {
             mounting: root,
             length,
             root,
-            nodes: BTreeMap::from([(root, node)]),
+            records: BTreeMap::from([(root, file)]),
         }
     }
 
-    pub(crate) fn node(&self, id: NodeId) -> OsResult<&Node> {
-        self.nodes.get(&id).ok_or(OsError::FILE_NOT_FOUND)
+    pub(crate) fn record(&self, id: FileId) -> OsResult<&FileRecord> {
+        self.records.get(&id).ok_or(OsError::FILE_NOT_FOUND)
     }
 
-    pub(crate) fn node_mut(&mut self, id: NodeId) -> OsResult<&mut Node> {
-        self.nodes.get_mut(&id).ok_or(OsError::FILE_NOT_FOUND)
+    pub(crate) fn record_mut(&mut self, id: FileId) -> OsResult<&mut FileRecord> {
+        self.records.get_mut(&id).ok_or(OsError::FILE_NOT_FOUND)
     }
 
-    pub(crate) fn child(&self, directory: NodeId, name: &Name) -> Option<NodeId> {
-        self.nodes.get(&directory)?.children()?.get(name).copied()
+    pub(crate) fn child(&self, directory: FileId, name: &Name) -> Option<FileId> {
+        self.records.get(&directory)?.children()?.get(name).copied()
     }
 
     /// Makes an empty file or directory with the fresh identity `id`.
     pub(crate) fn add(
         &mut self,
-        parent: NodeId,
+        parent: FileId,
         name: &Name,
         directory: bool,
-        id: NodeId,
+        id: FileId,
         time: i64,
-    ) -> OsResult<NodeId> {
+    ) -> OsResult<FileId> {
         let body = if directory { Body::Directory(BTreeMap::new()) } else { Body::File(Vec::new()) };
-        let Body::Directory(children) = &mut self.node_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
+        let Body::Directory(children) = &mut self.record_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
         if children.contains_key(name) {
             return Err(OsError::ALREADY_EXISTS);
         }
         children.insert(name.clone(), id);
-        self.nodes.insert(id, Node::new(Some(parent), name.clone(), body, time));
+        self.records.insert(id, FileRecord::new(Some(parent), name.clone(), body, time));
         Ok(id)
     }
 
     /// Takes the name of `id` away; the node itself stays until [`Self::forget`].
-    pub(crate) fn unlink(&mut self, id: NodeId) {
-        let Some(node) = self.nodes.get_mut(&id) else { return };
-        let (parent, name) = (node.parent.take(), node.name.clone());
+    pub(crate) fn unlink(&mut self, id: FileId) {
+        let Some(file) = self.records.get_mut(&id) else { return };
+        let (parent, name) = (file.parent.take(), file.name.clone());
         if let Some(Body::Directory(children)) =
-            parent.and_then(|parent| self.nodes.get_mut(&parent)).map(|node| &mut node.body)
+            parent.and_then(|parent| self.records.get_mut(&parent)).map(|file| &mut file.body)
         {
             children.remove(&name);
         }
     }
 
     /// Gives `id` another place. The caller has made sure that the place is free and not below `id`.
-    pub(crate) fn relink(&mut self, id: NodeId, parent: NodeId, name: &Name) -> OsResult<()> {
+    pub(crate) fn relink(&mut self, id: FileId, parent: FileId, name: &Name) -> OsResult<()> {
         self.unlink(id);
-        let Body::Directory(children) = &mut self.node_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
+        let Body::Directory(children) = &mut self.record_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
         children.insert(name.clone(), id);
-        let node = self.node_mut(id)?;
-        node.parent = Some(parent);
-        node.name = name.clone();
+        let file = self.record_mut(id)?;
+        file.parent = Some(parent);
+        file.name = name.clone();
         Ok(())
     }
 
     /// Forgets a node that has no name any more.
-    pub(crate) fn forget(&mut self, id: NodeId) {
-        self.nodes.remove(&id);
+    pub(crate) fn forget(&mut self, id: FileId) {
+        self.records.remove(&id);
     }
 
     /// The names that lead from the root to `id`; none if it was unlinked.
-    pub(crate) fn path(&self, id: NodeId) -> Option<Vec<Name>> {
+    pub(crate) fn path(&self, id: FileId) -> Option<Vec<Name>> {
         let mut names = Vec::new();
         let mut at = id;
         while at != self.root {
-            let node = self.nodes.get(&at)?;
-            names.push(node.name.clone());
-            at = node.parent?;
+            let file = self.records.get(&at)?;
+            names.push(file.name.clone());
+            at = file.parent?;
         }
         names.reverse();
         Some(names)
     }
 
     /// All nodes with their identities.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
-        self.nodes.iter().map(|(id, node)| (*id, node))
+    pub(crate) fn records(&self) -> impl Iterator<Item = (FileId, &FileRecord)> {
+        self.records.iter().map(|(id, file)| (*id, file))
     }
 
     /// Bytes that are taken, the file system's own included.
     pub(crate) fn used(&self) -> u64 {
         let own = (self.length / 64).min(16 << 20);
-        let files: u64 = self.nodes.values().map(|node| allocated(node.data().len())).sum();
+        let files: u64 = self.records.values().map(|file| allocated(file.data().len())).sum();
         (own.next_multiple_of(CLUSTER) + files).min(self.total())
     }
 
@@ -214,18 +214,19 @@ impl FileSystem {
     pub(crate) fn dismount(&mut self, mounting: u64) {
         self.mounting = mounting;
         self.drop_unlinked();
-        self.nodes.values_mut().for_each(|node| node.pending = None);
+        self.records.values_mut().for_each(|file| file.pending = None);
     }
 
     fn drop_unlinked(&mut self) {
         let root = self.root;
-        self.nodes.retain(|id, node| node.parent.is_some() || *id == root);
+        self.records.retain(|id, file| file.parent.is_some() || *id == root);
     }
 
     /// Closes all handles: what was unlinked goes, and what was to be deleted.
     pub(crate) fn close_all(&mut self) {
         self.drop_unlinked();
-        let pending: Vec<_> = self.nodes.iter().filter(|(_, node)| node.pending.is_some()).map(|(id, _)| *id).collect();
+        let pending: Vec<_> =
+            self.records.iter().filter(|(_, file)| file.pending.is_some()).map(|(id, _)| *id).collect();
         for id in pending {
             self.unlink(id);
             self.forget(id);

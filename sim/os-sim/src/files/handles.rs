@@ -4,8 +4,8 @@ use os::abi::{FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_IGNORE_READONLY, FILE_DI
 use os::{Access, Disposition, Open, Options, OsError, OsResult, Share, U16Str, Uuid};
 
 use crate::files::file_name::Name;
-use crate::files::file_system::{NodeId, Pending};
-use crate::files::path_resolution::{Found, Place};
+use crate::files::file_system::{FileId, Pending};
+use crate::files::path_resolution::{ParsedPath, Resolved};
 use crate::state::{DeviceId, FsId, State};
 
 /// The process that a handle belongs to; 0 is the system itself, which never ends.
@@ -24,7 +24,7 @@ pub(crate) enum Object {
     File {
         fs: FsId,
         mounting: u64,
-        node: NodeId,
+        file: FileId,
     },
 }
 
@@ -58,8 +58,8 @@ pub(crate) enum Cursor {
 }
 
 impl Opened {
-    pub(crate) fn is_on(&self, on: &FsId, id: NodeId) -> bool {
-        matches!(&self.object, Object::File { fs, node, .. } if fs == on && *node == id)
+    pub(crate) fn is_on(&self, on: &FsId, id: FileId) -> bool {
+        matches!(&self.object, Object::File { fs, file, .. } if fs == on && *file == id)
     }
 }
 
@@ -78,13 +78,13 @@ pub(crate) fn specific(access: Access) -> Access {
 impl State {
     /// Opens by absolute path and returns the handle.
     pub(crate) fn open(&mut self, process: ProcessId, path: &[u16], how: &Open) -> OsResult<u64> {
-        match self.place(path)? {
-            Place::Disk(device) => Ok(self.handle(process, Object::Disk(device), how, false)),
-            Place::Volume(id) => {
+        match self.parse_path(path)? {
+            ParsedPath::Disk(device) => Ok(self.handle(process, Object::Disk(device), how, false)),
+            ParsedPath::Volume(id) => {
                 let direct = !specific(how.access).intersects(Access::READ_DATA | Access::WRITE_DATA);
                 Ok(self.handle(process, Object::Volume { id, direct }, how, false))
             }
-            Place::Path(fs, names) => {
+            ParsedPath::File(fs, names) => {
                 let root = self.file_system(&fs)?.root;
                 self.open_from(process, fs, root, names, how)
             }
@@ -96,7 +96,7 @@ impl State {
         let name = Name::new(name.as_slice())?;
         let opened = self.opened(parent)?;
         let (process, link) = (opened.process, opened.link);
-        let Object::File { fs, node, .. } = opened.object.clone() else { return Err(OsError::INVALID_PARAMETER) };
+        let Object::File { fs, file, .. } = opened.object.clone() else { return Err(OsError::INVALID_PARAMETER) };
         let directory = self.file_of(parent)?;
         if !directory.is_directory() {
             return Err(OsError::DIRECTORY);
@@ -104,14 +104,14 @@ impl State {
         if link && directory.reparse.is_some() && how.disposition == Disposition::Create {
             return Err(OsError::REPARSE_POINT_ENCOUNTERED);
         }
-        self.open_from(process, fs, node, vec![name], how)
+        self.open_from(process, fs, file, vec![name], how)
     }
 
     fn open_from(
         &mut self,
         process: ProcessId,
         fs: FsId,
-        start: NodeId,
+        start: FileId,
         names: Vec<Name>,
         how: &Open,
     ) -> OsResult<u64> {
@@ -119,64 +119,64 @@ impl State {
         if how.options.contains(Options::DELETE_ON_CLOSE) && !how.access.contains(Access::DELETE) {
             return Err(OsError::INVALID_PARAMETER);
         }
-        match (self.walk(fs, start, names, !link)?, how.disposition) {
-            (Found::Node(fs, node), Disposition::Open) => self.open_file(process, fs, node, how),
-            (Found::Node(..), Disposition::Create) => Err(OsError::ALREADY_EXISTS),
-            (Found::Absent { .. }, Disposition::Open) => Err(OsError::FILE_NOT_FOUND),
-            (Found::Absent { fs, parent, name }, Disposition::Create) => {
+        match (self.resolve_from(fs, start, names, !link)?, how.disposition) {
+            (Resolved::File(fs, file), Disposition::Open) => self.open_file(process, fs, file, how),
+            (Resolved::File(..), Disposition::Create) => Err(OsError::ALREADY_EXISTS),
+            (Resolved::Missing { .. }, Disposition::Open) => Err(OsError::FILE_NOT_FOUND),
+            (Resolved::Missing { fs, parent, name }, Disposition::Create) => {
                 let directory = how.options.contains(Options::DIRECTORY);
-                let node = self.create(&fs, parent, &name, directory)?;
-                self.open_file(process, fs, node, how)
+                let file = self.create(&fs, parent, &name, directory)?;
+                self.open_file(process, fs, file, how)
             }
         }
     }
 
     /// Makes an empty file or directory.
-    pub(crate) fn create(&mut self, fs: &FsId, parent: NodeId, name: &Name, directory: bool) -> OsResult<NodeId> {
+    pub(crate) fn create(&mut self, fs: &FsId, parent: FileId, name: &Name, directory: bool) -> OsResult<FileId> {
         self.check_writable(fs)?;
         let file_system = self.file_system(fs)?;
-        if file_system.node(parent)?.pending.is_some() || file_system.path(parent).is_none() {
+        if file_system.record(parent)?.pending.is_some() || file_system.path(parent).is_none() {
             return Err(OsError::DELETE_PENDING);
         }
         let (id, time) = (self.fresh(), self.time_of_day());
         self.file_system_mut(fs)?.add(parent, name, directory, id, time)
     }
 
-    fn open_file(&mut self, process: ProcessId, fs: FsId, node: NodeId, how: &Open) -> OsResult<u64> {
+    fn open_file(&mut self, process: ProcessId, fs: FsId, file: FileId, how: &Open) -> OsResult<u64> {
         let file_system = self.file_system(&fs)?;
         let mounting = file_system.mounting;
-        let file = file_system.node(node)?;
-        if file.pending.is_some() {
+        let record = file_system.record(file)?;
+        if record.pending.is_some() {
             return Err(OsError::DELETE_PENDING);
         }
-        if how.options.contains(Options::DIRECTORY) && !file.is_directory() {
+        if how.options.contains(Options::DIRECTORY) && !record.is_directory() {
             return Err(OsError::DIRECTORY);
         }
-        if how.options.contains(Options::NON_DIRECTORY) && file.is_directory() {
+        if how.options.contains(Options::NON_DIRECTORY) && record.is_directory() {
             return Err(OsError::ACCESS_DENIED);
         }
         let access = specific(how.access);
-        let protected = file.attributes & FILE_ATTRIBUTE_READONLY != 0 && !file.is_directory();
+        let protected = record.attributes & FILE_ATTRIBUTE_READONLY != 0 && !record.is_directory();
         if protected && access.contains(Access::WRITE_DATA) && how.disposition == Disposition::Open {
             return Err(OsError::ACCESS_DENIED);
         }
         if access.intersects(Access::WRITE_DATA | Access::DELETE | Access::WRITE_ATTRIBUTES) {
             self.check_writable(&fs)?;
         }
-        self.check_sharing(&fs, node, access, how.share)?;
+        self.check_sharing(&fs, file, access, how.share)?;
         let link = how.options.contains(Options::REPARSE_POINT);
-        Ok(self.handle(process, Object::File { fs, mounting, node }, how, link))
+        Ok(self.handle(process, Object::File { fs, mounting, file }, how, link))
     }
 
     /// Every right to the data or the name must be shared by all others that have such a right, and the other way.
-    pub(crate) fn check_sharing(&self, fs: &FsId, node: NodeId, access: Access, share: Share) -> OsResult<()> {
+    pub(crate) fn check_sharing(&self, fs: &FsId, file: FileId, access: Access, share: Share) -> OsResult<()> {
         let clash = |access: Access, share: Share| {
             [(Access::READ_DATA, Share::READ), (Access::WRITE_DATA, Share::WRITE), (Access::DELETE, Share::DELETE)]
                 .iter()
                 .any(|(right, shared)| access.contains(*right) && !share.contains(*shared))
         };
         let counts = |access: Access| access.intersects(Access::READ_DATA | Access::WRITE_DATA | Access::DELETE);
-        let mut others = self.handles.values().filter(|other| other.is_on(fs, node) && counts(other.access));
+        let mut others = self.handles.values().filter(|other| other.is_on(fs, file) && counts(other.access));
         if counts(access) && others.any(|other| clash(access, other.share) || clash(other.access, share)) {
             return Err(OsError::SHARING_VIOLATION);
         }
@@ -213,20 +213,20 @@ impl State {
     }
 
     /// The file that a handle is open on.
-    pub(crate) fn file(&self, handle: u64) -> OsResult<(&FsId, NodeId)> {
-        let Object::File { fs, mounting, node } = &self.opened(handle)?.object else {
+    pub(crate) fn file(&self, handle: u64) -> OsResult<(&FsId, FileId)> {
+        let Object::File { fs, mounting, file } = &self.opened(handle)?.object else {
             return Err(OsError::INVALID_PARAMETER);
         };
         // The volume was formatted or taken offline meanwhile.
         if self.file_system(fs)?.mounting != *mounting {
             return Err(OsError::NOT_READY);
         }
-        Ok((fs, *node))
+        Ok((fs, *file))
     }
 
-    pub(crate) fn file_of(&self, handle: u64) -> OsResult<&crate::files::file_system::Node> {
-        let (fs, node) = self.file(handle)?;
-        self.file_system(fs)?.node(node)
+    pub(crate) fn file_of(&self, handle: u64) -> OsResult<&crate::files::file_system::FileRecord> {
+        let (fs, file) = self.file(handle)?;
+        self.file_system(fs)?.record(file)
     }
 
     /// Asks for a deletion (`FileDispositionInfo`), or takes that back.
@@ -236,18 +236,18 @@ impl State {
         let fs = fs.clone();
         let file_system = self.file_system(&fs)?;
         let root = file_system.root == id;
-        let node = file_system.node(id)?;
-        let protected = node.attributes & FILE_ATTRIBUTE_READONLY != 0 && flags & FILE_DISPOSITION_IGNORE_READONLY == 0;
+        let file = file_system.record(id)?;
+        let protected = file.attributes & FILE_ATTRIBUTE_READONLY != 0 && flags & FILE_DISPOSITION_IGNORE_READONLY == 0;
         if delete && (root || protected) {
             return Err(OsError::ACCESS_DENIED);
         }
-        if delete && node.is_directory() && !node.is_empty_directory() {
+        if delete && file.is_directory() && !file.is_empty_directory() {
             return Err(OsError::DIR_NOT_EMPTY);
         }
         self.check_writable(&fs)?;
         let posix = flags & FILE_DISPOSITION_POSIX != 0;
         let pending = delete.then_some(if posix { Pending::Posix } else { Pending::LastClose });
-        self.file_system_mut(&fs)?.node_mut(id)?.pending = pending;
+        self.file_system_mut(&fs)?.record_mut(id)?.pending = pending;
         self.opened_mut(handle)?.deletes = delete && posix;
         Ok(())
     }
@@ -255,28 +255,31 @@ impl State {
     /// Closes a handle; what was to be deleted goes.
     pub(crate) fn close(&mut self, handle: u64) {
         let Some(opened) = self.handles.remove(&handle) else { return };
-        let Object::File { fs, mounting, node } = opened.object else { return };
-        let last = !self.is_open(&fs, node);
+        let Object::File { fs, mounting, file } = opened.object else { return };
+        let last = !self.is_open(&fs, file);
         // A volume that is gone was dismounted.
         let Ok(file_system) = self.file_system_mut(&fs) else { return };
         if file_system.mounting != mounting {
             return;
         }
-        let Ok(file) = file_system.node_mut(node) else { return };
-        if opened.deletes_on_close && file.pending.is_none() && (!file.is_directory() || file.is_empty_directory()) {
-            file.pending = Some(Pending::LastClose);
+        let Ok(record) = file_system.record_mut(file) else { return };
+        if opened.deletes_on_close
+            && record.pending.is_none()
+            && (!record.is_directory() || record.is_empty_directory())
+        {
+            record.pending = Some(Pending::LastClose);
         }
-        let due = match file.pending {
+        let due = match record.pending {
             Some(Pending::Posix) => opened.deletes || last,
             Some(Pending::LastClose) => last,
             None => false,
         };
-        let (named, root) = (file.parent.is_some(), file_system.root == node);
+        let (named, root) = (record.parent.is_some(), file_system.root == file);
         if due && named {
-            file_system.unlink(node);
+            file_system.unlink(file);
         }
         if last && (due || !named) && !root {
-            file_system.forget(node);
+            file_system.forget(file);
         }
     }
 

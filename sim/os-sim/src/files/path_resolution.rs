@@ -6,7 +6,7 @@ use os::{OsError, OsResult, Uuid};
 
 use crate::disks::mount_manager::volume_guid;
 use crate::files::file_name::{Name, SEPARATOR, same, split};
-use crate::files::file_system::NodeId;
+use crate::files::file_system::FileId;
 use crate::files::reparse_point::{self, Target};
 use crate::state::{DeviceId, FsId, State};
 
@@ -17,27 +17,27 @@ const MOST_LINKS: u32 = 63;
 const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
 
 /// What an NT path names before any link is looked at.
-pub(crate) enum Place {
+pub(crate) enum ParsedPath {
     Disk(DeviceId),
     /// The volume as a device.
     Volume(Uuid),
-    Path(FsId, Vec<Name>),
+    File(FsId, Vec<Name>),
 }
 
 /// What a resolution ended at.
-pub(crate) enum Found {
-    Node(FsId, NodeId),
+pub(crate) enum Resolved {
+    File(FsId, FileId),
     /// The directory is there, the last name is not.
-    Absent {
+    Missing {
         fs: FsId,
-        parent: NodeId,
+        parent: FileId,
         name: Name,
     },
 }
 
 impl State {
     /// Splits an absolute NT path.
-    pub(crate) fn place(&mut self, path: &[u16]) -> OsResult<Place> {
+    pub(crate) fn parse_path(&mut self, path: &[u16]) -> OsResult<ParsedPath> {
         let prefix = path.get(..4).filter(|head| same(head, r"\??\"));
         prefix.ok_or(OsError::PATH_NOT_FOUND)?;
         let path = &path[4..];
@@ -53,12 +53,12 @@ impl State {
         if let Some(volume) = self.volume_by_name(head) {
             return match rest {
                 _ if self.volume(volume).is_err() => Err(missing),
-                None => Ok(Place::Volume(volume)),
-                Some(rest) => Ok(Place::Path(FsId::Volume(volume), split(rest)?)),
+                None => Ok(ParsedPath::Volume(volume)),
+                Some(rest) => Ok(ParsedPath::File(FsId::Volume(volume), split(rest)?)),
             };
         }
         match self.disk_by_name(head) {
-            Some(device) if rest.is_none_or(<[u16]>::is_empty) => Ok(Place::Disk(device)),
+            Some(device) if rest.is_none_or(<[u16]>::is_empty) => Ok(ParsedPath::Disk(device)),
             _ => Err(missing),
         }
     }
@@ -80,7 +80,7 @@ impl State {
         shown.filter(|(_, disk)| same(head, &disk.interface()[4..])).map(|(device, _)| *device).next()
     }
 
-    fn share(&mut self, rest: &[u16]) -> OsResult<Place> {
+    fn share(&mut self, rest: &[u16]) -> OsResult<ParsedPath> {
         let mut parts = rest.splitn(3, |unit| *unit == SEPARATOR);
         let mut part = || parts.next().filter(|part| !part.is_empty()).map(String::from_utf16_lossy);
         let host = part().ok_or(OsError::BAD_NETPATH)?;
@@ -90,29 +90,35 @@ impl State {
         let unc = format!(r"\\{remote}");
         self.network_time += self.smb.answer_time(&unc);
         let tree = self.smb.open(&unc)?;
-        Ok(Place::Path(FsId::Share(remote, tree), names))
+        Ok(ParsedPath::File(FsId::Share(remote, tree), names))
     }
 
     /// Resolves an absolute NT path that names a file.
-    pub(crate) fn find(&mut self, path: &[u16], follow_last: bool) -> OsResult<Found> {
-        match self.place(path)? {
-            Place::Path(fs, names) => {
+    pub(crate) fn resolve(&mut self, path: &[u16], follow_last: bool) -> OsResult<Resolved> {
+        match self.parse_path(path)? {
+            ParsedPath::File(fs, names) => {
                 let root = self.file_system(&fs)?.root;
-                self.walk(fs, root, names, follow_last)
+                self.resolve_from(fs, root, names, follow_last)
             }
-            Place::Disk(_) | Place::Volume(_) => Err(OsError::INVALID_PARAMETER),
+            ParsedPath::Disk(_) | ParsedPath::Volume(_) => Err(OsError::INVALID_PARAMETER),
         }
     }
 
     /// Walks `names` from a directory. A link on the way is followed, the last one if `follow_last`.
-    pub(crate) fn walk(&mut self, fs: FsId, start: NodeId, names: Vec<Name>, follow_last: bool) -> OsResult<Found> {
+    pub(crate) fn resolve_from(
+        &mut self,
+        fs: FsId,
+        start: FileId,
+        names: Vec<Name>,
+        follow_last: bool,
+    ) -> OsResult<Resolved> {
         let mut fs = fs;
         let mut at = start;
         let mut rest = VecDeque::from(names);
         let mut links = 0;
         while let Some(name) = rest.pop_front() {
             let file_system = self.file_system(&fs)?;
-            let directory = file_system.node(at)?;
+            let directory = file_system.record(at)?;
             if !directory.is_directory() {
                 return Err(OsError::PATH_NOT_FOUND);
             }
@@ -121,16 +127,16 @@ impl State {
             }
             let Some(child) = file_system.child(at, &name) else {
                 return if rest.is_empty() {
-                    Ok(Found::Absent { fs, parent: at, name })
+                    Ok(Resolved::Missing { fs, parent: at, name })
                 } else {
                     Err(OsError::PATH_NOT_FOUND)
                 };
             };
-            let node = file_system.node(child)?;
-            if node.pending.is_some() {
+            let file = file_system.record(child)?;
+            if file.pending.is_some() {
                 return Err(OsError::DELETE_PENDING);
             }
-            let Some(link) = node.reparse.clone().filter(|_| follow_last || !rest.is_empty()) else {
+            let Some(link) = file.reparse.clone().filter(|_| follow_last || !rest.is_empty()) else {
                 at = child;
                 continue;
             };
@@ -144,18 +150,18 @@ impl State {
             at = self.file_system(&fs)?.root;
         }
         // Ends at what is there, if its file system can be read.
-        self.file_system(&fs)?.node(at)?;
-        Ok(Found::Node(fs, at))
+        self.file_system(&fs)?.record(at)?;
+        Ok(Resolved::File(fs, at))
     }
 
     /// Where the link `data`, which lies in `directory`, leads: names from a file system's root.
-    fn follow(&mut self, fs: &FsId, directory: NodeId, data: &[u8]) -> OsResult<(FsId, Vec<Name>)> {
+    fn follow(&mut self, fs: &FsId, directory: FileId, data: &[u8]) -> OsResult<(FsId, Vec<Name>)> {
         match reparse_point::target(data)? {
             Target::Absolute(_) if matches!(fs, FsId::Share(..)) => Err(SYMLINK_CLASS_DISABLED),
-            Target::Absolute(path) => match self.place(&path)? {
-                Place::Path(fs, names) => Ok((fs, names)),
-                Place::Volume(volume) => Ok((FsId::Volume(volume), Vec::new())),
-                Place::Disk(_) => Err(OsError::PATH_NOT_FOUND),
+            Target::Absolute(path) => match self.parse_path(&path)? {
+                ParsedPath::File(fs, names) => Ok((fs, names)),
+                ParsedPath::Volume(volume) => Ok((FsId::Volume(volume), Vec::new())),
+                ParsedPath::Disk(_) => Err(OsError::PATH_NOT_FOUND),
             },
             Target::Relative(path) => {
                 let mut names = self.file_system(fs)?.path(directory).ok_or(OsError::PATH_NOT_FOUND)?;

@@ -2,7 +2,7 @@
 
 use os::{Instance, Namespace, OsError, Returned, Secret, Uuid, Value};
 
-use super::wmi_classes::Related;
+use super::wmi_classes::Associated;
 use super::{CONNECT_TIMEOUT, Chap, Effect, Iscsi, IscsiCode, Lun, Portal, PortalAddress, Target};
 use crate::wmi::wql::{ObjectPath, Query};
 
@@ -62,7 +62,7 @@ fn rows(iscsi: &Iscsi, class: &str) -> Vec<Instance> {
     iscsi.rows(class).expect("a class of the initiator")
 }
 
-fn related(iscsi: &Iscsi, object: &str, association: &str, result: &str) -> Related {
+fn related(iscsi: &Iscsi, object: &str, association: &str, result: &str) -> Associated {
     let text = format!("ASSOCIATORS OF {{{object}}} WHERE AssocClass = {association} ResultClass = {result}");
     let Ok(Query::Associators(query)) = Query::parse(Namespace::Storage, &text) else { panic!("{text}") };
     iscsi.related(&query).expect("an association of the initiator")
@@ -104,7 +104,7 @@ fn targets_are_discovered_through_their_portal() {
     portal(&mut iscsi, "New", "10.0.0.1", 0);
     let path = rows(&iscsi, PORTAL)[0].path.clone();
     let found = related(&iscsi, &path, "MSFT_iSCSITargetToiSCSITargetPortal", TARGET);
-    assert_eq!(found, Related::Objects(rows(&iscsi, TARGET)));
+    assert_eq!(found, Associated::Objects(rows(&iscsi, TARGET)));
     assert_eq!(rows(&iscsi, TARGET).len(), 3);
 
     iscsi.targets.pop();
@@ -126,13 +126,14 @@ fn connecting_attaches_the_units_and_disconnecting_detaches_them() {
 
     let target = rows(&iscsi, TARGET).remove(0);
     assert_eq!(target.bool("IsConnected"), Some(true));
-    let Related::Objects(sessions) = related(&iscsi, &target.path, "MSFT_iSCSITargetToiSCSISession", SESSION) else {
+    let Associated::Objects(sessions) = related(&iscsi, &target.path, "MSFT_iSCSITargetToiSCSISession", SESSION) else {
         panic!("sessions are objects")
     };
     let disks = related(&iscsi, &sessions[0].path, "MSFT_iSCSISessionToDisk", "MSFT_Disk");
-    assert_eq!(disks, Related::Disks(vec![luns[0].id]));
+    assert_eq!(disks, Associated::Disks(vec![luns[0].id]));
     let connection = "MSFT_iSCSIConnection";
-    let Related::Objects(connections) = related(&iscsi, &target.path, "MSFT_iSCSITargetToiSCSIConnection", connection)
+    let Associated::Objects(connections) =
+        related(&iscsi, &target.path, "MSFT_iSCSITargetToiSCSIConnection", connection)
     else {
         panic!("connections are objects")
     };

@@ -20,7 +20,7 @@ const INITIATOR: &str = "iqn.1991-05.com.microsoft:node";
 
 /// What is associated with an object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Related {
+pub enum Associated {
     /// These objects.
     Objects(Vec<Instance>),
     /// The disks of these logical units.
@@ -50,7 +50,7 @@ impl Iscsi {
     /// one of the initiator's.
     ///
     /// An object that is not there has nothing associated with it.
-    pub fn related(&self, query: &Associators) -> Option<Related> {
+    pub fn related(&self, query: &Associators) -> Option<Associated> {
         const REACHED: [(&str, &[&str]); 4] = [
             (TARGET, &[PORTAL, SESSION, CONNECTION]),
             (PORTAL, &[TARGET]),
@@ -67,7 +67,7 @@ impl Iscsi {
         Some(self.reach(from, to, &query.object))
     }
 
-    fn reach(&self, from: &str, to: &str, object: &ObjectPath) -> Related {
+    fn reach(&self, from: &str, to: &str, object: &ObjectPath) -> Associated {
         let is_of = |session: &Session| match from {
             TARGET => object.text("NodeAddress").is_some_and(|iqn| session.iqn.eq_ignore_ascii_case(iqn)),
             SESSION => object.text("SessionIdentifier") == Some(&session.identifier()),
@@ -77,27 +77,27 @@ impl Iscsi {
         match to {
             DISK => {
                 let sessions = self.initiator.sessions.iter().filter(|session| is_of(session));
-                Related::Disks(sessions.flat_map(|session| self.luns(&session.iqn)).map(|lun| lun.id).collect())
+                Associated::Disks(sessions.flat_map(|session| self.luns(&session.iqn)).map(|lun| lun.id).collect())
             }
-            SESSION => Related::Objects(self.session_rows(is_of)),
+            SESSION => Associated::Objects(self.session_rows(is_of)),
             CONNECTION => {
                 let sessions = self.initiator.sessions.iter().filter(|session| is_of(session));
-                Related::Objects(sessions.map(connection_row).collect())
+                Associated::Objects(sessions.map(connection_row).collect())
             }
             PORTAL => {
                 let wanted = object.text("NodeAddress").unwrap_or_default();
                 let told = discovered.filter(|(iqn, _)| iqn.eq_ignore_ascii_case(wanted));
-                Related::Objects(told.map(|(_, portal)| portal_row(portal)).collect())
+                Associated::Objects(told.map(|(_, portal)| portal_row(portal)).collect())
             }
             _ if from == PORTAL => {
                 let at = key_of_portal(object);
                 let told =
                     |iqn: &str| at.clone().is_some_and(|at| self.initiator.discovered.contains(&(iqn.to_owned(), at)));
-                Related::Objects(self.target_rows(told))
+                Associated::Objects(self.target_rows(told))
             }
             _ => {
                 let of = |iqn: &str| self.initiator.sessions.iter().any(|session| is_of(session) && session.iqn == iqn);
-                Related::Objects(self.target_rows(of))
+                Associated::Objects(self.target_rows(of))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::disks::mount_manager::MountPlace;
+use crate::disks::mount_manager::MountPoint;
 use crate::disks::{Disk, Layout};
 use crate::files::file_system::FileSystem;
 use crate::files::handles::Object;
@@ -47,26 +47,26 @@ impl State {
 
     /// Every node has its place in its parent, or is unlinked and open.
     fn check_tree(&self, fs: &FsId, file_system: &FileSystem) -> Result<(), String> {
-        for (id, node) in file_system.nodes() {
-            let place = match node.parent {
+        for (id, file) in file_system.records() {
+            let place = match file.parent {
                 None => id == file_system.root || self.is_open_in(fs, id),
-                Some(parent) => file_system.child(parent, &node.name) == Some(id) && file_system.path(id).is_some(),
+                Some(parent) => file_system.child(parent, &file.name) == Some(id) && file_system.path(id).is_some(),
             };
-            ensure(place, || format!("{fs:?}: {:?} is nowhere", node.name))?;
-            let linked = node.reparse.is_none() || !node.is_directory() || node.is_empty_directory();
-            ensure(linked, || format!("{fs:?}: {:?} is a link with children", node.name))?;
-            let pending = node.pending.is_none() || self.is_open_in(fs, id);
-            ensure(pending, || format!("{fs:?}: nobody deletes {:?}", node.name))?;
+            ensure(place, || format!("{fs:?}: {:?} is nowhere", file.name))?;
+            let linked = file.reparse.is_none() || !file.is_directory() || file.is_empty_directory();
+            ensure(linked, || format!("{fs:?}: {:?} is a link with children", file.name))?;
+            let pending = file.pending.is_none() || self.is_open_in(fs, id);
+            ensure(pending, || format!("{fs:?}: nobody deletes {:?}", file.name))?;
         }
         Ok(())
     }
 
     fn is_open_in(&self, on: &FsId, id: u64) -> bool {
         self.handles.values().any(|opened| match (&opened.object, on) {
-            (Object::File { fs: FsId::Share(_, tree), node, .. }, FsId::Share(_, other)) => {
-                tree == other && *node == id
+            (Object::File { fs: FsId::Share(_, tree), file, .. }, FsId::Share(_, other)) => {
+                tree == other && *file == id
             }
-            (Object::File { fs, node, .. }, on) => fs == on && *node == id,
+            (Object::File { fs, file, .. }, on) => fs == on && *file == id,
             _ => false,
         })
     }
@@ -74,9 +74,9 @@ impl State {
     /// No two entries for one place.
     fn check_mounts(&self) -> Result<(), String> {
         for (index, mount) in self.mounts.iter().enumerate() {
-            let twice = self.mounts[..index].iter().any(|other| other.place == mount.place);
-            ensure(!twice, || format!("two volumes are mounted at {:?}", mount.place))?;
-            if let MountPlace::Letter(letter) = mount.place {
+            let twice = self.mounts[..index].iter().any(|other| other.point == mount.point);
+            ensure(!twice, || format!("two volumes are mounted at {:?}", mount.point))?;
+            if let MountPoint::Letter(letter) = mount.point {
                 ensure(letter.is_ascii_uppercase(), || format!("{letter} is no drive letter"))?;
             }
         }

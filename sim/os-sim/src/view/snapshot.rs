@@ -127,7 +127,7 @@ impl State {
         let rest = target.strip_prefix(r"\??\").unwrap_or(target);
         let (head, tail) = rest.split_at(rest.find('\\').unwrap_or(rest.len()));
         let id: Option<Uuid> = volume_guid(&head.encode_utf16().collect::<Vec<_>>());
-        let known = id.and_then(|id| self.place_of(id));
+        let known = id.and_then(|id| self.location_of(id));
         match known.and_then(|(device, part)| Some((self.disks.get(&device)?.number, part))) {
             Some((disk, part)) => format!("disk {disk} partition {part}{tail}"),
             None => target.to_owned(),

@@ -11,9 +11,9 @@ use crate::disks::{Disk, Layout, Partition, PartitionKind, Volume};
 use crate::files::file_system::FileSystem;
 use crate::hex;
 use crate::state::{DeviceId, State};
-use crate::wmi::Begun;
+use crate::wmi::StartedCall;
 use crate::wmi::method_call::{Arguments, instance, returned};
-use crate::wmi::storage_jobs::{Work, code, supported_size};
+use crate::wmi::storage_jobs::{JobAction, code, supported_size};
 use crate::wmi::wql::ObjectPath;
 
 /// What the provider puts before its own identifiers.
@@ -55,7 +55,7 @@ pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsR
         });
     }
     let volume = volume_by_id(state, id)?;
-    let (device, number) = state.place_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
+    let (device, number) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
     let disk = state.disk(device)?;
     let row = (class == "MSFT_Partition").then(|| partition_row(state, disk, number)).flatten();
     Ok(row.into_iter().collect())
@@ -111,12 +111,17 @@ const METHODS: [(&str, &str, &[&str]); 13] = [
 ];
 
 /// Begins a method of one of the provider's classes.
-pub(crate) fn call(state: &mut State, object: &ObjectPath, method: &str, given: &[(&str, Value)]) -> OsResult<Begun> {
+pub(crate) fn call(
+    state: &mut State,
+    object: &ObjectPath,
+    method: &str,
+    given: &[(&str, Value)],
+) -> OsResult<StartedCall> {
     let known = |(class, name, _): &&(&str, &str, &[&str])| object.is_of(class) && name.eq_ignore_ascii_case(method);
     let (class, method, parameters) = METHODS.iter().find(known).ok_or(OsError::WBEM_INVALID_METHOD)?;
     let arguments = Arguments::new(given, parameters)?;
     if *class == "MSFT_StorageSetting" {
-        return Ok(started(state, None, Work::Rescan));
+        return Ok(started(state, None, JobAction::Rescan));
     }
     let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
     match *class {
@@ -135,32 +140,32 @@ pub(crate) fn call(state: &mut State, object: &ObjectPath, method: &str, given: 
     }
 }
 
-fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Arguments<'_>) -> OsResult<Begun> {
+fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Arguments<'_>) -> OsResult<StartedCall> {
     let work = match method {
         "Initialize" => match arguments.u32("PartitionStyle")?.unwrap_or(2) {
-            style @ (1 | 2) => Work::Initialize { gpt: style == 2 },
-            _ => return Ok(Begun::Done(returned(code::INVALID_PARAMETER))),
+            style @ (1 | 2) => JobAction::Initialize { gpt: style == 2 },
+            _ => return Ok(StartedCall::Done(returned(code::INVALID_PARAMETER))),
         },
         "CreatePartition" => match creation(arguments)? {
             Some(work) => work,
-            None => return Ok(Begun::Done(returned(code::INVALID_PARAMETER))),
+            None => return Ok(StartedCall::Done(returned(code::INVALID_PARAMETER))),
         },
-        "Online" => Work::SetOffline(false),
-        "Offline" => Work::SetOffline(true),
+        "Online" => JobAction::SetOffline(false),
+        "Offline" => JobAction::SetOffline(true),
         "SetAttributes" => match arguments.bool("IsReadOnly")? {
-            Some(read_only) => Work::SetReadOnly(read_only),
-            None => return Ok(Begun::Done(returned(code::NOT_SUPPORTED))),
+            Some(read_only) => JobAction::SetReadOnly(read_only),
+            None => return Ok(StartedCall::Done(returned(code::NOT_SUPPORTED))),
         },
         _ => {
             state.disk_mut(device)?.refresh();
-            return Ok(Begun::Done(returned(code::DONE)));
+            return Ok(StartedCall::Done(returned(code::DONE)));
         }
     };
     Ok(started(state, Some(device), work))
 }
 
 /// A partition needs a size or the wish for all there is, not both; its letter is not served here.
-fn creation(arguments: Arguments<'_>) -> OsResult<Option<Work>> {
+fn creation(arguments: Arguments<'_>) -> OsResult<Option<JobAction>> {
     let size = arguments.u64("Size")?;
     let most = arguments.bool("UseMaximumSize")?.unwrap_or(false);
     if size.is_some() == most || arguments.bool("AssignDriveLetter")?.unwrap_or(false) {
@@ -173,7 +178,7 @@ fn creation(arguments: Arguments<'_>) -> OsResult<Option<Work>> {
             Err(_) => return Ok(None),
         },
     };
-    Ok(Some(Work::CreatePartition { offset: arguments.u64("Offset")?, size, kind }))
+    Ok(Some(JobAction::CreatePartition { offset: arguments.u64("Offset")?, size, kind }))
 }
 
 fn call_partition(
@@ -182,59 +187,59 @@ fn call_partition(
     number: u32,
     method: &str,
     arguments: Arguments<'_>,
-) -> OsResult<Begun> {
+) -> OsResult<StartedCall> {
     match method {
         "GetSupportedSize" => {
             let disk = state.disk(device)?;
             let Some((smallest, largest)) = supported_size(disk, number) else {
-                return Ok(Begun::Done(returned(code::FAILED)));
+                return Ok(StartedCall::Done(returned(code::FAILED)));
             };
             let mut answer = returned(code::DONE);
             answer.out = row("__PARAMETERS", "", [("SizeMin", long(smallest)), ("SizeMax", long(largest))]);
-            Ok(Begun::Done(answer))
+            Ok(StartedCall::Done(answer))
         }
         "Resize" => resize(state, device, number, arguments),
-        _ => Ok(Begun::Done(returned(code::DONE))),
+        _ => Ok(StartedCall::Done(returned(code::DONE))),
     }
 }
 
-fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Arguments<'_>) -> OsResult<Begun> {
-    let (device, number) = state.place_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
+fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Arguments<'_>) -> OsResult<StartedCall> {
+    let (device, number) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
     match method {
         "Format" => {
             let kind = arguments.text("FileSystem")?.unwrap_or("NTFS").to_owned();
             let label = arguments.text("FileSystemLabel")?.unwrap_or_default().to_owned();
             if !arguments.bool("Force")?.unwrap_or(false) && state.is_volume_open(volume) {
-                return Ok(Begun::Done(returned(code::IN_USE)));
+                return Ok(StartedCall::Done(returned(code::IN_USE)));
             }
-            Ok(started(state, Some(device), Work::Format { volume, kind, label }))
+            Ok(started(state, Some(device), JobAction::Format { volume, kind, label }))
         }
         "Resize" => resize(state, device, number, arguments),
-        _ => Ok(Begun::Done(returned(code::DONE))),
+        _ => Ok(StartedCall::Done(returned(code::DONE))),
     }
 }
 
-fn resize(state: &mut State, device: DeviceId, partition: u32, arguments: Arguments<'_>) -> OsResult<Begun> {
+fn resize(state: &mut State, device: DeviceId, partition: u32, arguments: Arguments<'_>) -> OsResult<StartedCall> {
     Ok(match arguments.u64("Size")? {
-        Some(size) => started(state, Some(device), Work::Resize { partition, size }),
-        None => Begun::Done(returned(code::INVALID_PARAMETER)),
+        Some(size) => started(state, Some(device), JobAction::Resize { partition, size }),
+        None => StartedCall::Done(returned(code::INVALID_PARAMETER)),
     })
 }
 
-fn started(state: &mut State, device: Option<DeviceId>, work: Work) -> Begun {
+fn started(state: &mut State, device: Option<DeviceId>, work: JobAction) -> StartedCall {
     let timing = state.timing;
     let takes = match &work {
-        Work::Initialize { .. } => timing.initialize,
-        Work::CreatePartition { .. } => timing.create_partition,
-        Work::Format { .. } => timing.format,
-        Work::Resize { .. } => timing.resize,
-        Work::SetOffline(_) | Work::SetReadOnly(_) => timing.set_online,
-        Work::Rescan => timing.rescan,
-        Work::Remote { .. } => Duration::ZERO,
+        JobAction::Initialize { .. } => timing.initialize,
+        JobAction::CreatePartition { .. } => timing.create_partition,
+        JobAction::Format { .. } => timing.format,
+        JobAction::Resize { .. } => timing.resize,
+        JobAction::SetOffline(_) | JobAction::SetReadOnly(_) => timing.set_online,
+        JobAction::Rescan => timing.rescan,
+        JobAction::Remote { .. } => Duration::ZERO,
     };
     match state.start(device, work, takes) {
-        Ok(job) => Begun::Job(job),
-        Err(code) => Begun::Done(returned(code)),
+        Ok(job) => StartedCall::Job(job),
+        Err(code) => StartedCall::Done(returned(code)),
     }
 }
 
@@ -305,8 +310,8 @@ fn text(value: impl Into<String>) -> Value {
 /// A disk's row.
 pub(crate) fn disk_row(disk: &Disk) -> Instance {
     let id = disk_id(disk);
-    let offline = disk.seen.attributes & os::abi::DiskAttributes::OFFLINE != 0;
-    let read_only = disk.seen.attributes & os::abi::DiskAttributes::READ_ONLY != 0;
+    let offline = disk.provider_cache.attributes & os::abi::DiskAttributes::OFFLINE != 0;
+    let read_only = disk.provider_cache.attributes & os::abi::DiskAttributes::READ_ONLY != 0;
     let style = match disk.layout {
         Layout::Raw => 0,
         Layout::Mbr { .. } | Layout::Superfloppy => 1,
@@ -337,7 +342,7 @@ pub(crate) fn disk_row(disk: &Disk) -> Instance {
             ("Model", text(&*disk.product)),
             ("SerialNumber", disk.serial.as_deref().map_or(Value::Null, text)),
             ("BusType", Value::U32(disk.bus)),
-            ("Size", long(disk.seen.size)),
+            ("Size", long(disk.provider_cache.size)),
             ("AllocatedSize", long(allocated)),
             ("LogicalSectorSize", Value::U32(512)),
             ("PhysicalSectorSize", Value::U32(4096)),

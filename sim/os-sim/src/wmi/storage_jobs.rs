@@ -17,7 +17,7 @@ pub(crate) type Outcome = OsResult<Returned>;
 /// A running job.
 pub(crate) struct Job {
     pub device: Option<DeviceId>,
-    work: Work,
+    work: JobAction,
     /// Whether its caller still waits for the outcome.
     pub awaited: bool,
     /// What is to be called when it has ended.
@@ -26,7 +26,7 @@ pub(crate) struct Job {
 
 /// What a job does when it ends.
 #[derive(Clone, Debug)]
-pub(crate) enum Work {
+pub(crate) enum JobAction {
     Initialize {
         gpt: bool,
     },
@@ -77,7 +77,7 @@ const SMALLEST_GPT: u64 = 32 << 20;
 
 impl State {
     /// Starts a job. Two at a time on one disk are refused.
-    pub(crate) fn start(&mut self, device: Option<DeviceId>, work: Work, takes: Duration) -> Result<u64, u32> {
+    pub(crate) fn start(&mut self, device: Option<DeviceId>, work: JobAction, takes: Duration) -> Result<u64, u32> {
         if device.is_some() && self.jobs.values().any(|job| job.device == device) {
             return Err(code::IN_USE);
         }
@@ -97,28 +97,28 @@ impl State {
             None => self.perform(job.device, job.work),
         };
         if job.awaited {
-            self.outcomes.insert(id, returned);
+            self.job_results.insert(id, returned);
         }
         self.calls.extend(job.then);
     }
 
     /// Why the provider would not do this; asked when a job begins and again when it ends.
-    fn refusal(&self, device: Option<DeviceId>, work: &Work) -> Option<u32> {
+    fn refusal(&self, device: Option<DeviceId>, work: &JobAction) -> Option<u32> {
         let device = device?;
         let Ok(disk) = self.disk(device) else { return Some(code::FAILED) };
-        let changes = !matches!(work, Work::SetOffline(_) | Work::SetReadOnly(_) | Work::Rescan);
+        let changes = !matches!(work, JobAction::SetOffline(_) | JobAction::SetReadOnly(_) | JobAction::Rescan);
         if changes && disk.is_read_only() {
             return Some(code::READ_ONLY);
         }
-        let stale = changes && disk.is_stale() && !matches!(work, Work::Format { .. });
+        let stale = changes && disk.is_stale() && !matches!(work, JobAction::Format { .. });
         match work {
-            Work::Initialize { .. } if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
-            Work::Initialize { gpt: true } if disk.cached_size < SMALLEST_GPT => Some(code::TOO_SMALL_FOR_GPT),
+            JobAction::Initialize { .. } if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
+            JobAction::Initialize { gpt: true } if disk.cached_size < SMALLEST_GPT => Some(code::TOO_SMALL_FOR_GPT),
             _ if stale => Some(code::STALE_CACHE),
-            Work::CreatePartition { offset, size, kind } => creation_refusal(disk, *offset, *size, *kind),
-            Work::Resize { partition, size } => resize_refusal(disk, *partition, *size),
-            Work::Format { volume, kind, .. } => self.format_refusal(*volume, kind),
-            Work::SetOffline(true) | Work::SetReadOnly(true) if disk.system => Some(code::NOT_SUPPORTED),
+            JobAction::CreatePartition { offset, size, kind } => creation_refusal(disk, *offset, *size, *kind),
+            JobAction::Resize { partition, size } => resize_refusal(disk, *partition, *size),
+            JobAction::Format { volume, kind, .. } => self.format_refusal(*volume, kind),
+            JobAction::SetOffline(true) | JobAction::SetReadOnly(true) if disk.system => Some(code::NOT_SUPPORTED),
             _ => None,
         }
     }
@@ -131,27 +131,27 @@ impl State {
         file_system_name(kind).is_none().then_some(code::INVALID_PARAMETER)
     }
 
-    fn perform(&mut self, device: Option<DeviceId>, work: Work) -> Outcome {
+    fn perform(&mut self, device: Option<DeviceId>, work: JobAction) -> Outcome {
         Ok(match (work, device) {
-            (Work::Remote { object, method, arguments }, _) => {
+            (JobAction::Remote { object, method, arguments }, _) => {
                 let arguments: Vec<_> = arguments.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
                 return self.call_remote(&object.parse()?, &method, &arguments);
             }
-            (Work::Rescan, _) => {
+            (JobAction::Rescan, _) => {
                 self.rescan();
                 self.disks.values_mut().filter(|disk| disk.visible).for_each(Disk::refresh);
                 returned(code::DONE)
             }
-            (Work::Initialize { gpt }, Some(device)) => self.initialize(device, gpt),
-            (Work::CreatePartition { offset, size, kind }, Some(device)) => {
+            (JobAction::Initialize { gpt }, Some(device)) => self.initialize(device, gpt),
+            (JobAction::CreatePartition { offset, size, kind }, Some(device)) => {
                 self.create_partition(device, offset, size, kind)
             }
-            (Work::Format { volume, kind, label }, _) => returned(self.format(volume, &kind, &label)),
-            (Work::Resize { partition, size }, Some(device)) => returned(self.resize(device, partition, size)),
-            (Work::SetOffline(offline), Some(device)) => {
+            (JobAction::Format { volume, kind, label }, _) => returned(self.format(volume, &kind, &label)),
+            (JobAction::Resize { partition, size }, Some(device)) => returned(self.resize(device, partition, size)),
+            (JobAction::SetOffline(offline), Some(device)) => {
                 returned(self.set_attribute(device, DiskAttributes::OFFLINE, offline))
             }
-            (Work::SetReadOnly(read_only), Some(device)) => {
+            (JobAction::SetReadOnly(read_only), Some(device)) => {
                 returned(self.set_attribute(device, DiskAttributes::READ_ONLY, read_only))
             }
             (_, None) => returned(code::FAILED),
@@ -199,7 +199,7 @@ impl State {
 
     /// Makes a file system; what was on the volume is gone.
     pub(crate) fn format(&mut self, id: Uuid, kind: &str, label: &str) -> u32 {
-        let Some((device, number)) = self.place_of(id) else { return code::FAILED };
+        let Some((device, number)) = self.location_of(id) else { return code::FAILED };
         let Some(kind) = file_system_name(kind) else { return code::INVALID_PARAMETER };
         let Some(part) = self.disks.get(&device).and_then(|disk| disk.partitions.iter().find(|p| p.number == number))
         else {
@@ -257,7 +257,7 @@ pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Option<(u64, u64)> 
     let part = disk.partitions.iter().find(|part| part.number == partition)?;
     let used = part.volume.as_ref().and_then(|volume| volume.file_system.as_ref()).map_or(0, FileSystem::used);
     let smallest = used.next_multiple_of(ALIGNMENT).min(part.length);
-    Some((smallest, disk.room_at(part.offset, disk.seen.size).max(part.length)))
+    Some((smallest, disk.max_length_at(part.offset, disk.provider_cache.size).max(part.length)))
 }
 
 fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {
