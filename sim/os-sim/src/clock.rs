@@ -1,4 +1,4 @@
-//! The node itself: its state behind one lock, and the time that moves it.
+//! Simulates time: the clock of the node, and the lock around the state that the clock changes.
 
 pub(crate) mod timing;
 
@@ -14,25 +14,25 @@ use os::{Clock, Time};
 
 use crate::state::State;
 
-/// How long a blocked thread gives the others before it moves simulated time itself.
+/// How long a blocked thread waits for the other threads before it advances simulated time.
 const WAKE_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// How often real time is looked at when nobody asks for anything.
+/// How often simulated time catches up with the wall clock while no calls are made.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How time moves.
+/// What advances the simulated time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum ClockMode {
-    /// Whoever waits moves it.
+    /// Any thread that waits.
     #[default]
     AutoAdvance,
-    /// Only [`crate::Sim::advance`] does.
+    /// Only [`crate::Sim::advance`].
     Held,
-    /// As the wall clock does: then it was that late here.
+    /// The wall clock: the simulated time at this instant, and what has passed since.
     Real(Instant, Duration),
 }
 
-/// A simulated node, shared by all who see it.
+/// The state of a node, shared by its processes, handles and jobs.
 #[derive(Debug)]
 pub(crate) struct SharedState {
     inner: Mutex<Inner>,
@@ -44,12 +44,12 @@ pub(crate) struct SharedState {
 struct Inner {
     state: State,
     mode: ClockMode,
-    /// How many threads wait for a change.
+    /// How many threads wait for a change of the state.
     waiting: usize,
 }
 
 impl Inner {
-    /// Lets real time catch up.
+    /// Advances simulated time to the wall clock, if it follows that.
     fn catch_up(&mut self) {
         if let ClockMode::Real(since, then) = self.mode {
             self.state.advance_to(then + since.elapsed());
@@ -66,12 +66,12 @@ impl SharedState {
         })
     }
 
-    /// The node itself, for what outlives a call.
+    /// Returns an owned reference, for objects that outlive a call.
     pub(crate) fn this(&self) -> Arc<Self> {
-        self.this.upgrade().expect("whoever calls holds the state")
+        self.this.upgrade().expect("the caller holds a reference")
     }
 
-    /// Does something with the state. Nobody is called back: the caller may hold a lock that a callback takes.
+    /// Locks the state and runs `act` on it. Runs no callbacks: the caller may hold a lock that a callback takes.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut guard = self.lock();
         let result = act(&mut guard.state);
@@ -79,7 +79,7 @@ impl SharedState {
         result
     }
 
-    /// Does something with the state, and then makes the calls that became due.
+    /// Locks the state, runs `act` on it, and then runs the callbacks that became due.
     pub(crate) fn with_callbacks<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut guard = self.lock();
         let result = act(&mut guard.state);
@@ -102,10 +102,10 @@ impl SharedState {
     }
 
     fn release(&self, mut guard: MutexGuard<'_, Inner>) {
-        let calls = std::mem::take(&mut guard.state.calls);
+        let callbacks = std::mem::take(&mut guard.state.callbacks);
         self.unlock(guard);
-        for call in calls {
-            call();
+        for callback in callbacks {
+            callback();
         }
     }
 
@@ -115,21 +115,21 @@ impl SharedState {
         self.release(guard);
     }
 
-    /// Moves time on by `span`, whatever its pace but real.
+    /// Advances the simulated time by `span`.
     pub(crate) fn advance(&self, span: Duration) {
         self.with_callbacks(|state| state.advance_to(state.now + span));
     }
 
-    /// Waits until `ready` has an answer, or until `deadline`.
+    /// Waits until `ready` returns a value, at most until `deadline`.
     pub(crate) fn wait<R>(&self, deadline: Duration, mut ready: impl FnMut(&mut State) -> Option<R>) -> Option<R> {
         let mut guard = self.lock();
         loop {
-            let answer = ready(&mut guard.state);
-            if answer.is_some() || guard.state.now >= deadline {
+            let value = ready(&mut guard.state);
+            if value.is_some() || guard.state.now >= deadline {
                 self.release(guard);
-                return answer;
+                return value;
             }
-            let next = guard.state.next_event().map_or(deadline, |due| due.min(deadline));
+            let next = guard.state.next_event().map_or(deadline, |next| next.min(deadline));
             guard = match guard.mode {
                 ClockMode::AutoAdvance => {
                     guard.state.advance_to(next);
@@ -148,9 +148,9 @@ impl SharedState {
                     let waited = self.changed.wait_timeout(guard, span);
                     let mut guard = waited.unwrap_or_else(PoisonError::into_inner).0;
                     guard.waiting -= 1;
-                    // What real time brings is to be told at once.
+                    // Callbacks of events that became due while waiting must not wait for the next call.
                     guard.catch_up();
-                    if !guard.state.calls.is_empty() {
+                    if !guard.state.callbacks.is_empty() {
                         self.release(guard);
                         guard = self.lock();
                     }
@@ -160,7 +160,7 @@ impl SharedState {
         }
     }
 
-    /// Moves flowing time to the next event, if there is one.
+    /// Advances the time to the next event, if waiting threads advance it.
     fn advance_to_next_event(&self) {
         let mut guard = self.lock();
         if let (ClockMode::AutoAdvance, Some(next)) = (guard.mode, guard.state.next_event()) {
@@ -169,7 +169,8 @@ impl SharedState {
         self.release(guard);
     }
 
-    /// Follows real time for as long as the node exists, so that what is due happens though nobody asks.
+    /// Makes simulated time follow the wall clock for as long as the node exists. A thread lets events happen even while
+    /// no calls are made.
     pub(crate) fn follow_real_time(self: &Arc<Self>) {
         self.set_mode(|now| ClockMode::Real(Instant::now(), now));
         let shared = Arc::downgrade(self);
@@ -181,11 +182,11 @@ impl SharedState {
     }
 }
 
-/// Lets happen what is due, and returns when to come back.
+/// Lets the events that are due happen, and returns how long to sleep.
 fn next_step(shared: &Weak<SharedState>) -> Option<Duration> {
     let shared = shared.upgrade()?;
-    let (now, due) = shared.with_callbacks(|state| (state.now, state.next_event()));
-    Some(due.map_or(POLL_INTERVAL, |due| due.saturating_sub(now).min(POLL_INTERVAL)))
+    let (now, next) = shared.with_callbacks(|state| (state.now, state.next_event()));
+    Some(next.map_or(POLL_INTERVAL, |next| next.saturating_sub(now).min(POLL_INTERVAL)))
 }
 
 impl Clock for SharedState {
@@ -205,7 +206,7 @@ impl Clock for SharedState {
         while wait.as_mut().poll(&mut context).is_pending() {
             while !woken.flag.swap(false, Ordering::AcqRel) {
                 thread::park_timeout(WAKE_TIMEOUT);
-                // Others had their chance: nothing but time can be what is waited for.
+                // No other thread woke this one, so it can only be waiting for simulated time to pass.
                 if !woken.flag.load(Ordering::Acquire) {
                     self.advance_to_next_event();
                 }
@@ -214,7 +215,7 @@ impl Clock for SharedState {
     }
 }
 
-/// Wakes a thread that is blocked on a future.
+/// Wakes a thread that blocks on a future.
 struct Woken {
     thread: Thread,
     flag: AtomicBool,

@@ -1,4 +1,4 @@
-//! Disks, their partitions and the volumes on them: what is on the medium, and what Windows knows of it.
+//! Simulates disks, their partitions and the volumes on them: what the medium holds and what Windows knows of it.
 
 pub(crate) mod disk_ioctls;
 mod hotplug;
@@ -13,47 +13,47 @@ use crate::files::file_system::FileSystem;
 
 /// Bytes in a sector.
 pub(crate) const SECTOR: u64 = 512;
-/// What partitions are aligned to.
+/// The alignment of partitions in bytes.
 pub(crate) const ALIGNMENT: u64 = 1 << 20;
-/// Where a GPT's usable range begins: protective MBR, header and 128 entries.
+/// The first usable byte of a GPT disk: after the protective MBR, the header and 128 entries.
 pub(crate) const GPT_FIRST: u64 = 34 * SECTOR;
-/// What a GPT's spare copy takes at the end.
-const GPT_SPARE: u64 = 33 * SECTOR;
-/// The reserved partition ends here.
+/// The size of the backup GPT at the end of the disk.
+const GPT_BACKUP: u64 = 33 * SECTOR;
+/// The end of the Microsoft reserved partition.
 const RESERVED_END: u64 = 16 << 20;
 
 /// A disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     pub number: u32,
-    /// The LUN's real size.
+    /// The actual size of the disk in bytes.
     pub size: u64,
-    /// The size that Windows read when it last looked.
+    /// The size that Windows last read from the disk.
     pub cached_size: u64,
-    /// `DiskAttributes::OFFLINE`, `READ_ONLY`.
+    /// `DiskAttributes::OFFLINE` and `READ_ONLY`.
     pub attributes: u64,
-    /// Holds the running system.
+    /// Whether the running system is on it.
     pub system: bool,
-    /// False until a rescan finds it.
+    /// Whether Windows has detected the disk. A rescan sets it.
     pub visible: bool,
     pub bus: u32,
     pub location: String,
     pub vendor: String,
     pub product: String,
     pub serial: Option<String>,
-    /// Page 83; none if the device does not support it.
+    /// The identifiers of page 83; `None` if the device does not support the page.
     pub identifiers: Option<Vec<Identifier>>,
-    /// The device's instance in its interface path.
+    /// The instance part of the disk's interface path.
     pub instance: String,
     pub layout: Layout,
     pub partitions: Vec<Partition>,
-    /// What the storage provider believes.
+    /// What the storage provider has cached of the disk.
     pub provider_cache: ProviderCache,
-    /// The medium of an iSCSI target's logical unit that this is.
+    /// The iSCSI logical unit behind the disk, if it is one.
     pub lun_id: Option<Uuid>,
 }
 
-/// A page-83 designator.
+/// An identifier of page 83.
 #[derive(Clone, Debug)]
 pub(crate) struct Identifier {
     pub code_set: u32,
@@ -75,22 +75,23 @@ pub(crate) enum Layout {
     Mbr {
         signature: u32,
     },
-    /// `end` is where the usable range ends, which a grown disk's old table does not know.
+    /// `end` is the end of the usable range that the table records. On a grown disk it lies before the actual end.
     Gpt {
         id: Uuid,
         end: u64,
     },
-    /// No table: a file system from the first sector on.
+    /// A file system from the first sector on, without a partition table.
     Superfloppy,
 }
 
-/// What the storage provider read when it last looked.
+/// What the storage provider last read of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProviderCache {
     pub size: u64,
     pub attributes: u64,
 }
 
+/// A partition.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
     pub number: u32,
@@ -101,35 +102,36 @@ pub(crate) struct Partition {
     pub volume: Option<Volume>,
 }
 
+/// The type of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartitionKind {
     Gpt(Uuid),
     Mbr(u8),
 }
 
-/// A volume: what a partition holds.
+/// The volume in a partition.
 #[derive(Clone, Debug)]
 pub(crate) struct Volume {
     pub id: Uuid,
-    /// Whether Windows shows it: its disk is online and it has arrived.
+    /// Whether Windows shows the volume. It arrives some time after its disk came online.
     pub arrived: bool,
     pub health: Health,
     pub file_system: Option<FileSystem>,
-    /// The file system the medium names, where it cannot be mounted.
+    /// The file system that the medium names but that cannot be mounted.
     pub recognised: Option<String>,
-    /// How often it was formatted.
+    /// How many times it was formatted.
     pub formats: u32,
-    /// Further extents, as disk number, offset and length.
+    /// The extents on other disks, as disk number, offset and length.
     pub further_extents: Vec<(u32, u64, u64)>,
 }
 
-/// Whether a volume's content can be read.
+/// Whether the content of a volume can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
     Readable,
-    /// By BitLocker.
+    /// Locked by BitLocker.
     Locked,
-    /// I/O errors.
+    /// Reading fails with I/O errors.
     Unreadable,
 }
 
@@ -142,7 +144,7 @@ impl Disk {
         self.attributes & DiskAttributes::READ_ONLY != 0
     }
 
-    /// The path of its disk interface.
+    /// Returns the path of the disk's device interface.
     pub(crate) fn interface(&self) -> String {
         let bus = if self.bus == os::abi::BusType::NVME.0 { "nvme" } else { "scsi" };
         let clean = |text: &str| text.trim().to_lowercase().replace(' ', "_");
@@ -154,12 +156,12 @@ impl Disk {
         )
     }
 
-    /// Where the usable range of a table made now would end.
+    /// Returns the end of the usable range of a GPT written now.
     pub(crate) fn gpt_end(&self) -> u64 {
-        (self.cached_size - GPT_SPARE) / SECTOR * SECTOR
+        (self.cached_size - GPT_BACKUP) / SECTOR * SECTOR
     }
 
-    /// Writes a GPT with the reserved partition alone.
+    /// Writes a GPT with only the Microsoft reserved partition.
     pub(crate) fn write_gpt(&mut self, disk_id: Uuid, reserved_id: Uuid) {
         self.layout = Layout::Gpt { id: disk_id, end: self.gpt_end() };
         self.partitions = vec![Partition {
@@ -172,7 +174,7 @@ impl Disk {
         }];
     }
 
-    /// The last byte a partition may reach, by the table that is there.
+    /// Returns where a partition must end at the latest, according to the partition table.
     pub(crate) fn usable_end(&self) -> u64 {
         match self.layout {
             Layout::Gpt { end, .. } => end,
@@ -181,7 +183,7 @@ impl Disk {
         }
     }
 
-    /// The largest aligned free range, as offset and length.
+    /// Returns the largest aligned free range as offset and length.
     pub(crate) fn largest_gap(&self) -> Option<(u64, u64)> {
         let mut taken: Vec<(u64, u64)> = self.partitions.iter().map(|part| (part.offset, part.end())).collect();
         taken.sort_unstable();
@@ -200,11 +202,11 @@ impl Disk {
         best
     }
 
-    /// How long the partition at `offset` could become if the table knew the disk's size `size`.
+    /// Returns the length to which the partition at `offset` could grow on a disk of `size` bytes.
     pub(crate) fn max_length_at(&self, offset: u64, size: u64) -> u64 {
         let next = self.partitions.iter().map(|part| part.offset).filter(|begin| *begin > offset).min();
         let end = match self.layout {
-            Layout::Gpt { .. } => size - GPT_SPARE,
+            Layout::Gpt { .. } => size - GPT_BACKUP,
             _ => size,
         };
         let end = next.unwrap_or(end).min(end) / ALIGNMENT * ALIGNMENT;
@@ -232,19 +234,19 @@ impl Disk {
         self.partitions.iter_mut().filter_map(|part| part.volume.as_mut())
     }
 
-    /// Reads the size again, as a property update does.
+    /// Reads the size again, as `IOCTL_DISK_UPDATE_PROPERTIES` does.
     pub(crate) fn update_properties(&mut self) {
         self.cached_size = self.size;
     }
 
-    /// Makes the provider look again.
+    /// Reads the size again and updates the storage provider's cache.
     pub(crate) fn refresh(&mut self) {
         self.update_properties();
         self.provider_cache = ProviderCache { size: self.cached_size, attributes: self.attributes };
     }
 
-    /// Whether the provider's view has been overtaken.
-    pub(crate) fn is_stale(&self) -> bool {
+    /// Returns whether the storage provider's cache is out of date.
+    pub(crate) fn is_cache_stale(&self) -> bool {
         self.provider_cache != ProviderCache { size: self.cached_size, attributes: self.attributes }
     }
 }
@@ -254,7 +256,7 @@ impl Partition {
         self.offset + self.length
     }
 
-    /// Whether Windows makes a volume of it.
+    /// Returns whether Windows creates a volume for the partition.
     pub(crate) fn holds_volume(&self) -> bool {
         match self.kind {
             PartitionKind::Gpt(kind) => kind == BASIC_DATA,
@@ -276,7 +278,7 @@ impl Volume {
         }
     }
 
-    /// The file system, or why there is none to be had.
+    /// Returns the file system, or the error that reading the volume gives.
     pub(crate) fn mounted(&self) -> OsResult<&FileSystem> {
         match self.health {
             Health::Locked => Err(OsError::FVE_LOCKED_VOLUME),
@@ -315,7 +317,7 @@ mod tests {
     use os::Uuid;
 
     #[test]
-    fn the_largest_partition_follows_the_reserved_one_and_leaves_the_spare_table() {
+    fn the_largest_gap_lies_between_the_reserved_partition_and_the_backup_gpt() {
         let mut disk = example(10 << 30);
         disk.write_gpt(Uuid::nil(), Uuid::nil());
         let (offset, length) = disk.largest_gap().unwrap();

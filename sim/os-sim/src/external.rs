@@ -1,7 +1,7 @@
-//! The side door: what a driver's own container, or an attacker in it, does to files without csi-proxy.
+//! File operations that do not go through csi-proxy: those of a driver's container, or of an attacker in it.
 //!
-//! Paths are Win32 paths as a program gives them: slashes turn, `.` and `..` are resolved in the text, and one
-//! without a drive is on `C:`. The answers are those that Go's `os` package gives on Windows.
+//! Paths are Win32 paths as a program writes them: slashes become backslashes, `.` and `..` are resolved in the text, and
+//! a path without a drive is on `C:`. Results are those of Go's `os` package on Windows.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::files::reparse_point::{self, Target};
 use crate::state::{FsId, State};
 use crate::wmi::msft_storage::volume_path;
 
-/// The side door of a node.
+/// File operations on a node that do not go through csi-proxy.
 #[derive(Clone, Copy, Debug)]
 pub struct External<'a>(pub(crate) &'a SharedState);
 
 impl External<'_> {
-    /// Does something in no time: what the network would take is another's to wait for.
+    /// Runs `act` without letting time pass for the network.
     fn with<R>(self, act: impl FnOnce(&mut State) -> R) -> R {
         self.0.with(|state| {
             let result = act(state);
@@ -30,17 +30,17 @@ impl External<'_> {
         })
     }
 
-    /// Makes a directory and those above it that are missing (`os.MkdirAll`).
+    /// Creates a directory and its missing parents (`os.MkdirAll`).
     pub fn mkdir_all(&self, path: &str) -> OsResult<()> {
         self.with(|state| state.make_directories(path))
     }
 
-    /// Makes one directory (`os.Mkdir`).
+    /// Creates a directory (`os.Mkdir`).
     pub fn mkdir(&self, path: &str) -> OsResult<()> {
         self.with(|state| state.make(path, true).map(drop))
     }
 
-    /// Writes a file, which is made if it is missing (`os.WriteFile`).
+    /// Writes a file and creates it if it is missing (`os.WriteFile`).
     pub fn write(&self, path: &str, data: impl AsRef<[u8]>) -> OsResult<()> {
         self.with(|state| state.write_file(path, data.as_ref()))
     }
@@ -56,7 +56,7 @@ impl External<'_> {
         })
     }
 
-    /// The names in a directory, in order (`os.ReadDir`).
+    /// Returns the names in a directory in order (`os.ReadDir`).
     pub fn read_dir(&self, path: &str) -> OsResult<Vec<String>> {
         self.with(|state| {
             let (fs, file) = state.existing(path, true)?;
@@ -65,7 +65,7 @@ impl External<'_> {
         })
     }
 
-    /// Where a link or mount point leads, as Go's `os.Readlink` says it.
+    /// Returns the target of a link or mount point as Go's `os.Readlink` does.
     pub fn read_link(&self, path: &str) -> OsResult<String> {
         self.with(|state| {
             let (fs, file) = state.existing(path, false)?;
@@ -73,12 +73,12 @@ impl External<'_> {
             let data = file.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?;
             match reparse_point::target(data)? {
                 Target::Relative(target) => Ok(String::from_utf16_lossy(&target)),
-                Target::Absolute(target) => Ok(shown(&String::from_utf16_lossy(&target))),
+                Target::Absolute(target) => Ok(readlink_text(&String::from_utf16_lossy(&target))),
             }
         })
     }
 
-    /// Whether the path is a symbolic link or mount point itself.
+    /// Returns whether the path itself is a symbolic link, junction or mount point.
     pub fn is_link(&self, path: &str) -> bool {
         self.with(|state| {
             let Ok((fs, file)) = state.existing(path, false) else { return false };
@@ -90,18 +90,19 @@ impl External<'_> {
         })
     }
 
-    /// Whether there is something at the path, a last link not followed (`os.Lstat`).
+    /// Returns whether the path exists. A link in the last component is not followed (`os.Lstat`).
     pub fn exists(&self, path: &str) -> bool {
         self.with(|state| state.existing(path, false).is_ok())
     }
 
-    /// Whether the path leads to something, links followed (`os.Stat`).
+    /// Returns whether the target of the path exists. All links are followed (`os.Stat`).
     pub fn target_exists(&self, path: &str) -> bool {
         self.with(|state| state.existing(path, true).is_ok())
     }
 
-    /// Removes what is at the path and below it, even while it is open with deletion shared; links are removed, not
-    /// followed. A missing path is success (`os.RemoveAll`).
+    /// Removes the path and everything below it (`os.RemoveAll`). Succeeds if the path is missing.
+    ///
+    /// Links are removed and not followed. Files that are open are removed too if their handles share deletion.
     pub fn remove_all(&self, path: &str) -> OsResult<()> {
         self.with(|state| match state.existing(path, false) {
             Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => Ok(()),
@@ -110,23 +111,25 @@ impl External<'_> {
         })
     }
 
-    /// Makes a symbolic link at `link` (`os.Symlink`, with the link first).
+    /// Creates a symbolic link at `link` (`os.Symlink`, but with the link first).
     pub fn symlink(&self, link: &str, target: &str) -> OsResult<()> {
         self.with(|state| state.make_symlink(link, target))
     }
 
-    /// Makes a junction at `link`.
+    /// Creates a junction at `link`.
     pub fn junction(&self, link: &str, target: &str) -> OsResult<()> {
         self.with(|state| state.make_junction(link, target))
     }
 
-    /// Renames, on one volume; an existing target is refused. What is open below a directory does not keep it where
-    /// it is, as it may not with POSIX semantics: an attacker has all the means there are.
+    /// Renames a file or directory on the same volume. Fails if the target exists.
+    ///
+    /// Handles that are open below a directory do not prevent its renaming, as with a POSIX rename: an attacker would
+    /// use that.
     pub fn rename(&self, from: &str, to: &str) -> OsResult<()> {
         self.with(|state| state.rename(from, to))
     }
 
-    /// Mounts a volume at an empty directory, as an operator would.
+    /// Mounts a volume at an empty directory.
     pub fn set_mount_point(&self, directory: &str, volume: Uuid) -> OsResult<()> {
         self.with(|state| state.mount_at(directory, volume))
     }
@@ -142,7 +145,7 @@ impl External<'_> {
         })
     }
 
-    /// Total and free bytes of the file system the path leads to.
+    /// Returns the total and the free bytes of the file system that the path is on.
     pub fn df(&self, path: &str) -> OsResult<(u64, u64)> {
         self.with(|state| {
             let (fs, _) = state.existing(path, true)?;
@@ -152,8 +155,8 @@ impl External<'_> {
     }
 }
 
-/// Cuts the NT prefix as Go does.
-fn shown(target: &str) -> String {
+/// Replaces the NT prefix of a link's target as Go does.
+fn readlink_text(target: &str) -> String {
     let Some(rest) = target.strip_prefix(r"\??\") else { return target.to_owned() };
     if rest.as_bytes().get(1) == Some(&b':') {
         return rest.to_owned();
@@ -164,7 +167,7 @@ fn shown(target: &str) -> String {
     }
 }
 
-/// What Win32 makes of a path.
+/// Converts a Win32 path to the NT path that Windows opens.
 pub(crate) fn nt_path(path: &str) -> Vec<u16> {
     let path = path.replace('/', r"\");
     let literal = [r"\\?\", r"\\.\", r"\??\"].iter().any(|prefix| path.starts_with(prefix));
@@ -191,7 +194,7 @@ pub(crate) fn nt_path(path: &str) -> Vec<u16> {
 }
 
 impl State {
-    /// What is at a path.
+    /// Returns the existing file at a path.
     pub(crate) fn existing(&mut self, path: &str, follow_last: bool) -> OsResult<(FsId, FileId)> {
         match self.resolve(&nt_path(path), follow_last)? {
             Resolved::File(fs, file) => Ok((fs, file)),
@@ -199,7 +202,7 @@ impl State {
         }
     }
 
-    /// Makes an empty file or directory that must be missing.
+    /// Creates an empty file or directory. Fails if the path exists.
     fn make(&mut self, path: &str, directory: bool) -> OsResult<(FsId, FileId)> {
         match self.resolve(&nt_path(path), false)? {
             Resolved::File(..) => Err(OsError::ALREADY_EXISTS),
@@ -254,18 +257,18 @@ impl State {
         let target = target.replace('/', r"\");
         let absolute = target.starts_with(r"\\") || target.as_bytes().get(1) == Some(&b':');
         let print: Vec<u16> = target.encode_utf16().collect();
-        let leads_to_file = self.leads_to_file(link, &target, absolute);
+        let target_is_file = self.target_is_file(link, &target, absolute);
         let substitute = if absolute { absolute_substitute(&target) } else { print.clone() };
         let data = reparse_point::symlink(&substitute, &print, !absolute)?;
-        let (fs, file) = self.make(link, !leads_to_file)?;
+        let (fs, file) = self.make(link, !target_is_file)?;
         self.file_system_mut(&fs)?.record_mut(file)?.reparse = Some(data);
         Ok(())
     }
 
-    /// Go makes a file link only of a target that is a file.
-    fn leads_to_file(&mut self, link: &str, target: &str, absolute: bool) -> bool {
-        let beside = if absolute { target.to_owned() } else { format!(r"{link}\..\{target}") };
-        let Ok((fs, file)) = self.existing(&beside, true) else { return false };
+    /// Returns whether the target of a new link is a file. Go creates a file link then, and otherwise a directory link.
+    fn target_is_file(&mut self, link: &str, target: &str, absolute: bool) -> bool {
+        let path = if absolute { target.to_owned() } else { format!(r"{link}\..\{target}") };
+        let Ok((fs, file)) = self.existing(&path, true) else { return false };
         self.file_system(&fs).and_then(|fs| fs.record(file)).is_ok_and(|file| !file.is_directory())
     }
 
@@ -332,7 +335,7 @@ impl State {
         let file_system = self.file_system_mut(fs)?;
         if file != file_system.root {
             file_system.unlink(file);
-            // What others have open goes with their last handle.
+            // A file that is open disappears with its last handle.
             if !open {
                 file_system.forget(file);
             }
@@ -341,14 +344,14 @@ impl State {
     }
 }
 
-/// The substitute name that `CreateSymbolicLinkW` makes of an absolute target.
+/// Returns the substitute name that `CreateSymbolicLinkW` writes for an absolute target.
 fn absolute_substitute(target: &str) -> Vec<u16> {
     NtPath::from_win32(&U16String::from_str(target)).as_u16str().as_slice().to_vec()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{nt_path, shown};
+    use super::{nt_path, readlink_text};
 
     #[test]
     fn win32_paths_are_made_absolute() {
@@ -363,9 +366,9 @@ mod tests {
     }
 
     #[test]
-    fn links_are_shown_as_go_shows_them() {
-        assert_eq!(shown(r"\??\C:\var"), r"C:\var");
-        assert_eq!(shown(r"\??\UNC\host\share\"), r"\\host\share\");
-        assert_eq!(shown(r"\??\Volume{1}\"), r"\\?\Volume{1}\");
+    fn link_targets_are_written_as_go_writes_them() {
+        assert_eq!(readlink_text(r"\??\C:\var"), r"C:\var");
+        assert_eq!(readlink_text(r"\??\UNC\host\share\"), r"\\host\share\");
+        assert_eq!(readlink_text(r"\??\Volume{1}\"), r"\\?\Volume{1}\");
     }
 }

@@ -1,4 +1,4 @@
-//! The node as one process sees it: the primitives, and handles that end with the process.
+//! The node as one process sees it: the primitives of [`Os`], and handles that are closed when the process ends.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::wmi::msft_storage::volume_path;
 
 /// A process on a simulated node.
 ///
-/// When it is dropped it has ended: the system closes its handles, and one that is still held answers
-/// `INVALID_HANDLE`. What it had asked the storage provider to do goes on.
+/// Dropping it ends the process: the system closes its handles, and every call on a handle that the program still holds
+/// fails with `INVALID_HANDLE`. Jobs that it started in the storage provider continue.
 #[derive(Debug)]
 pub struct Process {
     shared: Arc<SharedState>,
@@ -30,7 +30,7 @@ impl Process {
         Self { shared: Arc::clone(shared), id }
     }
 
-    /// Runs `act`, then lets the time pass that the network took.
+    /// Runs `act`, then waits for as long as the network took.
     fn over_network<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let (result, took) = self.shared.with(|state| (act(state), std::mem::take(&mut state.network_time)));
         if !took.is_zero() {
@@ -119,7 +119,7 @@ impl Os for Process {
     }
 }
 
-/// The interface of the node's only storage port.
+/// Returns the device interface of the node's only storage port.
 fn storage_port() -> String {
     format!(r"\\?\pci#ven_1414&dev_5353#3&267a616a&0&38#{{{STORAGE_PORT_INTERFACE}}}")
 }
@@ -188,7 +188,7 @@ struct OpenService {
 }
 
 impl OpenService {
-    /// Refuses what the service was not opened for.
+    /// Fails with `ACCESS_DENIED` unless the service was opened for `needed`.
     fn check(&self, needed: ServiceAccess) -> OsResult<()> {
         if self.access == needed { Ok(()) } else { Err(OsError::ACCESS_DENIED) }
     }

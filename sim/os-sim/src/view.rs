@@ -1,4 +1,4 @@
-//! Looking at a node from outside: plain values, which change nothing and hold nothing.
+//! Read-only views for tests: disks, volumes and files as plain values, snapshots and invariants.
 
 mod invariants;
 mod snapshot;
@@ -23,23 +23,23 @@ pub use snapshot::Snapshot;
 pub struct DiskView {
     /// Its number.
     pub number: u32,
-    /// Its real size in bytes.
+    /// Its actual size in bytes.
     pub size: u64,
-    /// The size that Windows knows.
+    /// The size in bytes that Windows last read.
     pub cached_size: u64,
-    /// Offline.
+    /// Whether it is offline.
     pub offline: bool,
-    /// Read-only.
+    /// Whether it is read-only.
     pub read_only: bool,
     /// `raw`, `mbr`, `gpt` or `superfloppy`.
     pub layout: &'static str,
-    /// `STORAGE_BUS_TYPE`.
+    /// The bus it is on (`STORAGE_BUS_TYPE`).
     pub bus: u32,
     /// Its serial number.
     pub serial: Option<String>,
     /// Its location.
     pub location: String,
-    /// Its partitions in order.
+    /// Its partitions in the order of their offsets.
     pub partitions: Vec<PartitionView>,
 }
 
@@ -48,13 +48,13 @@ pub struct DiskView {
 pub struct PartitionView {
     /// Its number.
     pub number: u32,
-    /// Where it begins, in bytes.
+    /// Its offset on the disk in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
     /// Its type on a GPT disk.
     pub gpt_type: Option<Uuid>,
-    /// The volume in it.
+    /// Its volume.
     pub volume: Option<VolumeView>,
 }
 
@@ -67,20 +67,20 @@ pub struct VolumeView {
     pub disk: u32,
     /// Whether Windows shows it.
     pub arrived: bool,
-    /// Its file system's name, readable or not.
+    /// The name of its file system, whether it can be read or not.
     pub file_system: Option<String>,
-    /// Whether it can be read.
+    /// Whether its content can be read.
     pub readable: bool,
     /// The total size of its file system in bytes.
     pub total: u64,
-    /// How often it was formatted since the node began.
+    /// How many times it was formatted since the node was created.
     pub formats: u32,
-    /// Where it is mounted: `C:\`, `C:\var\lib\...\`.
+    /// The paths where it is mounted, such as `C:\` or `C:\var\lib\...\`.
     pub paths: Vec<String>,
 }
 
 impl VolumeView {
-    /// Its name, `\\?\Volume{...}\`.
+    /// Returns its name, `\\?\Volume{...}\`.
     pub fn name(&self) -> String {
         volume_path(self.id)
     }
@@ -89,15 +89,15 @@ impl VolumeView {
 /// A file, directory or link in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileView {
-    /// Its path below the directory that was listed.
+    /// Its path relative to the listed directory.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: FileKind,
     /// Its attributes, `FILE_ATTRIBUTE_*`.
     pub attributes: u32,
 }
 
-/// What something in a directory is.
+/// The kind of a directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A directory.
@@ -108,17 +108,17 @@ pub enum FileKind {
     Symlink(String),
     /// A junction or mount point with this substitute name.
     MountPoint(String),
-    /// Another reparse point, with its tag.
+    /// Another reparse point with this tag.
     Reparse(u32),
 }
 
 impl Sim {
-    /// The disk with `number`, if Windows shows it.
+    /// Returns the disk with `number`, if Windows shows it.
     pub fn disk(&self, number: u32) -> Option<DiskView> {
         self.with(|state| Some(state.disk_view(state.disks.get(&state.device(number)?)?)))
     }
 
-    /// All disks that Windows shows, by number.
+    /// Returns all disks that Windows shows, ordered by number.
     pub fn disks(&self) -> Vec<DiskView> {
         self.with(|state| {
             let shown = state.disks.values().filter(|disk| disk.visible);
@@ -128,39 +128,39 @@ impl Sim {
         })
     }
 
-    /// The volume `id`, on any disk that Windows shows.
+    /// Returns the volume `id`, if it is on a disk that Windows shows.
     pub fn volume(&self, id: Uuid) -> Option<VolumeView> {
         self.all_volumes().into_iter().find(|volume| volume.id == id)
     }
 
-    /// All volumes, by disk and offset, whether they have arrived or not.
+    /// Returns all volumes on disks that Windows shows, ordered by disk and offset. Includes those that have not arrived.
     pub fn all_volumes(&self) -> Vec<VolumeView> {
         let disks = self.disks().into_iter();
         disks.flat_map(|disk| disk.partitions).filter_map(|part| part.volume).collect()
     }
 
-    /// The first volume of a disk.
+    /// Returns the first volume on a disk.
     pub fn volume_on(&self, disk: u32) -> Option<VolumeView> {
         self.disk(disk)?.partitions.into_iter().find_map(|part| part.volume)
     }
 
-    /// The SMB global mappings.
+    /// Returns the SMB global mappings.
     pub fn smb_mappings(&self) -> Vec<Mapping> {
         self.with(|state| state.smb.mappings().to_vec())
     }
 
-    /// How often the volume was formatted; 0 for one that is not there.
+    /// Returns how many times the volume was formatted, or 0 if it does not exist.
     pub fn formats_of(&self, volume: Uuid) -> u32 {
         self.volume(volume).map_or(0, |volume| volume.formats)
     }
 
-    /// The directories that the mount manager takes for mount points and that are none any more: deleted without
-    /// telling it.
+    /// Returns the stale entries of the mount manager: directories that no longer are mount points because they were
+    /// deleted without the mount manager.
     pub fn stale_mounts(&self) -> Vec<String> {
         self.with(|state| state.stale_mounts())
     }
 
-    /// All that is below the directory at a Win32 path, links not followed.
+    /// Returns everything below the directory at a Win32 path. Links are not followed.
     pub fn tree(&self, path: &str) -> OsResult<Vec<FileView>> {
         self.with(|state| {
             let found = state.existing(path, true);

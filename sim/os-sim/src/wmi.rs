@@ -220,7 +220,7 @@ impl PendingCall for RunningJob {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
         self.shared.with_callbacks(|state| match state.jobs.get_mut(&self.job) {
             Some(job) => job.then.push(then),
-            None => state.calls.push(then),
+            None => state.callbacks.push(then),
         });
     }
 }

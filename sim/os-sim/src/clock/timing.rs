@@ -1,14 +1,14 @@
-//! How long things take on a simulated node.
+//! How long operations take on a simulated node.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-/// How long things take, in simulated time. What is not here takes none.
+/// How long operations take, in simulated time. Those without a field take none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Timing {
-    /// From a partition, or its disk's coming online, to its volume.
+    /// From the creation of a partition, or from its disk coming online, to the arrival of its volume.
     pub volume_arrival: Duration,
     /// A WMI query.
     pub query: Duration,

@@ -1,4 +1,4 @@
-//! From a description to a node's first state.
+//! Creates the initial state of a node from its description.
 
 use os::abi::{BASIC_DATA, BusType, CODE_SET_ASCII, CODE_SET_BINARY, DiskAttributes};
 use os::{OsError, Uuid};
@@ -10,9 +10,9 @@ use crate::disks::mount_manager::{Mount, MountPoint};
 use crate::disks::{ALIGNMENT, Disk, Health, Identifier, Layout, PartitionKind, ProviderCache, Volume};
 use crate::state::{DeviceId, State};
 
-/// The system disk.
+/// The size of the system disk.
 const SYSTEM_DISK: u64 = 128 << 30;
-/// What Windows and Kubernetes need on it.
+/// The directories on it that Windows and Kubernetes need.
 const SYSTEM_DIRECTORIES: [&str; 5] = [
     r"C:\Windows\System32",
     r"C:\ProgramData",
@@ -20,19 +20,17 @@ const SYSTEM_DIRECTORIES: [&str; 5] = [
     r"C:\var\lib\kubelet\pods",
     r"C:\var\lib\kubelet\plugins",
 ];
-/// The smallest disk that is any good.
-const SMALLEST: u64 = 3 << 20;
-
-type Built<T> = Result<T, DescriptionError>;
+/// The smallest disk that can be described.
+const MIN_DISK: u64 = 3 << 20;
 
 impl State {
-    /// A node as described, with all its volumes arrived.
-    pub(crate) fn describe(description: &Description) -> Built<Self> {
+    /// Creates the state of a node. All volumes of online disks have arrived.
+    pub(crate) fn describe(description: &Description) -> Result<Self, DescriptionError> {
         let mut state = Self::default();
-        // Firmware tables hold ASCII, each text ending with a zero byte.
+        // Firmware tables hold zero-terminated ASCII texts.
         let is_text = |serial: &&String| serial.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
         if let Some(bad) = description.bios_serial.as_ref().filter(|serial| !is_text(serial)) {
-            return Err(DescriptionError(format!("the BIOS serial number {bad:?} is not ASCII")));
+            return Err(DescriptionError(format!("bios_serial {bad:?} must be printable ASCII")));
         }
         state.bios_serial.clone_from(&description.bios_serial);
         state.timing = description.timing;
@@ -44,14 +42,14 @@ impl State {
         state.add_smb(description);
         state.iscsi.portals.clone_from(&description.iscsi_portals);
         state.iscsi.targets.clone_from(&description.iscsi_targets);
-        state.add_lun_media();
+        state.assign_lun_ids();
         for file in &description.files {
-            state.add_file(file).map_err(|error| DescriptionError(format!("{file:?}: {error}")))?;
+            state.add_file(file).map_err(|error| cannot_create(file.path(), error))?;
         }
         Ok(state)
     }
 
-    fn add_system_disk(&mut self) -> Built<()> {
+    fn add_system_disk(&mut self) -> Result<(), DescriptionError> {
         let description = DiskDescription {
             number: Some(0),
             bus: BusType::SATA.0,
@@ -66,13 +64,13 @@ impl State {
         let volume = disk.volumes().next().expect("a formatted disk has a volume").id;
         self.mounts.push(Mount { volume, point: MountPoint::Letter('C') });
         for path in SYSTEM_DIRECTORIES {
-            self.make_directories(path).map_err(|error| DescriptionError(format!("{path}: {error}")))?;
+            self.make_directories(path).map_err(|error| cannot_create(path, error))?;
         }
         Ok(())
     }
 
-    /// Adds a disk that Windows sees, its volumes arrived.
-    pub(crate) fn add_disk(&mut self, description: &DiskDescription) -> Built<DeviceId> {
+    /// Adds a disk that Windows has detected. Its volumes have arrived if it is online.
+    pub(crate) fn add_disk(&mut self, description: &DiskDescription) -> Result<DeviceId, DescriptionError> {
         let device = self.new_disk(description)?;
         self.rescan();
         if let Some(disk) = self.disks.get_mut(&device).filter(|disk| !disk.is_offline()) {
@@ -82,8 +80,8 @@ impl State {
         Ok(device)
     }
 
-    /// Adds a disk that Windows has not noticed yet.
-    pub(crate) fn new_disk(&mut self, description: &DiskDescription) -> Built<DeviceId> {
+    /// Adds a disk that Windows has not detected.
+    pub(crate) fn new_disk(&mut self, description: &DiskDescription) -> Result<DeviceId, DescriptionError> {
         let number = self.disk_number(description.number)?;
         let instance = self.fresh();
         let mut attributes = 0;
@@ -93,8 +91,11 @@ impl State {
         if description.read_only {
             attributes |= DiskAttributes::READ_ONLY;
         }
-        if description.size < SMALLEST || !description.size.is_multiple_of(512) {
-            return Err(DescriptionError(format!("disk {number}: {} bytes are no disk", description.size)));
+        if description.size < MIN_DISK || !description.size.is_multiple_of(512) {
+            return Err(DescriptionError(format!(
+                "disk {number}: the size must be a multiple of 512 bytes and at least {MIN_DISK}, not {}",
+                description.size
+            )));
         }
         let size = description.size;
         let mut disk = Disk {
@@ -128,18 +129,18 @@ impl State {
         Ok(device)
     }
 
-    fn disk_number(&self, wanted: Option<u32>) -> Built<u32> {
+    fn disk_number(&self, wanted: Option<u32>) -> Result<u32, DescriptionError> {
         let taken = |number: u32| self.disks.values().any(|disk| disk.number == number);
         match wanted {
-            Some(number) if taken(number) => Err(DescriptionError(format!("there are two disks with number {number}"))),
+            Some(number) if taken(number) => Err(DescriptionError(format!("two disks have the number {number}"))),
             Some(number) => Ok(number),
-            None => {
-                (0..u32::MAX).find(|number| !taken(*number)).ok_or_else(|| DescriptionError("too many disks".into()))
-            }
+            None => (0..u32::MAX)
+                .find(|number| !taken(*number))
+                .ok_or_else(|| DescriptionError("no disk number is free".into())),
         }
     }
 
-    fn lay_out(&mut self, disk: &mut Disk, description: &DiskDescription) -> Built<()> {
+    fn lay_out(&mut self, disk: &mut Disk, description: &DiskDescription) -> Result<(), DescriptionError> {
         let (disk_id, reserved_id, part_id) = (self.fresh_uuid(), self.fresh_uuid(), self.fresh_uuid());
         let kind = match description.content {
             Content::Raw => return Ok(()),
@@ -164,8 +165,8 @@ impl State {
             Content::Superfloppy => Some((0, disk.size)),
             _ => disk.largest_gap().filter(|(_, length)| *length >= ALIGNMENT),
         };
-        let (offset, length) =
-            gap.ok_or_else(|| DescriptionError(format!("disk {}: too small for a partition", disk.number)))?;
+        let (offset, length) = gap
+            .ok_or_else(|| DescriptionError(format!("disk {}: the disk is too small for a partition", disk.number)))?;
         let number = disk.add_partition(offset, length, kind, part_id);
         let volume = self.new_volume(description, length);
         if let Some(part) = disk.partition_mut(number) {
@@ -187,7 +188,7 @@ impl State {
                 return volume;
             }
         }
-        // What cannot be read is still there.
+        // A volume that cannot be read has a file system all the same.
         let kind = match (named, description.volume) {
             (None, VolumeHealth::Readable) => None,
             (named, _) => Some(named.unwrap_or_else(|| "NTFS".into())),
@@ -209,8 +210,8 @@ impl State {
         }
     }
 
-    /// Gives each logical unit a medium of its own.
-    fn add_lun_media(&mut self) {
+    /// Gives each logical unit an identity.
+    fn assign_lun_ids(&mut self) {
         for target in 0..self.iscsi.targets.len() {
             for lun in 0..self.iscsi.targets[target].luns.len() {
                 let id = self.fresh_uuid();
@@ -220,19 +221,19 @@ impl State {
     }
 
     fn add_file(&mut self, file: &FileDescription) -> Result<(), OsError> {
-        let above = |path: &str| path.rsplit_once(['\\', '/']).map_or(path, |(above, _)| above).to_owned();
+        let parent = |path: &str| path.rsplit_once(['\\', '/']).map_or(path, |(parent, _)| parent).to_owned();
         match file {
             FileDescription::Directory { path } => self.make_directories(path),
             FileDescription::File { path, content } => {
-                self.make_directories(&above(path))?;
+                self.make_directories(&parent(path))?;
                 self.write_file(path, content)
             }
             FileDescription::Symlink { path, target } => {
-                self.make_directories(&above(path))?;
+                self.make_directories(&parent(path))?;
                 self.make_symlink(path, target)
             }
             FileDescription::Junction { path, target } => {
-                self.make_directories(&above(path))?;
+                self.make_directories(&parent(path))?;
                 self.make_junction(path, target)
             }
             FileDescription::Mount { path, disk } => {
@@ -248,6 +249,10 @@ impl State {
     }
 }
 
+fn cannot_create(path: &str, error: OsError) -> DescriptionError {
+    DescriptionError(format!("cannot create {path}: {error}"))
+}
+
 fn identifiers(page83: &Page83, instance: u64) -> Option<Vec<Identifier>> {
     const VENDOR: u32 = 1;
     const NAA: u32 = 3;
@@ -261,7 +266,7 @@ fn identifiers(page83: &Page83, instance: u64) -> Option<Vec<Identifier>> {
         Page83::Ascii(text) => Identifier::of_device(CODE_SET_ASCII, VENDOR, text.clone().into_bytes()),
         Page83::Binary(bytes) => Identifier::of_device(CODE_SET_BINARY, NAA, bytes.clone()),
     };
-    // A port's designator comes first, as on many arrays: it must not be taken for the disk's.
+    // Many arrays return the identifier of the port first. It must not be taken for the identifier of the disk.
     let of_port = Identifier { code_set: CODE_SET_BINARY, kind: 4, association: 1, bytes: vec![0, 0, 0, 1] };
     Some(vec![of_port, of_device])
 }

@@ -1,4 +1,4 @@
-//! The control codes of disks, answered byte for byte.
+//! The control codes of disks. The output buffers are laid out as Windows lays them out.
 
 use os::abi::{
     CODE_SET_ASCII, ControlCode, DEVICE_TYPE_DISK, DiskAttributes, DiskGeometryEx, DriveLayout, LengthInformation,
@@ -12,7 +12,7 @@ use crate::disks::{Disk, GPT_FIRST, Layout, Partition, PartitionKind};
 use crate::state::{DeviceId, State};
 
 impl State {
-    /// Refuses a code that needs more rights than the handle has.
+    /// Fails with `ACCESS_DENIED` if the control code needs access rights that the handle lacks.
     pub(crate) fn check_code(&self, handle: u64, code: ControlCode) -> OsResult<()> {
         let access = self.opened(handle)?.access;
         let read = !code.needs_read() || access.contains(Access::READ_DATA);
@@ -64,14 +64,14 @@ impl State {
     }
 }
 
-/// Copies a fixed-size answer.
-pub(crate) fn put<T: IntoBytes + Immutable>(output: &mut [u8], answer: &T) -> OsResult<usize> {
-    let bytes = answer.as_bytes();
+/// Copies a structure to the output.
+pub(crate) fn put<T: IntoBytes + Immutable>(output: &mut [u8], structure: &T) -> OsResult<usize> {
+    let bytes = structure.as_bytes();
     output.get_mut(..bytes.len()).ok_or(OsError::INSUFFICIENT_BUFFER)?.copy_from_slice(bytes);
     Ok(bytes.len())
 }
 
-/// A size as the control codes have it.
+/// Returns a size as the control codes represent it.
 pub(crate) fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
@@ -93,7 +93,7 @@ fn geometry(disk: &Disk) -> DiskGeometryEx {
     }
 }
 
-/// Answers a property query, as much of the descriptor as there is room for.
+/// Answers a property query with as much of the descriptor as fits in the output.
 pub(crate) fn property(disk: &Disk, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
     let (query, _) = StoragePropertyQuery::read_from_prefix(input).map_err(|_| OsError::INVALID_PARAMETER)?;
     let descriptor = match query.property_id {
@@ -108,7 +108,7 @@ pub(crate) fn property(disk: &Disk, input: &[u8], output: &mut [u8]) -> OsResult
             output[..length].copy_from_slice(&descriptor[..length]);
             Ok(length)
         }
-        // Only whether the property exists.
+        // PropertyExistsQuery: success means that the device has the property.
         1 => Ok(0),
         _ => Err(OsError::INVALID_PARAMETER),
     }
@@ -116,7 +116,7 @@ pub(crate) fn property(disk: &Disk, input: &[u8], output: &mut [u8]) -> OsResult
 
 fn device_descriptor(disk: &Disk) -> Vec<u8> {
     let mut strings = Vec::new();
-    let mut place = |text: &str| {
+    let mut append = |text: &str| {
         let offset = size_of::<StorageDeviceDescriptor>() + strings.len();
         strings.extend_from_slice(text.as_bytes());
         strings.push(0);
@@ -128,10 +128,10 @@ fn device_descriptor(disk: &Disk) -> Vec<u8> {
         device_type_modifier: 0,
         removable_media: 0,
         command_queueing: 1,
-        vendor_id_offset: place(&disk.vendor),
-        product_id_offset: place(&disk.product),
-        product_revision_offset: place("1.0 "),
-        serial_number_offset: disk.serial.as_deref().map_or(0, place),
+        vendor_id_offset: append(&disk.vendor),
+        product_id_offset: append(&disk.product),
+        product_revision_offset: append("1.0 "),
+        serial_number_offset: disk.serial.as_deref().map_or(0, append),
         bus_type: disk.bus,
         raw_properties_length: 0,
     };
@@ -143,7 +143,7 @@ fn id_descriptor(disk: &Disk) -> Option<Vec<u8>> {
     let identifiers = disk.identifiers.as_ref()?;
     let mut body = Vec::new();
     for (index, identifier) in identifiers.iter().enumerate() {
-        // The rest of the identifier's last four bytes is padding.
+        // Identifiers are aligned to four bytes.
         let length = (size_of::<StorageIdentifier>() + identifier.bytes.len()).next_multiple_of(4);
         let last = index + 1 == identifiers.len();
         let head = StorageIdentifier {
@@ -172,19 +172,19 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Answers the partition table, or nothing if it does not fit.
+/// Answers the partition table. Writes nothing if it does not fit.
 fn layout(disk: &Disk, output: &mut [u8]) -> OsResult<usize> {
     let mut entries: Vec<PartitionEntry> = disk.partitions.iter().map(entry).collect();
     let head = match disk.layout {
         Layout::Gpt { id, end } => gpt_layout(id, signed(GPT_FIRST), signed(end - GPT_FIRST), count(entries.len())),
         Layout::Raw => bare_layout(PartitionStyle::RAW, 0, 0),
         Layout::Mbr { signature } => {
-            fill_up(&mut entries);
+            pad_entries(&mut entries);
             bare_layout(PartitionStyle::MBR, signature, count(entries.len()))
         }
-        // Windows makes up a table with one partition.
+        // Windows reports a table with one partition.
         Layout::Superfloppy => {
-            fill_up(&mut entries);
+            pad_entries(&mut entries);
             bare_layout(PartitionStyle::MBR, 0, count(entries.len()))
         }
     };
@@ -193,8 +193,8 @@ fn layout(disk: &Disk, output: &mut [u8]) -> OsResult<usize> {
     Ok(answer.len())
 }
 
-/// A master boot record has a multiple of four entries.
-fn fill_up(entries: &mut Vec<PartitionEntry>) {
+/// Windows reports the entries of an MBR in multiples of four.
+fn pad_entries(entries: &mut Vec<PartitionEntry>) {
     let empty = PartitionEntry { style: PartitionStyle::MBR.0, ..PartitionEntry::new_zeroed() };
     entries.resize(entries.len().max(1).next_multiple_of(4), empty);
 }
@@ -213,7 +213,7 @@ fn bare_layout(style: PartitionStyle, signature: u32, partition_count: u32) -> D
     }
 }
 
-/// A partition's entry.
+/// Returns the entry of a partition.
 fn entry(part: &Partition) -> PartitionEntry {
     let (offset, length) = (signed(part.offset), signed(part.length));
     match part.kind {

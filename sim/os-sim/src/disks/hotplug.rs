@@ -1,4 +1,4 @@
-//! Disks that come and go: attached, detached, grown, or reached over iSCSI.
+//! Attaching and detaching disks, also by iSCSI sessions.
 
 use os::Uuid;
 use os::abi::{BusType, DiskAttributes};
@@ -9,7 +9,7 @@ use crate::iscsi::{Effect, Lun};
 use crate::state::{DeviceId, State};
 
 impl State {
-    /// Attaches a disk. One that is not `noticed` appears with the next rescan.
+    /// Attaches a disk and returns its number. If it is not `noticed`, it becomes visible with the next rescan.
     pub(crate) fn attach(&mut self, description: &DiskDescription, noticed: bool) -> Result<u32, DescriptionError> {
         let device = self.new_disk(description)?;
         if noticed {
@@ -18,7 +18,7 @@ impl State {
         Ok(self.disks[&device].number)
     }
 
-    /// Attaches a disk that was detached, with all that is on it, under the lowest free number.
+    /// Attaches a detached disk with its content and returns its number, the lowest free one.
     pub(crate) fn reattach(&mut self, mut disk: Disk, noticed: bool) -> u32 {
         let taken = |number: u32| self.disks.values().any(|disk| disk.number == number);
         disk.number = (0..u32::MAX).find(|number| !taken(*number)).unwrap_or(u32::MAX);
@@ -30,7 +30,7 @@ impl State {
         number
     }
 
-    /// Makes Windows see a disk.
+    /// Makes Windows detect a disk.
     pub(crate) fn show(&mut self, device: DeviceId) {
         let Some(disk) = self.disks.get_mut(&device) else { return };
         disk.visible = true;
@@ -38,7 +38,7 @@ impl State {
         self.announce_volumes(device);
     }
 
-    /// Takes a disk away, as when its cable is pulled.
+    /// Removes a disk, as when its cable is pulled.
     pub(crate) fn detach(&mut self, device: DeviceId) -> Option<Disk> {
         self.dismount(device);
         let mut disk = self.disks.remove(&device)?;
@@ -46,16 +46,17 @@ impl State {
         Some(disk)
     }
 
-    /// Lets the disks of an iSCSI target appear or vanish.
+    /// Attaches or detaches the disks of an iSCSI target.
     pub(crate) fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Attach { luns, .. } => luns.iter().for_each(|lun| self.reach_lun(lun)),
-            Effect::Detach { luns, .. } => luns.iter().for_each(|lun| self.lose_lun(lun.id)),
+            Effect::Attach { luns, .. } => luns.iter().for_each(|lun| self.attach_lun(lun)),
+            Effect::Detach { luns, .. } => luns.iter().for_each(|lun| self.detach_lun(lun.id)),
         }
     }
 
-    /// A target's disk comes offline: Windows Server's policy for disks that others may use too.
-    fn reach_lun(&mut self, lun: &Lun) {
+    /// Attaches the disk of a logical unit. A new one is offline: Windows Server's policy for disks that other hosts may
+    /// share.
+    fn attach_lun(&mut self, lun: &Lun) {
         if let Some(disk) = self.detached_luns.remove(&lun.id) {
             self.reattach(disk, true);
             return;
@@ -75,7 +76,7 @@ impl State {
         self.show(device);
     }
 
-    fn lose_lun(&mut self, lun_id: Uuid) {
+    fn detach_lun(&mut self, lun_id: Uuid) {
         let device = self.disks.iter().find(|(_, disk)| disk.lun_id == Some(lun_id)).map(|(device, _)| *device);
         if let Some(mut disk) = device.and_then(|device| self.detach(device)) {
             disk.attributes |= DiskAttributes::OFFLINE;

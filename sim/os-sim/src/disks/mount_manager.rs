@@ -1,4 +1,4 @@
-//! The mount manager: which volume is mounted where, and the paths volumes have by it.
+//! The mount manager: where each volume is mounted, and the paths of volumes.
 
 use os::{Access, OsError, OsResult, Share, U16Str, U16String, Uuid};
 
@@ -8,16 +8,17 @@ use crate::files::path_resolution::Resolved;
 use crate::files::reparse_point;
 use crate::state::{FsId, State};
 
-/// The deepest nesting of mount points that is followed to make a path.
-const DEEPEST: u32 = 16;
+/// The maximum nesting of mount points in a path.
+const MAX_NESTING: u32 = 16;
 
-/// One entry of the mount manager's table.
+/// An entry of the mount manager's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     pub volume: Uuid,
     pub point: MountPoint,
 }
 
+/// Where a volume is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MountPoint {
     Letter(char),
@@ -29,7 +30,7 @@ pub(crate) enum MountPoint {
 }
 
 impl State {
-    /// The volume that has the drive letter.
+    /// Returns the volume with the drive letter.
     pub(crate) fn letter(&self, letter: char) -> Option<Uuid> {
         let wanted = MountPoint::Letter(letter.to_ascii_uppercase());
         self.mounts.iter().find(|mount| mount.point == wanted).map(|mount| mount.volume)
@@ -73,7 +74,7 @@ impl State {
             return Err(OsError::NOT_A_REPARSE_POINT);
         }
         self.check_writable(&fs)?;
-        // It opens the directory to write to it, and does not share deletion.
+        // Windows opens the directory for writing and does not share deletion.
         self.check_sharing(&fs, file, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
         let path = file_system.path(file).ok_or(OsError::PATH_NOT_FOUND)?;
         self.file_system_mut(&fs)?.record_mut(file)?.reparse = None;
@@ -82,14 +83,14 @@ impl State {
         Ok(())
     }
 
-    /// The paths by which the mount manager knows a volume, each with a final separator.
+    /// Returns the paths that the mount manager has for a volume, each with a final separator.
     pub(crate) fn paths_of(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
         let id = volume_name(volume.as_slice()).ok_or(OsError::INVALID_NAME)?;
         self.volume(id).map_err(|_| OsError::FILE_NOT_FOUND)?;
         Ok(self.dos_prefixes(id, 0).into_iter().map(|path| U16String::from_str(&format!("{path}\\"))).collect())
     }
 
-    /// The directory at a Win32 path, a last link not followed.
+    /// Returns the directory at a path. Does not follow a link in the last component.
     fn directory(&mut self, path: &[u16]) -> OsResult<(FsId, FileId)> {
         match self.resolve(path, false)? {
             Resolved::File(fs, file) if self.file_system(&fs)?.record(file)?.is_directory() => Ok((fs, file)),
@@ -98,18 +99,18 @@ impl State {
         }
     }
 
-    /// What `C:` is to the volume `C:`, and a directory to a volume mounted there; the first of them.
+    /// Returns the first DOS path of a volume without a final separator: `C:`, or the directory where it is mounted.
     pub(crate) fn dos_prefix(&self, volume: Uuid) -> Option<String> {
         self.dos_prefixes(volume, 0).into_iter().next()
     }
 
-    /// All paths of a volume, without a final separator.
+    /// Returns all DOS paths of a volume, without final separators.
     pub(crate) fn dos_prefixes(&self, volume: Uuid, depth: u32) -> Vec<String> {
         let mounts = self.mounts.iter().filter(|mount| mount.volume == volume);
         mounts
             .filter_map(|mount| match &mount.point {
                 MountPoint::Letter(letter) => Some(format!("{letter}:")),
-                MountPoint::Directory { host, path } if depth < DEEPEST && self.leads_to(*host, path, volume) => {
+                MountPoint::Directory { host, path } if depth < MAX_NESTING && self.leads_to(*host, path, volume) => {
                     let prefix = self.dos_prefixes(*host, depth + 1).into_iter().next()?;
                     Some(path.iter().fold(prefix, |prefix, name| format!(r"{prefix}\{name}")))
                 }
@@ -118,7 +119,7 @@ impl State {
             .collect()
     }
 
-    /// Whether the directory at `path` of `host` is a mount point of `volume` now.
+    /// Returns whether the directory at `path` on `host` is a mount point of `volume`.
     pub(crate) fn leads_to(&self, host: Uuid, path: &[Name], volume: Uuid) -> bool {
         let Ok(file_system) = self.file_system(&FsId::Volume(host)) else { return false };
         let file = path.iter().try_fold(file_system.root, |at, name| file_system.child(at, name));
@@ -127,7 +128,7 @@ impl State {
     }
 }
 
-/// The volume that reparse data mount, if they do.
+/// Returns the volume that a reparse point mounts, if it is a mount point of a volume.
 pub(crate) fn mounted_volume(data: &[u8]) -> Option<Uuid> {
     let Ok(reparse_point::Target::Absolute(path)) = reparse_point::target(data) else { return None };
     if !path.get(..4).is_some_and(|head| same(head, r"\??\")) {
@@ -136,14 +137,14 @@ pub(crate) fn mounted_volume(data: &[u8]) -> Option<Uuid> {
     volume_guid(path[4..].strip_suffix(&[SEPARATOR])?)
 }
 
-/// `\\?\Volume{...}\`.
+/// Parses `\\?\Volume{...}\`.
 fn volume_name(text: &[u16]) -> Option<Uuid> {
     let rest = text.strip_suffix(&[SEPARATOR])?;
     rest.get(..4).filter(|head| same(head, r"\\?\"))?;
     volume_guid(&rest[4..])
 }
 
-/// `Volume{...}`.
+/// Parses `Volume{...}`.
 pub(crate) fn volume_guid(text: &[u16]) -> Option<Uuid> {
     text.get(..7).filter(|head| same(head, "Volume{"))?;
     let inner = text[7..].strip_suffix(&[u16::from(b'}')])?;
@@ -151,7 +152,7 @@ pub(crate) fn volume_guid(text: &[u16]) -> Option<Uuid> {
     inner.parse().ok()
 }
 
-/// The NT form of a Win32 path that must end with a separator.
+/// Returns the NT form of a Win32 path, which must end with a separator.
 fn with_final_separator(path: &U16Str) -> OsResult<Vec<u16>> {
     if path.as_slice().last() != Some(&SEPARATOR) {
         return Err(OsError::INVALID_NAME);

@@ -1,4 +1,4 @@
-//! What a volume's first bytes say: the signatures by which file systems are known on any system.
+//! Reading from handles: the content of files, and the file-system signatures on volumes.
 
 use os::{Access, OsError, OsResult};
 
@@ -7,7 +7,7 @@ use crate::disks::{Health, SECTOR};
 use crate::files::handles::Object;
 use crate::state::State;
 
-/// Where each file system has which bytes.
+/// The signature of each file system: its name, the offset on the volume and the bytes.
 const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("NTFS", 3, b"NTFS    "),
     ("ReFS", 3, b"ReFS\0\0\0\0"),
@@ -20,7 +20,7 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
 ];
 
 impl State {
-    /// Reads a file's or a volume's bytes; a volume's only by whole sectors.
+    /// Reads from a file or a volume. A volume can only be read in whole sectors.
     pub(crate) fn read(&self, handle: u64, offset: u64, output: &mut [u8]) -> OsResult<usize> {
         self.check_access(handle, Access::READ_DATA)?;
         match &self.opened(handle)?.object {
@@ -57,13 +57,14 @@ impl State {
     }
 }
 
-/// Puts as much of the signature of the file system `name` into `output`, the bytes from `offset` on, as lies there.
+/// Writes the part of the signature of the file system `name` that lies in `output`, which starts at `offset` on the
+/// volume.
 fn write_signature(name: &str, offset: u64, output: &mut [u8]) {
     for (_, at, bytes) in SIGNATURES.iter().filter(|(known, ..)| *known == name) {
         for (at, byte) in (*at..).zip(*bytes) {
-            let place = at.checked_sub(offset).and_then(|place| usize::try_from(place).ok());
-            if let Some(place) = place.and_then(|place| output.get_mut(place)) {
-                *place = *byte;
+            let index = at.checked_sub(offset).and_then(|index| usize::try_from(index).ok());
+            if let Some(target) = index.and_then(|index| output.get_mut(index)) {
+                *target = *byte;
             }
         }
     }

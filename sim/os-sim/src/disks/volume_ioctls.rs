@@ -1,4 +1,4 @@
-//! The control codes of volumes and their file systems, answered byte for byte.
+//! The control codes of volumes and their file systems. The output buffers are laid out as Windows lays them out.
 
 use os::abi::{
     ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation, LengthInformation, VolumeDiskExtents,
@@ -63,9 +63,9 @@ impl State {
         let sectors = u64::try_from(i64::from_le_bytes(*sectors)).map_err(|_| OsError::INVALID_PARAMETER)?;
         self.check_writable(&FsId::Volume(id))?;
         let (disk, volume) = self.volume(id)?;
-        let room = partition_of(disk, id)?.length;
+        let available = partition_of(disk, id)?.length;
         let now = volume.mounted()?.length;
-        let wanted = sectors.checked_mul(SECTOR).filter(|bytes| (now..=room).contains(bytes));
+        let wanted = sectors.checked_mul(SECTOR).filter(|bytes| (now..=available).contains(bytes));
         let length = wanted.ok_or(OsError::INVALID_PARAMETER)?;
         self.file_system_mut(&FsId::Volume(id))?.length = length;
         Ok(0)
@@ -113,7 +113,8 @@ pub(crate) fn partition_of(disk: &Disk, volume: Uuid) -> OsResult<&Partition> {
     disk.partitions.iter().find(holds).ok_or(OsError::DEVICE_NOT_CONNECTED)
 }
 
-/// Answers the extents: all, or their number and those there is room for.
+/// Answers the extents of a volume. If they do not all fit, answers their count and as many as fit, and fails with
+/// `MORE_DATA`.
 fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     const HEAD: usize = size_of::<VolumeDiskExtents>();
     const EXTENT: usize = size_of::<DiskExtent>();
@@ -137,14 +138,14 @@ fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) ->
     if fitting < all.len() { Err(OsError::MORE_DATA) } else { Ok(answer.len()) }
 }
 
-/// Answers `FILE_SYSTEM_RECOGNITION_INFORMATION`: the name on the medium, in nine bytes.
+/// Answers `FILE_SYSTEM_RECOGNITION_INFORMATION`: the name of the file system on the medium, in nine bytes.
 fn recognition(volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     let name = match volume.mounted() {
         Ok(file_system) => Some(file_system.kind.as_str()),
         Err(OsError::UNRECOGNIZED_VOLUME) => volume.recognised.as_deref(),
         Err(other) => return Err(other),
     };
-    // Only ReFS writes the structure that this asks for.
+    // Only ReFS writes the structure that this control code reads.
     let name = name.filter(|name| *name == "ReFS").ok_or(OsError::UNRECOGNIZED_VOLUME)?;
     let mut answer = [0; 9];
     let length = name.len().min(8);
@@ -152,7 +153,7 @@ fn recognition(volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
     put(output, &answer)
 }
 
-/// Answers for a file system, or for the raw file system that stands in where there is none.
+/// Answers for a file system, or for RAWFS, which Windows mounts on a volume without a recognised file system.
 fn answer(mounted: Option<&FileSystem>, read_only: bool, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
     match class {
         FsInfo::Attribute => attribute(mounted.map_or("RAW", |file_system| &file_system.kind), read_only, output),

@@ -1,4 +1,4 @@
-//! What a handle on a file or directory answers: information, listing, paths, reparse points.
+//! Calls on a handle of a file or directory: information, listing, paths and reparse points.
 
 use os::abi::{
     FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_ON_CLOSE,
@@ -15,7 +15,7 @@ use crate::files::reparse_point;
 use crate::state::{FsId, State};
 
 const BAD_LENGTH: OsError = OsError(24);
-/// The attributes that a file system keeps: read-only, hidden, system, archive, not content indexed.
+/// The attributes that can be set: read-only, hidden, system, archive, not content indexed.
 const SETTABLE: u32 = 0x1 | 0x2 | 0x4 | 0x20 | 0x2000;
 
 impl State {
@@ -61,7 +61,7 @@ impl State {
                     }
                     return self.set_disposition(handle, info.flags & FILE_DISPOSITION_DELETE != 0, info.flags);
                 }
-                // Remote shares do not know this class.
+                // Remote shares do not support this class.
                 Err(OsError::INVALID_PARAMETER)
             }
             FileInfo::AttributeTag | FileInfo::Id => Err(OsError::INVALID_PARAMETER),
@@ -102,18 +102,18 @@ impl State {
             return Err(BAD_LENGTH);
         }
         let begin = if restart { Cursor::Begin } else { self.opened(handle)?.cursor.clone() };
-        let mut packed = Packed { output, last: 0, end: 0 };
+        let mut entries = EntryBuffer { output, last: 0, end: 0 };
         let mut cursor = begin;
         while let Some(next) = entry_after(file_system, directory, id, &cursor)? {
-            if !packed.push(&next) {
-                if packed.end == 0 {
+            if !entries.push(&next) {
+                if entries.end == 0 {
                     return Err(OsError::MORE_DATA);
                 }
                 break;
             }
             cursor = next.cursor;
         }
-        let none = packed.end == 0;
+        let none = entries.end == 0;
         self.opened_mut(handle)?.cursor = cursor;
         if none { Err(OsError::NO_MORE_FILES) } else { Ok(()) }
     }
@@ -173,13 +173,13 @@ impl State {
     }
 }
 
-/// Copies a whole answer, or nothing.
+/// Copies all of `answer`, or fails if it does not fit.
 pub(crate) fn fill(output: &mut [u8], answer: &[u8]) -> OsResult<()> {
     output.get_mut(..answer.len()).ok_or(BAD_LENGTH)?.copy_from_slice(answer);
     Ok(())
 }
 
-/// Copies as much of an answer as there is room for.
+/// Copies as much of `answer` as fits, and fails with `MORE_DATA` if that is not all.
 pub(crate) fn fill_part(output: &mut [u8], answer: &[u8]) -> OsResult<usize> {
     let length = answer.len().min(output.len());
     output[..length].copy_from_slice(&answer[..length]);
@@ -201,7 +201,7 @@ fn basic(file: &FileRecord) -> FileBasicInfo {
     }
 }
 
-/// A directory's entry, and the cursor after it.
+/// An entry of a directory, and the cursor after it.
 struct Entry<'a> {
     name: Vec<u16>,
     id: FileId,
@@ -209,7 +209,7 @@ struct Entry<'a> {
     cursor: Cursor,
 }
 
-/// The entry that follows `cursor`. A root has no `.` and `..`.
+/// Returns the entry after `cursor`. A root directory has no `.` and `..`.
 fn entry_after<'a>(
     file_system: &'a FileSystem,
     directory: &'a FileRecord,
@@ -237,17 +237,17 @@ fn entry_after<'a>(
     .transpose()
 }
 
-/// A buffer that is being filled with entries.
-struct Packed<'a> {
+/// A buffer to which entries are appended.
+struct EntryBuffer<'a> {
     output: &'a mut [u8],
-    /// Where the last entry begins.
+    /// The offset of the last entry.
     last: usize,
-    /// Where it ends.
+    /// The offset after the last entry.
     end: usize,
 }
 
-impl Packed<'_> {
-    /// Adds an entry if it fits.
+impl EntryBuffer<'_> {
+    /// Appends an entry. Returns false if it does not fit.
     fn push(&mut self, entry: &Entry<'_>) -> bool {
         let at = self.end.next_multiple_of(8);
         let name = entry.name.as_bytes();

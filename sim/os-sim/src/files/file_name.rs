@@ -1,27 +1,27 @@
-//! Names of files: WTF-16, kept as given, compared without case.
+//! Names of files: WTF-16, case preserved, compared without regard to case.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use os::{OsError, OsResult, U16Str};
 
-const LONGEST: usize = 255;
+const MAX_LENGTH: usize = 255;
 
 /// One component of a path.
 #[derive(Clone)]
 pub(crate) struct Name(Vec<u16>);
 
 impl Name {
-    /// A name that NTFS would take.
+    /// Checks that NTFS accepts the name.
     pub(crate) fn new(units: &[u16]) -> OsResult<Self> {
         let dots = units.len() <= 2 && units.iter().all(|unit| *unit == u16::from(b'.'));
-        if dots || units.len() > LONGEST || units.iter().any(|unit| is_forbidden(*unit)) {
+        if dots || units.len() > MAX_LENGTH || units.iter().any(|unit| is_forbidden(*unit)) {
             return Err(OsError::INVALID_NAME);
         }
         Ok(Self(units.to_vec()))
     }
 
-    /// The name of a file system's root, which has none.
+    /// Returns the empty name, which only the root directory has.
     pub(crate) fn root() -> Self {
         Self(Vec::new())
     }
@@ -35,7 +35,7 @@ impl Name {
     }
 }
 
-/// Splits what follows the root of a file system into names; one final separator is allowed.
+/// Splits a path relative to a root directory into names. One final separator is allowed.
 pub(crate) fn split(path: &[u16]) -> OsResult<Vec<Name>> {
     let path = path.strip_suffix(&[SEPARATOR]).unwrap_or(path);
     if path.is_empty() {
@@ -64,7 +64,7 @@ fn fold(unit: u16) -> u16 {
     }
 }
 
-/// Whether two texts are equal but for case.
+/// Returns whether two texts are equal when case is ignored.
 pub(crate) fn same(left: &[u16], right: &str) -> bool {
     left.iter().copied().map(fold).eq(right.encode_utf16().map(fold))
 }
@@ -111,19 +111,19 @@ mod tests {
     }
 
     #[test]
-    fn names_compare_without_case_and_keep_it() {
+    fn names_preserve_case_and_compare_without_it() {
         assert_eq!(name("Größe"), name("GRÖßE"));
         assert_ne!(name("a"), name("b"));
         assert_eq!(name("Kubelet").to_string(), "Kubelet");
     }
 
     #[test]
-    fn what_ntfs_refuses_is_refused() {
+    fn a_name_that_ntfs_rejects_is_rejected() {
         for bad in ["", ".", "..", "a:b", "a*", "a/b", "a\\b", "\0"] {
             let units: Vec<u16> = bad.encode_utf16().collect();
             assert_eq!(Name::new(&units).unwrap_err(), OsError::INVALID_NAME, "{bad:?}");
         }
-        assert!(Name::new(&[0xd800]).is_ok(), "an unpaired surrogate is a name");
+        assert!(Name::new(&[0xd800]).is_ok(), "NTFS accepts an unpaired surrogate");
     }
 
     #[test]

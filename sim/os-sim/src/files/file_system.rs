@@ -7,51 +7,53 @@ use os::{OsError, OsResult};
 
 use crate::files::file_name::Name;
 
-/// The identity of a file; never used twice on a node.
+/// Identifies a file; never used twice on a node.
 pub(crate) type FileId = u64;
 
-/// Bytes in an allocation unit.
+/// The bytes in an allocation unit.
 pub(crate) const CLUSTER: u64 = 4096;
 
-/// A file system and all that is on it.
+/// A file system and its content.
 #[derive(Clone, Debug)]
 pub(crate) struct FileSystem {
-    /// `NTFS`, `ReFS`, `FAT32`.
+    /// The name, such as `NTFS`, `ReFS` or `FAT32`.
     pub kind: String,
     pub label: String,
-    /// The volume serial number; another after each format.
+    /// The volume serial number. Each format gives a new one.
     pub serial: u64,
-    /// Which mounting of it this is: a handle opened in an earlier one is dead.
+    /// Identifies the current mount of the file system. Handles that were opened in an earlier one fail.
     pub mounting: u64,
-    /// The space it manages, in bytes.
+    /// The size of the file system in bytes.
     pub length: u64,
     pub root: FileId,
     records: BTreeMap<FileId, FileRecord>,
 }
 
-/// A file or directory; a link is one of them with a reparse point.
+/// A file or directory. A link is a file or directory with a reparse point.
 #[derive(Clone, Debug)]
 pub(crate) struct FileRecord {
-    /// None for the root, and for what was unlinked while open.
+    /// `None` for the root directory, and for a file that was unlinked while open.
     pub parent: Option<FileId>,
     pub name: Name,
-    /// What can be set: neither the directory nor the reparse bit.
+    /// The attributes that can be set, so without the directory and the reparse-point attribute.
     pub attributes: u32,
-    /// The reparse point with its head, as it is read and written.
+    /// The reparse point with its header, as it is read and written.
     pub reparse: Option<Vec<u8>>,
     pub body: Body,
-    /// When it was made and last written, in 100 ns since 1601.
+    /// The time of creation, in 100 ns since 1601.
     pub created: i64,
+    /// The time of the last write, in 100 ns since 1601.
     pub written: i64,
-    pub pending: Option<Pending>,
+    /// How the file is to be deleted, if a deletion was requested.
+    pub pending: Option<PendingDeletion>,
 }
 
-/// A deletion that has been asked for.
+/// When a file disappears whose deletion was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pending {
-    /// The name goes with the last handle.
+pub(crate) enum PendingDeletion {
+    /// When its last handle is closed.
     LastClose,
-    /// The name goes with the handle that asked.
+    /// When the handle that requested the deletion is closed (POSIX semantics).
     Posix,
 }
 
@@ -88,7 +90,7 @@ impl FileRecord {
         }
     }
 
-    /// The attributes as they are read.
+    /// Returns the attributes as they are read.
     pub(crate) fn file_attributes(&self) -> u32 {
         let directory = if self.is_directory() { FILE_ATTRIBUTE_DIRECTORY } else { 0 };
         let reparse = if self.reparse.is_some() { FILE_ATTRIBUTE_REPARSE_POINT } else { 0 };
@@ -98,7 +100,7 @@ impl FileRecord {
         }
     }
 
-    /// The reparse tag, 0 for none.
+    /// Returns the reparse tag, or 0 if the file has no reparse point.
     pub(crate) fn reparse_tag(&self) -> u32 {
         self.reparse.as_ref().and_then(|data| data.first_chunk()).map_or(0, |tag| u32::from_le_bytes(*tag))
     }
@@ -130,7 +132,7 @@ impl FileSystem {
         self.records.get(&directory)?.children()?.get(name).copied()
     }
 
-    /// Makes an empty file or directory with the fresh identity `id`.
+    /// Creates an empty file or directory with the unused identity `id`.
     pub(crate) fn add(
         &mut self,
         parent: FileId,
@@ -149,7 +151,7 @@ impl FileSystem {
         Ok(id)
     }
 
-    /// Takes the name of `id` away; the node itself stays until [`Self::forget`].
+    /// Removes the name of `id`. The record stays until [`Self::forget`].
     pub(crate) fn unlink(&mut self, id: FileId) {
         let Some(file) = self.records.get_mut(&id) else { return };
         let (parent, name) = (file.parent.take(), file.name.clone());
@@ -160,7 +162,7 @@ impl FileSystem {
         }
     }
 
-    /// Gives `id` another place. The caller has made sure that the place is free and not below `id`.
+    /// Moves `id` to `name` in `parent`. The caller has checked that the name is free and `parent` is not below `id`.
     pub(crate) fn relink(&mut self, id: FileId, parent: FileId, name: &Name) -> OsResult<()> {
         self.unlink(id);
         let Body::Directory(children) = &mut self.record_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
@@ -171,12 +173,12 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Forgets a node that has no name any more.
+    /// Removes the record of a file that has no name any more.
     pub(crate) fn forget(&mut self, id: FileId) {
         self.records.remove(&id);
     }
 
-    /// The names that lead from the root to `id`; none if it was unlinked.
+    /// Returns the names on the path from the root to `id`, or `None` if it was unlinked.
     pub(crate) fn path(&self, id: FileId) -> Option<Vec<Name>> {
         let mut names = Vec::new();
         let mut at = id;
@@ -189,19 +191,19 @@ impl FileSystem {
         Some(names)
     }
 
-    /// All nodes with their identities.
+    /// Returns all files with their identities.
     pub(crate) fn records(&self) -> impl Iterator<Item = (FileId, &FileRecord)> {
         self.records.iter().map(|(id, file)| (*id, file))
     }
 
-    /// Bytes that are taken, the file system's own included.
+    /// Returns the bytes in use, including the file system's own metadata.
     pub(crate) fn used(&self) -> u64 {
-        let own = (self.length / 64).min(16 << 20);
+        let metadata = (self.length / 64).min(16 << 20);
         let files: u64 = self.records.values().map(|file| allocated(file.data().len())).sum();
-        (own.next_multiple_of(CLUSTER) + files).min(self.total())
+        (metadata.next_multiple_of(CLUSTER) + files).min(self.total())
     }
 
-    /// Bytes it manages, whole allocation units without the last, which holds the spare boot sector.
+    /// Returns the capacity in bytes: all whole allocation units but the last, which holds the backup boot sector.
     pub(crate) fn total(&self) -> u64 {
         (self.length / CLUSTER).saturating_sub(1) * CLUSTER
     }
@@ -210,7 +212,7 @@ impl FileSystem {
         self.total() - self.used()
     }
 
-    /// Dismounts it under its handles: what was unlinked is gone, what was to be deleted later is not deleted.
+    /// Dismounts the file system while handles are open: unlinked files are removed and requested deletions cancelled.
     pub(crate) fn dismount(&mut self, mounting: u64) {
         self.mounting = mounting;
         self.drop_unlinked();
@@ -222,7 +224,7 @@ impl FileSystem {
         self.records.retain(|id, file| file.parent.is_some() || *id == root);
     }
 
-    /// Closes all handles: what was unlinked goes, and what was to be deleted.
+    /// Removes the files that are removed when all handles are closed.
     pub(crate) fn close_all(&mut self) {
         self.drop_unlinked();
         let pending: Vec<_> =
@@ -234,7 +236,7 @@ impl FileSystem {
     }
 }
 
-/// The space that `length` bytes take.
+/// Returns the disk space that a file of `length` bytes occupies.
 pub(crate) fn allocated(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX).next_multiple_of(CLUSTER)
 }

@@ -1,14 +1,14 @@
-//! Opening and closing: access, sharing, creation and deletion by handle.
+//! Open handles: opening, access and sharing checks, creation, deletion and closing.
 
 use os::abi::{FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_POSIX};
 use os::{Access, Disposition, Open, Options, OsError, OsResult, Share, U16Str, Uuid};
 
 use crate::files::file_name::Name;
-use crate::files::file_system::{FileId, Pending};
+use crate::files::file_system::{FileId, PendingDeletion};
 use crate::files::path_resolution::{ParsedPath, Resolved};
 use crate::state::{DeviceId, FsId, State};
 
-/// The process that a handle belongs to; 0 is the system itself, which never ends.
+/// Identifies the process that owns a handle.
 pub(crate) type ProcessId = u64;
 
 /// What a handle is open on.
@@ -17,10 +17,10 @@ pub(crate) enum Object {
     Disk(DeviceId),
     Volume {
         id: Uuid,
-        /// Opened without a right to its data: no file system answers.
+        /// Opened without access to its data. Windows mounts no file system for such an open.
         direct: bool,
     },
-    /// A file or directory, in one mounting of its file system.
+    /// A file or directory, and the mount of its file system in which it was opened.
     File {
         fs: FsId,
         mounting: u64,
@@ -35,24 +35,24 @@ pub(crate) struct Opened {
     pub object: Object,
     pub access: Access,
     share: Share,
-    /// The link itself was opened, not what it leads to.
+    /// Whether the link itself was opened and not its target (`FILE_OPEN_REPARSE_POINT`).
     pub link: bool,
-    /// How far the directory has been listed.
+    /// The position in the listing of the directory.
     pub cursor: Cursor,
-    /// It asked for a POSIX deletion.
+    /// Whether this handle requested a POSIX deletion.
     deletes: bool,
-    /// Its file goes when it is closed (`FILE_DELETE_ON_CLOSE`).
+    /// Whether closing the handle deletes the file (`FILE_DELETE_ON_CLOSE`).
     pub deletes_on_close: bool,
 }
 
-/// A place in a directory's listing.
+/// A position in the listing of a directory.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Cursor {
     #[default]
     Begin,
-    /// `.` has been given.
+    /// After `.`.
     Itself,
-    /// `..` too.
+    /// After `..`.
     Parent,
     After(Name),
 }
@@ -63,7 +63,7 @@ impl Opened {
     }
 }
 
-/// What generic rights mean for a file.
+/// Adds the specific rights that generic rights include for a file.
 pub(crate) fn specific(access: Access) -> Access {
     let mut rights = access;
     if access.contains(Access::GENERIC_READ) {
@@ -76,7 +76,7 @@ pub(crate) fn specific(access: Access) -> Access {
 }
 
 impl State {
-    /// Opens by absolute path and returns the handle.
+    /// Opens an object by its absolute NT path and returns the handle.
     pub(crate) fn open(&mut self, process: ProcessId, path: &[u16], how: &Open) -> OsResult<u64> {
         match self.parse_path(path)? {
             ParsedPath::Disk(device) => Ok(self.handle(process, Object::Disk(device), how, false)),
@@ -91,7 +91,7 @@ impl State {
         }
     }
 
-    /// Opens one component relative to an open directory.
+    /// Opens a child of an open directory.
     pub(crate) fn open_child(&mut self, parent: u64, name: &U16Str, how: &Open) -> OsResult<u64> {
         let name = Name::new(name.as_slice())?;
         let opened = self.opened(parent)?;
@@ -131,7 +131,7 @@ impl State {
         }
     }
 
-    /// Makes an empty file or directory.
+    /// Creates an empty file or directory.
     pub(crate) fn create(&mut self, fs: &FsId, parent: FileId, name: &Name, directory: bool) -> OsResult<FileId> {
         self.check_writable(fs)?;
         let file_system = self.file_system(fs)?;
@@ -168,16 +168,17 @@ impl State {
         Ok(self.handle(process, Object::File { fs, mounting, file }, how, link))
     }
 
-    /// Every right to the data or the name must be shared by all others that have such a right, and the other way.
+    /// Fails with `SHARING_VIOLATION` if another handle on the file does not share a right that is requested, or has a
+    /// right that is not shared. Only reading, writing and deletion count.
     pub(crate) fn check_sharing(&self, fs: &FsId, file: FileId, access: Access, share: Share) -> OsResult<()> {
-        let clash = |access: Access, share: Share| {
+        let conflicts = |access: Access, share: Share| {
             [(Access::READ_DATA, Share::READ), (Access::WRITE_DATA, Share::WRITE), (Access::DELETE, Share::DELETE)]
                 .iter()
                 .any(|(right, shared)| access.contains(*right) && !share.contains(*shared))
         };
         let counts = |access: Access| access.intersects(Access::READ_DATA | Access::WRITE_DATA | Access::DELETE);
         let mut others = self.handles.values().filter(|other| other.is_on(fs, file) && counts(other.access));
-        if counts(access) && others.any(|other| clash(access, other.share) || clash(other.access, share)) {
+        if counts(access) && others.any(|other| conflicts(access, other.share) || conflicts(other.access, share)) {
             return Err(OsError::SHARING_VIOLATION);
         }
         Ok(())
@@ -207,17 +208,17 @@ impl State {
         self.handles.get_mut(&handle).ok_or(OsError::INVALID_HANDLE)
     }
 
-    /// Refuses a handle that lacks all of `rights`.
+    /// Fails with `ACCESS_DENIED` if the handle has none of `rights`.
     pub(crate) fn check_access(&self, handle: u64, rights: Access) -> OsResult<()> {
         if self.opened(handle)?.access.intersects(rights) { Ok(()) } else { Err(OsError::ACCESS_DENIED) }
     }
 
-    /// The file that a handle is open on.
+    /// Returns the file that a handle is open on.
     pub(crate) fn file(&self, handle: u64) -> OsResult<(&FsId, FileId)> {
         let Object::File { fs, mounting, file } = &self.opened(handle)?.object else {
             return Err(OsError::INVALID_PARAMETER);
         };
-        // The volume was formatted or taken offline meanwhile.
+        // The volume was formatted or taken offline after the handle was opened.
         if self.file_system(fs)?.mounting != *mounting {
             return Err(OsError::NOT_READY);
         }
@@ -229,7 +230,7 @@ impl State {
         self.file_system(fs)?.record(file)
     }
 
-    /// Asks for a deletion (`FileDispositionInfo`), or takes that back.
+    /// Requests the deletion of the file (`FileDispositionInfo`), or cancels it.
     pub(crate) fn set_disposition(&mut self, handle: u64, delete: bool, flags: u32) -> OsResult<()> {
         self.check_access(handle, Access::DELETE)?;
         let (fs, id) = self.file(handle)?;
@@ -246,18 +247,18 @@ impl State {
         }
         self.check_writable(&fs)?;
         let posix = flags & FILE_DISPOSITION_POSIX != 0;
-        let pending = delete.then_some(if posix { Pending::Posix } else { Pending::LastClose });
+        let pending = delete.then_some(if posix { PendingDeletion::Posix } else { PendingDeletion::LastClose });
         self.file_system_mut(&fs)?.record_mut(id)?.pending = pending;
         self.opened_mut(handle)?.deletes = delete && posix;
         Ok(())
     }
 
-    /// Closes a handle; what was to be deleted goes.
+    /// Closes a handle, and deletes its file if that is due.
     pub(crate) fn close(&mut self, handle: u64) {
         let Some(opened) = self.handles.remove(&handle) else { return };
         let Object::File { fs, mounting, file } = opened.object else { return };
         let last = !self.is_open(&fs, file);
-        // A volume that is gone was dismounted.
+        // A removed volume was dismounted, which cancelled its deletions.
         let Ok(file_system) = self.file_system_mut(&fs) else { return };
         if file_system.mounting != mounting {
             return;
@@ -267,11 +268,11 @@ impl State {
             && record.pending.is_none()
             && (!record.is_directory() || record.is_empty_directory())
         {
-            record.pending = Some(Pending::LastClose);
+            record.pending = Some(PendingDeletion::LastClose);
         }
         let due = match record.pending {
-            Some(Pending::Posix) => opened.deletes || last,
-            Some(Pending::LastClose) => last,
+            Some(PendingDeletion::Posix) => opened.deletes || last,
+            Some(PendingDeletion::LastClose) => last,
             None => false,
         };
         let (named, root) = (record.parent.is_some(), file_system.root == file);
@@ -283,7 +284,7 @@ impl State {
         }
     }
 
-    /// Ends a process: its handles are closed.
+    /// Ends a process and closes its handles.
     pub(crate) fn end_process(&mut self, process: ProcessId) {
         let handles: Vec<u64> =
             self.handles.iter().filter(|(_, opened)| opened.process == process).map(|(handle, _)| *handle).collect();

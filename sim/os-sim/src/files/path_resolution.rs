@@ -1,4 +1,4 @@
-//! Name resolution: from an NT path to the object it names, over links, junctions and mount points.
+//! Path resolution: from an NT path to the object that it names, through symbolic links, junctions and mount points.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,13 @@ use crate::files::file_system::FileId;
 use crate::files::reparse_point::{self, Target};
 use crate::state::{DeviceId, FsId, State};
 
-/// How many links one resolution follows.
-const MOST_LINKS: u32 = 63;
+/// The maximum number of links that one resolution follows.
+const MAX_LINKS: u32 = 63;
 
-/// The client evaluates no absolute links that lie on a remote share.
+/// `ERROR_SYMLINK_CLASS_DISABLED`: the SMB client does not follow absolute links on a remote share.
 const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
 
-/// What an NT path names before any link is looked at.
+/// What an NT path names before any link is followed.
 pub(crate) enum ParsedPath {
     Disk(DeviceId),
     /// The volume as a device.
@@ -24,10 +24,10 @@ pub(crate) enum ParsedPath {
     File(FsId, Vec<Name>),
 }
 
-/// What a resolution ended at.
+/// The result of a path resolution.
 pub(crate) enum Resolved {
     File(FsId, FileId),
-    /// The directory is there, the last name is not.
+    /// The directory exists, the last component does not.
     Missing {
         fs: FsId,
         parent: FileId,
@@ -36,7 +36,7 @@ pub(crate) enum Resolved {
 }
 
 impl State {
-    /// Splits an absolute NT path.
+    /// Parses an absolute NT path.
     pub(crate) fn parse_path(&mut self, path: &[u16]) -> OsResult<ParsedPath> {
         let prefix = path.get(..4).filter(|head| same(head, r"\??\"));
         prefix.ok_or(OsError::PATH_NOT_FOUND)?;
@@ -48,7 +48,8 @@ impl State {
         if same(head, "UNC") {
             return self.share(rest.unwrap_or_default());
         }
-        // What NT's object manager does not know is not found, or no path if a path goes on behind it.
+        // For an unknown device NT's object manager reports that the object is not found, or that the path is not if
+        // more of a path follows.
         let missing = if rest.is_some() { OsError::PATH_NOT_FOUND } else { OsError::FILE_NOT_FOUND };
         if let Some(volume) = self.volume_by_name(head) {
             return match rest {
@@ -93,7 +94,7 @@ impl State {
         Ok(ParsedPath::File(FsId::Share(remote, tree), names))
     }
 
-    /// Resolves an absolute NT path that names a file.
+    /// Resolves an absolute NT path to a file.
     pub(crate) fn resolve(&mut self, path: &[u16], follow_last: bool) -> OsResult<Resolved> {
         match self.parse_path(path)? {
             ParsedPath::File(fs, names) => {
@@ -104,7 +105,7 @@ impl State {
         }
     }
 
-    /// Walks `names` from a directory. A link on the way is followed, the last one if `follow_last`.
+    /// Resolves `names` relative to a directory. Links are followed; one in the last component only if `follow_last`.
     pub(crate) fn resolve_from(
         &mut self,
         fs: FsId,
@@ -141,7 +142,7 @@ impl State {
                 continue;
             };
             links += 1;
-            if links > MOST_LINKS {
+            if links > MAX_LINKS {
                 return Err(OsError::CANT_RESOLVE_FILENAME);
             }
             let (to, names) = self.follow(&fs, at, &link)?;
@@ -149,12 +150,12 @@ impl State {
             fs = to;
             at = self.file_system(&fs)?.root;
         }
-        // Ends at what is there, if its file system can be read.
+        // Fails if the file system cannot be read.
         self.file_system(&fs)?.record(at)?;
         Ok(Resolved::File(fs, at))
     }
 
-    /// Where the link `data`, which lies in `directory`, leads: names from a file system's root.
+    /// Returns the target of the link `data` in `directory`, as names relative to a root directory.
     fn follow(&mut self, fs: &FsId, directory: FileId, data: &[u8]) -> OsResult<(FsId, Vec<Name>)> {
         match reparse_point::target(data)? {
             Target::Absolute(_) if matches!(fs, FsId::Share(..)) => Err(SYMLINK_CLASS_DISABLED),

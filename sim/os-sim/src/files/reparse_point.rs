@@ -1,4 +1,4 @@
-//! Reparse points: reading, checking and making their data.
+//! Reparse points: parsing, validating and building their data.
 
 use os::abi::{
     MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
@@ -8,21 +8,21 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::files::file_name::{SEPARATOR, same};
 
-const LARGEST: usize = 16 * 1024;
+const MAX_LENGTH: usize = 16 * 1024;
 const INVALID_DATA: OsError = OsError(4392);
 const INVALID_TAG: OsError = OsError(4393);
 const CANT_ACCESS_FILE: OsError = OsError(1920);
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// An absolute NT path.
     Absolute(Vec<u16>),
-    /// A path from the directory that holds the link.
+    /// A path relative to the directory that contains the link.
     Relative(Vec<u16>),
 }
 
-/// Where the reparse point `data` leads (its substitute name).
+/// Returns the target of the reparse point `data`, which is its substitute name.
 pub(crate) fn target(data: &[u8]) -> OsResult<Target> {
     let (head, body) = ReparseHead::read_from_prefix(data).map_err(|_| INVALID_DATA)?;
     match head.tag {
@@ -40,16 +40,16 @@ pub(crate) fn target(data: &[u8]) -> OsResult<Target> {
     }
 }
 
-/// Whether the file system would take `data`.
+/// Checks that the file system accepts `data`, and returns its tag.
 pub(crate) fn check(data: &[u8]) -> OsResult<u32> {
     let (head, body) = ReparseHead::read_from_prefix(data).map_err(|_| INVALID_DATA)?;
-    if data.len() > LARGEST || body.len() != usize::from(head.data_length) {
+    if data.len() > MAX_LENGTH || body.len() != usize::from(head.data_length) {
         return Err(INVALID_DATA);
     }
     match head.tag {
         REPARSE_TAG_SYMLINK => check_symlink(body)?,
         REPARSE_TAG_MOUNT_POINT => check_mount_point(body)?,
-        // Tags of Microsoft's own have the high bit; others would need a GUID after the head.
+        // Microsoft's tags have the high bit set. Others need a GUID after the header.
         tag if tag & 0x8000_0000 == 0 || tag & 0x0fff_0000 != 0 => return Err(INVALID_TAG),
         _ => {}
     }
@@ -66,7 +66,7 @@ fn check_symlink(body: &[u8]) -> OsResult<()> {
     Ok(())
 }
 
-/// The file system wants both names in order, each with its zero, and nothing else.
+/// The file system accepts only the two names in this order, each terminated by a zero.
 fn check_mount_point(body: &[u8]) -> OsResult<()> {
     let (mount, names) = MountPointReparse::read_from_prefix(body).map_err(|_| INVALID_DATA)?;
     let (substitute_length, print_length) = (usize::from(mount.substitute_length), usize::from(mount.print_length));
@@ -90,7 +90,7 @@ fn slice(names: &[u8], offset: u16, length: u16) -> OsResult<Vec<u16>> {
     Ok(pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect())
 }
 
-/// A symbolic link's reparse point.
+/// Returns the reparse point of a symbolic link.
 pub(crate) fn symlink(substitute: &[u16], print: &[u16], relative: bool) -> OsResult<Vec<u8>> {
     let (substitute_length, print_length) = (bytes(substitute)?, bytes(print)?);
     let link = SymlinkReparse {
@@ -101,10 +101,10 @@ pub(crate) fn symlink(substitute: &[u16], print: &[u16], relative: bool) -> OsRe
         flags: if relative { SYMLINK_RELATIVE } else { 0 },
     };
     let names = [substitute.as_bytes(), print.as_bytes()].concat();
-    whole(REPARSE_TAG_SYMLINK, link.as_bytes(), &names)
+    with_header(REPARSE_TAG_SYMLINK, link.as_bytes(), &names)
 }
 
-/// A mount point's or junction's reparse point.
+/// Returns the reparse point of a mount point or junction.
 pub(crate) fn mount_point(substitute: &[u16], print: &[u16]) -> OsResult<Vec<u8>> {
     let (substitute_length, print_length) = (bytes(substitute)?, bytes(print)?);
     let mount = MountPointReparse {
@@ -114,10 +114,10 @@ pub(crate) fn mount_point(substitute: &[u16], print: &[u16]) -> OsResult<Vec<u8>
         print_length,
     };
     let names = [substitute.as_bytes(), &[0; 2], print.as_bytes(), &[0; 2]].concat();
-    whole(REPARSE_TAG_MOUNT_POINT, mount.as_bytes(), &names)
+    with_header(REPARSE_TAG_MOUNT_POINT, mount.as_bytes(), &names)
 }
 
-fn whole(tag: u32, fixed: &[u8], names: &[u8]) -> OsResult<Vec<u8>> {
+fn with_header(tag: u32, fixed: &[u8], names: &[u8]) -> OsResult<Vec<u8>> {
     let data_length = u16::try_from(fixed.len() + names.len()).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
     Ok([ReparseHead { tag, data_length, reserved: 0 }.as_bytes(), fixed, names].concat())
 }
@@ -125,7 +125,7 @@ fn whole(tag: u32, fixed: &[u8], names: &[u8]) -> OsResult<Vec<u8>> {
 fn bytes(units: &[u16]) -> OsResult<u16> {
     u16::try_from(units.len() * 2)
         .ok()
-        .filter(|length| usize::from(*length) < LARGEST)
+        .filter(|length| usize::from(*length) < MAX_LENGTH)
         .ok_or(OsError::FILENAME_EXCED_RANGE)
 }
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_reads_back_as_it_was_made() {
+    fn the_target_of_a_link_is_read_back() {
         let to = units(r"\??\C:\var");
         assert_eq!(target(&symlink(&to, &units(r"C:\var"), false).unwrap()).unwrap(), Target::Absolute(to.clone()));
         assert_eq!(target(&symlink(&units("x"), &[], true).unwrap()).unwrap(), Target::Relative(units("x")));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_of_the_layout_is_checked() {
+    fn every_field_of_a_mount_point_is_checked() {
         let good = mount_point(&units(r"\??\C:\var"), &units(r"C:\var")).unwrap();
         assert!(check(&good).is_ok());
         assert_eq!(check(&good[..good.len() - 1]), Err(INVALID_DATA), "length");
@@ -161,7 +161,7 @@ mod tests {
         bad[..4].copy_from_slice(&1_u32.to_le_bytes());
         assert_eq!(check(&bad), Err(INVALID_TAG));
         let remote = mount_point(&units(r"\??\UNC\host\share"), &[]).unwrap();
-        assert_eq!(check(&remote), Err(INVALID_DATA), "a junction stays on the machine");
+        assert_eq!(check(&remote), Err(INVALID_DATA), "a junction cannot lead to a share");
         let nowhere = symlink(&[], &[], false).unwrap();
         assert_eq!(check(&nowhere), Err(INVALID_DATA));
     }

@@ -1,4 +1,4 @@
-//! What must hold on every node at every moment.
+//! The invariants of the state: what must hold between any two calls.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::sim::Sim;
 use crate::state::{FsId, State};
 
 impl Sim {
-    /// Whether the node's state makes sense, and if not, what does not.
+    /// Checks that the state of the node is consistent. The error names the first violation.
     pub fn invariants(&self) -> Result<(), String> {
         self.with(|state| state.check())
     }
@@ -21,12 +21,14 @@ impl State {
         let mut numbers = BTreeSet::new();
         let mut volumes = BTreeSet::new();
         for disk in self.disks.values() {
-            ensure(numbers.insert(disk.number), || format!("two disks have number {}", disk.number))?;
+            ensure(numbers.insert(disk.number), || format!("two disks have the number {}", disk.number))?;
             check_partitions(disk)?;
             for volume in disk.volumes() {
-                ensure(volumes.insert(volume.id), || format!("two volumes are {}", volume.id))?;
+                ensure(volumes.insert(volume.id), || format!("two volumes have the GUID {}", volume.id))?;
                 let shown = disk.visible && !disk.is_offline();
-                ensure(shown || !volume.arrived, || format!("volume {} is shown, its disk is not", volume.id))?;
+                ensure(shown || !volume.arrived, || {
+                    format!("volume {} has arrived, but its disk is not visible and online", volume.id)
+                })?;
                 if let Some(file_system) = &volume.file_system {
                     self.check_tree(&FsId::Volume(volume.id), file_system)?;
                 }
@@ -34,7 +36,10 @@ impl State {
             for part in &disk.partitions {
                 let length = part.volume.as_ref().and_then(|volume| volume.file_system.as_ref()).map(|fs| fs.length);
                 ensure(length.is_none_or(|length| length <= part.length), || {
-                    format!("disk {} partition {}: the file system is larger", disk.number, part.number)
+                    format!(
+                        "disk {} partition {}: the file system is larger than the partition",
+                        disk.number, part.number
+                    )
                 })?;
             }
         }
@@ -45,18 +50,18 @@ impl State {
         self.check_jobs()
     }
 
-    /// Every node has its place in its parent, or is unlinked and open.
+    /// Every file is an entry of its parent, or is unlinked and open.
     fn check_tree(&self, fs: &FsId, file_system: &FileSystem) -> Result<(), String> {
         for (id, file) in file_system.records() {
-            let place = match file.parent {
+            let is_linked = match file.parent {
                 None => id == file_system.root || self.is_open_in(fs, id),
                 Some(parent) => file_system.child(parent, &file.name) == Some(id) && file_system.path(id).is_some(),
             };
-            ensure(place, || format!("{fs:?}: {:?} is nowhere", file.name))?;
+            ensure(is_linked, || format!("{fs:?}: {:?} is neither in a directory nor open", file.name))?;
             let linked = file.reparse.is_none() || !file.is_directory() || file.is_empty_directory();
-            ensure(linked, || format!("{fs:?}: {:?} is a link with children", file.name))?;
+            ensure(linked, || format!("{fs:?}: {:?} is a link and has children", file.name))?;
             let pending = file.pending.is_none() || self.is_open_in(fs, id);
-            ensure(pending, || format!("{fs:?}: nobody deletes {:?}", file.name))?;
+            ensure(pending, || format!("{fs:?}: {:?} is to be deleted, but no handle is open on it", file.name))?;
         }
         Ok(())
     }
@@ -71,36 +76,40 @@ impl State {
         })
     }
 
-    /// No two entries for one place.
+    /// No two volumes are mounted at the same path.
     fn check_mounts(&self) -> Result<(), String> {
         for (index, mount) in self.mounts.iter().enumerate() {
             let twice = self.mounts[..index].iter().any(|other| other.point == mount.point);
             ensure(!twice, || format!("two volumes are mounted at {:?}", mount.point))?;
             if let MountPoint::Letter(letter) = mount.point {
-                ensure(letter.is_ascii_uppercase(), || format!("{letter} is no drive letter"))?;
+                ensure(letter.is_ascii_uppercase(), || {
+                    format!("the drive letter {letter} is not an upper-case letter")
+                })?;
             }
         }
         Ok(())
     }
 
-    /// No two jobs on one disk.
+    /// No two jobs run on the same disk.
     fn check_jobs(&self) -> Result<(), String> {
         let mut busy = BTreeSet::new();
         let mut devices = self.jobs.values().filter_map(|job| job.device);
         let twice = devices.find(|device| !busy.insert(*device));
-        ensure(twice.is_none(), || format!("two jobs work on device {twice:?}"))
+        ensure(twice.is_none(), || format!("two jobs run on device {twice:?}"))
     }
 }
 
 fn check_partitions(disk: &Disk) -> Result<(), String> {
     let mut end = 0;
     for part in &disk.partitions {
-        ensure(part.offset >= end, || format!("disk {}: partition {} overlaps", disk.number, part.number))?;
+        ensure(part.offset >= end, || {
+            format!("disk {}: partition {} overlaps the one before it", disk.number, part.number)
+        })?;
         end = part.end();
     }
-    ensure(end <= disk.usable_end(), || format!("disk {}: a partition ends outside", disk.number))?;
+    ensure(end <= disk.usable_end(), || format!("disk {}: a partition ends outside of the usable range", disk.number))?;
     let bare = disk.layout == Layout::Raw && !disk.partitions.is_empty();
-    ensure(!bare, || format!("disk {}: raw with partitions", disk.number))
+    ensure(!bare, || format!("disk {}: the disk is raw but has partitions", disk.number))
 }
 
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! What a node has come to, as text that can be compared.
+//! Snapshots: the state of a node as text that can be compared.
 
 use std::fmt::{self, Write as _};
 
@@ -10,19 +10,20 @@ use crate::sim::Sim;
 use crate::state::{FsId, State};
 use crate::view::{FileKind, FileView};
 
-/// All of a node that should be the same after two runs that did the same: disks, partitions, file systems with
-/// all files, SMB mappings, iSCSI sessions and services. Times, handles, serial numbers and made-up GUIDs are left
-/// out; a volume is called by its disk and partition.
+/// The part of a node's state that is the same after two runs of the same operations: disks, partitions, file systems
+/// with all files, SMB mappings, iSCSI sessions and services.
+///
+/// Times, handles, serial numbers and generated GUIDs are left out. A volume is named by its disk and partition.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Snapshot(String);
 
 impl Snapshot {
-    /// The text, a line for each fact.
+    /// Returns the text, which has a line for each disk, partition, file and so on.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The lines that differ: those missing in `other` with `-`, those it has more with `+`.
+    /// Returns the lines that differ: with `-` those that only `self` has, with `+` those that only `other` has.
     pub fn difference(&self, other: &Self) -> String {
         let missing = self.0.lines().filter(|line| !other.0.lines().any(|known| known == *line));
         let added = other.0.lines().filter(|line| !self.0.lines().any(|known| known == *line));
@@ -37,27 +38,27 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Sim {
-    /// What the node has come to.
+    /// Returns a snapshot of the node.
     pub fn snapshot(&self) -> Snapshot {
         self.with(|state| {
             let mut text = String::new();
-            state.describe_to(&mut text).expect("writing to a string");
+            state.write_snapshot(&mut text).expect("writing to a string");
             Snapshot(text)
         })
     }
 }
 
 impl State {
-    fn describe_to(&mut self, to: &mut String) -> fmt::Result {
+    fn write_snapshot(&mut self, to: &mut String) -> fmt::Result {
         let mut disks: Vec<&Disk> = self.disks.values().filter(|disk| disk.visible).collect();
         disks.sort_by_key(|disk| disk.number);
         for disk in disks {
-            self.describe_disk(disk, to)?;
+            self.write_disk(disk, to)?;
         }
         let shares = self.smb.servers.iter().flat_map(|server| server.shares.iter().map(move |share| (server, share)));
         for (server, share) in shares {
             let name = format!(r"\\{}\{}", server.host, share.name).to_lowercase();
-            self.describe_tree(&FsId::Share(name[2..].to_owned(), share.tree), &name, to)?;
+            self.write_tree(&FsId::Share(name[2..].to_owned(), share.tree), &name, to)?;
         }
         for mapping in self.smb.mappings() {
             let user = mapping.user.as_deref().unwrap_or("guest");
@@ -77,7 +78,7 @@ impl State {
         Ok(())
     }
 
-    fn describe_disk(&self, disk: &Disk, to: &mut String) -> fmt::Result {
+    fn write_disk(&self, disk: &Disk, to: &mut String) -> fmt::Result {
         let style = match disk.layout {
             Layout::Raw => "raw",
             Layout::Mbr { .. } => "mbr",
@@ -91,23 +92,23 @@ impl State {
                 PartitionKind::Gpt(kind) => kind.to_string(),
                 PartitionKind::Mbr(kind) => format!("mbr {kind:#x}"),
             };
-            let place = format!("disk {} partition {}", disk.number, part.number);
-            writeln!(to, "{place} {kind} at {} length {}", part.offset, part.length)?;
+            let partition = format!("disk {} partition {}", disk.number, part.number);
+            writeln!(to, "{partition} {kind} at {} length {}", part.offset, part.length)?;
             let Some(volume) = &part.volume else { continue };
             let kind = volume.file_system.as_ref().map_or("RAW", |file_system| &file_system.kind);
             let length = volume.file_system.as_ref().map_or(0, |file_system| file_system.length);
-            writeln!(to, "{place} volume {kind} {length} {:?} arrived {}", volume.health, volume.arrived)?;
+            writeln!(to, "{partition} volume {kind} {length} {:?} arrived {}", volume.health, volume.arrived)?;
             let mut paths = self.dos_prefixes(volume.id, 0);
             paths.sort_unstable();
             for path in paths {
-                writeln!(to, "{place} mounted at {path}")?;
+                writeln!(to, "{partition} mounted at {path}")?;
             }
-            self.describe_tree(&FsId::Volume(volume.id), &place, to)?;
+            self.write_tree(&FsId::Volume(volume.id), &partition, to)?;
         }
         Ok(())
     }
 
-    fn describe_tree(&self, fs: &FsId, place: &str, to: &mut String) -> fmt::Result {
+    fn write_tree(&self, fs: &FsId, prefix: &str, to: &mut String) -> fmt::Result {
         let files = self.file_system(fs).and_then(|file_system| self.tree_of(fs, file_system.root));
         for FileView { path, kind, attributes } in files.unwrap_or_default() {
             let what = match kind {
@@ -117,12 +118,12 @@ impl State {
                 FileKind::MountPoint(target) => format!("mount point to {}", self.without_guid(&target)),
                 FileKind::Reparse(tag) => format!("reparse point {tag:#x}"),
             };
-            writeln!(to, r"{place} \{path} {what} {attributes:#x}")?;
+            writeln!(to, r"{prefix} \{path} {what} {attributes:#x}")?;
         }
         Ok(())
     }
 
-    /// A link's target with the volume called by its place.
+    /// Returns the target of a link, with the GUID of a volume replaced by its disk and partition.
     fn without_guid(&self, target: &str) -> String {
         let rest = target.strip_prefix(r"\??\").unwrap_or(target);
         let (head, tail) = rest.split_at(rest.find('\\').unwrap_or(rest.len()));

@@ -7,7 +7,7 @@ use os::{OsResult, Returned, Uuid, Value};
 
 use crate::disks::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume};
 use crate::files::file_system::FileSystem;
-use crate::state::{Call, DeviceId, Event, State};
+use crate::state::{Callback, DeviceId, Event, State};
 use crate::wmi::method_call::returned;
 use crate::wmi::msft_storage::partition_row;
 
@@ -21,7 +21,7 @@ pub(crate) struct Job {
     /// Whether its caller still waits for the outcome.
     pub awaited: bool,
     /// What is to be called when it has ended.
-    pub then: Vec<Call>,
+    pub then: Vec<Callback>,
 }
 
 /// What a job does when it ends.
@@ -99,7 +99,7 @@ impl State {
         if job.awaited {
             self.job_results.insert(id, returned);
         }
-        self.calls.extend(job.then);
+        self.callbacks.extend(job.then);
     }
 
     /// Why the provider would not do this; asked when a job begins and again when it ends.
@@ -110,7 +110,7 @@ impl State {
         if changes && disk.is_read_only() {
             return Some(code::READ_ONLY);
         }
-        let stale = changes && disk.is_stale() && !matches!(work, JobAction::Format { .. });
+        let stale = changes && disk.is_cache_stale() && !matches!(work, JobAction::Format { .. });
         match work {
             JobAction::Initialize { .. } if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
             JobAction::Initialize { gpt: true } if disk.cached_size < SMALLEST_GPT => Some(code::TOO_SMALL_FOR_GPT),
