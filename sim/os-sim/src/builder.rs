@@ -9,7 +9,7 @@ use crate::description::{
     Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, Span, VolumeHealth,
 };
 use crate::iscsi::{Chap, Lun, Portal, PortalAddress, Target};
-use crate::services::{ServiceModel, StartType, State as ServiceState};
+use crate::services::{ServiceModel, ServiceState, StartType};
 use crate::sim::Sim;
 use crate::smb::{Server, Share, User};
 

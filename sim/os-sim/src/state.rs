@@ -14,7 +14,7 @@ use crate::files::handles::Opened;
 use crate::iscsi::Iscsi;
 use crate::services::Services;
 use crate::smb::Smb;
-use crate::wmi::storage_jobs::{Job, Outcome};
+use crate::wmi::storage_jobs::{Job, JobResult};
 
 /// Identifies a device; never used twice on a node.
 pub(crate) type DeviceId = u64;
@@ -41,7 +41,7 @@ pub(crate) struct State {
     pub iscsi: Iscsi,
     pub jobs: BTreeMap<u64, Job>,
     pub timing: Timing,
-    pub job_results: BTreeMap<u64, Outcome>,
+    pub job_results: BTreeMap<u64, JobResult>,
     pub handles: BTreeMap<u64, Opened>,
     /// How long the network took for the last operation. The caller waits that long after it.
     pub network_time: Duration,

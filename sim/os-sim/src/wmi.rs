@@ -1,4 +1,4 @@
-//! Windows Management Instrumentation: which class answers a query or takes a call.
+//! Simulates Windows Management Instrumentation: WQL queries, method calls and the classes of the storage provider.
 
 pub mod method_call;
 pub(crate) mod msft_storage;
@@ -18,21 +18,21 @@ use crate::wmi::method_call::{instance, returned};
 use crate::wmi::storage_jobs::JobAction;
 use wql::{Associators, ObjectPath, Query};
 
-/// What a method call has become at once.
+/// A method call that was started.
 pub(crate) enum StartedCall {
-    /// It has ended.
+    /// The call has ended.
     Done(Returned),
-    /// It goes on as a job.
+    /// The call runs as this job.
     Job(u64),
 }
 
-/// The classes of the storage provider's own objects.
+/// The classes of the storage provider.
 const STORAGE: [&str; 4] = ["MSFT_Disk", "MSFT_Partition", "MSFT_Volume", "MSFT_StorageSetting"];
 
 /// `SERVICE_RUNNING`.
 const RUNNING: u32 = 4;
 
-/// The associations of the storage provider, with the classes they join.
+/// The associations of the storage provider, each with the two classes that it joins.
 const ASSOCIATIONS: [(&str, &str, &str); 2] = [
     ("MSFT_DiskToPartition", "MSFT_Disk", "MSFT_Partition"),
     ("MSFT_PartitionToVolume", "MSFT_Partition", "MSFT_Volume"),
@@ -67,13 +67,13 @@ impl State {
     }
 
     fn associated(&self, query: &Associators) -> OsResult<Vec<Instance>> {
-        match self.iscsi.related(query) {
+        match self.iscsi.associated(query) {
             None => {}
             Some(Associated::Objects(objects)) => return Ok(objects),
-            Some(Associated::Disks(media)) => {
+            Some(Associated::Disks(luns)) => {
                 let shown = self.disks.values().filter(|disk| disk.visible);
-                let reached = shown.filter(|disk| disk.lun_id.is_some_and(|lun_id| media.contains(&lun_id)));
-                return Ok(reached.map(msft_storage::disk_row).collect());
+                let reached = shown.filter(|disk| disk.lun_id.is_some_and(|id| luns.contains(&id)));
+                return Ok(reached.map(msft_storage::disk_instance).collect());
             }
         }
         let mut found = Vec::new();
@@ -115,7 +115,7 @@ impl State {
         }
     }
 
-    /// Calls into the network: at once if that takes no time, else as a job.
+    /// Starts a call that goes over the network. It ends at once if it takes no time, and runs as a job otherwise.
     fn remote(
         &mut self,
         object: &ObjectPath,
@@ -127,11 +127,11 @@ impl State {
             return self.call_remote(object, method, arguments).map(StartedCall::Done);
         }
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let work = JobAction::Remote { object: object.to_string(), method: method.to_owned(), arguments };
-        Ok(self.start(None, work, takes).map_or_else(|code| StartedCall::Done(returned(code)), StartedCall::Job))
+        let action = JobAction::Remote { object: object.to_string(), method: method.to_owned(), arguments };
+        Ok(self.start(None, action, takes).map_or_else(|code| StartedCall::Done(returned(code)), StartedCall::Job))
     }
 
-    /// Makes a call into the network, with what follows for the node's disks.
+    /// Makes a call that goes over the network, and attaches or detaches the disks that it affects.
     pub(crate) fn call_remote(
         &mut self,
         object: &ObjectPath,
@@ -148,7 +148,7 @@ impl State {
         Ok(returned)
     }
 
-    /// The initiator's classes fail without its service, where the node has that service.
+    /// Fails with `WBEM_FAILED` if the node has the iSCSI initiator service and it does not run.
     fn check_iscsi_service(&mut self) -> OsResult<()> {
         let now = Time(self.now);
         match self.services.state("MSiSCSI", now) {
@@ -157,16 +157,16 @@ impl State {
         }
     }
 
-    /// What a job has come to: nothing yet, its outcome, or that it was lost in a restart.
-    fn outcome(&mut self, job: u64) -> Option<OsResult<Returned>> {
-        if let Some(outcome) = self.job_results.remove(&job) {
-            return Some(outcome);
+    /// Returns the result of a job, or `None` while it runs. A job that was lost in a restart fails.
+    fn job_result(&mut self, job: u64) -> Option<OsResult<Returned>> {
+        if let Some(result) = self.job_results.remove(&job) {
+            return Some(result);
         }
         (!self.jobs.contains_key(&job)).then_some(Err(OsError::RPC_CALL_FAILED))
     }
 }
 
-/// A path relative to its namespace, of one that may be absolute.
+/// Returns an object path without its machine and namespace.
 fn relative(path: &str) -> &str {
     if path.starts_with(r"\\") { path.split_once(':').map_or(path, |(_, relative)| relative) } else { path }
 }
@@ -194,23 +194,23 @@ impl Wmi for SharedState {
             StartedCall::Done(returned) => return Ok(CallStatus::Done(returned)),
             StartedCall::Job(job) => job,
         };
-        if let Some(outcome) = self.wait(deadline.0, |state| state.outcome(job)) {
-            return outcome.map(CallStatus::Done);
+        if let Some(result) = self.wait(deadline.0, |state| state.job_result(job)) {
+            return result.map(CallStatus::Done);
         }
-        // It may have ended between the wait and now.
+        // The job may have ended since the wait.
         let ended = self.with(|state| {
-            let outcome = state.outcome(job);
+            let result = state.job_result(job);
             state.jobs.entry(job).and_modify(|job| job.awaited = false);
-            outcome
+            result
         });
         match ended {
-            Some(outcome) => outcome.map(CallStatus::Done),
+            Some(result) => result.map(CallStatus::Done),
             None => Ok(CallStatus::StillRunning(Box::new(RunningJob { shared: self.this(), job }))),
         }
     }
 }
 
-/// A job that its caller no longer waits for.
+/// A running job whose caller no longer waits for it.
 struct RunningJob {
     shared: Arc<SharedState>,
     job: u64,
@@ -219,7 +219,7 @@ struct RunningJob {
 impl PendingCall for RunningJob {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
         self.shared.with_callbacks(|state| match state.jobs.get_mut(&self.job) {
-            Some(job) => job.then.push(then),
+            Some(job) => job.callbacks.push(then),
             None => state.callbacks.push(then),
         });
     }

@@ -1,4 +1,4 @@
-//! The initiator's WMI classes.
+//! The WMI classes of the iSCSI initiator.
 
 use std::time::Duration;
 
@@ -14,60 +14,58 @@ const SESSION: &str = "MSFT_iSCSISession";
 const CONNECTION: &str = "MSFT_iSCSIConnection";
 const DISK: &str = "MSFT_Disk";
 
-/// The device of Microsoft's software initiator.
-const INSTANCE: &str = r"ROOT\ISCSIPRT\0000_0";
+/// The device instance of Microsoft's software initiator.
+const DEVICE_INSTANCE: &str = r"ROOT\ISCSIPRT\0000_0";
 const INITIATOR: &str = "iqn.1991-05.com.microsoft:node";
 
-/// What is associated with an object.
+/// The objects that are associated with an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Associated {
-    /// These objects.
+    /// Objects of the initiator's classes.
     Objects(Vec<Instance>),
-    /// The disks of these logical units.
+    /// The disks of the logical units with these identities.
     Disks(Vec<Uuid>),
 }
 
-type Outcome = Result<(), IscsiCode>;
-
 impl Iscsi {
-    /// The rows of `class`; none if it is not one of the initiator's.
+    /// Returns the instances of `class`, or `None` if it is not one of the initiator's.
     pub fn rows(&self, class: &str) -> Option<Vec<Instance>> {
         let is = |name: &str| class.eq_ignore_ascii_case(name);
         if is(PORTAL) {
-            Some(self.initiator.portals.iter().map(portal_row).collect())
+            Some(self.initiator.portals.iter().map(portal_instance).collect())
         } else if is(TARGET) {
             Some(self.target_rows(|_| true))
         } else if is(SESSION) {
             Some(self.session_rows(|_| true))
         } else if is(CONNECTION) {
-            Some(self.initiator.sessions.iter().map(connection_row).collect())
+            Some(self.initiator.sessions.iter().map(connection_instance).collect())
         } else {
             None
         }
     }
 
-    /// What is associated with an object of the initiator's classes; none if the object or the association is not
-    /// one of the initiator's.
+    /// Returns the objects associated with an object of the initiator's classes, or `None` if the object or the association
+    /// is not one of the initiator's.
     ///
-    /// An object that is not there has nothing associated with it.
-    pub fn related(&self, query: &Associators) -> Option<Associated> {
-        const REACHED: [(&str, &[&str]); 4] = [
+    /// The result is empty for an object that does not exist.
+    pub fn associated(&self, query: &Associators) -> Option<Associated> {
+        const ASSOCIATED: [(&str, &[&str]); 4] = [
             (TARGET, &[PORTAL, SESSION, CONNECTION]),
             (PORTAL, &[TARGET]),
             (SESSION, &[TARGET, DISK]),
             (CONNECTION, &[TARGET, DISK]),
         ];
-        let (from, reached) = REACHED.into_iter().find(|(from, _)| query.object.is_of(from))?;
-        let mut wanted = reached.iter().copied().filter(|to| {
+        let (from, classes) = ASSOCIATED.into_iter().find(|(from, _)| query.object.is_of(from))?;
+        let mut wanted = classes.iter().copied().filter(|to| {
             let by = query.association.is_none_or(|name| Some(name) == association(from, to));
             by && query.result.is_none_or(|name| name == *to)
         });
-        // The queries that are sent name enough to leave one class.
+        // Only queries that leave a single class are simulated.
         let (Some(to), None) = (wanted.next(), wanted.next()) else { return None };
-        Some(self.reach(from, to, &query.object))
+        Some(self.associated_with(from, to, &query.object))
     }
 
-    fn reach(&self, from: &str, to: &str, object: &ObjectPath) -> Associated {
+    fn associated_with(&self, from: &str, to: &str, object: &ObjectPath) -> Associated {
         let is_of = |session: &Session| match from {
             TARGET => object.text("NodeAddress").is_some_and(|iqn| session.iqn.eq_ignore_ascii_case(iqn)),
             SESSION => object.text("SessionIdentifier") == Some(&session.identifier()),
@@ -82,18 +80,18 @@ impl Iscsi {
             SESSION => Associated::Objects(self.session_rows(is_of)),
             CONNECTION => {
                 let sessions = self.initiator.sessions.iter().filter(|session| is_of(session));
-                Associated::Objects(sessions.map(connection_row).collect())
+                Associated::Objects(sessions.map(connection_instance).collect())
             }
             PORTAL => {
                 let wanted = object.text("NodeAddress").unwrap_or_default();
-                let told = discovered.filter(|(iqn, _)| iqn.eq_ignore_ascii_case(wanted));
-                Associated::Objects(told.map(|(_, portal)| portal_row(portal)).collect())
+                let reports = discovered.filter(|(iqn, _)| iqn.eq_ignore_ascii_case(wanted));
+                Associated::Objects(reports.map(|(_, portal)| portal_instance(portal)).collect())
             }
             _ if from == PORTAL => {
                 let at = key_of_portal(object);
-                let told =
+                let is_reported =
                     |iqn: &str| at.clone().is_some_and(|at| self.initiator.discovered.contains(&(iqn.to_owned(), at)));
-                Associated::Objects(self.target_rows(told))
+                Associated::Objects(self.target_rows(is_reported))
             }
             _ => {
                 let of = |iqn: &str| self.initiator.sessions.iter().any(|session| is_of(session) && session.iqn == iqn);
@@ -102,9 +100,9 @@ impl Iscsi {
         }
     }
 
-    /// Calls `method` of the class or object at `target`, and says what its disks have to do.
+    /// Calls `method` of the class or object at `target`, and returns the effects on the node's disks.
     ///
-    /// The call itself takes [`Self::duration`]: apply it when that has passed.
+    /// On Windows the call takes [`Self::duration`]: call this when that time has passed.
     pub fn call(
         &mut self,
         target: &ObjectPath,
@@ -113,30 +111,31 @@ impl Iscsi {
     ) -> OsResult<(Returned, Vec<Effect>)> {
         let (class, method) = known_method(target, method)?;
         let arguments = Arguments::new(arguments, method.parameters)?;
-        let quiet = |outcome: Outcome| (returned(outcome.map_or_else(|code| code.0, |()| 0)), Vec::new());
+        let without_effects =
+            |result: Result<(), IscsiCode>| (returned(result.map_or_else(|code| code.0, |()| 0)), Vec::new());
         Ok(match (class, method.name) {
             (PORTAL, "New") => {
                 let at = portal_of(target, arguments)?;
-                let made = self.add_portal(&at).map(|()| portal_row(&at)).map_err(|code| code.0);
+                let made = self.add_portal(&at).map(|()| portal_instance(&at)).map_err(|code| code.0);
                 (created("CreatedTargetPortal", made), Vec::new())
             }
-            (PORTAL, "Remove") => quiet(self.remove_portal(&portal_of(target, arguments)?)),
-            (PORTAL, _) => quiet(self.update_portal(&portal_of(target, arguments)?)),
+            (PORTAL, "Remove") => without_effects(self.remove_portal(&portal_of(target, arguments)?)),
+            (PORTAL, _) => without_effects(self.update_portal(&portal_of(target, arguments)?)),
             (TARGET, "Connect") => self.connect(target, arguments)?,
             (TARGET, "Disconnect") => self.disconnect(target, arguments)?,
             (TARGET, _) => {
                 self.update_targets();
-                quiet(Ok(()))
+                without_effects(Ok(()))
             }
             (_, "SetCHAPSecret") => {
                 let secret = arguments.secret("ChapSecret")?.ok_or(IscsiCode::INVALID_PARAMETER);
-                quiet(secret.and_then(|secret| self.set_secret(secret)))
+                without_effects(secret.and_then(|secret| self.set_secret(secret)))
             }
-            (_, name) => quiet(self.remember(target, name == "Register")),
+            (_, name) => without_effects(self.set_persistent(target, name == "Register")),
         })
     }
 
-    /// How long such a call takes.
+    /// Returns how long a call takes.
     pub fn duration(&self, target: &ObjectPath, method: &str, arguments: &[(&str, Value)]) -> Duration {
         let Ok((class, method)) = known_method(target, method) else { return Duration::ZERO };
         let Ok(arguments) = Arguments::new(arguments, method.parameters) else { return Duration::ZERO };
@@ -183,7 +182,7 @@ impl Iscsi {
 
     fn disconnect(&mut self, target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<(Returned, Vec<Effect>)> {
         let (session, iqn) = (arguments.text("SessionIdentifier")?, target.text("NodeAddress"));
-        let is_meant = |known: &Session| match (session, iqn) {
+        let is_requested = |known: &Session| match (session, iqn) {
             (None, None) => false,
             (session, iqn) => {
                 session.is_none_or(|session| session == known.identifier())
@@ -191,15 +190,15 @@ impl Iscsi {
             }
         };
         let mut effects = Vec::new();
-        while let Some(position) = self.initiator.sessions.iter().position(is_meant) {
+        while let Some(position) = self.initiator.sessions.iter().position(is_requested) {
             effects.push(self.log_out(position));
         }
         let code = if effects.is_empty() { IscsiCode::INVALID_SESSION_ID.0 } else { 0 };
         Ok((returned(code), effects))
     }
 
-    /// Makes a session persist or no longer persist.
-    fn remember(&mut self, target: &ObjectPath, persists: bool) -> Outcome {
+    /// Sets whether a session is persistent.
+    fn set_persistent(&mut self, target: &ObjectPath, persists: bool) -> Result<(), IscsiCode> {
         let wanted = target.text("SessionIdentifier").unwrap_or_default();
         let session = self.initiator.sessions.iter().find(|session| session.identifier() == wanted);
         let session = session.ok_or(IscsiCode::INVALID_SESSION_ID)?.clone();
@@ -212,7 +211,7 @@ impl Iscsi {
 
     fn target_rows(&self, wanted: impl Fn(&str) -> bool) -> Vec<Instance> {
         let mut names: Vec<_> = self.initiator.discovered.iter().map(|(iqn, _)| iqn.as_str()).collect();
-        // A target stays in the list as long as it is connected, whatever became of its portal.
+        // A connected target is listed even if its portal was removed.
         names.extend(self.initiator.sessions.iter().map(|session| session.iqn.as_str()));
         names.sort_unstable();
         names.dedup();
@@ -227,7 +226,7 @@ impl Iscsi {
         let row = |session: &Session| {
             let properties = [
                 ("AuthenticationType", text(session.authentication.name())),
-                ("InitiatorInstanceName", text(INSTANCE)),
+                ("InitiatorInstanceName", text(DEVICE_INSTANCE)),
                 ("InitiatorNodeAddress", text(INITIATOR)),
                 ("InitiatorPortalAddress", text("0.0.0.0")),
                 ("InitiatorSideIdentifier", text("400001370000")),
@@ -338,7 +337,7 @@ fn known_method(target: &ObjectPath, method: &str) -> OsResult<(&'static str, &'
     found.map(|(class, known)| (*class, known)).ok_or(OsError::WBEM_INVALID_METHOD)
 }
 
-/// The portal a method is about: by its arguments or, where they say nothing, by the object it is called on.
+/// Returns the portal of a method call: from its arguments or, if they name none, from the object that it is called on.
 fn portal_of(target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<PortalAddress> {
     let address = arguments.text("TargetPortalAddress")?;
     let port = arguments.u16("TargetPortalPortNumber")?;
@@ -365,7 +364,7 @@ fn association(from: &str, to: &str) -> Option<&'static str> {
     ASSOCIATIONS.into_iter().find(|(one, other, _)| ends.contains(&(one, other))).map(|(_, _, name)| name)
 }
 
-fn portal_row(at: &PortalAddress) -> Instance {
+fn portal_instance(at: &PortalAddress) -> Instance {
     let path = ObjectPath {
         class: PORTAL.to_owned(),
         keys: vec![
@@ -384,7 +383,7 @@ fn portal_row(at: &PortalAddress) -> Instance {
     instance(&path, properties)
 }
 
-fn connection_row(session: &Session) -> Instance {
+fn connection_instance(session: &Session) -> Instance {
     let identifier = session.connection_identifier();
     let properties = [
         ("ConnectionIdentifier", text(&identifier)),

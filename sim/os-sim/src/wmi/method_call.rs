@@ -1,4 +1,4 @@
-//! WMI methods as the models take and answer them.
+//! The arguments and results of WMI method calls.
 
 use os::{Instance, OsError, OsResult, Returned, Secret, Value};
 
@@ -9,19 +9,19 @@ pub const TYPE_MISMATCH: OsError = OsError(0x8004_1005);
 /// `WBEM_E_INVALID_METHOD_PARAMETERS`.
 pub const INVALID_METHOD_PARAMETERS: OsError = OsError(0x8004_102f);
 
-/// The arguments of a method call; one that is left out is null.
+/// The arguments of a method call. One that is left out is null.
 #[derive(Clone, Copy)]
 pub struct Arguments<'a>(&'a [(&'a str, Value)]);
 
 impl<'a> Arguments<'a> {
-    /// The arguments of a method that has the parameters `known` and no other.
+    /// Checks that the method has a parameter for each argument; its parameters are `known`.
     pub fn new(arguments: &'a [(&'a str, Value)], known: &[&str]) -> OsResult<Self> {
         let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
         let all_known = arguments.iter().all(|(name, _)| is_known(name));
         if all_known { Ok(Self(arguments)) } else { Err(INVALID_METHOD_PARAMETERS) }
     }
 
-    /// The `string` argument `name`.
+    /// Returns the `string` argument `name`.
     pub fn text(self, name: &str) -> OsResult<Option<&'a str>> {
         match self.get(name) {
             None => Ok(None),
@@ -31,12 +31,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The `string` argument `name`, which is a secret whatever the caller thought of it.
+    /// Returns the `string` argument `name` as a secret, however the caller passed it.
     pub fn secret(self, name: &str) -> OsResult<Option<Secret>> {
         Ok(self.text(name)?.map(|text| Secret::new(text.to_owned())))
     }
 
-    /// The `boolean` argument `name`.
+    /// Returns the `boolean` argument `name`.
     pub fn bool(self, name: &str) -> OsResult<Option<bool>> {
         match self.get(name) {
             None => Ok(None),
@@ -45,7 +45,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The argument `name` of at most 32 bits.
+    /// Returns the integer argument `name` of at most 32 bits.
     pub fn u32(self, name: &str) -> OsResult<Option<u32>> {
         match self.get(name) {
             None => Ok(None),
@@ -54,13 +54,13 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The argument `name` of 64 bits, which travels as text.
+    /// Returns the 64-bit integer argument `name`, which WMI passes as text.
     pub fn u64(self, name: &str) -> OsResult<Option<u64>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         text.parse().map(Some).map_err(|_| TYPE_MISMATCH)
     }
 
-    /// The argument `name` of at most 16 bits.
+    /// Returns the integer argument `name` of at most 16 bits.
     pub fn u16(self, name: &str) -> OsResult<Option<u16>> {
         match self.get(name) {
             None => Ok(None),
@@ -75,23 +75,23 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// A text as a property.
+/// Returns a text as the value of a property.
 pub fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
-/// An object with its properties.
+/// Returns an object with these properties.
 pub fn instance<const N: usize>(path: &ObjectPath, properties: [(&str, Value); N]) -> Instance {
     let properties = properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     Instance { path: path.to_string(), properties }
 }
 
-/// What a method returns that has nothing to give out but its code.
+/// Returns the result of a method without output parameters.
 pub fn returned(code: u32) -> Returned {
     Returned { code, ..Returned::default() }
 }
 
-/// What a method returns that gives out one object as `name` when it succeeds.
+/// Returns the result of a method that created an object and returns it as the output parameter `name`.
 pub fn created(name: &str, made: Result<Instance, u32>) -> Returned {
     match made {
         Err(code) => returned(code),
@@ -110,7 +110,7 @@ mod tests {
     use super::{Arguments, INVALID_METHOD_PARAMETERS, TYPE_MISMATCH};
 
     #[test]
-    fn an_argument_has_its_parameters_name_and_type() {
+    fn an_argument_needs_the_name_and_type_of_a_parameter() {
         let arguments = [("force", Value::Bool(true)), ("Port", Value::U32(70_000)), ("Path", Value::Null)];
         let arguments = Arguments::new(&arguments, &["Force", "Port", "Path"]).expect("known names");
         assert_eq!(arguments.bool("Force"), Ok(Some(true)));

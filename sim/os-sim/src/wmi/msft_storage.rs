@@ -1,7 +1,7 @@
-//! The storage provider: `MSFT_Disk`, `MSFT_Partition`, `MSFT_Volume` and `MSFT_StorageSetting`.
+//! The classes of the storage provider: `MSFT_Disk`, `MSFT_Partition`, `MSFT_Volume` and `MSFT_StorageSetting`.
 //!
-//! It answers from what it read when it last looked, as Windows' does: after a native change a disk's row is old
-//! until `Refresh` or `UpdateHostStorageCache`, and methods that would act on it return 40003.
+//! The provider answers from a cache, as on Windows: after a change by a control code the instance of a disk is out of
+//! date until `Refresh` or `UpdateHostStorageCache`, and methods that change the disk return 40003.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use crate::wmi::method_call::{Arguments, instance, returned};
 use crate::wmi::storage_jobs::{JobAction, code, supported_size};
 use crate::wmi::wql::ObjectPath;
 
-/// What the provider puts before its own identifiers.
+/// The prefix of the provider's object identifiers.
 const PROVIDER: &str = r"{1}\\NODE\root/Microsoft/Windows/Storage/Providers_v2\WSP_";
 
-/// The rows of one of the provider's classes.
+/// Returns the instances of one of the provider's classes.
 pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
     let disks = || state.disks.values().filter(|disk| disk.visible);
     match class {
-        "MSFT_Disk" => disks().map(disk_row).collect(),
+        "MSFT_Disk" => disks().map(disk_instance).collect(),
         "MSFT_Partition" => {
-            disks().flat_map(|disk| disk.partitions.iter().map(|part| row_of(state, disk, part))).collect()
+            disks().flat_map(|disk| disk.partitions.iter().map(|part| partition_instance(state, disk, part))).collect()
         }
-        "MSFT_Volume" => state.arrived_volumes().map(|(_, volume)| volume_row(volume)).collect(),
+        "MSFT_Volume" => state.arrived_volumes().map(|(_, volume)| volume_instance(volume)).collect(),
         "MSFT_StorageSetting" => {
             vec![row("MSFT_StorageSetting", "", [("NewDiskPolicy", Value::U32(1)), ("ScrubPolicy", Value::U32(1))])]
         }
@@ -35,13 +35,13 @@ pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
     }
 }
 
-/// The objects that disks, partitions and volumes are associated with.
+/// Returns the instances of `class` that are associated with a disk, partition or volume.
 pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsResult<Vec<Instance>> {
     let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
     if object.is_of("MSFT_Disk") {
         let disk = state.disk(disk_by_id(state, id)?)?;
         let parts = disk.partitions.iter().filter(|_| class == "MSFT_Partition");
-        return Ok(parts.map(|part| row_of(state, disk, part)).collect());
+        return Ok(parts.map(|part| partition_instance(state, disk, part)).collect());
     }
     if object.is_of("MSFT_Partition") {
         let (device, number) = partition_by_id(state, id)?;
@@ -49,19 +49,19 @@ pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsR
         let part = disk.partitions.iter().find(|part| part.number == number).ok_or(OsError::WBEM_NOT_FOUND)?;
         let volume = part.volume.as_ref().filter(|volume| volume.arrived);
         return Ok(match class {
-            "MSFT_Disk" => vec![disk_row(disk)],
-            "MSFT_Volume" => volume.map(volume_row).into_iter().collect(),
+            "MSFT_Disk" => vec![disk_instance(disk)],
+            "MSFT_Volume" => volume.map(volume_instance).into_iter().collect(),
             _ => Vec::new(),
         });
     }
     let volume = volume_by_id(state, id)?;
     let (device, number) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
     let disk = state.disk(device)?;
-    let row = (class == "MSFT_Partition").then(|| partition_row(state, disk, number)).flatten();
+    let row = (class == "MSFT_Partition").then(|| partition_by_number(state, disk, number)).flatten();
     Ok(row.into_iter().collect())
 }
 
-/// The methods that are served, with their parameters.
+/// The methods that are simulated: class, name and parameters.
 const METHODS: [(&str, &str, &[&str]); 13] = [
     ("MSFT_Disk", "Initialize", &["PartitionStyle"]),
     (
@@ -110,7 +110,7 @@ const METHODS: [(&str, &str, &[&str]); 13] = [
     ("MSFT_Disk", "SetAttributes", &["IsReadOnly", "Signature", "Guid"]),
 ];
 
-/// Begins a method of one of the provider's classes.
+/// Starts a method of one of the provider's classes.
 pub(crate) fn call(
     state: &mut State,
     object: &ObjectPath,
@@ -121,7 +121,7 @@ pub(crate) fn call(
     let (class, method, parameters) = METHODS.iter().find(known).ok_or(OsError::WBEM_INVALID_METHOD)?;
     let arguments = Arguments::new(given, parameters)?;
     if *class == "MSFT_StorageSetting" {
-        return Ok(started(state, None, JobAction::Rescan));
+        return Ok(start_job(state, None, JobAction::Rescan));
     }
     let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
     match *class {
@@ -141,13 +141,13 @@ pub(crate) fn call(
 }
 
 fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Arguments<'_>) -> OsResult<StartedCall> {
-    let work = match method {
+    let action = match method {
         "Initialize" => match arguments.u32("PartitionStyle")?.unwrap_or(2) {
             style @ (1 | 2) => JobAction::Initialize { gpt: style == 2 },
             _ => return Ok(StartedCall::Done(returned(code::INVALID_PARAMETER))),
         },
-        "CreatePartition" => match creation(arguments)? {
-            Some(work) => work,
+        "CreatePartition" => match create_partition_arguments(arguments)? {
+            Some(action) => action,
             None => return Ok(StartedCall::Done(returned(code::INVALID_PARAMETER))),
         },
         "Online" => JobAction::SetOffline(false),
@@ -161,14 +161,15 @@ fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Argum
             return Ok(StartedCall::Done(returned(code::DONE)));
         }
     };
-    Ok(started(state, Some(device), work))
+    Ok(start_job(state, Some(device), action))
 }
 
-/// A partition needs a size or the wish for all there is, not both; its letter is not served here.
-fn creation(arguments: Arguments<'_>) -> OsResult<Option<JobAction>> {
+/// Returns the arguments of `CreatePartition`, or `None` if they are not valid: it takes either a size or
+/// `UseMaximumSize`. Drive letters are not simulated.
+fn create_partition_arguments(arguments: Arguments<'_>) -> OsResult<Option<JobAction>> {
     let size = arguments.u64("Size")?;
-    let most = arguments.bool("UseMaximumSize")?.unwrap_or(false);
-    if size.is_some() == most || arguments.bool("AssignDriveLetter")?.unwrap_or(false) {
+    let maximum = arguments.bool("UseMaximumSize")?.unwrap_or(false);
+    if size.is_some() == maximum || arguments.bool("AssignDriveLetter")?.unwrap_or(false) {
         return Ok(None);
     }
     let kind = match arguments.text("GptType")? {
@@ -212,7 +213,7 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
             if !arguments.bool("Force")?.unwrap_or(false) && state.is_volume_open(volume) {
                 return Ok(StartedCall::Done(returned(code::IN_USE)));
             }
-            Ok(started(state, Some(device), JobAction::Format { volume, kind, label }))
+            Ok(start_job(state, Some(device), JobAction::Format { volume, kind, label }))
         }
         "Resize" => resize(state, device, number, arguments),
         _ => Ok(StartedCall::Done(returned(code::DONE))),
@@ -221,14 +222,14 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
 
 fn resize(state: &mut State, device: DeviceId, partition: u32, arguments: Arguments<'_>) -> OsResult<StartedCall> {
     Ok(match arguments.u64("Size")? {
-        Some(size) => started(state, Some(device), JobAction::Resize { partition, size }),
+        Some(size) => start_job(state, Some(device), JobAction::Resize { partition, size }),
         None => StartedCall::Done(returned(code::INVALID_PARAMETER)),
     })
 }
 
-fn started(state: &mut State, device: Option<DeviceId>, work: JobAction) -> StartedCall {
+fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> StartedCall {
     let timing = state.timing;
-    let takes = match &work {
+    let takes = match &action {
         JobAction::Initialize { .. } => timing.initialize,
         JobAction::CreatePartition { .. } => timing.create_partition,
         JobAction::Format { .. } => timing.format,
@@ -237,14 +238,14 @@ fn started(state: &mut State, device: Option<DeviceId>, work: JobAction) -> Star
         JobAction::Rescan => timing.rescan,
         JobAction::Remote { .. } => Duration::ZERO,
     };
-    match state.start(device, work, takes) {
+    match state.start(device, action, takes) {
         Ok(job) => StartedCall::Job(job),
         Err(code) => StartedCall::Done(returned(code)),
     }
 }
 
 impl State {
-    /// Whether a file on the volume is open.
+    /// Returns whether a file on the volume is open.
     fn is_volume_open(&self, volume: Uuid) -> bool {
         let on = crate::state::FsId::Volume(volume);
         self.handles
@@ -254,14 +255,14 @@ impl State {
 }
 
 fn disk_by_id(state: &State, id: &str) -> OsResult<DeviceId> {
-    let shown = state.disks.iter().filter(|(_, disk)| disk.visible);
-    let mut found = shown.filter(|(_, disk)| disk_id(disk).eq_ignore_ascii_case(id)).map(|(device, _)| *device);
+    let visible = state.disks.iter().filter(|(_, disk)| disk.visible);
+    let mut found = visible.filter(|(_, disk)| disk_id(disk).eq_ignore_ascii_case(id)).map(|(device, _)| *device);
     found.next().ok_or(OsError::WBEM_NOT_FOUND)
 }
 
 fn partition_by_id(state: &State, id: &str) -> OsResult<(DeviceId, u32)> {
-    let shown = state.disks.iter().filter(|(_, disk)| disk.visible);
-    let parts = shown.flat_map(|(device, disk)| disk.partitions.iter().map(move |part| (*device, disk, part)));
+    let visible = state.disks.iter().filter(|(_, disk)| disk.visible);
+    let parts = visible.flat_map(|(device, disk)| disk.partitions.iter().map(move |part| (*device, disk, part)));
     let mut found = parts.filter(|(_, disk, part)| partition_id(disk, part).eq_ignore_ascii_case(id));
     found.next().map(|(device, _, part)| (device, part.number)).ok_or(OsError::WBEM_NOT_FOUND)
 }
@@ -288,12 +289,12 @@ fn machine() -> Uuid {
     Uuid::from_u128(0x5f3e_9d4c_1111_11ef_8000_8061_6e6f_6963)
 }
 
-/// `\\?\Volume{...}\`.
+/// Returns `\\?\Volume{...}\`.
 pub(crate) fn volume_path(id: Uuid) -> String {
     format!(r"\\?\Volume{{{id}}}\")
 }
 
-/// A 64-bit number, as it travels.
+/// Returns a 64-bit integer as WMI passes it, which is as text.
 pub(crate) fn long(number: u64) -> Value {
     Value::Text(number.to_string())
 }
@@ -307,8 +308,8 @@ fn text(value: impl Into<String>) -> Value {
     Value::Text(value.into())
 }
 
-/// A disk's row.
-pub(crate) fn disk_row(disk: &Disk) -> Instance {
+/// Returns the instance of a disk.
+pub(crate) fn disk_instance(disk: &Disk) -> Instance {
     let id = disk_id(disk);
     let offline = disk.provider_cache.attributes & os::abi::DiskAttributes::OFFLINE != 0;
     let read_only = disk.provider_cache.attributes & os::abi::DiskAttributes::READ_ONLY != 0;
@@ -325,7 +326,7 @@ pub(crate) fn disk_row(disk: &Disk) -> Instance {
         Layout::Mbr { signature } => Value::U32(signature),
         _ => Value::Null,
     };
-    let unique = disk.identifiers.as_ref().and_then(|all| all.first()).map(|first| hex::encode(&first.bytes));
+    let unique_id = disk.identifiers.as_ref().and_then(|all| all.first()).map(|first| hex::encode(&first.bytes));
     let allocated: u64 = disk.partitions.iter().map(|part| part.length).sum();
     let parts = u32::try_from(disk.partitions.len()).unwrap_or(u32::MAX);
     row(
@@ -333,7 +334,7 @@ pub(crate) fn disk_row(disk: &Disk) -> Instance {
         &id,
         [
             ("ObjectId", text(&*id)),
-            ("UniqueId", unique.map_or(Value::Null, text)),
+            ("UniqueId", unique_id.map_or(Value::Null, text)),
             ("Number", Value::U32(disk.number)),
             ("Path", text(disk.interface())),
             ("Location", text(&*disk.location)),
@@ -362,12 +363,12 @@ pub(crate) fn disk_row(disk: &Disk) -> Instance {
     )
 }
 
-/// The row of the partition with `number`.
-pub(crate) fn partition_row(state: &State, disk: &Disk, number: u32) -> Option<Instance> {
-    disk.partitions.iter().find(|part| part.number == number).map(|part| row_of(state, disk, part))
+/// Returns the instance of the partition with `number`.
+pub(crate) fn partition_by_number(state: &State, disk: &Disk, number: u32) -> Option<Instance> {
+    disk.partitions.iter().find(|part| part.number == number).map(|part| partition_instance(state, disk, part))
 }
 
-fn row_of(state: &State, disk: &Disk, part: &Partition) -> Instance {
+fn partition_instance(state: &State, disk: &Disk, part: &Partition) -> Instance {
     let id = partition_id(disk, part);
     let volume = part.volume.as_ref().filter(|volume| volume.arrived);
     let paths = volume.map_or(Value::Null, |volume| {
@@ -404,7 +405,7 @@ fn row_of(state: &State, disk: &Disk, part: &Partition) -> Instance {
     )
 }
 
-fn volume_row(volume: &Volume) -> Instance {
+fn volume_instance(volume: &Volume) -> Instance {
     let id = volume_id(volume);
     let mounted = volume.mounted().ok();
     let kind = mounted.map_or("", |file_system| &file_system.kind);

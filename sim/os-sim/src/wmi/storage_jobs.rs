@@ -1,4 +1,4 @@
-//! The storage provider's jobs: changes that take time and need nobody to wait for them.
+//! Jobs of the storage provider: methods that take time and continue when their caller stops waiting.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::disks::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volum
 use crate::files::file_system::FileSystem;
 use crate::state::{Callback, DeviceId, Event, State};
 use crate::wmi::method_call::returned;
-use crate::wmi::msft_storage::partition_row;
+use crate::wmi::msft_storage::partition_by_number;
 
-/// What a method returned, kept for the caller that waits for it.
-pub(crate) type Outcome = OsResult<Returned>;
+/// The result of a job, kept for the caller that waits for it.
+pub(crate) type JobResult = OsResult<Returned>;
 
 /// A running job.
 pub(crate) struct Job {
     pub device: Option<DeviceId>,
-    work: JobAction,
-    /// Whether its caller still waits for the outcome.
+    action: JobAction,
+    /// Whether the caller still waits for the result.
     pub awaited: bool,
-    /// What is to be called when it has ended.
-    pub then: Vec<Callback>,
+    /// Callbacks to run when the job has ended.
+    pub callbacks: Vec<Callback>,
 }
 
-/// What a job does when it ends.
+/// The change that a job makes when it ends.
 #[derive(Clone, Debug)]
 pub(crate) enum JobAction {
     Initialize {
@@ -47,8 +47,7 @@ pub(crate) enum JobAction {
     SetOffline(bool),
     SetReadOnly(bool),
     Rescan,
-    /// A call into the network. Its arguments may hold secrets and are not saved: a call that was under way then
-    /// fails.
+    /// A call that goes over the network.
     Remote {
         object: String,
         method: String,
@@ -56,7 +55,7 @@ pub(crate) enum JobAction {
     },
 }
 
-/// The provider's return values.
+/// The return values of the provider's methods.
 pub(crate) mod code {
     pub(crate) const DONE: u32 = 0;
     pub(crate) const NOT_SUPPORTED: u32 = 1;
@@ -72,50 +71,50 @@ pub(crate) mod code {
     pub(crate) const TOO_SMALL_FOR_GPT: u32 = 41014;
 }
 
-/// The smallest disk that the provider partitions.
-const SMALLEST_GPT: u64 = 32 << 20;
+/// The smallest disk on which the provider writes a GPT.
+const MIN_GPT_DISK: u64 = 32 << 20;
 
 impl State {
-    /// Starts a job. Two at a time on one disk are refused.
-    pub(crate) fn start(&mut self, device: Option<DeviceId>, work: JobAction, takes: Duration) -> Result<u64, u32> {
+    /// Starts a job. Fails with `IN_USE` if another job runs on the disk.
+    pub(crate) fn start(&mut self, device: Option<DeviceId>, action: JobAction, takes: Duration) -> Result<u64, u32> {
         if device.is_some() && self.jobs.values().any(|job| job.device == device) {
             return Err(code::IN_USE);
         }
-        if let Some(refusal) = self.refusal(device, &work) {
+        if let Some(refusal) = self.refusal(device, &action) {
             return Err(refusal);
         }
         let id = self.fresh();
-        self.jobs.insert(id, Job { device, work, awaited: true, then: Vec::new() });
+        self.jobs.insert(id, Job { device, action, awaited: true, callbacks: Vec::new() });
         self.schedule(takes, Event::JobEnds(id));
         Ok(id)
     }
 
     pub(crate) fn job_ends(&mut self, id: u64) {
         let Some(job) = self.jobs.remove(&id) else { return };
-        let returned = match self.refusal(job.device, &job.work) {
+        let returned = match self.refusal(job.device, &job.action) {
             Some(refusal) => Ok(returned(refusal)),
-            None => self.perform(job.device, job.work),
+            None => self.perform(job.device, job.action),
         };
         if job.awaited {
             self.job_results.insert(id, returned);
         }
-        self.callbacks.extend(job.then);
+        self.callbacks.extend(job.callbacks);
     }
 
-    /// Why the provider would not do this; asked when a job begins and again when it ends.
-    fn refusal(&self, device: Option<DeviceId>, work: &JobAction) -> Option<u32> {
+    /// Returns the code with which the provider refuses an action. Checked when a job starts and again when it ends.
+    fn refusal(&self, device: Option<DeviceId>, action: &JobAction) -> Option<u32> {
         let device = device?;
         let Ok(disk) = self.disk(device) else { return Some(code::FAILED) };
-        let changes = !matches!(work, JobAction::SetOffline(_) | JobAction::SetReadOnly(_) | JobAction::Rescan);
+        let changes = !matches!(action, JobAction::SetOffline(_) | JobAction::SetReadOnly(_) | JobAction::Rescan);
         if changes && disk.is_read_only() {
             return Some(code::READ_ONLY);
         }
-        let stale = changes && disk.is_cache_stale() && !matches!(work, JobAction::Format { .. });
-        match work {
+        let stale = changes && disk.is_cache_stale() && !matches!(action, JobAction::Format { .. });
+        match action {
             JobAction::Initialize { .. } if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
-            JobAction::Initialize { gpt: true } if disk.cached_size < SMALLEST_GPT => Some(code::TOO_SMALL_FOR_GPT),
+            JobAction::Initialize { gpt: true } if disk.cached_size < MIN_GPT_DISK => Some(code::TOO_SMALL_FOR_GPT),
             _ if stale => Some(code::STALE_CACHE),
-            JobAction::CreatePartition { offset, size, kind } => creation_refusal(disk, *offset, *size, *kind),
+            JobAction::CreatePartition { offset, size, kind } => create_partition_refusal(disk, *offset, *size, *kind),
             JobAction::Resize { partition, size } => resize_refusal(disk, *partition, *size),
             JobAction::Format { volume, kind, .. } => self.format_refusal(*volume, kind),
             JobAction::SetOffline(true) | JobAction::SetReadOnly(true) if disk.system => Some(code::NOT_SUPPORTED),
@@ -131,8 +130,8 @@ impl State {
         file_system_name(kind).is_none().then_some(code::INVALID_PARAMETER)
     }
 
-    fn perform(&mut self, device: Option<DeviceId>, work: JobAction) -> Outcome {
-        Ok(match (work, device) {
+    fn perform(&mut self, device: Option<DeviceId>, action: JobAction) -> JobResult {
+        Ok(match (action, device) {
             (JobAction::Remote { object, method, arguments }, _) => {
                 let arguments: Vec<_> = arguments.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
                 return self.call_remote(&object.parse()?, &method, &arguments);
@@ -178,26 +177,26 @@ impl State {
     ) -> Returned {
         let (id, volume) = (self.fresh_uuid(), self.fresh_uuid());
         let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
-        let Some((gap, room)) = disk.largest_gap() else { return returned(code::NO_SPACE) };
+        let Some((gap, available)) = disk.largest_gap() else { return returned(code::NO_SPACE) };
         let kind = match disk.layout {
             Layout::Gpt { .. } => PartitionKind::Gpt(kind.unwrap_or(BASIC_DATA)),
             _ => PartitionKind::Mbr(7),
         };
-        let number = disk.add_partition(offset.unwrap_or(gap), size.unwrap_or(room), kind, id);
+        let number = disk.add_partition(offset.unwrap_or(gap), size.unwrap_or(available), kind, id);
         let Some(part) = disk.partition_mut(number) else { return returned(code::FAILED) };
         if part.holds_volume() {
             part.volume = Some(Volume::new(volume));
         }
         self.announce_volumes(device);
         let mut returned = returned(code::DONE);
-        if let Some(created) = self.disks.get(&device).and_then(|disk| partition_row(self, disk, number)) {
+        if let Some(created) = self.disks.get(&device).and_then(|disk| partition_by_number(self, disk, number)) {
             let created = Value::Object(Box::new(created));
             returned.out.properties.insert("CreatedPartition".into(), created);
         }
         returned
     }
 
-    /// Makes a file system; what was on the volume is gone.
+    /// Formats a volume. Its content is lost.
     pub(crate) fn format(&mut self, id: Uuid, kind: &str, label: &str) -> u32 {
         let Some((device, number)) = self.location_of(id) else { return code::FAILED };
         let Some(kind) = file_system_name(kind) else { return code::INVALID_PARAMETER };
@@ -217,9 +216,9 @@ impl State {
 
     fn resize(&mut self, device: DeviceId, number: u32, size: u64) -> u32 {
         let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
-        let grown = disk.gpt_end();
+        let usable_end = disk.gpt_end();
         if let Layout::Gpt { end, .. } = &mut disk.layout {
-            *end = grown;
+            *end = usable_end;
         }
         let Some(part) = disk.partition_mut(number) else { return code::FAILED };
         part.length = size;
@@ -241,7 +240,7 @@ impl State {
         code::DONE
     }
 
-    /// Looks for disks that were attached but not seen.
+    /// Detects the disks that were attached without being noticed.
     pub(crate) fn rescan(&mut self) {
         let hidden: Vec<DeviceId> =
             self.disks.iter().filter(|(_, disk)| !disk.visible).map(|(device, _)| *device).collect();
@@ -252,7 +251,7 @@ impl State {
     }
 }
 
-/// The least and the greatest size a partition can be given, as the provider sees the disk.
+/// Returns the smallest and the largest size to which a partition can be resized, from the provider's cache.
 pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Option<(u64, u64)> {
     let part = disk.partitions.iter().find(|part| part.number == partition)?;
     let used = part.volume.as_ref().and_then(|volume| volume.file_system.as_ref()).map_or(0, FileSystem::used);
@@ -277,24 +276,24 @@ fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {
     (size > largest).then_some(code::NO_SPACE)
 }
 
-fn creation_refusal(disk: &Disk, offset: Option<u64>, size: Option<u64>, kind: Option<Uuid>) -> Option<u32> {
+fn create_partition_refusal(disk: &Disk, offset: Option<u64>, size: Option<u64>, kind: Option<Uuid>) -> Option<u32> {
     match disk.layout {
         Layout::Raw | Layout::Superfloppy => return Some(code::NOT_INITIALIZED),
         Layout::Mbr { .. } if kind.is_some() => return Some(code::BAD_PARTITION_TYPE),
         Layout::Gpt { .. } if kind == Some(MSFT_RESERVED) => return Some(code::BAD_PARTITION_TYPE),
         Layout::Mbr { .. } | Layout::Gpt { .. } => {}
     }
-    let Some((gap, room)) = disk.largest_gap() else { return Some(code::NO_SPACE) };
+    let Some((gap, available)) = disk.largest_gap() else { return Some(code::NO_SPACE) };
     let begin = offset.unwrap_or(gap);
-    let size = size.unwrap_or(room);
+    let size = size.unwrap_or(available);
     if size == 0 || !begin.is_multiple_of(SECTOR) || !size.is_multiple_of(SECTOR) {
         return Some(code::INVALID_PARAMETER);
     }
-    let fits = begin >= gap && begin.checked_add(size).is_some_and(|end| end <= gap + room);
+    let fits = begin >= gap && begin.checked_add(size).is_some_and(|end| end <= gap + available);
     (!fits).then_some(code::NO_SPACE)
 }
 
-/// The file system's own spelling of its name, if the provider makes it.
+/// Returns the canonical name of a file system, if the provider can format it.
 fn file_system_name(kind: &str) -> Option<&'static str> {
     ["NTFS", "ReFS", "FAT32", "exFAT"].into_iter().find(|known| known.eq_ignore_ascii_case(kind))
 }

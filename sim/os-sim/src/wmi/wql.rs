@@ -1,9 +1,9 @@
-//! WQL, as much of it as storage needs.
+//! WQL: the part of the language that csi-proxy uses.
 //!
-//! `SELECT a, b | * FROM Class [WHERE ...]` with comparisons of a property with a literal, `AND`, `OR` and
-//! parentheses; and `ASSOCIATORS OF {path} [WHERE AssocClass = A ResultClass = B]`. Whatever else a query says is
-//! an error, never an empty answer: a query that works here must work on Windows. A name or type that the class
-//! does not have is an error too.
+//! It has two forms: `SELECT a, b | * FROM Class [WHERE ...]`, with comparisons of a property with a literal, `AND`,
+//! `OR` and parentheses, and `ASSOCIATORS OF {path} [WHERE AssocClass = A ResultClass = B]`. Everything else is an error
+//! and not an empty result, because a query that works here must work on Windows. A property that the class does not
+//! have is an error too, and so is a literal of another type.
 
 mod lexer;
 mod object_path;
@@ -17,7 +17,7 @@ use lexer::{Token, tokens};
 pub use object_path::{Key, ObjectPath};
 use schema::{Class, Type};
 
-/// A query that was understood.
+/// A parsed query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Query {
     /// `SELECT`.
@@ -29,9 +29,9 @@ pub enum Query {
 /// The objects of a class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
-    /// The class, as it spells itself.
+    /// The class, spelled as in the schema.
     pub class: &'static str,
-    /// The properties wanted, as the class spells them; none for all.
+    /// The requested properties, spelled as in the schema; `None` for all.
     properties: Option<Vec<&'static str>>,
     condition: Option<Condition>,
 }
@@ -41,7 +41,7 @@ pub struct Select {
 pub struct Associators {
     /// The object.
     pub object: ObjectPath,
-    /// Only by this association.
+    /// Only objects of this association.
     pub association: Option<&'static str>,
     /// Only objects of this class.
     pub result: Option<&'static str>,
@@ -73,7 +73,7 @@ enum Literal {
 }
 
 impl Query {
-    /// Understands `text`, which is sent to `namespace`.
+    /// Parses `text`, a query in `namespace`.
     ///
     /// Errors: `WBEM_INVALID_CLASS` for a class that the namespace does not have, `WBEM_INVALID_QUERY` for all else.
     pub fn parse(namespace: Namespace, text: &str) -> OsResult<Self> {
@@ -90,9 +90,9 @@ impl Query {
     }
 }
 
-/// Those of `rows` that `query` asks for, with the properties it asks for.
+/// Returns the instances of `rows` that `query` selects, with the properties that it selects.
 ///
-/// For a `SELECT`, `rows` are all objects of the class; for `ASSOCIATORS OF`, the associated objects. A projection
+/// For `SELECT`, `rows` are all instances of the class; for `ASSOCIATORS OF`, the associated objects. A projection
 /// keeps the path.
 pub fn evaluate(query: &Query, rows: Vec<Instance>) -> Vec<Instance> {
     match query {
@@ -129,7 +129,7 @@ impl Comparison {
         if *with == Literal::Null {
             return (self == Self::Equal) == (*value == Value::Null);
         }
-        // A NULL is neither equal nor unequal to anything: the row is dropped either way.
+        // A comparison with NULL is never true, whether for equality or inequality.
         let Some(ordering) = compare(value, with) else { return false };
         match self {
             Self::Equal => ordering == Ordering::Equal,
@@ -160,12 +160,12 @@ fn compare(value: &Value, with: &Literal) -> Option<Ordering> {
     }
 }
 
-/// How deep parentheses may stand in one another: far deeper than anybody writes, and no danger to a thread's stack.
-const DEEPEST: usize = 64;
+/// The maximum nesting of parentheses: far more than any query needs, and safe for the stack of a thread.
+const MAX_NESTING: usize = 64;
 
 struct Parser<'a> {
     namespace: Namespace,
-    /// How many parentheses are open.
+    /// The number of open parentheses.
     depth: usize,
     rest: &'a [Token],
 }
@@ -210,7 +210,7 @@ impl Parser<'_> {
         if !self.take_word("WHERE") {
             return Ok(query);
         }
-        // The conditions stand side by side, without AND.
+        // The conditions follow one another without AND.
         while !self.rest.is_empty() {
             let wanted = if self.take_word("AssocClass") {
                 &mut query.association
@@ -253,7 +253,7 @@ impl Parser<'_> {
     fn single(&mut self, class: &Class) -> OsResult<Condition> {
         if self.take_sign("(") {
             self.depth += 1;
-            if self.depth > DEEPEST {
+            if self.depth > MAX_NESTING {
                 return Err(OsError::WBEM_INVALID_QUERY);
             }
             let condition = self.any_of(class)?;
@@ -301,7 +301,7 @@ impl Parser<'_> {
             (Type::Text, literal @ Literal::Text(_))
             | (Type::Number, literal @ Literal::Number(_))
             | (Type::Bool, literal @ Literal::Bool(_)) => Ok(literal),
-            // A 64-bit number may be quoted, being text to many a script.
+            // A 64-bit integer may be quoted, because scripts see it as text.
             (Type::Number, Literal::Text(text)) => {
                 text.parse().map(Literal::Number).map_err(|_| OsError::WBEM_INVALID_QUERY)
             }

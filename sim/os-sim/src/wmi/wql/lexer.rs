@@ -1,27 +1,27 @@
-//! Words, numbers, quoted texts and signs: what WQL and object paths are made of.
+//! The tokens of WQL and of object paths: words, numbers, quoted texts and signs.
 
 use os::{OsError, OsResult};
 
-/// One token.
+/// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     /// A keyword or an identifier.
     Word(String),
     /// An integer.
     Number(i128),
-    /// A quoted text, its escapes undone.
+    /// A quoted text without quotes and escapes.
     Text(String),
-    /// `=`, `<>`, `(`, ... with `!=` read as `<>`.
+    /// A sign such as `=`, `<>` or `(`. `!=` becomes `<>`.
     Sign(&'static str),
 }
 
 /// Two-character signs come first, so that `<=` is not read as `<`.
 const SIGNS: [&str; 14] = ["<>", "!=", "<=", ">=", "<", ">", "=", "(", ")", "{", "}", ",", "*", "."];
 
-/// Takes `text` apart.
+/// Splits `text` into tokens.
 ///
-/// An escape other than a backslash or a quote is refused: a path that somebody forgot to escape must not pass
-/// here and fail on a real node.
+/// Only a backslash or a quote can be escaped. A path whose backslashes were not escaped must fail here as it does on a
+/// real node.
 pub(super) fn tokens(text: &str) -> OsResult<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();

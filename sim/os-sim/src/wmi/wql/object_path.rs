@@ -10,18 +10,18 @@ use super::lexer::{Token, tokens};
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
-    /// A text, which a path shows in quotes.
+    /// A text, which is quoted in a path.
     Text(String),
-    /// A number, which it does not.
+    /// A number, which is not quoted.
     Number(i128),
 }
 
-/// The path of an object, or of a class if it has no keys, relative to its namespace (`__RELPATH`).
+/// The path of an object relative to its namespace (`__RELPATH`), or of a class if it has no keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectPath {
     /// The class.
     pub class: String,
-    /// The keys and their values, in the path's order.
+    /// The keys and their values in the order of the path.
     pub keys: Vec<(String, Key)>,
 }
 
@@ -29,22 +29,22 @@ impl ObjectPath {
     /// `WBEM_E_INVALID_OBJECT_PATH`: the path cannot be parsed.
     pub const INVALID: OsError = OsError(0x8004_103a);
 
-    /// The path of the class itself.
+    /// Returns the path of a class.
     pub fn class(class: &str) -> Self {
         Self { class: class.to_owned(), keys: Vec::new() }
     }
 
-    /// The path of the object whose only key has this text.
+    /// Returns the path of an object with one key, which is a text.
     pub fn object(class: &str, key: &str, value: &str) -> Self {
         Self { class: class.to_owned(), keys: vec![(key.to_owned(), Key::Text(value.to_owned()))] }
     }
 
-    /// Whether this is a path of `class`.
+    /// Returns whether this is the path of `class` or of an object of it.
     pub fn is_of(&self, class: &str) -> bool {
         self.class.eq_ignore_ascii_case(class)
     }
 
-    /// The text of the key `name`.
+    /// Returns the text of the key `name`.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.key(name)? {
             Key::Text(text) => Some(text),
@@ -52,7 +52,7 @@ impl ObjectPath {
         }
     }
 
-    /// The number of the key `name`.
+    /// Returns the number of the key `name`.
     pub fn number(&self, name: &str) -> Option<i128> {
         match self.key(name)? {
             Key::Number(number) => Some(*number),
@@ -117,10 +117,10 @@ mod tests {
     use super::{Key, ObjectPath};
 
     #[test]
-    fn a_path_survives_being_written_and_read() {
+    fn a_path_is_read_back_as_it_was_written() {
         for value in ["plain", r"{1}\\HOST\root/Microsoft:WSP", r#"quote " and ' and \"#, "", "a,b=c.d}{"] {
             let path = ObjectPath::object("MSFT_Disk", "ObjectId", value);
-            let read: ObjectPath = path.to_string().parse().expect("a path that was written");
+            let read: ObjectPath = path.to_string().parse().expect("the path is valid");
             assert_eq!(read, path);
             assert_eq!(read.text("objectid"), Some(value));
         }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_path_is_refused() {
+    fn an_invalid_path_is_rejected() {
         for text in ["", "A.", "A.b", "A.b=", r#"A,b="c""#, r#"A.b="c".d="e""#, r#"A.b="c"#, r#"A.b="\c""#, "A.b=c"] {
             assert_eq!(text.parse::<ObjectPath>(), Err(ObjectPath::INVALID), "{text}");
         }

@@ -1,21 +1,21 @@
-//! The classes the simulated node serves, with the types of their properties.
+//! The classes of the simulated node and the types of their properties.
 
 use os::Namespace;
 
 use Type::{Array, Bool, Number, Reference, Text};
 
-/// What a property can be compared with.
+/// The type of a property, as far as WQL distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     /// `string`.
     Text,
-    /// Any integer; those of 64 bits travel as text.
+    /// Any integer. WMI passes those of 64 bits as text.
     Number,
     /// `boolean`.
     Bool,
     /// An array, which WQL cannot compare.
     Array,
-    /// A reference to another object, which the queries served here do not compare.
+    /// A reference to another object, whose comparison is not simulated.
     Reference,
 }
 
@@ -27,18 +27,18 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// The class `name`, if `namespace` has it.
+    /// Returns the class `name` of `namespace`.
     pub(super) fn find(namespace: Namespace, name: &str) -> Option<&'static Self> {
         CLASSES.iter().find(|class| class.namespace == namespace && class.name.eq_ignore_ascii_case(name))
     }
 
-    /// The property `name`: as the class spells it, and its type.
+    /// Returns the property `name`, spelled as in the schema, and its type.
     pub(super) fn property(&self, name: &str) -> Option<(&'static str, Type)> {
         self.properties.iter().chain(SYSTEM).find(|(known, _)| known.eq_ignore_ascii_case(name)).copied()
     }
 }
 
-/// What every object has besides its class's own.
+/// The system properties, which every object has.
 const SYSTEM: &[(&str, Type)] = &[("__CLASS", Text), ("__PATH", Text), ("__RELPATH", Text)];
 
 const CLASSES: &[Class] = &[

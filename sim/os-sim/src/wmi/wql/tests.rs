@@ -1,4 +1,4 @@
-//! What a query may say and what it answers.
+//! Which queries are accepted and what they return.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn refusal(namespace: Namespace, query: &str) -> Option<OsError> {
 }
 
 #[test]
-fn conditions_choose_rows() {
+fn a_condition_selects_instances() {
     assert_eq!(numbers("DiskNumber = 2"), [2]);
     assert_eq!(numbers("disknumber <> 2 and isoffline = false"), [1, 3]);
     assert_eq!(numbers("IsOffline = TRUE OR DiskNumber = 1 AND Size = 10"), [1, 2]);
@@ -41,13 +41,13 @@ fn conditions_choose_rows() {
 }
 
 #[test]
-fn text_compares_without_case_and_with_escapes() {
+fn text_is_compared_without_case_after_unescaping() {
     assert_eq!(numbers("GptType = '{a}'"), [1]);
     assert_eq!(numbers(r#"GptType = "{B\\c\'d}""#), [2]);
 }
 
 #[test]
-fn a_null_is_neither_equal_nor_unequal() {
+fn a_null_is_neither_equal_nor_unequal_to_a_value() {
     assert_eq!(numbers("GptType <> '{A}'"), [2]);
     assert_eq!(numbers("GptType = NULL"), [3]);
     assert_eq!(numbers("GptType <> NULL"), [1, 2]);
@@ -55,7 +55,7 @@ fn a_null_is_neither_equal_nor_unequal() {
 }
 
 #[test]
-fn a_projection_has_the_named_properties_and_the_path() {
+fn a_projection_has_the_selected_properties_and_the_path() {
     let query = Query::parse(Namespace::Storage, "select size, Guid, __CLASS from msft_partition").expect("a query");
     let rows = evaluate(&query, vec![disk(1, 10, None, false)]);
     let names: Vec<_> = rows[0].properties.keys().map(String::as_str).collect();
@@ -66,16 +66,18 @@ fn a_projection_has_the_named_properties_and_the_path() {
 }
 
 #[test]
-fn associators_name_their_object_and_classes() {
+fn an_associators_query_has_an_object_and_classes() {
     let text = r#"ASSOCIATORS OF {MSFT_Disk.ObjectId="{1}\\\\H\\x:\"y\""} WHERE AssocClass = MSFT_DiskToPartition ResultClass=msft_partition"#;
-    let Ok(Query::Associators(query)) = Query::parse(Namespace::Storage, text) else { panic!("not understood") };
+    let Ok(Query::Associators(query)) = Query::parse(Namespace::Storage, text) else {
+        panic!("the query was rejected")
+    };
     assert_eq!(query.object.text("ObjectId"), Some(r#"{1}\\H\x:"y""#));
     assert_eq!(query.association, Some("MSFT_DiskToPartition"));
     assert_eq!(query.result, Some("MSFT_Partition"));
 }
 
 #[test]
-fn what_is_not_known_is_an_error_and_not_an_empty_answer() {
+fn an_unknown_query_is_an_error_and_not_an_empty_result() {
     for text in [
         "",
         "SELECT",
@@ -104,7 +106,7 @@ fn what_is_not_known_is_an_error_and_not_an_empty_answer() {
 }
 
 #[test]
-fn a_query_does_not_cost_more_stack_than_a_thread_has() {
+fn a_deeply_nested_query_does_not_overflow_the_stack() {
     let query = |depth: usize, long: usize| {
         let (open, close) = ("(".repeat(depth), ")".repeat(depth));
         let more = " OR Number = 1".repeat(long);
@@ -114,13 +116,13 @@ fn a_query_does_not_cost_more_stack_than_a_thread_has() {
     for depth in [65, 1_000_000] {
         assert_eq!(refusal(Namespace::Storage, &query(depth, 0)), Some(OsError::WBEM_INVALID_QUERY), "{depth}");
     }
-    // Side by side there may be as many as one likes.
-    let beside = Query::parse(Namespace::Storage, &query(1, 100_000)).expect("a query");
-    assert_eq!(evaluate(&beside, vec![Instance::default()]).len(), 0);
+    // The number of conditions is not limited, only their nesting.
+    let long = Query::parse(Namespace::Storage, &query(1, 100_000)).expect("a query");
+    assert_eq!(evaluate(&long, vec![Instance::default()]).len(), 0);
 }
 
 #[test]
-fn a_class_is_known_in_its_own_namespace_only() {
+fn a_class_exists_only_in_its_namespace() {
     for (namespace, class) in [
         (Namespace::Storage, "MSFT_Dsk"),
         (Namespace::CimV2, "MSFT_Disk"),
