@@ -1,25 +1,25 @@
-//! Failing, delaying or killing a process at a chosen call.
+//! A probe that makes chosen calls fail, delays them or kills the process.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::probe::{Call, FaultAction, Outcome, Probe};
 
-/// On which side of its effect a fault strikes a call.
+/// Whether a fault happens before or after the call reaches the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moment {
-    /// The call never reaches the node.
+    /// Before: the call does not reach the node.
     Before,
-    /// The call has had its effect, but its caller does not learn of it.
+    /// After: the call has had its effect, but the caller sees the fault.
     After,
 }
 
-/// A probe that disturbs one call, or each call of a kind.
+/// A probe that disturbs one call, or every call that matches a condition.
 pub struct Fault {
     which: Which,
-    of: Box<dyn Fn(&Call) -> bool + Send + Sync>,
+    matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
     moment: Moment,
-    verdict: FaultAction,
+    action: FaultAction,
     state: Mutex<State>,
 }
 
@@ -30,48 +30,42 @@ enum Which {
 
 #[derive(Default)]
 struct State {
-    disarmed: bool,
     seen: u64,
-    /// The sequence numbers of calls under way that are to be struck when they come back.
+    /// The sequence numbers of running calls to disturb when the node has answered.
     pending: Vec<u64>,
-    struck: Option<Call>,
+    last_hit: Option<Call>,
 }
 
 impl Fault {
-    /// Disturbs the call number `nth`, the first being 0, and that one only.
-    pub fn at(nth: u64, moment: Moment, verdict: FaultAction) -> Self {
-        Self::new(Which::Nth(nth), Box::new(|_| true), moment, verdict)
+    /// Disturbs only the call number `nth`, counted from 0.
+    pub fn at(nth: u64, moment: Moment, action: FaultAction) -> Self {
+        Self::new(Which::Nth(nth), Box::new(|_| true), moment, action)
     }
 
-    /// Disturbs each call that is `of` the kind.
-    pub fn each(of: impl Fn(&Call) -> bool + Send + Sync + 'static, moment: Moment, verdict: FaultAction) -> Self {
-        Self::new(Which::Each, Box::new(of), moment, verdict)
+    /// Disturbs every call for which `matches` returns true.
+    pub fn each(matches: impl Fn(&Call) -> bool + Send + Sync + 'static, moment: Moment, action: FaultAction) -> Self {
+        Self::new(Which::Each, Box::new(matches), moment, action)
     }
 
-    /// Counts only calls that are `of` the kind.
+    /// Counts and disturbs only calls for which `matches` returns true.
     #[must_use]
-    pub fn among(mut self, of: impl Fn(&Call) -> bool + Send + Sync + 'static) -> Self {
-        self.of = Box::new(of);
+    pub fn among(mut self, matches: impl Fn(&Call) -> bool + Send + Sync + 'static) -> Self {
+        self.matches = Box::new(matches);
         self
     }
 
-    /// Begins to count again with the next call.
-    pub fn arm(&self) {
-        *self.state() = State::default();
+    /// Returns the last call that was disturbed, or `None` if there were too few calls.
+    pub fn last_hit(&self) -> Option<Call> {
+        self.state().last_hit.clone()
     }
 
-    /// Disturbs nothing until armed.
-    pub fn disarm(&self) {
-        self.state().disarmed = true;
-    }
-
-    /// The last call that was disturbed: none means that the work was done before the fault's turn came.
-    pub fn struck(&self) -> Option<Call> {
-        self.state().struck.clone()
-    }
-
-    fn new(which: Which, of: Box<dyn Fn(&Call) -> bool + Send + Sync>, moment: Moment, verdict: FaultAction) -> Self {
-        Self { which, of, moment, verdict, state: Mutex::default() }
+    fn new(
+        which: Which,
+        matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
+        moment: Moment,
+        action: FaultAction,
+    ) -> Self {
+        Self { which, matches, moment, action, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -81,14 +75,14 @@ impl Fault {
 
 impl fmt::Debug for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {:?}, struck {:?}", self.verdict, self.moment, self.struck())
+        write!(f, "{:?} {:?}, last hit {:?}", self.action, self.moment, self.last_hit())
     }
 }
 
 impl Probe for Fault {
     fn before(&self, call: &Call) -> FaultAction {
         let mut state = self.state();
-        if state.disarmed || !(self.of)(call) {
+        if !(self.matches)(call) {
             return FaultAction::Go;
         }
         let number = state.seen;
@@ -98,8 +92,8 @@ impl Probe for Fault {
         }
         match self.moment {
             Moment::Before => {
-                state.struck = Some(call.clone());
-                self.verdict
+                state.last_hit = Some(call.clone());
+                self.action
             }
             Moment::After => {
                 state.pending.push(call.sequence);
@@ -114,8 +108,8 @@ impl Probe for Fault {
             return FaultAction::Go;
         };
         state.pending.swap_remove(position);
-        state.struck = Some(call.clone());
-        self.verdict
+        state.last_hit = Some(call.clone());
+        self.action
     }
 }
 
@@ -135,40 +129,37 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_before_a_call_keeps_it_from_the_node_and_one_after_it_does_not() {
+    fn only_a_call_with_a_fault_after_it_reaches_the_node() {
         for (moment, reached) in [(Moment::Before, 2), (Moment::After, 3)] {
             let node = Echo::node();
             let fault = Arc::new(Fault::at(1, moment, FaultAction::Fail(OsError::BUSY)));
             let probed = Probed::new(node.clone(), Arc::clone(&fault));
             assert_eq!([mount(&probed), mount(&probed), mount(&probed)], [Ok(()), Err(OsError::BUSY), Ok(())]);
             assert_eq!(node.calls(), reached, "{moment:?}");
-            assert_eq!(fault.struck().map(|call| call.sequence), Some(1));
+            assert_eq!(fault.last_hit().map(|call| call.sequence), Some(1));
         }
     }
 
     #[test]
-    fn a_fault_counts_among_the_calls_of_its_kind_from_when_it_was_armed() {
+    fn a_fault_counts_only_the_calls_that_match() {
         let fault = Arc::new(Fault::at(0, Moment::Before, FaultAction::Fail(OsError::BUSY)).among(|call| call.mutates));
         let probed = Probed::new(Echo::node(), Arc::clone(&fault));
         assert!(probed.volumes().is_ok());
-        assert_eq!(fault.struck(), None);
-        assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::BUSY), Ok(())]);
-        fault.arm();
+        assert_eq!(fault.last_hit(), None);
         assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::BUSY), Ok(())]);
     }
 
     #[test]
-    fn each_call_of_a_kind_fails_until_disarmed() {
-        let of = |call: &Call| call.primitive == "set_volume_mount_point";
-        let fault = Arc::new(Fault::each(of, Moment::Before, FaultAction::Fail(OsError::NOT_READY)));
+    fn every_call_that_matches_fails() {
+        let matches = |call: &Call| call.primitive == "set_volume_mount_point";
+        let fault = Arc::new(Fault::each(matches, Moment::Before, FaultAction::Fail(OsError::NOT_READY)));
         let probed = Probed::new(Echo::node(), Arc::clone(&fault));
         assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::NOT_READY); 2]);
-        fault.disarm();
-        assert_eq!(mount(&probed), Ok(()));
+        assert!(probed.volumes().is_ok());
     }
 
     #[test]
-    fn a_delay_lets_the_nodes_time_pass_and_changes_nothing_else() {
+    fn a_delay_advances_the_clock_of_the_node_and_changes_nothing_else() {
         for moment in [Moment::Before, Moment::After] {
             let node = Echo::node();
             let span = Duration::from_secs(7);
@@ -180,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn after_dying_nothing_reaches_the_node() {
+    fn no_call_of_a_dead_process_reaches_the_node() {
         for (moment, reached) in [(Moment::Before, 1), (Moment::After, 2)] {
             let node = Echo::node();
             let probed = Probed::new(node.clone(), Fault::at(1, moment, FaultAction::Die));

@@ -1,12 +1,11 @@
-//! Watching and disturbing a process on a node, from between the process and the node.
+//! Observing and disturbing the calls of a process.
 //!
-//! [`Probed`] forwards every primitive to the node and asks a [`Probe`] before and after. What one process (one
-//! life of the daemon) sees of the node is one `Probed`; a restarted daemon gets a new one around the same node.
+//! [`Probed`] forwards every primitive to the node and asks a [`Probe`] before and after the call. One `Probed` stands for
+//! one process, such as one run of the daemon; a restarted daemon gets a new one around the same node.
 //!
-//! Dying is not unwinding. Once a probe has said [`FaultAction::Die`], nothing of that process reaches the node any
-//! more: its open handles are closed as the kernel closes them, and each later call, be it from a destructor or
-//! from another thread, is answered `OPERATION_ABORTED`. What the node was asked to do and does by itself, such as
-//! a WMI method, goes on.
+//! Death is not unwinding. After [`FaultAction::Die`] no call of the process reaches the node any more: its handles are
+//! closed, as the kernel closes them, and every later call fails with `OPERATION_ABORTED`, whether a destructor or another
+//! thread makes it. Work that the node has started, such as a WMI method, continues.
 
 mod objects;
 mod process;
@@ -18,67 +17,67 @@ use std::time::Duration;
 use os::{Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
 
 use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
-use process::Process;
+use process::ProbedProcess;
 
-/// A primitive that is about to be called or has been. It never holds a secret: no argument is in it but names.
+/// A call of a primitive. It contains no arguments other than names, and so no secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// How many primitives the process called before this one.
+    /// The number of primitives that the process called before this one.
     pub sequence: u64,
-    /// The primitive: `open`, `control DISK_GET_DRIVE_LAYOUT_EX`, `wmi call MSFT_Volume.Format`.
+    /// The primitive, such as `open`, `control DISK_GET_DRIVE_LAYOUT_EX` or `wmi call MSFT_Volume.Format`.
     pub primitive: Cow<'static, str>,
-    /// What it is called on: a path, a service's name, a WMI query or object path.
+    /// The object that it is called on: a path, the name of a service, a WMI query or a WMI object path.
     pub object: String,
-    /// Whether it can change the node.
+    /// Whether the call can change the node.
     pub mutates: bool,
 }
 
 impl Call {
-    /// Whether the call goes to WMI.
+    /// Returns whether this is a WMI query or method call.
     pub fn is_wmi(&self) -> bool {
         self.primitive.starts_with("wmi ")
     }
 }
 
-/// What shall become of a call.
+/// What happens to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultAction {
-    /// It goes its way.
+    /// The call proceeds.
     Go,
-    /// The caller gets this error: instead of the call, or instead of its result.
+    /// The call fails with this error: before it reaches the node, or after it did.
     Fail(OsError),
-    /// It takes this much longer.
+    /// The call takes this much longer.
     Delay(Duration),
-    /// The process ends here.
+    /// The process dies.
     Die,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It succeeded.
+    /// The call succeeded.
     Done,
-    /// A WMI method ended with this code.
+    /// A WMI method returned this code.
     Returned(u32),
-    /// A WMI method goes on without its caller.
+    /// A WMI method was still running at its deadline.
     StillRunning,
-    /// It failed.
+    /// The call failed.
     Failed(OsError),
-    /// The process died in it.
+    /// The process died during the call.
     Died,
 }
 
-/// Sees every primitive a process calls.
+/// Observes every primitive that a process calls, and decides what happens to it.
 ///
-/// Clock readings and sleeps are not primitives, and neither is the closing of a handle.
+/// Reading the clock, sleeping and closing a handle are not primitives.
 pub trait Probe: Send + Sync {
-    /// Asked before the call reaches the node.
+    /// Called before the call reaches the node.
     fn before(&self, _call: &Call) -> FaultAction {
         FaultAction::Go
     }
 
-    /// Asked when the call has come back from the node, before its caller sees that; also told of a call that
-    /// did not get there because of `before`, whose verdict is then final.
+    /// Called after the node has answered and before the caller sees the answer. If `before` prevented the call, this is
+    /// called with that outcome and the returned action is ignored.
     fn after(&self, _call: &Call, _outcome: Outcome) -> FaultAction {
         FaultAction::Go
     }
@@ -94,7 +93,7 @@ impl<P: Probe + ?Sized> Probe for Arc<P> {
     }
 }
 
-/// Probes around one another, the first one nearest to the caller: it sees a failure that a later one made up.
+/// Nested probes. The first is the outermost, nearest to the caller: it sees the failures that the later ones inject.
 impl Probe for Vec<Arc<dyn Probe>> {
     fn before(&self, call: &Call) -> FaultAction {
         let mut delay = Duration::ZERO;
@@ -102,53 +101,53 @@ impl Probe for Vec<Arc<dyn Probe>> {
             match probe.before(call) {
                 FaultAction::Go => {}
                 FaultAction::Delay(more) => delay += more,
-                end @ (FaultAction::Fail(_) | FaultAction::Die) => return end,
+                final_action @ (FaultAction::Fail(_) | FaultAction::Die) => return final_action,
             }
         }
         if delay.is_zero() { FaultAction::Go } else { FaultAction::Delay(delay) }
     }
 
     fn after(&self, call: &Call, mut outcome: Outcome) -> FaultAction {
-        let mut verdict = FaultAction::Go;
+        let mut action = FaultAction::Go;
         for probe in self.iter().rev() {
-            match (probe.after(call, outcome), verdict) {
+            match (probe.after(call, outcome), action) {
                 (FaultAction::Go, _) | (_, FaultAction::Die) | (FaultAction::Delay(_), FaultAction::Fail(_)) => {}
-                (FaultAction::Delay(more), FaultAction::Delay(delay)) => verdict = FaultAction::Delay(more + delay),
-                (delay @ FaultAction::Delay(_), FaultAction::Go) => verdict = delay,
+                (FaultAction::Delay(more), FaultAction::Delay(delay)) => action = FaultAction::Delay(more + delay),
+                (delay @ FaultAction::Delay(_), FaultAction::Go) => action = delay,
                 (fail @ FaultAction::Fail(error), _) => {
-                    verdict = fail;
+                    action = fail;
                     outcome = Outcome::Failed(error);
                 }
                 (FaultAction::Die, _) => {
-                    verdict = FaultAction::Die;
+                    action = FaultAction::Die;
                     outcome = Outcome::Died;
                 }
             }
         }
-        verdict
+        action
     }
 }
 
 /// A node as one process sees it, with a probe in between.
 pub struct Probed {
-    process: Arc<Process>,
+    process: Arc<ProbedProcess>,
     wmi: ProbedWmi,
     clock: ProbedClock,
 }
 
 impl Probed {
-    /// A new process on `node`.
+    /// Starts a process on `node`.
     pub fn new(node: Arc<dyn Os>, probe: impl Probe + 'static) -> Self {
-        let process = Process::new(node, Box::new(probe));
+        let process = ProbedProcess::new(node, Box::new(probe));
         Self { wmi: ProbedWmi(Arc::clone(&process)), clock: ProbedClock(Arc::clone(&process)), process }
     }
 
-    /// Ends the process between two calls.
+    /// Kills the process between two calls.
     pub fn kill(&self) {
         self.process.die();
     }
 
-    /// Whether the process has died.
+    /// Returns whether the process has died.
     pub fn is_dead(&self) -> bool {
         self.process.is_dead()
     }

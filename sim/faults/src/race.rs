@@ -1,40 +1,41 @@
-//! Letting somebody else act between two calls of a process.
+//! A probe that lets another actor act between two calls of a process.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::probe::{Call, FaultAction, Probe};
 
-/// A probe that takes a step, once, right before a chosen call: a directory becomes a junction, a disk vanishes.
+/// A probe that runs a step once, right before a chosen call. The step may replace a directory with a junction or
+/// detach a disk.
 pub struct Race {
     nth: u64,
-    of: Box<dyn Fn(&Call) -> bool + Send + Sync>,
+    matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
     state: Mutex<State>,
 }
 
 struct State {
     seen: u64,
     step: Option<Box<dyn FnOnce() + Send>>,
-    won: Option<Call>,
+    taken_before: Option<Call>,
 }
 
 impl Race {
-    /// Takes `step` before the call number `nth`, the first being 0.
+    /// Runs `step` before the call number `nth`, counted from 0.
     pub fn before(nth: u64, step: impl FnOnce() + Send + 'static) -> Self {
-        let state = State { seen: 0, step: Some(Box::new(step)), won: None };
-        Self { nth, of: Box::new(|_| true), state: Mutex::new(state) }
+        let state = State { seen: 0, step: Some(Box::new(step)), taken_before: None };
+        Self { nth, matches: Box::new(|_| true), state: Mutex::new(state) }
     }
 
-    /// Counts only calls that are `of` the kind.
+    /// Counts only calls for which `matches` returns true.
     #[must_use]
-    pub fn among(mut self, of: impl Fn(&Call) -> bool + Send + Sync + 'static) -> Self {
-        self.of = Box::new(of);
+    pub fn among(mut self, matches: impl Fn(&Call) -> bool + Send + Sync + 'static) -> Self {
+        self.matches = Box::new(matches);
         self
     }
 
-    /// The call before which the step was taken: none means that the work was done before its turn came.
+    /// Returns the call before which the step ran, or `None` if there were too few calls.
     pub fn taken_before(&self) -> Option<Call> {
-        self.state().won.clone()
+        self.state().taken_before.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -51,7 +52,7 @@ impl fmt::Debug for Race {
 impl Probe for Race {
     fn before(&self, call: &Call) -> FaultAction {
         let mut state = self.state();
-        if !(self.of)(call) {
+        if !(self.matches)(call) {
             return FaultAction::Go;
         }
         let number = state.seen;
@@ -60,8 +61,8 @@ impl Probe for Race {
             return FaultAction::Go;
         }
         let step = state.step.take();
-        state.won = Some(call.clone());
-        // The step may go through the same probe; it must not find it locked.
+        state.taken_before = Some(call.clone());
+        // The step may make calls through the same probe, so the lock must not be held.
         drop(state);
         if let Some(step) = step {
             step();
@@ -82,7 +83,7 @@ mod tests {
     use crate::probe::{Call, Probed};
 
     #[test]
-    fn the_step_is_taken_once_right_before_its_call() {
+    fn the_step_runs_once_right_before_its_call() {
         let node = Echo::node();
         let (seen, at) = (node.clone(), Arc::new(AtomicU64::new(u64::MAX)));
         let when = Arc::clone(&at);
@@ -96,8 +97,8 @@ mod tests {
     }
 
     #[test]
-    fn a_step_whose_call_never_comes_is_not_taken() {
-        let race = Arc::new(Race::before(0, || panic!("taken")).among(Call::is_wmi));
+    fn a_step_whose_call_is_not_made_does_not_run() {
+        let race = Arc::new(Race::before(0, || panic!("the step ran")).among(Call::is_wmi));
         Probed::new(Echo::node(), Arc::clone(&race)).volumes().expect("volumes");
         assert_eq!(race.taken_before(), None);
     }

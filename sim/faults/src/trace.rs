@@ -1,4 +1,4 @@
-//! Counting and recording what a process calls.
+//! A probe that counts and records the calls of a process.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::probe::{Call, FaultAction, Outcome, Probe};
 
-/// A probe that counts every call and, if asked to, records it.
+/// A probe that counts every call and optionally records it.
 #[derive(Debug, Default)]
 pub struct Trace {
     state: Mutex<State>,
@@ -20,50 +20,45 @@ struct State {
     records: Vec<Record>,
 }
 
-/// A call and what became of it.
+/// A call and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The call.
     pub call: Call,
-    /// What became of it.
+    /// The outcome of the call.
     pub outcome: Outcome,
 }
 
-/// How many calls there were. The difference of two is the cost of what happened between them.
+/// The number of calls. The difference of two counts is the number of calls between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All primitives.
+    /// The number of all primitives.
     pub primitives: u64,
-    /// Those that went to WMI.
+    /// The number of WMI queries and method calls.
     pub wmi: u64,
-    /// Each primitive by its name, those never called left out.
+    /// The number of calls of each primitive that was called, by its name.
     pub by_primitive: BTreeMap<Cow<'static, str>, u64>,
 }
 
 impl Trace {
-    /// Counts and records.
+    /// Returns a probe that counts and records calls.
     pub fn recording() -> Self {
         let trace = Self::default();
         trace.state().recording = true;
         trace
     }
 
-    /// Only counts, which needs no memory that grows.
+    /// Returns a probe that only counts calls, so that it does not use more and more memory.
     pub fn counting() -> Self {
         Self::default()
     }
 
-    /// From here on records, or only counts.
-    pub fn record(&self, recording: bool) {
-        self.state().recording = recording;
-    }
-
-    /// The counts so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         self.state().counts.clone()
     }
 
-    /// The calls recorded since the last time they were taken, in the order they came back.
+    /// Takes the calls recorded so far, in the order in which they ended.
     pub fn take(&self) -> Vec<Record> {
         std::mem::take(&mut self.state().records)
     }
@@ -87,7 +82,7 @@ impl Probe for Trace {
 }
 
 impl Counts {
-    /// How often `primitive` was called.
+    /// Returns how many times `primitive` was called.
     pub fn of(&self, primitive: &str) -> u64 {
         self.by_primitive.get(primitive).copied().unwrap_or_default()
     }
@@ -118,7 +113,7 @@ mod tests {
     use crate::probe::{Outcome, Probed};
 
     #[test]
-    fn the_difference_of_counts_is_the_cost_of_what_lies_between() {
+    fn the_difference_of_two_counts_is_the_number_of_calls_between_them() {
         let trace = Arc::new(Trace::counting());
         let probed = Probed::new(Echo::node(), Arc::clone(&trace));
         probed.volumes().expect("volumes");
@@ -128,11 +123,11 @@ mod tests {
         let cost = trace.counts() - &before;
         assert_eq!((cost.primitives, cost.wmi), (2, 1));
         assert_eq!((cost.of("volumes"), cost.of("wmi query"), cost.of("open")), (1, 1, 0));
-        assert!(trace.take().is_empty(), "it only counts");
+        assert!(trace.take().is_empty(), "nothing is recorded");
     }
 
     #[test]
-    fn a_record_says_what_was_called_on_what_and_how_it_ended() {
+    fn a_record_has_the_call_its_object_and_its_outcome() {
         let trace = Arc::new(Trace::recording());
         let probed = Probed::new(Echo::node(), Arc::clone(&trace));
         let how = os::Open::existing(os::Access::empty(), os::Options::empty());

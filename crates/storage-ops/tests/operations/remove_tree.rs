@@ -252,7 +252,7 @@ fn a_tree_that_is_still_there_is_not_said_to_be_missing_whatever_vanishes_in_it(
                     assert!(!is_gone(&sim), "{gone:?}");
                 }
             }
-            if gone.struck().is_none() {
+            if gone.last_hit().is_none() {
                 break;
             }
         }
@@ -269,7 +269,7 @@ fn rmdir_contents_does_not_take_something_gone_further_down_for_all_gone() {
             let gone = Arc::new(gone.among(inside));
             probed(&sim, Arc::clone(&gone)).run(&contents()).unwrap_or_else(|error| panic!("{error}, {gone:?}"));
             assert!(sim.external().read_dir(TREE).unwrap().is_empty(), "{gone:?}");
-            if gone.struck().is_none() {
+            if gone.last_hit().is_none() {
                 break;
             }
         }

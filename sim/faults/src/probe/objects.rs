@@ -1,4 +1,4 @@
-//! What a probed node hands out, wrapped likewise.
+//! The objects that a probed node returns, whose calls go through the probe too.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -12,10 +12,10 @@ use os::{
     PendingCall, Service, ServiceConfig, Time, U16Str, U16String, Value, Wmi,
 };
 
-use super::process::{Answer, Owned, Process};
+use super::process::{Owned, PrimitiveResult, ProbedProcess};
 
-/// The codes that only read. Any other is taken to change something, whatever access it asks for.
-const READING: [ControlCode; 9] = [
+/// The control codes that only read. Any other counts as a change, whatever access it needs.
+const READ_ONLY_CODES: [ControlCode; 9] = [
     ControlCode::STORAGE_GET_DEVICE_NUMBER,
     ControlCode::STORAGE_QUERY_PROPERTY,
     ControlCode::DISK_GET_DRIVE_GEOMETRY_EX,
@@ -33,17 +33,17 @@ pub(super) struct ProbedHandle {
 }
 
 impl ProbedHandle {
-    pub(super) fn wrap(process: &Arc<Process>, path: NtPath, inner: Box<dyn Handle>) -> Box<dyn Handle> {
+    pub(super) fn wrap(process: &Arc<ProbedProcess>, path: NtPath, inner: Box<dyn Handle>) -> Box<dyn Handle> {
         Box::new(Self { path, inner: Owned::new(process, Arc::from(inner)) })
     }
 
-    fn run<T: Answer>(
+    fn run<T: PrimitiveResult>(
         &self,
         primitive: impl Into<Cow<'static, str>>,
         mutates: bool,
         forward: impl FnOnce(&(dyn Handle + 'static)) -> OsResult<T>,
     ) -> OsResult<T> {
-        // Taken inside the call, so that a handle which the probe's verdict closes is not held here.
+        // Taken inside of the call, so that no reference keeps the handle open if the probe ends the process.
         self.inner.process().run(primitive, &self.path, mutates, || forward(&*self.inner.get()?))
     }
 }
@@ -58,7 +58,9 @@ impl Handle for ProbedHandle {
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        self.run(format!("control {code:?}"), !READING.contains(&code), |inner| inner.control(code, input, output))
+        self.run(format!("control {code:?}"), !READ_ONLY_CODES.contains(&code), |inner| {
+            inner.control(code, input, output)
+        })
     }
 
     fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
@@ -96,11 +98,11 @@ pub(super) struct ProbedService {
 }
 
 impl ProbedService {
-    pub(super) fn wrap(process: &Arc<Process>, name: String, inner: Box<dyn Service>) -> Box<dyn Service> {
+    pub(super) fn wrap(process: &Arc<ProbedProcess>, name: String, inner: Box<dyn Service>) -> Box<dyn Service> {
         Box::new(Self { name, inner: Owned::new(process, Arc::from(inner)) })
     }
 
-    fn run<T: Answer>(
+    fn run<T: PrimitiveResult>(
         &self,
         primitive: &'static str,
         mutates: bool,
@@ -132,7 +134,7 @@ impl Service for ProbedService {
     }
 }
 
-pub(super) struct ProbedWmi(pub(super) Arc<Process>);
+pub(super) struct ProbedWmi(pub(super) Arc<ProbedProcess>);
 
 impl Wmi for ProbedWmi {
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
@@ -149,25 +151,25 @@ impl Wmi for ProbedWmi {
     ) -> OsResult<CallStatus> {
         let class = path.split(['.', '=']).next().unwrap_or_default();
         let mutates = !method.starts_with("Get");
-        let progress = self.0.run(format!("wmi call {class}.{method}"), &path, mutates, || {
+        let status = self.0.run(format!("wmi call {class}.{method}"), &path, mutates, || {
             self.0.node().wmi().call(namespace, path, method, arguments, deadline)
         })?;
-        Ok(match progress {
+        Ok(match status {
             CallStatus::StillRunning(inner) => {
-                CallStatus::StillRunning(Box::new(ProbedTicket { process: Arc::clone(&self.0), inner }))
+                CallStatus::StillRunning(Box::new(ProbedPendingCall { process: Arc::clone(&self.0), inner }))
             }
             done @ CallStatus::Done(_) => done,
         })
     }
 }
 
-/// A ticket whose news no longer reaches a process that has died meanwhile.
-struct ProbedTicket {
-    process: Arc<Process>,
+/// A pending call whose callback does not run in a process that has died.
+struct ProbedPendingCall {
+    process: Arc<ProbedProcess>,
     inner: Box<dyn PendingCall>,
 }
 
-impl PendingCall for ProbedTicket {
+impl PendingCall for ProbedPendingCall {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
         let Self { process, inner } = *self;
         if process.is_dead() {
@@ -181,7 +183,7 @@ impl PendingCall for ProbedTicket {
     }
 }
 
-pub(super) struct ProbedClock(pub(super) Arc<Process>);
+pub(super) struct ProbedClock(pub(super) Arc<ProbedProcess>);
 
 impl Clock for ProbedClock {
     fn now(&self) -> Time {
@@ -194,8 +196,8 @@ impl Clock for ProbedClock {
         }
     }
 
-    // Also for a dead process: what it waits for is its own memory, which its other threads let go of as their
-    // calls come back, and to return early would be a lie that this thread might act on.
+    // Also blocks in a dead process: it waits for its own threads, whose calls fail soon. If it returned early, this
+    // thread would act on a condition that does not hold.
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
         self.0.node().clock().block_on(wait);
     }

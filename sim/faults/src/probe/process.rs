@@ -1,4 +1,4 @@
-//! One life of a process: what it has called, what it holds open, and whether it still lives.
+//! A probed process: its calls, its open kernel objects and whether it is alive.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,10 +10,11 @@ use os::{Os, OsError, OsResult};
 
 use super::{Call, FaultAction, Outcome, Probe};
 
-/// What every answer to a dead process is.
-const DEAD: OsError = OsError::OPERATION_ABORTED;
+/// The error of every call of a dead process.
+const PROCESS_DIED: OsError = OsError::OPERATION_ABORTED;
 
-pub(super) struct Process {
+/// A process whose calls go through a probe.
+pub(super) struct ProbedProcess {
     node: Arc<dyn Os>,
     probe: Box<dyn Probe>,
     calls: AtomicU64,
@@ -21,21 +22,21 @@ pub(super) struct Process {
     objects: Mutex<Objects>,
 }
 
-/// The kernel objects a process holds open, in the order it opened them.
+/// The open kernel objects of a process, in the order in which it opened them.
 #[derive(Default)]
 struct Objects {
     opened: u64,
     open: BTreeMap<u64, Weak<dyn Close>>,
 }
 
-/// What the kernel closes when its process ends.
+/// A kernel object, which is closed when its process ends.
 pub(super) trait Close: Send + Sync {
     fn close(&self);
 }
 
-/// A place for one kernel object; empty once its process has died.
+/// Holds a kernel object until its process dies.
 pub(super) struct Slot<T: ?Sized> {
-    // An `Arc`, so that no lock is held during a call, which may take long and go on while the process dies.
+    // An `Arc`, so that no lock is held during a call: it may take long, and the process may die while it runs.
     object: Mutex<Option<Arc<T>>>,
 }
 
@@ -48,27 +49,27 @@ impl<T: ?Sized + Send + Sync> Close for Slot<T> {
 
 /// A kernel object that belongs to a process.
 pub(super) struct Owned<T: ?Sized + Send + Sync> {
-    process: Arc<Process>,
+    process: Arc<ProbedProcess>,
     id: u64,
     slot: Arc<Slot<T>>,
 }
 
 impl<T: ?Sized + Send + Sync + 'static> Owned<T> {
-    pub(super) fn new(process: &Arc<Process>, object: Arc<T>) -> Self {
+    pub(super) fn new(process: &Arc<ProbedProcess>, object: Arc<T>) -> Self {
         let slot = Arc::new(Slot { object: Mutex::new(Some(object)) });
         let as_close: Arc<dyn Close> = slot.clone();
         let id = process.register(&as_close);
         Self { process: Arc::clone(process), id, slot }
     }
 
-    /// The process it belongs to.
-    pub(super) fn process(&self) -> &Arc<Process> {
+    /// Returns the process that owns the object.
+    pub(super) fn process(&self) -> &Arc<ProbedProcess> {
         &self.process
     }
 
-    /// The object, as long as the process lives.
+    /// Returns the object, or fails if the process has died.
     pub(super) fn get(&self) -> OsResult<Arc<T>> {
-        lock(&self.slot.object).clone().ok_or(DEAD)
+        lock(&self.slot.object).clone().ok_or(PROCESS_DIED)
     }
 }
 
@@ -78,7 +79,7 @@ impl<T: ?Sized + Send + Sync> Drop for Owned<T> {
     }
 }
 
-impl Process {
+impl ProbedProcess {
     pub(super) fn new(node: Arc<dyn Os>, probe: Box<dyn Probe>) -> Arc<Self> {
         let (calls, dead) = (AtomicU64::new(0), AtomicBool::new(false));
         Arc::new(Self { node, probe, calls, dead, objects: Mutex::default() })
@@ -100,15 +101,15 @@ impl Process {
         }
     }
 
-    /// Sends one primitive through the probe.
-    pub(super) fn run<T: Answer>(
+    /// Calls a primitive through the probe.
+    pub(super) fn run<T: PrimitiveResult>(
         &self,
         primitive: impl Into<Cow<'static, str>>,
         object: &dyn Display,
         mutates: bool,
         forward: impl FnOnce() -> OsResult<T>,
     ) -> OsResult<T> {
-        self.alive()?;
+        self.check_alive()?;
         let sequence = self.calls.fetch_add(1, Ordering::SeqCst);
         let call = Call { sequence, primitive: primitive.into(), object: object.to_string(), mutates };
         match self.probe.before(&call) {
@@ -121,25 +122,25 @@ impl Process {
             FaultAction::Die => {
                 self.die();
                 self.probe.after(&call, Outcome::Died);
-                return Err(DEAD);
+                return Err(PROCESS_DIED);
             }
         }
-        // The probe, or another thread while this one was delayed, may have killed the process.
-        self.alive()?;
+        // The probe may have killed the process, or another thread while this one was delayed.
+        self.check_alive()?;
         let result = forward();
-        let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), Answer::outcome);
+        let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), PrimitiveResult::outcome);
         match self.probe.after(&call, outcome) {
             FaultAction::Go => {}
             FaultAction::Delay(span) => self.node.clock().sleep(span),
             FaultAction::Fail(error) => return Err(error),
             FaultAction::Die => self.die(),
         }
-        self.alive()?;
+        self.check_alive()?;
         result
     }
 
-    fn alive(&self) -> OsResult<()> {
-        if self.is_dead() { Err(DEAD) } else { Ok(()) }
+    fn check_alive(&self) -> OsResult<()> {
+        if self.is_dead() { Err(PROCESS_DIED) } else { Ok(()) }
     }
 
     fn register(&self, object: &Arc<dyn Close>) -> u64 {
@@ -148,7 +149,7 @@ impl Process {
         let id = objects.opened;
         objects.open.insert(id, Arc::downgrade(object));
         drop(objects);
-        // Another thread may have killed the process between the call that opened the object and now.
+        // Another thread may have killed the process since the object was opened.
         if self.is_dead() {
             object.close();
         }
@@ -156,22 +157,22 @@ impl Process {
     }
 }
 
-/// What a primitive answers with, as far as a probe is told of it.
-pub(super) trait Answer {
+/// The result of a primitive, from which the outcome for the probe is taken.
+pub(super) trait PrimitiveResult {
     fn outcome(&self) -> Outcome {
         Outcome::Done
     }
 }
 
-impl Answer for () {}
-impl Answer for u32 {}
-impl Answer for usize {}
-impl Answer for os::U16String {}
-impl Answer for os::ServiceConfig {}
-impl<T> Answer for Vec<T> {}
-impl<T: ?Sized> Answer for Box<T> {}
+impl PrimitiveResult for () {}
+impl PrimitiveResult for u32 {}
+impl PrimitiveResult for usize {}
+impl PrimitiveResult for os::U16String {}
+impl PrimitiveResult for os::ServiceConfig {}
+impl<T> PrimitiveResult for Vec<T> {}
+impl<T: ?Sized> PrimitiveResult for Box<T> {}
 
-impl Answer for os::CallStatus {
+impl PrimitiveResult for os::CallStatus {
     fn outcome(&self) -> Outcome {
         match self {
             Self::Done(returned) => Outcome::Returned(returned.code),
@@ -180,7 +181,7 @@ impl Answer for os::CallStatus {
     }
 }
 
-/// A panic elsewhere leaves these tables whole: each change to them is one insertion or removal.
+/// Locks a table, also after a panic: each change is one insertion or removal, so the table is consistent.
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What holds for every probed process, on a node that only counts.
+//! The rules for every probed process, on a node that only counts calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use crate::trace::Trace;
 
 type Then = Box<dyn FnOnce() + Send>;
 
-/// A node on which every call does nothing but count, except `flush`, which fails, and WMI methods, which go on.
+/// A node on which every call is counted and succeeds, except `flush`, which fails, and WMI methods, which stay pending.
 #[derive(Clone, Default)]
 pub(crate) struct Echo(Arc<Counters>);
 
@@ -34,7 +34,7 @@ impl Echo {
         Arc::default()
     }
 
-    /// How many calls have reached the node.
+    /// Returns how many calls reached the node.
     pub(crate) fn calls(&self) -> u64 {
         self.0.calls.load(Ordering::SeqCst)
     }
@@ -50,10 +50,10 @@ impl Echo {
         }
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it is what a primitive answers")]
-    fn count<T>(&self, answer: T) -> OsResult<T> {
+    #[expect(clippy::unnecessary_wraps, reason = "this is what a primitive returns")]
+    fn count<T>(&self, value: T) -> OsResult<T> {
         self.0.calls.fetch_add(1, Ordering::SeqCst);
-        Ok(answer)
+        Ok(value)
     }
 
     fn object(&self) -> Object {
@@ -126,7 +126,7 @@ impl Clock for Echo {
         Time(Duration::from_millis(self.0.milliseconds.load(Ordering::SeqCst)))
     }
     fn sleep(&self, span: Duration) {
-        let span = u64::try_from(span.as_millis()).expect("a short span");
+        let span = u64::try_from(span.as_millis()).expect("the span is short");
         self.0.milliseconds.fetch_add(span, Ordering::SeqCst);
     }
 }
@@ -191,12 +191,12 @@ fn name(text: &str) -> U16String {
     U16String::from_str(text)
 }
 
-/// A probe that only counts; what it must not do is stated by the tests.
+/// A probe that disturbs nothing.
 struct Quiet;
 impl Probe for Quiet {}
 
 #[test]
-fn death_closes_what_the_process_held_and_answers_every_later_call() {
+fn death_closes_all_handles_and_every_later_call_fails() {
     let node = Echo::node();
     let probed = Probed::new(node.clone(), Quiet);
     let drive = probed.open(&path("C:"), &READ).expect("a drive");
@@ -214,12 +214,12 @@ fn death_closes_what_the_process_held_and_answers_every_later_call() {
     assert_eq!(probed.wmi().query(Namespace::Storage, "", Time::default()), Err(DEAD));
     probed.clock().sleep(Duration::from_secs(1));
     drop((child, drive, service));
-    assert_eq!(node.calls(), reached, "nothing of a dead process reaches the node");
+    assert_eq!(node.calls(), reached, "no call of a dead process reaches the node");
     assert_eq!(node.now(), Time::default());
 }
 
 #[test]
-fn a_handle_dropped_by_a_living_process_is_closed_then() {
+fn dropping_a_handle_closes_it() {
     let node = Echo::node();
     let probed = Probed::new(node.clone(), Quiet);
     let drive = probed.open(&path("C:"), &READ).expect("a drive");
@@ -229,38 +229,38 @@ fn a_handle_dropped_by_a_living_process_is_closed_then() {
 }
 
 #[test]
-fn what_an_open_made_is_closed_when_its_caller_does_not_get_it() {
-    for verdict in [FaultAction::Die, FaultAction::Fail(OsError::BUSY)] {
+fn a_handle_that_its_caller_does_not_receive_is_closed() {
+    for action in [FaultAction::Die, FaultAction::Fail(OsError::BUSY)] {
         let node = Echo::node();
-        let probed = Probed::new(node.clone(), Fault::at(0, Moment::After, verdict));
+        let probed = Probed::new(node.clone(), Fault::at(0, Moment::After, action));
         assert!(probed.open(&path("C:"), &READ).is_err());
         assert_eq!((node.calls(), node.open_objects()), (1, 0));
     }
 }
 
 #[test]
-fn the_end_of_a_method_is_told_to_a_living_process_only() {
-    for (killed, told) in [(false, 1), (true, 0)] {
+fn the_callback_of_a_pending_call_does_not_run_in_a_dead_process() {
+    for (killed, expected) in [(false, 1), (true, 0)] {
         let node = Echo::node();
         let probed = Probed::new(node.clone(), Quiet);
-        let progress =
+        let status =
             probed.wmi().call(Namespace::Storage, "MSFT_Volume.ObjectId=\"1\"", "Format", &[], Time::default());
-        let Ok(CallStatus::StillRunning(ticket)) = progress else { panic!("it goes on") };
-        let heard = Arc::new(AtomicU64::new(0));
-        let ear = Arc::clone(&heard);
-        ticket.when_ended(Box::new(move || {
-            ear.fetch_add(1, Ordering::SeqCst);
+        let Ok(CallStatus::StillRunning(pending)) = status else { panic!("the call has ended") };
+        let callbacks = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&callbacks);
+        pending.when_ended(Box::new(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
         }));
         if killed {
             probed.kill();
         }
         node.end_jobs();
-        assert_eq!(heard.load(Ordering::SeqCst), told);
+        assert_eq!(callbacks.load(Ordering::SeqCst), expected);
     }
 }
 
 #[test]
-fn a_call_says_whether_it_can_change_the_node() {
+fn a_call_has_a_mark_if_it_can_change_the_node() {
     let trace = Arc::new(Trace::recording());
     let probed = Probed::new(Echo::node(), Arc::clone(&trace));
     let drive = probed.open(&path("C:"), &READ).expect("a drive");
@@ -271,14 +271,14 @@ fn a_call_says_whether_it_can_change_the_node() {
 
     drive.open_child(&name("new"), &Open::new_directory(Access::WRITE_DATA)).expect("a directory");
     drive.control(ControlCode::FSCTL_SET_REPARSE_POINT, &[], &mut []).expect("a link");
-    drive.control(ControlCode(0x0007_c058), &[], &mut []).expect("a code nobody knows");
+    drive.control(ControlCode(0x0007_c058), &[], &mut []).expect("an unknown code");
     drive.set(FileInfo::DispositionEx, &[]).expect("a deletion");
     probed.delete_volume_mount_point(&name("C:\\dir\\")).expect("an unmount");
     assert!(trace.take().iter().all(|record| record.call.mutates));
 }
 
 #[test]
-fn arguments_are_not_in_a_call() {
+fn a_call_does_not_contain_its_arguments() {
     let trace = Arc::new(Trace::recording());
     let probed = Probed::new(Echo::node(), Arc::clone(&trace));
     let arguments =
@@ -290,8 +290,8 @@ fn arguments_are_not_in_a_call() {
 }
 
 #[test]
-fn in_a_stack_the_outer_probe_sees_what_the_inner_one_did() {
-    for (moment, verdict, outcome) in [
+fn an_outer_probe_sees_the_faults_of_an_inner_one() {
+    for (moment, action, outcome) in [
         (Moment::Before, FaultAction::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
         (Moment::After, FaultAction::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
         (Moment::Before, FaultAction::Die, Outcome::Died),
@@ -299,17 +299,17 @@ fn in_a_stack_the_outer_probe_sees_what_the_inner_one_did() {
         (Moment::After, FaultAction::Delay(Duration::from_secs(1)), Outcome::Done),
     ] {
         let trace = Arc::new(Trace::recording());
-        let stack: Vec<Arc<dyn Probe>> = vec![trace.clone(), Arc::new(Fault::at(0, moment, verdict))];
+        let stack: Vec<Arc<dyn Probe>> = vec![trace.clone(), Arc::new(Fault::at(0, moment, action))];
         let probed = Probed::new(Echo::node(), stack);
-        let answer = probed.volumes();
-        assert_eq!(answer.is_ok(), outcome == Outcome::Done);
+        let result = probed.volumes();
+        assert_eq!(result.is_ok(), outcome == Outcome::Done);
         let seen: Vec<_> = trace.take().iter().map(|record| record.outcome).collect();
-        assert_eq!(seen, [outcome], "{moment:?} {verdict:?}");
+        assert_eq!(seen, [outcome], "{moment:?} {action:?}");
     }
 }
 
 #[test]
-fn a_probed_process_can_be_probed_again() {
+fn a_probed_node_can_be_probed_again() {
     let (inner, outer) = (Arc::new(Trace::counting()), Arc::new(Trace::counting()));
     let node = Echo::node();
     let within: Arc<dyn Os> = Arc::new(Probed::new(node.clone(), Arc::clone(&inner)));
