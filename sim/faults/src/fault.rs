@@ -7,7 +7,7 @@ use crate::probe::{Call, FaultAction, Outcome, Probe};
 
 /// Whether a fault happens before or after the call reaches the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Moment {
+pub enum When {
     /// Before: the call does not reach the node.
     Before,
     /// After: the call has had its effect, but the caller sees the fault.
@@ -18,7 +18,7 @@ pub enum Moment {
 pub struct Fault {
     which: Which,
     matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
-    moment: Moment,
+    when: When,
     action: FaultAction,
     state: Mutex<State>,
 }
@@ -38,13 +38,13 @@ struct State {
 
 impl Fault {
     /// Disturbs only the call number `nth`, counted from 0.
-    pub fn at(nth: u64, moment: Moment, action: FaultAction) -> Self {
-        Self::new(Which::Nth(nth), Box::new(|_| true), moment, action)
+    pub fn at(nth: u64, when: When, action: FaultAction) -> Self {
+        Self::new(Which::Nth(nth), Box::new(|_| true), when, action)
     }
 
     /// Disturbs every call for which `matches` returns true.
-    pub fn each(matches: impl Fn(&Call) -> bool + Send + Sync + 'static, moment: Moment, action: FaultAction) -> Self {
-        Self::new(Which::Each, Box::new(matches), moment, action)
+    pub fn each(matches: impl Fn(&Call) -> bool + Send + Sync + 'static, when: When, action: FaultAction) -> Self {
+        Self::new(Which::Each, Box::new(matches), when, action)
     }
 
     /// Counts and disturbs only calls for which `matches` returns true.
@@ -59,13 +59,8 @@ impl Fault {
         self.state().last_hit.clone()
     }
 
-    fn new(
-        which: Which,
-        matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
-        moment: Moment,
-        action: FaultAction,
-    ) -> Self {
-        Self { which, matches, moment, action, state: Mutex::default() }
+    fn new(which: Which, matches: Box<dyn Fn(&Call) -> bool + Send + Sync>, when: When, action: FaultAction) -> Self {
+        Self { which, matches, when, action, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -75,7 +70,7 @@ impl Fault {
 
 impl fmt::Debug for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {:?}, last hit {:?}", self.action, self.moment, self.last_hit())
+        write!(f, "{:?} {:?}, last hit {:?}", self.action, self.when, self.last_hit())
     }
 }
 
@@ -90,12 +85,12 @@ impl Probe for Fault {
         if matches!(self.which, Which::Nth(nth) if nth != number) {
             return FaultAction::Go;
         }
-        match self.moment {
-            Moment::Before => {
+        match self.when {
+            When::Before => {
                 state.last_hit = Some(call.clone());
                 self.action
             }
-            Moment::After => {
+            When::After => {
                 state.pending.push(call.sequence);
                 FaultAction::Go
             }
@@ -120,7 +115,7 @@ mod tests {
 
     use os::{Clock, Os, OsError, U16String};
 
-    use super::{Fault, Moment};
+    use super::{Fault, When};
     use crate::probe::tests::Echo;
     use crate::probe::{Call, FaultAction, Probed};
 
@@ -130,19 +125,19 @@ mod tests {
 
     #[test]
     fn only_a_call_with_a_fault_after_it_reaches_the_node() {
-        for (moment, reached) in [(Moment::Before, 2), (Moment::After, 3)] {
+        for (when, reached) in [(When::Before, 2), (When::After, 3)] {
             let node = Echo::node();
-            let fault = Arc::new(Fault::at(1, moment, FaultAction::Fail(OsError::BUSY)));
+            let fault = Arc::new(Fault::at(1, when, FaultAction::Fail(OsError::BUSY)));
             let probed = Probed::new(node.clone(), Arc::clone(&fault));
             assert_eq!([mount(&probed), mount(&probed), mount(&probed)], [Ok(()), Err(OsError::BUSY), Ok(())]);
-            assert_eq!(node.calls(), reached, "{moment:?}");
+            assert_eq!(node.calls(), reached, "{when:?}");
             assert_eq!(fault.last_hit().map(|call| call.sequence), Some(1));
         }
     }
 
     #[test]
     fn a_fault_counts_only_the_calls_that_match() {
-        let fault = Arc::new(Fault::at(0, Moment::Before, FaultAction::Fail(OsError::BUSY)).among(|call| call.mutates));
+        let fault = Arc::new(Fault::at(0, When::Before, FaultAction::Fail(OsError::BUSY)).among(|call| call.mutates));
         let probed = Probed::new(Echo::node(), Arc::clone(&fault));
         assert!(probed.volumes().is_ok());
         assert_eq!(fault.last_hit(), None);
@@ -152,7 +147,7 @@ mod tests {
     #[test]
     fn every_call_that_matches_fails() {
         let matches = |call: &Call| call.primitive == "set_volume_mount_point";
-        let fault = Arc::new(Fault::each(matches, Moment::Before, FaultAction::Fail(OsError::NOT_READY)));
+        let fault = Arc::new(Fault::each(matches, When::Before, FaultAction::Fail(OsError::NOT_READY)));
         let probed = Probed::new(Echo::node(), Arc::clone(&fault));
         assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::NOT_READY); 2]);
         assert!(probed.volumes().is_ok());
@@ -160,10 +155,10 @@ mod tests {
 
     #[test]
     fn a_delay_advances_the_clock_of_the_node_and_changes_nothing_else() {
-        for moment in [Moment::Before, Moment::After] {
+        for when in [When::Before, When::After] {
             let node = Echo::node();
             let span = Duration::from_secs(7);
-            let probed = Probed::new(node.clone(), Fault::at(0, moment, FaultAction::Delay(span)));
+            let probed = Probed::new(node.clone(), Fault::at(0, when, FaultAction::Delay(span)));
             assert_eq!(mount(&probed), Ok(()));
             assert_eq!(node.now().0, span);
             assert_eq!(node.calls(), 1);
@@ -172,13 +167,13 @@ mod tests {
 
     #[test]
     fn no_call_of_a_dead_process_reaches_the_node() {
-        for (moment, reached) in [(Moment::Before, 1), (Moment::After, 2)] {
+        for (when, reached) in [(When::Before, 1), (When::After, 2)] {
             let node = Echo::node();
-            let probed = Probed::new(node.clone(), Fault::at(1, moment, FaultAction::Die));
+            let probed = Probed::new(node.clone(), Fault::at(1, when, FaultAction::Die));
             assert_eq!(mount(&probed), Ok(()));
             assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::OPERATION_ABORTED); 2]);
             assert!(probed.is_dead());
-            assert_eq!(node.calls(), reached, "{moment:?}");
+            assert_eq!(node.calls(), reached, "{when:?}");
         }
     }
 }

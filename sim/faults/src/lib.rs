@@ -17,7 +17,7 @@ mod race;
 mod trace;
 
 pub use corruption::{CorruptedAnswer, CorruptingOs, Corruption};
-pub use fault::{Fault, Moment};
+pub use fault::{Fault, When};
 pub use layer::{Layer, Layered};
 pub use probe::{Call, FaultAction, Outcome, Probe, Probed};
 pub use race::Race;

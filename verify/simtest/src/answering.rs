@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use faults::{Layer, Moment};
+use faults::{Layer, When};
 use os::{CallStatus, Namespace, OsResult, Returned, Time, Value, Wmi};
 
 /// The layer that exchanges one answer.
@@ -13,13 +13,13 @@ pub struct Answering {
     /// The number of the method call, the first being 0.
     nth: u64,
     code: u32,
-    moment: Moment,
+    moment: When,
     seen: AtomicU64,
 }
 
 impl Answering {
     /// Lets the method call number `nth` answer `code`, instead of being carried out or after it.
-    pub fn new(nth: u64, code: u32, moment: Moment) -> Self {
+    pub fn new(nth: u64, code: u32, moment: When) -> Self {
         Self { nth, code, moment, seen: AtomicU64::new(0) }
     }
 }
@@ -40,8 +40,8 @@ impl Layer for Answering {
         }
         let refusal = CallStatus::Done(Returned { code: self.code, ..Returned::default() });
         match self.moment {
-            Moment::Before => Ok(refusal),
-            Moment::After => Ok(match call()? {
+            When::Before => Ok(refusal),
+            When::After => Ok(match call()? {
                 CallStatus::Done(_) => refusal,
                 running @ CallStatus::StillRunning(_) => running,
             }),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use faults::{Call, Fault, FaultAction, Layered, Moment, Outcome, Probe, Probed, Race, Trace};
+use faults::{Call, Fault, FaultAction, Layered, Outcome, Probe, Probed, Race, Trace, When};
 use os::{Os, OsError};
 use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
 use storage_ops::{Config, Node};
@@ -28,22 +28,22 @@ const RETRIES: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blow {
     /// Windows fails it.
-    Fail(OsError, Moment),
+    Fail(OsError, When),
     /// The WMI method says this.
-    Return(u32, Moment),
+    Return(u32, When),
     /// It takes longer than anybody waits.
-    Delay(Moment),
+    Delay(When),
     /// What it begins takes longer than anybody waits, and goes on.
     Slow,
     /// The daemon ends, and a new one begins.
-    Die(Moment),
+    Die(When),
     /// The disk is taken away.
     Gone,
 }
 
 impl fmt::Display for Blow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let when = |moment: &Moment| if *moment == Moment::Before { "before" } else { "after" };
+        let when = |moment: &When| if *moment == When::Before { "before" } else { "after" };
         match self {
             Self::Fail(code, moment) => write!(f, "error {} {}", code.0, when(moment)),
             Self::Return(code, moment) => write!(f, "return {code} {}", when(moment)),
@@ -101,8 +101,8 @@ impl Undisturbed {
     /// The blows for the call number `nth`.
     pub fn blows(&self, scenario: &Scenario, nth: usize) -> Vec<Blow> {
         let Some(call) = self.calls.get(nth) else { return Vec::new() };
-        let mut blows = vec![Blow::Delay(Moment::Before), Blow::Delay(Moment::After)];
-        for moment in [Moment::Before, Moment::After] {
+        let mut blows = vec![Blow::Delay(When::Before), Blow::Delay(When::After)];
+        for moment in [When::Before, When::After] {
             blows.extend(errors_of(call).iter().map(|code| Blow::Fail(*code, moment)));
             blows.extend(returns_of(call).iter().map(|code| Blow::Return(*code, moment)));
             blows.push(Blow::Die(moment));
@@ -178,7 +178,7 @@ impl Case<'_> {
         }
         if missing.is_none() && !died && matches!(answer, Answer::Done(_)) && !self.is_misled(nth, blow) {
             broken.extend(self.succeeded(&answer));
-            if self.undisturbed.calls[nth].primitive == "flush" && matches!(blow, Blow::Fail(_, Moment::Before)) {
+            if self.undisturbed.calls[nth].primitive == "flush" && matches!(blow, Blow::Fail(_, When::Before)) {
                 // Nothing on the node tells what is still in a cache.
                 broken.push("it says that it is done, but the cache was not written".to_owned());
             }
@@ -206,7 +206,7 @@ impl Case<'_> {
         let code = match blow {
             // A failure that would have come anyway has its own code, and a method that goes on has none yet.
             _ if self.is_misled(nth, blow) || self.undisturbed.is_expected(answer) => None,
-            Blow::Return(_, Moment::After) if answer.says_later() => None,
+            Blow::Return(_, When::After) if answer.says_later() => None,
             Blow::Fail(OsError(code), _) | Blow::Return(code, _) => Some(code),
             _ => None,
         };

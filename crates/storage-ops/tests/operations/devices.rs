@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::setup::{Calm, GIB, add_partition, over, probed, refused, traced, volume_on};
-use faults::{Call, Fault, FaultAction, Moment, Race};
+use faults::{Call, Fault, FaultAction, Race, When};
 use os::{Namespace, Os, OsError};
 use os_sim::Sim;
 use storage_ops::{
@@ -20,7 +20,7 @@ fn set(online: bool) -> SetDiskState {
 }
 
 fn failing(primitive: &'static str, code: OsError) -> Fault {
-    Fault::each(move |call| call.primitive == primitive, Moment::Before, FaultAction::Fail(code))
+    Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(code))
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_disk_without_a_serial_number_is_the_same_to_wmi_if_it_is_as_large() {
 fn a_disk_that_may_not_be_read_still_tells_its_size() {
     let sim = os_sim::node().disk(GIB).build();
     let denied =
-        Fault::at(0, Moment::Before, FaultAction::Fail(OsError::ACCESS_DENIED)).among(|call| call.primitive == "open");
+        Fault::at(0, When::Before, FaultAction::Fail(OsError::ACCESS_DENIED)).among(|call| call.primitive == "open");
     assert_eq!(probed(&sim, denied).run(&GetDiskStats { disk: ONE }).unwrap(), GIB);
 }
 

@@ -1,7 +1,7 @@
 //! Disks: finding, partitioning, states.
 
 use crate::setup::{self, GIB, over, refused, volume_on};
-use faults::{Fault, FaultAction, Moment, Race};
+use faults::{Fault, FaultAction, Race, When};
 use os::OsError;
 use os::abi::BusType;
 use os_sim::DiskDescription;
@@ -184,7 +184,7 @@ fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_read() {
     let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
     let unreadable = faults::Fault::each(
         |call| call.primitive == "control STORAGE_QUERY_PROPERTY",
-        faults::Moment::Before,
+        faults::When::Before,
         faults::FaultAction::Fail(os::OsError::IO_DEVICE),
     );
     let probed = faults::Probed::new(sim.process(), unreadable);
@@ -196,7 +196,7 @@ fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_read() {
 #[test]
 fn an_error_of_wmi_names_its_code_when_the_time_ran_out_too() {
     let sim = os_sim::node().build();
-    let late = Fault::each(faults::Call::is_wmi, Moment::Before, FaultAction::Fail(OsError::WAIT_TIMEOUT));
+    let late = Fault::each(faults::Call::is_wmi, When::Before, FaultAction::Fail(OsError::WAIT_TIMEOUT));
     let error = refused(&setup::probed(&sim, late), &ListDiskLocations, Kind::Unavailable);
     assert!(error.to_string().contains("258"), "{error}");
 }
@@ -214,7 +214,7 @@ fn contract_20_a_disk_that_can_only_be_queried_still_tells_its_size() {
     for primitive in ["control DISK_UPDATE_PROPERTIES", "control DISK_GET_LENGTH_INFO"] {
         let sim = os_sim::node().disk(GIB).build();
         let broken =
-            Fault::each(move |call| call.primitive == primitive, Moment::Before, FaultAction::Fail(OsError::BUSY));
+            Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(OsError::BUSY));
         assert_eq!(setup::probed(&sim, broken).run(&GetDiskStats { disk: ONE }).unwrap(), GIB, "{primitive}");
     }
 }

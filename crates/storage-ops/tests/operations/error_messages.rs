@@ -1,7 +1,7 @@
 //! What a failure says: what was attempted, on what, in which direction.
 
 use crate::setup::path;
-use faults::{Fault, FaultAction, Moment};
+use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, CreateSymlink, DisconnectTarget, DiscoverTargetPortal, DiskNumber,
@@ -60,7 +60,7 @@ fn broken() -> Broken {
 }
 
 fn failing_with(code: OsError) -> Broken {
-    let all = Fault::each(|_| true, Moment::Before, FaultAction::Fail(code));
+    let all = Fault::each(|_| true, When::Before, FaultAction::Fail(code));
     Broken(crate::setup::probed(&os_sim::node().build(), all))
 }
 

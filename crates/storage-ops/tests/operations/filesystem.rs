@@ -1,7 +1,7 @@
 //! Files, directories and links.
 
 use crate::setup::{self, GIB, over, path, refused, volume_on};
-use faults::{Fault, FaultAction, Moment};
+use faults::{Fault, FaultAction, When};
 use os_sim::FileKind;
 use storage_ops::{CreateSymlink, IsSymlink, Kind, Mkdir, PathContext, PathExists, Rmdir, RmdirContents};
 
@@ -272,7 +272,7 @@ fn contract_14_a_link_to_a_file_is_no_directory_link() {
 fn contract_14_a_link_that_cannot_be_made_leaves_nothing() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
     let verdict = FaultAction::Fail(os::OsError::PRIVILEGE_NOT_HELD);
-    let fault = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", Moment::Before, verdict);
+    let fault = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", When::Before, verdict);
     refused(&setup::probed(&sim, fault), &link(r"\plugins\d", r"\pods\l"), Kind::PermissionDenied);
     assert!(!sim.external().exists(r"C:\var\lib\kubelet\pods\l"));
 }
@@ -303,7 +303,7 @@ fn contract_14_the_identical_link_is_there_whatever_has_become_of_its_source() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
     over(&sim).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
     let code = os::OsError::LOGON_FAILURE;
-    let fault = || Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, FaultAction::Fail(code));
+    let fault = || Fault::each(|call| call.object.ends_with(r"plugins\d"), When::Before, FaultAction::Fail(code));
     setup::probed(&sim, fault()).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
     refused(&setup::probed(&sim, fault()), &link(r"\plugins\d", r"\pods\new"), Kind::PermissionDenied);
 }
@@ -350,7 +350,7 @@ fn contract_15_a_target_that_cannot_be_looked_at_is_not_called_missing() {
         .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\d")
         .build();
     let code = os::OsError::IO_DEVICE;
-    let fault = Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, FaultAction::Fail(code));
+    let fault = Fault::each(|call| call.object.ends_with(r"plugins\d"), When::Before, FaultAction::Fail(code));
     let error = refused(&setup::probed(&sim, fault), &is_link(r"\pods\l"), Kind::Internal);
     assert_eq!(error.code(), Some(code));
 }
@@ -406,7 +406,7 @@ fn contract_13_rmdir_with_force_does_not_take_something_gone_on_the_way_for_all_
         for nth in 0..4 {
             let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p\a\b").build();
             let verdict = faults::FaultAction::Fail(os::OsError::DELETE_PENDING);
-            let fault = faults::Fault::at(nth, faults::Moment::Before, verdict)
+            let fault = faults::Fault::at(nth, faults::When::Before, verdict)
                 .among(move |call| call.primitive == primitive);
             let probed = faults::Probed::new(sim.process(), fault);
             let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());

@@ -1,7 +1,7 @@
 //! SMB mappings.
 
 use crate::setup::{self, over, path, refused};
-use faults::{Call, Fault, FaultAction, Moment, Probe};
+use faults::{Call, Fault, FaultAction, Probe, When};
 use os::OsError;
 use os_sim::Sim;
 use storage_ops::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
@@ -146,7 +146,7 @@ fn contract_28_a_mapping_is_not_given_up_for_one_error_of_one_look() {
     for nth in 0..3 {
         for code in [os::OsError::IO_DEVICE, os::OsError::BAD_NETPATH, os::OsError::LOGON_FAILURE] {
             let verdict = faults::FaultAction::Fail(code);
-            let fault = faults::Fault::at(nth, faults::Moment::Before, verdict)
+            let fault = faults::Fault::at(nth, faults::When::Before, verdict)
                 .among(|call| call.object.to_lowercase().contains(r"unc\files\one"));
             let probed = faults::Probed::new(sim.process(), fault);
             let node = Node::new(std::sync::Arc::new(probed), Config::default());
@@ -162,7 +162,7 @@ fn contract_28_an_outage_does_not_cost_a_mapping_that_others_use() {
     over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     let outage = Fault::each(
         |call| call.object.contains("UNC") && !call.is_wmi(),
-        Moment::Before,
+        When::Before,
         FaultAction::Fail(OsError::BAD_NETPATH),
     );
     let (node, before) = (setup::probed(&sim, outage), sim.snapshot());
@@ -278,7 +278,7 @@ const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 fn contract_28_whose_mapping_it_is_stays_known_where_nobody_knows_whether_it_was_made() {
     let sim = sim();
     let lost =
-        Fault::at(0, Moment::After, FaultAction::Fail(OsError::RPC_CALL_FAILED)).among(|call| call.primitive == CREATE);
+        Fault::at(0, When::After, FaultAction::Fail(OsError::RPC_CALL_FAILED)).among(|call| call.primitive == CREATE);
     let node = setup::probed(&sim, lost);
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::StillRunning);
     assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
@@ -290,7 +290,7 @@ fn contract_28_whose_mapping_it_is_stays_known_where_nobody_knows_whether_it_was
 fn contract_28_whose_mapping_was_not_made_is_forgotten_and_a_conflict_explained_whichever_way_it_is_told() {
     let sim = sim();
     let conflict = FaultAction::Fail(OsError::SESSION_CREDENTIAL_CONFLICT);
-    let node = setup::probed(&sim, Fault::at(0, Moment::Before, conflict).among(|call| call.primitive == CREATE));
+    let node = setup::probed(&sim, Fault::at(0, When::Before, conflict).among(|call| call.primitive == CREATE));
     let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per server"), "{error}");
     // Somebody else, an administrator, maps it for another user.

@@ -12,7 +12,7 @@ use os::{
 };
 
 use super::{Call, FaultAction, Outcome, Probe, Probed};
-use crate::fault::{Fault, Moment};
+use crate::fault::{Fault, When};
 use crate::trace::Trace;
 
 type Then = Box<dyn FnOnce() + Send>;
@@ -232,7 +232,7 @@ fn dropping_a_handle_closes_it() {
 fn a_handle_that_its_caller_does_not_receive_is_closed() {
     for action in [FaultAction::Die, FaultAction::Fail(OsError::BUSY)] {
         let node = Echo::node();
-        let probed = Probed::new(node.clone(), Fault::at(0, Moment::After, action));
+        let probed = Probed::new(node.clone(), Fault::at(0, When::After, action));
         assert!(probed.open(&path("C:"), &READ).is_err());
         assert_eq!((node.calls(), node.open_objects()), (1, 0));
     }
@@ -291,20 +291,20 @@ fn a_call_does_not_contain_its_arguments() {
 
 #[test]
 fn an_outer_probe_sees_the_faults_of_an_inner_one() {
-    for (moment, action, outcome) in [
-        (Moment::Before, FaultAction::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
-        (Moment::After, FaultAction::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
-        (Moment::Before, FaultAction::Die, Outcome::Died),
-        (Moment::After, FaultAction::Die, Outcome::Died),
-        (Moment::After, FaultAction::Delay(Duration::from_secs(1)), Outcome::Done),
+    for (when, action, outcome) in [
+        (When::Before, FaultAction::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
+        (When::After, FaultAction::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
+        (When::Before, FaultAction::Die, Outcome::Died),
+        (When::After, FaultAction::Die, Outcome::Died),
+        (When::After, FaultAction::Delay(Duration::from_secs(1)), Outcome::Done),
     ] {
         let trace = Arc::new(Trace::recording());
-        let stack: Vec<Arc<dyn Probe>> = vec![trace.clone(), Arc::new(Fault::at(0, moment, action))];
+        let stack: Vec<Arc<dyn Probe>> = vec![trace.clone(), Arc::new(Fault::at(0, when, action))];
         let probed = Probed::new(Echo::node(), stack);
         let result = probed.volumes();
         assert_eq!(result.is_ok(), outcome == Outcome::Done);
         let seen: Vec<_> = trace.take().iter().map(|record| record.outcome).collect();
-        assert_eq!(seen, [outcome], "{moment:?} {action:?}");
+        assert_eq!(seen, [outcome], "{when:?} {action:?}");
     }
 }
 
@@ -313,7 +313,7 @@ fn a_probed_node_can_be_probed_again() {
     let (inner, outer) = (Arc::new(Trace::counting()), Arc::new(Trace::counting()));
     let node = Echo::node();
     let within: Arc<dyn Os> = Arc::new(Probed::new(node.clone(), Arc::clone(&inner)));
-    let only_reads = Fault::each(|call: &Call| call.mutates, Moment::Before, FaultAction::Fail(OsError::ACCESS_DENIED));
+    let only_reads = Fault::each(|call: &Call| call.mutates, When::Before, FaultAction::Fail(OsError::ACCESS_DENIED));
     let stack: Vec<Arc<dyn Probe>> = vec![outer.clone(), Arc::new(only_reads)];
     let probed = Probed::new(within, stack);
     probed.volumes().expect("volumes");
