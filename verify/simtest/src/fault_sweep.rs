@@ -9,9 +9,9 @@ use os::{Os, OsError};
 use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
 use storage_ops::{Config, Node};
 
-use crate::answering::Answering;
 use crate::code::{errors_of, is_answer, returns_of};
 use crate::promise::{Before, nothing_held, words};
+use crate::return_code_fault::Answering;
 use crate::scenario::{Answer, Request, Scenario};
 use crate::work::Disturbances;
 
