@@ -11,7 +11,7 @@ use storage_ops::{Config, Node};
 
 use crate::code::{errors_of, is_answer, returns_of};
 use crate::promise::{Before, nothing_held, words};
-use crate::return_code_fault::Answering;
+use crate::return_code_fault::ReturnCodeFault;
 use crate::scenario::{Answer, Request, Scenario};
 use crate::work::Disturbances;
 
@@ -254,8 +254,8 @@ impl Case<'_> {
             Blow::Return(code, moment) => {
                 let earlier = &self.undisturbed.calls[..nth];
                 let methods = earlier.iter().filter(|call| call.primitive.starts_with("wmi call")).count();
-                let answering = Answering::new(u64::try_from(methods).unwrap_or(u64::MAX), code, moment);
-                let process = Arc::new(Layered::around(process, answering));
+                let override_code = ReturnCodeFault::new(u64::try_from(methods).unwrap_or(u64::MAX), code, moment);
+                let process = Arc::new(Layered::around(process, override_code));
                 return Arc::new(Probed::new(process, self.disturbances.clone()));
             }
         };

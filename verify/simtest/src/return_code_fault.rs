@@ -1,30 +1,30 @@
-//! A node whose WMI answers one method call with another return value.
+//! A layer that replaces the return value of one WMI method call.
 //!
-//! A probe can make a call fail; that a method was carried out and says otherwise, or says that it will not, is a
-//! success of the call.
+//! A probe makes a call fail. A method that refuses, or that does its work and reports a failure, is a call that
+//! succeeds with another return value.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use faults::{Layer, When};
 use os::{CallStatus, Namespace, OsResult, Returned, Time, Value, Wmi};
 
-/// The layer that exchanges one answer.
-pub struct Answering {
-    /// The number of the method call, the first being 0.
+/// Replaces the return value of one WMI method call.
+pub struct ReturnCodeFault {
+    /// The number of the method call, counted from 0.
     nth: u64,
     code: u32,
-    moment: When,
+    when: When,
     seen: AtomicU64,
 }
 
-impl Answering {
-    /// Lets the method call number `nth` answer `code`, instead of being carried out or after it.
-    pub fn new(nth: u64, code: u32, moment: When) -> Self {
-        Self { nth, code, moment, seen: AtomicU64::new(0) }
+impl ReturnCodeFault {
+    /// Makes the method call number `nth`, counted from 0, return `code`: instead of doing its work, or after it.
+    pub fn new(nth: u64, code: u32, when: When) -> Self {
+        Self { nth, code, when, seen: AtomicU64::new(0) }
     }
 }
 
-impl Layer for Answering {
+impl Layer for ReturnCodeFault {
     fn wmi_call(
         &self,
         wmi: &dyn Wmi,
@@ -38,11 +38,11 @@ impl Layer for Answering {
         if self.seen.fetch_add(1, Ordering::SeqCst) != self.nth {
             return call();
         }
-        let refusal = CallStatus::Done(Returned { code: self.code, ..Returned::default() });
-        match self.moment {
-            When::Before => Ok(refusal),
+        let replaced = CallStatus::Done(Returned { code: self.code, ..Returned::default() });
+        match self.when {
+            When::Before => Ok(replaced),
             When::After => Ok(match call()? {
-                CallStatus::Done(_) => refusal,
+                CallStatus::Done(_) => replaced,
                 running @ CallStatus::StillRunning(_) => running,
             }),
         }
