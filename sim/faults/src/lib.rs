@@ -8,6 +8,17 @@
 //! is provided: [`CorruptingOs`] answers one thing with other bytes.
 //!
 //! None of them knows which `Os` it wraps: the simulated node, another wrapper or a test double.
+//!
+//! ```
+//! use faults::{Fault, FaultAction, Probed, When};
+//! use os::{Os, OsError};
+//!
+//! let node = os_sim::node().build();
+//! let first_call_fails = Fault::at(0, When::Before, FaultAction::Fail(OsError::IO_DEVICE));
+//! let probed = Probed::new(node.process(), first_call_fails);
+//! assert_eq!(probed.volumes(), Err(OsError::IO_DEVICE));
+//! assert!(probed.volumes().is_ok());
+//! ```
 
 mod corruption;
 mod fault;

@@ -268,7 +268,7 @@ impl Builder {
         })
     }
 
-    /// Makes the target use mutual CHAP, with this secret of its own.
+    /// Makes the target use mutual CHAP and sets the target's secret.
     pub fn mutual(self, target_secret: &str) -> Self {
         self.change_target(|target| {
             let Chap::OneWay { user, secret } = target.chap.clone() else { panic!("call chap() first") };

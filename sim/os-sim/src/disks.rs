@@ -11,7 +11,7 @@ use os::{OsError, OsResult, Uuid};
 
 use crate::files::file_system::FileSystem;
 
-/// Bytes in a sector.
+/// The bytes in a sector.
 pub(crate) const SECTOR: u64 = 512;
 /// The alignment of partitions in bytes.
 pub(crate) const ALIGNMENT: u64 = 1 << 20;

@@ -41,4 +41,4 @@ pub use external::External;
 pub use process::Process;
 pub use sim::{DetachedDisk, Sim};
 pub use view::{DiskView, FileKind, FileView, PartitionView, Snapshot, VolumeView};
-pub use wmi::{method_call, wql};
+pub use wmi::wql;

@@ -16,7 +16,7 @@ pub struct Services {
     starts: u64,
 }
 
-/// One service.
+/// A service.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceModel {

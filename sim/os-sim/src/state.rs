@@ -171,7 +171,7 @@ impl State {
         }
     }
 
-    /// Takes a disk's volumes away from under their handles.
+    /// Dismounts the volumes of a disk. Calls on handles that are open on them fail from then on.
     pub(crate) fn dismount(&mut self, device: DeviceId) {
         let mounting = self.fresh();
         for volume in self.disks.get_mut(&device).into_iter().flat_map(Disk::volumes_mut) {

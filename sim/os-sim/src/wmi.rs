@@ -1,6 +1,6 @@
 //! Simulates Windows Management Instrumentation: WQL queries, method calls and the classes of the storage provider.
 
-pub mod method_call;
+pub(crate) mod method_call;
 pub(crate) mod msft_storage;
 pub(crate) mod storage_jobs;
 pub mod wql;

@@ -15,7 +15,7 @@ impl IscsiCode {
     pub const NOT_FOUND: Self = Self(0xefff_000b);
     /// `ISDSC_SESSION_ALREADY_EXISTS`: the target is already connected.
     pub const SESSION_ALREADY_EXISTS: Self = Self(0xefff_0016);
-    /// `ISDSC_INVALID_SESSION_ID`: there is no such session.
+    /// `ISDSC_INVALID_SESSION_ID`: the session does not exist.
     pub const INVALID_SESSION_ID: Self = Self(0xefff_001c);
     /// `ISDSC_TARGET_NOT_FOUND`: no such target was discovered.
     pub const TARGET_NOT_FOUND: Self = Self(0xefff_0029);

@@ -5,24 +5,24 @@ use os::{Instance, OsError, OsResult, Returned, Secret, Value};
 use crate::wmi::wql::ObjectPath;
 
 /// `WBEM_E_TYPE_MISMATCH`.
-pub const TYPE_MISMATCH: OsError = OsError(0x8004_1005);
+pub(crate) const TYPE_MISMATCH: OsError = OsError(0x8004_1005);
 /// `WBEM_E_INVALID_METHOD_PARAMETERS`.
-pub const INVALID_METHOD_PARAMETERS: OsError = OsError(0x8004_102f);
+pub(crate) const INVALID_METHOD_PARAMETERS: OsError = OsError(0x8004_102f);
 
 /// The arguments of a method call. One that is left out is null.
 #[derive(Clone, Copy)]
-pub struct Arguments<'a>(&'a [(&'a str, Value)]);
+pub(crate) struct Arguments<'a>(&'a [(&'a str, Value)]);
 
 impl<'a> Arguments<'a> {
     /// Checks that the method has a parameter for each argument; its parameters are `known`.
-    pub fn new(arguments: &'a [(&'a str, Value)], known: &[&str]) -> OsResult<Self> {
+    pub(crate) fn new(arguments: &'a [(&'a str, Value)], known: &[&str]) -> OsResult<Self> {
         let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
         let all_known = arguments.iter().all(|(name, _)| is_known(name));
         if all_known { Ok(Self(arguments)) } else { Err(INVALID_METHOD_PARAMETERS) }
     }
 
     /// Returns the `string` argument `name`.
-    pub fn text(self, name: &str) -> OsResult<Option<&'a str>> {
+    pub(crate) fn text(self, name: &str) -> OsResult<Option<&'a str>> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
@@ -32,12 +32,12 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the `string` argument `name` as a secret, however the caller passed it.
-    pub fn secret(self, name: &str) -> OsResult<Option<Secret>> {
+    pub(crate) fn secret(self, name: &str) -> OsResult<Option<Secret>> {
         Ok(self.text(name)?.map(|text| Secret::new(text.to_owned())))
     }
 
     /// Returns the `boolean` argument `name`.
-    pub fn bool(self, name: &str) -> OsResult<Option<bool>> {
+    pub(crate) fn bool(self, name: &str) -> OsResult<Option<bool>> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Bool(value)) => Ok(Some(*value)),
@@ -46,7 +46,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the integer argument `name` of at most 32 bits.
-    pub fn u32(self, name: &str) -> OsResult<Option<u32>> {
+    pub(crate) fn u32(self, name: &str) -> OsResult<Option<u32>> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::U32(number)) => Ok(Some(*number)),
@@ -55,13 +55,13 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the 64-bit integer argument `name`, which WMI passes as text.
-    pub fn u64(self, name: &str) -> OsResult<Option<u64>> {
+    pub(crate) fn u64(self, name: &str) -> OsResult<Option<u64>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         text.parse().map(Some).map_err(|_| TYPE_MISMATCH)
     }
 
     /// Returns the integer argument `name` of at most 16 bits.
-    pub fn u16(self, name: &str) -> OsResult<Option<u16>> {
+    pub(crate) fn u16(self, name: &str) -> OsResult<Option<u16>> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::U32(number)) => u16::try_from(*number).map(Some).map_err(|_| TYPE_MISMATCH),
@@ -76,23 +76,23 @@ impl<'a> Arguments<'a> {
 }
 
 /// Returns a text as the value of a property.
-pub fn text(text: &str) -> Value {
+pub(crate) fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
 /// Returns an object with these properties.
-pub fn instance<const N: usize>(path: &ObjectPath, properties: [(&str, Value); N]) -> Instance {
+pub(crate) fn instance<const N: usize>(path: &ObjectPath, properties: [(&str, Value); N]) -> Instance {
     let properties = properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     Instance { path: path.to_string(), properties }
 }
 
 /// Returns the result of a method without output parameters.
-pub fn returned(code: u32) -> Returned {
+pub(crate) fn returned(code: u32) -> Returned {
     Returned { code, ..Returned::default() }
 }
 
 /// Returns the result of a method that created an object and returns it as the output parameter `name`.
-pub fn created(name: &str, made: Result<Instance, u32>) -> Returned {
+pub(crate) fn created(name: &str, made: Result<Instance, u32>) -> Returned {
     match made {
         Err(code) => returned(code),
         Ok(object) => {
