@@ -27,11 +27,16 @@ const ALLOWED: &[Allowed] = &[
     Allowed { from: "csi-proxy-authority-filter", to: &[], for_tests: &["csi-proxy-transport"] },
     Allowed { from: "csi-proxy-os-win32", to: &["csi-proxy-os"], for_tests: &[] },
     Allowed { from: "csi-proxy-os-sim", to: &["csi-proxy-os"], for_tests: &[] },
-    Allowed { from: "csi-proxy-storage-ops", to: &["csi-proxy-os"], for_tests: &["csi-proxy-os-sim"] },
+    Allowed { from: "csi-proxy-faults", to: &["csi-proxy-os"], for_tests: &["csi-proxy-os-sim"] },
+    Allowed {
+        from: "csi-proxy-storage-ops",
+        to: &["csi-proxy-os"],
+        for_tests: &["csi-proxy-faults", "csi-proxy-os-sim"],
+    },
     Allowed {
         from: "csi-proxy-server",
         to: &["csi-proxy-storage-ops", "csi-proxy-api", "csi-proxy-authority-filter", "csi-proxy-transport"],
-        for_tests: &["csi-proxy-dynamic-client", "csi-proxy-os-sim"],
+        for_tests: &["csi-proxy-dynamic-client", "csi-proxy-faults", "csi-proxy-os-sim"],
     },
     Allowed { from: "csi-proxy-dynamic-client", to: &["csi-proxy-api"], for_tests: &[] },
     Allowed {
@@ -55,6 +60,7 @@ const ALLOWED: &[Allowed] = &[
             "csi-proxy-transport",
             "csi-proxy-os-win32",
             "csi-proxy-os-sim",
+            "csi-proxy-faults",
             "csi-proxy-storage-ops",
             "csi-proxy-server",
             "csi-proxy-client",
@@ -64,7 +70,7 @@ const ALLOWED: &[Allowed] = &[
     // A program of tests: nothing depends on it, and it is not published.
     Allowed {
         from: "csi-proxy-simtest",
-        to: &["csi-proxy-os", "csi-proxy-os-sim", "csi-proxy-storage-ops"],
+        to: &["csi-proxy-os", "csi-proxy-os-sim", "csi-proxy-faults", "csi-proxy-storage-ops"],
         for_tests: &[],
     },
     Allowed {
@@ -75,6 +81,7 @@ const ALLOWED: &[Allowed] = &[
             "csi-proxy-api",
             "csi-proxy-transport",
             "csi-proxy-os-sim",
+            "csi-proxy-faults",
             "csi-proxy-storage-ops",
             "csi-proxy-server",
             "csi-proxy",

@@ -298,17 +298,17 @@ async fn contract_31_a_disk_number_as_volume_id_means_the_first_volume_of_the_di
 /// A probe that panics in a primitive.
 struct Defect(&'static str);
 
-impl os_sim::probe::Probe for Defect {
-    fn before(&self, call: &os_sim::probe::Call) -> os_sim::probe::FaultAction {
+impl faults::Probe for Defect {
+    fn before(&self, call: &faults::Call) -> faults::FaultAction {
         assert!(call.primitive != self.0, "a defect, made for this test");
-        os_sim::probe::FaultAction::Go
+        faults::FaultAction::Go
     }
 }
 
 #[tokio::test]
 async fn after_a_panic_in_an_operation_the_status_is_internal_and_the_server_keeps_serving() {
     let sim = good_input::node();
-    let os = os_sim::probe::Probed::new(sim.process(), Defect("device_interfaces"));
+    let os = faults::Probed::new(sim.process(), Defect("device_interfaces"));
     let daemon = Setup::default().at(Node::new(Arc::new(os), Config::default()));
     for _ in 0..40 {
         let status = call(&daemon, Group::Disk, "v1", "ListDiskIDs", json!({})).await.expect_err("it panics");

@@ -105,7 +105,7 @@ impl SystemUnderTest {
             Event::Detach(number) => self.detached.extend(self.sim.detach_disk(*number)),
             Event::Attach { enumerated } => {
                 if !self.detached.is_empty() {
-                    self.sim.attach_again(self.detached.remove(0), *enumerated);
+                    self.sim.reattach_disk(self.detached.remove(0), *enumerated);
                 }
             }
             Event::AttachNew { enumerated } => {
