@@ -42,7 +42,7 @@ fn serve(mut listener: Listener) {
 }
 
 async fn ask(path: &str, byte: u8) -> io::Result<u8> {
-    let mut client = transport::connect(path, PATIENCE).await?;
+    let mut client = pipe::connect(path, PATIENCE).await?;
     client.write_u8(byte).await?;
     client.read_u8().await
 }
@@ -66,7 +66,7 @@ async fn a_client_may_use_either_spelling_of_the_path() {
 
 #[tokio::test]
 async fn a_pipe_that_nobody_serves_is_not_found() {
-    let error = transport::connect(&path("nobody"), PATIENCE).await.unwrap_err();
+    let error = pipe::connect(&path("nobody"), PATIENCE).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }
 
@@ -77,7 +77,7 @@ async fn contract_03_there_is_always_another_instance_waiting() {
     let mut held = Vec::new();
     for _ in 0..20 {
         // Without a server task: each connect finds the instance that the last accept has left behind.
-        let client = transport::connect(&path, Duration::ZERO).await.unwrap();
+        let client = pipe::connect(&path, Duration::ZERO).await.unwrap();
         held.push((client, listener.accept().await.unwrap()));
     }
 }
@@ -86,10 +86,10 @@ async fn contract_03_there_is_always_another_instance_waiting() {
 async fn while_the_only_instance_is_taken_a_client_waits_as_long_as_it_has_patience() {
     let path = path("busy");
     let mut listener = listener(&path);
-    let _first = transport::connect(&path, Duration::ZERO).await.unwrap();
-    let error = transport::connect(&path, Duration::from_millis(50)).await.unwrap_err();
+    let _first = pipe::connect(&path, Duration::ZERO).await.unwrap();
+    let error = pipe::connect(&path, Duration::from_millis(50)).await.unwrap_err();
     assert_eq!(error.raw_os_error(), Some(231));
-    let (second, accepted) = tokio::join!(transport::connect(&path, PATIENCE), listener.accept());
+    let (second, accepted) = tokio::join!(pipe::connect(&path, PATIENCE), listener.accept());
     second.unwrap();
     accepted.unwrap();
 }
@@ -100,7 +100,7 @@ async fn clients_that_say_nothing_are_in_nobodys_way() {
     serve(listener(&path));
     let mut silent = Vec::new();
     for _ in 0..100 {
-        silent.push(transport::connect(&path, PATIENCE).await.unwrap());
+        silent.push(pipe::connect(&path, PATIENCE).await.unwrap());
     }
     assert_eq!(ask(&path, 7).await.unwrap(), 8);
     drop(silent);
@@ -111,7 +111,7 @@ async fn clients_that_say_nothing_are_in_nobodys_way() {
 async fn a_client_that_goes_before_it_is_accepted_costs_nothing() {
     let path = path("gone");
     let mut listener = listener(&path);
-    drop(transport::connect(&path, Duration::ZERO).await.unwrap());
+    drop(pipe::connect(&path, Duration::ZERO).await.unwrap());
     let mut gone = listener.accept().await.unwrap();
     assert!(gone.read_u8().await.is_err());
     serve(listener);
@@ -123,7 +123,7 @@ async fn an_accept_that_was_given_up_loses_no_client() {
     let path = path("cancelled");
     let mut listener = listener(&path);
     assert!(tokio::time::timeout(Duration::from_millis(20), listener.accept()).await.is_err());
-    let mut client = transport::connect(&path, Duration::ZERO).await.unwrap();
+    let mut client = pipe::connect(&path, Duration::ZERO).await.unwrap();
     tokio::spawn(count_up(listener.accept().await.unwrap()));
     client.write_u8(5).await.unwrap();
     assert_eq!(client.read_u8().await.unwrap(), 6);
@@ -133,7 +133,7 @@ async fn an_accept_that_was_given_up_loses_no_client() {
 async fn contract_04_a_name_that_is_taken_is_refused_and_its_owner_is_known() {
     let path = path("taken");
     let held = listener(&path);
-    let owner = transport::owner(&path).unwrap();
+    let owner = pipe::owner(&path).unwrap();
     assert_eq!(owner, Owner { process: std::process::id(), program: Some(std::env::current_exe().unwrap()) });
     match Listener::bind(&path, Arc::new(Security::administrators().unwrap())) {
         Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
@@ -146,6 +146,6 @@ async fn contract_04_a_name_that_is_taken_is_refused_and_its_owner_is_known() {
 async fn a_name_is_free_again_when_its_listener_is_gone() {
     let path = path("free");
     drop(listener(&path));
-    assert_eq!(transport::owner(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert_eq!(pipe::owner(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
     drop(listener(&path));
 }
