@@ -10,19 +10,19 @@
 #![cfg(windows)]
 #![allow(unsafe_code, reason = "this crate is where Windows is called; everywhere else it is denied")]
 
+mod abi_checks;
 mod buffer;
 mod clock;
-mod device;
+mod device_interface;
 mod error;
 pub mod event_log;
-mod file;
 mod firmware;
-mod layout;
+mod handle;
+mod mount_manager;
 pub mod pipe;
 mod privilege;
 pub mod process;
 mod service;
-mod volume;
 mod wmi;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
@@ -57,31 +57,31 @@ impl Default for Windows {
 
 impl Os for Windows {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(Box::new(file::open(None, path.as_u16str(), how)?))
+        Ok(Box::new(handle::open(None, path.as_u16str(), how)?))
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        device::interfaces(class)
+        device_interface::interfaces(class)
     }
 
     fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        device::reenumerate(interface)
+        device_interface::reenumerate(interface)
     }
 
     fn volumes(&self) -> OsResult<Vec<U16String>> {
-        volume::all()
+        mount_manager::all()
     }
 
     fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        volume::paths(volume)
+        mount_manager::paths(volume)
     }
 
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        volume::set_mount_point(directory, volume)
+        mount_manager::set_mount_point(directory, volume)
     }
 
     fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-        volume::delete_mount_point(directory)
+        mount_manager::delete_mount_point(directory)
     }
 
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {

@@ -3,7 +3,7 @@
 //! What they answer is WMI's behaviour as its documentation has it, so these tests show that our side of each call is
 //! what it should be, with real variants and arrays; not that WMI keeps its word.
 
-mod stand_in;
+mod fake_wmi;
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use windows::Win32::System::Com::{RPC_C_AUTHN_LEVEL_PKT_PRIVACY, RPC_C_IMP_LEVEL
 use super::{Connector, class_of};
 use crate::clock::Monotonic;
 use crate::wmi::pool::{Method, Pool};
-use stand_in::{SERVER_UNAVAILABLE, StandIn};
+use fake_wmi::{SERVER_UNAVAILABLE, StandIn};
 
 fn pool() -> (Pool<Connector>, Monotonic) {
     let clock = Monotonic::start();
