@@ -1,7 +1,8 @@
-//! Compiles `proto/` into OUT_DIR: a module for each group-version, and the rows of the table.
+//! Compiles `proto/` into OUT_DIR: a module for each group-version, and the entries of `GROUP_VERSIONS`.
 //!
-//! Descriptors decide everything: which messages of a group are the same in several versions and so one Rust type,
-//! which fields `Debug` leaves out, which RPCs a row lists.
+//! Everything is derived from the table in `src/table.rs` and from the descriptors of the `.proto` files: the messages
+//! that are equal in several versions of a group and become one Rust type, the fields that `Debug` redacts, and the RPCs
+//! of each entry.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -20,12 +21,12 @@ use prost_types::{
 
 use table::{Group, TABLE};
 
-#[expect(unreachable_pub, reason = "the library has this file too and makes it public")]
+#[expect(unreachable_pub, reason = "the library includes this file too, and makes it public")]
 #[path = "src/table.rs"]
 mod table;
 
-/// What generated code may do that written code may not.
-const ALLOWANCES: &str = "#[allow(missing_docs, rust_2018_idioms, unreachable_pub, clippy::all, clippy::pedantic, \
+/// The lints that generated code does not have to meet.
+const ALLOWED_LINTS: &str = "#[allow(missing_docs, rust_2018_idioms, unreachable_pub, clippy::all, clippy::pedantic, \
                           reason = \"generated\")]";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -33,46 +34,45 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={}", root.display());
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src/table.rs");
-    every_proto_has_a_row(&root)?;
+    check_every_proto_has_an_entry(&root)?;
 
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let mut types = SharedTypes::default();
-    let (mut modules, mut rows) = (String::new(), String::new());
-    for of_group in TABLE.chunk_by(|(a, _), (b, _)| a == b) {
-        let group = of_group[0].0;
+    let (mut modules, mut entries) = (String::new(), String::new());
+    for versions in TABLE.chunk_by(|(a, _), (b, _)| a == b) {
+        let group = versions[0].0;
         writeln!(modules, "/// The versions of the {} group.\npub mod {0} {{", group.name())?;
-        for (_, version) in of_group {
+        for (_, version) in versions {
             let file = compile(&root, group, version)?;
             let dir = out.join(group.name()).join(version);
             fs::create_dir_all(&dir)?;
             modules += &module(&file, group, version, &dir, &mut types)?;
-            rows += &row(&file, group, version)?;
+            entries += &entry(&file, group, version)?;
             fs::write(dir.join("descriptors.bin"), without_comments(file).encode_to_vec())?;
         }
         modules += "}\n";
     }
     fs::write(out.join("modules.rs"), modules)?;
-    fs::write(out.join("group_versions.rs"), format!("[{rows}]"))?;
+    fs::write(out.join("group_versions.rs"), format!("[{entries}]"))?;
     Ok(())
 }
 
-/// A file that no row names would be compiled by nobody and served by nobody.
-fn every_proto_has_a_row(root: &Path) -> Result<(), Box<dyn Error>> {
+/// Fails if `proto/` has a group-version that the table does not list, which would be neither compiled nor served.
+fn check_every_proto_has_an_entry(root: &Path) -> Result<(), Box<dyn Error>> {
     for group in fs::read_dir(root)? {
         let group = group?;
         for version in fs::read_dir(group.path())? {
             let (group, version) = (group.file_name(), version?.file_name());
-            if !TABLE.iter().any(|row| group == row.0.name() && version == row.1) {
-                return Err(
-                    format!("no row in src/table.rs for proto/{}/{}", group.display(), version.display()).into()
-                );
+            if !TABLE.iter().any(|entry| group == entry.0.name() && version == entry.1) {
+                let (group, version) = (group.display(), version.display());
+                return Err(format!("TABLE in src/table.rs has no entry for proto/{group}/{version}").into());
             }
         }
     }
     Ok(())
 }
 
-/// Each group-version is compiled alone, since the groups share package names.
+/// Compiles one group-version. Each is compiled by itself, because the groups share package names.
 fn compile(root: &Path, group: Group, version: &str) -> Result<FileDescriptorProto, Box<dyn Error>> {
     let name = format!("{}/{version}/api.proto", group.name());
     let mut files = protox::Compiler::new([root])?
@@ -81,14 +81,14 @@ fn compile(root: &Path, group: Group, version: &str) -> Result<FileDescriptorPro
         .map_err(|error| format!("{error:?}"))?
         .file_descriptor_set()
         .file;
-    let file = files.pop().ok_or("no descriptor")?;
+    let file = files.pop().ok_or_else(|| format!("{name}: the compiler returned no descriptor"))?;
     if !files.is_empty() || file.service.len() != 1 || file.package() != version {
-        return Err(format!("{name}: must be package {version}, with one service and no imports").into());
+        return Err(format!("{name}: the file must have the package {version}, one service and no imports").into());
     }
     Ok(file)
 }
 
-/// Generates the code of one group-version and returns the module around it.
+/// Generates the code of one group-version and returns the module that includes it.
 fn module(
     file: &FileDescriptorProto,
     group: Group,
@@ -98,13 +98,13 @@ fn module(
 ) -> Result<String, Box<dyn Error>> {
     let mut config = Config::new();
     config.out_dir(dir).service_generator(Box::new(Stubs(tonic_prost_build::configure().service_generator())));
-    config.btree_map(["."]); // disks go out in the order of their numbers, the same each time
+    config.btree_map(["."]); // responses list disks in the order of their numbers
 
-    let here = format!("crate::{}::{version}", group.name());
+    let module_path = format!("crate::{}::{version}", group.name());
     let (mut reexports, mut debugs, mut with_secrets) = (String::new(), String::new(), Vec::new());
     for message in &file.message_type {
         let ident = message.name().to_upper_camel_case();
-        if let Some(path) = types.earlier(group, &ident, message_shape(file, message), &here) {
+        if let Some(path) = types.find_or_insert(group, &ident, message_shape(file, message), &module_path) {
             config.extern_path(format!(".{version}.{}", message.name()), &path);
             writeln!(reexports, "        pub use {path};")?;
         } else if message.field.iter().any(is_secret) {
@@ -114,7 +114,7 @@ fn module(
     }
     for enumeration in &file.enum_type {
         let ident = enumeration.name().to_upper_camel_case();
-        if let Some(path) = types.earlier(group, &ident, enum_shape(enumeration), &here) {
+        if let Some(path) = types.find_or_insert(group, &ident, enum_shape(enumeration), &module_path) {
             config.extern_path(format!(".{version}.{}", enumeration.name()), &path);
             writeln!(reexports, "        pub use {path};")?;
         }
@@ -127,8 +127,8 @@ fn module(
     }
     config.compile_fds(FileDescriptorSet { file: vec![file] })?;
     Ok(format!(
-        "    /// The messages and stubs behind the pipe `csi-proxy-{group}-{version}`.
-    {ALLOWANCES}
+        "    /// The messages and stubs of the service on the pipe `csi-proxy-{group}-{version}`.
+    {ALLOWED_LINTS}
     pub mod {version} {{
         include!(concat!(env!(\"OUT_DIR\"), \"/{group}/{version}/{version}.rs\"));
 {reexports}{debugs}    }}\n",
@@ -136,8 +136,8 @@ fn module(
     ))
 }
 
-/// The row of [`GROUP_VERSIONS`](../src/group_version.rs). The service name is the one that the stub answers to.
-fn row(file: &FileDescriptorProto, group: Group, version: &str) -> Result<String, Box<dyn Error>> {
+/// Returns the entry of `GROUP_VERSIONS` in `src/group_version.rs`. Its service name is the constant of the server stub.
+fn entry(file: &FileDescriptorProto, group: Group, version: &str) -> Result<String, Box<dyn Error>> {
     let service = &file.service[0];
     let mut rpcs = String::new();
     for rpc in service.method.iter().map(MethodDescriptorProto::name) {
@@ -162,24 +162,24 @@ fn without_comments(mut file: FileDescriptorProto) -> FileDescriptorSet {
     FileDescriptorSet { file: vec![file] }
 }
 
-/// Types made so far: by group and name, the shapes met under that name and the path of the type of each.
+/// The types generated so far: for each group and name, the path of the type of each shape.
 #[derive(Default)]
 struct SharedTypes(HashMap<(Group, String), HashMap<String, String>>);
 
 impl SharedTypes {
-    /// The path of an earlier type of the same name and shape. Where there is none, this one is remembered.
-    fn earlier(&mut self, group: Group, ident: &str, shape: String, here: &str) -> Option<String> {
+    /// Returns the path of an earlier type of the same name and shape. If no such type exists, inserts this one.
+    fn find_or_insert(&mut self, group: Group, ident: &str, shape: String, module_path: &str) -> Option<String> {
         let shapes = self.0.entry((group, ident.to_owned())).or_default();
         if let Some(path) = shapes.get(&shape) {
             return Some(path.clone());
         }
-        shapes.insert(shape, format!("{here}::{ident}"));
+        shapes.insert(shape, format!("{module_path}::{ident}"));
         None
     }
 }
 
-/// All of a message that its Rust type depends on, what it contains included. No message of the contract contains
-/// itself.
+/// Returns everything that the Rust type of a message depends on, including the messages it contains. The contract has
+/// no recursive messages.
 fn message_shape(file: &FileDescriptorProto, message: &DescriptorProto) -> String {
     let fields = message.field.iter().map(|field| {
         let (name, number, kind, label) = (field.name(), field.number(), field.r#type(), field.label());
@@ -188,7 +188,7 @@ fn message_shape(file: &FileDescriptorProto, message: &DescriptorProto) -> Strin
     format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
 }
 
-/// The shape of what a field refers to, empty for a scalar.
+/// Returns the shape of the message or enumeration that a field refers to; empty for a scalar.
 fn contained_shape(file: &FileDescriptorProto, message: &DescriptorProto, field: &FieldDescriptorProto) -> String {
     let name = field.type_name().rsplit('.').next().unwrap_or_default();
     match field.r#type() {
@@ -215,7 +215,7 @@ fn is_secret(field: &FieldDescriptorProto) -> bool {
     name.contains("password") || name.contains("secret")
 }
 
-/// A `Debug` that shows all fields but the secret ones.
+/// Returns an implementation of `Debug` that redacts the secret fields.
 fn redacted_debug(message: &DescriptorProto, ident: &str) -> Result<String, Box<dyn Error>> {
     let mut fields = String::new();
     for field in &message.field {
@@ -236,12 +236,12 @@ fn redacted_debug(message: &DescriptorProto, ident: &str) -> Result<String, Box<
     ))
 }
 
-/// `disk_ids` for `diskIDs`, of which the plain rule makes `disk_i_ds`.
+/// Returns `disk_ids` for `diskIDs`, for which heck alone returns `disk_i_ds`.
 fn snake_case(name: &str) -> String {
     name.replace("IDs", "Ids").to_snake_case()
 }
 
-/// Tonic's stubs, with methods named by [`snake_case`].
+/// Tonic's generator of stubs, with the methods named by [`snake_case`].
 struct Stubs(Box<dyn ServiceGenerator>);
 
 impl ServiceGenerator for Stubs {

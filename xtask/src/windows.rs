@@ -150,11 +150,12 @@ pub(crate) fn daemon() -> Result<PathBuf, NoDaemon> {
     ship(toolchain).map_err(|error| NoDaemon::Broken(error.to_string()))
 }
 
-/// `-p <crate>` for each crate with Windows code in this tree.
+/// `-p <crate>` for each crate with Windows code in this tree, and the feature that only tests use.
 fn crates(metadata: &Metadata) -> Vec<&'static str> {
     let packages = metadata.workspace_packages();
     let has = |name: &str| packages.iter().any(|package| package.name == name);
-    CRATES.into_iter().filter(|name| has(name)).flat_map(|name| ["-p", name]).collect()
+    let crates = CRATES.into_iter().filter(|name| has(name)).flat_map(|name| ["-p", name]);
+    crates.chain(["--features", "csi-proxy-os-win32/process-usage"]).collect()
 }
 
 /// The file names of the daemon crate's programs.

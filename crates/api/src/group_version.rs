@@ -1,16 +1,16 @@
-//! Group-versions as data: what a server registers, a client dials and a list prints.
+//! Group-versions as data: the entries of the table, for servers, clients and listings.
 
 use std::fmt;
 
 use crate::Group;
 use crate::table::TABLE;
 
-/// One version of one group: a service, and the pipe that it is served on.
+/// One version of one group: a gRPC service, and the pipe on which it is served.
 #[derive(Clone, Copy)]
 pub struct GroupVersion {
     /// The group.
     pub group: Group,
-    /// The version, such as `v1beta2`. It is the package of the service too, so groups share package names.
+    /// The version, such as `v1beta2`. It is also the package of the service, so the groups share package names.
     pub version: &'static str,
     /// The full name of the service, such as `v1.Disk`.
     pub service: &'static str,
@@ -20,7 +20,7 @@ pub struct GroupVersion {
     pub(crate) descriptors: &'static [u8],
 }
 
-/// One RPC of a group-version.
+/// An RPC of a group-version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rpc {
     /// The name, such as `ListDiskLocations`.
@@ -29,28 +29,28 @@ pub struct Rpc {
     pub path: &'static str,
 }
 
-/// All group-versions, grouped, the one to prefer first within each group.
+/// All group-versions, ordered by group and then by preference, the preferred version first.
 pub static GROUP_VERSIONS: [GroupVersion; TABLE.len()] = include!(concat!(env!("OUT_DIR"), "/group_versions.rs"));
 
 impl GroupVersion {
-    /// The name of the pipe, such as `csi-proxy-disk-v1`, without the `\\.\pipe\` before it.
+    /// Returns the name of the pipe, such as `csi-proxy-disk-v1`, without the prefix `\\.\pipe\`.
     pub const fn pipe(&self) -> &'static str {
         self.pipe
     }
 
-    /// The encoded `FileDescriptorSet` of the `api.proto`, without comments.
+    /// Returns the encoded `FileDescriptorSet` of the `api.proto`, without comments.
     pub const fn descriptors(&self) -> &'static [u8] {
         self.descriptors
     }
 
-    /// The versions of a group, the one to prefer first.
+    /// Returns the versions of a group, the preferred version first.
     pub fn of(group: Group) -> impl Iterator<Item = &'static Self> {
-        GROUP_VERSIONS.iter().filter(move |row| row.group == group)
+        GROUP_VERSIONS.iter().filter(move |entry| entry.group == group)
     }
 
-    /// The row of one version of a group, if there is one.
+    /// Returns the entry of a version of a group, if the table has it.
     pub fn find(group: Group, version: &str) -> Option<&'static Self> {
-        Self::of(group).find(|row| row.version == version)
+        Self::of(group).find(|entry| entry.version == version)
     }
 }
 
@@ -60,28 +60,33 @@ impl fmt::Debug for GroupVersion {
     }
 }
 
-/// A pipe without a group in its name, `csi-proxy-v1alpha1`: it serves every group that has the version. The first
-/// manifests of CSI drivers mount such a pipe.
+/// A pipe without a group in its name, such as `csi-proxy-v1alpha1`, that serves the version of every group which has it.
+///
+/// The first manifests of CSI drivers mount such a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GrouplessPipe {
-    /// The version that all services on the pipe have.
+    /// The version of all services on the pipe.
     pub version: &'static str,
 }
 
 impl GrouplessPipe {
-    /// One for each version that any group has, in the order in which the versions appear in the table.
+    /// Returns one pipe for each version that any group has, in the order in which the table first lists the versions.
     pub fn all() -> impl Iterator<Item = Self> {
-        let first = |at: usize| GROUP_VERSIONS[..at].iter().all(|row| row.version != GROUP_VERSIONS[at].version);
-        (0..GROUP_VERSIONS.len()).filter(move |&at| first(at)).map(|at| Self { version: GROUP_VERSIONS[at].version })
+        let listed_before =
+            |index: usize, version| GROUP_VERSIONS[..index].iter().any(|entry| entry.version == version);
+        let entries = GROUP_VERSIONS.iter().enumerate();
+        entries
+            .filter(move |(index, entry)| !listed_before(*index, entry.version))
+            .map(|(_, entry)| Self { version: entry.version })
     }
 
-    /// The name of the pipe, without the `\\.\pipe\` before it.
+    /// Returns the name of the pipe, without the prefix `\\.\pipe\`.
     pub fn pipe(self) -> String {
         format!("csi-proxy-{}", self.version)
     }
 
-    /// The group-versions that the pipe serves. Their service names are all different.
+    /// Returns the group-versions that the pipe serves. Their service names differ.
     pub fn group_versions(self) -> impl Iterator<Item = &'static GroupVersion> {
-        GROUP_VERSIONS.iter().filter(move |row| row.version == self.version)
+        GROUP_VERSIONS.iter().filter(move |entry| entry.version == self.version)
     }
 }

@@ -1,15 +1,16 @@
 //! The wire contract of csi-proxy: the messages and stubs of all group-versions, and the table that lists them.
 //!
-//! Everything follows from two sources, [the table](GROUP_VERSIONS) and `proto/<group>/<version>/api.proto`. The build
-//! makes a module of each pair: `api::disk::v1` has its messages, `disk_client::DiskClient` and `disk_server::Disk`. No
-//! protoc is needed, and no generated code is kept in git. What an RPC does is told on it in its `api.proto`, and so on
-//! the methods of the client and of the server trait.
+//! This crate has two sources: `TABLE` in `src/table.rs`, the one place that lists the group-versions, and
+//! `proto/<group>/<version>/api.proto`. For each entry of the table, the build generates a module and an entry of
+//! [`GROUP_VERSIONS`]. The module `api::disk::v1` has the messages, `disk_client::DiskClient` and `disk_server::Disk`.
+//! The build needs no protoc, and git has no generated code. The comments in the `api.proto` document each RPC; they
+//! become the documentation of the methods of the client and of the server trait.
 //!
-//! A message that is the same in several versions of a group, with all that it contains, is one Rust type:
+//! A message that is equal in several versions of a group, including the messages it contains, is one Rust type:
 //! `api::disk::v1beta3::GetDiskStatsRequest` is `api::disk::v1::GetDiskStatsRequest`. A conversion is therefore written
 //! once for each shape and not once for each version.
 //!
-//! A field with `password` or `secret` in its name is left out of `Debug`.
+//! `Debug` redacts a field with `password` or `secret` in its name.
 
 mod group_version;
 mod table;

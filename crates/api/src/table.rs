@@ -1,12 +1,15 @@
-//! The table of group-versions. A row here and its `api.proto` are all that a group-version is made of: the pipe, the
-//! service, the RPCs and the Rust types follow from them.
+//! The table of group-versions, the one place that lists them.
 //!
-//! `build.rs` reads this file too, so it holds nothing that needs generated code.
+//! An entry here and its `api.proto` define a group-version: the pipe, the service, the RPCs and the Rust types are
+//! derived from them, and so are the daemon's endpoints, its metrics and the tests that call every RPC. The build fails if
+//! an entry has no `api.proto` or an `api.proto` has no entry.
+//!
+//! `build.rs` includes this file too, so nothing in it may need generated code.
 
-/// What a family of RPCs is about. A group has a service of its own in each of its versions.
+/// A group of RPCs on one subject. Each version of a group is a separate gRPC service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
-    /// Disks: where they sit, how they are known, their state, their partition.
+    /// Disks: their locations, identifiers, state and partition.
     Disk,
     /// Files, directories and links.
     Filesystem,
@@ -14,14 +17,14 @@ pub enum Group {
     Iscsi,
     /// SMB global mappings.
     Smb,
-    /// The node's serial number and its Windows services.
+    /// The serial number of the node, and its Windows services.
     System,
     /// Volumes: finding, formatting, mounting and growing them.
     Volume,
 }
 
 impl Group {
-    /// The name as it stands in pipe names, in `proto/` and in the modules of this crate.
+    /// Returns the name of the group in pipe names, in `proto/` and in the modules of this crate.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Disk => "disk",
@@ -34,10 +37,10 @@ impl Group {
     }
 }
 
-/// Every group-version served. Within a group the version to prefer comes first, by the rule that Kubernetes has for its
-/// own APIs: stable before beta before alpha, and the newest of each first.
+/// Every group-version that is served, with the preferred version of a group first. The order is that of Kubernetes' own
+/// APIs: stable before beta before alpha, and the newest of each first.
 ///
-/// The order also decides where a message lives that several versions of a group share: in the first that has it.
+/// The module of the first version that has a message defines its type; later versions of the group re-export it.
 pub(crate) const TABLE: [(Group, &str); 23] = [
     (Group::Disk, "v1"),
     (Group::Disk, "v1beta3"),

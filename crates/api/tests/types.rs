@@ -1,4 +1,4 @@
-//! What the build makes of the contract: shared types, secrets out of `Debug`, rows in order.
+//! The code that the build generates from the contract: shared types, redacted secrets, and the order of the table.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ fn same<A: 'static, B: 'static>() -> bool {
 }
 
 #[test]
-fn messages_of_the_same_shape_are_one_type_across_versions() {
+fn messages_of_the_same_shape_are_one_type_in_all_versions() {
     use api::{disk, filesystem, iscsi, smb, volume};
     assert!(same::<disk::v1beta3::GetDiskStatsRequest, disk::v1::GetDiskStatsRequest>());
     assert!(same::<disk::v1beta1::ListDiskIDsResponse, disk::v1beta2::ListDiskIDsResponse>());
@@ -25,7 +25,7 @@ fn messages_of_the_same_shape_are_one_type_across_versions() {
 }
 
 #[test]
-fn messages_of_different_shape_are_different_types() {
+fn messages_of_different_shapes_are_different_types() {
     use api::{disk, filesystem, smb, volume};
     assert!(!same::<disk::v1beta2::DiskIDs, disk::v1::DiskIDs>());
     assert!(!same::<disk::v1beta2::PartitionDiskRequest, disk::v1::PartitionDiskRequest>());
@@ -35,7 +35,7 @@ fn messages_of_different_shape_are_different_types() {
 }
 
 #[test]
-fn disk_ids_before_v1beta3_go_out_as_maps_with_text_keys() {
+fn disk_ids_before_v1beta3_are_encoded_as_maps_with_string_keys() {
     use api::disk;
     let response = disk::v1beta1::ListDiskIDsResponse {
         disk_ids: BTreeMap::from([(
@@ -49,7 +49,7 @@ fn disk_ids_before_v1beta3_go_out_as_maps_with_text_keys() {
 }
 
 #[test]
-fn debug_leaves_secrets_out_and_shows_the_rest() {
+fn debug_redacts_secrets_and_shows_all_other_fields() {
     let mapping = api::smb::v1::NewSmbGlobalMappingRequest {
         remote_path: r"\\host\share".to_owned(),
         local_path: r"C:\link".to_owned(),
@@ -77,7 +77,7 @@ fn debug_leaves_secrets_out_and_shows_the_rest() {
     assert_eq!(format!("{mutual:?}"), "SetMutualChapSecretRequest { mutual_chap_secret: [redacted] }");
 }
 
-/// The types that the test above shows are all that there are.
+/// The test above covers every message with a secret.
 #[test]
 fn the_contract_has_three_secrets() {
     let wire: serde_json::Value = serde_json::from_str(include_str!("wire.json")).expect("wire.json is JSON");
@@ -101,8 +101,8 @@ fn the_contract_has_three_secrets() {
 }
 
 #[test]
-fn versions_of_a_group_come_stable_first_and_newest_first() {
-    let versions = |group| GroupVersion::of(group).map(|row| row.version).collect::<Vec<_>>();
+fn versions_of_a_group_are_ordered_stable_first_and_newest_first() {
+    let versions = |group| GroupVersion::of(group).map(|entry| entry.version).collect::<Vec<_>>();
     assert_eq!(versions(Group::Disk), ["v1", "v1beta3", "v1beta2", "v1beta1", "v1alpha1"]);
     assert_eq!(versions(Group::Filesystem), ["v1", "v1beta2", "v1beta1", "v2alpha1", "v1alpha1"]);
     assert_eq!(versions(Group::Iscsi), ["v1alpha2", "v1alpha1"]);
@@ -113,8 +113,8 @@ fn versions_of_a_group_come_stable_first_and_newest_first() {
 
 #[test]
 fn a_group_version_is_found_by_group_and_version() {
-    let row = GroupVersion::find(Group::Volume, "v2alpha1").expect("volume v2alpha1");
-    assert_eq!((row.pipe(), row.service), ("csi-proxy-volume-v2alpha1", "v2alpha1.Volume"));
+    let entry = GroupVersion::find(Group::Volume, "v2alpha1").expect("volume v2alpha1");
+    assert_eq!((entry.pipe(), entry.service), ("csi-proxy-volume-v2alpha1", "v2alpha1.Volume"));
     assert!(GroupVersion::find(Group::System, "v1").is_none());
 }
 
@@ -127,7 +127,7 @@ fn a_groupless_pipe_serves_each_group_that_has_its_version() {
     assert_eq!(alpha.pipe(), "csi-proxy-v1alpha1");
     assert_eq!(alpha.group_versions().count(), 6);
     for pipe in pipes {
-        let services: BTreeSet<_> = pipe.group_versions().map(|row| row.service).collect();
+        let services: BTreeSet<_> = pipe.group_versions().map(|entry| entry.service).collect();
         assert_eq!(services.len(), pipe.group_versions().count(), "{pipe:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! The compiled contract against `wire.json`, the form of every RPC as deployed drivers use it.
+//! Compares the compiled contract with `wire.json`, which has every RPC as deployed drivers use it.
 //!
-//! Each side is turned into the same JSON, so what is missing, extra or different on either side fails alike.
+//! The contract is converted to the same JSON, so the tests fail on anything that is missing, extra or different.
 
 use std::collections::BTreeSet;
 
@@ -14,28 +14,28 @@ fn wire() -> Value {
     serde_json::from_str(include_str!("wire.json")).expect("wire.json is JSON")
 }
 
-fn descriptor(row: &GroupVersion) -> FileDescriptorProto {
-    let mut files = FileDescriptorSet::decode(row.descriptors()).expect("descriptors decode").file;
-    assert_eq!(files.len(), 1, "{row:?}");
+fn descriptor(entry: &GroupVersion) -> FileDescriptorProto {
+    let mut files = FileDescriptorSet::decode(entry.descriptors()).expect("descriptors decode").file;
+    assert_eq!(files.len(), 1, "{entry:?}");
     files.remove(0)
 }
 
 #[test]
-fn every_group_version_is_as_deployed_drivers_expect_it() {
+fn every_group_version_is_what_deployed_drivers_expect() {
     let wire = wire();
-    for row in &GROUP_VERSIONS {
-        let expected = &wire[row.group.name()][row.version];
-        assert!(expected.is_object(), "{row:?} is not in wire.json");
-        let compiled = described(row, &descriptor(row));
+    for entry in &GROUP_VERSIONS {
+        let expected = &wire[entry.group.name()][entry.version];
+        assert!(expected.is_object(), "{entry:?} is not in wire.json");
+        let compiled = as_json(entry, &descriptor(entry));
         for part in ["package", "pipe", "service", "rpcs", "messages", "enums"] {
-            assert_eq!(compiled[part], expected[part], "{part} of {row:?}");
+            assert_eq!(compiled[part], expected[part], "{part} of {entry:?}");
         }
-        assert_eq!(&compiled, expected, "{row:?}");
+        assert_eq!(&compiled, expected, "{entry:?}");
     }
 }
 
 #[test]
-fn the_table_has_every_group_version_once() {
+fn the_table_lists_every_group_version_once() {
     let expected: BTreeSet<String> = wire()
         .as_object()
         .expect("groups")
@@ -45,7 +45,7 @@ fn the_table_has_every_group_version_once() {
         })
         .collect();
     let table: BTreeSet<String> =
-        GROUP_VERSIONS.iter().map(|row| format!("{}/{}", row.group.name(), row.version)).collect();
+        GROUP_VERSIONS.iter().map(|entry| format!("{}/{}", entry.group.name(), entry.version)).collect();
     assert_eq!(table, expected);
     assert_eq!(GROUP_VERSIONS.len(), 23);
     assert_eq!(table.len(), 23);
@@ -54,40 +54,40 @@ fn the_table_has_every_group_version_once() {
 #[test]
 fn the_table_names_the_pipe_service_and_rpcs_of_the_contract() {
     let wire = wire();
-    for row in &GROUP_VERSIONS {
-        let expected = &wire[row.group.name()][row.version];
+    for entry in &GROUP_VERSIONS {
+        let expected = &wire[entry.group.name()][entry.version];
         let text = |value: &Value| value.as_str().expect("a string").to_owned();
-        assert_eq!(row.pipe(), text(&expected["pipe"]));
-        assert_eq!(row.service, format!("{}.{}", text(&expected["package"]), text(&expected["service"])));
-        let rpcs: Vec<_> = row.rpcs.iter().map(|rpc| (rpc.name.to_owned(), rpc.path.to_owned())).collect();
+        assert_eq!(entry.pipe(), text(&expected["pipe"]));
+        assert_eq!(entry.service, format!("{}.{}", text(&expected["package"]), text(&expected["service"])));
+        let rpcs: Vec<_> = entry.rpcs.iter().map(|rpc| (rpc.name.to_owned(), rpc.path.to_owned())).collect();
         let expected: Vec<_> = expected["rpcs"]
             .as_array()
             .expect("rpcs")
             .iter()
             .map(|rpc| (text(&rpc["name"]), text(&rpc["path"])))
             .collect();
-        assert_eq!(rpcs, expected, "{row:?}");
+        assert_eq!(rpcs, expected, "{entry:?}");
     }
 }
 
 #[test]
-fn there_are_139_rpcs_under_48_names() {
-    assert_eq!(GROUP_VERSIONS.iter().map(|row| row.rpcs.len()).sum::<usize>(), 139);
+fn the_contract_has_139_rpcs_with_48_names() {
+    assert_eq!(GROUP_VERSIONS.iter().map(|entry| entry.rpcs.len()).sum::<usize>(), 139);
     let names: BTreeSet<_> =
-        GROUP_VERSIONS.iter().flat_map(|row| row.rpcs.iter().map(|rpc| (row.group, rpc.name))).collect();
+        GROUP_VERSIONS.iter().flat_map(|entry| entry.rpcs.iter().map(|rpc| (entry.group, rpc.name))).collect();
     assert_eq!(names.len(), 48);
 }
 
-/// A group-version in the form of `wire.json`.
-fn described(row: &GroupVersion, file: &FileDescriptorProto) -> Value {
-    assert_eq!(file.syntax(), "proto3", "{row:?}");
-    let [service] = &file.service[..] else { panic!("{row:?} must have one service") };
+/// Returns a group-version in the form of `wire.json`.
+fn as_json(entry: &GroupVersion, file: &FileDescriptorProto) -> Value {
+    assert_eq!(file.syntax(), "proto3", "{entry:?}");
+    let [service] = &file.service[..] else { panic!("{entry:?} must have one service") };
     let local = |name: &str| {
         let name = name.strip_prefix(&format!(".{}.", file.package())).expect("a type of this file");
         name.to_owned()
     };
     let rpcs = service.method.iter().map(|rpc| {
-        assert!(!rpc.client_streaming() && !rpc.server_streaming(), "{row:?} {}", rpc.name());
+        assert!(!rpc.client_streaming() && !rpc.server_streaming(), "{entry:?} {}", rpc.name());
         json!({
             "name": rpc.name(),
             "path": format!("/{}.{}/{}", file.package(), service.name(), rpc.name()),
@@ -110,7 +110,7 @@ fn described(row: &GroupVersion, file: &FileDescriptorProto) -> Value {
     });
     json!({
         "package": file.package(),
-        "pipe": row.pipe(),
+        "pipe": entry.pipe(),
         "service": service.name(),
         "rpcs": rpcs.collect::<Vec<_>>(),
         "messages": messages.collect::<Map<String, Value>>(),
@@ -118,7 +118,7 @@ fn described(row: &GroupVersion, file: &FileDescriptorProto) -> Value {
     })
 }
 
-/// The type as one writes it in a `.proto` file.
+/// Returns the type of a field as a `.proto` file has it.
 fn type_of(file: &FileDescriptorProto, message: &DescriptorProto, field: &FieldDescriptorProto) -> String {
     let entry_name = |entry: &DescriptorProto| format!(".{}.{}.{}", file.package(), message.name(), entry.name());
     if let Some(entry) = message.nested_type.iter().find(|entry| entry_name(entry) == field.type_name()) {

@@ -1,7 +1,7 @@
-//! Buffers as Windows wants them: with a length of 32 bits, on a multiple of eight bytes.
+//! Buffers for Windows calls: with a length of 32 bits, and aligned to eight bytes.
 //!
-//! The I/O manager refuses others for several classes of information, and a `[u8]` may lie anywhere. One that happens
-//! to lie well is used itself.
+//! A `[u8]` may have any address, but for several information classes the I/O manager refuses a buffer that is not
+//! aligned. A buffer that is aligned is passed directly; any other is copied.
 
 use std::ffi::c_void;
 
@@ -10,12 +10,12 @@ use zerocopy::IntoBytes as _;
 
 const ALIGNMENT: usize = align_of::<u64>();
 
-/// The length of a buffer, as Windows counts.
+/// Returns the length of a buffer as a `DWORD`.
 pub(crate) fn length(bytes: &[u8]) -> OsResult<u32> {
     u32::try_from(bytes.len()).map_err(|_| OsError::INVALID_PARAMETER)
 }
 
-/// The size of a structure, as Windows counts.
+/// Returns the size of a structure as a `DWORD`.
 pub(crate) const fn size<T>() -> u32 {
     const { assert!(size_of::<T>() <= 0xffff) };
     #[expect(clippy::cast_possible_truncation, reason = "asserted, and try_from is not const")]
@@ -23,7 +23,7 @@ pub(crate) const fn size<T>() -> u32 {
     size
 }
 
-/// Lets `call` fill `output`; what it has written is there even if it fails.
+/// Calls `call` with an aligned buffer and copies what it wrote to `output`, even if it fails.
 pub(crate) fn fill<T>(output: &mut [u8], call: impl FnOnce(*mut c_void, u32) -> OsResult<T>) -> OsResult<T> {
     let size = length(output)?;
     if output.as_ptr().addr().is_multiple_of(ALIGNMENT) {
@@ -35,7 +35,7 @@ pub(crate) fn fill<T>(output: &mut [u8], call: impl FnOnce(*mut c_void, u32) -> 
     result
 }
 
-/// Lets `call` read `input`.
+/// Calls `call` with an aligned buffer that has the bytes of `input`.
 pub(crate) fn read<T>(input: &[u8], call: impl FnOnce(*const c_void, u32) -> OsResult<T>) -> OsResult<T> {
     let size = length(input)?;
     if input.as_ptr().addr().is_multiple_of(ALIGNMENT) {
@@ -50,14 +50,14 @@ pub(crate) fn read<T>(input: &[u8], call: impl FnOnce(*const c_void, u32) -> OsR
 mod tests {
     use super::{ALIGNMENT, fill, read};
 
-    /// `bytes` without its first ones, so that it begins where no `u64` could.
+    /// Returns a part of `bytes` that begins at an address where no `u64` can be.
     fn misaligned(bytes: &mut [u8; 24]) -> &mut [u8] {
         let skip = usize::from(bytes.as_ptr().addr().is_multiple_of(ALIGNMENT));
         &mut bytes[skip..skip + 10]
     }
 
     #[test]
-    fn windows_always_sees_an_aligned_buffer() {
+    fn windows_always_gets_an_aligned_buffer() {
         let mut bytes = [7; 24];
         let input = misaligned(&mut bytes);
         read(input, |pointer, length| {
@@ -70,6 +70,6 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!(misaligned(&mut bytes), [0; 10], "what was not written is zero, never stale memory");
+        assert_eq!(misaligned(&mut bytes), [0; 10], "bytes that the call did not write are zero");
     }
 }

@@ -1,11 +1,11 @@
-//! The clock: `QueryPerformanceCounter`, by way of the standard library.
+//! The clock: `QueryPerformanceCounter`, through the standard library.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use os::{Clock, Time};
 
-/// A clock that begins when it is made. Copies of it tell the same time.
+/// A clock that starts when it is created. Its copies show the same time.
 #[derive(Clone, Copy)]
 pub(crate) struct Monotonic {
     origin: Instant,

@@ -1,4 +1,4 @@
-//! Windows' three kinds of codes, each made an [`OsError`] as that type promises.
+//! Conversion of Windows' kinds of error codes to [`OsError`].
 
 use os::{OsError, OsResult, U16Str};
 use widestring::U16CString;
@@ -6,29 +6,29 @@ use windows_sys::Win32::Foundation::{
     ERROR_DELETE_PENDING, GetLastError, NTSTATUS, RtlNtStatusToDosError, STATUS_DELETE_PENDING,
 };
 
-/// The calling thread's last error.
+/// Returns the last error of the calling thread.
 pub(crate) fn last() -> OsError {
-    // SAFETY: reads a field of the thread's own block.
+    // SAFETY: the function takes nothing and reads a value of the calling thread.
     OsError(unsafe { GetLastError() })
 }
 
-/// What a call says that answers TRUE or FALSE.
+/// Converts the result of a Win32 call that returns a `BOOL`.
 pub(crate) fn check(succeeded: i32) -> OsResult<()> {
     if succeeded == 0 { Err(last()) } else { Ok(()) }
 }
 
-/// What a call of the native API says. Only success is success: a warning, such as "buffer overflow", is an error.
+/// Converts the result of a native API call. A warning, such as `STATUS_BUFFER_OVERFLOW`, is an error.
 pub(crate) fn check_status(status: NTSTATUS) -> OsResult<()> {
     match status {
         0.. => Ok(()),
-        // Translated, it would be "access denied", which sends the reader looking for permissions.
+        // RtlNtStatusToDosError returns "access denied" for it, which would suggest missing permissions.
         STATUS_DELETE_PENDING => Err(OsError(ERROR_DELETE_PENDING)),
-        // SAFETY: a table look-up on a number; any number will do.
+        // SAFETY: the function looks the number up in a table and accepts any number.
         _ => Err(OsError(unsafe { RtlNtStatusToDosError(status) })),
     }
 }
 
-/// An `HRESULT` that says no: Win32's own as the Win32 code, any other as it is.
+/// Converts a failed `HRESULT`: one of `FACILITY_WIN32` to its Win32 code, any other unchanged.
 pub(crate) fn from_hresult(code: i32) -> OsError {
     const FACILITY_WIN32: u32 = 0x8007_0000;
     match code.cast_unsigned() {
@@ -37,7 +37,7 @@ pub(crate) fn from_hresult(code: i32) -> OsError {
     }
 }
 
-/// `text` with the final zero that Win32 wants. Text with a zero inside is no name at all.
+/// Returns `text` with a terminating zero. A text that contains a zero is not a valid name.
 pub(crate) fn terminated(text: &U16Str) -> OsResult<U16CString> {
     U16CString::from_ustr(text).map_err(|_| OsError::INVALID_NAME)
 }
@@ -51,7 +51,7 @@ mod tests {
     };
 
     #[test]
-    fn a_status_becomes_its_win32_code() {
+    fn an_ntstatus_is_converted_to_its_win32_code() {
         assert_eq!(check_status(0), Ok(()));
         assert_eq!(check_status(STATUS_OBJECT_NAME_NOT_FOUND), Err(OsError::FILE_NOT_FOUND));
         assert_eq!(check_status(STATUS_OBJECT_PATH_NOT_FOUND), Err(OsError::PATH_NOT_FOUND));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hresult_of_win32_becomes_its_win32_code_and_others_stay() {
+    fn an_hresult_of_win32_is_converted_to_its_win32_code_and_others_are_kept() {
         assert_eq!(from_hresult(0x8007_06ba_u32.cast_signed()), OsError::RPC_SERVER_UNAVAILABLE);
         assert_eq!(from_hresult(0x8004_1010_u32.cast_signed()), OsError::WBEM_INVALID_CLASS);
     }

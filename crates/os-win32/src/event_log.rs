@@ -1,4 +1,4 @@
-//! The event log: what an administrator looks at when a service does not start.
+//! The event log, where an administrator looks when a service does not start.
 
 use std::io;
 use std::os::raw::c_void;
@@ -14,38 +14,38 @@ use windows_sys::Win32::System::Registry::{
     HKEY_LOCAL_MACHINE, REG_DWORD, REG_EXPAND_SZ, RegDeleteTreeW, RegSetKeyValueW,
 };
 
-/// The program of Windows' own whose messages 1 to 1000 are the text that comes with the event, and nothing else.
-const MESSAGES: &U16CStr = u16cstr!(r"%SystemRoot%\System32\EventCreate.exe");
-const MESSAGE: u32 = 1;
+/// A program of Windows whose messages 1 to 1000 consist of the text that is reported with the event.
+const MESSAGE_FILE: &U16CStr = u16cstr!(r"%SystemRoot%\System32\EventCreate.exe");
+const EVENT_ID: u32 = 1;
 
-/// Makes `source` known, so that the event viewer shows its events without a complaint. May be repeated.
+/// Registers `source`, so that the event viewer can show the text of its events. Succeeds if the source exists.
 pub fn add_source(source: &str) -> io::Result<()> {
     let key = key(source)?;
     let types = u32::from(EVENTLOG_ERROR_TYPE | EVENTLOG_WARNING_TYPE | EVENTLOG_INFORMATION_TYPE);
-    let messages: Vec<u8> = MESSAGES.as_slice_with_nul().iter().flat_map(|unit| unit.to_le_bytes()).collect();
-    set(&key, u16cstr!("EventMessageFile"), REG_EXPAND_SZ, &messages)?;
+    let message_file: Vec<u8> = MESSAGE_FILE.as_slice_with_nul().iter().flat_map(|unit| unit.to_le_bytes()).collect();
+    set(&key, u16cstr!("EventMessageFile"), REG_EXPAND_SZ, &message_file)?;
     set(&key, u16cstr!("TypesSupported"), REG_DWORD, &types.to_le_bytes())
 }
 
-/// Forgets `source`. One that is not known is none to forget.
+/// Removes the registration of `source`. Succeeds if the source does not exist.
 pub fn remove_source(source: &str) -> io::Result<()> {
     let key = key(source)?;
-    // SAFETY: the text ends with a zero and outlives the call.
+    // SAFETY: the text is zero-terminated and outlives the call.
     match unsafe { RegDeleteTreeW(HKEY_LOCAL_MACHINE, key.as_ptr()) } {
         ERROR_FILE_NOT_FOUND => Ok(()),
         code => checked(code),
     }
 }
 
-/// Writes an error event that says `text`.
+/// Reports an error event with the message `text`.
 pub fn error(source: &str, text: &str) -> io::Result<()> {
     let log = Log::open(source)?;
     let text = wide(text)?;
     let texts = [text.as_ptr()];
-    // SAFETY: the handle is open; the array has the one text that it is said to have, which ends with a zero; there is
-    // neither an account nor data.
+    // SAFETY: the handle is open; the array has one zero-terminated text, as the count says; the account and the data
+    // are null.
     let reported = unsafe {
-        ReportEventW(log.0, EVENTLOG_ERROR_TYPE, 0, MESSAGE, ptr::null_mut(), 1, 0, texts.as_ptr(), ptr::null())
+        ReportEventW(log.0, EVENTLOG_ERROR_TYPE, 0, EVENT_ID, ptr::null_mut(), 1, 0, texts.as_ptr(), ptr::null())
     };
     if reported == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -56,7 +56,7 @@ struct Log(HANDLE);
 impl Log {
     fn open(source: &str) -> io::Result<Self> {
         let source = wide(source)?;
-        // SAFETY: the text ends with a zero and outlives the call; no name means this machine.
+        // SAFETY: the text is zero-terminated and outlives the call; a null name selects this machine.
         let log = unsafe { RegisterEventSourceW(ptr::null(), source.as_ptr()) };
         if log.is_null() { Err(io::Error::last_os_error()) } else { Ok(Self(log)) }
     }
@@ -64,7 +64,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // SAFETY: the handle is open and nobody else has it.
+        // SAFETY: the handle is open and has no other owner.
         unsafe { DeregisterEventSource(self.0) };
     }
 }
@@ -72,7 +72,8 @@ impl Drop for Log {
 fn set(key: &U16CStr, name: &U16CStr, kind: u32, value: &[u8]) -> io::Result<()> {
     let length = u32::try_from(value.len()).map_err(io::Error::other)?;
     let value = value.as_ptr().cast::<c_void>();
-    // SAFETY: both texts end with a zero; the pointer and the length are one live slice's.
+    // SAFETY: both texts are zero-terminated; the pointer and the length are those of the slice, which outlives the
+    // call.
     checked(unsafe { RegSetKeyValueW(HKEY_LOCAL_MACHINE, key.as_ptr(), name.as_ptr(), kind, value, length) })
 }
 
@@ -93,7 +94,7 @@ mod tests {
     use super::{add_source, error, remove_source};
 
     #[test]
-    fn a_source_comes_and_goes() {
+    fn a_source_can_be_added_and_removed_repeatedly() {
         let source = format!("csi-proxy-test-{}", std::process::id());
         add_source(&source).unwrap();
         add_source(&source).unwrap();

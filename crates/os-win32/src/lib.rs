@@ -1,28 +1,29 @@
-//! What csi-proxy needs of Windows, done by Windows.
+//! The calls of Windows that csi-proxy uses.
 //!
-//! `Windows` implements the traits of the crate `os`, one system call (or one COM call) behind each method; what
-//! to call, in which order, and what an error means is decided in the crate `node`. `pipe` has the named pipes
-//! that callers come through, `event_log` what an administrator reads, `process` what tests of the daemon measure.
-//! On any other system this crate is empty.
+//! `Windows` implements the traits of the crate `os`: each method makes one system call or one COM call. Which calls to
+//! make, in which order, and what an error means is decided in the crate `storage-ops`. `pipe` has the named pipes that
+//! clients connect to, and `event_log` the events that an administrator reads. With the feature `process-usage`,
+//! `process` has the resources of a process, which tests of the daemon measure. On other systems this crate is empty.
 //!
-//! All unsafe code of the workspace is here, and always in three steps: the raw call; a type that owns what the
-//! call returned and gives it back when dropped; a safe function with a `Result`.
+//! All unsafe code of the workspace is in this crate, in three steps: the raw call; a type that owns what the call
+//! returned and releases it when dropped; a safe function that returns a `Result`.
 #![cfg(windows)]
 #![allow(unsafe_code, reason = "this crate is where Windows is called; everywhere else it is denied")]
 
+mod abi_checks;
 mod buffer;
 mod clock;
-mod device;
+mod device_interface;
 mod error;
 pub mod event_log;
-mod file;
 mod firmware;
-mod layout;
+mod handle;
+mod mount_manager;
 pub mod pipe;
 mod privilege;
+#[cfg(feature = "process-usage")]
 pub mod process;
 mod service;
-mod volume;
 mod wmi;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
@@ -30,19 +31,19 @@ use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, U16S
 use crate::clock::Monotonic;
 use crate::wmi::Pools;
 
-/// The Windows node this program runs on.
+/// The Windows node on which this program runs.
 pub struct Windows {
     clock: Monotonic,
     wmi: Pools,
 }
 
 impl Windows {
-    /// Windows itself. Nothing is connected or opened yet.
+    /// Returns access to the node. Opens and connects to nothing yet.
     ///
-    /// The privilege to make symbolic links is switched on for the whole process, where the account has it: it is
-    /// off in an administrator's token, and without it a link's reparse point is refused.
+    /// Enables the privilege to create symbolic links for the whole process, if the account has it. The privilege is
+    /// disabled in an administrator's token, and without it Windows refuses to set the reparse point of a link.
     pub fn new() -> Self {
-        // An account without the privilege learns so from the call that needs it: PRIVILEGE_NOT_HELD.
+        // For an account without the privilege, the call that needs it fails with PRIVILEGE_NOT_HELD.
         let _ = privilege::enable(privilege::CREATE_SYMBOLIC_LINK);
         let clock = Monotonic::start();
         Self { clock, wmi: Pools::new(clock) }
@@ -57,31 +58,31 @@ impl Default for Windows {
 
 impl Os for Windows {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(Box::new(file::open(None, path.as_u16str(), how)?))
+        Ok(Box::new(handle::open(None, path.as_u16str(), how)?))
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        device::interfaces(class)
+        device_interface::interfaces(class)
     }
 
     fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        device::reenumerate(interface)
+        device_interface::reenumerate(interface)
     }
 
     fn volumes(&self) -> OsResult<Vec<U16String>> {
-        volume::all()
+        mount_manager::volumes()
     }
 
     fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        volume::paths(volume)
+        mount_manager::volume_paths(volume)
     }
 
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        volume::set_mount_point(directory, volume)
+        mount_manager::set_mount_point(directory, volume)
     }
 
     fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-        volume::delete_mount_point(directory)
+        mount_manager::delete_mount_point(directory)
     }
 
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {

@@ -1,6 +1,8 @@
-//! What a process has of the system, for tests that run it for long.
+//! The resources of a process: memory, handles and threads. For the soak test, which watches the daemon for hours.
 //!
-//! It comes from the system's own lists of processes and of handles, which need no right to the process.
+//! The numbers are from the system's lists of processes and handles (`NtQuerySystemInformation`), which need no right to
+//! the process. The list of handles is not documented by Microsoft. The feature `process-usage` therefore keeps this module
+//! out of the program that is shipped.
 
 use std::mem::offset_of;
 
@@ -14,61 +16,61 @@ use zerocopy::IntoBytes as _;
 
 use crate::{buffer, error};
 
-/// The list of all handles, `SystemExtendedHandleInformation`: as old as Windows XP, and in no header of Microsoft's.
+/// `SystemExtendedHandleInformation`, the list of all handles: in Windows since XP, but in no header of Microsoft's.
 ///
-/// A process's own count, in the list of processes, would do on Windows; Wine's is how long its table is, in powers of
-/// two, and moves only when that is full.
-const HANDLES: SYSTEM_INFORMATION_CLASS = 64;
+/// On Windows, the count of handles in the list of processes would be enough. Wine's count is the capacity of the handle
+/// table, a power of two.
+const EXTENDED_HANDLE_INFORMATION: SYSTEM_INFORMATION_CLASS = 64;
 
-/// What comes before the first handle: how many there are, and a reserved word.
-const HANDLES_HEAD: usize = 2 * size_of::<usize>();
+/// The size of what precedes the first handle: the number of handles and a reserved field.
+const HANDLE_LIST_HEADER: usize = 2 * size_of::<usize>();
 
-/// One handle: its object, its process, its value, and 16 octets of rights, type and attributes.
-const HANDLE: usize = 3 * size_of::<usize>() + 16;
-const HANDLE_PROCESS: usize = size_of::<usize>();
+/// The size of a handle's entry: its object, its process, its value, and 16 bytes of access rights, type and attributes.
+const HANDLE_ENTRY: usize = 3 * size_of::<usize>() + 16;
+const HANDLE_PROCESS_ID: usize = size_of::<usize>();
 
-/// What one process has, at one moment.
+/// The resources of a process at one point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Memory in use, in octets: the working set.
+    /// The working set in bytes.
     pub memory: usize,
-    /// Open handles.
+    /// The number of open handles.
     pub handles: usize,
-    /// Threads.
+    /// The number of threads.
     pub threads: u32,
 }
 
-/// What the process `id` has.
+/// Returns the resources of the process `id`.
 ///
-/// Errors: `INVALID_PARAMETER`, as `OpenProcess` says it, where there is no such process.
+/// Errors: `INVALID_PARAMETER` if the process does not exist, as from `OpenProcess`.
 /// <https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntquerysysteminformation>
 pub fn usage(id: u32) -> OsResult<Usage> {
     let (memory, threads) = find(&list(SystemProcessInformation)?, id).ok_or(OsError::INVALID_PARAMETER)?;
-    Ok(Usage { memory, handles: count(&list(HANDLES)?, id), threads })
+    Ok(Usage { memory, handles: count(&list(EXTENDED_HANDLE_INFORMATION)?, id), threads })
 }
 
-/// One of the system's lists.
+/// Reads one of the system's lists.
 fn list(class: SYSTEM_INFORMATION_CLASS) -> OsResult<Vec<u8>> {
     let mut list = vec![0_u64; 1 << 14];
     loop {
         let bytes = list.as_mut_bytes();
         let mut needed = 0;
         let status = buffer::fill(bytes, |pointer, length| {
-            // SAFETY: the pointer is good for `length` bytes of writing; `needed` outlives the call.
+            // SAFETY: `length` bytes at the pointer can be written; `needed` outlives the call.
             Ok(unsafe { NtQuerySystemInformation(class, pointer, length, &raw mut needed) })
         })?;
         if status != STATUS_INFO_LENGTH_MISMATCH {
             error::check_status(status)?;
             return Ok(bytes.to_vec());
         }
-        // More come between two calls, so what was needed may not be enough.
+        // The list may grow between two calls, so a buffer of the needed size may be too small.
         list.resize(2 * list.len().max(needed as usize / size_of::<u64>()), 0);
     }
 }
 
-/// Memory and threads of the process `id`; nothing where there is none, or the list is cut off before it.
+/// Returns the memory and the threads of the process `id`, or `None` if the list does not have all of its entry.
 fn find(mut processes: &[u8], id: u32) -> Option<(usize, u32)> {
-    // Each entry says how far it is to the next.
+    // Each entry has the offset of the next one, 0 for the last.
     const NEXT: usize = offset_of!(SYSTEM_PROCESS_INFORMATION, NextEntryOffset);
     const THREADS: usize = offset_of!(SYSTEM_PROCESS_INFORMATION, NumberOfThreads);
     const ID: usize = offset_of!(SYSTEM_PROCESS_INFORMATION, UniqueProcessId);
@@ -81,11 +83,11 @@ fn find(mut processes: &[u8], id: u32) -> Option<(usize, u32)> {
     Some((word(processes, MEMORY)?, number(processes, THREADS)?))
 }
 
-/// How many handles the process `id` has, of those that are in the list.
+/// Counts the handles of the process `id` in the list.
 fn count(handles: &[u8], id: u32) -> usize {
     let total = word(handles, 0).unwrap_or_default();
-    let entries = handles.get(HANDLES_HEAD..).unwrap_or_default().chunks_exact(HANDLE).take(total);
-    entries.filter(|handle| word(handle, HANDLE_PROCESS) == usize::try_from(id).ok()).count()
+    let entries = handles.get(HANDLE_LIST_HEADER..).unwrap_or_default().chunks_exact(HANDLE_ENTRY).take(total);
+    entries.filter(|handle| word(handle, HANDLE_PROCESS_ID) == usize::try_from(id).ok()).count()
 }
 
 fn number(bytes: &[u8], offset: usize) -> Option<u32> {
@@ -106,15 +108,15 @@ mod tests {
 
     use windows_sys::Wdk::System::SystemInformation::SystemProcessInformation;
 
-    use super::{HANDLE, HANDLES, HANDLES_HEAD, count, find, list, usage};
+    use super::{EXTENDED_HANDLE_INFORMATION, HANDLE_ENTRY, HANDLE_LIST_HEADER, count, find, list, usage};
 
     fn own() -> super::Usage {
         usage(process::id()).unwrap()
     }
 
     #[test]
-    fn a_process_is_seen_to_grow_and_to_shrink() {
-        // Far more than other tests of this program may take or give back meanwhile.
+    fn usage_follows_a_process_that_grows_and_shrinks() {
+        // Far more than the other tests of this program open or close at the same time.
         const MANY: usize = 200;
         const LARGE: usize = 64 << 20;
         let before = own();
@@ -140,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_none_has_nothing() {
+    fn a_process_that_does_not_exist_is_an_error() {
         assert_eq!(usage(u32::MAX), Err(OsError::INVALID_PARAMETER));
     }
 
     #[test]
-    fn a_list_that_is_cut_off_is_read_to_where_it_ends() {
+    fn a_truncated_list_is_not_read_beyond_its_end() {
         let list = list(SystemProcessInformation).unwrap();
         assert!(find(&list, process::id()).is_some());
         for length in 0..400 {
@@ -156,10 +158,10 @@ mod tests {
     #[test]
     fn handles_are_counted_one_by_one() {
         let program = env::current_exe().unwrap();
-        let all = list(HANDLES).unwrap();
+        let all = list(EXTENDED_HANDLE_INFORMATION).unwrap();
         let own = count(&all, process::id());
         assert!(own > 0 && count(&all, u32::MAX) == 0);
-        // Other tests come and go: so few at a time that one of many tries sees no more than its own.
+        // Other tests open and close handles at the same time, but not during every one of many attempts.
         let alone = |_| {
             let before = usage(process::id()).unwrap().handles;
             let file = File::open(&program).unwrap();
@@ -168,7 +170,11 @@ mod tests {
             with_it == before + 1 && usage(process::id()).unwrap().handles == before
         };
         assert!((0..1000).any(alone));
-        assert_eq!(count(&all[..HANDLES_HEAD + HANDLE - 1], process::id()), 0, "cut off within the first");
+        assert_eq!(
+            count(&all[..HANDLE_LIST_HEADER + HANDLE_ENTRY - 1], process::id()),
+            0,
+            "truncated within the first entry"
+        );
         assert_eq!(count(&[], process::id()), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Services, by the service control manager.
+//! Services, through the service control manager.
 
 use std::ptr;
 
@@ -14,16 +14,16 @@ use zerocopy::IntoBytes as _;
 
 use crate::{buffer, error};
 
-/// A handle of the service control manager: of the manager itself or of a service.
+/// A handle of the service control manager or of a service.
 struct ScHandle(SC_HANDLE);
 
-// SAFETY: such a handle is an RPC context that any thread may use; the manager orders concurrent calls itself.
+// SAFETY: the handle is an RPC context, which any thread may use.
 unsafe impl Send for ScHandle {}
-// SAFETY: as above.
+// SAFETY: the service control manager serialises concurrent calls.
 unsafe impl Sync for ScHandle {}
 
 impl ScHandle {
-    /// Takes over what an open call returned.
+    /// Takes ownership of the handle that an open call returned.
     fn new(handle: SC_HANDLE) -> OsResult<Self> {
         if handle.is_null() { Err(error::last()) } else { Ok(Self(handle)) }
     }
@@ -31,7 +31,7 @@ impl ScHandle {
 
 impl Drop for ScHandle {
     fn drop(&mut self) {
-        // SAFETY: the handle came from an open call and nobody else has it.
+        // SAFETY: the handle is from an open call and has no other owner.
         unsafe { CloseServiceHandle(self.0) };
     }
 }
@@ -48,24 +48,24 @@ pub(crate) fn open(name: &U16Str, access: ServiceAccess) -> OsResult<OpenService
         ServiceAccess::Stop => QUERY | SERVICE_STOP | SERVICE_ENUMERATE_DEPENDENTS,
     };
     let name = error::terminated(name)?;
-    // SAFETY: null means this machine and its active database.
+    // SAFETY: null pointers select this machine and its active database.
     let manager = ScHandle::new(unsafe { OpenSCManagerW(ptr::null(), ptr::null(), SC_MANAGER_CONNECT) })?;
-    // SAFETY: the manager's handle is open; the name ends with a zero.
+    // SAFETY: the handle of the manager is open; the name is zero-terminated.
     ScHandle::new(unsafe { OpenServiceW(manager.0, name.as_ptr(), rights) }).map(OpenService)
 }
 
-/// Calls `call(buffer, its size, the size it wants)` with larger buffers until one is large enough.
+/// Calls `call(buffer, size, &mut needed)`, with sizes in bytes, until the buffer is large enough, and returns it.
 ///
-/// A buffer of `u64` is aligned for the structures of pointers and numbers that these calls write.
-fn grown(mut call: impl FnMut(*mut u64, u32, &mut u32) -> i32) -> OsResult<Vec<u64>> {
+/// A buffer of `u64` is aligned for the structures of numbers and pointers that these calls write.
+fn with_growing_buffer(mut call: impl FnMut(*mut u64, u32, &mut u32) -> i32) -> OsResult<Vec<u64>> {
     let mut buffer = vec![0_u64; 64];
     loop {
-        let mut wanted = 0;
-        match error::check(call(buffer.as_mut_ptr(), buffer::length(buffer.as_bytes())?, &mut wanted)) {
+        let mut needed = 0;
+        match error::check(call(buffer.as_mut_ptr(), buffer::length(buffer.as_bytes())?, &mut needed)) {
             Ok(()) => return Ok(buffer),
             Err(OsError::INSUFFICIENT_BUFFER | OsError::MORE_DATA) => {
-                // Twice what it wants, for what may come before the next call; and always more than there was.
-                let larger = (wanted as usize / 8).max(buffer.len()) * 2;
+                // More than needed, because services may be added before the next call, and more than before.
+                let larger = (needed as usize / 8).max(buffer.len()) * 2;
                 buffer = vec![0; larger];
             }
             Err(error) => return Err(error),
@@ -73,53 +73,53 @@ fn grown(mut call: impl FnMut(*mut u64, u32, &mut u32) -> i32) -> OsResult<Vec<u
     }
 }
 
-/// A copy of a string that such a call has left behind; null is empty.
+/// Copies a string that such a call has written. A null pointer is the empty string.
 ///
 /// # Safety
 ///
-/// `text` is null, or points to units that end with a zero and are live now.
-unsafe fn copied(text: *const u16) -> U16String {
+/// `text` is null or points to a zero-terminated string that is valid during the call.
+unsafe fn copy_string(text: *const u16) -> U16String {
     if text.is_null() {
         return U16String::new();
     }
-    // SAFETY: not null, and the rest is the caller's promise.
+    // SAFETY: the pointer is not null, and so by the caller's promise it is a valid string.
     unsafe { U16CStr::from_ptr_str(text) }.to_ustring()
 }
 
 impl Service for OpenService {
     fn config(&self) -> OsResult<ServiceConfig> {
-        let buffer = grown(|buffer, size, wanted| {
-            // SAFETY: the handle is open; the pointer and the size are one live buffer's.
-            unsafe { QueryServiceConfigW(self.0.0, buffer.cast(), size, wanted) }
+        let buffer = with_growing_buffer(|buffer, size, needed| {
+            // SAFETY: the handle is open; the pointer and the size are those of one buffer, which outlives the call.
+            unsafe { QueryServiceConfigW(self.0.0, buffer.cast(), size, needed) }
         })?;
-        // SAFETY: the call succeeded, so the aligned buffer begins with this structure of plain numbers and
+        // SAFETY: the call succeeded, so the buffer, which is aligned, begins with this structure of numbers and
         // pointers.
         let config = unsafe { buffer.as_ptr().cast::<QUERY_SERVICE_CONFIGW>().read() };
         Ok(ServiceConfig {
-            // SAFETY: the string is in `buffer`, which is live.
-            display_name: unsafe { copied(config.lpDisplayName) },
+            // SAFETY: the pointer is null or to a zero-terminated string in `buffer`, which is still allocated.
+            display_name: unsafe { copy_string(config.lpDisplayName) },
             start_type: config.dwStartType,
         })
     }
 
     fn state(&self) -> OsResult<u32> {
         let mut status = SERVICE_STATUS_PROCESS::default();
-        let mut wanted = 0;
-        // SAFETY: the handle is open; the pointer and the size are one live structure's, which any bytes make valid.
+        let mut needed = 0;
+        // SAFETY: the handle is open; the pointer and the size are those of `status`, for which any bytes are valid.
         error::check(unsafe {
             QueryServiceStatusEx(
                 self.0.0,
                 SC_STATUS_PROCESS_INFO,
                 (&raw mut status).cast(),
                 buffer::size::<SERVICE_STATUS_PROCESS>(),
-                &raw mut wanted,
+                &raw mut needed,
             )
         })?;
         Ok(status.dwCurrentState)
     }
 
     fn start(&self) -> OsResult<()> {
-        // SAFETY: the handle is open; there are no arguments.
+        // SAFETY: the handle is open; the count of arguments is 0, so the null pointer is not read.
         error::check(unsafe { StartServiceW(self.0.0, 0, ptr::null()) })
     }
 
@@ -131,15 +131,16 @@ impl Service for OpenService {
 
     fn active_dependents(&self) -> OsResult<Vec<U16String>> {
         let mut count = 0;
-        let buffer = grown(|buffer, size, wanted| {
-            // SAFETY: the handle is open; the pointer and the size are one live buffer's; `count` outlives the call.
-            unsafe { EnumDependentServicesW(self.0.0, SERVICE_ACTIVE, buffer.cast(), size, wanted, &raw mut count) }
+        let buffer = with_growing_buffer(|buffer, size, needed| {
+            // SAFETY: the handle is open; the pointer and the size are those of one buffer, which outlives the call, as
+            // `count` does.
+            unsafe { EnumDependentServicesW(self.0.0, SERVICE_ACTIVE, buffer.cast(), size, needed, &raw mut count) }
         })?;
         let first = buffer.as_ptr().cast::<ENUM_SERVICE_STATUSW>();
         let names = (0..count as usize).map(|index| {
-            // SAFETY: the call succeeded, so the aligned buffer begins with `count` of these, of plain numbers and
-            // pointers to strings in it.
-            unsafe { copied((*first.add(index)).lpServiceName) }
+            // SAFETY: the call succeeded, so the buffer, which is aligned, begins with `count` of these structures, and
+            // their names are zero-terminated strings in it.
+            unsafe { copy_string((*first.add(index)).lpServiceName) }
         });
         Ok(names.collect())
     }

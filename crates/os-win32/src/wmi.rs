@@ -1,7 +1,8 @@
-//! WMI: a small pool of connections for each namespace, on threads of their own.
+//! WMI: for each namespace a small pool of threads, each with a connection.
 //!
-//! COM calls cannot be cancelled, so no caller makes one: it leaves the request with the pool and waits for the
-//! answer until its deadline. [`pool`] is that waiting, [`session`] the COM calls, [`value`] their variants.
+//! A COM call cannot be cancelled, so callers do not make any. They submit a request to the pool and wait for the result
+//! until their deadline. [`pool`] has the threads and the queue, [`session`] the COM calls of a connection, and [`value`]
+//! the conversion of variants.
 
 mod pool;
 mod session;
@@ -13,7 +14,7 @@ use crate::clock::Monotonic;
 use pool::{Method, Pool};
 use session::Connector;
 
-/// One pool for each namespace; none has a thread or a connection until it is used.
+/// A pool for each namespace. A pool has no thread and no connection until it is used.
 pub(crate) struct Pools {
     cim_v2: Pool<Connector>,
     storage: Pool<Connector>,
@@ -26,7 +27,7 @@ impl Pools {
         Self { cim_v2: pool(Namespace::CimV2), storage: pool(Namespace::Storage), smb: pool(Namespace::Smb) }
     }
 
-    fn of(&self, namespace: Namespace) -> &Pool<Connector> {
+    fn pool(&self, namespace: Namespace) -> &Pool<Connector> {
         match namespace {
             Namespace::CimV2 => &self.cim_v2,
             Namespace::Storage => &self.storage,
@@ -37,7 +38,7 @@ impl Pools {
 
 impl Wmi for Pools {
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        self.of(namespace).query(wql, deadline)
+        self.pool(namespace).query(wql, deadline)
     }
 
     fn call(
@@ -49,6 +50,6 @@ impl Wmi for Pools {
         deadline: Time,
     ) -> OsResult<CallStatus> {
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        self.of(namespace).call(Method { path: path.to_owned(), name: method.to_owned(), arguments }, deadline)
+        self.pool(namespace).call(Method { path: path.to_owned(), name: method.to_owned(), arguments }, deadline)
     }
 }

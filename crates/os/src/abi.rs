@@ -1,9 +1,9 @@
-//! Control codes and buffers as Windows lays them out (x64), little-endian, by offset.
+//! The ABI of Windows on x64: control codes, and the little-endian structures in the buffers.
 //!
-//! Every structure is plain bytes with explicit padding, so a buffer the kernel filled can be read without
-//! trusting it: a flag is a `u8`, not a `bool`. Variable-length structures are given as their fixed head; what
-//! follows it is said in the head's documentation. On the Windows target `os-win32` compares every offset, size
-//! and code with those of windows-sys.
+//! Any bytes are a valid value of each structure, so a buffer that the kernel filled can be read without trusting it:
+//! padding is explicit, and a flag is a `u8` and not a `bool`. A structure of variable length is defined by its fixed
+//! head, whose documentation says what follows. On the Windows target, `os-win32` compares every offset, size and code
+//! with those of windows-sys.
 
 mod codes;
 mod disk;
@@ -31,10 +31,10 @@ pub use storage::{
 };
 pub use volume::{DiskExtent, FsAttributeInformation, FsFullSizeInformation, VolumeDiskExtents};
 
-/// `'RSMB'`: the firmware table provider of the SMBIOS tables.
+/// `'RSMB'`: the firmware table provider of SMBIOS.
 pub const FIRMWARE_SMBIOS: u32 = 0x5253_4d42;
 
-/// What [`crate::Os::firmware_table`] puts before the SMBIOS table (`RawSMBIOSData`).
+/// The head of `RawSMBIOSData`, which [`crate::Os::firmware_table`] writes; `length` bytes of tables follow.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawSmbios {
@@ -46,7 +46,7 @@ pub struct RawSmbios {
     pub minor: u8,
     /// The DMI revision.
     pub dmi_revision: u8,
-    /// The length of the table that follows, in bytes.
+    /// The length of the tables in bytes.
     pub length: u32,
 }
 

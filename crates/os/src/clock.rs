@@ -1,4 +1,4 @@
-//! Time, and every way of waiting for it.
+//! The clock: the time, and the ways to wait.
 
 use std::future::Future;
 use std::ops::{Add, Sub};
@@ -8,7 +8,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// A moment, as the time that has passed since the clock's own beginning.
+/// A point in time, as the duration since the clock started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub Duration);
 
@@ -23,7 +23,7 @@ impl Add<Duration> for Time {
 impl Sub for Time {
     type Output = Duration;
 
-    /// The span from `earlier` to this moment; zero if `earlier` is later.
+    /// Returns the duration from `earlier` to this time, or zero if `earlier` is later.
     fn sub(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
@@ -31,16 +31,16 @@ impl Sub for Time {
 
 /// A monotonic clock, and the ways to wait.
 ///
-/// The node's logic never asks the system for the time and never parks a thread by itself, so on a simulated
-/// node simulated time is the only time there is.
+/// The storage operations neither read the system's clock nor park a thread themselves. On a simulated node all time is
+/// therefore simulated.
 pub trait Clock: Send + Sync {
-    /// The present moment.
+    /// Returns the current time.
     fn now(&self) -> Time;
 
-    /// Lets `span` pass on this thread.
+    /// Blocks this thread for the duration `span`.
     fn sleep(&self, span: Duration);
 
-    /// Blocks this thread until `wait` is ready: how a lock is waited for where nobody polls.
+    /// Blocks this thread until `wait` is ready, for a thread that waits for a lock outside an async runtime.
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);

@@ -1,27 +1,33 @@
-//! The codes Windows answers with.
+//! The error codes of Windows.
 
 use std::fmt;
 
-/// What a primitive returns.
+/// The result of a primitive.
 pub type OsResult<T> = Result<T, OsError>;
 
-/// An error code as Windows gave it.
+/// An error code that Windows returned.
 ///
-/// One number space: Win32 codes are small; an `HRESULT` of the Win32 facility is given as that Win32 code, any
-/// other (WMI's `0x8004....`) as it is; an `NTSTATUS` is translated as `RtlNtStatusToDosError` does, but for
-/// `STATUS_DELETE_PENDING`, which that function blurs into "access denied" and which is `DELETE_PENDING` here.
+/// All of Windows' kinds of codes share this one number space:
+///
+/// - a Win32 error code is kept;
+/// - an `HRESULT` of the facility `FACILITY_WIN32` is converted to its Win32 code; any other, such as WMI's
+///   `0x8004....`, is kept;
+/// - an `NTSTATUS` is converted as `RtlNtStatusToDosError` converts it, except `STATUS_DELETE_PENDING`: that function
+///   returns "access denied" for it, and this type has [`Self::DELETE_PENDING`].
+///
+/// `Display` writes Microsoft's message in short, with the code: `the directory is not empty (145)`.
 ///
 /// <https://learn.microsoft.com/windows/win32/debug/system-error-codes>
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OsError(pub u32);
 
 macro_rules! codes {
-    ($($name:ident = $code:literal, $words:literal;)*) => {
+    ($($name:ident = $code:literal, $message:literal;)*) => {
         impl OsError {
-            $(#[doc = concat!("`", stringify!($code), "`: ", $words, ".")] pub const $name: Self = Self($code);)*
+            $(#[doc = concat!("`", stringify!($code), "`: ", $message, ".")] pub const $name: Self = Self($code);)*
 
-            fn words(self) -> Option<&'static str> {
-                Some(match self { $(Self::$name => $words,)* _ => return None })
+            fn message(self) -> Option<&'static str> {
+                Some(match self { $(Self::$name => $message,)* _ => return None })
             }
 
             fn name(self) -> Option<&'static str> {
@@ -32,82 +38,82 @@ macro_rules! codes {
 }
 
 codes! {
-    INVALID_FUNCTION = 1, "the device does not know this request";
-    FILE_NOT_FOUND = 2, "not found";
-    PATH_NOT_FOUND = 3, "the path does not exist";
+    INVALID_FUNCTION = 1, "the device does not support this request";
+    FILE_NOT_FOUND = 2, "the system cannot find the file specified";
+    PATH_NOT_FOUND = 3, "the system cannot find the path specified";
     ACCESS_DENIED = 5, "access is denied";
     INVALID_HANDLE = 6, "the handle is invalid";
-    NOT_ENOUGH_MEMORY = 8, "not enough memory";
+    NOT_ENOUGH_MEMORY = 8, "not enough memory resources are available";
     NO_MORE_FILES = 18, "there are no more files";
-    WRITE_PROTECT = 19, "the medium is write-protected";
+    WRITE_PROTECT = 19, "the media is write protected";
     NOT_READY = 21, "the device is not ready";
     CRC = 23, "data error (cyclic redundancy check)";
-    GEN_FAILURE = 31, "the device does not work";
-    SHARING_VIOLATION = 32, "in use by another process";
-    LOCK_VIOLATION = 33, "locked by another process";
-    HANDLE_EOF = 38, "the end of the file is reached";
-    NOT_SUPPORTED = 50, "not supported";
+    GEN_FAILURE = 31, "the device is not functioning";
+    SHARING_VIOLATION = 32, "the file is being used by another process";
+    LOCK_VIOLATION = 33, "another process has locked a portion of the file";
+    HANDLE_EOF = 38, "the end of the file has been reached";
+    NOT_SUPPORTED = 50, "the request is not supported";
     BAD_NETPATH = 53, "the network path was not found";
-    BAD_NET_NAME = 67, "the network name was not found";
-    INVALID_PASSWORD = 86, "the network password is wrong";
-    INVALID_PARAMETER = 87, "a parameter is wrong";
-    DEV_NOT_EXIST = 55, "the device is no longer there";
-    DISK_FULL = 112, "the disk is full";
-    CALL_NOT_IMPLEMENTED = 120, "this system does not have the function";
-    SEM_TIMEOUT = 121, "the time ran out";
+    DEV_NOT_EXIST = 55, "the network resource or device is no longer available";
+    BAD_NET_NAME = 67, "the network name cannot be found";
+    INVALID_PASSWORD = 86, "the network password is not correct";
+    INVALID_PARAMETER = 87, "a parameter is incorrect";
+    DISK_FULL = 112, "there is not enough space on the disk";
+    CALL_NOT_IMPLEMENTED = 120, "this function is not supported on this system";
+    SEM_TIMEOUT = 121, "the semaphore timeout period has expired";
     INSUFFICIENT_BUFFER = 122, "the buffer is too small";
-    INVALID_NAME = 123, "the name is not valid";
+    INVALID_NAME = 123, "the syntax of the name is incorrect";
     DIR_NOT_EMPTY = 145, "the directory is not empty";
-    BUSY = 170, "the device is in use";
-    ALREADY_EXISTS = 183, "it exists already";
-    FILENAME_EXCED_RANGE = 206, "the name is too long";
+    BUSY = 170, "the requested resource is in use";
+    ALREADY_EXISTS = 183, "the file already exists";
+    FILENAME_EXCED_RANGE = 206, "the file name is too long";
     MORE_DATA = 234, "more data is available";
-    WAIT_TIMEOUT = 258, "the time ran out";
+    WAIT_TIMEOUT = 258, "the wait operation timed out";
     DIRECTORY = 267, "not a directory";
-    DELETE_PENDING = 303, "it is being deleted";
+    DELETE_PENDING = 303, "the file is being deleted";
     NO_SUCH_DEVICE = 433, "the device does not exist";
-    OPERATION_ABORTED = 995, "the operation was aborted";
-    UNRECOGNIZED_VOLUME = 1005, "the volume has no file system that Windows knows";
-    DEPENDENT_SERVICES_RUNNING = 1051, "services that depend on it are running";
-    SERVICE_REQUEST_TIMEOUT = 1053, "the service did not answer in time";
-    SERVICE_DATABASE_LOCKED = 1055, "the services are locked while one of them starts";
-    SERVICE_ALREADY_RUNNING = 1056, "the service is running already";
+    OPERATION_ABORTED = 995, "the I/O operation was aborted";
+    UNRECOGNIZED_VOLUME = 1005, "the volume does not contain a recognized file system";
+    DEPENDENT_SERVICES_RUNNING = 1051, "other running services depend on the service";
+    SERVICE_REQUEST_TIMEOUT = 1053, "the service did not respond in time";
+    SERVICE_DATABASE_LOCKED = 1055, "the service database is locked";
+    SERVICE_ALREADY_RUNNING = 1056, "the service is already running";
     SERVICE_DISABLED = 1058, "the service is disabled";
-    SERVICE_DOES_NOT_EXIST = 1060, "there is no such service";
-    SERVICE_CANNOT_ACCEPT_CTRL = 1061, "the service cannot accept the request now";
+    SERVICE_DOES_NOT_EXIST = 1060, "the service does not exist";
+    SERVICE_CANNOT_ACCEPT_CTRL = 1061, "the service cannot accept control messages at this time";
     SERVICE_NOT_ACTIVE = 1062, "the service is not running";
-    IO_DEVICE = 1117, "the device reports an I/O error";
-    DEVICE_NOT_CONNECTED = 1167, "the device is not there";
-    SESSION_CREDENTIAL_CONFLICT = 1219, "another user is connected to the same server or share";
-    NO_SUCH_LOGON_SESSION = 1312, "the logon session does not exist";
-    PRIVILEGE_NOT_HELD = 1314, "a needed privilege is missing";
-    LOGON_FAILURE = 1326, "the user name or password is wrong";
-    ACCOUNT_RESTRICTION = 1327, "the account may not log on";
-    FILE_CORRUPT = 1392, "the file or directory is damaged";
+    IO_DEVICE = 1117, "the device reported an I/O error";
+    DEVICE_NOT_CONNECTED = 1167, "the device is not connected";
     CONNECTION_UNAVAIL = 1201, "the remembered connection is not connected";
-    CANT_RESOLVE_FILENAME = 1921, "the links of the path lead in a circle or to nothing";
-    NOT_A_REPARSE_POINT = 4390, "not a link or mount point";
-    REPARSE_TAG_MISMATCH = 4394, "a link of another kind";
-    REPARSE_POINT_ENCOUNTERED = 4395, "a link or mount point is in the way";
-    FVE_LOCKED_VOLUME = 0x8031_0000, "the volume is locked by BitLocker";
-    WBEM_FAILED = 0x8004_1001, "WMI failed";
-    WBEM_NOT_FOUND = 0x8004_1002, "WMI found no such object";
-    WBEM_INVALID_NAMESPACE = 0x8004_100e, "there is no such WMI namespace";
-    WBEM_INVALID_CLASS = 0x8004_1010, "there is no such WMI class";
-    WBEM_INVALID_QUERY = 0x8004_1017, "the WMI query is not valid";
-    WBEM_INVALID_METHOD = 0x8004_102e, "there is no such WMI method";
-    WBEM_TRANSPORT_FAILURE = 0x8004_1015, "the WMI service cannot be reached";
+    SESSION_CREDENTIAL_CONFLICT = 1219, "the server or share is already connected under another user name";
+    NO_SUCH_LOGON_SESSION = 1312, "the logon session does not exist";
+    PRIVILEGE_NOT_HELD = 1314, "a required privilege is not held";
+    LOGON_FAILURE = 1326, "the user name or password is incorrect";
+    ACCOUNT_RESTRICTION = 1327, "account restrictions prevent the user from logging on";
+    FILE_CORRUPT = 1392, "the file or directory is corrupted and unreadable";
     RPC_SERVER_UNAVAILABLE = 1722, "the RPC server is unavailable";
     RPC_CALL_FAILED = 1726, "the remote procedure call failed";
+    CANT_RESOLVE_FILENAME = 1921, "the system cannot resolve the path; its links may form a loop";
+    NOT_A_REPARSE_POINT = 4390, "the file or directory is not a reparse point";
+    REPARSE_TAG_MISMATCH = 4394, "the reparse point has a different tag";
+    REPARSE_POINT_ENCOUNTERED = 4395, "a reparse point is on the path";
+    WBEM_FAILED = 0x8004_1001, "WMI reported a generic failure";
+    WBEM_NOT_FOUND = 0x8004_1002, "WMI cannot find the object";
+    WBEM_INVALID_NAMESPACE = 0x8004_100e, "the WMI namespace does not exist";
+    WBEM_INVALID_CLASS = 0x8004_1010, "the WMI class does not exist";
+    WBEM_TRANSPORT_FAILURE = 0x8004_1015, "the WMI service cannot be reached";
+    WBEM_INVALID_QUERY = 0x8004_1017, "the WMI query is not valid";
+    WBEM_INVALID_METHOD = 0x8004_102e, "the WMI method does not exist";
+    FVE_LOCKED_VOLUME = 0x8031_0000, "the volume is locked by BitLocker";
 }
 
 impl fmt::Display for OsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.words(), self.0) {
-            (Some(words), code @ 0x8000_0000..) => write!(f, "{words} (0x{code:08x})"),
-            (Some(words), code) => write!(f, "{words} ({code})"),
-            (None, code @ 0x8000_0000..) => write!(f, "Windows answered 0x{code:08x}"),
-            (None, code) => write!(f, "Windows answered error {code}"),
+        match (self.message(), self.0) {
+            (Some(message), code @ 0x8000_0000..) => write!(f, "{message} (0x{code:08x})"),
+            (Some(message), code) => write!(f, "{message} ({code})"),
+            (None, code @ 0x8000_0000..) => write!(f, "Windows error 0x{code:08x}"),
+            (None, code) => write!(f, "Windows error {code}"),
         }
     }
 }
@@ -128,10 +134,10 @@ mod tests {
     use super::OsError;
 
     #[test]
-    fn an_error_says_what_it_is_with_its_code() {
+    fn an_error_is_displayed_as_its_message_and_its_code() {
         assert_eq!(OsError::DIR_NOT_EMPTY.to_string(), "the directory is not empty (145)");
-        assert_eq!(OsError(4711).to_string(), "Windows answered error 4711");
-        assert_eq!(OsError::WBEM_FAILED.to_string(), "WMI failed (0x80041001)");
+        assert_eq!(OsError(4711).to_string(), "Windows error 4711");
+        assert_eq!(OsError::WBEM_FAILED.to_string(), "WMI reported a generic failure (0x80041001)");
         assert_eq!(format!("{:?}", OsError::BUSY), "BUSY");
     }
 }

@@ -1,4 +1,4 @@
-//! Handles: NT's one idea of an open file, directory, volume or disk.
+//! Handles: how files, directories, volumes and disks are opened, and what an open one can do.
 
 use bitflags::bitflags;
 use widestring::{U16Str, U16String};
@@ -6,27 +6,29 @@ use widestring::{U16Str, U16String};
 use crate::{OsResult, abi::ControlCode};
 
 bitflags! {
-    /// The rights a handle is opened with (`ACCESS_MASK`). None at all is enough to query a device. All calls on a
-    /// handle are synchronous, so `SYNCHRONIZE` goes without saying.
+    /// The access rights of a handle (`ACCESS_MASK`).
+    ///
+    /// No right at all is enough to query a device. Every handle also has `SYNCHRONIZE`, because every call on a
+    /// handle is synchronous.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Access: u32 {
         /// Read a file's data, or list a directory.
         const READ_DATA = 0x0001;
         /// Write a file's data, or add a file to a directory.
         const WRITE_DATA = 0x0002;
-        /// Read attributes, the reparse point and the like.
+        /// Read the attributes and the reparse point.
         const READ_ATTRIBUTES = 0x0080;
-        /// Write attributes, or set a reparse point.
+        /// Write the attributes, or set a reparse point.
         const WRITE_ATTRIBUTES = 0x0100;
         /// Delete the object.
         const DELETE = 0x0001_0000;
-        /// All that reading can mean for the object.
+        /// Every right to read the object (`GENERIC_READ`).
         const GENERIC_READ = 0x8000_0000;
-        /// All that writing can mean for the object.
+        /// Every right to write to the object (`GENERIC_WRITE`).
         const GENERIC_WRITE = 0x4000_0000;
     }
 
-    /// What others may do with the object while the handle is open.
+    /// What others may do with the object while the handle is open (`ShareAccess` of `NtCreateFile`).
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Share: u32 {
         /// Read it.
@@ -37,70 +39,70 @@ bitflags! {
         const DELETE = 4;
     }
 
-    /// How the object is opened (`CreateOptions` of `NtCreateFile`, and one object attribute).
+    /// The options of an open call (`CreateOptions` of `NtCreateFile`).
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Options: u32 {
-        /// `FILE_DIRECTORY_FILE`: a directory or nothing.
+        /// `FILE_DIRECTORY_FILE`: fails unless the object is a directory.
         const DIRECTORY = 0x0000_0001;
-        /// `FILE_NON_DIRECTORY_FILE`: anything but a directory.
+        /// `FILE_NON_DIRECTORY_FILE`: fails if the object is a directory.
         const NON_DIRECTORY = 0x0000_0040;
-        /// `FILE_DELETE_ON_CLOSE`: the object goes when this handle is closed.
+        /// `FILE_DELETE_ON_CLOSE`: the object is deleted when this handle is closed.
         const DELETE_ON_CLOSE = 0x0000_1000;
-        /// `FILE_OPEN_REPARSE_POINT`: a last component that is a link is opened itself.
+        /// `FILE_OPEN_REPARSE_POINT`: if the last component is a link, opens the link and not its target.
         const REPARSE_POINT = 0x0020_0000;
     }
 }
 
-/// Whether the object must exist or must not.
+/// Whether the object must exist (`CreateDisposition` of `NtCreateFile`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Disposition {
-    /// It must exist.
+    /// Open an object that exists (`FILE_OPEN`).
     Open,
-    /// It must not exist and is made.
+    /// Create an object that does not exist yet (`FILE_CREATE`).
     Create,
 }
 
-/// How to open.
+/// The parameters of an open call, besides the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Open {
-    /// The rights wanted.
+    /// The requested access rights.
     pub access: Access,
-    /// What others may do meanwhile.
+    /// What others may do with the object while the handle is open.
     pub share: Share,
-    /// Exist or be made.
+    /// Whether to open or to create.
     pub disposition: Disposition,
-    /// Further options.
+    /// The options.
     pub options: Options,
 }
 
 impl Open {
-    /// Opens what exists, sharing everything.
+    /// Returns the parameters that open an existing object and let others do anything with it.
     pub const fn existing(access: Access, options: Options) -> Self {
         Self { access, share: Share::all(), disposition: Disposition::Open, options }
     }
 
-    /// Makes a directory that must not exist yet, sharing everything.
+    /// Returns the parameters that create a directory and let others do anything with it.
     pub const fn new_directory(access: Access) -> Self {
         Self { access, share: Share::all(), disposition: Disposition::Create, options: Options::DIRECTORY }
     }
 }
 
-/// A class of information about a file (`FILE_INFO_BY_HANDLE_CLASS`); [`crate::abi`] has the buffers.
+/// A class of information about a file (`FILE_INFO_BY_HANDLE_CLASS`); [`crate::abi`] has the structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileInfo {
-    /// [`crate::abi::FileBasicInfo`]: times and attributes; can be set.
+    /// [`crate::abi::FileBasicInfo`]: times and attributes; can also be set.
     Basic = 0,
-    /// [`crate::abi::FileDispositionInfo`]: delete on close; set only.
+    /// [`crate::abi::FileDispositionInfo`]: delete when the last handle is closed; set only.
     Disposition = 4,
     /// [`crate::abi::FileAttributeTagInfo`]: attributes and reparse tag.
     AttributeTag = 9,
-    /// [`crate::abi::FileIdInfo`]: volume serial number and file id, which together are the file's identity.
+    /// [`crate::abi::FileIdInfo`]: volume serial number and file id, which together identify the file.
     Id = 18,
-    /// [`crate::abi::FileDispositionInfoEx`]: delete at once; set only.
+    /// [`crate::abi::FileDispositionInfoEx`]: delete with flags, such as POSIX semantics; set only.
     DispositionEx = 21,
 }
 
-/// A class of information about the file system behind a handle (`FS_INFORMATION_CLASS`).
+/// A class of information about the file system of a handle (`FS_INFORMATION_CLASS`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FsInfo {
     /// [`crate::abi::FsAttributeInformation`]: the file system's name.
@@ -109,7 +111,7 @@ pub enum FsInfo {
     FullSize = 7,
 }
 
-/// Which form of a path to answer with.
+/// A form of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathForm {
     /// `\\?\C:\dir\file`, normalised (`VOLUME_NAME_DOS`).
@@ -118,57 +120,68 @@ pub enum PathForm {
     VolumeGuid = 1,
 }
 
-/// An open file, directory, volume or disk; closed when dropped.
+/// An open file, directory, volume or disk. Dropping it closes it.
 pub trait Handle: Send + Sync {
-    /// Opens or makes `name` in this directory (`NtCreateFile` relative to this handle).
+    /// Opens or creates `name` in this directory (`NtCreateFile` with this handle as the root directory).
     ///
-    /// `name` is one component: never empty, `.` or `..`, never with a separator.
+    /// `name` is a single component: it has no separator and is not empty, `.` or `..`.
+    ///
+    /// Errors: as [`crate::Os::open`].
     /// <https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntcreatefile>
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>>;
 
-    /// Sends `code` to the device or file system and returns how many bytes of `output` it filled.
+    /// Sends `code` to the device or file system and returns the number of bytes written to `output`.
     ///
-    /// Errors: the Win32 code as it came; `INSUFFICIENT_BUFFER` and `MORE_DATA` are not retried here, and after
-    /// `MORE_DATA` the output is filled as far as it goes.
+    /// Errors: the device's own. `INSUFFICIENT_BUFFER` and `MORE_DATA` are not retried; with `MORE_DATA`, `output` has
+    /// as much of the answer as fits.
     /// <https://learn.microsoft.com/windows/win32/api/ioapiset/nf-ioapiset-deviceiocontrol>
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize>;
 
     /// Reads information about the file into `output`.
     ///
+    /// Errors: `ACCESS_DENIED` without [`Access::READ_ATTRIBUTES`]; `INVALID_PARAMETER` or `NOT_SUPPORTED` if the file
+    /// system does not have the class.
     /// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getfileinformationbyhandleex>
     fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()>;
 
     /// Changes information about the file.
     ///
+    /// Errors: `ACCESS_DENIED` without the right that the class needs; `DIR_NOT_EMPTY` when a directory with entries is
+    /// to be deleted; `INVALID_PARAMETER`, `INVALID_FUNCTION` or `NOT_SUPPORTED` if the file system does not have the
+    /// class.
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-setfileinformationbyhandle>
     fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()>;
 
-    /// Reads information about the file system and returns how many bytes of `output` it filled.
+    /// Reads information about the file system and returns the number of bytes written to `output`.
     ///
+    /// Errors: `MORE_DATA` if the file system's name does not fit.
     /// <https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/nf-ntifs-ntqueryvolumeinformationfile>
     fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize>;
 
-    /// Fills `output` with as many of this directory's next entries as fit, each an
-    /// [`crate::abi::FileIdBothDirInfo`] and its name; `restart` begins again with the first.
+    /// Writes as many of this directory's next entries to `output` as fit, each an
+    /// [`crate::abi::FileIdBothDirInfo`] followed by its name. With `restart`, begins again at the first entry.
     ///
     /// Errors: `NO_MORE_FILES` after the last entry.
     /// <https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_id_both_dir_info>
     fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()>;
 
-    /// The object's own path, all links resolved.
+    /// Returns the path of the object, with all links resolved.
     ///
-    /// Errors: `PATH_NOT_FOUND` where the object has no path of that form.
+    /// Errors: `PATH_NOT_FOUND` if the object has no path of that form.
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getfinalpathnamebyhandlew>
     fn final_path(&self, form: PathForm) -> OsResult<U16String>;
 
-    /// Reads from `offset` bytes on and returns how many bytes of `output` were filled; of a volume only whole sectors
-    /// can be read.
+    /// Reads at `offset`, in bytes from the start, and returns the number of bytes written to `output`; 0 is the end of
+    /// the file.
     ///
+    /// Errors: `INVALID_PARAMETER` if the object is a volume or disk and the offset or length is not a multiple of its
+    /// sector size.
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-readfile>
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize>;
 
-    /// Writes all that is cached for the file, or for a whole volume, to the medium.
+    /// Writes everything cached for the file, or for the whole volume, to the device.
     ///
+    /// Errors: `ACCESS_DENIED` if the handle was opened without a right to write.
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers>
     fn flush(&self) -> OsResult<()>;
 }

@@ -1,11 +1,11 @@
-//! What Windows can do: the primitives csi-proxy stands on, as traits.
+//! The primitives of Windows that csi-proxy uses, as traits.
 //!
-//! A primitive is one thing a Windows programmer would recognise as a call. It has no policy: the order of
-//! calls, waiting, retries and the parsing of buffers are all in the crate `node`, which runs unchanged on two
-//! implementations of these traits, `os-win32` (the calls themselves) and `os-sim` (a simulated node).
+//! A primitive is one system call, as a Windows programmer knows it, and has no policy. The order of calls, waiting,
+//! retries and the decoding of buffers are all in the crate `storage-ops`, which runs unchanged on two implementations
+//! of these traits: `os-win32` makes the calls, and `os-sim` simulates a Windows node.
 //!
-//! Buffers cross this seam as bytes, laid out as Windows lays them out ([`abi`]). Names are WTF-16. Errors are
-//! the codes Windows gave ([`OsError`]).
+//! Buffers pass this interface as bytes in Windows' own layout ([`abi`]). Names are WTF-16. Errors are the codes that
+//! Windows returned ([`OsError`]).
 
 pub mod abi;
 mod clock;
@@ -26,45 +26,52 @@ pub use uuid::Uuid;
 pub use widestring::{U16Str, U16String};
 pub use wmi::{CallStatus, Instance, Namespace, PendingCall, Returned, Value, Wmi};
 
-/// One Windows node, as far as storage needs it.
+/// The calls of one Windows node that storage operations need.
 ///
-/// All calls block. None is retried, and none waits for anything but the system.
+/// Every call blocks its thread until Windows has answered. No call is retried.
 pub trait Os: Send + Sync {
-    /// Opens a file, directory, volume or disk by its absolute NT path (`NtCreateFile` without a root directory).
+    /// Opens a file, directory, volume or disk by its absolute NT path, or creates a file or directory.
     ///
+    /// Errors: `FILE_NOT_FOUND`, or `PATH_NOT_FOUND` if a directory of the path does not exist; `ALREADY_EXISTS` if it
+    /// was to be created; `DIRECTORY` or `ACCESS_DENIED` if it is not of the kind that [`Open::options`] asks for;
+    /// `SHARING_VIOLATION`; `DELETE_PENDING`.
     /// <https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntcreatefile>
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>>;
 
-    /// The paths (`\\?\scsi#disk&ven_...#{...}`) of all present device interfaces of `class`.
+    /// Returns the paths (`\\?\scsi#disk&ven_...#{...}`) of all device interfaces of `class` that are present.
     ///
+    /// Errors: `GEN_FAILURE` for a `CONFIGRET` that has no Win32 code.
     /// <https://learn.microsoft.com/windows/win32/api/cfgmgr32/nf-cfgmgr32-cm_get_device_interface_listw>
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>>;
 
-    /// Enumerates the children of the device behind `interface` again and returns when that is done.
+    /// Enumerates the children of the device of `interface` again, and returns when Windows has done so.
     ///
+    /// Errors: `FILE_NOT_FOUND` if the interface does not exist; `ACCESS_DENIED`; `GEN_FAILURE` for a `CONFIGRET` that
+    /// has no Win32 code.
     /// <https://learn.microsoft.com/windows/win32/api/cfgmgr32/nf-cfgmgr32-cm_reenumerate_devnode>
     fn reenumerate(&self, interface: &U16Str) -> OsResult<()>;
 
-    /// The names (`\\?\Volume{...}\`) of all volumes, in no order.
+    /// Returns the names (`\\?\Volume{...}\`) of all volumes, in no particular order.
     ///
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-findfirstvolumew>
     fn volumes(&self) -> OsResult<Vec<U16String>>;
 
-    /// The drive letters and mounted folders by which the mount manager knows `volume` (`\\?\Volume{...}\`), each
-    /// with a final backslash.
+    /// Returns the drive letters and mounted folders that the mount manager has for `volume` (`\\?\Volume{...}\`),
+    /// each with a final backslash.
     ///
+    /// Errors: `FILE_NOT_FOUND` if the volume does not exist.
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew>
     fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>>;
 
     /// Mounts `volume` (`\\?\Volume{...}\`) at the empty directory `directory` (with a final backslash).
     ///
-    /// Errors: `DIR_NOT_EMPTY`; `INVALID_PARAMETER` for a directory that is not on a local NTFS volume.
+    /// Errors: `DIR_NOT_EMPTY`; `INVALID_PARAMETER` if the directory is not on a local NTFS volume.
     /// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw>
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()>;
 
-    /// Removes the mount point at `directory` (with a final backslash) and makes the mount manager forget it.
+    /// Removes the mount point at `directory` (with a final backslash) and deletes it from the mount manager's database.
     ///
-    /// Errors: `NOT_A_REPARSE_POINT` where no volume is mounted.
+    /// Errors: `NOT_A_REPARSE_POINT` if no volume is mounted there.
     /// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-deletevolumemountpointw>
     fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()>;
 
@@ -74,15 +81,15 @@ pub trait Os: Send + Sync {
     /// <https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-openservicew>
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>>;
 
-    /// Reads a firmware table and returns its size in bytes, which may be more than `output` holds: then
-    /// nothing was written.
+    /// Reads a firmware table and returns its size in bytes. If that is larger than `output`, nothing was written.
     ///
+    /// Errors: `INVALID_FUNCTION` if the provider does not exist.
     /// <https://learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-getsystemfirmwaretable>
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize>;
 
-    /// Windows Management Instrumentation.
+    /// Returns the access to Windows Management Instrumentation (WMI).
     fn wmi(&self) -> &dyn Wmi;
 
-    /// The only clock: every wait goes through it.
+    /// Returns the clock. Storage operations read no other clock and wait only through this one.
     fn clock(&self) -> &dyn Clock;
 }

@@ -1,4 +1,4 @@
-//! Absolute names in NT's object namespace.
+//! NT paths: absolute names in the object namespace of Windows NT.
 
 use std::fmt;
 
@@ -7,32 +7,32 @@ use widestring::{U16Str, U16String};
 
 /// An absolute NT path such as `\??\C:\var\lib`, `\??\Volume{...}` or `\??\PhysicalDrive2`.
 ///
-/// NT paths are taken as they stand: no `.` or `..` is resolved, no slash turned, no length limited.
+/// Windows takes an NT path literally: it resolves no `.` or `..`, converts no slash and has no limit of 260 characters.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct NtPath(U16String);
 
 impl NtPath {
-    /// The root directory of the drive `letter`: `\??\C:\`.
+    /// Returns the root directory of the drive `letter`: `\??\C:\`.
     pub fn drive_root(letter: char) -> Self {
         Self::from_text(&format!(r"\??\{letter}:\"))
     }
 
-    /// A disk by its number: `\??\PhysicalDrive2`.
+    /// Returns the path of a disk by its number: `\??\PhysicalDrive2`.
     pub fn disk(number: u32) -> Self {
         Self::from_text(&format!(r"\??\PhysicalDrive{number}"))
     }
 
-    /// A volume as a device, without its file system's root: `\??\Volume{...}`.
+    /// Returns the path of a volume as a device, which has no final backslash: `\??\Volume{...}`.
     pub fn volume(id: Uuid) -> Self {
         Self::from_text(&format!(r"\??\Volume{{{id}}}"))
     }
 
-    /// The root directory of a volume's file system: `\??\Volume{...}\`.
+    /// Returns the root directory of a volume's file system: `\??\Volume{...}\`.
     pub fn volume_root(id: Uuid) -> Self {
         Self::from_text(&format!(r"\??\Volume{{{id}}}\"))
     }
 
-    /// A Win32 path with the prefix `\\?\`, `\\.\` or `\\` (a UNC path), or one that starts at a drive.
+    /// Converts a Win32 path that begins with `\\?\`, `\\.\`, `\\` (a UNC path) or a drive.
     pub fn from_win32(path: &U16Str) -> Self {
         let text = path.as_slice();
         let starts = |prefix: &str| text.iter().copied().take(prefix.len()).eq(prefix.encode_utf16());
@@ -49,7 +49,7 @@ impl NtPath {
         Self(nt)
     }
 
-    /// This path with one more component.
+    /// Returns this path with one more component.
     #[must_use]
     pub fn join(&self, component: &U16Str) -> Self {
         let mut joined = self.0.clone();
@@ -60,7 +60,7 @@ impl NtPath {
         Self(joined)
     }
 
-    /// The path as it goes to the system.
+    /// Returns the path as Windows takes it.
     pub fn as_u16str(&self) -> &U16Str {
         &self.0
     }

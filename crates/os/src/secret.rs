@@ -5,17 +5,17 @@ use std::hash::{Hash, Hasher};
 
 use zeroize::Zeroizing;
 
-/// Text that no log, trace, error or saved state can print; overwritten when dropped.
+/// A text that is never printed in a log, trace, error or saved state. Dropping it overwrites it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes the text over.
+    /// Takes ownership of the text.
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// The text itself, for the call that needs it and nothing else.
+    /// Returns the text, for the call that needs it and nothing else.
     pub fn expose(&self) -> &str {
         &self.0
     }

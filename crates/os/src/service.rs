@@ -1,54 +1,55 @@
-//! Windows services, as the service control manager shows them.
+//! Windows services, as the service control manager has them.
 
 use widestring::U16String;
 
 use crate::OsResult;
 
-/// What a service is opened for.
+/// The access that a service is opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServiceAccess {
-    /// Read its configuration and status.
+    /// Read the configuration and the state.
     Query,
-    /// That, and start it.
+    /// Query, and start the service.
     Start,
-    /// Query, list its dependents and stop it.
+    /// Query, list the dependent services, and stop the service.
     Stop,
 }
 
-/// A service's configuration, as far as it is asked for (`QUERY_SERVICE_CONFIGW`).
+/// The configuration of a service: the fields of `QUERY_SERVICE_CONFIGW` that csi-proxy reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceConfig {
-    /// The name shown to people.
+    /// The display name.
     pub display_name: U16String,
-    /// `SERVICE_BOOT_START` 0 to `SERVICE_DISABLED` 4.
+    /// The start type: `SERVICE_BOOT_START` (0) to `SERVICE_DISABLED` (4).
     pub start_type: u32,
 }
 
-/// An open service; closed when dropped.
+/// An open service. Dropping it closes it.
 pub trait Service: Send + Sync {
-    /// Its configuration.
+    /// Returns the configuration.
     ///
     /// <https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryserviceconfigw>
     fn config(&self) -> OsResult<ServiceConfig>;
 
-    /// Its state, `SERVICE_STOPPED` 1 to `SERVICE_PAUSED` 7.
+    /// Returns the state: `SERVICE_STOPPED` (1) to `SERVICE_PAUSED` (7).
     ///
     /// <https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryservicestatusex>
     fn state(&self) -> OsResult<u32>;
 
-    /// Asks it to start, without arguments; it starts while this returns.
+    /// Starts the service without arguments. Returns when Windows has begun to start it.
     ///
     /// Errors: `SERVICE_ALREADY_RUNNING`, `SERVICE_DISABLED`.
     /// <https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicew>
     fn start(&self) -> OsResult<()>;
 
-    /// Asks it to stop; it stops while this returns.
+    /// Sends the service the control to stop. Returns when the service has received it.
     ///
     /// Errors: `DEPENDENT_SERVICES_RUNNING`, `SERVICE_NOT_ACTIVE`, `SERVICE_CANNOT_ACCEPT_CTRL`.
     /// <https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice>
     fn stop(&self) -> OsResult<()>;
 
-    /// The names of all active services that depend on it, directly or not, in the order to stop them in.
+    /// Returns the names of all active services that depend on this one, directly or not, in the order in which they
+    /// have to be stopped.
     ///
     /// <https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-enumdependentservicesw>
     fn active_dependents(&self) -> OsResult<Vec<U16String>>;

@@ -1,4 +1,4 @@
-//! Windows Management Instrumentation: queries, and methods that may outlive their caller.
+//! Windows Management Instrumentation (WMI): queries, and methods that may run longer than their caller waits.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub enum Namespace {
 }
 
 impl Namespace {
-    /// Its path.
+    /// Returns the path of the namespace.
     pub const fn path(self) -> &'static str {
         match self {
             Self::CimV2 => r"root\cimv2",
@@ -26,7 +26,7 @@ impl Namespace {
     }
 }
 
-/// A property or argument, in the forms WMI's variants have.
+/// The value of a property or argument, of one of the types that WMI has.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// No value.
@@ -37,7 +37,7 @@ pub enum Value {
     U32(u32),
     /// `string`; also `uint64` and `sint64`, in decimal.
     Text(String),
-    /// A `string` argument that must never be shown.
+    /// A `string` argument that is never printed.
     Secret(Secret),
     /// An array.
     Array(Vec<Value>),
@@ -45,17 +45,17 @@ pub enum Value {
     Object(Box<Instance>),
 }
 
-/// An object WMI answered with.
+/// A WMI object: the result of a query, or an output parameter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Instance {
-    /// Its `__RELPATH`, by which a method is called on it; empty for what has no key.
+    /// The `__RELPATH`, by which its methods are called; empty for an object without a key.
     pub path: String,
-    /// Its properties, with the names the class gives them.
+    /// The properties, by the names that the class has for them.
     pub properties: BTreeMap<String, Value>,
 }
 
 impl Instance {
-    /// The property `name`, if it is there and not null. Names compare without case.
+    /// Returns the property `name` if the object has it and it is not null. Names are compared without case.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let value = self
             .properties
@@ -64,7 +64,7 @@ impl Instance {
         value.filter(|value| !matches!(value, Value::Null))
     }
 
-    /// The text property `name`.
+    /// Returns the text property `name`.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::Text(text) => Some(text),
@@ -72,7 +72,7 @@ impl Instance {
         }
     }
 
-    /// The 32-bit (or smaller) property `name`.
+    /// Returns the property `name` of 32 bits or fewer.
     pub fn u32(&self, name: &str) -> Option<u32> {
         match self.get(name)? {
             Value::U32(number) => Some(*number),
@@ -80,12 +80,12 @@ impl Instance {
         }
     }
 
-    /// The 64-bit property `name`, which travels as text.
+    /// Returns the 64-bit property `name`, which WMI transfers as text.
     pub fn u64(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }
 
-    /// The boolean property `name`.
+    /// Returns the boolean property `name`.
     pub fn bool(&self, name: &str) -> Option<bool> {
         match self.get(name)? {
             Value::Bool(value) => Some(*value),
@@ -94,42 +94,43 @@ impl Instance {
     }
 }
 
-/// What a method returned.
+/// What a WMI method returned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Returned {
-    /// Its `ReturnValue`: 0 is success, all else is the class's own.
+    /// The `ReturnValue`: 0 is success; the class defines the other values.
     pub code: u32,
-    /// Its output parameters, without `ReturnValue`.
+    /// The output parameters, without `ReturnValue`.
     pub out: Instance,
 }
 
-/// What has become of a method call when its deadline came.
+/// The status of a method call when it has ended or its deadline has passed.
 pub enum CallStatus {
-    /// It has ended.
+    /// The method has ended.
     Done(Returned),
-    /// It goes on; nothing can stop it.
+    /// The method is still running, and cannot be cancelled.
     StillRunning(Box<dyn PendingCall>),
 }
 
-/// A method call that goes on without its caller.
+/// A method call that is still running although its caller has stopped waiting.
 pub trait PendingCall: Send {
-    /// Runs `then` once the call has ended, at once if it has already, on whatever thread notices.
+    /// Runs `then` when the call has ended, on any thread; at once if the call has already ended.
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>);
 }
 
-/// A connection to WMI, kept and renewed by whoever implements it.
+/// Access to WMI. The implementation keeps the connections and reconnects.
 pub trait Wmi: Send + Sync {
-    /// The answers to a WQL query (`SELECT` or `ASSOCIATORS OF`).
+    /// Returns the objects that a WQL query (`SELECT` or `ASSOCIATORS OF`) finds.
     ///
-    /// Errors: WMI's codes; `WAIT_TIMEOUT` when `deadline` came first.
+    /// Errors: WMI's codes; `WAIT_TIMEOUT` if the query has not ended by `deadline`; `BUSY` if too many requests wait for
+    /// a connection.
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execquery>
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>>;
 
-    /// Calls `method` of the object or class at `path` with `arguments`, those left out being null.
+    /// Calls `method` of the object or class at `path`. Arguments that are missing from `arguments` are null.
     ///
-    /// Errors: WMI's codes. After `WAIT_TIMEOUT` and `BUSY` (no connection was free in time, or too many wait for
-    /// one) nothing was done; after `RPC_CALL_FAILED` or `WBEM_TRANSPORT_FAILURE` nobody knows, and the state must be
-    /// read.
+    /// Errors: WMI's codes. With `WAIT_TIMEOUT` (no connection was free by `deadline`) or `BUSY` (too many requests wait
+    /// for a connection), the method was not called. With `RPC_CALL_FAILED` or `WBEM_TRANSPORT_FAILURE` it is unknown
+    /// whether the method was called, and the caller must read the state.
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execmethod>
     fn call(
         &self,

@@ -139,8 +139,10 @@ mod tests {
 
     #[test]
     fn a_text_that_is_not_an_address_is_refused_and_quoted() {
-        for text in ["", "/", "/run/csi-proxy", "/run/.sock", r"\\.\pipe\", r"\\.\pipe\a\b", r"\\.\\pipe\\", "\0.sock"]
-        {
+        let not_sockets = ["", "/", "/run/csi-proxy", "/run/.sock", "\0.sock"];
+        let not_pipes =
+            [r"\\.\pipe", r"\\.\pipe\", r"\\.\\pipe\\", r"\\.\pipe\a\b", r"\\host\pipe\x", r"C:\pipe\x", r"\.\pipe\x"];
+        for text in not_sockets.into_iter().chain(not_pipes) {
             let error = text.parse::<Address>().unwrap_err();
             assert!(error.to_string().starts_with(&format!("'{text}'")), "{error}");
         }

@@ -25,7 +25,7 @@ const ALLOWED: &[Allowed] = &[
     Allowed { from: "csi-proxy-api", to: &[], for_tests: &[] },
     Allowed { from: "csi-proxy-transport", to: &[], for_tests: &[] },
     Allowed { from: "csi-proxy-authority-filter", to: &[], for_tests: &["csi-proxy-transport"] },
-    Allowed { from: "csi-proxy-os-win32", to: &["csi-proxy-os"], for_tests: &[] },
+    Allowed { from: "csi-proxy-os-win32", to: &["csi-proxy-os"], for_tests: &["csi-proxy-transport"] },
     Allowed { from: "csi-proxy-os-sim", to: &["csi-proxy-os"], for_tests: &[] },
     Allowed { from: "csi-proxy-faults", to: &["csi-proxy-os"], for_tests: &["csi-proxy-os-sim"] },
     Allowed {

@@ -1,6 +1,6 @@
-//! A Windows service that does nothing but run: what the tests start and stop.
+//! A Windows service that only runs until it is stopped, for the tests of services.
 //!
-//! `idle_service <name> [<milliseconds before it answers the service control manager>]`
+//! `idle_service <name> [<milliseconds before it connects to the service control manager>]`
 
 #[cfg(windows)]
 #[path = "windows.rs"]
@@ -8,7 +8,7 @@ mod imp;
 
 #[cfg(not(windows))]
 mod imp {
-    /// There are no services here.
+    /// Does nothing: only Windows has services.
     pub(crate) fn run() {}
 }
 

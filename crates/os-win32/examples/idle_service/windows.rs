@@ -1,4 +1,4 @@
-//! The service itself.
+//! The service, on Windows.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ pub(crate) fn run() {
     service_dispatcher::start(name, entry).expect("started by the service control manager");
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as the macro calls it")]
+#[expect(clippy::needless_pass_by_value, reason = "the macro passes it by value")]
 fn idle(arguments: Vec<OsString>) {
     let (stop, stopped) = mpsc::channel();
     let status = service_control_handler::register(&arguments[0], move |control| match control {
@@ -44,7 +44,7 @@ fn idle(arguments: Vec<OsString>) {
             wait_hint: Duration::ZERO,
             process_id: None,
         });
-        status.expect("the service control manager listens");
+        status.expect("the service control manager accepts the status");
     };
     state(ServiceState::Running);
     let _ = stopped.recv();

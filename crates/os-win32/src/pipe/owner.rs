@@ -1,4 +1,4 @@
-//! Whose a pipe is.
+//! The process that serves a pipe.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -14,22 +14,21 @@ use windows_sys::Win32::System::Threading::{
     OpenProcess, PROCESS_NAME_WIN32, PROCESS_QUERY_LIMITED_INFORMATION, QueryFullProcessImageNameW,
 };
 
-use super::normalised;
-
 /// The process that serves a pipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its id.
+    /// The id of the process.
     pub process: u32,
-    /// Its program, where Windows tells.
+    /// The path of its program, if Windows returns it.
     pub program: Option<PathBuf>,
 }
 
-/// Who serves the pipe at `path`, for a person to read: another process may have the id by then.
+/// Returns the process that serves the pipe at `path`. Only for messages: the id may already belong to another process.
 ///
-/// Asking takes a connection. Errors: `NotFound`; `ERROR_PIPE_BUSY` (231); `PermissionDenied`.
+/// Connects to the pipe. Errors: `NotFound` if no process serves it; `ERROR_PIPE_BUSY` (231) if all its instances are
+/// connected; `PermissionDenied`.
 pub fn owner(path: &str) -> io::Result<Owner> {
-    let pipe = OpenOptions::new().read(true).security_qos_flags(SECURITY_ANONYMOUS).open(normalised(path)?)?;
+    let pipe = OpenOptions::new().read(true).security_qos_flags(SECURITY_ANONYMOUS).open(path)?;
     let mut process = 0;
     // SAFETY: the handle is open; `process` outlives the call.
     if unsafe { GetNamedPipeServerProcessId(pipe.as_raw_handle(), &raw mut process) } == 0 {
@@ -39,20 +38,20 @@ pub fn owner(path: &str) -> io::Result<Owner> {
 }
 
 fn program(process: u32) -> io::Result<PathBuf> {
-    // SAFETY: takes numbers only.
+    // SAFETY: the function takes numbers only.
     let handle = unsafe { OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, process) };
     if handle.is_null() {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call succeeded, so this is an open handle that nobody else has.
+    // SAFETY: the call succeeded, so this is an open handle that has no other owner.
     let handle = unsafe { OwnedHandle::from_raw_handle(handle) };
     let mut length = 32 * 1024;
     let mut path = vec![0_u16; length as usize];
-    // SAFETY: the handle is open; the pointer and the length are one live buffer's.
-    let told = unsafe {
+    // SAFETY: the handle is open; the pointer and the length are those of `path`, which outlives the call.
+    let succeeded = unsafe {
         QueryFullProcessImageNameW(handle.as_raw_handle(), PROCESS_NAME_WIN32, path.as_mut_ptr(), &raw mut length)
     };
-    if told == 0 {
+    if succeeded == 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(PathBuf::from(OsString::from_wide(&path[..length as usize])))

@@ -1,12 +1,11 @@
-//! Threads that each hold one connection, and the requests that wait for them.
+//! A pool of threads with one connection each, and the queue of their requests.
 //!
-//! A deadline ends the waiting, never the work. A request that no thread has begun when its deadline comes is
-//! withdrawn and has done nothing; a method that has begun goes on, and a [`PendingCall`] says when it has ended.
+//! A deadline ends the wait, not the work. A request that has not started at its deadline is withdrawn and never runs. A
+//! method that has started keeps running, and a [`PendingCall`] reports its end.
 //!
-//! A connection that broke is made anew. A query is then asked again, once. A method is not: whether the broken
-//! connection still carried the request nobody can say, so its caller learns of the failure and looks at the state.
-//! What comes before a method is sent, reading the signature of it, is safe to repeat and finds a connection that
-//! broke while nobody used it.
+//! A broken connection is replaced. A query is then repeated once. A method is not repeated, because it is unknown whether
+//! the broken connection delivered it: the caller gets the error and has to read the state. Reading the signature of a
+//! method before it is sent can be repeated, and detects a connection that broke while it was idle.
 
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
@@ -18,14 +17,14 @@ use os::{CallStatus, Clock, Instance, OsError, OsResult, PendingCall, Returned, 
 
 use crate::clock::Monotonic;
 
-/// Connections per namespace. They are made when all others are busy, so most nodes have one; a few volumes being
-/// formatted, which takes minutes, must not keep everyone else from asking questions.
-const CONNECTIONS: usize = 4;
+/// The maximum number of connections to a namespace. A connection is made only when all others are busy, so most nodes
+/// have one. Several are needed because formatting a volume occupies its connection for minutes.
+const MAX_CONNECTIONS: usize = 4;
 
-/// Requests that may wait for a connection. One more is told that WMI is busy, at once.
-const WAITING: usize = 64;
+/// The maximum number of requests that wait for a connection. A further request fails with `BUSY`.
+const QUEUE_CAPACITY: usize = 64;
 
-/// A method to call.
+/// A method call.
 pub(super) struct Method {
     pub(super) path: String,
     pub(super) name: String,
@@ -39,9 +38,9 @@ pub(super) trait Connect: Send + Sync + 'static {
     fn connect(&self) -> OsResult<Self::Session>;
 }
 
-/// A connection, which stays on the thread that made it.
+/// A connection. It stays on the thread that made it.
 pub(super) trait Session {
-    /// A method call that has not been sent.
+    /// A method call that is ready to be sent.
     type Prepared;
 
     fn query(&self, wql: &str, deadline: Time) -> OsResult<Vec<Instance>>;
@@ -70,15 +69,15 @@ struct Queue {
 }
 
 enum Request {
-    Query { wql: String, answer: Arc<Answer<Vec<Instance>>> },
-    Call { method: Method, answer: Arc<Answer<Returned>> },
+    Query { wql: String, completion: Arc<Completion<Vec<Instance>>> },
+    Call { method: Method, completion: Arc<Completion<Returned>> },
 }
 
 impl Request {
     fn is_withdrawn(&self) -> bool {
         match self {
-            Self::Query { answer, .. } => answer.is_withdrawn(),
-            Self::Call { answer, .. } => answer.is_withdrawn(),
+            Self::Query { completion, .. } => completion.is_withdrawn(),
+            Self::Call { completion, .. } => completion.is_withdrawn(),
         }
     }
 }
@@ -90,39 +89,39 @@ impl<C: Connect> Pool<C> {
     }
 
     pub(super) fn query(&self, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        let answer = Arc::new(Answer::new(deadline, self.clock));
-        self.submit(Request::Query { wql: wql.to_owned(), answer: Arc::clone(&answer) })?;
-        match answer.wait() {
-            Waited::Ended(result) => result,
-            // If it runs, its session gives up at the same deadline and is free again.
-            Waited::Withdrawn | Waited::Running => Err(OsError::WAIT_TIMEOUT),
+        let completion = Arc::new(Completion::new(deadline, self.clock));
+        self.submit(Request::Query { wql: wql.to_owned(), completion: Arc::clone(&completion) })?;
+        match completion.wait() {
+            WaitOutcome::Ended(result) => result,
+            // A query that is running ends at the same deadline, and its session is free again.
+            WaitOutcome::Withdrawn | WaitOutcome::Running => Err(OsError::WAIT_TIMEOUT),
         }
     }
 
     pub(super) fn call(&self, method: Method, deadline: Time) -> OsResult<CallStatus> {
-        let answer = Arc::new(Answer::new(deadline, self.clock));
-        self.submit(Request::Call { method, answer: Arc::clone(&answer) })?;
-        match answer.wait() {
-            Waited::Ended(result) => result.map(CallStatus::Done),
-            Waited::Withdrawn => Err(OsError::WAIT_TIMEOUT),
-            Waited::Running => Ok(CallStatus::StillRunning(Box::new(Pending(answer)))),
+        let completion = Arc::new(Completion::new(deadline, self.clock));
+        self.submit(Request::Call { method, completion: Arc::clone(&completion) })?;
+        match completion.wait() {
+            WaitOutcome::Ended(result) => result.map(CallStatus::Done),
+            WaitOutcome::Withdrawn => Err(OsError::WAIT_TIMEOUT),
+            WaitOutcome::Running => Ok(CallStatus::StillRunning(Box::new(RunningMethod(completion)))),
         }
     }
 
     fn submit(&self, request: Request) -> OsResult<()> {
         let mut queue = lock(&self.shared.queue);
-        if queue.waiting.len() >= WAITING {
+        if queue.waiting.len() >= QUEUE_CAPACITY {
             queue.waiting.retain(|request| !request.is_withdrawn());
         }
-        if queue.waiting.len() >= WAITING {
+        if queue.waiting.len() >= QUEUE_CAPACITY {
             return Err(OsError::BUSY);
         }
-        if queue.idle <= queue.waiting.len() && queue.threads < CONNECTIONS {
+        if queue.idle <= queue.waiting.len() && queue.threads < MAX_CONNECTIONS {
             let shared = Arc::clone(&self.shared);
-            match thread::Builder::new().name("wmi".to_owned()).spawn(move || shared.serve()) {
+            match thread::Builder::new().name("wmi".to_owned()).spawn(move || shared.run_worker()) {
                 Ok(_) => queue.threads += 1,
                 Err(_) if queue.threads == 0 => return Err(OsError::NOT_ENOUGH_MEMORY),
-                Err(_) => {} // those there are will come to it
+                Err(_) => {} // the existing threads serve the request
             }
         }
         queue.waiting.push_back(request);
@@ -132,7 +131,7 @@ impl<C: Connect> Pool<C> {
 }
 
 impl<C: Connect> Drop for Pool<C> {
-    /// Lets the threads go. They are not waited for: one may be in a call that takes minutes.
+    /// Ends the threads without waiting for them: one may be in a call that takes minutes.
     fn drop(&mut self) {
         lock(&self.shared.queue).closed = true;
         self.shared.changed.notify_all();
@@ -140,20 +139,22 @@ impl<C: Connect> Drop for Pool<C> {
 }
 
 impl<C: Connect> Shared<C> {
-    fn serve(&self) {
+    /// Runs requests until the pool is dropped.
+    fn run_worker(&self) {
         let mut session = None;
-        while let Some(request) = self.next() {
+        while let Some(request) = self.next_request() {
             match request {
-                Request::Query { wql, answer } => {
-                    let deadline = answer.deadline;
-                    answer.run(|| self.with_session(&mut session, |session| session.query(&wql, deadline)));
+                Request::Query { wql, completion } => {
+                    let deadline = completion.deadline;
+                    completion.run(|| self.with_session(&mut session, |session| session.query(&wql, deadline)));
                 }
-                Request::Call { method, answer } => answer.run(|| self.execute(&mut session, &method)),
+                Request::Call { method, completion } => completion.run(|| self.call(&mut session, &method)),
             }
         }
     }
 
-    fn next(&self) -> Option<Request> {
+    /// Waits for the next request. Returns `None` when the pool is dropped.
+    fn next_request(&self) -> Option<Request> {
         let mut queue = lock(&self.queue);
         loop {
             if let Some(request) = queue.waiting.pop_front() {
@@ -168,7 +169,7 @@ impl<C: Connect> Shared<C> {
         }
     }
 
-    fn execute(&self, session: &mut Option<C::Session>, method: &Method) -> OsResult<Returned> {
+    fn call(&self, session: &mut Option<C::Session>, method: &Method) -> OsResult<Returned> {
         let prepared = self.with_session(session, |session| session.prepare(method))?;
         let Some(connected) = session else { return Err(OsError::WBEM_TRANSPORT_FAILURE) };
         let result = connected.execute(prepared);
@@ -178,25 +179,29 @@ impl<C: Connect> Shared<C> {
         result
     }
 
-    /// Does what may be done twice: if the connection breaks, with another one, once.
+    /// Does work that can be repeated. If the connection is broken, repeats the work once with a new connection.
     fn with_session<T>(
         &self,
         session: &mut Option<C::Session>,
         work: impl Fn(&C::Session) -> OsResult<T>,
     ) -> OsResult<T> {
-        let had_one = session.is_some();
-        let result = self.attempt(session, &work);
+        let was_connected = session.is_some();
+        let result = self.try_with_session(session, &work);
         match result {
             Err(error) if is_disconnect(error) => {
                 *session = None;
-                // A connection made just now and broken already will not be better the next time.
-                if had_one { self.attempt(session, &work) } else { Err(error) }
+                // If a new connection is broken too, another one would not help.
+                if was_connected { self.try_with_session(session, &work) } else { Err(error) }
             }
             other => other,
         }
     }
 
-    fn attempt<T>(&self, session: &mut Option<C::Session>, work: impl Fn(&C::Session) -> OsResult<T>) -> OsResult<T> {
+    fn try_with_session<T>(
+        &self,
+        session: &mut Option<C::Session>,
+        work: impl Fn(&C::Session) -> OsResult<T>,
+    ) -> OsResult<T> {
         let connected = match session {
             Some(connected) => connected,
             None => session.insert(self.connector.connect()?),
@@ -205,7 +210,7 @@ impl<C: Connect> Shared<C> {
     }
 }
 
-/// Whether the error says that the connection is of no more use, rather than that the request was bad.
+/// Returns whether the error means that the connection is broken, and not that the request failed.
 fn is_disconnect(error: OsError) -> bool {
     const RPC_CALL_FAILED_DNE: OsError = OsError(1727);
     const RPC_DISCONNECTED: OsError = OsError(0x8001_0108);
@@ -227,8 +232,8 @@ fn is_disconnect(error: OsError) -> bool {
     .contains(&error)
 }
 
-/// Where a request's answer is left, and what has become of the request until then.
-struct Answer<T> {
+/// The state of a request, shared by its caller and the thread that runs it.
+struct Completion<T> {
     deadline: Time,
     clock: Monotonic,
     state: Mutex<State<T>>,
@@ -236,25 +241,26 @@ struct Answer<T> {
 }
 
 enum State<T> {
-    /// No thread has begun it.
-    Waiting,
-    /// No thread ever will.
+    /// No thread has started the request.
+    Queued,
+    /// No thread will start the request.
     Withdrawn,
-    /// A thread is at it; then it will call what is here.
+    /// A thread runs the request, and then calls the function.
     Running(Option<Box<dyn FnOnce() + Send>>),
-    /// It has ended. The answer is gone once somebody has taken it.
+    /// The request has ended. The result is `None` after the caller has taken it.
     Ended(Option<OsResult<T>>),
 }
 
-enum Waited<T> {
+/// The result of a wait that ends at the deadline.
+enum WaitOutcome<T> {
     Ended(OsResult<T>),
     Withdrawn,
     Running,
 }
 
-impl<T> Answer<T> {
+impl<T> Completion<T> {
     fn new(deadline: Time, clock: Monotonic) -> Self {
-        Self { deadline, clock, state: Mutex::new(State::Waiting), changed: Condvar::new() }
+        Self { deadline, clock, state: Mutex::new(State::Queued), changed: Condvar::new() }
     }
 
     fn time_left(&self) -> Duration {
@@ -265,16 +271,16 @@ impl<T> Answer<T> {
         matches!(*lock(&self.state), State::Withdrawn)
     }
 
-    /// Does the work, unless its deadline has come, and leaves the result.
+    /// Does the work and stores the result, unless the deadline has passed.
     fn run(&self, work: impl FnOnce() -> OsResult<T>) {
         {
             let mut state = lock(&self.state);
-            if !matches!(*state, State::Waiting) || self.time_left().is_zero() {
-                return; // its caller withdraws it, or has done so
+            if !matches!(*state, State::Queued) || self.time_left().is_zero() {
+                return; // the caller withdraws the request, or has withdrawn it
             }
             *state = State::Running(None);
         }
-        // A panic may cost this request its answer, but not the pool its thread.
+        // A panic fails this request and does not end the thread.
         let result = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(OsError::WBEM_FAILED));
         let before = std::mem::replace(&mut *lock(&self.state), State::Ended(Some(result)));
         self.changed.notify_all();
@@ -283,30 +289,30 @@ impl<T> Answer<T> {
         }
     }
 
-    /// Waits for the answer until the deadline, then withdraws the request if it has not begun.
-    fn wait(&self) -> Waited<T> {
+    /// Waits for the result until the deadline, then withdraws the request if it has not started.
+    fn wait(&self) -> WaitOutcome<T> {
         let mut state = lock(&self.state);
         loop {
             let left = self.time_left();
             match &mut *state {
-                State::Ended(result) => return Waited::Ended(result.take().unwrap_or(Err(OsError::WBEM_FAILED))),
-                State::Waiting | State::Running(_) if !left.is_zero() => {
+                State::Ended(result) => return WaitOutcome::Ended(result.take().unwrap_or(Err(OsError::WBEM_FAILED))),
+                State::Queued | State::Running(_) if !left.is_zero() => {
                     state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
                 }
-                State::Running(_) => return Waited::Running,
-                State::Waiting | State::Withdrawn => {
+                State::Running(_) => return WaitOutcome::Running,
+                State::Queued | State::Withdrawn => {
                     *state = State::Withdrawn;
-                    return Waited::Withdrawn;
+                    return WaitOutcome::Withdrawn;
                 }
             }
         }
     }
 }
 
-/// A method that outlived its deadline.
-struct Pending(Arc<Answer<Returned>>);
+/// A method that is still running at its deadline.
+struct RunningMethod(Arc<Completion<Returned>>);
 
-impl PendingCall for Pending {
+impl PendingCall for RunningMethod {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
         let mut state = lock(&self.0.state);
         if let State::Running(waiter) = &mut *state {
@@ -318,7 +324,7 @@ impl PendingCall for Pending {
     }
 }
 
-/// Locks, also after a panic: nothing here is left half done by one.
+/// Locks, even if a thread has panicked: no critical section leaves inconsistent data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

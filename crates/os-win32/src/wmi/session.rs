@@ -1,4 +1,4 @@
-//! The COM calls of one connection.
+//! A connection to a WMI namespace: the COM calls.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -31,18 +31,18 @@ impl pool::Connect for Connector {
 
     fn connect(&self) -> OsResult<Session> {
         let apartment = Apartment::enter()?;
-        // SAFETY: COM is initialised on this thread, by `apartment`.
+        // SAFETY: `apartment` has initialised COM on this thread.
         let locator: IWbemLocator =
             unsafe { CoCreateInstance(&WbemLocator, None, CLSCTX_INPROC_SERVER) }.map_err(com)?;
         let none = BSTR::new();
-        // SAFETY: the interface and all strings are live; empty ones mean the defaults: this machine, this account.
+        // SAFETY: the interface and the strings are valid; empty strings select the defaults, such as this account.
         let services = unsafe {
             locator.ConnectServer(
                 &BSTR::from(self.namespace.path()),
                 &none,
                 &none,
                 &none,
-                WBEM_FLAG_CONNECT_USE_MAX_WAIT.0, // two minutes at most, where the default is for ever
+                WBEM_FLAG_CONNECT_USE_MAX_WAIT.0, // waits two minutes at most; the default is no limit
                 &none,
                 None,
             )
@@ -57,11 +57,11 @@ impl pool::Connect for Connector {
 pub(super) struct Session {
     services: IWbemServices,
     clock: Monotonic,
-    // After the interface, which must be gone before its apartment is.
+    // Dropped after the interface, which must be released before COM is uninitialised.
     _apartment: Apartment,
 }
 
-/// A method call, ready to be sent.
+/// A method call that is ready to be sent.
 pub(super) struct Prepared {
     path: BSTR,
     method: BSTR,
@@ -73,18 +73,18 @@ impl pool::Session for Session {
 
     fn query(&self, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
         let flags = WBEM_FLAG_FORWARD_ONLY | WBEM_FLAG_RETURN_IMMEDIATELY;
-        // SAFETY: the interface and the strings are live.
-        let answers =
+        // SAFETY: the interface and the strings are valid.
+        let objects =
             unsafe { self.services.ExecQuery(&BSTR::from("WQL"), &BSTR::from(wql), flags, None) }.map_err(com)?;
-        encrypt(&answers)?;
+        encrypt(&objects)?;
         let mut instances = Vec::new();
         loop {
             let left = (deadline - self.clock.now()).as_millis();
             if left == 0 {
-                return Err(OsError::WAIT_TIMEOUT); // dropping the enumerator tells WMI to stop
+                return Err(OsError::WAIT_TIMEOUT); // dropping the enumerator cancels the query
             }
             let mut batch = [const { None }; 16];
-            let more = next(&answers, i32::try_from(left).unwrap_or(i32::MAX), &mut batch)?;
+            let more = next(&objects, i32::try_from(left).unwrap_or(i32::MAX), &mut batch)?;
             for object in batch.into_iter().flatten() {
                 instances.push(value::instance(&object)?);
             }
@@ -97,12 +97,12 @@ impl pool::Session for Session {
     fn prepare(&self, method: &Method) -> OsResult<Prepared> {
         let class = self.object(class_of(&method.path))?;
         let mut signature = None;
-        // SAFETY: the interface and the name are live; `signature` outlives the call; null: the output's signature
-        // is not wanted.
+        // SAFETY: the interface and the name are valid; `signature` outlives the call; a null pointer means that the
+        // signature of the output is not returned.
         unsafe { class.GetMethod(&HSTRING::from(&method.name), 0, &raw mut signature, ptr::null_mut()) }
             .map_err(com)?;
         let input = match signature {
-            // SAFETY: the interface is live.
+            // SAFETY: the interface is valid.
             Some(signature) => Some(unsafe { signature.SpawnInstance(0) }.map_err(com)?),
             None => None,
         };
@@ -119,7 +119,7 @@ impl pool::Session for Session {
     fn execute(&self, prepared: Prepared) -> OsResult<Returned> {
         let Prepared { path, method, input } = prepared;
         let mut output = None;
-        // SAFETY: the interfaces and the strings are live; `output` outlives the call.
+        // SAFETY: the interfaces and the strings are valid; `output` outlives the call.
         unsafe {
             self.services.ExecMethod(
                 &path,
@@ -140,10 +140,10 @@ impl pool::Session for Session {
 }
 
 impl Session {
-    /// The class or instance at `path`.
+    /// Returns the class or instance at `path`.
     fn object(&self, path: &str) -> OsResult<IWbemClassObject> {
         let mut object = None;
-        // SAFETY: the interface and the path are live; `object` outlives the call.
+        // SAFETY: the interface and the path are valid; `object` outlives the call.
         unsafe {
             self.services.GetObject(&BSTR::from(path), WBEM_GENERIC_FLAG_TYPE(0), None, Some(&raw mut object), None)
         }
@@ -152,30 +152,30 @@ impl Session {
     }
 }
 
-/// Fills `batch` with the next objects and says whether there may be more.
+/// Writes the next objects to `batch` and returns whether more may follow.
 fn next(
-    answers: &IEnumWbemClassObject,
+    objects: &IEnumWbemClassObject,
     milliseconds: i32,
     batch: &mut [Option<IWbemClassObject>; 16],
 ) -> OsResult<bool> {
     let mut count = 0;
-    // SAFETY: the interface is live; the batch and `count` outlive the call, and every place of the batch is empty.
-    let code = unsafe { answers.Next(milliseconds, batch, &raw mut count) };
+    // SAFETY: the interface is valid; `batch` and `count` outlive the call, and every element of `batch` is `None`.
+    let code = unsafe { objects.Next(milliseconds, batch, &raw mut count) };
     code.ok().map_err(com)?;
     Ok(code.0 == WBEM_S_TIMEDOUT.0 || count as usize == batch.len())
 }
 
-/// The class in `MSFT_Disk.ObjectId="..."`, `MSFT_StorageSetting=@` or `MSFT_Disk`.
+/// Returns the class in `MSFT_Disk.ObjectId="..."`, `MSFT_StorageSetting=@` or `MSFT_Disk`.
 fn class_of(path: &str) -> &str {
     path.split(['.', '=']).next().unwrap_or(path)
 }
 
-/// Makes calls through this proxy encrypted and lets WMI act in this account's name, whatever the process says.
+/// Encrypts the calls through this proxy and lets WMI impersonate this account, whatever the defaults of the process are.
 ///
-/// The settings are those of one interface's proxy: the very pointer that will be called, and not another interface
-/// of the object, must get there.
+/// The settings belong to one interface pointer. `proxy` must be the pointer that is called, and not another interface of
+/// the same object.
 fn encrypt(proxy: impl Param<IUnknown>) -> OsResult<()> {
-    // SAFETY: the interface is live; null means the account of this process.
+    // SAFETY: the interface is valid; null selects the account of this process.
     unsafe {
         CoSetProxyBlanket(
             proxy,
@@ -191,16 +191,16 @@ fn encrypt(proxy: impl Param<IUnknown>) -> OsResult<()> {
     .map_err(com)
 }
 
-/// COM on this thread, in the multithreaded apartment; it stays on the thread.
+/// The initialisation of COM on this thread, in the multithreaded apartment. It stays on the thread.
 struct Apartment(PhantomData<*mut ()>);
 
 impl Apartment {
     fn enter() -> OsResult<Self> {
-        // SAFETY: paired with the CoUninitialize of `drop`, on the same thread since this type is not Send.
+        // SAFETY: `drop` calls CoUninitialize, on the same thread because this type is not Send.
         unsafe { CoInitializeEx(None, COINIT_MULTITHREADED) }.ok().map_err(com)?;
-        // For the objects that queries return, which take the process's settings. Only the first call of a process
-        // counts, and where a program that uses this crate has chosen others, they stand.
-        // SAFETY: COM is initialised; null means the defaults.
+        // The objects that queries return use the settings of the process. Only the first call in a process has an
+        // effect, so the settings of a program that has made this call stay.
+        // SAFETY: COM is initialised; null selects the defaults.
         let _ = unsafe {
             CoInitializeSecurity(
                 None,
@@ -220,12 +220,12 @@ impl Apartment {
 
 impl Drop for Apartment {
     fn drop(&mut self) {
-        // SAFETY: paired with a successful CoInitializeEx on this thread.
+        // SAFETY: CoInitializeEx has succeeded on this thread.
         unsafe { CoUninitialize() };
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as map_err hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "map_err passes it by value")]
 fn com(error: windows::core::Error) -> OsError {
     from_hresult(error.code().0)
 }

@@ -1,6 +1,6 @@
-//! WMI's objects and variants, to and from [`Value`].
+//! Conversion between WMI's objects and variants and [`Value`].
 //!
-//! The crate `wmi` knows variants and arrays of them; what is here is what WMI's types mean to `os`, and passwords.
+//! The crate `wmi` converts variants and their arrays. This module maps WMI's types to those of `os`, and passes passwords.
 
 use std::slice;
 
@@ -13,18 +13,18 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::error::from_hresult;
 
-/// A copy of an object.
+/// Copies an object.
 pub(super) fn instance(object: &IWbemClassObject) -> OsResult<Instance> {
     let object = IWbemClassWrapper::new(object.clone());
     let mut instance = Instance::default();
     for name in object.list_properties().map_err(wmi)? {
-        // One property of a type that storage has no use for must not cost the whole object.
+        // A property of a type that cannot be converted is null, so that the others can be read.
         let value = property(&object, &name).unwrap_or(Value::Null);
         instance.properties.insert(name, value);
     }
-    // An embedded object, or a row of a query that left the key out, has no path.
+    // An embedded object has no path, nor has the result of a query without the key.
     if let Ok(Value::Text(path)) = property(&object, "__RELPATH") {
-        // Wine counts zeros behind it as part of it.
+        // Wine includes terminating zeros.
         path.trim_end_matches('\0').clone_into(&mut instance.path);
     }
     Ok(instance)
@@ -32,7 +32,7 @@ pub(super) fn instance(object: &IWbemClassObject) -> OsResult<Instance> {
 
 fn property(object: &IWbemClassWrapper, name: &str) -> OsResult<Value> {
     let (variant, cim_type) = get(&object.inner, name)?;
-    // The crate would make an array without a value an empty one.
+    // The crate `wmi` converts a null array to an empty one.
     if [VT_NULL, VT_EMPTY].contains(&variant.vt()) {
         return Ok(Value::Null);
     }
@@ -40,11 +40,11 @@ fn property(object: &IWbemClassWrapper, name: &str) -> OsResult<Value> {
     value(variant.convert_into_cim_type(cim_type).map_err(wmi)?)
 }
 
-/// The property as it is, and its type, which the variant alone does not say.
+/// Returns the variant of the property, and its CIM type, which the variant does not have.
 fn get(object: &IWbemClassObject, name: &str) -> OsResult<(VARIANT, CIMTYPE_ENUMERATION)> {
     let mut variant = VARIANT::default();
     let mut cim_type = 0;
-    // SAFETY: the interface and the name are live; the variant, which is empty, and the type outlive the call.
+    // SAFETY: the interface and the name are valid; `variant`, which is empty, and `cim_type` outlive the call.
     unsafe { object.Get(&HSTRING::from(name), 0, &raw mut variant, Some(&raw mut cim_type), None) }
         .map_err(|error| from_hresult(error.code().0))?;
     Ok((variant, CIMTYPE_ENUMERATION(cim_type)))
@@ -70,17 +70,17 @@ fn value(variant: Variant) -> OsResult<Value> {
     })
 }
 
-/// Sets the argument `name` of a method's input, in the type its signature has.
+/// Sets the argument `name` of a method's input, converted to the type in the method's signature.
 pub(super) fn put(input: &IWbemClassObject, name: &str, argument: &Value) -> OsResult<()> {
     if let Value::Secret(secret) = argument {
         return put_secret(input, name, secret);
     }
     let (_, cim_type) = get(input, name)?;
-    set(input, name, &encoded(argument, cim_type)?)
+    set(input, name, &encode(argument, cim_type)?)
 }
 
-/// The argument as WMI wants a property of that type: `uint16` in 32 bits, `uint64` in decimal.
-fn encoded(argument: &Value, cim_type: CIMTYPE_ENUMERATION) -> OsResult<VARIANT> {
+/// Returns the variant that WMI takes for a property of that type: `uint16` in 32 bits, `uint64` in decimal.
+fn encode(argument: &Value, cim_type: CIMTYPE_ENUMERATION) -> OsResult<VARIANT> {
     let variant = variant(argument)?.convert_into_cim_type(cim_type).map_err(wmi)?;
     VARIANT::try_from(variant).map_err(wmi)
 }
@@ -91,15 +91,15 @@ fn variant(argument: &Value) -> OsResult<Variant> {
         Value::Bool(value) => Variant::Bool(*value),
         Value::U32(number) => Variant::UI4(*number),
         Value::Text(text) => Variant::String(text.clone()),
-        // No argument that csi-proxy gives is one of these; a secret has its own way in.
+        // csi-proxy passes no such argument, and `put_secret` handles a secret.
         Value::Array(_) | Value::Object(_) | Value::Secret(_) => return Err(OsError::NOT_SUPPORTED),
     })
 }
 
-/// Sets a string and overwrites each copy of it made on the way. WMI's own copies, in `input` and in what it sends
-/// to the provider, are out of reach.
+/// Sets a string and overwrites each copy that this function makes. The copies of WMI, in `input` and in the message to the
+/// provider, cannot be overwritten.
 fn put_secret(input: &IWbemClassObject, name: &str, secret: &Secret) -> OsResult<()> {
-    // No longer than its UTF-8, so it never moves and leaves no copy behind.
+    // UTF-16 has no more units than UTF-8 has bytes, so the vector never grows and leaves no copy.
     let mut units = Zeroizing::new(Vec::with_capacity(secret.expose().len()));
     units.extend(secret.expose().encode_utf16());
     let mut variant = VARIANT::from(BSTR::from_wide(&units));
@@ -113,23 +113,23 @@ fn overwrite(variant: &mut VARIANT) {
     if variant.vt() != VT_BSTR {
         return;
     }
-    // SAFETY: a BSTR is the part of the union that `vt` names.
+    // SAFETY: `vt` says that the union has a BSTR.
     let text: &BSTR = unsafe { &variant.Anonymous.Anonymous.Anonymous.bstrVal };
     if text.is_empty() {
-        return; // and may be null
+        return; // the pointer may be null
     }
-    // SAFETY: a BSTR is writable memory of its own allocation, as long as it says, and the variant, which owns it, is
-    // borrowed for writing.
+    // SAFETY: a BSTR is an allocation of its own, with `len` units that can be written, and the variant, which owns it,
+    // is borrowed mutably.
     let units = unsafe { slice::from_raw_parts_mut(text.as_ptr().cast_mut(), text.len()) };
     units.zeroize();
 }
 
 fn set(input: &IWbemClassObject, name: &str, variant: &VARIANT) -> OsResult<()> {
-    // SAFETY: the interface, the name and the variant are live; type 0 keeps the property's own.
+    // SAFETY: the interface, the name and the variant are valid; type 0 keeps the type of the property.
     unsafe { input.Put(&HSTRING::from(name), 0, variant, 0) }.map_err(|error| from_hresult(error.code().0))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as map_err hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "map_err passes it by value")]
 fn wmi(error: WMIError) -> OsError {
     match error {
         WMIError::HResultError { hres } => from_hresult(hres),
@@ -139,7 +139,7 @@ fn wmi(error: WMIError) -> OsError {
 
 #[cfg(test)]
 mod tests {
-    use super::{encoded, overwrite, value};
+    use super::{encode, overwrite, value};
     use os::{OsError, Secret, Value};
     use windows::Win32::System::Variant::{VARIANT, VT_BOOL, VT_BSTR, VT_I4, VT_UI1};
     use windows::Win32::System::Wmi::{CIM_BOOLEAN, CIM_STRING, CIM_UINT8, CIM_UINT16, CIM_UINT32, CIM_UINT64};
@@ -147,7 +147,7 @@ mod tests {
     use wmi::Variant;
 
     #[test]
-    fn numbers_of_32_bits_keep_their_bits_and_longer_ones_are_text() {
+    fn numbers_of_up_to_32_bits_keep_their_bits_and_longer_ones_are_text() {
         assert_eq!(value(Variant::I4(-1)), Ok(Value::U32(u32::MAX)));
         assert_eq!(value(Variant::UI2(7)), Ok(Value::U32(7)));
         assert_eq!(value(Variant::UI8(u64::MAX)), Ok(Value::Text("18446744073709551615".into())));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_has_the_form_that_its_type_wants() {
+    fn an_argument_is_encoded_as_its_cim_type_requires() {
         for (argument, cim_type, form) in [
             (Value::Bool(true), CIM_BOOLEAN, VT_BOOL),
             (Value::Bool(false), CIM_BOOLEAN, VT_BOOL),
@@ -170,7 +170,7 @@ mod tests {
             (text("18446744073709551615"), CIM_UINT64, VT_BSTR),
             (text("Größe 🦀"), CIM_STRING, VT_BSTR),
         ] {
-            let variant = encoded(&argument, cim_type).unwrap();
+            let variant = encode(&argument, cim_type).unwrap();
             assert_eq!(variant.vt(), form, "{argument:?}");
             let back = Variant::from_variant(&variant).unwrap().convert_into_cim_type(cim_type).unwrap();
             assert_eq!(value(back), Ok(argument));
@@ -178,18 +178,18 @@ mod tests {
     }
 
     #[test]
-    fn what_no_method_takes_is_refused() {
+    fn a_value_that_cannot_be_an_argument_is_refused() {
         for argument in
             [Value::Object(Box::default()), Value::Array(Vec::new()), Value::Secret(Secret::new("x".into()))]
         {
-            assert_eq!(encoded(&argument, CIM_STRING).err(), Some(OsError::NOT_SUPPORTED));
+            assert_eq!(encode(&argument, CIM_STRING).err(), Some(OsError::NOT_SUPPORTED));
         }
-        assert!(encoded(&text("many"), CIM_UINT64).is_err());
-        assert!(encoded(&Value::Bool(true), CIM_UINT32).is_err());
+        assert!(encode(&text("many"), CIM_UINT64).is_err());
+        assert!(encode(&Value::Bool(true), CIM_UINT32).is_err());
     }
 
     #[test]
-    fn a_secret_is_overwritten_where_it_lies() {
+    fn a_secret_is_overwritten_in_place() {
         let mut variant = VARIANT::from(BSTR::from("hunter2"));
         overwrite(&mut variant);
         assert_eq!(Variant::from_variant(&variant).unwrap(), Variant::String("\0".repeat(7)));

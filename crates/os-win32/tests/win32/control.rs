@@ -1,7 +1,7 @@
-//! Control codes, sent to a device that every system has: the named pipe file system.
+//! Control codes, sent to the named pipe file system, which every system has.
 //!
-//! What matters for disks is what is shown here: bytes arrive, bytes come back, what did not fit is an error that
-//! leaves the rest readable, and the access in a code is checked.
+//! The tests show what also applies to disks: input and output are passed, an answer that does not fit is an error with the
+//! first bytes in the buffer, and the access bits of a code are checked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use tokio::net::windows::named_pipe::{NamedPipeServer, PipeMode, ServerOptions};
 
 use crate::scratch::wide;
 
-/// Answers what the pipe holds, without taking it: 16 bytes about it, then the data.
+/// `FSCTL_PIPE_PEEK`: returns 16 bytes about the data in the pipe, then the data, without removing it.
 const PEEK: ControlCode = ControlCode(0x0011_400c);
-const ABOUT: usize = 16;
+const PEEK_HEADER: usize = 16;
 
-/// Waits until a pipe has an instance to connect to.
+/// `FSCTL_PIPE_WAIT`: waits until an instance of a pipe is ready for a client.
 const WAIT: ControlCode = ControlCode(0x0011_0018);
 
 fn name(test: &str) -> String {
@@ -30,8 +30,8 @@ fn listener(name: &str) -> Listener {
     Listener::bind(&format!(r"\\.\pipe\{name}"), Arc::new(Security::administrators().unwrap())).unwrap()
 }
 
-/// A client's handle of a pipe that holds `message` for it, and the server's end.
-async fn holding(test: &str, message: &[u8], access: Access) -> (Box<dyn Handle>, NamedPipeServer) {
+/// Returns a client's handle of a pipe that has `message`, and the server's end.
+async fn pipe_with(test: &str, message: &[u8], access: Access) -> (Box<dyn Handle>, NamedPipeServer) {
     let path = format!(r"\\.\pipe\{}", name(test));
     let mut server = ServerOptions::new().pipe_mode(PipeMode::Message).create(&path).unwrap();
     let client =
@@ -42,52 +42,52 @@ async fn holding(test: &str, message: &[u8], access: Access) -> (Box<dyn Handle>
 }
 
 #[tokio::test]
-async fn the_answer_comes_back_with_its_length() {
-    let (client, _server) = holding("answer", b"hello world", Access::GENERIC_READ).await;
+async fn the_answer_is_returned_with_its_length() {
+    let (client, _server) = pipe_with("answer", b"hello world", Access::GENERIC_READ).await;
     let mut output = [0xaa; 64];
-    assert_eq!(client.control(PEEK, &[], &mut output), Ok(ABOUT + 11));
-    assert_eq!(&output[ABOUT..ABOUT + 11], b"hello world");
-    assert!(output[ABOUT + 11..].iter().all(|&byte| byte == 0xaa), "no more than that is written");
+    assert_eq!(client.control(PEEK, &[], &mut output), Ok(PEEK_HEADER + 11));
+    assert_eq!(&output[PEEK_HEADER..PEEK_HEADER + 11], b"hello world");
+    assert!(output[PEEK_HEADER + 11..].iter().all(|&byte| byte == 0xaa), "the rest of the buffer is unchanged");
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_an_error_and_its_begin_is_there() {
-    let (client, _server) = holding("overflow", b"hello world", Access::GENERIC_READ).await;
+async fn an_answer_that_does_not_fit_is_an_error_with_its_first_bytes_in_the_buffer() {
+    let (client, _server) = pipe_with("overflow", b"hello world", Access::GENERIC_READ).await;
     for misaligned in 0..8 {
-        let mut output = [0; ABOUT + 4 + 8];
-        let output = &mut output[misaligned..][..ABOUT + 4];
+        let mut output = [0; PEEK_HEADER + 4 + 8];
+        let output = &mut output[misaligned..][..PEEK_HEADER + 4];
         assert_eq!(client.control(PEEK, &[], output), Err(OsError::MORE_DATA));
-        assert_eq!(&output[ABOUT..], b"hell");
+        assert_eq!(&output[PEEK_HEADER..], b"hell");
     }
 }
 
 #[tokio::test]
-async fn the_access_in_a_code_is_checked() {
-    let (client, _server) = holding("access", b"hello world", Access::GENERIC_WRITE).await;
+async fn the_access_bits_of_a_code_are_checked() {
+    let (client, _server) = pipe_with("access", b"hello world", Access::GENERIC_WRITE).await;
     assert_eq!(client.control(PEEK, &[], &mut [0; 64]), Err(OsError::ACCESS_DENIED));
 }
 
-/// What `WAIT` takes: how long, in units of -100 ns, and the pipe's name.
-fn wait_for(name: &str, patience: Duration) -> Vec<u8> {
-    let ticks = i64::try_from(patience.as_nanos() / 100).unwrap();
+/// Returns the input of `WAIT`: the timeout, in units of -100 ns, and the name of the pipe.
+fn wait_for(name: &str, timeout: Duration) -> Vec<u8> {
+    let ticks = i64::try_from(timeout.as_nanos() / 100).unwrap();
     let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let mut input = (-ticks).to_le_bytes().to_vec();
     input.extend(u32::try_from(name.len()).unwrap().to_le_bytes());
-    input.extend([1, 0]); // the time is given; padding
+    input.extend([1, 0]); // TimeoutSpecified; padding
     input.extend(name);
     input
 }
 
 #[tokio::test]
-async fn the_question_arrives() {
+async fn the_input_is_passed() {
     let pipes = NtPath::from_win32(&wide(r"\\.\pipe\"));
     let pipes = Windows::new().open(&pipes, &Open::existing(Access::READ_ATTRIBUTES, Options::empty())).unwrap();
-    let name = name("question");
+    let name = name("input");
     let ask = |name: &str| pipes.control(WAIT, &wait_for(name, Duration::from_millis(50)), &mut []);
     assert_eq!(ask(&name), Err(OsError::FILE_NOT_FOUND));
     let _listener = listener(&name);
     assert_eq!(ask(&name), Ok(0));
     let path = NtPath::from_win32(&wide(&format!(r"\\.\pipe\{name}")));
     let _client = Windows::new().open(&path, &Open::existing(Access::GENERIC_READ, Options::empty())).unwrap();
-    assert_eq!(ask(&name), Err(OsError::SEM_TIMEOUT), "its one instance is taken");
+    assert_eq!(ask(&name), Err(OsError::SEM_TIMEOUT), "its only instance is connected");
 }

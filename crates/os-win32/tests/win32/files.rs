@@ -1,4 +1,4 @@
-//! Files and directories, through handles.
+//! Tests of files and directories, through handles.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use os::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A last component that is a link is opened itself, as the node always does.
+/// Opens a link itself and not its target, as the storage operations do.
 fn itself(access: Access) -> Open {
     Open::existing(access, Options::REPARSE_POINT)
 }
@@ -25,7 +25,7 @@ fn query<T: FromBytes + IntoBytes + KnownLayout + Immutable>(handle: &dyn Handle
     information
 }
 
-/// What a listing says of one entry.
+/// An entry of a directory listing.
 #[derive(Debug, PartialEq)]
 struct Entry {
     name: U16String,
@@ -34,7 +34,7 @@ struct Entry {
     file_id: i64,
 }
 
-/// All entries but `.` and `..`, read with a buffer of `size` bytes.
+/// Lists all entries except `.` and `..`, with a buffer of `size` bytes.
 fn list(directory: &dyn Handle, size: usize) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut restart = true;
@@ -46,10 +46,10 @@ fn list(directory: &dyn Handle, size: usize) -> Vec<Entry> {
             Err(error) => panic!("{error}"),
         }
         restart = false;
-        let mut place = 0;
+        let mut offset = 0;
         loop {
-            let (head, _) = FileIdBothDirInfo::read_from_prefix(&buffer[place..]).unwrap();
-            let start = place + FileIdBothDirInfo::NAME_OFFSET;
+            let (head, _) = FileIdBothDirInfo::read_from_prefix(&buffer[offset..]).unwrap();
+            let start = offset + FileIdBothDirInfo::NAME_OFFSET;
             let bytes = &buffer[start..start + head.file_name_length as usize];
             let name: Vec<u16> = bytes.chunks(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]])).collect();
             if name != [46] && name != [46, 46] {
@@ -63,7 +63,7 @@ fn list(directory: &dyn Handle, size: usize) -> Vec<Entry> {
             if head.next_entry_offset == 0 {
                 break;
             }
-            place += head.next_entry_offset as usize;
+            offset += head.next_entry_offset as usize;
         }
     }
 }
@@ -79,7 +79,7 @@ fn delete(handle: &dyn Handle) -> OsResult<()> {
 }
 
 #[test]
-fn a_directory_that_was_made_is_there_and_cannot_be_made_again() {
+fn a_directory_that_was_created_exists_and_cannot_be_created_again() {
     let scratch = Scratch::new("made");
     let create = Open::new_directory(Access::READ_ATTRIBUTES);
     let parent = scratch.open();
@@ -91,7 +91,7 @@ fn a_directory_that_was_made_is_there_and_cannot_be_made_again() {
 }
 
 #[test]
-fn a_missing_file_and_a_missing_directory_on_the_way_are_told_apart() {
+fn a_missing_file_and_a_missing_parent_directory_are_different_errors() {
     let scratch = Scratch::new("missing");
     let open = |path: &NtPath| scratch.windows.open(path, &itself(Access::READ_ATTRIBUTES)).err();
     assert_eq!(open(&scratch.nt("file")), Some(OsError::FILE_NOT_FOUND));
@@ -101,7 +101,7 @@ fn a_missing_file_and_a_missing_directory_on_the_way_are_told_apart() {
 }
 
 #[test]
-fn a_file_is_no_directory_and_a_directory_no_file() {
+fn a_file_cannot_be_opened_as_a_directory_nor_a_directory_as_a_file() {
     let scratch = Scratch::new("kinds");
     fs::write(scratch.join("file"), "x").unwrap();
     fs::create_dir(scratch.join("directory")).unwrap();
@@ -114,7 +114,7 @@ fn a_file_is_no_directory_and_a_directory_no_file() {
 }
 
 #[test]
-fn names_compare_without_case() {
+fn names_are_compared_without_case() {
     let scratch = Scratch::new("case");
     fs::write(scratch.join("Mixed.Txt"), "x").unwrap();
     let parent = scratch.open();
@@ -124,14 +124,14 @@ fn names_compare_without_case() {
 }
 
 #[test]
-fn a_child_is_never_the_parent_of_its_parent() {
+fn dot_dot_does_not_open_the_parent_directory() {
     let scratch = Scratch::new("dots");
     let error = scratch.open().open_child(&wide(".."), &itself(Access::READ_ATTRIBUTES)).err();
     assert!(matches!(error, Some(OsError::INVALID_NAME | OsError::FILE_NOT_FOUND)), "{error:?}");
 }
 
 #[test]
-fn names_are_not_only_ascii() {
+fn names_may_have_any_characters() {
     let scratch = Scratch::new("names");
     let parent = scratch.open();
     let mut expected = ["Größe", "数据", "🦀 crab", "with  blanks", "semi;colon&percent%"].map(str::to_owned);
@@ -146,7 +146,7 @@ fn names_are_not_only_ascii() {
 }
 
 #[test]
-fn a_name_of_half_a_character_is_kept() {
+fn a_name_with_an_unpaired_surrogate_is_kept() {
     let scratch = Scratch::new("surrogate");
     let parent = scratch.open();
     let name = U16String::from_vec([0xd83e_u16, u16::from(b'x')]);
@@ -161,7 +161,7 @@ fn a_name_of_half_a_character_is_kept() {
 }
 
 #[test]
-fn a_listing_has_every_entry_once_however_small_the_buffer() {
+fn a_listing_has_every_entry_once_with_any_size_of_buffer() {
     let scratch = Scratch::new("listing");
     for number in 0..100 {
         fs::write(scratch.join(&format!("file number {number:03}")), "x").unwrap();
@@ -176,7 +176,7 @@ fn a_listing_has_every_entry_once_however_small_the_buffer() {
 }
 
 #[test]
-fn a_listing_begins_again_when_asked_to() {
+fn a_listing_can_be_restarted() {
     let scratch = Scratch::new("restart");
     fs::write(scratch.join("one"), "x").unwrap();
     let parent = scratch.open();
@@ -184,7 +184,7 @@ fn a_listing_begins_again_when_asked_to() {
     assert_eq!(names(&*parent), ["one"]);
     fs::write(scratch.join("two"), "x").unwrap();
     if names(&*parent) == ["one"] {
-        return skipped_by_wine("a handle lists what was there when it was first asked");
+        return skipped_by_wine("a handle lists the entries of its first listing");
     }
     assert_eq!(names(&*parent), ["one", "two"]);
 }
@@ -196,7 +196,7 @@ fn an_empty_directory_has_no_entries() {
 }
 
 #[test]
-fn an_entry_says_what_it_is() {
+fn an_entry_has_the_attributes_of_its_file() {
     let scratch = Scratch::new("entries");
     fs::write(scratch.join("file"), "x").unwrap();
     fs::create_dir(scratch.join("folder")).unwrap();
@@ -210,7 +210,7 @@ fn an_entry_says_what_it_is() {
 }
 
 #[test]
-fn two_files_are_two_and_one_file_is_one() {
+fn the_file_id_identifies_a_file() {
     let scratch = Scratch::new("identity");
     for name in ["a", "b"] {
         fs::write(scratch.join(name), "x").unwrap();
@@ -224,7 +224,7 @@ fn two_files_are_two_and_one_file_is_one() {
 }
 
 #[test]
-fn a_deleted_file_is_gone_when_its_handle_is_closed() {
+fn a_deleted_file_is_removed_when_its_handle_is_closed() {
     let scratch = Scratch::new("delete");
     fs::write(scratch.join("file"), "x").unwrap();
     let parent = scratch.open();
@@ -235,7 +235,7 @@ fn a_deleted_file_is_gone_when_its_handle_is_closed() {
 }
 
 #[test]
-fn a_file_that_is_being_deleted_says_so() {
+fn opening_a_file_that_is_being_deleted_fails_with_delete_pending() {
     let scratch = Scratch::new("pending");
     fs::write(scratch.join("file"), "x").unwrap();
     let parent = scratch.open();
@@ -252,7 +252,7 @@ fn a_file_that_is_being_deleted_says_so() {
 }
 
 #[test]
-fn a_directory_with_something_in_it_is_not_deleted() {
+fn a_directory_that_is_not_empty_is_not_deleted() {
     let scratch = Scratch::new("notempty");
     fs::create_dir_all(scratch.join(r"full\inner")).unwrap();
     let full = scratch.open().open_child(&wide("full"), &itself(Access::DELETE)).unwrap();
@@ -260,7 +260,7 @@ fn a_directory_with_something_in_it_is_not_deleted() {
 }
 
 #[test]
-fn a_read_only_file_is_deleted_once_it_is_not_read_only_any_more() {
+fn a_read_only_file_is_deleted_after_its_attribute_is_cleared() {
     let scratch = Scratch::new("readonly");
     fs::write(scratch.join("file"), "x").unwrap();
     let access = Access::DELETE | Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
@@ -277,7 +277,7 @@ fn a_read_only_file_is_deleted_once_it_is_not_read_only_any_more() {
 }
 
 #[test]
-fn the_newer_way_of_deleting_takes_the_name_away_at_once_even_of_a_read_only_file() {
+fn posix_deletion_removes_the_name_at_once_even_of_a_read_only_file() {
     let scratch = Scratch::new("posix");
     fs::write(scratch.join("file"), "x").unwrap();
     let access = Access::DELETE | Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
@@ -300,7 +300,7 @@ fn the_newer_way_of_deleting_takes_the_name_away_at_once_even_of_a_read_only_fil
 }
 
 #[test]
-fn an_open_that_shares_nothing_is_alone() {
+fn an_open_without_sharing_excludes_others() {
     let scratch = Scratch::new("sharing");
     fs::write(scratch.join("file"), "x").unwrap();
     let parent = scratch.open();
@@ -313,7 +313,7 @@ fn an_open_that_shares_nothing_is_alone() {
 }
 
 #[test]
-fn a_handle_can_do_what_it_was_opened_for_and_no_more() {
+fn a_handle_has_only_the_access_it_was_opened_with() {
     let scratch = Scratch::new("rights");
     fs::write(scratch.join("file"), "x").unwrap();
     let file = scratch.open().open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)).unwrap();
@@ -321,13 +321,13 @@ fn a_handle_can_do_what_it_was_opened_for_and_no_more() {
     assert_eq!(delete(&*file), Err(OsError::ACCESS_DENIED));
     match file.set(FileInfo::Basic, read_only.as_bytes()) {
         Err(OsError::ACCESS_DENIED) => {}
-        Ok(()) => skipped_by_wine("attributes are set without the right to"),
+        Ok(()) => skipped_by_wine("attributes are set without the access right"),
         Err(error) => panic!("{error}"),
     }
 }
 
 #[test]
-fn a_tree_may_be_deeper_than_any_path_that_win32_would_take() {
+fn a_tree_may_be_deeper_than_win32_paths_allow() {
     let scratch = Scratch::new("deep");
     let name = wide(&"n".repeat(100));
     let mut path = scratch.nt("");
@@ -343,7 +343,7 @@ fn a_tree_may_be_deeper_than_any_path_that_win32_would_take() {
     }
     let by_path = scratch.windows.open(&path, &self::directory()).unwrap();
     assert_eq!(query::<FileIdInfo>(&*by_path, FileInfo::Id), query::<FileIdInfo>(&*directory, FileInfo::Id));
-    // Emptied through handles, innermost first, as a tree is deleted.
+    // Delete through handles, innermost first, as the deletion of a tree does.
     let mut chain = vec![scratch.open()];
     for _ in 0..20 {
         let access = Access::READ_DATA | Access::DELETE;
@@ -357,14 +357,14 @@ fn a_tree_may_be_deeper_than_any_path_that_win32_would_take() {
 }
 
 #[test]
-fn a_path_too_long_for_nt_is_refused() {
+fn a_path_longer_than_nt_allows_is_refused() {
     let scratch = Scratch::new("toolong");
     let path = scratch.nt("").join(&wide(&"n".repeat(33_000)));
     assert_eq!(scratch.windows.open(&path, &directory()).err(), Some(OsError::FILENAME_EXCED_RANGE));
 }
 
 #[test]
-fn a_directory_keeps_its_children_when_it_is_renamed() {
+fn a_handle_follows_a_directory_that_is_renamed() {
     let scratch = Scratch::new("renamed");
     fs::create_dir_all(scratch.join(r"before\child")).unwrap();
     let held = scratch.open().open_child(&wide("before"), &directory()).unwrap();
@@ -373,15 +373,15 @@ fn a_directory_keeps_its_children_when_it_is_renamed() {
     match held.open_child(&wide("impostor"), &directory()) {
         Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => {}
         Err(error) => panic!("{error}"),
-        Ok(_) => return skipped_by_wine("it remembers the directory by its path"),
+        Ok(_) => return skipped_by_wine("a handle refers to the directory by its path"),
     }
     if let Err(error) = held.open_child(&wide("child"), &directory()) {
-        skipped_by_wine(&format!("it has lost the directory: {error}"));
+        skipped_by_wine(&format!("the handle no longer finds the directory: {error}"));
     }
 }
 
 #[test]
-fn the_final_path_is_the_real_one() {
+fn the_final_path_has_the_real_names() {
     let scratch = Scratch::new("final");
     fs::create_dir(scratch.join("Real Name")).unwrap();
     let opened = scratch.open().open_child(&wide("REAL name"), &directory()).unwrap();
@@ -389,7 +389,7 @@ fn the_final_path_is_the_real_one() {
     assert_eq!(path, format!(r"\\?\{}\Real Name", scratch.path().display()));
     let path = opened.final_path(PathForm::VolumeGuid).unwrap().to_string().unwrap();
     assert!(path.starts_with(r"\\?\Volume{") && path.ends_with(r"\Real Name"), "{path}");
-    // The same directory is found by that path too.
+    // That path opens the same directory.
     let again = match scratch.windows.open(&NtPath::from_win32(&wide(&path)), &directory()) {
         Ok(again) => again,
         Err(error) => return skipped_by_wine(&format!("a path below a volume's name: {error}")),
@@ -398,7 +398,7 @@ fn the_final_path_is_the_real_one() {
 }
 
 #[test]
-fn a_short_name_leads_to_the_long_one() {
+fn a_short_name_opens_the_file_with_the_long_name() {
     let scratch = Scratch::new("short");
     fs::create_dir(scratch.join("A rather long name.directory")).unwrap();
     let parent = scratch.open();
@@ -412,7 +412,7 @@ fn a_short_name_leads_to_the_long_one() {
 }
 
 #[test]
-fn a_buffer_may_lie_anywhere() {
+fn a_buffer_may_have_any_alignment() {
     let scratch = Scratch::new("misaligned");
     fs::write(scratch.join("file"), "x").unwrap();
     let parent = scratch.open();
@@ -436,7 +436,7 @@ fn a_buffer_may_lie_anywhere() {
 }
 
 #[test]
-fn what_was_written_can_be_flushed() {
+fn a_file_opened_for_writing_can_be_flushed() {
     let scratch = Scratch::new("flush");
     fs::write(scratch.join("file"), "x").unwrap();
     let parent = scratch.open();
@@ -444,11 +444,11 @@ fn what_was_written_can_be_flushed() {
     let reader = parent.open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)).unwrap();
     match reader.flush() {
         Err(OsError::ACCESS_DENIED) => {}
-        other => skipped_by_wine(&format!("a reader's flush answers {other:?}")),
+        other => skipped_by_wine(&format!("a reader's flush returns {other:?}")),
     }
 }
 
-/// The reparse data of a junction to `target`.
+/// Returns the reparse data of a junction to `target`.
 fn junction(target: &U16Str) -> Vec<u8> {
     let length = u16::try_from(target.len() * 2).unwrap();
     let names = MountPointReparse {
@@ -466,7 +466,7 @@ fn junction(target: &U16Str) -> Vec<u8> {
 }
 
 #[test]
-fn a_link_made_on_a_directory_is_a_link_and_reads_back_the_same() {
+fn a_reparse_point_set_on_a_directory_is_read_back_unchanged() {
     let scratch = Scratch::new("link");
     fs::create_dir(scratch.join("target")).unwrap();
     let access = Access::WRITE_ATTRIBUTES | Access::READ_ATTRIBUTES | Access::DELETE;
@@ -482,7 +482,7 @@ fn a_link_made_on_a_directory_is_a_link_and_reads_back_the_same() {
     let link = parent.open_child(&wide("link"), &itself(Access::READ_ATTRIBUTES)).unwrap();
     let tag = query::<FileAttributeTagInfo>(&*link, FileInfo::AttributeTag).reparse_tag;
     if tag != REPARSE_TAG_MOUNT_POINT {
-        return skipped_by_wine(&format!("FSCTL_SET_REPARSE_POINT says yes and the tag is {tag:#x}"));
+        return skipped_by_wine(&format!("FSCTL_SET_REPARSE_POINT succeeds, but the tag is {tag:#x}"));
     }
     let mut read = vec![0; 16 * 1024];
     let size = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut read).unwrap();
@@ -500,6 +500,6 @@ fn a_plain_directory_has_no_reparse_point() {
     let mut buffer = vec![0; 16 * 1024];
     match directory.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut buffer) {
         Err(OsError::NOT_A_REPARSE_POINT) => {}
-        other => skipped_by_wine(&format!("FSCTL_GET_REPARSE_POINT answers {other:?}")),
+        other => skipped_by_wine(&format!("FSCTL_GET_REPARSE_POINT returns {other:?}")),
     }
 }

@@ -1,4 +1,4 @@
-//! Firmware tables.
+//! Tests of firmware tables.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use zerocopy::FromBytes as _;
 
 use crate::scratch::{skipped_by_wine, turn};
 
-/// The table of the SMBIOS, without what comes before it.
+/// Returns the tables of SMBIOS, without the head.
 fn smbios(windows: &Windows) -> Vec<u8> {
     let size = windows.firmware_table(FIRMWARE_SMBIOS, 0, &mut []).unwrap();
     let mut table = vec![0; size];
@@ -19,12 +19,12 @@ fn smbios(windows: &Windows) -> Vec<u8> {
     rest.to_vec()
 }
 
-/// The serial number in the structure of type 1, if it has one.
+/// Returns the serial number in the structure of type 1, if it has one.
 fn serial_number(mut table: &[u8]) -> Option<String> {
     loop {
         let [kind, length, ..] = *table else { return None };
         let (formatted, rest) = table.split_at(usize::from(length));
-        // Strings follow, each ending with a zero, and one more zero.
+        // Zero-terminated strings follow, and then another zero.
         let end = rest.windows(2).position(|pair| pair == [0, 0])?;
         if kind == 1 {
             let index = usize::from(formatted[7]);
@@ -36,7 +36,7 @@ fn serial_number(mut table: &[u8]) -> Option<String> {
 }
 
 #[test]
-fn a_table_that_does_not_fit_leaves_the_buffer_as_it_was() {
+fn a_table_that_does_not_fit_leaves_the_buffer_unchanged() {
     let windows = Windows::new();
     let mut small = [0xaa; 16];
     assert!(windows.firmware_table(FIRMWARE_SMBIOS, 0, &mut small).unwrap() > small.len());
@@ -49,7 +49,7 @@ fn a_provider_that_does_not_exist_is_an_error() {
 }
 
 #[test]
-fn the_systems_serial_number_is_the_one_that_wmi_tells() {
+fn the_serial_number_equals_that_of_wmi() {
     let windows = Windows::new();
     let Some(ours) = serial_number(&smbios(&windows)) else {
         return skipped_by_wine("this machine's SMBIOS has no serial number");

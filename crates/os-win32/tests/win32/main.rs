@@ -1,7 +1,6 @@
-//! Every primitive on a real system: Windows, or Wine as far as it goes.
+//! Tests of every primitive on Windows, or on Wine as far as Wine supports it.
 //!
-//! What a system cannot do is found out by the test that needs it, and printed: a line
-//! `skipped: <test>: <why>` stands for what was not tested.
+//! A test that needs what the system does not support prints a line `skipped: <test>: <why>`.
 #![cfg(windows)]
 
 mod control;

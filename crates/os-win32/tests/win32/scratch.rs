@@ -1,4 +1,4 @@
-//! A directory of a test's own on drive C:, and what every test here needs.
+//! A temporary directory for each test on drive C:, and functions that all tests use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::thread;
 use csi_proxy_os_win32::Windows;
 use os::{Access, Handle, NtPath, Open, Options, Os as _, U16String};
 
-/// A directory that is there while this is.
+/// A temporary directory, which is deleted when dropped.
 pub(crate) struct Scratch {
     path: PathBuf,
     pub(crate) windows: Windows,
@@ -30,12 +30,12 @@ impl Scratch {
         self.path.join(name)
     }
 
-    /// The NT path of what is called `name` in it.
+    /// Returns the NT path of the entry `name`.
     pub(crate) fn nt(&self, name: &str) -> NtPath {
         nt(&self.join(name))
     }
 
-    /// The directory itself, open for listing and for its children.
+    /// Opens the directory, for listing and for opening its entries.
     pub(crate) fn open(&self) -> Box<dyn Handle> {
         self.windows.open(&nt(&self.path), &directory()).unwrap()
     }
@@ -59,25 +59,25 @@ pub(crate) fn directory() -> Open {
     Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY)
 }
 
-/// Says that this test, or the rest of it, could not run here; the test command counts these lines.
+/// Prints that this test, or the rest of it, cannot run on this system. `cargo xtask` counts these lines.
 pub(crate) fn skipped(why: &str) {
     println!("skipped: {}: {why}", thread::current().name().unwrap_or("a test"));
 }
 
-/// As [`skipped`], for what Windows never lacks: there, the test fails.
+/// As [`skipped`], for what Windows supports. On Windows, the test fails.
 pub(crate) fn skipped_by_wine(why: &str) {
     assert!(is_wine(), "{why}");
     skipped(&format!("{why} (Wine)"));
 }
 
-/// Whether this is Wine, which ships a program to configure itself.
+/// Returns whether the system is Wine, which has the program winecfg.exe.
 pub(crate) fn is_wine() -> bool {
     Path::new(r"C:\windows\system32\winecfg.exe").exists()
 }
 
-/// Lets one test at a time use services or WMI. Wine's WMI keeps its tables without a lock, so that two queries at once
-/// crash the process; it fails a query for services while one comes or goes; and its service control manager mixes up
-/// the handles of calls made at once.
+/// Lets one test at a time use services or WMI. Wine's WMI does not lock its tables, so two concurrent queries crash the
+/// process; it fails a query for services while a service is created or deleted; and Wine's service control manager
+/// confuses the handles of concurrent calls.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

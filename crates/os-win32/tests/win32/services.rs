@@ -1,4 +1,4 @@
-//! Services: ones of the tests' own, run by the real service control manager.
+//! Tests of services that the tests install, with the real service control manager.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -20,7 +20,7 @@ const RUNNING: u32 = 4;
 const DEMAND_START: u32 = 3;
 const DISABLED: u32 = 4;
 
-/// A service that is there, stopped at first, while this is.
+/// A service that is installed, at first stopped, and deleted when dropped.
 struct Installed {
     name: String,
     windows: Windows,
@@ -31,13 +31,13 @@ impl Installed {
         Self::install(Self::description(test))
     }
 
-    /// One that needs `other` to run.
+    /// Installs a service that depends on `other`.
     fn depending(test: &str, other: &Self) -> Self {
         let dependencies = vec![ServiceDependency::Service((&other.name).into())];
         Self::install(ServiceInfo { dependencies, ..Self::description(test) })
     }
 
-    /// What a service of a test is, if nothing else is wanted.
+    /// Returns the default configuration of a service.
     fn description(test: &str) -> ServiceInfo {
         let name = OsString::from(format!("csi-proxy-test-{test}-{}", std::process::id()));
         ServiceInfo {
@@ -57,9 +57,9 @@ impl Installed {
     fn install(description: ServiceInfo) -> Self {
         assert!(
             description.executable_path.exists(),
-            "the tests need the crate's examples, which `cargo test -p` builds and `--test` does not"
+            "the example `idle_service` is not built; `cargo test -p csi-proxy-os-win32` builds it, `--test` does not"
         );
-        remove(&description.name); // what a run that was killed may have left
+        remove(&description.name); // in case an earlier run was killed
         manager().create_service(&description, Access::empty()).unwrap();
         Self { name: description.name.into_string().unwrap(), windows: Windows::new() }
     }
@@ -70,20 +70,20 @@ impl Installed {
 
     fn start(&self) {
         self.open(ServiceAccess::Start).start().unwrap();
-        self.reaches(RUNNING);
+        self.wait_until(RUNNING);
     }
 
     fn stop(&self) {
         self.open(ServiceAccess::Stop).stop().unwrap();
-        self.reaches(STOPPED);
+        self.wait_until(STOPPED);
     }
 
-    /// Waits for a state, which is reported when it is there, not when it was asked for.
-    fn reaches(&self, state: u32) {
+    /// Waits until the service has a state: starting and stopping take time.
+    fn wait_until(&self, state: u32) {
         let clock = self.windows.clock();
-        let give_up = clock.now() + Duration::from_mins(1);
+        let deadline = clock.now() + Duration::from_mins(1);
         while self.open(ServiceAccess::Query).state() != Ok(state) {
-            assert!(clock.now() < give_up, "{} is in state {:?}", self.name, self.open(ServiceAccess::Query).state());
+            assert!(clock.now() < deadline, "{} is in state {:?}", self.name, self.open(ServiceAccess::Query).state());
             clock.sleep(Duration::from_millis(10));
         }
     }
@@ -100,7 +100,7 @@ fn manager() -> ServiceManager {
     ServiceManager::local_computer(None::<&str>, access).unwrap()
 }
 
-/// Stops and deletes a service, if it is there.
+/// Stops and deletes a service, if it exists.
 fn remove(name: &OsStr) {
     if let Ok(service) = manager().open_service(name, Access::STOP | Access::DELETE) {
         let _ = service.stop();
@@ -108,14 +108,14 @@ fn remove(name: &OsStr) {
     }
 }
 
-/// The example `idle_service`, built beside the tests.
+/// Returns the path of the example `idle_service`, which is built beside the tests.
 fn program() -> PathBuf {
     let tests = env::current_exe().unwrap();
     tests.parent().and_then(|deps| deps.parent()).unwrap().join(r"examples\idle_service.exe")
 }
 
 #[test]
-fn a_service_says_how_it_is_configured() {
+fn a_service_returns_its_configuration() {
     let _turn = turn();
     let display_name = "A display name longer than the first buffer. ".repeat(5);
     let description = ServiceInfo { display_name: (&display_name).into(), ..Installed::description("config") };
@@ -125,7 +125,7 @@ fn a_service_says_how_it_is_configured() {
 }
 
 #[test]
-fn a_service_runs_from_start_to_stop() {
+fn a_service_starts_and_stops() {
     let _turn = turn();
     let service = Installed::new("life");
     assert_eq!(service.open(ServiceAccess::Query).state(), Ok(STOPPED));
@@ -137,14 +137,14 @@ fn a_service_runs_from_start_to_stop() {
 }
 
 #[test]
-fn a_service_that_is_not_there_is_told_from_a_name_that_cannot_be() {
+fn a_service_that_does_not_exist_and_an_invalid_name_are_different_errors() {
     let _turn = turn();
     let windows = Windows::new();
     let open = |name| windows.open_service(&wide(name), ServiceAccess::Query).err();
     assert_eq!(open("csi-proxy-test-no-such-service"), Some(OsError::SERVICE_DOES_NOT_EXIST));
     match open(r"a\b/c") {
         Some(OsError::INVALID_NAME) => {}
-        other => skipped_by_wine(&format!("OpenServiceW of a name with separators answers {other:?}")),
+        other => skipped_by_wine(&format!("OpenServiceW of a name with separators returns {other:?}")),
     }
 }
 
@@ -160,25 +160,25 @@ fn a_disabled_service_does_not_start() {
 }
 
 #[test]
-fn a_service_opened_to_be_asked_cannot_be_started_or_stopped() {
+fn a_service_opened_for_queries_cannot_be_started_or_stopped() {
     let _turn = turn();
     let service = Installed::new("rights");
     assert_eq!(service.open(ServiceAccess::Query).start(), Err(OsError::ACCESS_DENIED));
     assert_eq!(service.open(ServiceAccess::Query).stop(), Err(OsError::ACCESS_DENIED));
     match service.open(ServiceAccess::Query).active_dependents() {
         Err(OsError::ACCESS_DENIED) => {}
-        other => skipped_by_wine(&format!("EnumDependentServicesW without the right to answers {other:?}")),
+        other => skipped_by_wine(&format!("EnumDependentServicesW without the access right returns {other:?}")),
     }
 }
 
 #[test]
-fn running_dependents_are_listed_in_the_order_to_stop_them_in_and_keep_a_service_up() {
+fn running_dependents_are_listed_in_the_order_to_stop_them_and_prevent_a_stop() {
     let _turn = turn();
     let base = Installed::new("base");
     let middle = Installed::depending("middle", &base);
     let top = Installed::depending("top", &middle);
     let dependents = || base.open(ServiceAccess::Stop).active_dependents().unwrap();
-    assert!(dependents().is_empty(), "those that do not run do not count");
+    assert!(dependents().is_empty(), "stopped services are not listed");
     for service in [&base, &middle, &top] {
         service.start();
     }
@@ -193,7 +193,7 @@ fn running_dependents_are_listed_in_the_order_to_stop_them_in_and_keep_a_service
 }
 
 #[test]
-fn more_dependents_than_the_first_buffer_holds_are_all_listed() {
+fn more_dependents_than_fit_into_the_first_buffer_are_all_listed() {
     let _turn = turn();
     let base = Installed::new("many");
     let others: Vec<_> = (0..4).map(|number| Installed::depending(&format!("many-{number}"), &base)).collect();
@@ -210,35 +210,35 @@ fn more_dependents_than_the_first_buffer_holds_are_all_listed() {
     assert_eq!(listed, expected);
 }
 
-/// `StartService` of the service's own WMI object, which returns when the service has answered.
-fn start_by_wmi(service: &Installed, patience: Duration) -> CallStatus {
+/// Calls `StartService` of the service's WMI object, which returns when the service has responded.
+fn start_by_wmi(service: &Installed, timeout: Duration) -> CallStatus {
     let wmi = service.windows.wmi();
     let clock = service.windows.clock();
     let wql = format!("SELECT * FROM Win32_Service WHERE Name='{}'", service.name);
     let found = wmi.query(Namespace::CimV2, &wql, clock.now() + Duration::from_mins(1)).unwrap();
-    wmi.call(Namespace::CimV2, &found[0].path, "StartService", &[], clock.now() + patience).unwrap()
+    wmi.call(Namespace::CimV2, &found[0].path, "StartService", &[], clock.now() + timeout).unwrap()
 }
 
 #[test]
 fn a_method_of_an_instance_is_called_on_that_instance() {
     let _turn = turn();
     let service = Installed::new("instance");
-    let progress = start_by_wmi(&service, Duration::from_mins(1));
-    assert!(matches!(progress, CallStatus::Done(Returned { code: 0, .. })));
-    service.reaches(RUNNING);
+    let status = start_by_wmi(&service, Duration::from_mins(1));
+    assert!(matches!(status, CallStatus::Done(Returned { code: 0, .. })));
+    service.wait_until(RUNNING);
 }
 
 #[test]
-fn a_method_that_outlives_its_deadline_goes_on_and_says_when_it_has_ended() {
+fn a_method_that_has_not_ended_at_its_deadline_keeps_running_and_reports_its_end() {
     let _turn = turn();
     let mut description = Installed::description("slow");
     description.launch_arguments.push("2000".into());
     let service = Installed::install(description);
-    let CallStatus::StillRunning(ticket) = start_by_wmi(&service, Duration::from_millis(500)) else {
-        panic!("a service that sleeps for two seconds has started within half a second");
+    let CallStatus::StillRunning(pending) = start_by_wmi(&service, Duration::from_millis(500)) else {
+        panic!("a service that sleeps for two seconds started within half a second");
     };
     let (ended, has_ended) = mpsc::channel();
-    ticket.when_ended(Box::new(move || ended.send(()).unwrap()));
+    pending.when_ended(Box::new(move || ended.send(()).unwrap()));
     has_ended.recv_timeout(Duration::from_mins(1)).unwrap();
-    service.reaches(RUNNING);
+    service.wait_until(RUNNING);
 }

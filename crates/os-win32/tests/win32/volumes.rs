@@ -1,4 +1,4 @@
-//! Volumes, disks and mount points, as far as a machine has them.
+//! Tests of volumes, disks and mount points, as far as the machine has them.
 
 use std::fs;
 
@@ -17,19 +17,19 @@ fn system_drive() -> Box<dyn Handle> {
     Windows::new().open(&NtPath::drive_root('C'), &directory()).unwrap()
 }
 
-/// The name of the volume that drive C: is.
+/// Returns the name of the volume of drive C:.
 fn system_volume() -> U16String {
     system_drive().final_path(PathForm::VolumeGuid).unwrap()
 }
 
-/// The system's volume as a device: without the final backslash that makes it a directory.
+/// Opens the system volume as a device: by its name without the final backslash, which would open the root directory.
 fn system_volume_device(access: Access) -> Box<dyn Handle> {
     let name = system_volume().to_string().unwrap();
     let path = NtPath::from_win32(&wide(name.trim_end_matches('\\')));
     Windows::new().open(&path, &Open::existing(access, Options::empty())).unwrap()
 }
 
-/// The first `T` of what the device answers.
+/// Sends a control code and returns the first `T` of the answer.
 fn ask<T: FromBytes>(device: &dyn Handle, code: ControlCode, input: &[u8]) -> Result<T, OsError> {
     let mut output = vec![0; 4096];
     let size = device.control(code, input, &mut output)?;
@@ -47,7 +47,7 @@ fn the_system_drives_volume_is_among_the_volumes() {
 }
 
 #[test]
-fn a_file_system_says_its_name_and_size() {
+fn a_file_system_returns_its_name_and_size() {
     let drive = system_drive();
     let mut buffer = [0; 512];
     let size = drive.query_fs(FsInfo::Attribute, &mut buffer).unwrap();
@@ -64,17 +64,17 @@ fn a_file_system_says_its_name_and_size() {
 }
 
 #[test]
-fn a_buffer_too_small_for_the_file_systems_name_says_so() {
+fn a_buffer_too_small_for_the_name_of_the_file_system_is_an_error() {
     let mut buffer = [0; FsAttributeInformation::NAME_OFFSET + 4];
     let answer = system_drive().query_fs(FsInfo::Attribute, &mut buffer);
     match answer {
         Err(OsError::MORE_DATA) => {}
-        other => skipped_by_wine(&format!("NtQueryVolumeInformationFile answers {other:?}")),
+        other => skipped_by_wine(&format!("NtQueryVolumeInformationFile returns {other:?}")),
     }
 }
 
 #[test]
-fn a_volume_knows_its_disk_without_any_access() {
+fn a_volume_returns_its_disk_number_without_any_access_right() {
     let volume = system_volume_device(Access::empty());
     let number: StorageDeviceNumber = ask(&*volume, ControlCode::STORAGE_GET_DEVICE_NUMBER, &[]).unwrap();
     assert_eq!(number.device_type, DEVICE_TYPE_DISK);
@@ -86,7 +86,7 @@ fn a_volume_knows_its_disk_without_any_access() {
 }
 
 #[test]
-fn a_volume_knows_where_it_lies() {
+fn a_volume_returns_its_disk_extents() {
     let volume = system_volume_device(Access::empty());
     let mut output = vec![0; 4096];
     let size = match volume.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut output) {
@@ -107,26 +107,26 @@ fn an_answer_that_does_not_fit_is_an_error() {
     match answer {
         Err(OsError::INSUFFICIENT_BUFFER | OsError::INVALID_PARAMETER) => {}
         Err(error) => panic!("{error}"),
-        Ok(_) => skipped_by_wine("a device number is cut off"),
+        Ok(_) => skipped_by_wine("a device number is truncated"),
     }
 }
 
 #[test]
-fn a_device_refuses_what_the_handle_has_no_right_to() {
+fn a_control_code_without_the_access_right_is_refused() {
     let disk = Windows::new().open(&NtPath::disk(0), &Open::existing(Access::empty(), Options::empty())).unwrap();
     let length = ask::<LengthInformation>(&*disk, ControlCode::DISK_GET_LENGTH_INFO, &[]);
     assert_eq!(length.err(), Some(OsError::ACCESS_DENIED));
 }
 
-/// Asks the first disk for everything csi-proxy reads, and says what it does not answer.
+/// Sends the first disk the control codes of every read, and prints those it does not support.
 #[test]
-fn the_first_disk_answers_all_that_is_asked_of_it() {
+fn the_first_disk_supports_every_control_code_that_is_sent_to_disks() {
     let disk = Windows::new().open(&NtPath::disk(0), &Open::existing(Access::empty(), Options::empty())).unwrap();
     let property = |property_id| StoragePropertyQuery { property_id, ..StoragePropertyQuery::default() };
     let query = ControlCode::STORAGE_QUERY_PROPERTY;
     let device = property(StoragePropertyQuery::DEVICE);
     let device_id = property(StoragePropertyQuery::DEVICE_ID);
-    let answers = [
+    let results = [
         ("geometry", ask::<DiskGeometryEx>(&*disk, ControlCode::DISK_GET_DRIVE_GEOMETRY_EX, &[]).err()),
         ("device property", ask::<StorageDeviceDescriptor>(&*disk, query, device.as_bytes()).err()),
         ("device id property", ask::<StorageDeviceIdDescriptor>(&*disk, query, device_id.as_bytes()).err()),
@@ -134,18 +134,18 @@ fn the_first_disk_answers_all_that_is_asked_of_it() {
         ("layout", ask::<DriveLayout>(&*disk, ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[]).err()),
         ("update", disk.control(ControlCode::DISK_UPDATE_PROPERTIES, &[], &mut []).err()),
     ];
-    let mut unanswered = Vec::new();
-    for (what, error) in answers {
+    let mut unsupported = Vec::new();
+    for (what, error) in results {
         match error {
             None => {}
             Some(error @ (OsError::NOT_SUPPORTED | OsError::INVALID_FUNCTION)) => {
-                unanswered.push(format!("{what}: {error}"));
+                unsupported.push(format!("{what}: {error}"));
             }
             Some(error) => panic!("{what}: {error}"),
         }
     }
-    if !unanswered.is_empty() {
-        skipped_by_wine(&unanswered.join(", "));
+    if !unsupported.is_empty() {
+        skipped_by_wine(&unsupported.join(", "));
     }
 }
 
@@ -179,19 +179,19 @@ fn a_storage_port_can_be_enumerated_again() {
 }
 
 #[test]
-fn a_directory_without_a_mount_point_cannot_lose_one() {
+fn deleting_a_mount_point_that_does_not_exist_is_an_error() {
     let scratch = Scratch::new("unmount");
     fs::create_dir(scratch.join("plain")).unwrap();
     let directory = U16String::from_os_str(&format!(r"{}\", scratch.join("plain").display()));
     match scratch.windows.delete_volume_mount_point(&directory) {
         Err(OsError::NOT_A_REPARSE_POINT) => {}
-        // Wine says no without saying why: the code is an older call's.
-        other => skipped_by_wine(&format!("DeleteVolumeMountPointW answers {other:?}")),
+        // Wine fails without setting the last error, so the code is that of an earlier call.
+        other => skipped_by_wine(&format!("DeleteVolumeMountPointW returns {other:?}")),
     }
 }
 
 #[test]
-fn a_volume_is_found_where_it_is_mounted_until_it_is_unmounted() {
+fn a_mount_point_leads_to_its_volume_until_it_is_deleted() {
     let scratch = Scratch::new("mount");
     fs::create_dir(scratch.join("mount")).unwrap();
     let directory = U16String::from_os_str(&format!(r"{}\", scratch.join("mount").display()));
@@ -211,13 +211,13 @@ fn a_volume_is_found_where_it_is_mounted_until_it_is_unmounted() {
 }
 
 #[test]
-fn a_name_with_a_zero_in_it_is_no_name() {
+fn a_name_that_contains_a_zero_is_invalid() {
     let windows = Windows::new();
-    let evil = wide("C:\\a\0b\\");
-    assert_eq!(windows.delete_volume_mount_point(&evil), Err(OsError::INVALID_NAME));
-    assert_eq!(windows.set_volume_mount_point(&evil, &system_volume()), Err(OsError::INVALID_NAME));
-    assert_eq!(windows.reenumerate(&evil), Err(OsError::INVALID_NAME));
-    assert_eq!(windows.open_service(&evil, os::ServiceAccess::Query).err(), Some(OsError::INVALID_NAME));
+    let name = wide("C:\\a\0b\\");
+    assert_eq!(windows.delete_volume_mount_point(&name), Err(OsError::INVALID_NAME));
+    assert_eq!(windows.set_volume_mount_point(&name, &system_volume()), Err(OsError::INVALID_NAME));
+    assert_eq!(windows.reenumerate(&name), Err(OsError::INVALID_NAME));
+    assert_eq!(windows.open_service(&name, os::ServiceAccess::Query).err(), Some(OsError::INVALID_NAME));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! WMI: queries and methods. What becomes of broken connections and full queues is tested beside the pool, with
-//! connections that can be told to break.
+//! Tests of WMI queries and methods. Tests of broken connections and full queues are beside the pool, with scripted
+//! connections.
 
 use std::time::Duration;
 
@@ -31,19 +31,19 @@ fn call(path: &str, method: &str, arguments: &[(&str, Value)]) -> OsResult<Retur
 }
 
 #[test]
-fn properties_come_in_the_forms_that_their_types_have() {
+fn properties_have_the_types_that_os_defines() {
     let wql =
         "SELECT Primary, FreePhysicalMemory, NumberOfUsers, OSType, Name, LastBootUpTime FROM Win32_OperatingSystem";
     let system = &query(Namespace::CimV2, wql).unwrap()[0];
     assert_eq!(system.bool("Primary"), Some(true));
-    assert!(system.u64("FreePhysicalMemory").unwrap() > 0, "uint64 travels as text");
+    assert!(system.u64("FreePhysicalMemory").unwrap() > 0, "uint64 is transferred as text");
     assert_eq!(system.u32("OSType"), Some(18), "uint16");
     assert!(system.text("Name").unwrap().contains("Windows"));
-    assert_eq!(system.text("LastBootUpTime").unwrap().len(), 25, "a datetime is its text");
+    assert_eq!(system.text("LastBootUpTime").unwrap().len(), 25, "a datetime is a text");
 }
 
 #[test]
-fn arrays_come_with_their_elements_and_null_is_null() {
+fn arrays_have_their_elements_and_null_is_null() {
     let wql = "SELECT IPAddress FROM Win32_NetworkAdapterConfiguration";
     let addresses: Vec<_> = query(Namespace::CimV2, wql)
         .unwrap()
@@ -63,18 +63,18 @@ fn arrays_come_with_their_elements_and_null_is_null() {
 }
 
 #[test]
-fn an_instance_has_the_path_that_methods_are_called_by() {
+fn an_instance_has_the_path_by_which_its_methods_are_called() {
     let service = &query(Namespace::CimV2, "SELECT * FROM Win32_Service WHERE Name='RpcSs'").unwrap()[0];
     assert_eq!(service.path, r#"Win32_Service.Name="RpcSs""#);
 }
 
 #[test]
-fn a_query_without_answers_has_none() {
+fn a_query_that_finds_nothing_returns_no_objects() {
     assert_eq!(query(Namespace::CimV2, "SELECT * FROM Win32_Service WHERE Name='no such'"), Ok(Vec::new()));
 }
 
 #[test]
-fn a_query_that_makes_no_sense_is_refused() {
+fn a_query_that_is_not_wql_is_refused() {
     assert_eq!(query(Namespace::CimV2, "SELEKT"), Err(OsError::WBEM_INVALID_QUERY));
 }
 
@@ -82,22 +82,22 @@ fn a_query_that_makes_no_sense_is_refused() {
 fn a_class_that_does_not_exist_is_an_error() {
     match query(Namespace::CimV2, "SELECT * FROM Win32_NoSuchClass") {
         Err(OsError::WBEM_INVALID_CLASS) => {}
-        other => skipped_by_wine(&format!("a query for a class that does not exist answers {other:?}")),
+        other => skipped_by_wine(&format!("a query for a class that does not exist returns {other:?}")),
     }
 }
 
 #[test]
-fn the_namespaces_of_storage_and_smb_are_there() {
-    let mut lacking = Vec::new();
+fn the_namespaces_of_storage_and_smb_exist() {
+    let mut missing = Vec::new();
     for (namespace, class) in [(Namespace::Storage, "MSFT_Disk"), (Namespace::Smb, "MSFT_SmbGlobalMapping")] {
         match query(namespace, &format!("SELECT * FROM {class}")) {
-            Ok(disks) if namespace == Namespace::Storage && disks.is_empty() => lacking.push("no MSFT_Disk".to_owned()),
+            Ok(disks) if namespace == Namespace::Storage && disks.is_empty() => missing.push("no MSFT_Disk".to_owned()),
             Ok(_) => {}
-            Err(error) => lacking.push(format!("{}: {error}", namespace.path())),
+            Err(error) => missing.push(format!("{}: {error}", namespace.path())),
         }
     }
-    if !lacking.is_empty() {
-        skipped_by_wine(&lacking.join(", "));
+    if !missing.is_empty() {
+        skipped_by_wine(&missing.join(", "));
     }
 }
 
@@ -120,15 +120,15 @@ fn a_method_whose_deadline_has_passed_is_not_called() {
     let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(key.into()))];
     let answer = windows.wmi().call(Namespace::CimV2, "StdRegProv", "CreateKey", &arguments, now);
     assert!(matches!(answer, Err(OsError::WAIT_TIMEOUT)));
-    // Everything before it in the queue has been done when a second call, on the same pool, has.
+    // When a second request to the same pool has ended, every request before it in the queue has ended.
     windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", in_a_minute(&windows)).unwrap();
     drop(held);
     let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(key.into()))];
-    assert_ne!(call("StdRegProv", "EnumKey", &arguments).unwrap().code, 0, "the key is not there");
+    assert_ne!(call("StdRegProv", "EnumKey", &arguments).unwrap().code, 0, "the key does not exist");
 }
 
 #[test]
-fn a_method_of_a_class_returns_its_code_and_what_it_puts_out() {
+fn a_method_of_a_class_returns_its_code_and_its_output() {
     let arguments = [
         ("hDefKey", LOCAL_MACHINE),
         ("sSubKeyName", Value::Text(WINDOWS_NT.into())),
@@ -137,7 +137,7 @@ fn a_method_of_a_class_returns_its_code_and_what_it_puts_out() {
     let returned = call("StdRegProv", "GetStringValue", &arguments).unwrap();
     assert_eq!(returned.code, 0);
     assert!(returned.out.text("sValue").unwrap().contains("Windows"));
-    assert_eq!(returned.out.get("ReturnValue"), None, "the code is not an output of its own");
+    assert_eq!(returned.out.get("ReturnValue"), None, "the code is not among the output parameters");
 
     let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text("SOFTWARE".into()))];
     let returned = call("StdRegProv", "EnumKey", &arguments).unwrap();
@@ -146,13 +146,13 @@ fn a_method_of_a_class_returns_its_code_and_what_it_puts_out() {
 }
 
 #[test]
-fn a_methods_own_refusal_is_its_code_and_no_error() {
+fn a_failure_that_a_method_returns_is_a_code_and_not_an_error() {
     let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(r"SOFTWARE\no such key".into()))];
     assert_eq!(call("StdRegProv", "EnumKey", &arguments).unwrap().code, OsError::FILE_NOT_FOUND.0);
 }
 
 #[test]
-fn a_secret_argument_arrives_as_it_is() {
+fn a_secret_argument_is_passed_unchanged() {
     let arguments = [
         ("hDefKey", LOCAL_MACHINE),
         ("sSubKeyName", Value::Secret(Secret::new(WINDOWS_NT.into()))),
@@ -162,14 +162,14 @@ fn a_secret_argument_arrives_as_it_is() {
 }
 
 #[test]
-fn what_a_method_does_not_know_is_refused() {
+fn an_unknown_argument_method_or_class_is_refused() {
     assert!(call("StdRegProv", "GetStringValue", &[("bogus", Value::U32(1))]).is_err());
     assert!(call("StdRegProv", "NoSuchMethod", &[]).is_err());
     assert!(call("Win32_NoSuchClass", "GetStringValue", &[]).is_err());
 }
 
 #[test]
-fn many_may_ask_at_once() {
+fn many_threads_can_query_at_once() {
     let _turn = turn();
     if is_wine() {
         return skipped_by_wine("two WMI queries at once crash the process");

@@ -1,8 +1,8 @@
-//! The control codes sent to devices and file systems.
+//! The control codes of devices and file systems.
 
 use std::fmt;
 
-/// An I/O control code (`CTL_CODE`): device type, access, function and method in one number.
+/// An I/O control code, made of device type, access, function and method (`CTL_CODE`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ControlCode(pub u32);
 
@@ -11,48 +11,48 @@ macro_rules! codes {
         impl ControlCode {
             $($(#[$doc])* pub const $name: Self = Self($code);)*
 
-            /// All the codes that csi-proxy sends, with their names.
+            /// All codes that csi-proxy sends, with their names.
             pub const ALL: &[(&'static str, Self)] = &[$((stringify!($name), Self::$name)),*];
         }
     };
 }
 
 codes! {
-    /// Answers [`super::StorageDeviceNumber`].
+    /// Returns [`super::StorageDeviceNumber`].
     STORAGE_GET_DEVICE_NUMBER = 0x002d_1080;
-    /// Takes [`super::StoragePropertyQuery`], answers the property's descriptor.
+    /// Takes [`super::StoragePropertyQuery`] and returns the descriptor of the property.
     STORAGE_QUERY_PROPERTY = 0x002d_1400;
-    /// Answers [`super::DiskGeometryEx`].
+    /// Returns [`super::DiskGeometryEx`].
     DISK_GET_DRIVE_GEOMETRY_EX = 0x0007_00a0;
-    /// Answers [`super::LengthInformation`].
+    /// Returns [`super::LengthInformation`].
     DISK_GET_LENGTH_INFO = 0x0007_405c;
-    /// Answers [`super::DiskAttributes`].
+    /// Returns [`super::DiskAttributes`].
     DISK_GET_DISK_ATTRIBUTES = 0x0007_00f0;
     /// Takes [`super::SetDiskAttributes`].
     DISK_SET_DISK_ATTRIBUTES = 0x0007_c0f4;
-    /// Answers [`super::DriveLayout`] and its [`super::PartitionEntry`]s.
+    /// Returns [`super::DriveLayout`] and its [`super::PartitionEntry`]s.
     DISK_GET_DRIVE_LAYOUT_EX = 0x0007_0050;
-    /// Makes the system read the disk's size and partitions again.
+    /// Makes Windows read the size and the partitions of the disk again.
     DISK_UPDATE_PROPERTIES = 0x0007_0140;
-    /// Answers [`super::VolumeDiskExtents`].
+    /// Returns [`super::VolumeDiskExtents`].
     VOLUME_GET_VOLUME_DISK_EXTENTS = 0x0056_0000;
-    /// Grows the file system to a total number of sectors, given as an `i64`.
+    /// Takes the new total number of sectors as an `i64` and extends the file system to it.
     FSCTL_EXTEND_VOLUME = 0x0009_00f0;
-    /// Says whether unrecognised media carry a file system's recognition structure.
+    /// Returns the file system recognition structure of a volume whose file system Windows does not recognise.
     FSCTL_QUERY_FILE_SYSTEM_RECOGNITION = 0x0009_024c;
-    /// Answers [`super::ReparseHead`] and the data of its tag.
+    /// Returns [`super::ReparseHead`] and the data of its tag.
     FSCTL_GET_REPARSE_POINT = 0x0009_00a8;
     /// Takes [`super::ReparseHead`] and the data of its tag.
     FSCTL_SET_REPARSE_POINT = 0x0009_00a4;
 }
 
 impl ControlCode {
-    /// Whether the handle must have been opened for reading.
+    /// Returns whether the code needs a handle with the right to read data.
     pub const fn needs_read(self) -> bool {
         self.0 & 0x4000 != 0
     }
 
-    /// Whether the handle must have been opened for writing.
+    /// Returns whether the code needs a handle with the right to write data.
     pub const fn needs_write(self) -> bool {
         self.0 & 0x8000 != 0
     }

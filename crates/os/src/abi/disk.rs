@@ -5,13 +5,13 @@
 use uuid::{Uuid, uuid};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The partition type of Microsoft's basic data partitions.
+/// The GPT partition type of basic data partitions.
 pub const BASIC_DATA: Uuid = uuid!("ebd0a0a2-b9e5-4433-87c0-68b6b72699c7");
 
-/// The partition type of the Microsoft reserved partition, which holds no volume.
+/// The GPT partition type of the Microsoft reserved partition, which has no volume.
 pub const MSFT_RESERVED: Uuid = uuid!("e3c9e316-0b5c-4db8-817d-f92df00215ae");
 
-/// `PARTITION_STYLE`; not WMI's numbers, which begin at 0 for unknown.
+/// `PARTITION_STYLE`. WMI has other numbers, in which 0 is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionStyle(pub u32);
 
@@ -36,15 +36,15 @@ pub struct LengthInformation {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct DiskGeometryEx {
-    /// Cylinders, a fiction.
+    /// The number of cylinders. Not meaningful, as for all geometry of modern disks.
     pub cylinders: i64,
     /// `MEDIA_TYPE`; 12 is a fixed disk.
     pub media_type: u32,
-    /// A fiction.
+    /// Not meaningful.
     pub tracks_per_cylinder: u32,
-    /// A fiction.
+    /// Not meaningful.
     pub sectors_per_track: u32,
-    /// The logical sector's size in bytes.
+    /// The size of a logical sector in bytes.
     pub bytes_per_sector: u32,
     /// The disk's size in bytes.
     pub disk_size: i64,
@@ -75,13 +75,13 @@ impl DiskAttributes {
 pub struct SetDiskAttributes {
     /// The structure's size.
     pub version: u32,
-    /// 1: the attributes outlive a restart.
+    /// 1: the attributes persist across restarts.
     pub persist: u8,
     /// Zero.
     pub reserved1: [u8; 3],
-    /// The attributes' new values.
+    /// The new values of the attributes.
     pub attributes: u64,
-    /// Which attributes to change.
+    /// The attributes to change.
     pub attributes_mask: u64,
     /// Zero.
     pub reserved2: [u32; 4],
@@ -93,15 +93,15 @@ pub struct SetDiskAttributes {
 pub struct DriveLayout {
     /// [`PartitionStyle`].
     pub style: u32,
-    /// How many entries follow. An MBR always has a multiple of four, some of them empty.
+    /// The number of entries that follow. An MBR has a multiple of four, some of which may be empty.
     pub partition_count: u32,
     /// GPT: the disk's id. MBR: the signature in the first four bytes.
     pub disk_id: [u8; 16],
     /// GPT: the first usable byte.
     pub usable_offset: i64,
-    /// GPT: how many bytes are usable.
+    /// GPT: the number of usable bytes.
     pub usable_length: i64,
-    /// GPT: how many partitions the table has room for.
+    /// GPT: the number of partitions that fit into the table.
     pub max_partition_count: u32,
     /// Padding.
     pub padding: u32,
@@ -115,19 +115,20 @@ pub struct PartitionEntry {
     pub style: u32,
     /// Padding.
     pub padding: u32,
-    /// Where it begins on the disk, in bytes.
+    /// The offset on the disk in bytes.
     pub offset: i64,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: i64,
-    /// Its number, from 1; 0 for an empty MBR entry.
+    /// The number, from 1; 0 for an empty MBR entry.
     pub number: u32,
-    /// For setting a layout only.
+    /// Whether to rewrite the entry. Only for setting a layout.
     pub rewrite: u8,
     /// Whether it is a service partition.
     pub is_service: u8,
     /// Padding.
     pub padding2: [u8; 2],
-    /// GPT: the type's GUID. MBR: the type in byte 0 (0 is an empty entry), boot flag in 1, recognised in 2.
+    /// GPT: the type, a GUID. MBR: the type in byte 0 (0 for an empty entry), the boot indicator in byte 1, whether
+    /// Windows recognises the type in byte 2.
     pub partition_type: [u8; 16],
     /// GPT: the partition's id.
     pub id: [u8; 16],
@@ -138,18 +139,18 @@ pub struct PartitionEntry {
 }
 
 impl PartitionEntry {
-    /// The GPT type.
+    /// Returns the type of a GPT partition.
     pub fn gpt_type(&self) -> Uuid {
         Uuid::from_bytes_le(self.partition_type)
     }
 
-    /// The MBR type.
+    /// Returns the type of an MBR partition.
     pub fn mbr_type(&self) -> u8 {
         self.partition_type[0]
     }
 }
 
-/// The head of a GPT disk's layout.
+/// Makes the head of the layout of a GPT disk.
 pub fn gpt_layout(disk_id: Uuid, usable_offset: i64, usable_length: i64, partition_count: u32) -> DriveLayout {
     DriveLayout {
         style: PartitionStyle::GPT.0,
@@ -162,7 +163,7 @@ pub fn gpt_layout(disk_id: Uuid, usable_offset: i64, usable_length: i64, partiti
     }
 }
 
-/// A GPT partition's entry.
+/// Makes the entry of a GPT partition.
 pub fn gpt_entry(number: u32, partition_type: Uuid, id: Uuid, offset: i64, length: i64) -> PartitionEntry {
     PartitionEntry {
         style: PartitionStyle::GPT.0,

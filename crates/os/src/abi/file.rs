@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const FILE_ATTRIBUTE_READONLY: u32 = 0x1;
 /// The file is a directory.
 pub const FILE_ATTRIBUTE_DIRECTORY: u32 = 0x10;
-/// No attribute at all, where 0 would mean "leave as it is".
+/// No attribute. A value of 0 would leave the attributes unchanged.
 pub const FILE_ATTRIBUTE_NORMAL: u32 = 0x80;
 /// The file has a reparse point.
 pub const FILE_ATTRIBUTE_REPARSE_POINT: u32 = 0x400;
@@ -20,25 +20,25 @@ pub const SYMLINK_RELATIVE: u32 = 1;
 
 /// Delete the file.
 pub const FILE_DISPOSITION_DELETE: u32 = 0x1;
-/// Take its name away at once, though others have it open.
+/// Remove the name when this handle is closed, even if others have the file open (POSIX semantics).
 pub const FILE_DISPOSITION_POSIX: u32 = 0x2;
-/// Together with [`FILE_DISPOSITION_DELETE`], or without it to keep the file, changes what happens when the handle
-/// is closed that was opened with [`crate::Options::DELETE_ON_CLOSE`].
+/// Set or, without [`FILE_DISPOSITION_DELETE`], clear the delete-on-close state of a handle that was opened with
+/// [`crate::Options::DELETE_ON_CLOSE`].
 pub const FILE_DISPOSITION_ON_CLOSE: u32 = 0x8;
-/// Even if it is read-only.
+/// Delete the file even if it is read-only.
 pub const FILE_DISPOSITION_IGNORE_READONLY: u32 = 0x10;
 
-/// `FILE_BASIC_INFO`: times in 100 ns since 1601 and attributes; 0 leaves a value as it is.
+/// `FILE_BASIC_INFO`: attributes, and times in units of 100 ns since 1601. Setting a value of 0 leaves it unchanged.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FileBasicInfo {
-    /// Created.
+    /// The time of creation.
     pub creation_time: i64,
-    /// Last read.
+    /// The time of the last read.
     pub last_access_time: i64,
-    /// Last written to.
+    /// The time of the last write.
     pub last_write_time: i64,
-    /// Last changed in any way.
+    /// The time of the last change of any kind.
     pub change_time: i64,
     /// `FILE_ATTRIBUTE_*`.
     pub attributes: u32,
@@ -52,17 +52,17 @@ pub struct FileBasicInfo {
 pub struct FileAttributeTagInfo {
     /// `FILE_ATTRIBUTE_*`.
     pub attributes: u32,
-    /// The reparse tag, if there is a reparse point.
+    /// The reparse tag, if the file has a reparse point.
     pub reparse_tag: u32,
 }
 
-/// `FILE_ID_INFO`: no two files that exist at one time have the same.
+/// `FILE_ID_INFO`: identifies a file among all files that exist at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FileIdInfo {
-    /// The serial number of the volume the file is on.
+    /// The serial number of the file's volume.
     pub volume_serial_number: u64,
-    /// The file's id on that volume.
+    /// The id of the file on its volume.
     pub file_id: [u8; 16],
 }
 
@@ -70,7 +70,7 @@ pub struct FileIdInfo {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FileDispositionInfo {
-    /// Not 0: the file goes when its last handle is closed.
+    /// Not 0: the file is deleted when its last handle is closed.
     pub delete_file: u8,
 }
 
@@ -87,29 +87,29 @@ pub struct FileDispositionInfoEx {
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FileIdBothDirInfo {
-    /// Distance to the next entry, 8-aligned; 0 for the last one in the buffer.
+    /// The offset of the next entry from this one, a multiple of 8; 0 for the last entry in the buffer.
     pub next_entry_offset: u32,
-    /// The place in the directory.
+    /// The position in the directory.
     pub file_index: u32,
-    /// Created.
+    /// The time of creation.
     pub creation_time: i64,
-    /// Last read.
+    /// The time of the last read.
     pub last_access_time: i64,
-    /// Last written to.
+    /// The time of the last write.
     pub last_write_time: i64,
-    /// Last changed.
+    /// The time of the last change of any kind.
     pub change_time: i64,
-    /// The file's size in bytes.
+    /// The size of the file in bytes.
     pub end_of_file: i64,
-    /// The space it takes in bytes.
+    /// The space that the file occupies in bytes.
     pub allocation_size: i64,
     /// `FILE_ATTRIBUTE_*`.
     pub attributes: u32,
-    /// The name's length in bytes.
+    /// The length of the name in bytes.
     pub file_name_length: u32,
-    /// The size of its extended attributes, or its reparse tag.
+    /// The size of the extended attributes or, for a reparse point, the tag.
     pub ea_size: u32,
-    /// The 8.3 name's length in bytes.
+    /// The length of the 8.3 name in bytes.
     pub short_name_length: u8,
     /// Padding.
     pub padding: u8,
@@ -117,20 +117,20 @@ pub struct FileIdBothDirInfo {
     pub short_name: [u16; 12],
     /// Padding.
     pub padding2: [u8; 2],
-    /// The file's id.
+    /// The id of the file on its volume.
     pub file_id: i64,
 }
 
 impl FileIdBothDirInfo {
-    /// Where the name begins.
+    /// The offset of the name.
     pub const NAME_OFFSET: usize = 104;
 }
 
-/// What every reparse point begins with; `data_length` bytes follow.
+/// The head of every reparse point (`REPARSE_DATA_BUFFER`); `data_length` bytes follow.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ReparseHead {
-    /// The tag, which says what the data are.
+    /// The tag, which determines the format of the data.
     pub tag: u32,
     /// The length of the data in bytes.
     pub data_length: u16,
@@ -138,33 +138,33 @@ pub struct ReparseHead {
     pub reserved: u16,
 }
 
-/// The data of a symbolic link after [`ReparseHead`]; both names follow it, their offsets counted from there.
+/// The data of a symbolic link after [`ReparseHead`]; both names follow, and their offsets are counted from its end.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct SymlinkReparse {
-    /// Offset of the name that NT resolves, in bytes.
+    /// The offset in bytes of the substitute name, which Windows resolves.
     pub substitute_offset: u16,
-    /// Its length in bytes.
+    /// The length of the substitute name in bytes.
     pub substitute_length: u16,
-    /// Offset of the name that is shown, in bytes.
+    /// The offset in bytes of the print name, which is displayed.
     pub print_offset: u16,
-    /// Its length in bytes.
+    /// The length of the print name in bytes.
     pub print_length: u16,
     /// [`SYMLINK_RELATIVE`] or 0.
     pub flags: u32,
 }
 
-/// The data of a mount point or junction after [`ReparseHead`]; both names follow it, each with a final zero
-/// that its length does not count.
+/// The data of a mount point or junction after [`ReparseHead`]; both names follow, and their offsets are counted from
+/// its end. Each name is terminated by a zero that its length does not include.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct MountPointReparse {
-    /// Offset of the name that NT resolves, in bytes.
+    /// The offset in bytes of the substitute name, which Windows resolves.
     pub substitute_offset: u16,
-    /// Its length in bytes.
+    /// The length of the substitute name in bytes.
     pub substitute_length: u16,
-    /// Offset of the name that is shown, in bytes.
+    /// The offset in bytes of the print name, which is displayed.
     pub print_offset: u16,
-    /// Its length in bytes.
+    /// The length of the print name in bytes.
     pub print_length: u16,
 }

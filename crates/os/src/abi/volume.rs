@@ -1,4 +1,4 @@
-//! Volumes: where they lie, and their file system's name and size.
+//! Volumes: their extents on disks, and the name and size of their file system.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct VolumeDiskExtents {
-    /// How many extents follow.
+    /// The number of extents that follow.
     pub count: u32,
     /// Padding.
     pub padding: u32,
@@ -16,13 +16,13 @@ pub struct VolumeDiskExtents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct DiskExtent {
-    /// The disk's number.
+    /// The disk number.
     pub disk_number: u32,
     /// Padding.
     pub padding: u32,
-    /// Where the extent begins on the disk, in bytes.
+    /// The offset on the disk in bytes.
     pub offset: i64,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: i64,
 }
 
@@ -30,15 +30,15 @@ pub struct DiskExtent {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FsFullSizeInformation {
-    /// Allocation units of the file system.
+    /// The number of allocation units of the file system.
     pub total_units: u64,
-    /// Those free to the caller, whose quota may be less.
+    /// The number of free units that the caller's quota allows it to use.
     pub caller_available_units: u64,
-    /// Those free.
+    /// The number of free units.
     pub available_units: u64,
-    /// Sectors in an allocation unit.
+    /// The number of sectors in an allocation unit.
     pub sectors_per_unit: u32,
-    /// Bytes in a sector.
+    /// The number of bytes in a sector.
     pub bytes_per_sector: u32,
 }
 
@@ -46,16 +46,16 @@ pub struct FsFullSizeInformation {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FsAttributeInformation {
-    /// `FILE_READ_ONLY_VOLUME` and others.
+    /// The attributes of the file system, such as [`Self::READ_ONLY_VOLUME`].
     pub attributes: u32,
-    /// The longest name of a component.
+    /// The maximum length of a file name, in UTF-16 units.
     pub maximum_component_length: i32,
     /// The length of the name in bytes.
     pub name_length: u32,
 }
 
 impl FsAttributeInformation {
-    /// Where the name, in UTF-16, begins.
+    /// The offset of the name, which is in UTF-16.
     pub const NAME_OFFSET: usize = 12;
     /// `FILE_READ_ONLY_VOLUME`.
     pub const READ_ONLY_VOLUME: u32 = 0x0008_0000;

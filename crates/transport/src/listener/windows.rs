@@ -1,4 +1,4 @@
-//! Client connections to named pipes.
+//! The client of a named pipe.
 
 use std::io;
 use std::time::Duration;
@@ -11,17 +11,22 @@ use crate::address::{Address, Location};
 /// The client's end of a connection.
 pub type ClientStream = NamedPipeClient;
 
-/// All instances of the pipe are in use. The server creates the next one at once, so the client tries again.
+/// All instances of the pipe are connected. The server creates the next one at once, so the client tries again.
 const ERROR_PIPE_BUSY: i32 = 231;
 const BUSY_BACKOFF: Duration = Duration::from_millis(10);
 
-/// Connects to the endpoint at `address`. Waits as long as the pipe is busy; the caller sets the timeout.
+/// The server can neither identify nor impersonate the account of the client.
+const SECURITY_ANONYMOUS: u32 = 0;
+
+/// Connects to the endpoint at `address`. Waits while all instances of the pipe are connected: the caller bounds the wait.
+///
+/// Errors: `NotFound` if no process serves the pipe.
 pub async fn connect(address: &Address) -> io::Result<ClientStream> {
     if *address.location() != Location::NamedPipes {
         return Err(io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe")));
     }
     loop {
-        match ClientOptions::new().open(address.path()) {
+        match ClientOptions::new().security_qos_flags(SECURITY_ANONYMOUS).open(address.path()) {
             Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY) => sleep(BUSY_BACKOFF).await,
             opened => return opened,
         }
@@ -67,12 +72,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pipe_without_a_server_is_not_found() {
+    async fn a_pipe_that_no_process_serves_is_not_found() {
         assert_eq!(connect(&pipe("csi-proxy-none")).await.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[tokio::test]
-    async fn a_unix_socket_cannot_be_opened_on_windows() {
+    async fn a_socket_is_not_supported_on_windows() {
         let socket = Location::Directory("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
         assert_eq!(connect(&socket).await.unwrap_err().kind(), io::ErrorKind::Unsupported);
     }

@@ -1,4 +1,4 @@
-//! The pool with connections that do what a test tells them; time and threads are real.
+//! Tests of the pool with scripted connections. Time and threads are real.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use os::{CallStatus, Clock as _, Instance, OsError, OsResult, Returned, Time, Value};
 
-use super::{CONNECTIONS, Connect, Method, Pool, Session, WAITING, lock};
+use super::{Connect, MAX_CONNECTIONS, Method, Pool, QUEUE_CAPACITY, Session, lock};
 use crate::clock::Monotonic;
 
-/// What a scripted WMI does next, one step for each thing asked of it; without a step it succeeds.
+/// A scripted WMI: the next step for each kind of call. A call without a step succeeds.
 #[derive(Clone, Default)]
 struct Script(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    steps: Mutex<Vec<(Asked, Step)>>,
-    asked: Mutex<Vec<Asked>>,
+    steps: Mutex<Vec<(Call, Step)>>,
+    calls: Mutex<Vec<Call>>,
     connections: AtomicU32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum Call {
     Connect,
     Query,
     Prepare,
@@ -32,44 +32,44 @@ enum Asked {
 enum Step {
     Fail(OsError),
     Panic,
-    /// Says that it has begun, then waits to be told to go on.
+    /// Sends when the call has started, then waits until the other channel receives or is closed.
     Hang(Sender<()>, Receiver<()>),
 }
 
 impl Script {
-    fn next(&self, asked: Asked, step: Step) {
-        lock(&self.0.steps).push((asked, step));
+    fn add(&self, call: Call, step: Step) {
+        lock(&self.0.steps).push((call, step));
     }
 
-    /// Makes the next of `asked` hang; receives when it has begun, and is dropped to let it go on.
-    fn hang(&self, asked: Asked) -> (Receiver<()>, Sender<()>) {
-        let (begun, has_begun) = mpsc::channel();
-        let (go_on, may_go_on) = mpsc::channel();
-        self.next(asked, Step::Hang(begun, may_go_on));
-        (has_begun, go_on)
+    /// Makes the next `call` hang. The receiver receives when the call has started; dropping the sender lets it continue.
+    fn hang(&self, call: Call) -> (Receiver<()>, Sender<()>) {
+        let (started, has_started) = mpsc::channel();
+        let (resume, resumed) = mpsc::channel();
+        self.add(call, Step::Hang(started, resumed));
+        (has_started, resume)
     }
 
-    fn ask(&self, asked: Asked) -> OsResult<()> {
-        lock(&self.0.asked).push(asked);
+    fn run(&self, call: Call) -> OsResult<()> {
+        lock(&self.0.calls).push(call);
         let step = {
             let mut steps = lock(&self.0.steps);
-            let place = steps.iter().position(|(of, _)| *of == asked);
-            place.map(|place| steps.remove(place).1)
+            let index = steps.iter().position(|(of, _)| *of == call);
+            index.map(|index| steps.remove(index).1)
         };
         match step {
             None => Ok(()),
             Some(Step::Fail(error)) => Err(error),
-            Some(Step::Panic) => panic!("as the test has asked"),
-            Some(Step::Hang(begun, may_go_on)) => {
-                let _ = begun.send(());
-                let _ = may_go_on.recv();
+            Some(Step::Panic) => panic!("scripted by the test"),
+            Some(Step::Hang(started, resumed)) => {
+                let _ = started.send(());
+                let _ = resumed.recv();
                 Ok(())
             }
         }
     }
 
-    fn asked(&self) -> Vec<Asked> {
-        lock(&self.0.asked).clone()
+    fn calls(&self) -> Vec<Call> {
+        lock(&self.0.calls).clone()
     }
 
     fn pool(&self) -> (Pool<Self>, Monotonic) {
@@ -82,7 +82,7 @@ impl Connect for Script {
     type Session = Self;
 
     fn connect(&self) -> OsResult<Self> {
-        self.ask(Asked::Connect)?;
+        self.run(Call::Connect)?;
         self.0.connections.fetch_add(1, Ordering::Relaxed);
         Ok(self.clone())
     }
@@ -92,21 +92,21 @@ impl Session for Script {
     type Prepared = ();
 
     fn query(&self, wql: &str, _: Time) -> OsResult<Vec<Instance>> {
-        self.ask(Asked::Query)?;
+        self.run(Call::Query)?;
         Ok(vec![Instance { path: wql.to_owned(), ..Instance::default() }])
     }
 
     fn prepare(&self, _: &Method) -> OsResult<()> {
-        self.ask(Asked::Prepare)
+        self.run(Call::Prepare)
     }
 
     fn execute(&self, (): ()) -> OsResult<Returned> {
-        self.ask(Asked::Execute)?;
+        self.run(Call::Execute)?;
         Ok(Returned { code: 7, ..Returned::default() })
     }
 }
 
-/// A pool with one connection, which has nothing to do.
+/// Returns a pool with one connection, which is idle.
 fn connected(script: &Script) -> Pool<Script> {
     let (pool, _) = script.pool();
     pool.query("first", LONG).unwrap();
@@ -122,7 +122,7 @@ fn method() -> Method {
 
 const LONG: Time = Time(Duration::from_mins(1));
 
-/// A moment from now, long enough for a thread to begin and short enough to wait for.
+/// Returns a deadline long enough for a thread to start and short enough to wait for.
 fn soon(clock: Monotonic) -> Time {
     clock.now() + Duration::from_millis(200)
 }
@@ -131,7 +131,7 @@ fn soon(clock: Monotonic) -> Time {
 fn a_connection_is_made_when_first_needed_and_kept() {
     let script = Script::default();
     let (pool, _) = script.pool();
-    assert!(script.asked().is_empty());
+    assert!(script.calls().is_empty());
     for _ in 0..5 {
         assert_eq!(pool.query("x", LONG).unwrap()[0].path, "x");
         while lock(&pool.shared.queue).idle == 0 {
@@ -142,92 +142,92 @@ fn a_connection_is_made_when_first_needed_and_kept() {
 }
 
 #[test]
-fn a_query_that_outlives_its_deadline_times_out() {
+fn a_query_that_has_not_ended_at_its_deadline_times_out() {
     let script = Script::default();
     let (pool, clock) = script.pool();
-    let (_begun, _go_on) = script.hang(Asked::Query);
+    let (_started, _resume) = script.hang(Call::Query);
     assert_eq!(pool.query("x", soon(clock)), Err(OsError::WAIT_TIMEOUT));
 }
 
 #[test]
-fn a_method_that_outlives_its_deadline_goes_on_and_says_when_it_has_ended() {
+fn a_method_that_has_not_ended_at_its_deadline_keeps_running_and_reports_its_end() {
     let script = Script::default();
     let (pool, clock) = script.pool();
-    let (_begun, go_on) = script.hang(Asked::Execute);
-    let Ok(CallStatus::StillRunning(ticket)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
+    let (_started, resume) = script.hang(Call::Execute);
+    let Ok(CallStatus::StillRunning(pending)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
     let (ended, has_ended) = mpsc::channel();
-    ticket.when_ended(Box::new(move || ended.send(()).unwrap()));
-    assert!(has_ended.try_recv().is_err(), "it still runs");
-    drop(go_on);
+    pending.when_ended(Box::new(move || ended.send(()).unwrap()));
+    assert!(has_ended.try_recv().is_err(), "the method is still running");
+    drop(resume);
     has_ended.recv().unwrap();
 }
 
 #[test]
-fn a_method_that_has_ended_meanwhile_says_so_at_once() {
+fn a_pending_method_that_has_ended_reports_its_end_at_once() {
     let script = Script::default();
     let (pool, clock) = script.pool();
-    let (_begun, go_on) = script.hang(Asked::Execute);
-    let Ok(CallStatus::StillRunning(ticket)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
-    drop(go_on);
-    // The thread that ran it is free again only after it has left its answer; so all four having hung and begun
-    // something new means that it has.
-    let hung: Vec<_> = (0..CONNECTIONS).map(|_| script.hang(Asked::Query)).collect();
+    let (_started, resume) = script.hang(Call::Execute);
+    let Ok(CallStatus::StillRunning(pending)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
+    drop(resume);
+    // The thread of the method takes another request only after it has stored the result. When all threads have started
+    // another request, the result is therefore stored.
+    let hung: Vec<_> = (0..MAX_CONNECTIONS).map(|_| script.hang(Call::Query)).collect();
     std::thread::scope(|scope| {
-        let asking: Vec<_> = hung.iter().map(|_| scope.spawn(|| pool.query("x", LONG))).collect();
-        for (begun, _) in &hung {
-            begun.recv().unwrap();
+        let queries: Vec<_> = hung.iter().map(|_| scope.spawn(|| pool.query("x", LONG))).collect();
+        for (started, _) in &hung {
+            started.recv().unwrap();
         }
         let (ended, has_ended) = mpsc::channel();
-        ticket.when_ended(Box::new(move || ended.send(()).unwrap()));
+        pending.when_ended(Box::new(move || ended.send(()).unwrap()));
         has_ended.try_recv().unwrap();
         drop(hung);
-        for asked in asking {
-            asked.join().unwrap().unwrap();
+        for query in queries {
+            query.join().unwrap().unwrap();
         }
     });
 }
 
 #[test]
-fn what_no_connection_has_begun_when_its_deadline_comes_is_never_done() {
+fn a_request_that_has_not_started_at_its_deadline_never_runs() {
     let script = Script::default();
     let (pool, clock) = script.pool();
-    let hung: Vec<_> = (0..CONNECTIONS).map(|_| script.hang(Asked::Query)).collect();
+    let hung: Vec<_> = (0..MAX_CONNECTIONS).map(|_| script.hang(Call::Query)).collect();
     std::thread::scope(|scope| {
-        for (begun, _) in &hung {
+        for (started, _) in &hung {
             scope.spawn(|| pool.query("x", LONG));
-            begun.recv().unwrap();
+            started.recv().unwrap();
         }
         assert!(matches!(pool.call(method(), soon(clock)), Err(OsError::WAIT_TIMEOUT)));
         drop(hung);
     });
     pool.query("y", LONG).unwrap();
-    assert!(!script.asked().contains(&Asked::Prepare), "the method was withdrawn");
+    assert!(!script.calls().contains(&Call::Prepare), "the method was withdrawn");
 }
 
 #[test]
-fn one_slow_method_keeps_nobody_else_waiting() {
+fn a_slow_method_does_not_delay_other_requests() {
     let script = Script::default();
     let (pool, clock) = script.pool();
-    let (_begun, go_on) = script.hang(Asked::Execute);
+    let (_started, resume) = script.hang(Call::Execute);
     let Ok(CallStatus::StillRunning(_)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
     pool.query("x", LONG).unwrap();
-    drop(go_on);
+    drop(resume);
 }
 
 #[test]
-fn when_too_many_wait_the_next_one_is_told_at_once() {
+fn a_request_to_a_full_queue_fails_at_once() {
     let script = Script::default();
     let (pool, _) = script.pool();
-    let hung: Vec<_> = (0..CONNECTIONS).map(|_| script.hang(Asked::Query)).collect();
+    let hung: Vec<_> = (0..MAX_CONNECTIONS).map(|_| script.hang(Call::Query)).collect();
     std::thread::scope(|scope| {
-        for (begun, _) in &hung {
+        for (started, _) in &hung {
             scope.spawn(|| pool.query("x", LONG));
-            begun.recv().unwrap();
+            started.recv().unwrap();
         }
-        for _ in 0..WAITING {
+        for _ in 0..QUEUE_CAPACITY {
             scope.spawn(|| pool.query("x", LONG).unwrap());
         }
-        while lock(&pool.shared.queue).waiting.len() < WAITING {
+        while lock(&pool.shared.queue).waiting.len() < QUEUE_CAPACITY {
             std::thread::yield_now();
         }
         assert_eq!(pool.query("x", LONG), Err(OsError::BUSY));
@@ -236,57 +236,57 @@ fn when_too_many_wait_the_next_one_is_told_at_once() {
 }
 
 #[test]
-fn a_query_is_asked_again_over_a_new_connection_when_its_own_broke() {
+fn a_query_is_repeated_on_a_new_connection_when_its_connection_is_broken() {
     let script = Script::default();
     let pool = connected(&script);
-    script.next(Asked::Query, Step::Fail(OsError::RPC_SERVER_UNAVAILABLE));
+    script.add(Call::Query, Step::Fail(OsError::RPC_SERVER_UNAVAILABLE));
     assert_eq!(pool.query("y", LONG).unwrap()[0].path, "y");
     assert_eq!(script.0.connections.load(Ordering::Relaxed), 2);
 }
 
 #[test]
-fn a_query_is_not_asked_a_third_time() {
+fn a_query_is_repeated_only_once() {
     let script = Script::default();
     let pool = connected(&script);
-    script.next(Asked::Query, Step::Fail(OsError::WBEM_TRANSPORT_FAILURE));
-    script.next(Asked::Query, Step::Fail(OsError::WBEM_TRANSPORT_FAILURE));
+    script.add(Call::Query, Step::Fail(OsError::WBEM_TRANSPORT_FAILURE));
+    script.add(Call::Query, Step::Fail(OsError::WBEM_TRANSPORT_FAILURE));
     assert_eq!(pool.query("y", LONG), Err(OsError::WBEM_TRANSPORT_FAILURE));
 }
 
 #[test]
-fn a_method_that_may_have_been_sent_is_never_sent_again() {
+fn a_method_that_may_have_been_sent_is_not_repeated() {
     let script = Script::default();
     let pool = connected(&script);
-    script.next(Asked::Execute, Step::Fail(OsError::RPC_CALL_FAILED));
+    script.add(Call::Execute, Step::Fail(OsError::RPC_CALL_FAILED));
     assert_eq!(pool.call(method(), LONG).err(), Some(OsError::RPC_CALL_FAILED));
-    assert_eq!(script.asked().iter().filter(|asked| **asked == Asked::Execute).count(), 1);
-    assert!(matches!(pool.call(method(), LONG), Ok(CallStatus::Done(_))), "over a new connection");
+    assert_eq!(script.calls().iter().filter(|call| **call == Call::Execute).count(), 1);
+    assert!(matches!(pool.call(method(), LONG), Ok(CallStatus::Done(_))), "on a new connection");
 }
 
 #[test]
-fn a_connection_that_broke_unnoticed_is_renewed_before_a_method_is_sent() {
+fn a_connection_that_broke_while_idle_is_replaced_before_a_method_is_sent() {
     let script = Script::default();
     let pool = connected(&script);
-    script.next(Asked::Prepare, Step::Fail(OsError::RPC_SERVER_UNAVAILABLE));
+    script.add(Call::Prepare, Step::Fail(OsError::RPC_SERVER_UNAVAILABLE));
     assert!(matches!(pool.call(method(), LONG), Ok(CallStatus::Done(Returned { code: 7, .. }))));
-    assert_eq!(script.asked().iter().filter(|asked| **asked == Asked::Execute).count(), 1);
+    assert_eq!(script.calls().iter().filter(|call| **call == Call::Execute).count(), 1);
 }
 
 #[test]
-fn an_error_that_is_not_the_connections_keeps_the_connection() {
+fn an_error_of_the_request_keeps_the_connection() {
     let script = Script::default();
     let pool = connected(&script);
-    script.next(Asked::Query, Step::Fail(OsError::WBEM_INVALID_CLASS));
+    script.add(Call::Query, Step::Fail(OsError::WBEM_INVALID_CLASS));
     assert_eq!(pool.query("y", LONG), Err(OsError::WBEM_INVALID_CLASS));
-    assert_eq!(script.asked(), [Asked::Connect, Asked::Query, Asked::Query]);
+    assert_eq!(script.calls(), [Call::Connect, Call::Query, Call::Query]);
 }
 
 #[test]
-fn a_panic_costs_a_request_its_answer_and_nobody_else_anything() {
+fn a_panic_fails_only_its_own_request() {
     let script = Script::default();
     let (pool, _) = script.pool();
-    for _ in 0..2 * CONNECTIONS {
-        script.next(Asked::Query, Step::Panic);
+    for _ in 0..2 * MAX_CONNECTIONS {
+        script.add(Call::Query, Step::Panic);
         assert_eq!(pool.query("x", LONG), Err(OsError::WBEM_FAILED));
     }
     pool.query("y", LONG).unwrap();

@@ -1,9 +1,9 @@
-//! A session against a WMI of the tests' own: COM objects that this process registers in the place of WMI's locator.
+//! Tests of a session with a fake of WMI: COM objects that this process registers in place of WMI's locator.
 //!
-//! What they answer is WMI's behaviour as its documentation has it, so these tests show that our side of each call is
-//! what it should be, with real variants and arrays; not that WMI keeps its word.
+//! The fake behaves as WMI is documented. These tests therefore show that each call is made correctly, with real variants
+//! and arrays. They do not show that WMI behaves as documented.
 
-mod stand_in;
+mod fake_wmi;
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use windows::Win32::System::Com::{RPC_C_AUTHN_LEVEL_PKT_PRIVACY, RPC_C_IMP_LEVEL
 use super::{Connector, class_of};
 use crate::clock::Monotonic;
 use crate::wmi::pool::{Method, Pool};
-use stand_in::{SERVER_UNAVAILABLE, StandIn};
+use fake_wmi::{FakeWmi, SERVER_UNAVAILABLE};
 
 fn pool() -> (Pool<Connector>, Monotonic) {
     let clock = Monotonic::start();
@@ -39,17 +39,17 @@ fn a_path_begins_with_its_class() {
 }
 
 #[test]
-fn every_proxy_that_is_called_is_encrypted_and_may_impersonate() {
-    let stand_in = StandIn::new();
+fn every_proxy_that_is_called_is_encrypted_and_allows_impersonation() {
+    let fake_wmi = FakeWmi::new();
     let (pool, _) = pool();
     pool.query("SELECT * FROM MSFT_Partition", LONG).unwrap();
     let wanted = (true, RPC_C_AUTHN_LEVEL_PKT_PRIVACY.0, RPC_C_IMP_LEVEL_IMPERSONATE.0);
-    stand_in.look(|world| assert_eq!(world.blankets, [("services", wanted), ("answers", wanted)]));
+    fake_wmi.with_state(|state| assert_eq!(state.blankets, [("services", wanted), ("enumerator", wanted)]));
 }
 
 #[test]
-fn an_object_comes_with_its_path_and_each_property_in_its_form() {
-    let _stand_in = StandIn::new();
+fn an_object_has_its_path_and_each_property_with_its_type() {
+    let _fake_wmi = FakeWmi::new();
     let (pool, _) = pool();
     let found = pool.query("SELECT * FROM MSFT_Partition", LONG).unwrap();
     let partition: &Instance = &found[0];
@@ -57,50 +57,50 @@ fn an_object_comes_with_its_path_and_each_property_in_its_form() {
     assert_eq!(partition.u64("Size"), Some(u64::MAX));
     assert_eq!(partition.u32("DiskNumber"), Some(u32::MAX));
     assert_eq!(partition.bool("IsReadOnly"), Some(true));
-    assert_eq!(partition.properties["AccessPaths"], Value::Null, "an array without a value is not an empty one");
+    assert_eq!(partition.properties["AccessPaths"], Value::Null, "a null array is not an empty one");
     let Some(Value::Object(disk)) = partition.get("Disk") else { panic!("{partition:?}") };
     assert_eq!(disk.text("FriendlyName"), Some("Größe 🦀"));
 }
 
 #[test]
-fn answers_come_however_many_there_are() {
+fn a_query_returns_any_number_of_objects() {
     for count in [0, 1, 15, 16, 17, 32, 100] {
-        let stand_in = StandIn::new();
-        stand_in.look(|world| world.answers = count);
+        let fake_wmi = FakeWmi::new();
+        fake_wmi.with_state(|state| state.results = count);
         assert_eq!(pool().0.query("SELECT * FROM MSFT_Partition", LONG).unwrap().len(), count);
     }
 }
 
 #[test]
-fn a_query_gives_its_connection_back_when_its_time_is_up() {
-    let stand_in = StandIn::new();
-    stand_in.look(|world| world.hangs = true);
+fn a_query_releases_its_connection_at_its_deadline() {
+    let fake_wmi = FakeWmi::new();
+    fake_wmi.with_state(|state| state.hangs = true);
     let (pool, clock) = pool();
     let deadline = clock.now() + Duration::from_millis(100);
     assert_eq!(pool.query("SELECT * FROM MSFT_Partition", deadline), Err(OsError::WAIT_TIMEOUT));
-    // Were it not given back, each of these would take another connection, and the last none.
+    // If connections were not released, each of these queries would take another one, until none is left.
     for _ in 0..8 {
         let deadline = clock.now() + Duration::from_millis(10);
         assert_eq!(pool.query("SELECT * FROM MSFT_Partition", deadline), Err(OsError::WAIT_TIMEOUT));
     }
-    stand_in.look(|world| world.hangs = false);
+    fake_wmi.with_state(|state| state.hangs = false);
     assert_eq!(pool.query("SELECT * FROM MSFT_Partition", LONG).unwrap().len(), 1);
-    stand_in.look(|world| assert!(world.patience.iter().all(|&patience| (1..=60_000).contains(&patience))));
+    fake_wmi.with_state(|state| assert!(state.timeouts.iter().all(|timeout| (1..=60_000).contains(timeout))));
 }
 
 #[test]
-fn when_the_service_has_restarted_a_query_is_asked_over_a_new_connection() {
-    let stand_in = StandIn::new();
+fn a_query_uses_a_new_connection_after_wmi_has_restarted() {
+    let fake_wmi = FakeWmi::new();
     let (pool, _) = pool();
     pool.query("SELECT * FROM MSFT_Partition", LONG).unwrap();
-    stand_in.look(|world| world.broken = world.connections);
+    fake_wmi.with_state(|state| state.broken = state.connections);
     assert_eq!(pool.query("SELECT * FROM MSFT_Partition", LONG).unwrap().len(), 1);
-    stand_in.look(|world| assert_eq!(world.connections, world.broken + 1));
+    fake_wmi.with_state(|state| assert_eq!(state.connections, state.broken + 1));
 }
 
 #[test]
-fn arguments_arrive_in_the_form_of_their_type_and_null_ones_are_left_out() {
-    let stand_in = StandIn::new();
+fn arguments_are_passed_with_their_types_and_null_ones_are_omitted() {
+    let fake_wmi = FakeWmi::new();
     let (pool, _) = pool();
     let arguments = [
         ("Size", Value::Text(u64::MAX.to_string())),
@@ -111,15 +111,17 @@ fn arguments_arrive_in_the_form_of_their_type_and_null_ones_are_left_out() {
         ("Password", Value::Secret(Secret::new("pä\\ss:wört 🦀".to_owned()))),
         ("DriveLetter", Value::Null),
     ];
-    let Ok(CallStatus::Done(returned)) = pool.call(create_partition(&arguments), LONG) else { panic!("it has failed") };
+    let Ok(CallStatus::Done(returned)) = pool.call(create_partition(&arguments), LONG) else {
+        panic!("the method failed")
+    };
     assert_eq!(returned.code, 42_002);
     let Some(Value::Object(partition)) = returned.out.get("CreatedPartition") else { panic!("{returned:?}") };
     assert_eq!(partition.path, r#"MSFT_Partition.ObjectId="1""#);
-    stand_in.look(|world| {
-        assert_eq!(world.called, [(r#"MSFT_Disk.ObjectId="1""#.to_owned(), "CreatePartition".to_owned())]);
-        let arrived: Vec<_> = world.arguments.iter().map(|(name, form, text)| (&**name, &**form, &**text)).collect();
+    fake_wmi.with_state(|state| {
+        assert_eq!(state.called, [(r#"MSFT_Disk.ObjectId="1""#.to_owned(), "CreatePartition".to_owned())]);
+        let passed: Vec<_> = state.arguments.iter().map(|(name, kind, text)| (&**name, &**kind, &**text)).collect();
         assert_eq!(
-            arrived,
+            passed,
             [
                 ("Size", "BSTR", "18446744073709551615"),
                 ("UseMaximumSize", "BOOL", "true"),
@@ -133,31 +135,31 @@ fn arguments_arrive_in_the_form_of_their_type_and_null_ones_are_left_out() {
 }
 
 #[test]
-fn a_method_that_windows_refuses_is_an_error_with_windows_code() {
-    let stand_in = StandIn::new();
-    stand_in.look(|world| world.refuses = Some(E_ACCESSDENIED));
+fn a_method_that_fails_is_an_error_with_the_code_of_windows() {
+    let fake_wmi = FakeWmi::new();
+    fake_wmi.with_state(|state| state.method_error = Some(E_ACCESSDENIED));
     assert_eq!(pool().0.call(create_partition(&[]), LONG).err(), Some(OsError::ACCESS_DENIED));
 }
 
 #[test]
-fn a_method_is_sent_once_even_if_the_service_goes_away_meanwhile() {
-    let stand_in = StandIn::new();
-    stand_in.look(|world| world.refuses = Some(SERVER_UNAVAILABLE));
+fn a_method_is_sent_only_once_even_if_wmi_ends_while_it_runs() {
+    let fake_wmi = FakeWmi::new();
+    fake_wmi.with_state(|state| state.method_error = Some(SERVER_UNAVAILABLE));
     let (pool, _) = pool();
     assert_eq!(pool.call(create_partition(&[]), LONG).err(), Some(OsError::RPC_SERVER_UNAVAILABLE));
-    assert_eq!(stand_in.look(|world| world.called.len()), 1);
+    assert_eq!(fake_wmi.with_state(|state| state.called.len()), 1);
 }
 
 #[test]
-fn an_argument_that_the_method_does_not_have_is_refused_before_it_is_called() {
-    let stand_in = StandIn::new();
+fn an_unknown_argument_is_refused_before_the_method_is_called() {
+    let fake_wmi = FakeWmi::new();
     assert!(pool().0.call(create_partition(&[("NoSuchArgument", Value::U32(1))]), LONG).is_err());
-    assert!(stand_in.look(|world| world.called.is_empty()));
+    assert!(fake_wmi.with_state(|state| state.called.is_empty()));
 }
 
 #[test]
-fn a_namespace_that_is_not_there_is_an_error() {
-    let stand_in = StandIn::new();
-    stand_in.look(|world| world.namespace = r"root\other");
+fn a_namespace_that_does_not_exist_is_an_error() {
+    let fake_wmi = FakeWmi::new();
+    fake_wmi.with_state(|state| state.namespace = r"root\other");
     assert_eq!(pool().0.query("SELECT * FROM MSFT_Partition", LONG), Err(OsError::WBEM_INVALID_NAMESPACE));
 }

@@ -1,4 +1,4 @@
-//! Handles: `NtCreateFile`, and what can be done with what it opened.
+//! Handles: `NtCreateFile`, and the calls on the handle that it returns.
 
 use std::os::windows::io::{
     AsHandle as _, AsRawHandle as _, BorrowedHandle, FromRawHandle as _, OwnedHandle, RawHandle,
@@ -21,24 +21,24 @@ use windows_sys::Win32::System::IO::{DeviceIoControl, IO_STATUS_BLOCK, OVERLAPPE
 
 use crate::{buffer, error};
 
-/// An open file, directory, volume or disk, always opened for synchronous I/O.
+/// An open file, directory, volume or disk, opened for synchronous I/O.
 ///
-/// Synchronous is what makes the calls below sound: on an asynchronous handle the system may go on writing into a
+/// The calls below are sound only because the handle is synchronous: on an asynchronous one, Windows may write to the
 /// caller's buffer after the call has returned.
-pub(crate) struct File(OwnedHandle);
+pub(crate) struct NtHandle(OwnedHandle);
 
-/// The lower half of a 64-bit number.
+/// Returns the lower half of a 64-bit number.
 fn low(number: u64) -> u32 {
     (number & 0xffff_ffff) as u32
 }
 
-/// Opens `name`, an absolute NT path or, with `root`, a name in that directory.
+/// Opens or creates `name`: an absolute NT path or, with `root`, the name of an entry of that directory.
 ///
-/// `OBJ_DONT_REPARSE` is not asked for: a single component opened with `FILE_OPEN_REPARSE_POINT` passes through
-/// nothing, and without that option following the link is what the caller wants.
-pub(crate) fn open(root: Option<BorrowedHandle<'_>>, name: &U16Str, how: &Open) -> OsResult<File> {
+/// `OBJ_DONT_REPARSE` is not needed: a single component opened with `FILE_OPEN_REPARSE_POINT` follows no link, and
+/// without that option the caller wants the link to be followed.
+pub(crate) fn open(root: Option<BorrowedHandle<'_>>, name: &U16Str, how: &Open) -> OsResult<NtHandle> {
     let bytes = u16::try_from(name.len() * 2).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
-    // NtCreateFile does not write to the name, though the structure's field is not const.
+    // NtCreateFile does not write to the name, although the field of the structure is not const.
     let object_name = UNICODE_STRING { Length: bytes, MaximumLength: bytes, Buffer: name.as_ptr().cast_mut() };
     let attributes = OBJECT_ATTRIBUTES {
         Length: buffer::size::<OBJECT_ATTRIBUTES>(),
@@ -54,11 +54,12 @@ pub(crate) fn open(root: Option<BorrowedHandle<'_>>, name: &U16Str, how: &Open) 
     };
     let mut handle: RawHandle = ptr::null_mut();
     let mut status_block = IO_STATUS_BLOCK::default();
-    // SAFETY: every pointer is to a local that outlives the call, and the name's length is its buffer's.
+    // SAFETY: every pointer is null or to a value that outlives the call, and the length of the name is that of its
+    // buffer.
     let status = unsafe {
         NtCreateFile(
             &raw mut handle,
-            // As CreateFileW does, also for a handle with no rights at all: without it no synchronous handle.
+            // CreateFileW adds the same right: a handle is not synchronous without it.
             how.access.bits() | SYNCHRONIZE,
             &raw const attributes,
             &raw mut status_block,
@@ -72,24 +73,24 @@ pub(crate) fn open(root: Option<BorrowedHandle<'_>>, name: &U16Str, how: &Open) 
         )
     };
     error::check_status(status)?;
-    // SAFETY: the call succeeded, so this is an open handle that nobody else has.
-    Ok(File(unsafe { OwnedHandle::from_raw_handle(handle) }))
+    // SAFETY: the call succeeded, so this is an open handle that has no other owner.
+    Ok(NtHandle(unsafe { OwnedHandle::from_raw_handle(handle) }))
 }
 
-impl File {
+impl NtHandle {
     fn raw(&self) -> RawHandle {
         self.0.as_raw_handle()
     }
 
     fn information(&self, class: FILE_INFO_BY_HANDLE_CLASS, output: &mut [u8]) -> OsResult<()> {
         buffer::fill(output, |pointer, length| {
-            // SAFETY: the handle is open and synchronous; the pointer is good for `length` bytes of writing.
+            // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be written.
             error::check(unsafe { GetFileInformationByHandleEx(self.raw(), class, pointer, length) })
         })
     }
 }
 
-impl Handle for File {
+impl Handle for NtHandle {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         Ok(Box::new(open(Some(self.0.as_handle()), name, how)?))
     }
@@ -98,8 +99,8 @@ impl Handle for File {
         let mut filled = 0;
         buffer::read(input, |input, input_length| {
             buffer::fill(output, |output, output_length| {
-                // SAFETY: the handle is open and synchronous, so nothing is written once the call has returned;
-                // both pointers are good for their lengths.
+                // SAFETY: the handle is open and synchronous, so nothing is written after the call has returned; the
+                // input can be read and the output written for their lengths.
                 error::check(unsafe {
                     DeviceIoControl(
                         self.raw(),
@@ -123,7 +124,7 @@ impl Handle for File {
 
     fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
         buffer::read(input, |pointer, length| {
-            // SAFETY: the handle is open and synchronous; the pointer is good for `length` bytes of reading.
+            // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be read.
             error::check(unsafe {
                 SetFileInformationByHandle(self.raw(), class as FILE_INFO_BY_HANDLE_CLASS, pointer, length)
             })
@@ -133,8 +134,8 @@ impl Handle for File {
     fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
         let mut status_block = IO_STATUS_BLOCK::default();
         buffer::fill(output, |pointer, length| {
-            // SAFETY: the handle is open and synchronous; the status block outlives the call; the pointer is good
-            // for `length` bytes of writing.
+            // SAFETY: the handle is open and synchronous; the status block outlives the call; `length` bytes at the
+            // pointer can be written.
             error::check_status(unsafe {
                 NtQueryVolumeInformationFile(self.raw(), &raw mut status_block, pointer, length, class as i32)
             })
@@ -145,8 +146,8 @@ impl Handle for File {
     fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
         let class = if restart { FileIdBothDirectoryRestartInfo } else { FileIdBothDirectoryInfo };
         self.information(class, output).map_err(|error| match error {
-            // What a first call says of a directory without entries. Only a volume's root can be one: it lists
-            // no `.` and `..`.
+            // The first call returns this for a directory without entries. That can only be the root of a volume,
+            // which has no `.` and `..`.
             OsError::FILE_NOT_FOUND => OsError::NO_MORE_FILES,
             other => other,
         })
@@ -156,13 +157,13 @@ impl Handle for File {
         let mut path = vec![0_u16; 512];
         loop {
             let capacity = u32::try_from(path.len()).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
-            // SAFETY: the handle is open; the pointer and the capacity are one live buffer's.
+            // SAFETY: the handle is open; the pointer and the capacity are those of `path`, which outlives the call.
             let length =
                 unsafe { GetFinalPathNameByHandleW(self.raw(), path.as_mut_ptr(), capacity, form as u32) } as usize;
             if length == 0 {
                 return Err(error::last());
             }
-            // A length that does not fit counts the final zero, one that fits does not.
+            // The length includes the terminating zero only if the path did not fit.
             let fits = length < path.len();
             path.resize(length, 0);
             if fits {
@@ -173,11 +174,12 @@ impl Handle for File {
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
         let halves = OVERLAPPED_0_0 { Offset: low(offset), OffsetHigh: low(offset >> 32) };
-        let mut place = OVERLAPPED { Anonymous: OVERLAPPED_0 { Anonymous: halves }, ..OVERLAPPED::default() };
+        let mut position = OVERLAPPED { Anonymous: OVERLAPPED_0 { Anonymous: halves }, ..OVERLAPPED::default() };
         let read = buffer::fill(output, |output, length| {
             let mut read = 0;
-            // SAFETY: the buffer has the length that is said, and all outlives the call, which is synchronous.
-            error::check(unsafe { ReadFile(self.raw(), output.cast(), length, &raw mut read, &raw mut place) })?;
+            // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be written; `read` and
+            // `position` outlive the call.
+            error::check(unsafe { ReadFile(self.raw(), output.cast(), length, &raw mut read, &raw mut position) })?;
             Ok(read)
         });
         match read {

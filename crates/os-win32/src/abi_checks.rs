@@ -1,5 +1,7 @@
-//! The crate `os` lays out Windows' structures and numbers by itself; here the compiler compares each with
-//! windows-sys, which takes them from Microsoft's own metadata. Nothing here is left in the program.
+//! Compile-time checks of `os::abi` and of the other numbers in `os`.
+//!
+//! The crate `os` defines Windows' structures and constants itself. The assertions below compare each with windows-sys,
+//! which is generated from Microsoft's metadata. They add nothing to the program.
 
 use std::mem::offset_of;
 
@@ -16,7 +18,7 @@ use windows_sys::Win32::System::SystemServices as services;
 use windows_sys::Win32::System::Wmi as wbem;
 use windows_sys::core::GUID;
 
-/// Ours and theirs have the same size, and the fields of each pair have the same offset and size.
+/// Asserts that both structures have the same size, and that the fields of each pair have the same offset and size.
 macro_rules! same {
     ($ours:ty, $theirs:ty, { $($our_field:tt : $($their_field:tt).+),* $(,)? }) => {
         const _: () = assert!(size_of::<$ours>() == size_of::<$theirs>(), stringify!($ours));
@@ -24,7 +26,7 @@ macro_rules! same {
     };
 }
 
-/// The fields of each pair have the same offset and size: for heads of structures whose end is of any length.
+/// Asserts that the fields of each pair have the same offset and size, for the heads of structures of variable length.
 macro_rules! same_fields {
     ($ours:ty, $theirs:ty, { $($our_field:tt : $($their_field:tt).+),* $(,)? }) => {
         const _: () = {
@@ -34,9 +36,9 @@ macro_rules! same_fields {
                     concat!(stringify!($ours), ".", stringify!($our_field)),
                 );
                 assert!(
-                    // SAFETY: never called.
+                    // SAFETY: the closure is never called.
                     field_size(|ours: *const $ours| unsafe { &raw const (*ours).$our_field })
-                        // SAFETY: never called.
+                        // SAFETY: the closure is never called.
                         == field_size(|theirs: *const $theirs| unsafe { &raw const (*theirs).$($their_field).+ }),
                     concat!("size of ", stringify!($ours), ".", stringify!($our_field)),
                 );
@@ -45,7 +47,7 @@ macro_rules! same_fields {
     };
 }
 
-/// The size of the field that a projection leads to; the projection itself is never called.
+/// Returns the size of the field that a projection returns. Does not call the projection.
 const fn field_size<Whole, Field>(_: fn(*const Whole) -> *const Field) -> usize {
     size_of::<Field>()
 }
@@ -72,10 +74,10 @@ same_numbers! {
     ControlCode::FSCTL_GET_REPARSE_POINT.0 => ioctl::FSCTL_GET_REPARSE_POINT,
     ControlCode::FSCTL_SET_REPARSE_POINT.0 => ioctl::FSCTL_SET_REPARSE_POINT,
 }
-/// A code added to `os::abi` must be added above.
+/// A code that is added to `os::abi` must be added above.
 const _: () = assert!(ControlCode::ALL.len() == 13);
 
-// How things are opened and asked for.
+// The parameters of calls.
 same_numbers! {
     Access::READ_DATA.bits() => fs::FILE_READ_DATA,
     Access::WRITE_DATA.bits() => fs::FILE_WRITE_DATA,
@@ -190,7 +192,7 @@ same!(abi::PartitionEntry, ioctl::PARTITION_INFORMATION_EX, {
     attributes: Anonymous.Gpt.Attributes,
     name: Anonymous.Gpt.Name,
 });
-/// An MBR entry's type, boot flag and "recognised" are the first bytes of the same union.
+/// The type, boot indicator and "recognised" of an MBR entry are the first bytes of the same union.
 const _: () = assert!(
     offset_of!(abi::PartitionEntry, partition_type)
         == offset_of!(ioctl::PARTITION_INFORMATION_EX, Anonymous.Mbr.PartitionType)
@@ -198,7 +200,7 @@ const _: () = assert!(
         && offset_of!(ioctl::PARTITION_INFORMATION_MBR, BootIndicator) == 1
         && offset_of!(ioctl::PARTITION_INFORMATION_MBR, RecognizedPartition) == 2
 );
-/// An MBR disk's signature is the first four bytes of the same union.
+/// The signature of an MBR disk is the first four bytes of the same union.
 const _: () = assert!(
     offset_of!(abi::DriveLayout, disk_id) == offset_of!(ioctl::DRIVE_LAYOUT_INFORMATION_EX, Anonymous.Mbr.Signature)
 );
@@ -288,7 +290,7 @@ same_fields!(abi::FileIdBothDirInfo, fs::FILE_ID_BOTH_DIR_INFO, {
 });
 const _: () = assert!(abi::FileIdBothDirInfo::NAME_OFFSET == offset_of!(fs::FILE_ID_BOTH_DIR_INFO, FileName));
 
-// Reparse points. Ours has the tag's data in a structure of its own, theirs in a union after the head.
+// Reparse points. `os` has separate structures for the data of each tag, windows-sys a union after the head.
 type TheirLink = nt::REPARSE_DATA_BUFFER_0_0;
 type TheirMountPoint = nt::REPARSE_DATA_BUFFER_0_1;
 same_fields!(abi::ReparseHead, nt::REPARSE_DATA_BUFFER, {
@@ -311,7 +313,7 @@ same_fields!(abi::MountPointReparse, TheirMountPoint, {
 });
 const _: () = assert!(size_of::<abi::MountPointReparse>() == offset_of!(TheirMountPoint, PathBuffer));
 
-// `OsError`'s named codes.
+// The named codes of `OsError`.
 same_numbers! {
     OsError::INVALID_FUNCTION.0 => win32::ERROR_INVALID_FUNCTION,
     OsError::FILE_NOT_FOUND.0 => win32::ERROR_FILE_NOT_FOUND,
@@ -376,4 +378,8 @@ same_numbers! {
     OsError::BAD_NET_NAME.0 => win32::ERROR_BAD_NET_NAME,
     OsError::INVALID_PASSWORD.0 => win32::ERROR_INVALID_PASSWORD,
     OsError::DISK_FULL.0 => win32::ERROR_DISK_FULL,
+    OsError::HANDLE_EOF.0 => win32::ERROR_HANDLE_EOF,
+    OsError::DEV_NOT_EXIST.0 => win32::ERROR_DEV_NOT_EXIST,
+    OsError::NO_SUCH_DEVICE.0 => win32::ERROR_NO_SUCH_DEVICE,
+    OsError::SERVICE_DATABASE_LOCKED.0 => win32::ERROR_SERVICE_DATABASE_LOCKED,
 }

@@ -1,4 +1,4 @@
-//! Volumes and where they are mounted.
+//! The mount manager: the names of all volumes, and their mount points.
 
 use os::{OsError, OsResult, U16Str, U16String};
 use windows_sys::Win32::Foundation::{HANDLE, INVALID_HANDLE_VALUE};
@@ -9,40 +9,40 @@ use windows_sys::Win32::Storage::FileSystem::{
 
 use crate::error;
 
-/// Room for a volume's name: 49 characters and a zero, with as much again to spare.
-const ROOM: u32 = 100;
+/// The capacity of the buffer for a volume name, twice the 49 characters and the zero that a name has.
+const NAME_CAPACITY: u32 = 100;
 
-type Name = [u16; ROOM as usize];
+type Name = [u16; NAME_CAPACITY as usize];
 
-/// A walk over all volumes.
-struct Search(HANDLE);
+/// An enumeration of all volumes.
+struct VolumeSearch(HANDLE);
 
-impl Search {
-    /// Begins it, and writes the first volume's name.
+impl VolumeSearch {
+    /// Starts the enumeration and writes the name of the first volume.
     fn begin(name: &mut Name) -> OsResult<Self> {
-        // SAFETY: the pointer and the length are one live array's.
-        let handle = unsafe { FindFirstVolumeW(name.as_mut_ptr(), ROOM) };
+        // SAFETY: the pointer and the length are those of `name`, which outlives the call.
+        let handle = unsafe { FindFirstVolumeW(name.as_mut_ptr(), NAME_CAPACITY) };
         if handle == INVALID_HANDLE_VALUE { Err(error::last()) } else { Ok(Self(handle)) }
     }
 
-    /// Writes the next volume's name.
+    /// Writes the name of the next volume.
     fn next(&self, name: &mut Name) -> OsResult<()> {
-        // SAFETY: the handle is this search's own, open until it is dropped; the array is live.
-        error::check(unsafe { FindNextVolumeW(self.0, name.as_mut_ptr(), ROOM) })
+        // SAFETY: the handle is open until this value is dropped; the pointer and the length are those of `name`.
+        error::check(unsafe { FindNextVolumeW(self.0, name.as_mut_ptr(), NAME_CAPACITY) })
     }
 }
 
-impl Drop for Search {
+impl Drop for VolumeSearch {
     fn drop(&mut self) {
-        // SAFETY: the handle came from FindFirstVolumeW and nobody else has it.
+        // SAFETY: the handle is from FindFirstVolumeW and has no other owner.
         unsafe { FindVolumeClose(self.0) };
     }
 }
 
-/// The names of all volumes.
-pub(crate) fn all() -> OsResult<Vec<U16String>> {
-    let mut name: Name = [0; ROOM as usize];
-    let search = match Search::begin(&mut name) {
+/// Returns the names of all volumes.
+pub(crate) fn volumes() -> OsResult<Vec<U16String>> {
+    let mut name: Name = [0; NAME_CAPACITY as usize];
+    let search = match VolumeSearch::begin(&mut name) {
         Ok(search) => search,
         Err(OsError::NO_MORE_FILES) => return Ok(Vec::new()),
         Err(error) => return Err(error),
@@ -58,21 +58,21 @@ pub(crate) fn all() -> OsResult<Vec<U16String>> {
     }
 }
 
-/// The paths by which the mount manager knows `volume`.
-pub(crate) fn paths(volume: &U16Str) -> OsResult<Vec<U16String>> {
+/// Returns the drive letters and mounted folders of `volume`.
+pub(crate) fn volume_paths(volume: &U16Str) -> OsResult<Vec<U16String>> {
     let volume = error::terminated(volume)?;
-    let mut room = 1024;
+    let mut capacity = 1024;
     loop {
-        let mut names = vec![0; room as usize];
+        let mut names = vec![0; capacity as usize];
         let mut needed = 0;
-        // SAFETY: the string ends with a zero; the array has the length that is said; both outlive the call.
+        // SAFETY: the string is zero-terminated; the pointer and the capacity are those of `names`; all outlive the call.
         let done = error::check(unsafe {
-            GetVolumePathNamesForVolumeNameW(volume.as_ptr(), names.as_mut_ptr(), room, &raw mut needed)
+            GetVolumePathNamesForVolumeNameW(volume.as_ptr(), names.as_mut_ptr(), capacity, &raw mut needed)
         });
         match done {
-            Err(OsError::MORE_DATA) if needed > room => room = needed,
+            Err(OsError::MORE_DATA) if needed > capacity => capacity = needed,
             Err(code) => return Err(code),
-            // Each name ends with a zero, and the last with two.
+            // Each name is zero-terminated, and an empty name ends the list.
             Ok(()) => {
                 let names = names.split(|unit| *unit == 0).take_while(|name| !name.is_empty());
                 return Ok(names.map(U16String::from_vec).collect());
@@ -84,13 +84,13 @@ pub(crate) fn paths(volume: &U16Str) -> OsResult<Vec<U16String>> {
 /// Mounts `volume` at `directory`.
 pub(crate) fn set_mount_point(directory: &U16Str, volume: &U16Str) -> OsResult<()> {
     let (directory, volume) = (error::terminated(directory)?, error::terminated(volume)?);
-    // SAFETY: both strings end with a zero and outlive the call.
+    // SAFETY: both strings are zero-terminated and outlive the call.
     error::check(unsafe { SetVolumeMountPointW(directory.as_ptr(), volume.as_ptr()) })
 }
 
-/// Unmounts what is mounted at `directory`.
+/// Removes the mount point at `directory`.
 pub(crate) fn delete_mount_point(directory: &U16Str) -> OsResult<()> {
     let directory = error::terminated(directory)?;
-    // SAFETY: the string ends with a zero and outlives the call.
+    // SAFETY: the string is zero-terminated and outlives the call.
     error::check(unsafe { DeleteVolumeMountPointW(directory.as_ptr()) })
 }

@@ -1,4 +1,4 @@
-//! Device interfaces, by the configuration manager.
+//! Device interfaces, through the configuration manager (`CM_*` functions).
 
 use std::ptr;
 
@@ -15,12 +15,12 @@ use windows_sys::core::GUID;
 
 use crate::{buffer, error};
 
-/// The paths of all present interfaces of `class`.
+/// Returns the paths of all interfaces of `class` that are present.
 pub(crate) fn interfaces(class: Uuid) -> OsResult<Vec<U16String>> {
     let class = GUID::from_u128(class.as_u128());
     loop {
         let mut length = 0;
-        // SAFETY: both pointers are to locals that outlive the call; a null device id means any device.
+        // SAFETY: both pointers are to locals that outlive the call; a null device id selects all devices.
         check(unsafe {
             CM_Get_Device_Interface_List_SizeW(
                 &raw mut length,
@@ -30,7 +30,7 @@ pub(crate) fn interfaces(class: Uuid) -> OsResult<Vec<U16String>> {
             )
         })?;
         let mut list = vec![0_u16; length as usize];
-        // SAFETY: as above; the list's pointer and length are one live buffer's.
+        // SAFETY: as above; the pointer and the length are those of `list`, which outlives the call.
         let code = unsafe {
             CM_Get_Device_Interface_ListW(
                 &raw const class,
@@ -40,7 +40,7 @@ pub(crate) fn interfaces(class: Uuid) -> OsResult<Vec<U16String>> {
                 CM_GET_DEVICE_INTERFACE_LIST_PRESENT,
             )
         };
-        // A device came between the two calls.
+        // The buffer is too small if a device arrived between the two calls.
         if code != CR_BUFFER_SMALL {
             check(code)?;
             return Ok(split(&list));
@@ -48,22 +48,22 @@ pub(crate) fn interfaces(class: Uuid) -> OsResult<Vec<U16String>> {
     }
 }
 
-/// The strings of a list in which each ends with a zero, and the last one is empty.
+/// Splits a list of zero-terminated strings, which ends at an empty string.
 fn split(list: &[u16]) -> Vec<U16String> {
     list.split(|&unit| unit == 0).take_while(|path| !path.is_empty()).map(U16String::from_vec).collect()
 }
 
-/// Looks again for children of the device behind `interface`.
+/// Enumerates the children of the device of `interface` again.
 pub(crate) fn reenumerate(interface: &U16Str) -> OsResult<()> {
     let instance = instance_id(interface)?;
     let mut node = 0;
-    // SAFETY: `node` outlives the call; the id ends with a zero.
+    // SAFETY: `node` outlives the call; the id is zero-terminated.
     check(unsafe { CM_Locate_DevNodeW(&raw mut node, instance.as_ptr(), CM_LOCATE_DEVNODE_NORMAL) })?;
-    // SAFETY: takes numbers only.
+    // SAFETY: the function takes numbers only.
     check(unsafe { CM_Reenumerate_DevNode(node, CM_REENUMERATE_SYNCHRONOUS) })
 }
 
-/// The instance id of the device behind `interface`.
+/// Returns the instance id of the device of `interface`.
 fn instance_id(interface: &U16Str) -> OsResult<U16CString> {
     type Id = [u16; 200]; // MAX_DEVICE_ID_LEN
     let interface = error::terminated(interface)?;
@@ -71,8 +71,8 @@ fn instance_id(interface: &U16Str) -> OsResult<U16CString> {
     let mut size = buffer::size::<Id>();
     let mut kind = 0;
     let key = DEVPKEY_Device_InstanceId;
-    // SAFETY: the path ends with a zero, the other pointers are to locals that outlive the
-    // call, and `size` is the buffer's in bytes.
+    // SAFETY: the path is zero-terminated, the other pointers are to locals that outlive the call, and `size` is the
+    // size of `id` in bytes.
     check(unsafe {
         CM_Get_Device_Interface_PropertyW(
             interface.as_ptr(),
@@ -89,8 +89,9 @@ fn instance_id(interface: &U16Str) -> OsResult<U16CString> {
     Ok(U16CString::from_vec_truncate(id))
 }
 
-/// What the configuration manager says. `CM_MapCrToWin32Err` would translate a few more codes, to numbers that
-/// nobody knows either, and is missing from Wine 8.
+/// Converts a result of the configuration manager.
+///
+/// `CM_MapCrToWin32Err` converts a few more codes, none of which csi-proxy tells apart, and Wine 8 does not have it.
 fn check(code: CONFIGRET) -> OsResult<()> {
     Err(match code {
         CR_SUCCESS => return Ok(()),
@@ -108,7 +109,7 @@ mod tests {
     use super::split;
 
     #[test]
-    fn a_list_of_strings_ends_at_its_empty_one() {
+    fn a_list_of_strings_ends_at_an_empty_string() {
         let list: Vec<u16> = "a\0bc\0\0rest".encode_utf16().collect();
         let strings: Vec<_> = split(&list).iter().map(|text| text.to_string_lossy()).collect();
         assert_eq!(strings, ["a", "bc"]);

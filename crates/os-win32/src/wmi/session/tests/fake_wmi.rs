@@ -1,6 +1,6 @@
-//! WMI's COM objects, as far as a session calls them.
-#![allow(non_snake_case, reason = "COM's names")]
-#![allow(clippy::inline_always, clippy::ref_as_ptr, reason = "in what `implement` writes")]
+//! A fake of WMI: the COM objects that a session calls.
+#![allow(non_snake_case, reason = "the names of COM")]
+#![allow(clippy::inline_always, clippy::ref_as_ptr, reason = "code that `implement` generates")]
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,85 +28,86 @@ use windows::core::{
 
 use super::super::Apartment;
 
-/// What COM says when the other side is not there any more.
+/// The error of COM when the server has ended.
 pub(super) const SERVER_UNAVAILABLE: HRESULT = HRESULT(0x8007_06ba_u32.cast_signed());
 
-/// What the stand-in does, and what was done to it.
-pub(super) struct World {
-    /// The only namespace there is.
+/// How the fake behaves, and what it has recorded.
+pub(super) struct State {
+    /// The only namespace.
     pub(super) namespace: &'static str,
-    /// How many objects a query answers with.
-    pub(super) answers: usize,
-    /// Queries are accepted and never answered.
+    /// The number of objects that a query returns.
+    pub(super) results: usize,
+    /// Whether queries return no results, without an end.
     pub(super) hangs: bool,
-    /// So many of the connections, the oldest ones, are broken.
+    /// The number of broken connections, counted from the oldest.
     pub(super) broken: usize,
-    /// What methods fail with.
-    pub(super) refuses: Option<HRESULT>,
-    /// How many connections were made.
+    /// The error that methods return.
+    pub(super) method_error: Option<HRESULT>,
+    /// The number of connections that were made.
     pub(super) connections: usize,
-    /// Whose security was set: on the interface that is called, to which levels.
+    /// The calls of `SetBlanket`: the object, whether the pointer is the one that is called, and the two levels.
     pub(super) blankets: Vec<(&'static str, (bool, u32, u32))>,
-    /// How long each `Next` was willing to wait, in milliseconds.
-    pub(super) patience: Vec<i32>,
-    /// Arguments, with the form they had.
+    /// The timeout of each call of `Next`, in milliseconds.
+    pub(super) timeouts: Vec<i32>,
+    /// The arguments that were set: name, variant type and value.
     pub(super) arguments: Vec<(String, String, String)>,
-    /// Methods that were called.
+    /// The methods that were called: object path and name.
     pub(super) called: Vec<(String, String)>,
 }
 
-type Shared = Arc<Mutex<World>>;
+type SharedState = Arc<Mutex<State>>;
 
-fn lock(shared: &Shared) -> MutexGuard<'_, World> {
+fn lock(shared: &SharedState) -> MutexGuard<'_, State> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// WMI, while this is there. One at a time: the registration is the process's.
-pub(super) struct StandIn {
-    world: Shared,
+/// The registration of the fake in place of WMI, until dropped. Only one exists at a time, because it applies to the whole
+/// process.
+pub(super) struct FakeWmi {
+    state: SharedState,
     registration: u32,
     _apartment: Apartment,
     _turn: MutexGuard<'static, ()>,
 }
 
-impl StandIn {
+impl FakeWmi {
     pub(super) fn new() -> Self {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let apartment = Apartment::enter().unwrap();
-        let world = Arc::new(Mutex::new(World {
+        let state = Arc::new(Mutex::new(State {
             namespace: r"root\Microsoft\Windows\Storage",
-            answers: 1,
+            results: 1,
             hangs: false,
             broken: 0,
-            refuses: None,
+            method_error: None,
             connections: 0,
             blankets: Vec::new(),
-            patience: Vec::new(),
+            timeouts: Vec::new(),
             arguments: Vec::new(),
             called: Vec::new(),
         }));
-        let factory: IClassFactory = Factory(Arc::clone(&world)).into();
-        // SAFETY: COM is initialised, and the factory may be called from any thread of the apartment.
+        let factory: IClassFactory = Factory(Arc::clone(&state)).into();
+        // SAFETY: COM is initialised, and the factory can be called from any thread of the apartment.
         let registration =
             unsafe { CoRegisterClassObject(&WbemLocator, &factory, CLSCTX_INPROC_SERVER, REGCLS_MULTIPLEUSE) }.unwrap();
-        Self { world, registration, _apartment: apartment, _turn: turn }
+        Self { state, registration, _apartment: apartment, _turn: turn }
     }
 
-    /// Looks at the world, or changes it.
-    pub(super) fn look<T>(&self, at: impl FnOnce(&mut World) -> T) -> T {
-        at(&mut lock(&self.world))
+    /// Calls `access` with the state, to read or change it.
+    pub(super) fn with_state<T>(&self, access: impl FnOnce(&mut State) -> T) -> T {
+        access(&mut lock(&self.state))
     }
 }
 
-impl Drop for StandIn {
+impl Drop for FakeWmi {
     fn drop(&mut self) {
-        // SAFETY: registered by `new`, and revoked once.
+        // SAFETY: the registration is from `new` and is revoked only here.
         unsafe { CoRevokeClassObject(self.registration) }.unwrap();
     }
 }
 
-/// Methods that no session calls.
+/// Implements methods that no session calls.
 macro_rules! uncalled {
     ($(fn $name:ident($($argument:ty),*) -> $output:ty;)*) => {
         $(fn $name(&self, $(_: $argument),*) -> Result<$output> { Err(E_NOTIMPL.into()) })*
@@ -114,12 +115,12 @@ macro_rules! uncalled {
 }
 
 #[implement(IClassFactory)]
-struct Factory(Shared);
+struct Factory(SharedState);
 
 impl IClassFactory_Impl for Factory_Impl {
     fn CreateInstance(&self, _: Ref<'_, IUnknown>, id: *const GUID, object: *mut *mut c_void) -> Result<()> {
         let locator: IWbemLocator = Locator(Arc::clone(&self.0)).into();
-        // SAFETY: the caller's pointers are as COM wants them.
+        // SAFETY: the caller passes valid pointers, as COM requires.
         unsafe { locator.query(id, object) }.ok()
     }
 
@@ -127,7 +128,7 @@ impl IClassFactory_Impl for Factory_Impl {
 }
 
 #[implement(IWbemLocator)]
-struct Locator(Shared);
+struct Locator(SharedState);
 
 impl IWbemLocator_Impl for Locator_Impl {
     fn ConnectServer(
@@ -140,16 +141,16 @@ impl IWbemLocator_Impl for Locator_Impl {
         _: &BSTR,
         _: Ref<'_, IWbemContext>,
     ) -> Result<IWbemServices> {
-        let mut world = lock(&self.0);
-        if namespace != world.namespace {
+        let mut state = lock(&self.0);
+        if namespace != state.namespace {
             return Err(HRESULT(WBEM_E_INVALID_NAMESPACE.0).into());
         }
-        world.connections += 1;
-        Ok(Services(Arc::clone(&self.0), world.connections).into())
+        state.connections += 1;
+        Ok(Services(Arc::clone(&self.0), state.connections).into())
     }
 }
 
-/// Notes the security that was asked for.
+/// Implements `IClientSecurity`, recording the calls of `SetBlanket`.
 macro_rules! client_security {
     ($name:literal, $interface:ty) => {
         fn SetBlanket(
@@ -187,9 +188,9 @@ macro_rules! client_security {
     };
 }
 
-/// A connection, with its number.
+/// A connection and its number.
 #[implement(IWbemServices, IClientSecurity)]
-struct Services(Shared, usize);
+struct Services(SharedState, usize);
 
 impl IClientSecurity_Impl for Services_Impl {
     client_security! { "services", IWbemServices }
@@ -204,12 +205,12 @@ type Later<'a> = OutRef<'a, IWbemCallResult>;
 impl IWbemServices_Impl for Services_Impl {
     fn ExecQuery(&self, language: &BSTR, _: &BSTR, _: Flags, _: Context<'_>) -> Result<IEnumWbemClassObject> {
         assert_eq!(language.to_string(), "WQL");
-        let world = lock(&self.0);
-        if self.1 <= world.broken {
+        let state = lock(&self.0);
+        if self.1 <= state.broken {
             return Err(SERVER_UNAVAILABLE.into());
         }
-        let answers = (0..world.answers).map(|_| partition()).collect();
-        Ok(Answers(Arc::clone(&self.0), Mutex::new(answers)).into())
+        let results = (0..state.results).map(|_| partition()).collect();
+        Ok(Enumerator(Arc::clone(&self.0), Mutex::new(results)).into())
     }
 
     fn GetObject(
@@ -221,7 +222,7 @@ impl IWbemServices_Impl for Services_Impl {
         _: Later<'_>,
     ) -> Result<()> {
         assert_eq!(path.to_string(), "MSFT_Disk");
-        object.write(Some(Thing { world: Some(Arc::clone(&self.0)), ..Thing::default() }.into()))
+        object.write(Some(ClassObject { state: Some(Arc::clone(&self.0)), ..ClassObject::default() }.into()))
     }
 
     fn ExecMethod(
@@ -234,16 +235,16 @@ impl IWbemServices_Impl for Services_Impl {
         output: OutRef<'_, IWbemClassObject>,
         _: Later<'_>,
     ) -> Result<()> {
-        let mut world = lock(&self.0);
-        world.called.push((path.to_string(), method.to_string()));
-        if let Some(code) = world.refuses {
+        let mut state = lock(&self.0);
+        state.called.push((path.to_string(), method.to_string()));
+        if let Some(code) = state.method_error {
             return Err(code.into());
         }
         let properties = vec![
             ("ReturnValue", CIM_UINT32, VARIANT::from(42_002)),
             ("CreatedPartition", CIM_OBJECT, VARIANT::from(IUnknown::from(partition()))),
         ];
-        output.write(Some(Thing { properties, ..Thing::default() }.into()))
+        output.write(Some(ClassObject { properties, ..ClassObject::default() }.into()))
     }
 
     uncalled! {
@@ -271,32 +272,32 @@ impl IWbemServices_Impl for Services_Impl {
 }
 
 #[implement(IEnumWbemClassObject, IClientSecurity)]
-struct Answers(Shared, Mutex<Vec<IWbemClassObject>>);
+struct Enumerator(SharedState, Mutex<Vec<IWbemClassObject>>);
 
-impl IClientSecurity_Impl for Answers_Impl {
-    client_security! { "answers", IEnumWbemClassObject }
+impl IClientSecurity_Impl for Enumerator_Impl {
+    client_security! { "enumerator", IEnumWbemClassObject }
 }
 
-impl IEnumWbemClassObject_Impl for Answers_Impl {
-    fn Next(&self, patience: i32, room: u32, objects: *mut Option<IWbemClassObject>, count: *mut u32) -> HRESULT {
+impl IEnumWbemClassObject_Impl for Enumerator_Impl {
+    fn Next(&self, timeout: i32, capacity: u32, objects: *mut Option<IWbemClassObject>, count: *mut u32) -> HRESULT {
         let hangs = {
-            let mut world = lock(&self.0);
-            world.patience.push(patience);
-            world.hangs
+            let mut state = lock(&self.0);
+            state.timeouts.push(timeout);
+            state.hangs
         };
         if hangs {
-            thread::sleep(Duration::from_millis(patience.unsigned_abs().into()));
+            thread::sleep(Duration::from_millis(timeout.unsigned_abs().into()));
             return HRESULT(WBEM_S_TIMEDOUT.0);
         }
-        let mut answers = self.1.lock().unwrap();
-        let ready = answers.len().min(room as usize);
-        for (place, answer) in answers.drain(..ready).enumerate() {
-            // SAFETY: the caller has room for that many, all empty.
-            unsafe { objects.add(place).write(Some(answer)) };
+        let mut results = self.1.lock().unwrap();
+        let ready = results.len().min(capacity as usize);
+        for (index, result) in results.drain(..ready).enumerate() {
+            // SAFETY: the caller's array has `capacity` elements, all `None`.
+            unsafe { objects.add(index).write(Some(result)) };
         }
-        // SAFETY: the caller's pointer is good for a count.
+        // SAFETY: the caller's pointer is to a count that can be written.
         unsafe { *count = u32::try_from(ready).unwrap() };
-        HRESULT(if ready == room as usize { WBEM_S_NO_ERROR.0 } else { WBEM_S_FALSE.0 })
+        HRESULT(if ready == capacity as usize { WBEM_S_NO_ERROR.0 } else { WBEM_S_FALSE.0 })
     }
 
     fn NextAsync(&self, _: u32, _: Sink<'_>) -> HRESULT {
@@ -313,24 +314,24 @@ impl IEnumWbemClassObject_Impl for Answers_Impl {
     }
 }
 
-/// A class, a method's input, or an object. Only an input has a world, to which it tells what is put in.
+/// A class, the input of a method, or an object. Only an input records the arguments, and so only an input has the state.
 #[implement(IWbemClassObject)]
 #[derive(Default)]
-struct Thing {
-    world: Option<Shared>,
+struct ClassObject {
+    state: Option<SharedState>,
     properties: Vec<(&'static str, CIMTYPE_ENUMERATION, VARIANT)>,
 }
 
 fn null() -> VARIANT {
     let mut null = VARIANT::default();
-    // SAFETY: a variant of this kind holds nothing.
+    // SAFETY: VT_NULL says that the union has no value, so any content is valid.
     unsafe { (*null.Anonymous.Anonymous).vt = VT_NULL };
     null
 }
 
 fn partition() -> IWbemClassObject {
     let disk = vec![("FriendlyName", CIM_STRING, VARIANT::from(BSTR::from("Größe 🦀")))];
-    let disk: IWbemClassObject = Thing { properties: disk, ..Thing::default() }.into();
+    let disk: IWbemClassObject = ClassObject { properties: disk, ..ClassObject::default() }.into();
     let properties = vec![
         ("__RELPATH", CIM_STRING, VARIANT::from(BSTR::from(r#"MSFT_Partition.ObjectId="1""#))),
         ("Size", CIM_UINT64, VARIANT::from(BSTR::from(u64::MAX.to_string()))),
@@ -339,11 +340,11 @@ fn partition() -> IWbemClassObject {
         ("AccessPaths", CIMTYPE_ENUMERATION(CIM_STRING.0 | CIM_FLAG_ARRAY.0), null()),
         ("Disk", CIM_OBJECT, VARIANT::from(IUnknown::from(disk))),
     ];
-    Thing { properties, ..Thing::default() }.into()
+    ClassObject { properties, ..ClassObject::default() }.into()
 }
 
-/// The input of `CreatePartition`, and a password, which it does not have.
-fn input(world: Option<Shared>) -> IWbemClassObject {
+/// The input of `CreatePartition`, with a password in addition.
+fn input(state: Option<SharedState>) -> IWbemClassObject {
     let properties = [
         ("Size", CIM_UINT64),
         ("UseMaximumSize", CIM_BOOLEAN),
@@ -354,16 +355,16 @@ fn input(world: Option<Shared>) -> IWbemClassObject {
         ("DriveLetter", CIM_STRING),
     ];
     let properties = properties.into_iter().map(|(name, cim_type)| (name, cim_type, null())).collect();
-    Thing { world, properties }.into()
+    ClassObject { state, properties }.into()
 }
 
-impl IWbemClassObject_Impl for Thing_Impl {
+impl IWbemClassObject_Impl for ClassObject_Impl {
     fn Get(&self, name: &PCWSTR, _: i32, value: *mut VARIANT, cim_type: *mut i32, _: *mut i32) -> Result<()> {
-        // SAFETY: the caller's string ends with a zero.
+        // SAFETY: the caller's string is zero-terminated.
         let name = unsafe { name.to_string() }?;
-        let found = self.properties.iter().find(|(of, ..)| *of == name);
+        let found = self.properties.iter().find(|(property, ..)| *property == name);
         let (_, found_type, found_value) = found.ok_or(HRESULT(WBEM_E_NOT_FOUND.0))?;
-        // SAFETY: the caller's variant is empty, and both pointers are good for what is written.
+        // SAFETY: the caller's variant is empty, and both values can be written.
         unsafe {
             value.write(found_value.clone());
             *cim_type = found_type.0;
@@ -373,10 +374,10 @@ impl IWbemClassObject_Impl for Thing_Impl {
 
     fn Put(&self, name: &PCWSTR, _: i32, value: *const VARIANT, cim_type: i32) -> Result<()> {
         assert_eq!(cim_type, 0);
-        // SAFETY: the caller's string ends with a zero, and its variant is live.
+        // SAFETY: the caller's string is zero-terminated, and its variant is valid.
         let (name, value) = unsafe { (name.to_string()?, &*value) };
-        // SAFETY: each part of the union is read for the kind it is of.
-        let (form, text) = unsafe {
+        // SAFETY: the field of the union that is read is the one that `vt` names.
+        let (variant_type, text) = unsafe {
             let union = &value.Anonymous.Anonymous.Anonymous;
             match value.vt() {
                 VT_BSTR => ("BSTR", union.bstrVal.to_string()),
@@ -385,8 +386,8 @@ impl IWbemClassObject_Impl for Thing_Impl {
                 other => panic!("{other:?}"),
             }
         };
-        if let Some(world) = &self.world {
-            lock(world).arguments.push((name, form.to_owned(), text));
+        if let Some(state) = &self.state {
+            lock(state).arguments.push((name, variant_type.to_owned(), text));
         }
         Ok(())
     }
@@ -394,12 +395,12 @@ impl IWbemClassObject_Impl for Thing_Impl {
     fn GetNames(&self, _: &PCWSTR, _: WBEM_CONDITION_FLAG_TYPE, _: *const VARIANT) -> Result<*mut SAFEARRAY> {
         let names: Vec<_> =
             self.properties.iter().map(|(name, ..)| *name).filter(|name| *name != "__RELPATH").collect();
-        // SAFETY: takes numbers only.
+        // SAFETY: the function takes numbers only.
         let array = unsafe { SafeArrayCreateVector(VT_BSTR, 0, u32::try_from(names.len()).unwrap()) };
-        for (place, name) in (0..).zip(names) {
+        for (index, name) in (0..).zip(names) {
             let name = BSTR::from(name);
-            // SAFETY: the array has that place, and copies the string.
-            unsafe { SafeArrayPutElement(array, &raw const place, name.as_ptr().cast()) }?;
+            // SAFETY: the array has an element at the index, and copies the string.
+            unsafe { SafeArrayPutElement(array, &raw const index, name.as_ptr().cast()) }?;
         }
         Ok(array)
     }
@@ -411,11 +412,11 @@ impl IWbemClassObject_Impl for Thing_Impl {
         signature: OutRef<'_, IWbemClassObject>,
         _: OutRef<'_, IWbemClassObject>,
     ) -> Result<()> {
-        signature.write(Some(input(self.world.clone())))
+        signature.write(Some(input(self.state.clone())))
     }
 
     fn SpawnInstance(&self, _: i32) -> Result<IWbemClassObject> {
-        Ok(input(self.world.clone()))
+        Ok(input(self.state.clone()))
     }
 
     uncalled! {
