@@ -13,10 +13,10 @@ use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
 use storage_ops::{Config, Node};
 
 use crate::answering::Answering;
-use crate::code::{errors_of, is_answer, returns_of};
-use crate::promise::{Before, nothing_held, words};
-use crate::scenario::{Answer, Request, Scenario};
-use crate::work::Disturbances;
+use crate::error_codes::{errors_of, is_answer, returns_of};
+use crate::invariants::{Before, nothing_held, words};
+use crate::job_conflicts::Disturbances;
+use crate::request::{Answer, Request, Scenario};
 
 /// Longer than anything that was begun can take.
 const LONG: Duration = Duration::from_hours(4);

@@ -5,26 +5,26 @@
 //!   operation is asked for again, and the node must be what it is after an undisturbed run.
 //! * [`race_sweep`]: before each call of an operation on a path, an attacker who may write in kubelet's directory
 //!   does each thing it can. Nothing outside may be read, written or deleted.
-//! * [`interleaving`]: two operations at once, at each pair of their calls, come to what one after the other comes to.
-//! * [`voyage`]: all of it together, from a seed.
+//! * [`pair_sweep`]: two operations at once, at each pair of their calls, come to what one after the other comes to.
+//! * [`random_run`]: all of it together, from a seed.
 //!
 //! The program `prove` runs all and prints a table (`cargo xtask prove`); `cargo test` runs a part. What is promised,
 //! and what is not covered, is in `docs/reliability.md`.
 
 pub mod answering;
 pub mod attack;
-pub mod code;
+pub mod error_codes;
 pub mod fault_sweep;
 mod forward;
-pub mod interleaving;
-pub mod promise;
+pub mod interleaver;
+pub mod invariants;
+pub mod job_conflicts;
+pub mod pair_sweep;
 pub mod race_sweep;
-pub mod random;
+pub mod random_run;
 pub mod report;
-pub mod scenario;
+pub mod request;
+pub mod rng;
+pub mod runner;
 pub mod scenarios;
-pub mod stage;
-pub mod sweep;
-pub mod voyage;
 pub mod watch;
-pub mod work;

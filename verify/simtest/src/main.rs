@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use simtest::scenarios::contested;
+use simtest::runner::{Choice, Findings, faults, interleavings, on_all_processors, races, voyage};
 use simtest::scenarios::pairs::PAIRS;
-use simtest::sweep::{Choice, Findings, faults, interleavings, on_all_processors, races, voyage};
+use simtest::scenarios::races;
 
 /// Prove csi-proxy's operations: every fault at every call, every race, and long random runs
 #[derive(Parser)]
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 fn all(arguments: &Arguments) -> Findings {
     let choice = Choice { cases: arguments.cases.clone(), every: None };
     let mut findings = on_all_processors(&simtest::scenarios::all(), |scenario| faults(scenario, &choice));
-    findings.add(on_all_processors(&contested::scenarios(), |scenario| races(scenario, &choice)));
+    findings.add(on_all_processors(&races::scenarios(), |scenario| races(scenario, &choice)));
     findings.add(on_all_processors(PAIRS, |pair| interleavings(pair, &choice)));
     let named = arguments.cases.iter().filter_map(|case| case.strip_prefix("seed ")?.parse().ok());
     let mut seeds: Vec<u64> = named.collect();

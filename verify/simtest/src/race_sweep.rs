@@ -8,8 +8,8 @@ use os_sim::trace::Trace;
 use storage_ops::{Config, Node};
 
 use crate::attack::Attack;
-use crate::promise::{Before, nothing_held, words};
-use crate::scenario::Scenario;
+use crate::invariants::{Before, nothing_held, words};
+use crate::request::Scenario;
 use crate::scenarios::filesystem::PATH;
 use crate::watch::{Trespasses, Watched};
 

@@ -3,14 +3,14 @@
 use os_sim::Sim;
 use storage_ops::{HostPath, Operation, VolumeId};
 
-use crate::scenario::{Asked, Request, Scenario};
+use crate::request::{Asked, Request, Scenario};
 
-pub mod beside;
-pub mod contested;
 pub mod disk;
 pub mod filesystem;
 pub mod iscsi;
 pub mod pairs;
+pub mod races;
+pub mod siblings;
 pub mod smb;
 pub mod system;
 pub mod volume;
@@ -27,7 +27,7 @@ pub fn all() -> Vec<Scenario> {
         disk::scenarios(),
         volume::scenarios(),
         filesystem::scenarios(),
-        beside::scenarios(),
+        siblings::scenarios(),
         smb::scenarios(),
         iscsi::scenarios(),
         system::scenarios(),

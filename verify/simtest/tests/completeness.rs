@@ -29,7 +29,7 @@ fn every_operation_of_the_library_has_its_scenarios() {
 
 #[test]
 fn a_scenario_is_called_what_its_operation_is_called() {
-    for scenario in [scenarios::all(), scenarios::contested::scenarios()].concat() {
+    for scenario in [scenarios::all(), scenarios::races::scenarios()].concat() {
         let sim = (scenario.state.build)();
         assert_eq!((scenario.asked.request)(&sim).operation(), operation_of(&scenario.asked), "{scenario}");
     }

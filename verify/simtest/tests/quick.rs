@@ -1,7 +1,7 @@
 //! A part of the proof that does not take long. `cargo xtask prove` runs all of it.
 
+use simtest::runner::{Choice, Findings, faults, interleavings, on_all_processors, races, voyage};
 use simtest::scenarios;
-use simtest::sweep::{Choice, Findings, faults, interleavings, on_all_processors, races, voyage};
 
 fn every(nth: usize) -> Choice {
     Choice { cases: Vec::new(), every: Some(nth) }
@@ -20,7 +20,7 @@ fn a_fault_at_any_call_leaves_nothing_that_a_retry_does_not_mend() {
 
 #[test]
 fn an_attacker_at_any_call_leads_nothing_out_of_the_working_directory() {
-    assert_none_failed(&on_all_processors(&scenarios::contested::scenarios(), |scenario| races(scenario, &every(199))));
+    assert_none_failed(&on_all_processors(&scenarios::races::scenarios(), |scenario| races(scenario, &every(199))));
 }
 
 #[test]

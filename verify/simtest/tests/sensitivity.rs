@@ -5,9 +5,9 @@ use std::sync::Arc;
 use os::{Namespace, Os, Value};
 use os_sim::Sim;
 use os_sim::probe::Probed;
-use simtest::promise::Before;
-use simtest::scenario::{Answer, Request};
-use simtest::stage::{Schedule, Stage};
+use simtest::interleaver::{Schedule, Stage};
+use simtest::invariants::Before;
+use simtest::request::{Answer, Request};
 use storage_ops::{Config, FormatVolume, Node, VolumeId};
 
 const GIB: u64 = 1 << 30;

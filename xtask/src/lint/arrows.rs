@@ -68,6 +68,12 @@ const ALLOWED: &[Allowed] = &[
         ],
         for_tests: &[],
     },
+    // Runs the daemon as a program; os-win32 measures it.
+    Allowed {
+        from: "csi-proxy-soak",
+        to: &[],
+        for_tests: &["csi-proxy-api", "csi-proxy-os-win32", "csi-proxy-transport"],
+    },
     Allowed { from: "xtask", to: &[], for_tests: &[] },
 ];
 

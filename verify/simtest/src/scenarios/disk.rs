@@ -7,7 +7,7 @@ use storage_ops::{
 };
 
 use super::{GIB, ask};
-use crate::scenario::{Asked, Scenario, State, all_of};
+use crate::request::{Asked, Scenario, State, all_of};
 
 const ONE: DiskNumber = DiskNumber(1);
 

@@ -7,7 +7,7 @@ use storage_ops::{
 };
 
 use super::{GIB, KUBELET, ask, path};
-use crate::scenario::{Asked, Scenario, State, all_of};
+use crate::request::{Asked, Scenario, State, all_of};
 
 /// What the operations are about.
 pub(crate) const PATH: &str = r"C:\var\lib\kubelet\pods\a\p";

@@ -7,7 +7,7 @@ use storage_ops::{
 };
 
 use super::{GIB, ask};
-use crate::scenario::{Asked, Request, Scenario, State, all_of};
+use crate::request::{Asked, Request, Scenario, State, all_of};
 
 const SECRET: &str = "hunter2-secret";
 const MUTUAL: &str = "hunter2-mutual";
@@ -38,7 +38,7 @@ fn after(steps: &[fn() -> Box<dyn Request>]) -> Sim {
     let node = Node::new(sim.process(), Config::default());
     for step in steps {
         let answer = step().run(&node);
-        assert!(matches!(answer, crate::scenario::Answer::Done(_)), "{answer}");
+        assert!(matches!(answer, crate::request::Answer::Done(_)), "{answer}");
     }
     sim
 }

@@ -11,8 +11,8 @@ use storage_ops::{
 use super::smb::{PASSWORD, map, server};
 use super::volume::TARGET;
 use super::{GIB, ask, path, volume};
-use crate::interleaving::Pair;
-use crate::scenario::{Ask, Request};
+use crate::pair_sweep::Pair;
+use crate::request::{Ask, Request};
 
 const ONE: DiskNumber = DiskNumber(1);
 const OTHER_TARGET: &str = r"C:\var\lib\kubelet\plugins\w";

@@ -4,7 +4,7 @@ use os_sim::Sim;
 use storage_ops::{Config, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
 
 use super::{ask, path};
-use crate::scenario::{Asked, Scenario, State, all_of};
+use crate::request::{Asked, Scenario, State, all_of};
 
 pub(crate) const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
 

@@ -6,7 +6,7 @@ use os_sim::Builder;
 use storage_ops::{GetBiosSerialNumber, GetService, ServiceName, StartService, StopService};
 
 use super::ask;
-use crate::scenario::{Asked, Scenario, State, all_of};
+use crate::request::{Asked, Scenario, State, all_of};
 
 fn service() -> Builder {
     os_sim::node().bios_serial("VMware-56 4d").service("base", "Base")

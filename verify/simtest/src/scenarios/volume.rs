@@ -7,7 +7,7 @@ use storage_ops::{
 };
 
 use super::{GIB, ask, path, volume};
-use crate::scenario::{Asked, Scenario, State, all_of};
+use crate::request::{Asked, Scenario, State, all_of};
 
 /// Where volumes are mounted.
 pub(crate) const TARGET: &str = r"C:\var\lib\kubelet\plugins\v";

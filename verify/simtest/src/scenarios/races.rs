@@ -12,7 +12,7 @@ use storage_ops::{
 use super::filesystem::{PATH, tree};
 use super::smb::{PASSWORD, map};
 use super::{GIB, ask, path, volume};
-use crate::scenario::{Asked, Scenario, State, all_of};
+use crate::request::{Asked, Scenario, State, all_of};
 
 /// The components that are attacked.
 pub const COMPONENTS: &[&str] = &["pods", r"pods\a", r"pods\a\p", r"pods\a\p\d", r"pods\a\p\d\m", r"pods\a\p\new"];

@@ -6,30 +6,31 @@
 //! Sixty clients are tasks of this program; four are processes that are killed and started again all the time.
 #![cfg(any(target_os = "linux", windows))]
 
+mod call_counts;
 mod client;
+mod client_processes;
 mod daemon;
 mod frames;
-mod killed;
-mod ledger;
 mod metrics;
-mod random;
-mod service;
-mod size;
-mod slow;
-mod stage;
-mod system;
+mod platform;
+mod program;
+mod resources;
+mod rng;
+mod run_control;
+mod service_client;
+mod slow_call;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use call_counts::Ledger;
 use client::Client;
+use client_processes::Processes;
 use daemon::Daemon;
-use killed::Processes;
-use ledger::Ledger;
-use service::{FORMER, PRESENT};
-use size::Samples;
-use slow::Phase;
-use stage::Stage;
+use resources::Samples;
+use run_control::Stage;
+use service_client::{FORMER, PRESENT};
+use slow_call::Phase;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -49,13 +50,18 @@ const TICK: Duration = Duration::from_millis(100);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_64_clients_no_call_is_lost_and_the_daemon_stays_as_large_as_it_was() {
-    if killed::played().await {
+    if client_processes::played().await {
         return;
     }
-    let length = stage::length();
+    let Some(program) = program::find() else {
+        let name = program::NAME;
+        println!("skipped: {TEST}: build {name} first (cargo build -p {name})");
+        return;
+    };
+    let length = run_control::length();
     // In a short run the slow call is shorter, too, so that others have a while without it.
     let slow = SLOW_CALL.min(length / 2);
-    let daemon = Daemon::start(CLIENTS, slow);
+    let daemon = Daemon::start(&program, CLIENTS, slow);
     let at_first = daemon.size();
     let (ledger, stage) = (Arc::new(Ledger::default()), Arc::new(Stage::default()));
     let mut clients = JoinSet::new();
@@ -72,8 +78,8 @@ async fn under_64_clients_no_call_is_lost_and_the_daemon_stays_as_large_as_it_wa
         assert!(clients.try_join_next().is_none(), "a client failed, for the reason above");
     }
     let (phase, phases) = watch::channel(Phase::Before);
-    let slow_call = tokio::spawn(slow::call(daemon.place(), Arc::clone(&ledger), phase));
-    let bystander = slow::bystander(daemon.place(), Arc::clone(&ledger), phases, Arc::clone(&stage));
+    let slow_call = tokio::spawn(slow_call::call(daemon.place(), Arc::clone(&ledger), phase));
+    let bystander = slow_call::bystander(daemon.place(), Arc::clone(&ledger), phases, Arc::clone(&stage));
 
     let mut samples = Samples::default();
     while samples.took() < length {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use transport::address::Location;
 
 use crate::metrics::Metrics;
-use crate::size::Size;
-use crate::system;
+use crate::platform;
+use crate::resources::Size;
 
 /// Servers with a share for each client and one more: one that answers at once, one after a while, one hardly ever.
 pub(crate) const QUICK_SERVER: &str = "quick";
@@ -33,11 +33,11 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     /// Starts it on a node where WMI takes its time, and one SMB server takes `slow` over each answer.
-    pub(crate) fn start(disks: u32, slow: Duration) -> Self {
+    pub(crate) fn start(program: &Path, disks: u32, slow: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let node = folder.path().join("node.toml");
         fs::write(&node, description(disks, slow)).expect("a file");
-        let mut process = Command::new(env!("CARGO_BIN_EXE_csi-proxy"))
+        let mut process = Command::new(program)
             .arg(format!("-socket-folder={}", folder.path().join(SOCKETS).display()))
             .arg(format!("-node={}", node.display()))
             .args(["-metrics-bind-address=127.0.0.1:0", "-max-silence=2"])
@@ -59,7 +59,7 @@ impl Daemon {
     }
 
     pub(crate) fn place(&self) -> Location {
-        system::place(&self.sockets())
+        platform::place(&self.sockets())
     }
 
     /// The folder of its sockets, where those are files.
@@ -74,7 +74,7 @@ impl Daemon {
 
     /// What it has of the system now.
     pub(crate) fn size(&self) -> Size {
-        system::size(self.process.id())
+        platform::size(self.process.id())
     }
 
     /// Waits until it has no more handles than that, which it has a minute for.
@@ -92,7 +92,7 @@ impl Daemon {
 
     /// Ends it, in order where a test can have that.
     pub(crate) fn stop(mut self) {
-        let in_order = system::stop(&mut self.process);
+        let in_order = platform::stop(&mut self.process);
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).expect("text");
         let log = fs::read_to_string(self.folder.path().join(LOG)).expect("the log");

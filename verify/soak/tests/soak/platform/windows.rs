@@ -11,7 +11,7 @@ use std::process::Child;
 use os_win32::process::usage;
 use transport::address::Location;
 
-use crate::size::Size;
+use crate::resources::Size;
 
 /// Where every daemon listens; a folder is for sockets.
 pub(crate) fn place(_folder: &Path) -> Location {

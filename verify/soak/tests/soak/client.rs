@@ -22,12 +22,12 @@ use tonic::Code;
 use transport::address::Location;
 use transport::listener::{ClientStream, connect};
 
+use crate::call_counts::Ledger;
 use crate::daemon::{QUICK_SERVER, TARDY_SERVER};
 use crate::frames;
-use crate::ledger::Ledger;
-use crate::random::Random;
-use crate::service::{Service, Versions, pipe_of};
-use crate::stage::Stage;
+use crate::rng::Random;
+use crate::run_control::Stage;
+use crate::service_client::{Service, Versions, pipe_of};
 
 /// Connections without a whole request that a client leaves open at once.
 const SILENT: usize = 4;

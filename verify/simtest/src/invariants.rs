@@ -7,7 +7,7 @@ use os::{Access, NtPath, Open, Options, Os, OsError, Uuid};
 use os_sim::{Sim, Snapshot};
 use storage_ops::{Error, Node};
 
-use crate::scenario::{Answer, Request};
+use crate::request::{Answer, Request};
 
 /// What was on a node before, to compare with.
 pub struct Before {

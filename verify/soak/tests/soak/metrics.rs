@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::ledger::sum;
+use crate::call_counts::sum;
 
 /// Where to ask for it.
 #[derive(Clone)]

@@ -8,10 +8,10 @@ use os_sim::probe::{Probe, Probed};
 use os_sim::{Sim, Snapshot};
 use storage_ops::{Config, Node};
 
-use crate::promise::{Before, nothing_held, words};
-use crate::scenario::{Answer, Ask};
-use crate::stage::{Schedule, Stage};
-use crate::work::Disturbances;
+use crate::interleaver::{Schedule, Stage};
+use crate::invariants::{Before, nothing_held, words};
+use crate::job_conflicts::Disturbances;
+use crate::request::{Answer, Ask};
 
 /// Two operations on a node.
 #[derive(Clone, Copy)]

@@ -12,11 +12,11 @@ use tokio::sync::watch;
 use transport::address::Location;
 
 use crate::CLIENTS;
+use crate::call_counts::Ledger;
 use crate::client::mapping;
 use crate::daemon::{QUICK_SERVER, SLOW_SERVER};
-use crate::ledger::Ledger;
-use crate::service::{PRESENT, Service};
-use crate::stage::Stage;
+use crate::run_control::Stage;
+use crate::service_client::{PRESENT, Service};
 
 /// Where the slow call is.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -15,15 +15,15 @@ use storage_ops::{
 };
 
 use crate::attack::Attack;
-use crate::code::{errors_of, is_answer};
-use crate::promise::{Before, nothing_held, words};
-use crate::random::Random;
-use crate::scenario::{Answer, Request};
-use crate::scenarios::contested::COMPONENTS;
+use crate::error_codes::{errors_of, is_answer};
+use crate::interleaver::{Schedule, Stage};
+use crate::invariants::{Before, nothing_held, words};
+use crate::request::{Answer, Request};
+use crate::rng::Random;
 use crate::scenarios::filesystem::PATH;
+use crate::scenarios::races::COMPONENTS;
 use crate::scenarios::smb::{PASSWORD, map};
 use crate::scenarios::{GIB, ask, path, volume};
-use crate::stage::{Schedule, Stage};
 
 const LONG: Duration = Duration::from_hours(4);
 

@@ -14,7 +14,7 @@ use tower::service_fn;
 use transport::address::Location;
 use transport::listener::connect;
 
-use crate::ledger::Ledger;
+use crate::call_counts::Ledger;
 
 /// The version of each group that a driver speaks.
 ///

@@ -5,7 +5,7 @@ use storage_ops::{CreateSymlink, Mkdir, MountVolume, PathExists, Rmdir, RmdirCon
 
 use super::smb::{PASSWORD, map};
 use super::{GIB, ask, path, volume};
-use crate::scenario::{Asked, Scenario, State, all_of};
+use crate::request::{Asked, Scenario, State, all_of};
 
 const BESIDE: &str = r"C:\var\lib\kubelet-evil\p";
 

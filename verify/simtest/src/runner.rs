@@ -7,13 +7,13 @@ use std::thread;
 
 use crate::attack::Attack;
 use crate::fault_sweep::{self, Undisturbed};
-use crate::interleaving::{self, Pair};
+use crate::pair_sweep::{self, Pair};
 use crate::race_sweep;
+use crate::random_run;
 use crate::report::Report;
-use crate::scenario::Scenario;
-use crate::scenarios::contested::COMPONENTS;
+use crate::request::Scenario;
 use crate::scenarios::operation_of;
-use crate::voyage;
+use crate::scenarios::races::COMPONENTS;
 
 /// Which cases to run.
 #[derive(Clone, Debug, Default)]
@@ -153,13 +153,13 @@ pub fn interleavings(pair: &Pair, choice: &Choice) -> Findings {
     if !choice.may_have(&name) {
         return findings;
     }
-    let ends = interleaving::serial_ends(pair);
+    let ends = pair_sweep::serial_ends(pair);
     let stride = choice.every.unwrap_or(1);
     for first in (0..).step_by(stride) {
         let mut first_reached = true;
         for second in (0..).step_by(stride) {
             let case = || format!("{name} #{first} #{second}");
-            let outcome = interleaving::run(pair, &ends, first, second);
+            let outcome = pair_sweep::run(pair, &ends, first, second);
             first_reached = outcome.first_reached;
             if choice.has(&case(), 0) {
                 findings.count(pair.operation, "together", case, outcome.broken);
@@ -181,7 +181,7 @@ pub fn voyage(seed: u64, choice: &Choice) -> Findings {
     let mut findings = Findings::default();
     let case = || format!("seed {seed}");
     if choice.has(&case(), 0) {
-        let (asked, broken) = voyage::run(seed);
+        let (asked, broken) = random_run::run(seed);
         findings.report.row(VOYAGE).calls += asked;
         findings.count(VOYAGE, "voyages", case, broken);
     }

@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 use transport::address::Location;
 
-use crate::size::Size;
+use crate::resources::Size;
 
 /// Where a daemon listens that was told this folder.
 pub(crate) fn place(folder: &Path) -> Location {

@@ -14,13 +14,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{env, fmt, thread};
 
+use crate::call_counts::{Entry, Ledger};
 use crate::client::Client;
-use crate::ledger::{Entry, Ledger};
 use crate::metrics::Metrics;
-use crate::random::Random;
-use crate::service::FORMER;
-use crate::stage::Stage;
-use crate::system;
+use crate::platform;
+use crate::rng::Random;
+use crate::run_control::Stage;
+use crate::service_client::FORMER;
 
 /// The variable that makes a client of this program: its number, how it ends, and where the daemon is.
 const PART: &str = "CSI_PROXY_SOAK_CLIENT";
@@ -45,7 +45,7 @@ pub(crate) async fn played() -> bool {
     let (number, end, folder) = (word().parse().expect("a number"), word(), word());
     // The runner may have begun a line.
     println!();
-    let client = Client::new(number, FORMER, system::place(Path::new(folder)), Arc::new(Ledger::written()));
+    let client = Client::new(number, FORMER, platform::place(Path::new(folder)), Arc::new(Ledger::written()));
     let stage = if end == "done" { Stage::closed() } else { Stage::default() };
     client.work(Arc::new(stage)).await;
     true
