@@ -1,7 +1,7 @@
-//! Threads that take turns: of all that run operations on a node, one goes on, up to its next call.
+//! A deterministic scheduler: of all threads that run operations on a node, exactly one runs, until its next call.
 //!
-//! So an interleaving is what a [`Schedule`] says it is, and happens again when it is asked for again. Waiting for a
-//! lock gives the turn away; where everybody waits, only time can help, and simulated time is made to pass.
+//! A [`Schedule`] decides the order, so an interleaving can be repeated. A thread that waits for a lock passes its turn.
+//! If all threads wait, only the passage of time can wake one, so simulated time is advanced.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -16,81 +16,82 @@ use os_sim::probe::{Call, FaultAction, Probe};
 use crate::forward::{forward_mounting, forward_the_rest};
 
 thread_local! {
-    /// Which of the stage's threads this is.
-    static ME: Cell<Option<usize>> = const { Cell::new(None) };
+    /// The index of this thread, if an interleaver runs it.
+    static THREAD: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Decides whose turn it is.
+/// Decides which thread runs next.
 pub trait Schedule: Send {
-    /// One of `ready`, which is not empty. `begun` says how many calls each thread has begun.
+    /// Returns one of `ready`, which is not empty. `begun` is how many calls each thread has begun.
     fn next(&mut self, ready: &[usize], begun: &[usize]) -> usize;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ThreadState {
     Ready,
-    Waiting,
-    Ended,
+    Blocked,
+    Finished,
 }
 
 struct State {
     schedule: Box<dyn Schedule>,
     turn: Option<usize>,
-    phases: Vec<Phase>,
+    threads: Vec<ThreadState>,
     begun: Vec<usize>,
 }
 
 impl State {
-    fn ready(&self) -> Vec<usize> {
-        (0..self.phases.len()).filter(|thread| self.phases[*thread] == Phase::Ready).collect()
+    fn threads_in(&self, state: ThreadState) -> Vec<usize> {
+        (0..self.threads.len()).filter(|thread| self.threads[*thread] == state).collect()
     }
 
-    fn hand_on(&mut self) {
-        let mut ready = self.ready();
+    fn pass_turn(&mut self) {
+        let mut ready = self.threads_in(ThreadState::Ready);
         if ready.is_empty() {
-            // Whoever gets the turn lets time pass.
-            ready = (0..self.phases.len()).filter(|thread| self.phases[*thread] == Phase::Waiting).collect();
+            // The thread that is chosen advances simulated time.
+            ready = self.threads_in(ThreadState::Blocked);
         }
         self.turn = if ready.is_empty() { None } else { Some(self.schedule.next(&ready, &self.begun)) };
     }
 }
 
-/// Where threads take turns.
+/// Runs threads one at a time, in the order of a schedule.
 #[derive(Clone)]
-pub struct Stage(Arc<(Mutex<State>, Condvar)>);
+pub struct Interleaver(Arc<(Mutex<State>, Condvar)>);
 
-impl Stage {
-    /// A stage for `threads`, none of which has begun.
+impl Interleaver {
+    /// Creates an interleaver of `threads` threads, none of which has started.
     pub fn new(threads: usize, schedule: impl Schedule + 'static) -> Self {
-        let phases = vec![Phase::Ready; threads];
-        let mut state = State { schedule: Box::new(schedule), turn: None, phases, begun: vec![0; threads] };
-        state.hand_on();
+        let all_ready = vec![ThreadState::Ready; threads];
+        let mut state = State { schedule: Box::new(schedule), turn: None, threads: all_ready, begun: vec![0; threads] };
+        state.pass_turn();
         Self(Arc::new((Mutex::new(state), Condvar::new())))
     }
 
-    /// Runs each of `parts` on a thread of its own, and answers what they do.
-    pub fn run<T: Send>(&self, parts: Vec<Box<dyn FnOnce() -> T + Send + '_>>) -> Vec<T> {
+    /// Runs each of `tasks` on its own thread, and returns their results in the same order.
+    pub fn run<T: Send>(&self, tasks: Vec<Box<dyn FnOnce() -> T + Send + '_>>) -> Vec<T> {
         std::thread::scope(|scope| {
             let mut threads = Vec::new();
-            for (me, part) in parts.into_iter().enumerate() {
+            for (me, task) in tasks.into_iter().enumerate() {
                 threads.push(scope.spawn(move || {
-                    ME.set(Some(me));
+                    THREAD.set(Some(me));
                     self.wait_for_turn(self.state(), me);
-                    let value = part();
+                    let result = task();
                     let mut state = self.state();
-                    state.phases[me] = Phase::Ended;
-                    state.hand_on();
+                    state.threads[me] = ThreadState::Finished;
+                    state.pass_turn();
                     self.0.1.notify_all();
-                    value
+                    result
                 }));
             }
-            threads.into_iter().map(|thread| thread.join().expect("a part catches its panics")).collect()
+            threads.into_iter().map(|thread| thread.join().expect("a task catches its panics")).collect()
         })
     }
 
-    /// The node with a clock that gives the turn away instead of blocking.
-    pub fn over(&self, inner: Arc<dyn Os>) -> Arc<dyn Os> {
-        Arc::new(Staged { clock: StagedClock { stage: self.clone(), inner: Arc::clone(&inner) }, inner })
+    /// Returns `inner` with a clock that passes the turn instead of blocking.
+    pub fn wrap(&self, inner: Arc<dyn Os>) -> Arc<dyn Os> {
+        let clock = InterleavedClock { interleaver: self.clone(), inner: Arc::clone(&inner) };
+        Arc::new(InterleavedOs { inner, clock })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -101,58 +102,58 @@ impl Stage {
         drop(self.0.1.wait_while(state, |state| state.turn != Some(me)).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Waits for the turn to begin the next call.
+    /// Passes the turn, and waits until this thread may begin its next call.
     fn step(&self, me: usize) {
         let mut state = self.state();
-        state.hand_on();
+        state.pass_turn();
         self.0.1.notify_all();
         self.wait_for_turn(state, me);
         self.state().begun[me] += 1;
     }
 
-    /// Gives the turn away until woken. False if everybody waits.
+    /// Passes the turn until this thread is woken. Returns false if all threads are blocked.
     fn block(&self, me: usize) -> bool {
         let mut state = self.state();
-        state.phases[me] = Phase::Waiting;
-        state.hand_on();
+        state.threads[me] = ThreadState::Blocked;
+        state.pass_turn();
         self.0.1.notify_all();
         self.wait_for_turn(state, me);
         let mut state = self.state();
-        let woken = state.phases[me] == Phase::Ready;
-        state.phases[me] = Phase::Ready;
+        let woken = state.threads[me] == ThreadState::Ready;
+        state.threads[me] = ThreadState::Ready;
         woken
     }
 }
 
-impl Probe for Stage {
+impl Probe for Interleaver {
     fn before(&self, _call: &Call) -> FaultAction {
-        if let Some(me) = ME.get() {
+        if let Some(me) = THREAD.get() {
             self.step(me);
         }
         FaultAction::Go
     }
 }
 
-struct Woken {
-    stage: Stage,
+struct ThreadWaker {
+    interleaver: Interleaver,
     thread: usize,
 }
 
-impl Wake for Woken {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
-        let mut state = self.stage.state();
-        if state.phases[self.thread] == Phase::Waiting {
-            state.phases[self.thread] = Phase::Ready;
+        let mut state = self.interleaver.state();
+        if state.threads[self.thread] == ThreadState::Blocked {
+            state.threads[self.thread] = ThreadState::Ready;
         }
     }
 }
 
-struct StagedClock {
-    stage: Stage,
+struct InterleavedClock {
+    interleaver: Interleaver,
     inner: Arc<dyn Os>,
 }
 
-impl Clock for StagedClock {
+impl Clock for InterleavedClock {
     fn now(&self) -> Time {
         self.inner.clock().now()
     }
@@ -162,23 +163,23 @@ impl Clock for StagedClock {
     }
 
     fn block_on(&self, mut wait: Pin<&mut dyn Future<Output = ()>>) {
-        let Some(me) = ME.get() else { return self.inner.clock().block_on(wait) };
-        let waker = Waker::from(Arc::new(Woken { stage: self.stage.clone(), thread: me }));
+        let Some(me) = THREAD.get() else { return self.inner.clock().block_on(wait) };
+        let waker = Waker::from(Arc::new(ThreadWaker { interleaver: self.interleaver.clone(), thread: me }));
         let mut context = Context::from_waker(&waker);
         while wait.as_mut().poll(&mut context).is_pending() {
-            if !self.stage.block(me) {
+            if !self.interleaver.block(me) {
                 self.inner.clock().sleep(Duration::from_secs(1));
             }
         }
     }
 }
 
-struct Staged {
+struct InterleavedOs {
     inner: Arc<dyn Os>,
-    clock: StagedClock,
+    clock: InterleavedClock,
 }
 
-impl Os for Staged {
+impl Os for InterleavedOs {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         self.inner.open(path, how)
     }

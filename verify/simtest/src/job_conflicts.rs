@@ -1,7 +1,8 @@
-//! Whether the work that Windows goes on with, after whoever began it has given up waiting, is left alone.
+//! Whether operations keep away from an object while Windows is still running a job on it.
 //!
-//! Windows itself refuses some of what would disturb it, the simulated node likewise; that is chance, and different
-//! from one Windows to the next. What is relied on are our own locks, so it counts what is begun, not what comes of it.
+//! A job can outlive the operation that started it. Windows refuses some calls during a job, and so does the simulated
+//! node, but which ones differs from one Windows version to the next. What must keep calls away are our own locks, so a
+//! call counts when it begins, whatever its result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,40 +10,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 use os_sim::Sim;
 use os_sim::probe::{Call, FaultAction, Outcome, Probe};
 
-/// Notes each call that can change the node and is begun while a job goes on of which Windows has said so. For
-/// operations on one object.
+/// A probe that records each call that can change the node and begins while a job is known to be running. It is meant
+/// for operations on one object.
 #[derive(Clone)]
-pub struct Disturbances {
+pub struct JobConflicts {
     sim: Sim,
-    /// Whether Windows has said of any job that it goes on. Of one that is said to have failed nobody can know.
-    told: Arc<AtomicBool>,
-    noted: Arc<Mutex<Vec<String>>>,
+    /// Whether Windows has reported a job as still running. If a call reported a failure instead, its caller cannot
+    /// know of the job.
+    job_reported: Arc<AtomicBool>,
+    recorded: Arc<Mutex<Vec<String>>>,
 }
 
-impl Disturbances {
-    /// None yet on `sim`.
+impl JobConflicts {
+    /// Starts without any recorded conflicts on `sim`.
     pub fn on(sim: &Sim) -> Self {
-        Self { sim: sim.clone(), told: Arc::default(), noted: Arc::default() }
+        Self { sim: sim.clone(), job_reported: Arc::default(), recorded: Arc::default() }
     }
 
-    /// Those so far, a line each.
+    /// Returns and clears the conflicts recorded so far, one sentence each.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Probe for Disturbances {
+impl Probe for JobConflicts {
     fn before(&self, call: &Call) -> FaultAction {
-        if call.mutates && self.told.load(Ordering::SeqCst) && self.sim.running_jobs() > 0 {
-            let line = format!("began {} while Windows still worked on the object", call.primitive);
-            self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        if call.mutates && self.job_reported.load(Ordering::SeqCst) && self.sim.running_jobs() > 0 {
+            let conflict = format!("began {} while Windows was still running a job on the object", call.primitive);
+            self.recorded.lock().unwrap_or_else(PoisonError::into_inner).push(conflict);
         }
         FaultAction::Go
     }
 
     fn after(&self, _call: &Call, outcome: Outcome) -> FaultAction {
         if outcome == Outcome::StillRunning {
-            self.told.store(true, Ordering::SeqCst);
+            self.job_reported.store(true, Ordering::SeqCst);
         }
         FaultAction::Go
     }

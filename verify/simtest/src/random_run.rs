@@ -1,7 +1,7 @@
-//! A long run from a seed: many callers, several faults, restarts, disks that go and come, an attacker.
+//! A long run driven by a seed: concurrent callers, several faults, restarts, a disk that comes and goes, an attacker.
 //!
-//! A voyage has a few lives of the daemon. In each, callers ask for operations at the same time, in an order that the
-//! seed decides; calls fail, take long, or are the last. In the end all is calm, and every disk can be used.
+//! A run starts the daemon a few times. Each time, callers make requests concurrently, in an order that the seed
+//! decides; calls fail, take long, or end the process. At the end all faults stop, and every disk must be usable.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,28 +15,29 @@ use storage_ops::{
 };
 
 use crate::attack::Attack;
-use crate::error_codes::{errors_of, is_answer};
-use crate::interleaver::{Schedule, Stage};
-use crate::invariants::{Before, nothing_held, words};
+use crate::error_codes::{errors_of, is_informative};
+use crate::interleaver::{Interleaver, Schedule};
+use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::request::{Answer, Request};
-use crate::rng::Random;
+use crate::rng::Rng;
 use crate::scenarios::filesystem::PATH;
 use crate::scenarios::races::COMPONENTS;
 use crate::scenarios::smb::{PASSWORD, map};
-use crate::scenarios::{GIB, ask, path, volume};
+use crate::scenarios::{GIB, boxed, path, volume};
 
-const LONG: Duration = Duration::from_hours(4);
+/// Longer than any job can take.
+const SETTLE_TIME: Duration = Duration::from_hours(4);
 
-/// How many operations are under way at once.
+/// The number of callers, each with one request at a time.
 const CALLERS: usize = 4;
 
-/// How many operations a caller asks for in one life of the daemon.
+/// The number of requests that a caller makes to one process.
 const REQUESTS: usize = 5;
 
-/// The disks that the callers use. Disk 2 is somebody else's.
+/// The disks that the callers use. Disk 2 belongs to another tenant.
 const DISKS: [u32; 3] = [1, 3, 4];
 
-/// What may change: the disks in use, what is inside, and the mapping.
+/// What may change: the disks in use, kubelet's directory, and the mapping.
 const CHANGES: &[&str] = &[
     "disk 1 ",
     "disk 3 ",
@@ -47,7 +48,7 @@ const CHANGES: &[&str] = &[
     r"mapping \\files\one ",
 ];
 
-fn world() -> Sim {
+fn initial_node() -> Sim {
     let node = os_sim::node()
         .dir(PATH)
         .dir(r"C:\outside\a\p\d")
@@ -65,166 +66,164 @@ fn world() -> Sim {
 
 const OTHER: &str = r"C:\var\lib\kubelet\plugins\v";
 
-/// Some operation, on one of few objects, so that they meet.
-fn request(random: &mut Random, sim: &Sim) -> Box<dyn Request> {
-    let number = random.one_of(&DISKS);
+/// Makes a random request on one of few objects, so that requests for the same object are frequent.
+fn request(rng: &mut Rng, sim: &Sim) -> Box<dyn Request> {
+    let number = rng.one_of(&DISKS);
     let (disk, on_it) = (DiskNumber(number), volume(sim, number));
-    let at = path(random.one_of(&[PATH, OTHER, r"C:\var\lib\kubelet\pods\a\p\d"]));
+    let at = path(rng.one_of(&[PATH, OTHER, r"C:\var\lib\kubelet\pods\a\p\d"]));
     let source = path(r"C:\var\lib\kubelet\plugins\source");
-    match random.below(18) {
-        0 | 1 => ask(PartitionDisk { disk }),
-        2 => ask(SetDiskState { disk, online: true }),
-        3 => ask(SetDiskState { disk, online: false }),
-        4 => ask(ListVolumesOnDisk { disk, partition: 0 }),
-        5 => ask(IsVolumeFormatted { volume: on_it }),
-        6 | 7 => ask(FormatVolume { volume: on_it }),
-        8 | 9 => ask(MountVolume { volume: on_it, target: at }),
-        10 => ask(UnmountVolume { volume: on_it, target: at }),
-        11 => ask(ResizeVolume { volume: on_it, size: 0 }),
-        12 => ask(Mkdir { path: at, context: None }),
-        13 => ask(Rmdir { path: at, context: None, force: true }),
-        14 => ask(RmdirContents { path: at }),
-        15 => ask(CreateSymlink { source, target: at }),
-        16 => ask(map(random.one_of(&[r"domain\user", "other"]), PASSWORD, Some(PATH))),
-        _ if random.once_in(2) => ask(Rescan),
-        _ => ask(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one").expect("a remote path") }),
+    match rng.below(18) {
+        0 | 1 => boxed(PartitionDisk { disk }),
+        2 => boxed(SetDiskState { disk, online: true }),
+        3 => boxed(SetDiskState { disk, online: false }),
+        4 => boxed(ListVolumesOnDisk { disk, partition: 0 }),
+        5 => boxed(IsVolumeFormatted { volume: on_it }),
+        6 | 7 => boxed(FormatVolume { volume: on_it }),
+        8 | 9 => boxed(MountVolume { volume: on_it, target: at }),
+        10 => boxed(UnmountVolume { volume: on_it, target: at }),
+        11 => boxed(ResizeVolume { volume: on_it, size: 0 }),
+        12 => boxed(Mkdir { path: at, context: None }),
+        13 => boxed(Rmdir { path: at, context: None, force: true }),
+        14 => boxed(RmdirContents { path: at }),
+        15 => boxed(CreateSymlink { source, target: at }),
+        16 => boxed(map(rng.one_of(&[r"domain\user", "other"]), PASSWORD, Some(PATH))),
+        _ if rng.once_in(2) => boxed(Rescan),
+        _ => boxed(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one").expect("a remote path") }),
     }
 }
 
-/// Any thread that can go on.
-struct AnyOne(Random);
+/// Lets a random ready thread run next.
+struct RandomOrder(Rng);
 
-impl Schedule for AnyOne {
+impl Schedule for RandomOrder {
     fn next(&mut self, ready: &[usize], _begun: &[usize]) -> usize {
         self.0.one_of(ready)
     }
 }
 
-/// What goes wrong meanwhile.
-struct Weather {
+/// Injects random faults, attacks and changes of hardware.
+struct ChaosProbe {
     sim: Sim,
-    random: Mutex<Random>,
-    away: Mutex<Option<DetachedDisk>>,
+    rng: Mutex<Rng>,
+    detached: Mutex<Option<DetachedDisk>>,
 }
 
-impl Weather {
+impl ChaosProbe {
     fn attach(&self) {
-        if let Some(disk) = self.away.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(disk) = self.detached.lock().unwrap_or_else(PoisonError::into_inner).take() {
             self.sim.attach_again(disk, true);
         }
     }
 }
 
-impl Probe for Weather {
+impl Probe for ChaosProbe {
     fn before(&self, call: &Call) -> FaultAction {
-        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
-        if random.once_in(40) {
-            let attack = random.one_of(&Attack::all(COMPONENTS));
+        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+        if rng.once_in(40) {
+            let attack = rng.one_of(&Attack::all(COMPONENTS));
             attack.act(&self.sim);
         }
-        if random.once_in(150) {
+        if rng.once_in(150) {
             self.attach();
-            // The highest, so that no other disk gets its number while it is away.
-            *self.away.lock().unwrap_or_else(PoisonError::into_inner) = self.sim.detach_disk(4);
-        } else if random.once_in(50) {
+            // The highest number, so that no other disk gets it in the meantime.
+            *self.detached.lock().unwrap_or_else(PoisonError::into_inner) = self.sim.detach_disk(4);
+        } else if rng.once_in(50) {
             self.attach();
         }
-        if random.once_in(400) {
+        if rng.once_in(400) {
             return FaultAction::Die;
         }
-        if random.once_in(100) {
+        if rng.once_in(100) {
             return FaultAction::Delay(Duration::from_mins(3));
         }
-        // What Windows gives for an answer it gives truly: two lies in a row could make any data look absent.
-        let honest = |code: &os::OsError| !is_answer(call, code.0);
-        let errors: Vec<_> = errors_of(call).iter().copied().filter(honest).collect();
-        if random.once_in(30) && !errors.is_empty() {
-            return FaultAction::Fail(random.one_of(&errors));
+        // Codes that operations treat as information must be true: two false ones could make any data look absent.
+        let is_failure = |code: &os::OsError| !is_informative(call, code.0);
+        let errors: Vec<_> = errors_of(call).iter().copied().filter(is_failure).collect();
+        if rng.once_in(30) && !errors.is_empty() {
+            return FaultAction::Fail(rng.one_of(&errors));
         }
         FaultAction::Go
     }
 }
 
-/// Runs the voyage of a seed; says how many operations were asked for, and what was broken.
+/// Performs the run of a seed. Returns the number of requests and the violations.
 pub fn run(seed: u64) -> (usize, Vec<String>) {
-    let (sim, mut random) = (world(), Random::new(seed));
-    let before = Before::of(&sim);
-    let (mut asked, mut broken) = (0, Vec::new());
-    for _ in 0..2 + random.below(4) {
-        asked += CALLERS * REQUESTS;
-        broken.extend(life(&sim, &mut random));
-        broken.extend(before.check(&sim, CHANGES, None));
+    let (sim, mut rng) = (initial_node(), Rng::new(seed));
+    let baseline = Baseline::of(&sim);
+    let (mut requests, mut violations) = (0, Vec::new());
+    for _ in 0..2 + rng.below(4) {
+        requests += CALLERS * REQUESTS;
+        violations.extend(run_process(&sim, &mut rng));
+        violations.extend(baseline.check(&sim, CHANGES, None));
     }
-    broken.extend(calm(&sim));
-    broken.extend(before.check(&sim, CHANGES, None));
-    (asked, broken)
+    violations.extend(recover(&sim));
+    violations.extend(baseline.check(&sim, CHANGES, None));
+    (requests, violations)
 }
 
-/// One life of the daemon.
-fn life(sim: &Sim, random: &mut Random) -> Vec<String> {
-    let requests: Vec<Vec<_>> = (0..CALLERS).map(|_| (0..REQUESTS).map(|_| request(random, sim)).collect()).collect();
-    let weather = Arc::new(Weather {
-        sim: sim.clone(),
-        random: Mutex::new(Random::new(random.number())),
-        away: Mutex::default(),
-    });
-    let stage = Stage::new(CALLERS, AnyOne(Random::new(random.number())));
-    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(stage.clone()), weather.clone()];
-    let process = Arc::new(Probed::new(stage.over(sim.process()), probes));
+/// Runs one process of the daemon, from its start to its end.
+fn run_process(sim: &Sim, rng: &mut Rng) -> Vec<String> {
+    let requests: Vec<Vec<_>> = (0..CALLERS).map(|_| (0..REQUESTS).map(|_| request(rng, sim)).collect()).collect();
+    let chaos =
+        Arc::new(ChaosProbe { sim: sim.clone(), rng: Mutex::new(Rng::new(rng.number())), detached: Mutex::default() });
+    let interleaver = Interleaver::new(CALLERS, RandomOrder(Rng::new(rng.number())));
+    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(interleaver.clone()), chaos.clone()];
+    let process = Arc::new(Probed::new(interleaver.wrap(sim.process()), probes));
     let node = Node::new(process.clone(), Config::default());
-    let one_after_the_other =
+    let call_in_sequence =
         |requests: &[Box<dyn Request>]| -> Vec<Answer> { requests.iter().map(|request| request.run(&node)).collect() };
-    let parts = requests
+    let callers = requests
         .iter()
-        .map(|requests| Box::new(|| one_after_the_other(requests)) as Box<dyn FnOnce() -> Vec<Answer> + Send + '_>);
-    let answers = stage.run(parts.collect());
-    weather.attach();
-    sim.advance(LONG);
-    let mut broken = Vec::new();
+        .map(|requests| Box::new(|| call_in_sequence(requests)) as Box<dyn FnOnce() -> Vec<Answer> + Send + '_>);
+    let answers = interleaver.run(callers.collect());
+    chaos.attach();
+    sim.advance(SETTLE_TIME);
+    let mut violations = Vec::new();
     for (request, answer) in requests.iter().flatten().zip(answers.iter().flatten()) {
-        broken.extend(words(&**request, answer, None));
+        violations.extend(check_answer(&**request, answer, None));
     }
     if !process.is_dead() {
-        broken.extend(nothing_held(sim, &node));
+        violations.extend(check_nothing_held(sim, &node));
     }
     drop(node);
     drop(process);
     if sim.open_handles() > 0 {
-        broken.push(format!("{} handles are open without a process", sim.open_handles()));
+        violations.push(format!("{} handles are open although no process is running", sim.open_handles()));
     }
-    broken
+    violations
 }
 
-/// Once the attacker's traces have been cleared away and nothing fails, every disk can be used from the beginning.
-fn calm(sim: &Sim) -> Vec<String> {
-    let door = sim.external();
-    for place in [r"C:\var\lib\kubelet\pods", r"C:\var\lib\kubelet\plugins"] {
-        if let Err(code) = door.remove_all(place).and_then(|()| door.mkdir_all(place)) {
-            return vec![format!("{place} cannot be cleared: {code}")];
+/// Checks that every disk can be used from the beginning, after the attacker's changes are removed and faults have
+/// stopped.
+fn recover(sim: &Sim) -> Vec<String> {
+    let external = sim.external();
+    for directory in [r"C:\var\lib\kubelet\pods", r"C:\var\lib\kubelet\plugins"] {
+        if let Err(code) = external.remove_all(directory).and_then(|()| external.mkdir_all(directory)) {
+            return vec![format!("{directory} cannot be cleared: {code}")];
         }
     }
     let node = Node::new(sim.process(), Config::default());
-    let mut broken = Vec::new();
+    let mut violations = Vec::new();
     for number in DISKS {
-        if let Err(error) = stage_disk(sim, &node, number) {
-            broken.push(format!("disk {number} cannot be used in the end: {error}"));
+        if let Err(error) = use_disk(sim, &node, number) {
+            violations.push(format!("disk {number} is not usable at the end: {error}"));
         }
     }
-    sim.advance(LONG);
-    broken.extend(nothing_held(sim, &node));
-    broken
+    sim.advance(SETTLE_TIME);
+    violations.extend(check_nothing_held(sim, &node));
+    violations
 }
 
-/// What a driver does with a disk.
-fn stage_disk(sim: &Sim, node: &Node, number: u32) -> Result<(), Box<dyn std::error::Error>> {
+/// Makes a driver's calls for a disk, from partitioning to unmounting.
+fn use_disk(sim: &Sim, node: &Node, number: u32) -> Result<(), Box<dyn std::error::Error>> {
     let disk = DiskNumber(number);
     node.run(&PartitionDisk { disk })?;
     node.run(&SetDiskState { disk, online: true })?;
-    let volume = *node.run(&ListVolumesOnDisk { disk, partition: 0 })?.first().ok_or("no volume")?;
+    let volume = *node.run(&ListVolumesOnDisk { disk, partition: 0 })?.first().ok_or("no volume found")?;
     if !node.run(&IsVolumeFormatted { volume })? {
         node.run(&FormatVolume { volume })?;
     }
-    let target = format!(r"C:\var\lib\kubelet\plugins\calm{number}");
+    let target = format!(r"C:\var\lib\kubelet\plugins\disk{number}");
     node.run(&Mkdir { path: path(&target), context: None })?;
     node.run(&MountVolume { volume, target: path(&target) })?;
     sim.external().write(&format!(r"{target}\file"), b"1")?;

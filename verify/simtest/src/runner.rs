@@ -1,4 +1,4 @@
-//! Running many cases on all processors, and choosing among them.
+//! Runs many cases on all processors, and filters them by name and number.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,48 +6,47 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::attack::Attack;
-use crate::fault_sweep::{self, Undisturbed};
+use crate::fault_sweep::{self, ReferenceRun};
 use crate::pair_sweep::{self, Pair};
 use crate::race_sweep;
 use crate::random_run;
 use crate::report::Report;
-use crate::request::Scenario;
-use crate::scenarios::operation_of;
+use crate::scenarios::Scenario;
 use crate::scenarios::races::COMPONENTS;
 
 /// Which cases to run.
 #[derive(Clone, Debug, Default)]
-pub struct Choice {
-    /// Only those whose name begins in one of these ways; all if there are none.
-    pub cases: Vec<String>,
-    /// Only each so manieth.
+pub struct CaseFilter {
+    /// Run only the cases whose names begin with one of these; if empty, run all.
+    pub prefixes: Vec<String>,
+    /// Run every nth case.
     pub every: Option<usize>,
 }
 
-impl Choice {
-    /// Whether a case is among the chosen. `number` counts the cases of a scenario.
-    pub fn has(&self, case: &str, number: usize) -> bool {
-        (self.cases.is_empty() || self.cases.iter().any(|wanted| case.starts_with(wanted.as_str())))
+impl CaseFilter {
+    /// Returns whether to run a case. `number` counts the cases of a scenario.
+    pub fn matches(&self, case: &str, number: usize) -> bool {
+        (self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| case.starts_with(prefix.as_str())))
             && self.every.is_none_or(|every| number.is_multiple_of(every))
     }
 
-    /// Whether there can be a chosen case with a name that begins so.
-    pub fn may_have(&self, prefix: &str) -> bool {
-        let may = |wanted: &String| wanted.starts_with(prefix) || prefix.starts_with(wanted.as_str());
-        self.cases.is_empty() || self.cases.iter().any(may)
+    /// Returns whether a case whose name begins with `start` can match.
+    pub fn may_match(&self, start: &str) -> bool {
+        let may = |prefix: &String| prefix.starts_with(start) || start.starts_with(prefix.as_str());
+        self.prefixes.is_empty() || self.prefixes.iter().any(may)
     }
 }
 
-/// A case that broke a promise.
+/// A case that violated an invariant.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The case's name, by which `prove --case` runs it again.
+    /// The case's name, with which `prove --case` runs it again.
     pub case: String,
-    /// What was broken.
-    pub broken: Vec<String>,
+    /// The violations, one sentence each.
+    pub violations: Vec<String>,
 }
 
-/// What came of many cases.
+/// The results of many cases.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// The counts.
@@ -57,30 +56,30 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Adds what came of others.
+    /// Adds the results of other cases.
     pub fn add(&mut self, other: Self) {
         self.report.add(other.report);
         self.failures.extend(other.failures);
     }
 
     /// Counts a case.
-    pub fn count(&mut self, operation: &str, kind: &'static str, case: impl Fn() -> String, broken: Vec<String>) {
+    pub fn count(&mut self, operation: &str, kind: &'static str, case: impl Fn() -> String, violations: Vec<String>) {
         let row = self.report.row(operation);
         *row.cases.entry(kind).or_default() += 1;
-        if !broken.is_empty() {
+        if !violations.is_empty() {
             row.failures += 1;
-            self.failures.push(Failure { case: case(), broken });
+            self.failures.push(Failure { case: case(), violations });
         }
     }
 }
 
-/// Runs `each` of `all` on all processors.
-pub fn on_all_processors<T: Sync>(all: &[T], each: impl Fn(&T) -> Findings + Sync) -> Findings {
+/// Runs `run` for each of `all`, on all processors.
+pub fn run_in_parallel<T: Sync>(all: &[T], run: impl Fn(&T) -> Findings + Sync) -> Findings {
     let next = AtomicUsize::new(0);
     let findings = Mutex::new(Findings::default());
     let work = || {
         while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let found = each(one);
+            let found = run(one);
             findings.lock().unwrap_or_else(PoisonError::into_inner).add(found);
         }
     };
@@ -94,51 +93,51 @@ pub fn on_all_processors<T: Sync>(all: &[T], each: impl Fn(&T) -> Findings + Syn
     findings
 }
 
-/// Every fault at every call of a scenario.
-pub fn faults(scenario: &Scenario, choice: &Choice) -> Findings {
+/// Runs a scenario with every fault at every call.
+pub fn run_faults(scenario: &Scenario, filter: &CaseFilter) -> Findings {
     let mut findings = Findings::default();
     let name = scenario.to_string();
-    if !choice.may_have(&name) {
+    if !filter.may_match(&name) {
         return findings;
     }
-    let operation = operation_of(&scenario.asked);
+    let operation = scenario.spec.operation();
     findings.report.row(operation).states += 1;
-    let undisturbed = match Undisturbed::run(scenario) {
-        Ok(undisturbed) => undisturbed,
-        Err(broken) => {
-            findings.count(operation, "faults", || name.clone(), broken);
+    let reference = match ReferenceRun::new(scenario) {
+        Ok(reference) => reference,
+        Err(violations) => {
+            findings.count(operation, "faults", || name.clone(), violations);
             return findings;
         }
     };
-    findings.report.row(operation).calls += undisturbed.calls.len();
+    findings.report.row(operation).calls += reference.calls.len();
     let mut number = 0;
-    for nth in 0..undisturbed.calls.len() {
-        for blow in undisturbed.blows(scenario, nth) {
-            let case = || format!("{name} #{nth} {blow}");
+    for nth in 0..reference.calls.len() {
+        for fault in reference.faults(scenario, nth) {
+            let case = || format!("{name} #{nth} {fault}");
             number += 1;
-            if choice.has(&case(), number) {
-                findings.count(operation, "faults", case, fault_sweep::run(scenario, &undisturbed, nth, blow));
+            if filter.matches(&case(), number) {
+                findings.count(operation, "faults", case, fault_sweep::run(scenario, &reference, nth, fault));
             }
         }
     }
     findings
 }
 
-/// Every attack before every call of a scenario.
-pub fn races(scenario: &Scenario, choice: &Choice) -> Findings {
+/// Runs a scenario with every attack before every call.
+pub fn run_races(scenario: &Scenario, filter: &CaseFilter) -> Findings {
     let mut findings = Findings::default();
-    let name = format!("contested {scenario}");
-    if !choice.may_have(&name) {
+    let name = format!("race {scenario}");
+    if !filter.may_match(&name) {
         return findings;
     }
-    let operation = operation_of(&scenario.asked);
+    let operation = scenario.spec.operation();
     let attacks = Attack::all(COMPONENTS);
     let mut number = 0;
     for nth in 0..race_sweep::calls(scenario) {
         for attack in &attacks {
             let case = || format!("{name} #{nth} {attack}");
             number += 1;
-            if choice.has(&case(), number) {
+            if filter.matches(&case(), number) {
                 findings.count(operation, "attacks", case, race_sweep::run(scenario, nth, *attack));
             }
         }
@@ -146,26 +145,26 @@ pub fn races(scenario: &Scenario, choice: &Choice) -> Findings {
     findings
 }
 
-/// Two operations at once, at every pair of their calls.
-pub fn interleavings(pair: &Pair, choice: &Choice) -> Findings {
+/// Runs a pair of operations concurrently, switched at every pair of their calls.
+pub fn run_pairs(pair: &Pair, filter: &CaseFilter) -> Findings {
     let mut findings = Findings::default();
     let name = format!("together {}", pair.name);
-    if !choice.may_have(&name) {
+    if !filter.may_match(&name) {
         return findings;
     }
-    let ends = pair_sweep::serial_ends(pair);
-    let stride = choice.every.unwrap_or(1);
+    let serial_results = pair_sweep::serial_results(pair);
+    let stride = filter.every.unwrap_or(1);
     for first in (0..).step_by(stride) {
         let mut first_reached = true;
         for second in (0..).step_by(stride) {
             let case = || format!("{name} #{first} #{second}");
-            let outcome = pair_sweep::run(pair, &ends, first, second);
-            first_reached = outcome.first_reached;
-            if choice.has(&case(), 0) {
-                findings.count(pair.operation, "together", case, outcome.broken);
+            let result = pair_sweep::run(pair, &serial_results, first, second);
+            first_reached = result.first_reached;
+            if filter.matches(&case(), 0) {
+                findings.count(pair.operation, "together", case, result.violations);
             }
-            // What ends or waits before its turn is over comes to the same however long the turn is.
-            if !outcome.second_reached {
+            // An operation that ends or waits before its limit does the same with any higher limit.
+            if !result.second_reached {
                 break;
             }
         }
@@ -176,17 +175,17 @@ pub fn interleavings(pair: &Pair, choice: &Choice) -> Findings {
     findings
 }
 
-/// The voyage of a seed.
-pub fn voyage(seed: u64, choice: &Choice) -> Findings {
+/// Performs the random run of a seed.
+pub fn run_random(seed: u64, filter: &CaseFilter) -> Findings {
     let mut findings = Findings::default();
     let case = || format!("seed {seed}");
-    if choice.has(&case(), 0) {
-        let (asked, broken) = random_run::run(seed);
-        findings.report.row(VOYAGE).calls += asked;
-        findings.count(VOYAGE, "voyages", case, broken);
+    if filter.matches(&case(), 0) {
+        let (requests, violations) = random_run::run(seed);
+        findings.report.row(RANDOM_RUNS).calls += requests;
+        findings.count(RANDOM_RUNS, "random", case, violations);
     }
     findings
 }
 
-/// The row of the voyages, which are about all operations at once.
-const VOYAGE: &str = "(all at once)";
+/// The row of the random runs, which use many operations.
+const RANDOM_RUNS: &str = "(random runs)";

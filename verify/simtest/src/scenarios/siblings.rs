@@ -1,18 +1,17 @@
-//! The operations on paths, on one that lies beside kubelet's directory and whose text begins like it.
+//! The operations on paths, on a sibling of kubelet's directory whose name begins with the same text.
 
 use os_sim::Sim;
 use storage_ops::{CreateSymlink, Mkdir, MountVolume, PathExists, Rmdir, RmdirContents, UnmountVolume};
 
 use super::smb::{PASSWORD, map};
-use super::{GIB, ask, path, volume};
-use crate::request::{Asked, Scenario, State, all_of};
+use super::{GIB, Scenario, Spec, State, boxed, combine, path, volume};
 
-const BESIDE: &str = r"C:\var\lib\kubelet-evil\p";
+const SIBLING: &str = r"C:\var\lib\kubelet-evil\p";
 
 const SOURCE: &str = r"C:\var\lib\kubelet\plugins\source";
 
-/// The path, and what it becomes in kubelet's directory for whoever cuts off as many letters or components as that
-/// directory has.
+/// Builds a node with the path, and with the paths in kubelet's directory that it would be confused with by code that
+/// cuts off as many characters or components as kubelet's directory has.
 fn node(full: bool) -> Sim {
     let mut node = os_sim::node().smb_server("files").share("one").user(r"domain\user", PASSWORD).dir(SOURCE);
     for parent in [r"C:\var\lib\kubelet-evil", r"C:\var\lib\kubelet", r"C:\var\lib\kubelet\-evil"] {
@@ -21,30 +20,28 @@ fn node(full: bool) -> Sim {
     node.disk(GIB).partitioned().formatted("NTFS").build()
 }
 
-const STATES: &[State] = &[
-    State { name: "nothing beside", build: || node(false) },
-    State { name: "a full directory beside", build: || node(true) },
-];
+const STATES: &[State] =
+    &[State { name: "no sibling", build: || node(false) }, State { name: "a full directory", build: || node(true) }];
 
-const OPERATIONS: &[Asked] = &[
-    Asked::new("PathExists(beside)", |_| ask(PathExists { path: path(BESIDE), context: None })).refused(),
-    Asked::new("Mkdir(beside)", |_| ask(Mkdir { path: path(BESIDE), context: None })).refused(),
-    Asked::new("Rmdir(beside)", |_| ask(Rmdir { path: path(BESIDE), context: None, force: true })).refused(),
-    Asked::new("RmdirContents(beside)", |_| ask(RmdirContents { path: path(BESIDE) })).refused(),
-    Asked::new("CreateSymlink(beside)", |_| ask(CreateSymlink { source: path(SOURCE), target: path(BESIDE) }))
-        .refused(),
-    Asked::new("CreateSymlink(to what is beside)", |_| {
-        ask(CreateSymlink { source: path(BESIDE), target: path(r"C:\var\lib\kubelet\link") })
+const OPERATIONS: &[Spec] = &[
+    Spec::new("PathExists(sibling)", |_| boxed(PathExists { path: path(SIBLING), context: None })).must_be_denied(),
+    Spec::new("Mkdir(sibling)", |_| boxed(Mkdir { path: path(SIBLING), context: None })).must_be_denied(),
+    Spec::new("Rmdir(sibling)", |_| boxed(Rmdir { path: path(SIBLING), context: None, force: true })).must_be_denied(),
+    Spec::new("RmdirContents(sibling)", |_| boxed(RmdirContents { path: path(SIBLING) })).must_be_denied(),
+    Spec::new("CreateSymlink(sibling)", |_| boxed(CreateSymlink { source: path(SOURCE), target: path(SIBLING) }))
+        .must_be_denied(),
+    Spec::new("CreateSymlink(to a sibling)", |_| {
+        boxed(CreateSymlink { source: path(SIBLING), target: path(r"C:\var\lib\kubelet\link") })
     })
-    .refused(),
-    Asked::new("NewSmbGlobalMapping(beside)", |_| ask(map(r"domain\user", PASSWORD, Some(BESIDE)))).refused(),
-    Asked::new("MountVolume(beside)", |sim| ask(MountVolume { volume: volume(sim, 1), target: path(BESIDE) }))
-        .refused(),
-    Asked::new("UnmountVolume(beside)", |sim| ask(UnmountVolume { volume: volume(sim, 1), target: path(BESIDE) }))
-        .refused(),
+    .must_be_denied(),
+    Spec::new("NewSmbGlobalMapping(sibling)", |_| boxed(map(r"domain\user", PASSWORD, Some(SIBLING)))).must_be_denied(),
+    Spec::new("MountVolume(sibling)", |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(SIBLING) }))
+        .must_be_denied(),
+    Spec::new("UnmountVolume(sibling)", |sim| boxed(UnmountVolume { volume: volume(sim, 1), target: path(SIBLING) }))
+        .must_be_denied(),
 ];
 
-/// Each operation that must keep to the working directories.
+/// Returns each operation that must stay in the working directories, on a path outside them.
 pub fn scenarios() -> Vec<Scenario> {
-    all_of(OPERATIONS, STATES)
+    combine(OPERATIONS, STATES)
 }
