@@ -1,4 +1,4 @@
-//! A long run driven by a seed: concurrent callers, several faults, restarts, a disk that comes and goes, an attacker.
+//! A long run driven by a seed: concurrent callers, several faults, restarts, a disk that is detached at times, an attacker.
 //!
 //! A run starts the daemon a few times. Each time, callers make requests concurrently, in an order that the seed
 //! decides; calls fail, take long, or end the process. At the end all faults stop, and every disk must be usable.

@@ -1,9 +1,9 @@
-//! Clients that are processes and are killed, in the middle of a call as a rule.
+//! Client processes, which are killed, usually during a call.
 //!
-//! Such a client is this same program, told by its environment whose part to play. It writes its ledger to standard
-//! output before each call goes out and after each answer, so what it had done is known when it is gone. Each generation
-//! of them begins where the one before was cut off, on the same disks and the same paths, and must find nothing held
-//! back: no lock, no call that never ends.
+//! A client process is this same program with an environment variable that makes it a client. It writes an event to
+//! standard output before it sends each call and after each answer, so that its calls are known after it is killed. Each
+//! generation uses the same disks and paths as the one before, and must find nothing left behind: no lock that is held,
+//! and no call that never ends.
 
 use std::io::{BufRead as _, BufReader};
 use std::ops::RangeInclusive;
@@ -14,168 +14,169 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{env, fmt, thread};
 
-use crate::call_counts::{Entry, Ledger};
+use crate::call_counts::{CallCounts, CallEvent};
 use crate::client::Client;
 use crate::metrics::Metrics;
 use crate::platform;
-use crate::rng::Random;
-use crate::run_control::Stage;
-use crate::service_client::FORMER;
+use crate::rng::Rng;
+use crate::run_control::RunControl;
+use crate::service_client::PREVIOUS;
 
-/// The variable that makes a client of this program: its number, how it ends, and where the daemon is.
-const PART: &str = "CSI_PROXY_SOAK_CLIENT";
+/// The variable that makes this program a client: the client's number, how it ends, and the daemon's folder.
+const CLIENT: &str = "CSI_PROXY_SOAK_CLIENT";
 
-/// How long a client may live once it has begun its first call. A cycle takes about as long.
-const LIFE: Duration = Duration::from_millis(400);
+/// The longest time between a client's first call and its end. A cycle takes about as long.
+const MAX_LIFETIME: Duration = Duration::from_millis(400);
 
-/// How a client ends.
+/// How a client process ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// By being killed.
+    /// It is killed.
     Killed,
-    /// By itself, after one cycle in which nothing failed.
-    Done,
+    /// It exits after one cycle without a failure.
+    Exited,
 }
 
-/// Plays a client's part, where this process is one, and says whether it was.
-pub(crate) async fn played() -> bool {
-    let Ok(part) = env::var(PART) else { return false };
-    let mut words = part.splitn(3, ' ');
+/// Runs a client if this process is one. Returns whether it was.
+pub(crate) async fn run_as_client() -> bool {
+    let Ok(client) = env::var(CLIENT) else { return false };
+    let mut words = client.splitn(3, ' ');
     let mut word = || words.next().expect("three words");
     let (number, end, folder) = (word().parse().expect("a number"), word(), word());
-    // The runner may have begun a line.
+    // The test runner may have written an incomplete line.
     println!();
-    let client = Client::new(number, FORMER, platform::place(Path::new(folder)), Arc::new(Ledger::written()));
-    let stage = if end == "done" { Stage::closed() } else { Stage::default() };
-    client.work(Arc::new(stage)).await;
+    let client =
+        Client::new(number, PREVIOUS, platform::location(Path::new(folder)), Arc::new(CallCounts::printing_events()));
+    let control = if end == "exited" { RunControl::one_cycle() } else { RunControl::default() };
+    client.run(Arc::new(control)).await;
     true
 }
 
-/// The clients that are processes, one for each of some disks.
-pub(crate) struct Processes {
+/// The client processes, one for each disk in a range.
+pub(crate) struct ClientProcesses {
     numbers: RangeInclusive<u32>,
     folder: PathBuf,
-    ledger: Arc<Ledger>,
-    random: Random,
-    killed: Killed,
+    counts: Arc<CallCounts>,
+    rng: Rng,
+    kills: Kills,
 }
 
-/// How many were killed, and how many of those within a call.
+/// How many client processes were killed, and how many of them during a call.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Killed {
+pub(crate) struct Kills {
     processes: u64,
-    pub(crate) within_a_call: u64,
+    pub(crate) during_a_call: u64,
 }
 
-impl Processes {
-    pub(crate) fn new(numbers: RangeInclusive<u32>, folder: PathBuf, ledger: Arc<Ledger>) -> Self {
-        let random = Random::new(*numbers.start());
-        Self { numbers, folder, ledger, random, killed: Killed::default() }
+impl ClientProcesses {
+    pub(crate) fn new(numbers: RangeInclusive<u32>, folder: PathBuf, counts: Arc<CallCounts>) -> Self {
+        let rng = Rng::new(*numbers.start());
+        Self { numbers, folder, counts, rng, kills: Kills::default() }
     }
 
-    /// Generation after generation is killed; the last one comes to its end.
+    /// Runs generations of clients. All are killed but those of the last, which exit.
     ///
-    /// After each the daemon must come to the end of all that it was asked for: no call is left without its client. So
-    /// what a client began last is over when its successor begins, and what then fails is held by somebody who is gone.
-    pub(crate) async fn live(mut self, metrics: Metrics, stage: Arc<Stage>) -> Killed {
+    /// After each generation the daemon must end all its calls. A client therefore starts after the calls of its
+    /// predecessor have ended, and fails only if a process that no longer exists still holds something.
+    pub(crate) async fn run(mut self, metrics: Metrics, control: Arc<RunControl>) -> Kills {
         loop {
-            let last = stage.is_closed();
+            let last = control.is_stopping();
             let generation = move || {
-                self.generation(if last { End::Done } else { End::Killed });
+                self.run_generation(if last { End::Exited } else { End::Killed });
                 self
             };
-            self = tokio::task::spawn_blocking(generation).await.expect("a client failed, for the reason above");
-            metrics.once_ended(&FORMER.services()).await;
+            self = tokio::task::spawn_blocking(generation).await.expect("a client process failed, see above");
+            metrics.when_idle(&PREVIOUS.services()).await;
             if last {
-                return self.killed;
+                return self.kills;
             }
         }
     }
 
-    fn generation(&mut self, end: End) {
-        // All live before the first is killed.
-        let start = |number| Process::start(number, &self.folder, &self.ledger, end);
+    fn run_generation(&mut self, end: End) {
+        // All start before the first is killed.
+        let start = |number| ClientProcess::start(number, &self.folder, &self.counts, end);
         let clients: Vec<_> = self.numbers.clone().map(start).collect();
         for client in clients {
             match end {
                 End::Killed => {
-                    self.killed.processes += 1;
-                    self.killed.within_a_call += u64::from(client.kill_after(self.random.time_below(LIFE)));
+                    self.kills.processes += 1;
+                    self.kills.during_a_call += u64::from(client.kill_after(self.rng.duration_below(MAX_LIFETIME)));
                 }
-                End::Done => client.finish(),
+                End::Exited => client.wait(),
             }
         }
     }
 }
 
-impl fmt::Display for Killed {
+impl fmt::Display for Kills {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} client processes killed, {} of them within a call", self.processes, self.within_a_call)
+        write!(f, "{} client processes killed, {} of them during a call", self.processes, self.during_a_call)
     }
 }
 
-/// A client that is a process.
-struct Process {
+/// A client process.
+struct ClientProcess {
     child: Child,
-    /// Told once its first call has begun.
+    /// Receives a message when its first call has begun.
     begun: mpsc::Receiver<()>,
-    /// Copies its ledger to its end, and says whether that was within a call.
-    copying: JoinHandle<bool>,
+    /// Counts its events, and returns whether it ended during a call.
+    reader: JoinHandle<bool>,
 }
 
-impl Process {
-    fn start(number: u32, folder: &Path, ledger: &Arc<Ledger>, end: End) -> Self {
-        let end = if end == End::Done { "done" } else { "killed" };
+impl ClientProcess {
+    fn start(number: u32, folder: &Path, counts: &Arc<CallCounts>, end: End) -> Self {
+        let end = if end == End::Exited { "exited" } else { "killed" };
         let mut child = Command::new(env::current_exe().expect("this program"))
             .args(["--exact", crate::TEST, "--nocapture"])
-            .env(PART, format!("{number} {end} {}", folder.display()))
+            .env(CLIENT, format!("{number} {end} {}", folder.display()))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
             .expect("a process");
         let output = child.stdout.take().expect("a pipe");
         let (first_call, begun) = mpsc::channel();
-        let ledger = Arc::clone(ledger);
-        Self { child, begun, copying: thread::spawn(move || copy(output, &ledger, &first_call)) }
+        let counts = Arc::clone(counts);
+        Self { child, begun, reader: thread::spawn(move || count_events(output, &counts, &first_call)) }
     }
 
-    /// Kills it some time after its first call has begun, and says whether it was within one.
-    fn kill_after(mut self, life: Duration) -> bool {
-        self.begun.recv().expect("it begins a call: above is why it did not");
-        thread::sleep(life);
-        let ended = self.child.try_wait().expect("a process");
-        assert!(ended.is_none(), "a client ended by itself, for the reason above");
-        self.child.kill().expect("a process");
-        self.child.wait().expect("an end");
-        self.copying.join().expect("a ledger")
+    /// Kills it `delay` after its first call has begun. Returns whether that was during a call.
+    fn kill_after(mut self, delay: Duration) -> bool {
+        self.begun.recv().expect("a client process begins a call, or see above");
+        thread::sleep(delay);
+        let ended = self.child.try_wait().expect("a child process");
+        assert!(ended.is_none(), "a client process exited, see above");
+        self.child.kill().expect("a running process");
+        self.child.wait().expect("an exit code");
+        self.reader.join().expect("no panic")
     }
 
-    fn finish(mut self) {
-        let status = self.child.wait().expect("an end");
-        assert!(status.success(), "a client that came after one that was killed failed, for the reason above");
-        assert!(!self.copying.join().expect("a ledger"), "each of its calls was answered");
+    fn wait(mut self) {
+        let status = self.child.wait().expect("an exit code");
+        assert!(status.success(), "a client process failed after its predecessor was killed, see above");
+        assert!(!self.reader.join().expect("no panic"), "a call of a client process that exited was not answered");
     }
 }
 
-/// Enters what a client writes; a call that it never told the end of was abandoned.
-fn copy(output: ChildStdout, ledger: &Ledger, first_call: &mpsc::Sender<()>) -> bool {
-    let mut under_way = None;
+/// Counts the events that a client process writes. A call without an end was abandoned. Returns whether there was one.
+fn count_events(output: ChildStdout, counts: &CallCounts, first_call: &mpsc::Sender<()>) -> bool {
+    let mut pending = None;
     let (mut output, mut line) = (BufReader::new(output), String::new());
-    // A last line that was cut off is none.
+    // The last line may be incomplete.
     while output.read_line(&mut line).is_ok() && line.ends_with('\n') {
-        if let Some(entry) = Entry::parse(line.trim_end()) {
-            ledger.enter(&entry);
-            under_way = match entry {
-                Entry::Sent(call) => Some(call.to_owned()),
-                Entry::Answered(..) | Entry::Abandoned(_) => None,
+        if let Some(event) = CallEvent::parse(line.trim_end()) {
+            counts.add(&event);
+            pending = match event {
+                CallEvent::Sent(call) => Some(call.to_owned()),
+                CallEvent::Answered(..) | CallEvent::Abandoned(_) => None,
             };
-            // Nobody listens any more but for the first.
+            // After the first event the receiver may have been dropped.
             let _ = first_call.send(());
         }
         line.clear();
     }
-    if let Some(call) = &under_way {
-        ledger.abandoned(call);
+    if let Some(call) = &pending {
+        counts.add_abandoned(call);
     }
-    under_way.is_some()
+    pending.is_some()
 }

@@ -1,9 +1,10 @@
-//! A daemon under 64 clients that behave, and misbehave, as they do in the field.
+//! A daemon under the load of 64 clients, which behave and misbehave as clients do in production.
 //!
-//! It runs for ten seconds, or for as many as `CSI_PROXY_SOAK_SECONDS` says (`cargo xtask soak --seconds N`). Then every
-//! call has had its one answer, the daemon's own counts agree, and it is no larger than it was when it was warm.
+//! The load lasts ten seconds, or `CSI_PROXY_SOAK_SECONDS` (`cargo xtask soak --seconds N`). After it, every call must have
+//! had exactly one answer, the daemon's own counts must agree, and the daemon must use no more memory, handles and
+//! threads than after warming up.
 //!
-//! Sixty clients are tasks of this program; four are processes that are killed and started again all the time.
+//! Sixty clients are tasks of this program. Four are processes, which are killed and started again all the time.
 #![cfg(any(target_os = "linux", windows))]
 
 mod call_counts;
@@ -23,34 +24,33 @@ mod slow_call;
 use std::sync::Arc;
 use std::time::Duration;
 
-use call_counts::Ledger;
+use call_counts::CallCounts;
 use client::Client;
-use client_processes::Processes;
+use client_processes::ClientProcesses;
 use daemon::Daemon;
 use resources::Samples;
-use run_control::Stage;
-use service_client::{FORMER, PRESENT};
-use slow_call::Phase;
+use run_control::RunControl;
+use service_client::{CURRENT, PREVIOUS};
+use slow_call::CallPhase;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 const CLIENTS: u32 = 64;
 
-/// Those of them that are processes.
+/// The number of clients that are processes.
 const PROCESSES: u32 = 4;
 
-/// A call to an SMB server that takes its time, while which the others must get on.
+/// The duration of a call to a slow SMB server, during which the other clients must make progress.
 const SLOW_CALL: Duration = Duration::from_secs(30);
 
-/// The name of the one test here, for the processes that it starts.
-const TEST: &str = "under_64_clients_no_call_is_lost_and_the_daemon_stays_as_large_as_it_was";
+/// The name of the test below, for the client processes: each runs it in this program again.
+const TEST: &str = "under_64_clients_no_call_is_lost_and_resource_usage_does_not_grow";
 
-/// Between two looks at the daemon.
-const TICK: Duration = Duration::from_millis(100);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn under_64_clients_no_call_is_lost_and_the_daemon_stays_as_large_as_it_was() {
-    if client_processes::played().await {
+async fn under_64_clients_no_call_is_lost_and_resource_usage_does_not_grow() {
+    if client_processes::run_as_client().await {
         return;
     }
     let Some(program) = program::find() else {
@@ -58,49 +58,50 @@ async fn under_64_clients_no_call_is_lost_and_the_daemon_stays_as_large_as_it_wa
         println!("skipped: {TEST}: build {name} first (cargo build -p {name})");
         return;
     };
-    let length = run_control::length();
-    // In a short run the slow call is shorter, too, so that others have a while without it.
-    let slow = SLOW_CALL.min(length / 2);
+    let duration = run_control::duration();
+    // In a short run the slow call is shorter, too, so that part of the run is without it.
+    let slow = SLOW_CALL.min(duration / 2);
     let daemon = Daemon::start(&program, CLIENTS, slow);
-    let at_first = daemon.size();
-    let (ledger, stage) = (Arc::new(Ledger::default()), Arc::new(Stage::default()));
+    let initial_usage = daemon.resource_usage();
+    let (counts, control) = (Arc::new(CallCounts::default()), Arc::new(RunControl::default()));
     let mut clients = JoinSet::new();
     let (tasks, processes) = (1..=CLIENTS - PROCESSES, CLIENTS - PROCESSES + 1..=CLIENTS);
     for number in tasks {
-        let client = Client::new(number, PRESENT, daemon.place(), Arc::clone(&ledger));
-        clients.spawn(client.work(Arc::clone(&stage)));
+        let client = Client::new(number, CURRENT, daemon.location(), Arc::clone(&counts));
+        clients.spawn(client.run(Arc::clone(&control)));
     }
-    let processes = Processes::new(processes, daemon.sockets(), Arc::clone(&ledger));
-    let killed = tokio::spawn(processes.live(daemon.metrics(), Arc::clone(&stage)));
-    // The time is counted from when the daemon has done everything once, which a busy machine takes its time for.
-    while stage.been_through() < CLIENTS - PROCESSES {
-        tokio::time::sleep(TICK).await;
-        assert!(clients.try_join_next().is_none(), "a client failed, for the reason above");
+    let processes = ClientProcesses::new(processes, daemon.sockets(), Arc::clone(&counts));
+    let kills = tokio::spawn(processes.run(daemon.metrics(), Arc::clone(&control)));
+    // The measurement starts when each client has completed a cycle, which takes long on a busy machine.
+    while control.warmed_up() < CLIENTS - PROCESSES {
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
+        assert!(clients.try_join_next().is_none(), "a client failed, see above");
     }
-    let (phase, phases) = watch::channel(Phase::Before);
-    let slow_call = tokio::spawn(slow_call::call(daemon.place(), Arc::clone(&ledger), phase));
-    let bystander = slow_call::bystander(daemon.place(), Arc::clone(&ledger), phases, Arc::clone(&stage));
+    let (phase, phases) = watch::channel(CallPhase::NotSent);
+    let slow_call = tokio::spawn(slow_call::run(daemon.location(), Arc::clone(&counts), phase));
+    let latency_probe =
+        slow_call::start_latency_probe(daemon.location(), Arc::clone(&counts), phases, Arc::clone(&control));
 
     let mut samples = Samples::default();
-    while samples.took() < length {
-        samples.take(daemon.size());
-        tokio::time::sleep(TICK).await;
-        assert!(clients.try_join_next().is_none(), "a client failed, for the reason above");
+    while samples.elapsed() < duration {
+        samples.add(daemon.resource_usage());
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
+        assert!(clients.try_join_next().is_none(), "a client failed, see above");
     }
-    let meanwhile = slow_call.await.expect("others got on, else above is why not");
-    stage.close();
+    let progress = slow_call.await.expect("other clients make progress during the slow call, or see above");
+    control.stop();
     let cycles: u64 = clients.join_all().await.into_iter().sum();
-    let killed = killed.await.expect("each client that is a process comes to its end");
-    let latencies = bystander.join().expect("the bystander is answered");
+    let kills = kills.await.expect("the last client processes end without a failure");
+    let latencies = latency_probe.join().expect("the latency probe is answered");
 
-    println!("{cycles} volumes staged, published and unstaged; {ledger}; {killed}");
+    println!("{cycles} volumes staged, published and unstaged; {counts}; {kills}");
     println!("{samples}");
-    println!("during a call of {} s: {meanwhile}", slow.as_secs());
+    println!("during a call of {} s: {progress}", slow.as_secs());
     println!("{latencies}");
-    assert!(killed.within_a_call > 0, "clients died within a call");
-    ledger.agrees_with(&daemon.metrics().once_ended(&[PRESENT.services(), FORMER.services()].concat()).await);
-    samples.are_flat();
-    // Fewer than one for each client are left.
-    daemon.shrinks_to(at_first.handles + u64::from(CLIENTS)).await;
+    assert!(kills.during_a_call > 0, "no client process was killed during a call");
+    counts.assert_match(&daemon.metrics().when_idle(&[CURRENT.services(), PREVIOUS.services()].concat()).await);
+    samples.assert_no_growth();
+    // Fewer handles than one for each client may remain.
+    daemon.wait_until_handles_at_most(initial_usage.handles + u64::from(CLIENTS)).await;
     daemon.stop();
 }

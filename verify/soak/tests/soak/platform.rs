@@ -1,4 +1,4 @@
-//! What differs by system: where the daemon listens, how large it is, and how it is stopped.
+//! What differs by operating system: where the daemon listens, what resources it uses, and how it is stopped.
 
 #[cfg(windows)]
 #[path = "platform/windows.rs"]
@@ -8,4 +8,4 @@ mod imp;
 #[path = "platform/linux.rs"]
 mod imp;
 
-pub(crate) use imp::{place, size, stop};
+pub(crate) use imp::{location, resource_usage, stop};

@@ -1,17 +1,17 @@
-//! Where the program under test is.
+//! The program under test.
 
 use std::env;
 use std::path::PathBuf;
 
-/// The program that serves a simulated node; its package has the same name.
+/// The name of the program, which serves a simulated node, and of its package.
 pub(crate) const NAME: &str = "csi-proxy";
 
-/// The variable with the path of another build of it.
+/// The variable that names another build of the program.
 const PATH: &str = "CSI_PROXY_SIM";
 
-/// Returns the program that `CSI_PROXY_SIM` names, else the one beside this test in `target/<profile>`, else nothing.
+/// Finds the program: the one that `CSI_PROXY_SIM` names, else the one in this test's folder `target/<profile>`.
 ///
-/// Cargo gives a test the path of a program only if both are in one package.
+/// Cargo builds a program, and sets the variable `CARGO_BIN_EXE_...`, only for tests of the program's own package.
 pub(crate) fn find() -> Option<PathBuf> {
     if let Some(path) = env::var_os(PATH) {
         return Some(path.into());

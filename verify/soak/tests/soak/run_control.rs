@@ -1,44 +1,44 @@
-//! How long the run is to be, and how far it is, as all who take part in it see it.
+//! The duration of the run, and its state as all its tasks and threads share it.
 
 use std::env;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// From when the daemon is warm.
-pub(crate) fn length() -> Duration {
+/// Returns how long the load lasts after warming up.
+pub(crate) fn duration() -> Duration {
     let seconds = env::var("CSI_PROXY_SOAK_SECONDS").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(seconds.unwrap_or(10))
 }
 
-/// Open until it is closed.
+/// The state of a run.
 #[derive(Default)]
-pub(crate) struct Stage {
-    been_through: AtomicU32,
-    closed: AtomicBool,
+pub(crate) struct RunControl {
+    warmed_up: AtomicU32,
+    stopping: AtomicBool,
 }
 
-impl Stage {
-    /// One on which everybody gives up after one cycle.
-    pub(crate) fn closed() -> Self {
-        Self { closed: AtomicBool::new(true), ..Self::default() }
+impl RunControl {
+    /// Creates the state of a run in which each client ends after one cycle.
+    pub(crate) fn one_cycle() -> Self {
+        Self { stopping: AtomicBool::new(true), ..Self::default() }
     }
 
-    /// Asks everybody to come to an end.
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
+    /// Asks all clients to end after their current cycle.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
-    /// A client has been through the life of a volume for the first time.
-    pub(crate) fn go_through(&self) {
-        self.been_through.fetch_add(1, Ordering::Relaxed);
+    /// Counts a client that has completed its first cycle.
+    pub(crate) fn add_warmed_up(&self) {
+        self.warmed_up.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many clients have.
-    pub(crate) fn been_through(&self) -> u32 {
-        self.been_through.load(Ordering::Relaxed)
+    /// Returns how many clients have completed a cycle.
+    pub(crate) fn warmed_up(&self) -> u32 {
+        self.warmed_up.load(Ordering::Relaxed)
     }
 }

@@ -1,4 +1,4 @@
-//! One call that takes half a minute, and what it does to the others.
+//! A call that takes half a minute, the progress of the other clients during it, and their latencies.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -12,131 +12,133 @@ use tokio::sync::watch;
 use transport::address::Location;
 
 use crate::CLIENTS;
-use crate::call_counts::Ledger;
+use crate::call_counts::CallCounts;
 use crate::client::mapping;
-use crate::daemon::{QUICK_SERVER, SLOW_SERVER};
-use crate::run_control::Stage;
-use crate::service_client::{PRESENT, Service};
+use crate::daemon::{FAST_SERVER, SLOW_SERVER};
+use crate::run_control::RunControl;
+use crate::service_client::{CURRENT, ServiceClient};
 
-/// Where the slow call is.
+/// The phase of the slow call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Not yet sent.
-    Before,
+pub(crate) enum CallPhase {
+    NotSent,
     Pending,
     Answered,
 }
 
-/// What was answered while the slow call was pending.
-pub(crate) struct Meanwhile {
-    /// To others.
+/// The progress of other calls while the slow call was pending.
+pub(crate) struct Progress {
+    /// Calls of the other clients that were answered.
     answers: u64,
-    /// Mappings made and removed, each sent and answered within that time: they are of the same kind, and so have the
-    /// same threads.
+    /// Shares that were mapped and unmapped. These calls use the same worker pool as the slow call.
     mappings: u64,
 }
 
-impl Meanwhile {
-    /// Whether others got on: each has one call under way, so more answers than that were to calls sent meanwhile.
-    fn shows_that_others_got_on(&self) -> bool {
+impl Progress {
+    /// Returns whether the slow call blocked no others. Each client has one call at a time, so with more answers than
+    /// clients some calls were both sent and answered in that time.
+    fn is_sufficient(&self) -> bool {
         self.answers > CLIENTS.into() && self.mappings > 0
     }
 }
 
-impl fmt::Display for Meanwhile {
+impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} calls of others answered, and {} other shares mapped and unmapped", self.answers, self.mappings)
+        write!(
+            f,
+            "{} calls of other clients answered, {} other shares mapped and unmapped",
+            self.answers, self.mappings
+        )
     }
 }
 
-/// Maps a share of the server that takes its time, and fails if all others had to wait for it.
+/// Maps a share of the slow server, and panics if all other calls wait for it.
 ///
-/// A machine may be so busy that others get nowhere in any case, so that shows only if it is so again and again.
-pub(crate) async fn call(place: Location, ledger: Arc<Ledger>, phase: watch::Sender<Phase>) -> Meanwhile {
+/// On a busy machine the other clients may make no progress for other reasons, so it panics only after several attempts.
+pub(crate) async fn run(location: Location, counts: Arc<CallCounts>, phase: watch::Sender<CallPhase>) -> Progress {
     const ATTEMPTS: u32 = 10;
     for _ in 0..ATTEMPTS {
-        let meanwhile = attempt(&place, &ledger, &phase).await;
-        if meanwhile.shows_that_others_got_on() {
-            return meanwhile;
+        let progress = attempt(&location, &counts, &phase).await;
+        if progress.is_sufficient() {
+            return progress;
         }
-        println!("once more, for during the slow call there were {meanwhile}");
+        println!("another attempt, since the progress during the slow call was: {progress}");
     }
-    panic!("a slow call lets no other get on");
+    panic!("a slow call blocks all other calls");
 }
 
-async fn attempt(place: &Location, ledger: &Arc<Ledger>, phase: &watch::Sender<Phase>) -> Meanwhile {
-    let smb = || Service::connect(place, "Smb", PRESENT.smb, ledger);
-    let (mut slow, mut quick) = (smb().await, smb().await);
-    let before = ledger.answers();
-    phase.send_replace(Phase::Pending);
+async fn attempt(location: &Location, counts: &Arc<CallCounts>, phase: &watch::Sender<CallPhase>) -> Progress {
+    let smb = || ServiceClient::connect(location, "Smb", CURRENT.smb, counts);
+    let (mut slow, mut fast) = (smb().await, smb().await);
+    let answers_before = counts.answers();
+    phase.send_replace(CallPhase::Pending);
     let slow_call = tokio::spawn(async move {
         map(&mut slow, SLOW_SERVER).await;
         slow
     });
     let (mut mappings, mut own_answers) = (0, 1);
     while !slow_call.is_finished() {
-        map(&mut quick, QUICK_SERVER).await;
-        unmap(&mut quick, QUICK_SERVER).await;
+        map(&mut fast, FAST_SERVER).await;
+        unmap(&mut fast, FAST_SERVER).await;
         own_answers += 2;
         mappings += u64::from(!slow_call.is_finished());
     }
-    phase.send_replace(Phase::Answered);
-    let answers = ledger.answers() - before - own_answers;
+    phase.send_replace(CallPhase::Answered);
+    let answers = counts.answers() - answers_before - own_answers;
     unmap(&mut slow_call.await.expect("the slow call is answered"), SLOW_SERVER).await;
-    Meanwhile { answers, mappings }
+    Progress { answers, mappings }
 }
 
-/// Maps the share of a server that no client has.
-async fn map(mappings: &mut Service, server: &str) {
+/// Maps the share of a server that no other client uses.
+async fn map(mappings: &mut ServiceClient, server: &str) {
     let _: NewSmbGlobalMappingResponse =
-        mappings.must("NewSmbGlobalMapping", mapping(format!(r"\\{server}\share"))).await;
+        mappings.call_ok("NewSmbGlobalMapping", mapping(format!(r"\\{server}\share"))).await;
 }
 
-async fn unmap(mappings: &mut Service, server: &str) {
+async fn unmap(mappings: &mut ServiceClient, server: &str) {
     let remove = RemoveSmbGlobalMappingRequest { remote_path: format!(r"\\{server}\share") };
-    let _: RemoveSmbGlobalMappingResponse = mappings.must("RemoveSmbGlobalMapping", remove).await;
+    let _: RemoveSmbGlobalMappingResponse = mappings.call_ok("RemoveSmbGlobalMapping", remove).await;
 }
 
-/// How long calls took without the slow one and beside it.
+/// The latencies of a call, with and without a pending slow call.
 #[derive(Default)]
 pub(crate) struct Latencies {
-    alone: Vec<Duration>,
-    beside: Vec<Duration>,
+    without: Vec<Duration>,
+    with: Vec<Duration>,
 }
 
-/// Asks for the same again and again until told to stop, and writes down how long each answer took.
+/// Starts a thread that repeats a call until the run stops, and measures its latency.
 ///
-/// On a thread of its own: among the tasks of the clients it would measure how long those let it wait.
-pub(crate) fn bystander(
-    place: Location,
-    ledger: Arc<Ledger>,
-    phase: watch::Receiver<Phase>,
-    stage: Arc<Stage>,
+/// A task in the clients' runtime would measure how long it waits for their tasks.
+pub(crate) fn start_latency_probe(
+    location: Location,
+    counts: Arc<CallCounts>,
+    phase: watch::Receiver<CallPhase>,
+    control: Arc<RunControl>,
 ) -> JoinHandle<Latencies> {
     thread::spawn(move || {
         let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(watch_the_clock(place, ledger, phase, stage))
+        runtime.block_on(measure_latencies(location, counts, phase, control))
     })
 }
 
-async fn watch_the_clock(
-    place: Location,
-    ledger: Arc<Ledger>,
-    phase: watch::Receiver<Phase>,
-    stage: Arc<Stage>,
+async fn measure_latencies(
+    location: Location,
+    counts: Arc<CallCounts>,
+    phase: watch::Receiver<CallPhase>,
+    control: Arc<RunControl>,
 ) -> Latencies {
     let mut latencies = Latencies::default();
-    let mut files = Service::connect(&place, "Filesystem", PRESENT.filesystem, &ledger).await;
+    let mut files = ServiceClient::connect(&location, "Filesystem", CURRENT.filesystem, &counts).await;
     let request = PathExistsRequest { path: r"C:\var\lib\kubelet\plugins".to_owned() };
-    while !stage.is_closed() {
-        let (at_first, sent) = (*phase.borrow(), Instant::now());
-        let _: PathExistsResponse = files.must("PathExists", request.clone()).await;
-        let took = sent.elapsed();
-        // One during which the phase changed belongs to neither.
-        let at_last = *phase.borrow();
-        match (at_first, at_last) {
-            (Phase::Pending, Phase::Pending) => latencies.beside.push(took),
-            (Phase::Answered, Phase::Answered) => latencies.alone.push(took),
+    while !control.is_stopping() {
+        let (phase_before, sent) = (*phase.borrow(), Instant::now());
+        let _: PathExistsResponse = files.call_ok("PathExists", request.clone()).await;
+        let latency = sent.elapsed();
+        // A call during which the phase changes does not count.
+        match (phase_before, *phase.borrow()) {
+            (CallPhase::Pending, CallPhase::Pending) => latencies.with.push(latency),
+            (CallPhase::Answered, CallPhase::Answered) => latencies.without.push(latency),
             _ => {}
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -144,22 +146,22 @@ async fn watch_the_clock(
     latencies
 }
 
-/// What `percent` of them stay below, in microseconds; 0 where there are none.
+/// Returns a percentile in microseconds, or 0 without any latencies.
 fn percentile(latencies: &[Duration], percent: usize) -> u128 {
     let mut sorted = latencies.to_vec();
     sorted.sort_unstable();
     sorted.get(sorted.len() * percent / 100).map_or(0, Duration::as_micros)
 }
 
-/// Only told, never asserted: on a machine that does other things, too, a percentile says little about the daemon.
+/// The percentiles are only printed: on a machine with other load they depend on more than the daemon.
 impl fmt::Display for Latencies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { alone, beside } = self;
-        write!(f, "PathExists {} times without the slow call, {} beside it:", alone.len(), beside.len())?;
+        let Self { without, with } = self;
+        write!(f, "PathExists {} times without the slow call, {} during it:", without.len(), with.len())?;
         for percent in [50, 99] {
-            let (alone, beside) = (percentile(alone, percent), percentile(beside, percent));
-            let ratio = (beside * 100).checked_div(alone).unwrap_or_default();
-            write!(f, " p{percent} {alone} and {beside} us, {ratio} %;")?;
+            let (without, with) = (percentile(without, percent), percentile(with, percent));
+            let ratio = (with * 100).checked_div(without).unwrap_or_default();
+            write!(f, " p{percent} {without} and {with} us, {ratio} %;")?;
         }
         Ok(())
     }

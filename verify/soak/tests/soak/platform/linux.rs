@@ -1,4 +1,4 @@
-//! Sockets, what /proc tells, and signals.
+//! Linux: Unix sockets, /proc, and signals.
 
 use std::fs;
 use std::path::Path;
@@ -6,25 +6,29 @@ use std::process::{Child, Command};
 
 use transport::address::Location;
 
-use crate::resources::Size;
+use crate::resources::ResourceUsage;
 
-/// Where a daemon listens that was told this folder.
-pub(crate) fn place(folder: &Path) -> Location {
+/// Returns where a daemon listens whose socket folder is `folder`.
+pub(crate) fn location(folder: &Path) -> Location {
     Location::Directory(folder.to_owned())
 }
 
-/// What the process `id` has.
-pub(crate) fn size(id: u32) -> Size {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).expect("the daemon runs");
+/// Returns the resources that the process `id` uses.
+pub(crate) fn resource_usage(id: u32) -> ResourceUsage {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).expect("the daemon is running");
     let number = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("Linux tells");
-        line.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number")
+        let value = status.lines().find_map(|line| line.strip_prefix(name)).expect("a field of /proc/PID/status");
+        value.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number")
     };
-    let handles = fs::read_dir(format!("/proc/{id}/fd")).expect("the daemon runs").count();
-    Size { memory: number("VmRSS:"), handles: u64::try_from(handles).expect("few"), threads: number("Threads:") }
+    let handles = fs::read_dir(format!("/proc/{id}/fd")).expect("the daemon is running").count();
+    ResourceUsage {
+        memory: number("VmRSS:"),
+        handles: u64::try_from(handles).expect("few"),
+        threads: number("Threads:"),
+    }
 }
 
-/// Stops it, and says whether it was given the time to end in order.
+/// Asks the process to stop. Returns true: it may drain its calls.
 pub(crate) fn stop(process: &mut Child) -> bool {
     let status = Command::new("kill").args(["-s", "TERM", &process.id().to_string()]).status();
     assert!(status.expect("the program kill").success());

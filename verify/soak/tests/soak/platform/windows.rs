@@ -1,9 +1,9 @@
-//! Named pipes, and what Windows tells of a process.
+//! Windows: named pipes, and the system's lists of processes and handles.
 //!
-//! Wine, too, knows all three numbers. Memory it reads from Linux, of the Linux process that the daemon is, with Wine's
-//! own code in it; handles and threads its server keeps, as Windows' kernel does. The handle count of a process that
-//! Wine answers is not to be trusted, so they are counted in the list of all. Tests of `os_win32::process` see each
-//! number grow and shrink.
+//! Wine provides all three numbers, too. It takes memory from the Linux process of the daemon, including Wine's own code,
+//! and keeps handles and threads in its server, as Windows does in its kernel. Wine's handle count of a process is not
+//! reliable, so handles are counted in the list of all handles. The tests of `os_win32::process` verify that each number
+//! grows and shrinks.
 
 use std::path::Path;
 use std::process::Child;
@@ -11,24 +11,26 @@ use std::process::Child;
 use os_win32::process::usage;
 use transport::address::Location;
 
-use crate::resources::Size;
+use crate::resources::ResourceUsage;
 
-/// Where every daemon listens; a folder is for sockets.
-pub(crate) fn place(_folder: &Path) -> Location {
+/// Returns where every daemon listens. The folder is only for sockets.
+pub(crate) fn location(_folder: &Path) -> Location {
     Location::NamedPipes
 }
 
-/// What the process `id` has.
-pub(crate) fn size(id: u32) -> Size {
-    let usage = usage(id).expect("the daemon runs");
+/// Returns the resources that the process `id` uses.
+pub(crate) fn resource_usage(id: u32) -> ResourceUsage {
+    let usage = usage(id).expect("the daemon is running");
     let memory = u64::try_from(usage.memory / 1024).expect("64 bits");
     let handles = u64::try_from(usage.handles).expect("64 bits");
-    Size { memory, handles, threads: usage.threads.into() }
+    ResourceUsage { memory, handles, threads: usage.threads.into() }
 }
 
-/// Stops it, and says whether it was given the time to end in order. It is not: a console's events reach all of its
-/// programs, this test among them. How the daemon drains is tested with it as a service.
+/// Kills the process. Returns false: it may not drain its calls.
+///
+/// A console event would reach all programs of the console, this test among them. The tests of the Windows service cover
+/// draining.
 pub(crate) fn stop(process: &mut Child) -> bool {
-    process.kill().expect("a process");
+    process.kill().expect("a running process");
     false
 }
