@@ -22,13 +22,12 @@ mod service_client;
 mod slow_call;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use call_counts::CallCounts;
 use client::Client;
 use client_processes::ClientProcesses;
 use daemon::Daemon;
-use resources::Samples;
+use resources::{SAMPLE_INTERVAL, Samples};
 use run_control::RunControl;
 use service_client::{CURRENT, PREVIOUS};
 use slow_call::CallPhase;
@@ -40,27 +39,17 @@ const CLIENTS: u32 = 64;
 /// The number of clients that are processes.
 const PROCESSES: u32 = 4;
 
-/// The duration of a call to a slow SMB server, during which the other clients must make progress.
-const SLOW_CALL: Duration = Duration::from_secs(30);
-
 /// The name of the test below, for the client processes: each runs it in this program again.
 const TEST: &str = "under_64_clients_no_call_is_lost_and_resource_usage_does_not_grow";
-
-const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_64_clients_no_call_is_lost_and_resource_usage_does_not_grow() {
     if client_processes::run_as_client().await {
         return;
     }
-    let Some(program) = program::find() else {
-        let name = program::NAME;
-        println!("skipped: {TEST}: build {name} first (cargo build -p {name})");
-        return;
-    };
+    let Some(program) = program::find() else { return };
     let duration = run_control::duration();
-    // In a short run the slow call is shorter, too, so that part of the run is without it.
-    let slow = SLOW_CALL.min(duration / 2);
+    let slow = slow_call::duration(duration);
     let daemon = Daemon::start(&program, CLIENTS, slow);
     let initial_usage = daemon.resource_usage();
     let (counts, control) = (Arc::new(CallCounts::default()), Arc::new(RunControl::default()));

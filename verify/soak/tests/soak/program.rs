@@ -4,12 +4,13 @@ use std::env;
 use std::path::PathBuf;
 
 /// The name of the program, which serves a simulated node, and of its package.
-pub(crate) const NAME: &str = "csi-proxy";
+const NAME: &str = "csi-proxy";
 
 /// The variable that names another build of the program.
 const PATH: &str = "CSI_PROXY_SIM";
 
-/// Finds the program: the one that `CSI_PROXY_SIM` names, else the one in this test's folder `target/<profile>`.
+/// Finds the program: the one that `CSI_PROXY_SIM` names, else the one in this test's folder `target/<profile>`. If it has
+/// not been built, prints that the test is skipped.
 ///
 /// Cargo builds a program, and sets the variable `CARGO_BIN_EXE_...`, only for tests of the program's own package.
 pub(crate) fn find() -> Option<PathBuf> {
@@ -19,5 +20,9 @@ pub(crate) fn find() -> Option<PathBuf> {
     let test = env::current_exe().expect("the path of this test");
     let profile = test.ancestors().nth(2).expect("a test in target/<profile>/deps");
     let program = profile.join(format!("{NAME}{}", env::consts::EXE_SUFFIX));
-    program.is_file().then_some(program)
+    if program.is_file() {
+        return Some(program);
+    }
+    println!("skipped: {}: build {NAME} first (cargo build -p {NAME})", crate::TEST);
+    None
 }

@@ -13,6 +13,9 @@ pub(crate) struct ResourceUsage {
     pub(crate) threads: u64,
 }
 
+/// The time between two samples.
+pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+
 /// A process's resource usage over time.
 pub(crate) struct Samples {
     start: Instant,

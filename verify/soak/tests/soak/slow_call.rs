@@ -18,6 +18,11 @@ use crate::daemon::{FAST_SERVER, SLOW_SERVER};
 use crate::run_control::RunControl;
 use crate::service_client::{CURRENT, ServiceClient};
 
+/// Returns how long the slow call takes in a run of this duration. Part of a run is without it, even if the run is short.
+pub(crate) fn duration(run: Duration) -> Duration {
+    Duration::from_secs(30).min(run / 2)
+}
+
 /// The phase of the slow call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallPhase {
