@@ -26,6 +26,11 @@ const DELAY: Duration = Duration::from_millis(100);
 const SOCKETS: &str = "sockets";
 const LOG: &str = "log";
 
+/// Part of the last line that the daemon prints when it has started.
+const READY: &str = "Ctrl-C";
+/// What it prints when it has ended all calls and stops.
+const STOPPED: &str = "Stopped; nothing was cut off.\n";
+
 pub(crate) struct Daemon {
     process: Child,
     output: BufReader<ChildStdout>,
@@ -53,7 +58,7 @@ impl Daemon {
         let mut metrics = None;
         for line in output.by_ref().lines().map(|line| line.expect("text")) {
             metrics = metrics.or_else(|| Some(line.split_once("metrics at http://")?.1.to_owned()));
-            if line.starts_with("Ctrl-C") {
+            if line.contains(READY) {
                 break;
             }
         }
@@ -104,7 +109,7 @@ impl Daemon {
         let status = self.process.wait().expect("an exit code");
         if drained {
             assert!(status.success(), "{log}");
-            assert_eq!(rest, "Stopped; nothing was cut off.\n", "{log}");
+            assert_eq!(rest, STOPPED, "{log}");
         }
         assert!(!log.contains("panicked"), "{log}");
     }
