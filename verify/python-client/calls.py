@@ -3,8 +3,8 @@
     calls.py SOCKET AUTHORITY METHOD COUNT
 
 SOCKET is the path of a Unix socket, METHOD a path such as /v1.Filesystem/PathExists. Each request is an empty message,
-so no stubs are needed. Prints one line per outcome, `CODE COUNT`, such as `OK 200`. AUTHORITY may hold any octets but
-NUL; they are sent as they are.
+so no stubs are needed. Prints one line per status code, `CODE COUNT`, such as `OK 200`. AUTHORITY may contain any bytes
+but NUL; they are sent unchanged.
 """
 
 import collections
@@ -17,7 +17,7 @@ DEADLINE_SECONDS = 30
 
 
 def outcome(call):
-    """The name of the status code of one call."""
+    """Makes one call and returns the name of its status code."""
     try:
         call(b"", timeout=DEADLINE_SECONDS)
         return grpc.StatusCode.OK.name

@@ -1,4 +1,4 @@
-//! The daemon under load for as long as one likes: the test `soak` of the daemon's crate, in its release build.
+//! The daemon under load for as long as asked: `verify/soak`, with release builds of test and daemon.
 //!
 //! `cargo xtask test` runs ten seconds of it, here and as a Windows program.
 
@@ -24,10 +24,20 @@ pub(crate) fn run(options: &Options) -> Outcome {
         tally.print();
         return Ok(tally.is_green());
     }
+    let mut build = workspace::cargo();
+    if !process::succeeds(build.args(["build", "--release", "-p", PROGRAM]))? {
+        return Ok(false);
+    }
     let mut cargo = workspace::cargo();
-    cargo.args(["test", "--release", "-p", "csi-proxy", "--test", "soak", "--", "--nocapture"]);
+    cargo.args(["test", "--release", "-p", PACKAGE, "--", "--nocapture"]);
     Ok(process::succeeds(cargo.env(SECONDS, seconds))?)
 }
+
+/// The package of the test.
+pub(crate) const PACKAGE: &str = "csi-proxy-soak";
+
+/// The package of the program that the test runs: cargo does not build it for a test of another package.
+pub(crate) const PROGRAM: &str = "csi-proxy";
 
 /// The variable that says how long.
 pub(crate) const SECONDS: &str = "CSI_PROXY_SOAK_SECONDS";

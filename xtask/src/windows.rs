@@ -29,7 +29,7 @@ pub(crate) enum Task {
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The crates with code that only Windows runs.
-const CRATES: [&str; 3] = ["csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy"];
+const CRATES: [&str; 4] = ["csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", soak::PACKAGE];
 const DAEMON: &str = "csi-proxy";
 /// The profile, and the name of its folder, of what is shipped.
 const SHIPPED: &str = "dist";
@@ -108,8 +108,12 @@ pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
 
 /// Runs the soak test of the release build for so many seconds, where tests run.
 pub(crate) fn soak(seconds: &str) -> Result<Tally, Box<dyn std::error::Error>> {
-    tests("the soak test of the Windows program", |_, cargo| {
-        cargo.args(["--release", "-p", DAEMON, "--test", "soak"]).env(soak::SECONDS, seconds);
+    tests("the soak test of the Windows program", |toolchain, cargo| {
+        let mut build = toolchain.cargo("build");
+        if !process::succeeds(build.args(["--release", "-p", soak::PROGRAM]))? {
+            return Err(format!("{} failed", process::typed(&build)).into());
+        }
+        cargo.args(["--release", "-p", soak::PACKAGE]).env(soak::SECONDS, seconds);
         Ok(())
     })
 }

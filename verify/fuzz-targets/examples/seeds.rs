@@ -1,7 +1,6 @@
-//! Writes the seeds that a simulated node can give: `cargo run -p csi-proxy-fuzz-targets --example seeds`.
+//! Writes the seeds that a simulated node can provide: `cargo run -p csi-proxy-fuzz-targets --example seeds`.
 //!
-//! They are what a node answers when all is well, from where the fuzzer goes on. The others, in the same folders,
-//! were written by hand.
+//! They are valid answers, from which the fuzzer starts. The other seeds in the same folders were written by hand.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -64,7 +63,7 @@ fn main() -> io::Result<()> {
 fn volume_seeds(node: &Sim, volume: Uuid) -> io::Result<()> {
     let extents = control(node, &NtPath::volume(volume), &QUERY, ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[]);
     save("extents", "one", &extents)?;
-    let handle = node.open(&NtPath::volume(volume), &READ).expect("it opens");
+    let handle = node.open(&NtPath::volume(volume), &READ).expect("a device that opens");
     for (name, class) in [("ntfs", FsInfo::Attribute), ("size", FsInfo::FullSize)] {
         let mut answer = [0; 64];
         let length = handle.query_fs(class, &mut answer).expect("an answer");
@@ -79,7 +78,7 @@ fn nt(path: &str) -> NtPath {
 
 fn control(node: &Sim, path: &NtPath, how: &Open, code: ControlCode, input: &[u8]) -> Vec<u8> {
     let mut answer = vec![0; 16 * 1024];
-    let handle = node.open(path, how).expect("it opens");
+    let handle = node.open(path, how).expect("a device that opens");
     let length = handle.control(code, input, &mut answer).expect("an answer");
     answer.truncate(length);
     answer

@@ -1,4 +1,4 @@
-//! The filter that mends `:authority`, alone and in front of the HTTP/2 server it was made for.
+//! The targets for the `:authority` filter: alone, and in front of the HTTP/2 server.
 
 use std::time::Duration;
 
@@ -22,12 +22,13 @@ const CONTINUATION: u8 = 0x9;
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
 
-/// What a server may hold of a client that it has not answered; more would end the test and prove nothing.
-const MOST_CALLS: usize = 50;
-/// Far more than anything here takes: what is not over by then hangs.
-const HANGS: Duration = Duration::from_secs(30);
+/// The maximum number of calls in one input: h2 ends a connection with too many unanswered calls, which is no defect of
+/// the filter.
+const MAX_CALLS: usize = 50;
+/// A call that takes longer hangs.
+const HANG_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The octets that pass are the same however they arrive, and pass a second filter as they are.
+/// The filter's output does not depend on how the input is split, and a second filter does not change it.
 pub(crate) fn any_split(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let (with_preface, piece) = (input.byte(), usize::from(input.byte()));
@@ -43,17 +44,17 @@ pub(crate) fn any_split(bytes: &[u8]) {
     }
     if whole.1.is_ok() {
         let (again, outcome) = filtered(&whole.0, usize::MAX);
-        assert_eq!(outcome, Ok(()), "what passed is HTTP/2");
-        assert_eq!(again, whole.0, "what is mended needs no mending");
+        assert_eq!(outcome, Ok(()), "the filter's output is not HTTP/2");
+        assert_eq!(again, whole.0, "a second filter changes the output");
     }
 }
 
-fn filtered(octets: &[u8], piece: usize) -> (Vec<u8>, Result<(), ProtocolError>) {
+fn filtered(bytes: &[u8], piece: usize) -> (Vec<u8>, Result<(), ProtocolError>) {
     let (mut filter, mut result) = (FrameFilter::new(), Vec::new());
-    for some in octets.chunks(piece) {
+    for chunk in bytes.chunks(piece) {
         let mut out = Vec::new();
-        match filter.feed(some, &mut out) {
-            Ok(passed) => result.extend_from_slice(&some[..passed]),
+        match filter.feed(chunk, &mut out) {
+            Ok(passed) => result.extend_from_slice(&chunk[..passed]),
             Err(malformed) => return (result, Err(malformed)),
         }
         result.extend(out);
@@ -61,49 +62,50 @@ fn filtered(octets: &[u8], piece: usize) -> (Vec<u8>, Result<(), ProtocolError>)
     (result, Ok(()))
 }
 
-/// Every call is answered whatever it is addressed to, each with its own authority, by a server that resets streams
-/// which name a pipe.
+/// Every call is answered whatever its authority, and received with the authority that the filter must make of it. The
+/// server would reset a stream whose authority is the path of a pipe.
 pub(crate) fn in_front_of_h2(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut encoder = Encoder::default();
     let (mut sent, mut expected) = ([PREFACE, SETTINGS].concat(), Vec::new());
-    while !input.is_empty() && expected.len() < MOST_CALLS {
+    while !input.is_empty() && expected.len() < MAX_CALLS {
         let authority = match input.string() {
-            // No client sends an empty one, which stands for none and is left as it is.
+            // Clients never send an empty authority, and the filter leaves it unchanged.
             b"" => br"\\.\\pipe\\csi-proxy-disk-v1",
             text => text,
         };
         let stream = u32::try_from(2 * expected.len() + 1).expect("few calls");
         request(&mut encoder, stream, authority, &mut input, &mut sent);
-        expected.push(mended(authority));
+        expected.push(filtered_authority(authority));
     }
     let (client, server) = tokio::io::duplex(4096);
     let serving = async {
-        // The client is dropped after the server, which may still have something to say.
-        let (heard, _client) = tokio::join!(heard(AuthorityFilter::new(server)), talk(client, sent, expected.len()));
-        assert_eq!(heard, expected, "each call is heard once, in order");
+        // The client is dropped after the server, which may still have frames to send.
+        let (received, _client) =
+            tokio::join!(serve(AuthorityFilter::new(server)), send_and_receive(client, sent, expected.len()));
+        assert_eq!(received, expected, "not every call was received once, in order");
     };
     let runtime = runtime();
-    let over = runtime.block_on(async { tokio::time::timeout(HANGS, serving).await });
-    over.expect("the server answers");
+    let completed = runtime.block_on(async { tokio::time::timeout(HANG_TIMEOUT, serving).await });
+    completed.expect("the server answers in time");
 }
 
 pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Writes one request in any representation, with what else may stand in front of its authority.
+/// Encodes one request, in any representation of HPACK that the input selects.
 fn request(encoder: &mut Encoder<'_>, stream: u32, authority: &[u8], input: &mut Input<'_>, sent: &mut Vec<u8>) {
     let flags = input.byte() & 0x1f;
     let mut block = Vec::new();
     let mut field = |name: &[u8], value: &[u8], flags: u8| {
-        encoder.encode((name.to_vec(), value.to_vec(), flags), &mut block).expect("any octets can be encoded");
+        encoder.encode((name.to_vec(), value.to_vec(), flags), &mut block).expect("any bytes can be encoded");
     };
     for (name, value) in [(":method", "POST"), (":scheme", "http"), (":path", "/v1.Disk/ListDiskIDs")] {
         field(name.as_bytes(), value.as_bytes(), Encoder::BEST_FORMAT | flags & Encoder::WITH_INDEXING);
     }
     field(b":authority", authority, flags);
-    // Drives older entries out of the table.
+    // Evicts older entries from the dynamic table.
     let filling = usize::from(input.byte()) * 8;
     field(b"x-filling", &vec![b'x'; filling], input.byte() & 0x1f);
     let cut = usize::from(input.byte()) % (block.len() + 1);
@@ -124,28 +126,29 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], sent: &mut Vec<u8>) {
     sent.extend_from_slice(payload);
 }
 
-fn mended(authority: &[u8]) -> String {
-    let keep = |octet: &u8| octet.is_ascii_alphanumeric() || b"-.".contains(octet);
-    let dashed = || authority.iter().map(|octet| if keep(octet) { char::from(*octet) } else { '-' }).collect();
+/// Returns what the filter must make of an authority.
+fn filtered_authority(authority: &[u8]) -> String {
+    let keep = |byte: &u8| byte.is_ascii_alphanumeric() || b"-.".contains(byte);
+    let dashed = || authority.iter().map(|byte| if keep(byte) { char::from(*byte) } else { '-' }).collect();
     Authority::try_from(authority).map_or_else(|_| dashed(), |authority| authority.to_string())
 }
 
-/// The authorities that a server is called by.
-async fn heard(stream: AuthorityFilter<DuplexStream>) -> Vec<String> {
+/// Answers all calls of a connection, and returns their authorities.
+async fn serve(stream: AuthorityFilter<DuplexStream>) -> Vec<String> {
     let mut connection = h2::server::handshake(stream).await.expect("a client that speaks HTTP/2");
-    let mut heard = Vec::new();
+    let mut authorities = Vec::new();
     while let Some(call) = connection.accept().await {
-        let (request, mut answer) = call.expect("the connection lives");
-        heard.push(request.uri().authority().map(ToString::to_string).unwrap_or_default());
-        let mut body = answer.send_response(Response::new(()), false).expect("the stream lives");
-        body.send_data(Bytes::from_static(b"answer"), false).expect("the stream lives");
-        body.send_trailers(HeaderMap::new()).expect("the stream lives");
+        let (request, mut responder) = call.expect("an open connection");
+        authorities.push(request.uri().authority().map(ToString::to_string).unwrap_or_default());
+        let mut body = responder.send_response(Response::new(()), false).expect("an open stream");
+        body.send_data(Bytes::from_static(b"answer"), false).expect("an open stream");
+        body.send_trailers(HeaderMap::new()).expect("an open stream");
     }
-    heard
+    authorities
 }
 
-/// Sends all, reads until each call is answered, and closes; the server may reset nothing.
-async fn talk(client: DuplexStream, sent: Vec<u8>, calls: usize) -> DuplexStream {
+/// Sends the bytes, reads until each call is answered, and closes the connection. The server must not reset a stream.
+async fn send_and_receive(client: DuplexStream, sent: Vec<u8>, calls: usize) -> DuplexStream {
     let (mut reading, mut writing) = tokio::io::split(client);
     let write = async { writing.write_all(&sent).await.expect("the server reads") };
     let read = async {

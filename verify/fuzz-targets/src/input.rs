@@ -1,6 +1,6 @@
-//! Taking values out of the fuzzer's bytes. Where they end, everything is zero.
+//! Takes values from the fuzzer's bytes. After their end, all values are zero.
 
-/// What is left of the bytes.
+/// The bytes that have not been taken yet.
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -16,20 +16,20 @@ impl<'a> Input<'a> {
         self.bytes(1).first().copied().unwrap_or_default()
     }
 
-    /// At most `length` bytes.
+    /// Takes at most `length` bytes.
     pub(crate) fn bytes(&mut self, length: usize) -> &'a [u8] {
-        let (some, rest) = self.0.split_at(length.min(self.0.len()));
+        let (taken, rest) = self.0.split_at(length.min(self.0.len()));
         self.0 = rest;
-        some
+        taken
     }
 
-    /// Bytes behind a byte with their length.
+    /// Takes a byte, and as many bytes as it states.
     pub(crate) fn string(&mut self) -> &'a [u8] {
         let length = self.byte();
         self.bytes(length.into())
     }
 
-    /// One of `all`, which has some.
+    /// Takes a byte, and returns the element of `all` that it selects. `all` must not be empty.
     pub(crate) fn one_of<'b, T>(&mut self, all: &'b [T]) -> &'b T {
         &all[usize::from(self.byte()) % all.len()]
     }

@@ -1,12 +1,11 @@
-//! What is fuzzed: bytes that come from outside, and what must hold of them.
+//! Fuzz targets: functions of untrusted bytes that panic if an invariant is violated.
 //!
-//! A target is a function of bytes that panics where something does not hold. `verify/fuzz/` gives each to libFuzzer
-//! (`cargo xtask fuzz`), the tests of this crate run each over its seeds and over what was once found, so that neither
-//! needs the other.
+//! `verify/fuzz/` runs each target in libFuzzer (`cargo xtask fuzz`). The tests of this crate run each target over its
+//! seeds and over the inputs that fuzzing has found, and need no libFuzzer.
 //!
-//! What Windows answers is fuzzed where the storage operations see it: a [`CorruptingOs`] is a simulated node that answers one
-//! thing with the fuzzer's bytes. So the reading of buffers is tested with all that stands around it, such as how the
-//! room for an answer grows, and no parser has to be public for it.
+//! Windows' answers are fuzzed where the storage operations receive them: a [`CorruptingOs`] is a simulated node that
+//! replaces one answer with the fuzzer's bytes. This tests the decoding of buffers together with its callers, for example
+//! how they enlarge a buffer, and no parser has to be public for it.
 
 mod authority;
 mod descriptions;
@@ -17,15 +16,15 @@ mod texts;
 
 pub use faults::{CorruptingOs, Corruption};
 
-/// A target.
+/// A fuzz target.
 pub struct Target {
-    /// Its name: that of its program in `verify/fuzz/fuzz_targets` and of its folder in `verify/fuzz/seeds`.
+    /// The name of the target, of its program in `verify/fuzz/fuzz_targets`, and of its folder in `verify/fuzz/seeds`.
     pub name: &'static str,
-    /// Panics where something does not hold for these bytes.
+    /// Panics if an invariant is violated with these bytes.
     pub run: fn(&[u8]),
 }
 
-/// All targets.
+/// All fuzz targets.
 pub static TARGETS: [Target; 18] = [
     Target { name: "authority", run: authority::any_split },
     Target { name: "authority_h2", run: authority::in_front_of_h2 },
@@ -47,10 +46,12 @@ pub static TARGETS: [Target; 18] = [
     Target { name: "wql", run: texts::wql },
 ];
 
-/// Runs the target of this name, for the program that libFuzzer calls.
+/// Runs the target with this name, for libFuzzer's program.
 ///
-/// Panics if there is none, and where the target does.
+/// # Panics
+///
+/// If no target has this name, or if the target panics.
 pub fn run(name: &str, bytes: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name);
-    (target.expect("each program has the name of a target").run)(bytes);
+    (target.expect("the program has the name of a target").run)(bytes);
 }

@@ -1,6 +1,7 @@
-//! Requests to the whole server, in front of a simulated node.
+//! The target for requests to the server, in front of a simulated node.
 //!
-//! Each call is answered once and with a status that is no accident, and what must not be touched is not.
+//! Each call is answered once, with a status that is neither Unknown nor an accidental Internal, and nothing outside the
+//! working directories is changed.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -21,16 +22,16 @@ use transport::memory::{self, Dialer};
 use crate::authority::runtime;
 use crate::input::Input;
 
-const MOST_CALLS: usize = 16;
-/// Far more than anything here takes, on a clock that nobody waits for: what is not over by then hangs.
-const HANGS: Duration = Duration::from_mins(1);
+const MAX_CALLS: usize = 16;
+/// A call that takes longer hangs: the node's clock is simulated.
+const HANG_TIMEOUT: Duration = Duration::from_mins(1);
 const PRECIOUS: &str = r"C:\outside\precious";
 
-/// Statuses by their numbers on the wire.
+/// Status codes as on the wire.
 const UNKNOWN: &str = "2";
 const INTERNAL: &str = "13";
 
-/// An RPC with the message it takes.
+/// An RPC with the type of its request.
 struct Rpc {
     row: usize,
     path: &'static str,
@@ -39,10 +40,11 @@ struct Rpc {
 
 static RPCS: LazyLock<Vec<Rpc>> = LazyLock::new(|| {
     let of_row = |(row, group_version): (usize, &GroupVersion)| {
-        let pool = DescriptorPool::decode(group_version.descriptors()).expect("descriptors");
+        let pool = DescriptorPool::decode(group_version.descriptors()).expect("valid descriptors");
         let service = pool.services().next().expect("a service");
         let rpc = |rpc: &api::Rpc| {
-            let method = service.methods().find(|method| method.name() == rpc.name).expect("the table has it");
+            let method =
+                service.methods().find(|method| method.name() == rpc.name).expect("the method is in the table");
             Rpc { row, path: rpc.path, request: method.input() }
         };
         group_version.rpcs.iter().map(rpc).collect::<Vec<_>>()
@@ -53,16 +55,16 @@ static RPCS: LazyLock<Vec<Rpc>> = LazyLock::new(|| {
 static NODE: LazyLock<Description> =
     LazyLock::new(|| Description::from_toml(include_str!("node.toml")).expect("a description"));
 
-/// Calls RPCs one after the other, with messages of the fuzzer's bytes or made by them.
+/// Calls RPCs one after the other, whose messages are the fuzzer's bytes or built from them.
 pub(crate) fn calls(bytes: &[u8]) {
     let sim = Sim::describe(&NODE).expect("a node");
     let before = sim.tree(r"C:\outside").expect("a folder");
     let mut input = Input::new(bytes);
     let runtime = runtime();
     runtime.block_on(async {
-        let served = Served::on(&sim);
+        let served = TestServer::on(&sim);
         let mut clients: Vec<Option<SendRequest<Bytes>>> = GROUP_VERSIONS.iter().map(|_| None).collect();
-        for _ in 0..MOST_CALLS {
+        for _ in 0..MAX_CALLS {
             if input.is_empty() {
                 break;
             }
@@ -77,15 +79,15 @@ pub(crate) fn calls(bytes: &[u8]) {
         drop(clients);
         assert_eq!(served.stop().await, Unfinished::default());
     });
-    sim.invariants().expect("the node makes sense");
-    assert_eq!(sim.tree(r"C:\outside").ok(), Some(before), "nothing outside the working directories is touched");
-    assert_eq!(sim.external().read(PRECIOUS).expect("it is there"), b"precious");
+    sim.invariants().expect("the node is consistent");
+    assert_eq!(sim.tree(r"C:\outside").ok(), Some(before), "something outside the working directories was changed");
+    assert_eq!(sim.external().read(PRECIOUS).expect("the file exists"), b"precious");
     let formatted_again = |disk: u32| sim.volume_on(disk).is_some_and(|volume| volume.formats > 0);
     assert!(!formatted_again(2), "a volume with a file system was formatted");
     assert!(sim.all_volumes().iter().all(|volume| volume.formats <= 1), "a volume was formatted twice");
 }
 
-/// The fuzzer's bytes as they are, or a message whose fields they choose.
+/// Returns some of the fuzzer's bytes, or a message whose fields they select.
 fn message(rpc: &Rpc, sim: &Sim, input: &mut Input<'_>) -> Vec<u8> {
     if input.byte().is_multiple_of(4) {
         return input.string().to_vec();
@@ -118,7 +120,7 @@ fn size(input: &mut Input<'_>) -> i64 {
     size.saturating_add(i64::from(input.byte() % 2))
 }
 
-/// A text that may stand in a field of this name, or any.
+/// Returns a plausible text for a field with this name, or any text.
 fn text(field: &str, sim: &Sim, input: &mut Input<'_>) -> String {
     let kubelet = [
         r"C:\var\lib\kubelet\plugins\mine",
@@ -164,9 +166,9 @@ fn text(field: &str, sim: &Sim, input: &mut Input<'_>) -> String {
     }
 }
 
-/// Sends one request and holds its answer to what a call may count on.
+/// Sends one request and checks its response.
 async fn call(client: SendRequest<Bytes>, path: &str, message: Vec<u8>) -> SendRequest<Bytes> {
-    let mut client = client.ready().await.expect("the connection lives");
+    let mut client = client.ready().await.expect("an open connection");
     let request = Request::post(format!("http://localhost{path}"))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
@@ -174,20 +176,20 @@ async fn call(client: SendRequest<Bytes>, path: &str, message: Vec<u8>) -> SendR
         .expect("a request");
     let length = u32::try_from(message.len()).expect("short").to_be_bytes();
     let body = [&[0], &length[..], &message].concat();
-    let answer = async {
-        let (response, mut stream) = client.send_request(request, false).expect("the connection lives");
-        stream.send_data(body.into(), true).expect("there is room for a message");
-        let (head, mut body) = response.await.expect("an answer").into_parts();
+    let response = async {
+        let (response, mut stream) = client.send_request(request, false).expect("an open connection");
+        stream.send_data(body.into(), true).expect("enough capacity for a message");
+        let (head, mut body) = response.await.expect("a response").into_parts();
         let mut messages = Vec::new();
-        while let Some(octets) = body.data().await {
-            let octets = octets.expect("the stream lives");
-            body.flow_control().release_capacity(octets.len()).expect("it was received");
-            messages.extend_from_slice(&octets);
+        while let Some(data) = body.data().await {
+            let data = data.expect("an open stream");
+            body.flow_control().release_capacity(data.len()).expect("data that was received");
+            messages.extend_from_slice(&data);
         }
-        (head.headers, messages, body.trailers().await.expect("the stream ends in order"))
+        (head.headers, messages, body.trailers().await.expect("a stream that ends without an error"))
     };
-    let answer = tokio::time::timeout(HANGS, answer).await;
-    let (head, messages, trailers) = answer.unwrap_or_else(|_| panic!("{path} has no answer"));
+    let response = tokio::time::timeout(HANG_TIMEOUT, response).await;
+    let (head, messages, trailers) = response.unwrap_or_else(|_| panic!("{path} was not answered in time"));
     check(path, &head, &messages, trailers.as_ref());
     client
 }
@@ -196,36 +198,36 @@ fn check(path: &str, head: &HeaderMap, messages: &[u8], trailers: Option<&Header
     let all = || [Some(head), trailers].into_iter().flatten();
     let statuses: Vec<_> = all().flat_map(|headers| headers.get_all("grpc-status")).collect();
     let [status] = statuses[..] else { panic!("{path} has {} statuses", statuses.len()) };
-    let said =
+    let text =
         all().find_map(|headers| headers.get("grpc-message")).map(|text| String::from_utf8_lossy(text.as_bytes()));
-    let said = said.unwrap_or_default();
+    let text = text.unwrap_or_default();
     if status == "0" {
-        let length =
-            messages.get(1..5).map(|octets| octets.iter().fold(0, |sum, octet| sum << 8 | usize::from(*octet)));
-        assert_eq!(length, Some(messages.len().wrapping_sub(5)), "{path} has one message");
+        let length = messages.get(1..5).map(|length| length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)));
+        assert_eq!(length, Some(messages.len().wrapping_sub(5)), "{path} succeeded without exactly one message");
         return;
     }
-    assert!(messages.is_empty(), "{path} failed and has a message");
-    assert!(!said.is_empty(), "{path} failed without a word");
-    assert!(!said.contains("secret-of-anna"), "{path} repeats a secret: {said}");
-    let undecodable = said.starts_with("failed%20to%20decode");
-    assert!(status != INTERNAL || undecodable, "{path} has a defect: {said}");
-    assert_ne!(status, UNKNOWN, "{path}: {said}");
+    assert!(messages.is_empty(), "{path} failed with a message");
+    assert!(!text.is_empty(), "{path} failed without an error text");
+    assert!(!text.contains("secret-of-anna"), "{path} reveals a secret: {text}");
+    let undecodable = text.starts_with("failed%20to%20decode");
+    assert!(status != INTERNAL || undecodable, "{path} failed unexpectedly: {text}");
+    assert_ne!(status, UNKNOWN, "{path}: {text}");
 }
 
-/// A server whose connections are in memory.
-struct Served {
+/// A server with in-memory connections.
+struct TestServer {
     connect: Vec<Dialer>,
     stop: oneshot::Sender<()>,
     serving: tokio::task::JoinHandle<Unfinished>,
 }
 
-impl Served {
+impl TestServer {
     fn on(sim: &Sim) -> Self {
         let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), Config::default()))));
         let (mut connect, mut endpoints) = (Vec::new(), Vec::new());
         for row in &GROUP_VERSIONS {
-            let (dial, endpoint) = memory::endpoint(Location::NamedPipes.address(row.pipe()).expect("a name"));
+            let (dial, endpoint) =
+                memory::endpoint(Location::NamedPipes.address(row.pipe()).expect("a valid pipe name"));
             connect.push(dial);
             endpoints.push(Endpoint::new(EndpointSpec::GroupVersion(row), endpoint));
         }
@@ -238,10 +240,10 @@ impl Served {
     }
 
     async fn connect(&self, row: usize) -> SendRequest<Bytes> {
-        let client = self.connect[row].connect().expect("it accepts");
-        let (client, connection) = h2::client::handshake(client).await.expect("it speaks HTTP/2");
+        let client = self.connect[row].connect().expect("the server accepts connections");
+        let (client, connection) = h2::client::handshake(client).await.expect("the server uses HTTP/2");
         tokio::spawn(async move {
-            // It ends with the client or the server, whoever goes first.
+            // An error only means that the connection was closed.
             let _ = connection.await;
         });
         client
@@ -249,7 +251,7 @@ impl Served {
 
     async fn stop(self) -> Unfinished {
         drop(self.stop);
-        let stopped = tokio::time::timeout(HANGS, self.serving).await;
-        stopped.expect("it stops").expect("no panic")
+        let stopped = tokio::time::timeout(HANG_TIMEOUT, self.serving).await;
+        stopped.expect("the server stops in time").expect("the server does not panic")
     }
 }

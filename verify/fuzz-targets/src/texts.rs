@@ -1,4 +1,4 @@
-//! Texts: paths, volume ids, command lines, queries.
+//! The targets for texts: paths, volume IDs, command lines and queries.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,18 @@ use os::{Instance, Namespace, Value};
 use os_sim::wql::{ObjectPath, Query, evaluate};
 use storage_ops::{Config, HostPath, Iqn, ServiceName, UncPath, VolumeId};
 
-/// What is accepted reads back as itself, and has nothing in it that Win32 would resolve, cut off or take for more.
+/// An accepted text is parsed from its own display to the same value, and contains nothing that Win32 would resolve,
+/// cut off or interpret in another way.
 pub(crate) fn host_path(bytes: &[u8]) {
     let text = &*String::from_utf8_lossy(bytes);
     let home = Config::default().kubelet;
     if let Ok(path) = HostPath::parse(text) {
         is_plain(&path);
-        assert_eq!(HostPath::parse_loose(text, &home).ok(), Some(path), "what is strict is loose");
+        assert_eq!(
+            HostPath::parse_loose(text, &home).ok(),
+            Some(path),
+            "a path that is accepted strictly is refused loosely"
+        );
     }
     if let Ok(path) = HostPath::parse_loose(text, &home) {
         is_plain(&path);
@@ -51,7 +56,7 @@ fn is_plain(path: &HostPath) {
     }
 }
 
-/// A volume id is the one form in which Windows gives it, but for case.
+/// A volume ID is accepted only in the form that Windows uses, in any case.
 pub(crate) fn volume_id(bytes: &[u8]) {
     let text = &*String::from_utf8_lossy(bytes);
     let Ok(id) = VolumeId::parse(text) else { return };
@@ -60,13 +65,13 @@ pub(crate) fn volume_id(bytes: &[u8]) {
     assert_eq!(VolumeId::parse(&written).ok(), Some(id));
 }
 
-/// A command line, one word a line, is followed or refused with a sentence.
+/// A command line, one argument a line, is accepted or refused with a sentence.
 pub(crate) fn flags(bytes: &[u8]) {
     let words: Vec<String> = String::from_utf8_lossy(bytes).split('\n').map(str::to_owned).collect();
     match Command::parse(words.clone()) {
         Err(refused) => assert!(!refused.to_string().is_empty()),
         Ok(Command::Serve(flags)) => {
-            // What is no flag ends the flags, so of what follows nothing is lost and nothing is read.
+            // The first argument that is not a flag ends the flags: what follows is kept and not parsed.
             assert!(words.ends_with(&flags.rest), "{:?}", flags.rest);
             let with_more = [&words[..], &["--".to_owned(), "-no-flag".to_owned()]].concat();
             let more = Command::parse(with_more);
@@ -76,7 +81,7 @@ pub(crate) fn flags(bytes: &[u8]) {
     }
 }
 
-/// A query is understood the same way twice, and answers with some of the rows it is asked of.
+/// The result of a query is a subset of the rows, and the same query keeps all of it.
 pub(crate) fn wql(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for namespace in [Namespace::CimV2, Namespace::Storage, Namespace::Smb] {
@@ -84,14 +89,18 @@ pub(crate) fn wql(bytes: &[u8]) {
         let answer = evaluate(&query, rows());
         assert!(answer.len() <= rows().len());
         assert!(answer.iter().all(|row| rows().iter().any(|known| known.path == row.path)));
-        assert_eq!(evaluate(&query, answer.clone()).len(), answer.len(), "what was chosen would be chosen again");
+        assert_eq!(
+            evaluate(&query, answer.clone()).len(),
+            answer.len(),
+            "the query does not keep all of its own result"
+        );
     }
     if let Ok(path) = text.parse::<ObjectPath>() {
         assert_eq!(path.to_string().parse(), Ok(path));
     }
 }
 
-/// Objects with a property of every kind.
+/// Returns objects with properties of every type.
 fn rows() -> Vec<Instance> {
     let row = |number: u32| {
         let properties = [

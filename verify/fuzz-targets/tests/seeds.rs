@@ -1,4 +1,4 @@
-//! Each target over its seeds, and over all that a fuzzer once found.
+//! Runs each target over its seeds, and over the inputs that fuzzing has found.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn seeds(target: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Runs a target over nothing, its seeds, and each seed cut short and with each of some bytes changed.
+/// Runs a target over no bytes, over each seed, and over each seed truncated or with one byte changed.
 fn run(name: &str) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("a target");
     (target.run)(&[]);
@@ -42,7 +42,7 @@ macro_rules! targets {
         })+
 
         #[test]
-        fn every_target_has_its_test_its_seeds_and_its_program() {
+        fn every_target_has_a_test_seeds_and_a_program() {
             let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
             assert_eq!(names, [$(stringify!($name)),+]);
             let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");

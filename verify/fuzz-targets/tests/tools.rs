@@ -1,7 +1,6 @@
-//! Bytes that nobody here made, and readings that nobody here wrote: sg3-utils, dmidecode, sfdisk,
-//! sgdisk, mkfs.
+//! Compares csi-proxy with independent tools: sg3-utils, dmidecode, sfdisk, sgdisk and mkfs write or decode the same bytes.
 //!
-//! Where a tool is missing its tests say so and are counted as skipped.
+//! A test whose tool is missing is skipped.
 
 use std::env;
 use std::ffi::OsStr;
@@ -28,42 +27,42 @@ use zerocopy::{FromZeros, IntoBytes};
 const IN_WMI: &str = "the serial number in WMI";
 const SECTOR: usize = 512;
 
-/// The program `name`, or the line that says why `test` is skipped.
+/// Finds the program `name`, or prints that `test` is skipped.
 fn tool(name: &str, test: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
     let found = folders.map(|folder| folder.join(name)).find(|file| file.is_file());
     if found.is_none() {
-        println!("skipped: {test}: there is no {name} here");
+        println!("skipped: {test}: {name} is not installed");
     }
     found
 }
 
-/// What a program that must succeed prints.
+/// Runs a program, which must succeed, and returns its output.
 fn output(program: &Path, arguments: &[impl AsRef<OsStr>]) -> String {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().expect("it starts");
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().expect("a program that starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {errors}", program.display());
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A node with one raw disk, that lies about one thing.
-fn node_that_lies(about: Corruption, bytes: &[u8]) -> Node {
+/// Builds a node with one raw disk and one corrupted answer.
+fn corrupted_node(corruption: Corruption, bytes: &[u8]) -> Node {
     let sim = os_sim::node().bios_serial(IN_WMI).disk(1 << 30).build();
-    Node::new(Arc::new(CorruptingOs::new(sim.process(), about, bytes)), Config::default())
+    Node::new(Arc::new(CorruptingOs::new(sim.process(), corruption, bytes)), Config::default())
 }
 
 fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// A designator of vital product data page 83: code set, type, association, and its bytes.
+/// A designator of vital product data page 83: code set, type, association and bytes.
 type Designator<'a> = (u8, u8, u8, &'a [u8]);
 
 const BINARY: u8 = 1;
 const ASCII: u8 = 2;
 
-/// The page as a SCSI device sends it, in hexadecimal.
+/// Returns the page as a SCSI device sends it, in hexadecimal.
 fn vpd_page(designators: &[Designator<'_>]) -> String {
     let mut page = Vec::new();
     for (code_set, kind, association, bytes) in designators {
@@ -75,7 +74,7 @@ fn vpd_page(designators: &[Designator<'_>]) -> String {
     page.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The page as Windows hands it on.
+/// Returns the page as Windows returns it.
 fn descriptor(designators: &[Designator<'_>]) -> Vec<u8> {
     let mut body = Vec::new();
     for (index, (code_set, kind, association, bytes)) in designators.iter().enumerate() {
@@ -113,7 +112,7 @@ fn page_83_is_read_as_sg3_utils_reads_it() {
         &[(BINARY, 3, 0, naa_6)],
         &[(BINARY, 3, 0, naa_5), (ASCII, 1, 0, google)],
         &[(BINARY, 2, 0, eui)],
-        // That of the port comes first and is not the device's.
+        // The first identifier is the port's, not the device's.
         &[(BINARY, 3, 1, port), (BINARY, 3, 0, naa_6)],
         &[(BINARY, 4, 1, &[0, 0, 0, 1]), (BINARY, 3, 2, port), (ASCII, 1, 0, b"MSFT    Virtual")],
     ];
@@ -123,16 +122,16 @@ fn page_83_is_read_as_sg3_utils_reads_it() {
         fs::write(&file, vpd_page(page)).expect("a file");
         let inhex = format!("--inhex={}", file.display());
         let text = output(&sg_inq, &[&inhex, "--page=di", "--export"]);
-        // SCSI_IDENT_LUN_NAA_REGEXT=6000...; blanks come as underscores.
+        // SCSI_IDENT_LUN_NAA_REGEXT=6000...; sg_inq replaces blanks by underscores.
         let theirs = text.lines().find_map(|line| line.strip_prefix("SCSI_IDENT_LUN_")?.split_once('='));
         let (_, theirs) = theirs.unwrap_or_else(|| panic!("no identifier of the device in {text}"));
-        let ids = node_that_lies(Corruption::Page83, &descriptor(page)).run(&ListDiskIds).expect("disks are listed");
+        let ids = corrupted_node(Corruption::Page83, &descriptor(page)).run(&ListDiskIds).expect("disks are listed");
         let ours = ids[&DiskNumber(1)].page83.split_whitespace().collect::<Vec<_>>().join("_");
         assert_eq!(ours, theirs, "{text}");
     }
 }
 
-/// A dump as dmidecode writes it: an entry point of SMBIOS 3, and the table at byte 32.
+/// Returns a dump as dmidecode writes it: an entry point of SMBIOS 3, and the table at byte 32.
 fn dump(raw: &[u8]) -> Vec<u8> {
     let table = &raw[8..];
     let size = u32::try_from(table.len()).expect("short").to_le_bytes();
@@ -167,14 +166,14 @@ fn the_serial_number_is_the_one_dmidecode_reads() {
             &dmidecode,
             &["--from-dump".as_ref(), file.as_os_str(), "-s".as_ref(), "system-serial-number".as_ref()],
         );
-        let said = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
-        let theirs = Some(said).filter(|said| !["", "Not Specified", "<BAD INDEX>"].contains(said));
-        let ours = node_that_lies(Corruption::Smbios, table).run(&GetBiosSerialNumber).expect("a serial number");
+        let line = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
+        let theirs = Some(line).filter(|line| !["", "Not Specified", "<BAD INDEX>"].contains(line));
+        let ours = corrupted_node(Corruption::Smbios, table).run(&GetBiosSerialNumber).expect("a serial number");
         assert_eq!(Some(ours.as_str()).filter(|ours| *ours != IN_WMI), theirs, "table {number}: {text}");
     }
 }
 
-/// Whether a volume is unformatted on which `program` has made a file system of its own.
+/// Returns whether a volume on which `program` has created a file system is reported as unformatted.
 fn taken_for_raw(program: &Path, arguments: &[&str]) -> bool {
     let folder = folder();
     let image = image(&folder, 512 << 20);
@@ -185,7 +184,7 @@ fn taken_for_raw(program: &Path, arguments: &[&str]) -> bool {
     let volume = VolumeId::parse(&sim.volume_on(1).expect("a volume").name()).expect("its name");
     let node = Node::new(Arc::new(CorruptingOs::new(sim.process(), Corruption::Content, &content)), Config::default());
     let unformatted = node.run(&IsVolumeFormatted { volume }).is_ok_and(|formatted| !formatted);
-    assert_eq!(node.run(&FormatVolume { volume }).is_ok(), unformatted, "only what is unformatted is formatted");
+    assert_eq!(node.run(&FormatVolume { volume }).is_ok(), unformatted, "FormatVolume and IsVolumeFormatted disagree");
     unformatted
 }
 
@@ -208,7 +207,7 @@ file_systems! {
     swap_space_is_not_taken_for_raw: "mkswap" [];
 }
 
-/// What sfdisk lists: start, length and type of each partition, in bytes.
+/// Returns what sfdisk lists: start, length (in bytes) and type of each partition.
 fn listed(sfdisk: &Path, image: &Path) -> Vec<(i64, i64, String)> {
     let text = output(sfdisk, &["--json".as_ref(), image.as_os_str()]);
     let after = |line: &str, key: &str| {
@@ -217,11 +216,11 @@ fn listed(sfdisk: &Path, image: &Path) -> Vec<(i64, i64, String)> {
     };
     let all = |key: &str| text.lines().filter_map(|line| after(line, key)).collect::<Vec<_>>();
     let bytes = |sectors: &String| sectors.parse::<i64>().expect("sectors") * 512;
-    let places = all("start").iter().map(bytes).zip(all("size").iter().map(bytes)).collect::<Vec<_>>();
-    places.into_iter().zip(all("type")).map(|((start, size), kind)| (start, size, kind)).collect()
+    let extents = all("start").iter().map(bytes).zip(all("size").iter().map(bytes)).collect::<Vec<_>>();
+    extents.into_iter().zip(all("type")).map(|((start, size), kind)| (start, size, kind)).collect()
 }
 
-/// The layout that Windows would answer for a GPT: what stands in the table, entry for entry.
+/// Returns the layout that Windows would return for a GPT, entry by entry.
 fn gpt_of(image: &[u8]) -> (DriveLayout, Vec<PartitionEntry>) {
     let number = |at: usize| i64::from_le_bytes(image[at..at + 8].try_into().expect("eight bytes"));
     let header = SECTOR;
@@ -244,7 +243,7 @@ fn gpt_of(image: &[u8]) -> (DriveLayout, Vec<PartitionEntry>) {
     (layout(PartitionStyle::GPT, entries.len()), entries)
 }
 
-/// The same for a master boot record, of which there are always four entries.
+/// Returns the layout that Windows would return for an MBR, which always has four entries.
 fn mbr_of(image: &[u8]) -> (DriveLayout, Vec<PartitionEntry>) {
     assert_eq!(image[510..512], [0x55, 0xaa]);
     let entry = |index: usize| {
@@ -269,8 +268,8 @@ fn image(folder: &TempDir, bytes: u64) -> PathBuf {
     path
 }
 
-/// What PartitionDisk does about a disk that has this layout: whether it asks for a partition to be made, and whether
-/// it refuses the disk.
+/// Runs PartitionDisk on a disk with this layout. Returns whether it creates a partition, and whether it refuses the
+/// disk.
 fn partition_disk(head: &DriveLayout, entries: &[PartitionEntry]) -> (bool, bool) {
     let sim = os_sim::node().disk(1 << 30).build();
     let trace = Arc::new(Trace::counting());

@@ -1,4 +1,4 @@
-//! What an attacker does who may write in kubelet's directory, and nowhere else.
+//! The changes that an attacker can make who has write access to kubelet's directory, and to nothing else.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,90 +9,95 @@ use os_sim::Sim;
 
 use crate::scenarios::{KUBELET, volume};
 
-/// One act against one component of a path.
+/// One change of one component of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attack {
     /// The component, below kubelet's directory.
     pub component: &'static str,
-    /// What is done to it.
+    /// The change.
     pub act: Act,
-    /// Whether it is undone one call later, so that whoever looks again sees nothing.
-    pub undone: bool,
-    /// Whether the attacker has had it open for renaming from the beginning, so that nobody else can pin it.
-    pub held: bool,
+    /// Whether it is reverted one call later, so that a second check does not notice it.
+    pub reverted: bool,
+    /// Whether the attacker has the component open for renaming from the start, so that no other handle can prevent it.
+    pub held_open: bool,
 }
 
-/// What is done to a component.
+/// A change of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// It is renamed, and a link put in its place.
-    Swap(Link, Lure),
-    /// An empty directory becomes a junction while others have it open.
-    Turn(Lure),
-    /// It is removed, with what is in it.
+    /// Renames it, and creates a link with its name.
+    ReplaceWithLink(LinkKind, LinkTarget),
+    /// Converts an empty directory to a junction while it is open elsewhere.
+    ConvertToJunction(LinkTarget),
+    /// Removes it with its contents.
     Remove,
-    /// It is renamed.
+    /// Renames it.
     Rename,
-    /// A directory of the name is made where there is none.
-    MakeDirectory,
-    /// A file.
-    MakeFile,
-    /// A link.
-    MakeLink(Link, Lure),
+    /// Creates a directory with its name, if it does not exist.
+    CreateDirectory,
+    /// Creates a file with its name, if it does not exist.
+    CreateFile,
+    /// Creates a link with its name, if it does not exist.
+    CreateLink(LinkKind, LinkTarget),
 }
 
-/// A kind of link.
+/// The type of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
-    /// A junction or mount point.
+pub enum LinkKind {
+    /// A junction, or a mount point if the target is a volume.
     Junction,
     /// A symbolic link.
     Symlink,
 }
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lure {
+pub enum LinkTarget {
     /// A directory of the node.
     Directory(&'static str),
-    /// The root of the system's own volume, as a mount point.
+    /// The root of the system volume, as a mount point.
     SystemVolume,
-    /// The root of the volume of disk 2, which somebody else's data are on.
+    /// The root of the volume on disk 2, with another tenant's data.
     OtherVolume,
 }
 
-/// Directories outside, with full, empty and mounted directories of the names that a path's components have.
-const LURES: [Lure; 8] = [
-    Lure::Directory(r"C:\Windows"),
-    Lure::Directory(r"C:\outside"),
-    Lure::Directory(r"C:\vacant"),
-    // Nothing at all is in there, so that a volume could be mounted on it.
-    Lure::Directory(r"C:\vacant\m"),
-    Lure::Directory(r"C:\mounts"),
-    Lure::Directory(r"C:\deep"),
-    Lure::SystemVolume,
-    Lure::OtherVolume,
+/// Targets outside kubelet's directory. They contain full, empty and mounted directories with the names of a path's
+/// components.
+const TARGETS: [LinkTarget; 8] = [
+    LinkTarget::Directory(r"C:\Windows"),
+    LinkTarget::Directory(r"C:\outside"),
+    LinkTarget::Directory(r"C:\vacant"),
+    // An empty directory, so that a volume could be mounted on it.
+    LinkTarget::Directory(r"C:\vacant\m"),
+    LinkTarget::Directory(r"C:\mounts"),
+    LinkTarget::Directory(r"C:\deep"),
+    LinkTarget::SystemVolume,
+    LinkTarget::OtherVolume,
 ];
 
 impl Attack {
-    /// Every attack on any of `components`.
+    /// Returns every attack on any of `components`.
     pub fn all(components: &[&'static str]) -> Vec<Self> {
-        let mut acts = vec![Act::Remove, Act::Rename, Act::MakeDirectory, Act::MakeFile];
-        acts.push(Act::MakeLink(Link::Symlink, Lure::Directory(r"C:\gone")));
-        for lure in LURES {
-            acts.extend([Act::Swap(Link::Junction, lure), Act::MakeLink(Link::Junction, lure), Act::Turn(lure)]);
+        let mut acts = vec![Act::Remove, Act::Rename, Act::CreateDirectory, Act::CreateFile];
+        acts.push(Act::CreateLink(LinkKind::Symlink, LinkTarget::Directory(r"C:\gone")));
+        for target in TARGETS {
+            acts.extend([
+                Act::ReplaceWithLink(LinkKind::Junction, target),
+                Act::CreateLink(LinkKind::Junction, target),
+                Act::ConvertToJunction(target),
+            ]);
         }
-        // What is done to a junction is done to a symbolic link; one full directory is enough to show it.
-        let full = Lure::Directory(r"C:\outside");
-        acts.extend([Act::Swap(Link::Symlink, full), Act::MakeLink(Link::Symlink, full)]);
+        // Operations treat junctions and symbolic links alike, so one target is enough for the latter.
+        let full = LinkTarget::Directory(r"C:\outside");
+        acts.extend([Act::ReplaceWithLink(LinkKind::Symlink, full), Act::CreateLink(LinkKind::Symlink, full)]);
         let mut all = Vec::new();
         for component in components {
             for act in &acts {
-                let plain = Self { component, act: *act, undone: false, held: false };
+                let plain = Self { component, act: *act, reverted: false, held_open: false };
                 all.push(plain);
-                if matches!(act, Act::Swap(..)) {
-                    let undone = Self { undone: true, ..plain };
-                    all.extend([undone, Self { held: true, ..plain }, Self { held: true, ..undone }]);
+                if matches!(act, Act::ReplaceWithLink(..)) {
+                    let reverted = Self { reverted: true, ..plain };
+                    all.extend([reverted, Self { held_open: true, ..plain }, Self { held_open: true, ..reverted }]);
                 }
             }
         }
@@ -103,79 +108,84 @@ impl Attack {
         format!(r"{KUBELET}\{}", self.component)
     }
 
-    fn aside(&self) -> String {
-        format!("{}.aside", self.path())
+    /// Returns the path to which the component is renamed.
+    fn renamed(&self) -> String {
+        format!("{}.renamed", self.path())
     }
 
-    /// What the attacker holds open from the beginning.
-    pub fn hold(&self, sim: &Sim) -> Option<Box<dyn Handle>> {
+    /// Opens what the attacker holds open from the start.
+    pub fn open_held(&self, sim: &Sim) -> Option<Box<dyn Handle>> {
         let how = Open::existing(Access::DELETE, Options::REPARSE_POINT);
-        self.held.then(|| sim.open(&NtPath::from_win32(&U16String::from_str(&self.path())), &how).ok()).flatten()
+        self.held_open.then(|| sim.open(&NtPath::from_win32(&U16String::from_str(&self.path())), &how).ok()).flatten()
     }
 
-    /// The probes that carry it out before the call number `nth`.
+    /// Returns the probes that make the change before the call number `nth`.
     pub fn probes(self, sim: &Sim, nth: u64) -> Vec<Arc<dyn Probe>> {
         let (at, after) = (sim.clone(), sim.clone());
         let mut probes: Vec<Arc<dyn Probe>> = vec![Arc::new(Race::before(nth, move || self.act(&at)))];
-        if self.undone {
-            probes.push(Arc::new(Race::before(nth + 1, move || self.undo(&after))));
+        if self.reverted {
+            probes.push(Arc::new(Race::before(nth + 1, move || self.revert(&after))));
         }
         probes
     }
 
-    /// Carries it out now. Whatever is refused to the attacker is as good as not tried.
+    /// Makes the change now. If it fails, nothing has changed, as for a real attacker.
     pub fn act(&self, sim: &Sim) {
-        let (door, path) = (sim.external(), self.path());
-        if self.is_out_of_reach(sim) {
+        let (external, path) = (sim.external(), self.path());
+        if self.is_beyond_a_link(sim) {
             return;
         }
         let _ = match self.act {
-            Act::Swap(link, lure) => door.rename(&path, &self.aside()).and_then(|()| make_link(sim, &path, link, lure)),
-            Act::Turn(lure) if door.exists(&path) => make_link(sim, &path, Link::Junction, lure),
-            Act::MakeLink(link, lure) if !door.exists(&path) => make_link(sim, &path, link, lure),
-            Act::Remove => door.remove_all(&path),
-            Act::Rename => door.rename(&path, &self.aside()),
-            Act::MakeDirectory => door.mkdir(&path),
-            Act::MakeFile if !door.exists(&path) => door.write(&path, b"the attacker's"),
-            // There is nothing to turn, or something in the way.
-            Act::Turn(_) | Act::MakeLink(..) | Act::MakeFile => Ok(()),
+            Act::ReplaceWithLink(kind, target) => {
+                external.rename(&path, &self.renamed()).and_then(|()| create_link(sim, &path, kind, target))
+            }
+            Act::ConvertToJunction(target) if external.exists(&path) => {
+                create_link(sim, &path, LinkKind::Junction, target)
+            }
+            Act::CreateLink(kind, target) if !external.exists(&path) => create_link(sim, &path, kind, target),
+            Act::Remove => external.remove_all(&path),
+            Act::Rename => external.rename(&path, &self.renamed()),
+            Act::CreateDirectory => external.mkdir(&path),
+            Act::CreateFile if !external.exists(&path) => external.write(&path, b"the attacker's"),
+            // Nothing to convert, or the name exists already.
+            Act::ConvertToJunction(_) | Act::CreateLink(..) | Act::CreateFile => Ok(()),
         };
     }
 
-    /// Whether a link that the attacker has made leads out of where it may write, on the way to the component.
-    fn is_out_of_reach(&self, sim: &Sim) -> bool {
+    /// Returns whether a link on the path to the component leads to where the attacker has no write access.
+    fn is_beyond_a_link(&self, sim: &Sim) -> bool {
         let foreign = [volume(sim, 0).to_string(), volume(sim, 2).to_string()];
-        let leads_out = |above: &str| {
-            let target = sim.external().read_link(&format!(r"{KUBELET}\{above}"));
+        let leads_out = |ancestor: &str| {
+            let target = sim.external().read_link(&format!(r"{KUBELET}\{ancestor}"));
             target.is_ok_and(|target| !target.starts_with(r"\\?\Volume{") || foreign.contains(&target))
         };
         self.component.match_indices('\\').any(|(end, _)| leads_out(&self.component[..end]))
     }
 
-    fn undo(&self, sim: &Sim) {
-        let (door, path) = (sim.external(), self.path());
-        if door.exists(&self.aside()) && door.is_link(&path) {
-            let _ = door.remove_all(&path).and_then(|()| door.rename(&self.aside(), &path));
+    fn revert(&self, sim: &Sim) {
+        let (external, path) = (sim.external(), self.path());
+        if external.exists(&self.renamed()) && external.is_link(&path) {
+            let _ = external.remove_all(&path).and_then(|()| external.rename(&self.renamed(), &path));
         }
     }
 }
 
-fn make_link(sim: &Sim, path: &str, link: Link, lure: Lure) -> os::OsResult<()> {
-    let target = match lure {
-        Lure::Directory(target) => target.to_owned(),
-        Lure::SystemVolume => volume(sim, 0).to_string(),
-        Lure::OtherVolume => volume(sim, 2).to_string(),
+fn create_link(sim: &Sim, path: &str, kind: LinkKind, target: LinkTarget) -> os::OsResult<()> {
+    let target = match target {
+        LinkTarget::Directory(target) => target.to_owned(),
+        LinkTarget::SystemVolume => volume(sim, 0).to_string(),
+        LinkTarget::OtherVolume => volume(sim, 2).to_string(),
     };
-    match link {
-        Link::Junction => sim.external().junction(path, &target),
-        Link::Symlink => sim.external().symlink(path, &target),
+    match kind {
+        LinkKind::Junction => sim.external().junction(path, &target),
+        LinkKind::Symlink => sim.external().symlink(path, &target),
     }
 }
 
 impl fmt::Display for Attack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {}", self.act, self.component)?;
-        f.write_str(if self.undone { ", undone" } else { "" })?;
-        f.write_str(if self.held { ", held" } else { "" })
+        f.write_str(if self.reverted { ", reverted" } else { "" })?;
+        f.write_str(if self.held_open { ", held open" } else { "" })
     }
 }

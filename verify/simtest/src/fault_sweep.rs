@@ -1,4 +1,4 @@
-//! Every fault at every call: run, be struck, ask again, and look at what has become of the node.
+//! Every fault at every call: run with the fault, retry without it, and compare the node with a run without faults.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,111 +9,112 @@ use os::{Os, OsError};
 use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
 use storage_ops::{Config, Node};
 
-use crate::code::{errors_of, is_answer, returns_of};
-use crate::promise::{Before, nothing_held, words};
+use crate::error_codes::{errors_of, is_informative, returns_of};
+use crate::invariants::{Baseline, check_answer, check_nothing_held};
+use crate::job_conflicts::JobConflicts;
+use crate::request::{Answer, Request};
 use crate::return_code_fault::ReturnCodeFault;
-use crate::scenario::{Answer, Request, Scenario};
-use crate::work::Disturbances;
+use crate::scenarios::Scenario;
 
-/// Longer than anything that was begun can take.
-const LONG: Duration = Duration::from_hours(4);
+/// Longer than any job can take.
+const SETTLE_TIME: Duration = Duration::from_hours(4);
 
-/// Longer than any operation waits, shorter than [`LONG`].
-const BEYOND_PATIENCE: Duration = Duration::from_hours(1);
+/// Longer than any operation waits, shorter than [`SETTLE_TIME`].
+const BEYOND_TIMEOUTS: Duration = Duration::from_hours(1);
 
-/// How often a caller asks again that is told that the work goes on.
-const RETRIES: usize = 4;
+/// How often a caller makes a request while the answer is that work is still running.
+const ATTEMPTS: usize = 4;
 
-/// What happens at one call.
+/// A fault that is injected at one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blow {
-    /// Windows fails it.
+pub enum InjectedFault {
+    /// The call fails with a Windows error.
     Fail(OsError, When),
-    /// The WMI method says this.
+    /// The WMI method returns this value.
     Return(u32, When),
-    /// It takes longer than anybody waits.
+    /// The call takes longer than any operation waits.
     Delay(When),
-    /// What it begins takes longer than anybody waits, and goes on.
+    /// The job that the call starts takes longer than any operation waits.
     Slow,
-    /// The daemon ends, and a new one begins.
-    Die(When),
-    /// The disk is taken away.
-    Gone,
+    /// The process ends, and a new one starts.
+    Crash(When),
+    /// The disk is removed.
+    RemoveDisk,
 }
 
-impl fmt::Display for Blow {
+impl fmt::Display for InjectedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let when = |moment: &When| if *moment == When::Before { "before" } else { "after" };
+        let text = |when: &When| if *when == When::Before { "before" } else { "after" };
         match self {
-            Self::Fail(code, moment) => write!(f, "error {} {}", code.0, when(moment)),
-            Self::Return(code, moment) => write!(f, "return {code} {}", when(moment)),
-            Self::Delay(moment) => write!(f, "delay {}", when(moment)),
+            Self::Fail(code, when) => write!(f, "error {} {}", code.0, text(when)),
+            Self::Return(code, when) => write!(f, "return {code} {}", text(when)),
+            Self::Delay(when) => write!(f, "delay {}", text(when)),
             Self::Slow => write!(f, "slow"),
-            Self::Die(moment) => write!(f, "death {}", when(moment)),
-            Self::Gone => write!(f, "disk gone"),
+            Self::Crash(when) => write!(f, "crash {}", text(when)),
+            Self::RemoveDisk => write!(f, "disk removed"),
         }
     }
 }
 
-/// What an undisturbed run comes to.
-pub struct Undisturbed {
-    /// The calls it makes.
+/// The result of running a scenario without faults.
+pub struct ReferenceRun {
+    /// The calls of the first request.
     pub calls: Vec<Call>,
-    /// What it answers, the first time and the second.
+    /// The answers to the first request and to its repetition.
     answers: [Answer; 2],
-    /// What the node is afterwards.
+    /// The node's final state.
     end: Snapshot,
 }
 
-impl Undisturbed {
-    /// Runs a scenario twice undisturbed. The second time must change nothing.
-    pub fn run(scenario: &Scenario) -> Result<Self, Vec<String>> {
+impl ReferenceRun {
+    /// Runs a scenario's request twice without faults. The second request must change nothing.
+    pub fn new(scenario: &Scenario) -> Result<Self, Vec<String>> {
         let sim = (scenario.state.build)();
-        let request = (scenario.asked.request)(&sim);
-        let before = Before::of(&sim);
+        let request = (scenario.spec.request)(&sim);
+        let baseline = Baseline::of(&sim);
         let trace = Arc::new(Trace::recording());
         let node = Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), Config::default());
         let mut first = request.run(&node);
         let calls: Vec<Call> = trace.take().into_iter().map(|record| record.call).collect();
-        let mut broken = words(&*request, &first, None);
-        if scenario.asked.refused && !first.is_denied() {
-            broken.push(format!("it must be refused, and answered {first}"));
+        let mut violations = check_answer(&*request, &first, None);
+        if scenario.spec.denied && !first.is_denied() {
+            violations.push(format!("it must be denied, and answered {first}"));
         }
-        sim.advance(LONG);
-        if first.says_later() {
-            first = until_settled(&sim, &*request, &node);
+        sim.advance(SETTLE_TIME);
+        if first.is_retryable() {
+            first = request_until_settled(&sim, &*request, &node);
         }
         let end = sim.snapshot();
-        let second = until_settled(&sim, &*request, &node);
-        broken.extend(words(&*request, &second, None));
-        if matches!(second, Answer::Done(_)) && scenario.asked.reaches.is_some_and(|reaches| !reaches(&sim)) {
-            broken.push("it says that it is done, and it is not".to_owned());
+        let second = request_until_settled(&sim, &*request, &node);
+        violations.extend(check_answer(&*request, &second, None));
+        if matches!(second, Answer::Succeeded(_)) && scenario.spec.postcondition.is_some_and(|holds| !holds(&sim)) {
+            violations.push("it succeeded, but its postcondition does not hold".to_owned());
         }
-        let again = end.difference(&sim.snapshot());
-        if !again.is_empty() {
-            broken.push(format!("the second time it changed something: {again}"));
+        let changed = end.difference(&sim.snapshot());
+        if !changed.is_empty() {
+            violations.push(format!("the second request changed the node: {changed}"));
         }
-        broken.extend(before.check(&sim, scenario.asked.changes, None));
-        broken.extend(nothing_held(&sim, &node));
-        if broken.is_empty() { Ok(Self { calls, answers: [first, second], end }) } else { Err(broken) }
+        violations.extend(baseline.check(&sim, scenario.spec.changes, None));
+        violations.extend(check_nothing_held(&sim, &node));
+        if violations.is_empty() { Ok(Self { calls, answers: [first, second], end }) } else { Err(violations) }
     }
 
-    /// The blows for the call number `nth`.
-    pub fn blows(&self, scenario: &Scenario, nth: usize) -> Vec<Blow> {
+    /// Returns the faults for the call number `nth`.
+    pub fn faults(&self, scenario: &Scenario, nth: usize) -> Vec<InjectedFault> {
         let Some(call) = self.calls.get(nth) else { return Vec::new() };
-        let mut blows = vec![Blow::Delay(When::Before), Blow::Delay(When::After)];
-        for moment in [When::Before, When::After] {
-            blows.extend(errors_of(call).iter().map(|code| Blow::Fail(*code, moment)));
-            blows.extend(returns_of(call).iter().map(|code| Blow::Return(*code, moment)));
-            blows.push(Blow::Die(moment));
+        let mut faults = vec![InjectedFault::Delay(When::Before), InjectedFault::Delay(When::After)];
+        for when in [When::Before, When::After] {
+            faults.extend(errors_of(call).iter().map(|code| InjectedFault::Fail(*code, when)));
+            faults.extend(returns_of(call).iter().map(|code| InjectedFault::Return(*code, when)));
+            faults.push(InjectedFault::Crash(when));
         }
         if call.primitive.starts_with("wmi call") {
-            blows.push(Blow::Slow);
+            faults.push(InjectedFault::Slow);
         }
-        if scenario.asked.disk.is_some() {
-            blows.push(Blow::Gone);
+        if scenario.spec.disk.is_some() {
+            faults.push(InjectedFault::RemoveDisk);
         }
-        blows
+        faults
     }
 
     fn is_expected(&self, answer: &Answer) -> bool {
@@ -121,199 +122,201 @@ impl Undisturbed {
     }
 }
 
-/// Asks as a driver does, again and again as long as the answer is that the work goes on.
-fn until_settled(sim: &Sim, request: &dyn Request, node: &Node) -> Answer {
+/// Makes a request as a driver does, again as long as the answer is that work is still running.
+fn request_until_settled(sim: &Sim, request: &dyn Request, node: &Node) -> Answer {
     let mut answer = request.run(node);
-    sim.advance(LONG);
-    for _ in 1..RETRIES {
-        if !answer.says_later() {
+    sim.advance(SETTLE_TIME);
+    for _ in 1..ATTEMPTS {
+        if !answer.is_retryable() {
             break;
         }
         answer = request.run(node);
-        sim.advance(LONG);
+        sim.advance(SETTLE_TIME);
     }
     answer
 }
 
-/// Runs one case and says what was broken.
-pub fn run(scenario: &Scenario, undisturbed: &Undisturbed, nth: usize, blow: Blow) -> Vec<String> {
+/// Runs one case and returns the violations.
+pub fn run(scenario: &Scenario, reference: &ReferenceRun, nth: usize, fault: InjectedFault) -> Vec<String> {
     let sim = (scenario.state.build)();
-    let request = (scenario.asked.request)(&sim);
+    let request = (scenario.spec.request)(&sim);
     let case = Case {
         sim: &sim,
         request: &*request,
         scenario,
-        undisturbed,
-        before: Before::of(&sim),
-        disturbances: Disturbances::on(&sim),
+        reference,
+        baseline: Baseline::of(&sim),
+        conflicts: JobConflicts::on(&sim),
     };
-    case.run(nth, blow)
+    case.run(nth, fault)
 }
 
 struct Case<'a> {
     sim: &'a Sim,
     request: &'a dyn Request,
     scenario: &'a Scenario,
-    undisturbed: &'a Undisturbed,
-    before: Before,
-    disturbances: Disturbances,
+    reference: &'a ReferenceRun,
+    baseline: Baseline,
+    conflicts: JobConflicts,
 }
 
 impl Case<'_> {
-    fn run(&self, nth: usize, blow: Blow) -> Vec<String> {
-        let gone = Arc::new(Mutex::new(None));
-        let mut node = Node::new(self.struck(nth, blow, &gone), Config::default());
+    fn run(&self, nth: usize, fault: InjectedFault) -> Vec<String> {
+        let removed = Arc::new(Mutex::new(None));
+        let mut node = Node::new(self.faulty_os(nth, fault, &removed), Config::default());
         let answer = self.request.run(&node);
-        let died = matches!(blow, Blow::Die(_));
-        if died {
+        let crashed = matches!(fault, InjectedFault::Crash(_));
+        if crashed {
             drop(node);
             node = Node::new(self.sim.process(), Config::default());
         }
-        let missing = gone.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let missing_number = missing.as_ref().and(self.scenario.asked.disk);
-        let mut broken = self.before.check(self.sim, self.scenario.asked.changes, missing_number);
-        // The answer of a dead process reaches nobody.
-        if !died || matches!(answer, Answer::Panicked(_)) {
-            broken.extend(self.answered(nth, blow, &answer));
+        let missing = removed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let missing_number = missing.as_ref().and(self.scenario.spec.disk);
+        let mut violations = self.baseline.check(self.sim, self.scenario.spec.changes, missing_number);
+        // No caller receives the answer of a process that has ended.
+        if !crashed || matches!(answer, Answer::Panicked(_)) {
+            violations.extend(self.check_error_code(nth, fault, &answer));
         }
-        if missing.is_none() && !died && matches!(answer, Answer::Done(_)) && !self.is_misled(nth, blow) {
-            broken.extend(self.succeeded(&answer));
-            if self.undisturbed.calls[nth].primitive == "flush" && matches!(blow, Blow::Fail(_, When::Before)) {
-                // Nothing on the node tells what is still in a cache.
-                broken.push("it says that it is done, but the cache was not written".to_owned());
+        if missing.is_none() && !crashed && matches!(answer, Answer::Succeeded(_)) && !self.is_informative(nth, fault) {
+            violations.extend(self.check_success(&answer));
+            if self.reference.calls[nth].primitive == "flush" && matches!(fault, InjectedFault::Fail(_, When::Before)) {
+                // A snapshot does not show what is still in a cache.
+                violations.push("it succeeded, but the cache was not written".to_owned());
             }
         }
         if let Some(missing) = missing {
-            broken.extend(self.without_the_disk(&node));
+            violations.extend(self.check_without_disk(&node));
             self.sim.reattach_disk(missing, true);
-            self.sim.advance(LONG);
+            self.sim.advance(SETTLE_TIME);
         }
-        broken.extend(self.again(&node));
-        broken.extend(self.disturbances.take());
-        broken
+        violations.extend(self.check_retry(&node));
+        violations.extend(self.conflicts.take());
+        violations
     }
 
-    /// Whether the blow is one that the operation takes for an answer and not for a failure.
-    fn is_misled(&self, nth: usize, blow: Blow) -> bool {
-        match blow {
-            Blow::Fail(OsError(code), _) | Blow::Return(code, _) => is_answer(&self.undisturbed.calls[nth], code),
+    /// Returns whether the operation may treat the fault's code as information and not as a failure.
+    fn is_informative(&self, nth: usize, fault: InjectedFault) -> bool {
+        match fault {
+            InjectedFault::Fail(OsError(code), _) | InjectedFault::Return(code, _) => {
+                is_informative(&self.reference.calls[nth], code)
+            }
             _ => false,
         }
     }
 
-    /// Checks the words of the answer to a struck run: a failure names the code that it failed for.
-    fn answered(&self, nth: usize, blow: Blow, answer: &Answer) -> Vec<String> {
-        let code = match blow {
-            // A failure that would have come anyway has its own code, and a method that goes on has none yet.
-            _ if self.is_misled(nth, blow) || self.undisturbed.is_expected(answer) => None,
-            Blow::Return(_, When::After) if answer.says_later() => None,
-            Blow::Fail(OsError(code), _) | Blow::Return(code, _) => Some(code),
+    /// Checks the answer to a request with a fault: an error must name the code that caused it.
+    fn check_error_code(&self, nth: usize, fault: InjectedFault, answer: &Answer) -> Vec<String> {
+        let code = match fault {
+            // An error that the reference run has, too, has another code, and a method that is still running has none yet.
+            _ if self.is_informative(nth, fault) || self.reference.is_expected(answer) => None,
+            InjectedFault::Return(_, When::After) if answer.is_retryable() => None,
+            InjectedFault::Fail(OsError(code), _) | InjectedFault::Return(code, _) => Some(code),
             _ => None,
         };
-        words(self.request, answer, code)
+        check_answer(self.request, answer, code)
     }
 
-    /// Checks that a success is one: whoever is told of it does not ask again.
-    fn succeeded(&self, answer: &Answer) -> Vec<String> {
-        let mut broken = Vec::new();
-        if !self.undisturbed.is_expected(answer) && !self.scenario.asked.leaves_out {
-            broken.push(format!("it answered {answer}; undisturbed {}", self.undisturbed.answers[0]));
+    /// Checks that a success is complete, since the caller will not retry.
+    fn check_success(&self, answer: &Answer) -> Vec<String> {
+        let mut violations = Vec::new();
+        if !self.reference.is_expected(answer) && !self.scenario.spec.may_omit {
+            violations.push(format!("it answered {answer}; without a fault {}", self.reference.answers[0]));
         }
-        self.sim.advance(LONG);
+        self.sim.advance(SETTLE_TIME);
         if let Some(difference) = self.difference() {
-            broken.push(format!("it says that it is done, but: {difference}"));
+            violations.push(format!("it succeeded, but the node differs: {difference}"));
         }
-        broken
+        violations
     }
 
-    /// What tells the node from what it is after an undisturbed run.
+    /// Returns how the node differs from its final state in the reference run.
     fn difference(&self) -> Option<String> {
         let now = self.sim.snapshot();
-        let differs = || self.undisturbed.end.difference(&now).trim_end().replace('\n', "; ");
-        (now != self.undisturbed.end).then(differs)
+        let differs = || self.reference.end.difference(&now).trim_end().replace('\n', "; ");
+        (now != self.reference.end).then(differs)
     }
 
-    /// The node as the process to be struck sees it.
-    fn struck(&self, nth: usize, blow: Blow, gone: &Arc<Mutex<Option<DetachedDisk>>>) -> Arc<dyn Os> {
+    /// Returns the node's OS with the fault.
+    fn faulty_os(&self, nth: usize, fault: InjectedFault, removed: &Arc<Mutex<Option<DetachedDisk>>>) -> Arc<dyn Os> {
         let process: Arc<dyn Os> = self.sim.process();
         let nth_call = u64::try_from(nth).unwrap_or(u64::MAX);
-        let at = |moment, verdict| Arc::new(Fault::at(nth_call, moment, verdict)) as Arc<dyn Probe>;
-        let probe = match blow {
-            Blow::Fail(code, moment) => at(moment, FaultAction::Fail(code)),
-            Blow::Delay(moment) => at(moment, FaultAction::Delay(BEYOND_PATIENCE)),
-            Blow::Die(moment) => at(moment, FaultAction::Die),
-            Blow::Slow => Arc::new(Slowness { sim: self.sim.clone(), nth: nth_call }),
-            Blow::Gone => {
-                let (sim, gone, disk) = (self.sim.clone(), Arc::clone(gone), self.scenario.asked.disk);
-                let take = move || {
+        let at = |when, action| Arc::new(Fault::at(nth_call, when, action)) as Arc<dyn Probe>;
+        let probe = match fault {
+            InjectedFault::Fail(code, when) => at(when, FaultAction::Fail(code)),
+            InjectedFault::Delay(when) => at(when, FaultAction::Delay(BEYOND_TIMEOUTS)),
+            InjectedFault::Crash(when) => at(when, FaultAction::Die),
+            InjectedFault::Slow => Arc::new(SlowJobProbe { sim: self.sim.clone(), nth: nth_call }),
+            InjectedFault::RemoveDisk => {
+                let (sim, removed, disk) = (self.sim.clone(), Arc::clone(removed), self.scenario.spec.disk);
+                let remove = move || {
                     let detached = disk.and_then(|disk| sim.detach_disk(disk));
-                    *gone.lock().unwrap_or_else(PoisonError::into_inner) = detached;
+                    *removed.lock().unwrap_or_else(PoisonError::into_inner) = detached;
                 };
-                Arc::new(Race::before(nth_call, take))
+                Arc::new(Race::before(nth_call, remove))
             }
-            Blow::Return(code, moment) => {
-                let earlier = &self.undisturbed.calls[..nth];
+            InjectedFault::Return(code, when) => {
+                let earlier = &self.reference.calls[..nth];
                 let methods = earlier.iter().filter(|call| call.primitive.starts_with("wmi call")).count();
-                let override_code = ReturnCodeFault::new(u64::try_from(methods).unwrap_or(u64::MAX), code, moment);
-                let process = Arc::new(Layered::around(process, override_code));
-                return Arc::new(Probed::new(process, self.disturbances.clone()));
+                let fault = ReturnCodeFault::new(u64::try_from(methods).unwrap_or(u64::MAX), code, when);
+                let process = Arc::new(Layered::around(process, fault));
+                return Arc::new(Probed::new(process, self.conflicts.clone()));
             }
         };
-        let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(self.disturbances.clone()), probe];
+        let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(self.conflicts.clone()), probe];
         Arc::new(Probed::new(process, probes))
     }
 
-    /// Asks while the disk is away: any answer will do, as long as nothing else suffers.
-    fn without_the_disk(&self, node: &Node) -> Vec<String> {
+    /// Makes the request while the disk is removed. It may fail, but must not change anything else.
+    fn check_without_disk(&self, node: &Node) -> Vec<String> {
         let answer = self.request.run(node);
-        let mut broken = words(self.request, &answer, None);
-        broken.extend(self.before.check(self.sim, self.scenario.asked.changes, self.scenario.asked.disk));
-        broken
+        let mut violations = check_answer(self.request, &answer, None);
+        violations.extend(self.baseline.check(self.sim, self.scenario.spec.changes, self.scenario.spec.disk));
+        violations
     }
 
-    /// Asks again, without a fault, and compares with the undisturbed run.
-    fn again(&self, node: &Node) -> Vec<String> {
-        let answer = until_settled(self.sim, self.request, node);
-        let mut broken = words(self.request, &answer, None);
-        if !self.undisturbed.is_expected(&answer) {
-            let [first, second] = &self.undisturbed.answers;
-            broken.push(format!("the retry answered {answer}; undisturbed {first}, then {second}"));
+    /// Retries without a fault, and compares with the reference run.
+    fn check_retry(&self, node: &Node) -> Vec<String> {
+        let answer = request_until_settled(self.sim, self.request, node);
+        let mut violations = check_answer(self.request, &answer, None);
+        if !self.reference.is_expected(&answer) {
+            let [first, second] = &self.reference.answers;
+            violations.push(format!("the retry answered {answer}; without a fault {first}, then {second}"));
         }
         if let Some(difference) = self.difference() {
-            broken.push(format!("the end is another one: {difference}"));
+            violations.push(format!("after the retry the node differs: {difference}"));
         }
-        broken.extend(self.before.check(self.sim, self.scenario.asked.changes, None));
-        broken.extend(nothing_held(self.sim, node));
-        broken
+        violations.extend(self.baseline.check(self.sim, self.scenario.spec.changes, None));
+        violations.extend(check_nothing_held(self.sim, node));
+        violations
     }
 }
 
-/// A probe that makes what one call begins take very long.
-struct Slowness {
+/// A probe that makes the job that one call starts take longer than any operation waits.
+struct SlowJobProbe {
     sim: Sim,
     nth: u64,
 }
 
-impl Slowness {
+impl SlowJobProbe {
     fn set(&self, call: &Call, span: Option<Duration>) {
         if call.sequence != self.nth {
             return;
         }
         self.sim.set_timing(|timing| {
-            let plain = Timing::default();
-            timing.initialize = span.unwrap_or(plain.initialize);
-            timing.create_partition = span.unwrap_or(plain.create_partition);
-            timing.format = span.unwrap_or(plain.format);
-            timing.resize = span.unwrap_or(plain.resize);
-            timing.set_online = span.unwrap_or(plain.set_online);
-            timing.rescan = span.unwrap_or(plain.rescan);
+            let default = Timing::default();
+            timing.initialize = span.unwrap_or(default.initialize);
+            timing.create_partition = span.unwrap_or(default.create_partition);
+            timing.format = span.unwrap_or(default.format);
+            timing.resize = span.unwrap_or(default.resize);
+            timing.set_online = span.unwrap_or(default.set_online);
+            timing.rescan = span.unwrap_or(default.rescan);
         });
     }
 }
 
-impl Probe for Slowness {
+impl Probe for SlowJobProbe {
     fn before(&self, call: &Call) -> FaultAction {
-        self.set(call, Some(BEYOND_PATIENCE));
+        self.set(call, Some(BEYOND_TIMEOUTS));
         FaultAction::Go
     }
 

@@ -1,29 +1,30 @@
-//! The proof that csi-proxy's operations can be relied on, by exhaustion and not by example.
+//! Deterministic simulation tests of csi-proxy's storage operations: exhaustive where possible, random otherwise.
 //!
-//! * [`fault_sweep`]: for each operation, in each state that matters to it, each primitive call is made to fail with
-//!   each error Windows has for it, to take too long, to lose its disk, or to be the last of its process. Then the
-//!   operation is asked for again, and the node must be what it is after an undisturbed run.
-//! * [`race_sweep`]: before each call of an operation on a path, an attacker who may write in kubelet's directory
-//!   does each thing it can. Nothing outside may be read, written or deleted.
-//! * [`interleaving`]: two operations at once, at each pair of their calls, come to what one after the other comes to.
-//! * [`voyage`]: all of it together, from a seed.
+//! * [`fault_sweep`] injects faults. For each operation, in each state that matters to it, each primitive call fails
+//!   with each error that Windows is known to return, takes too long, loses its disk, or is the last call of its
+//!   process. Then the operation is retried, and the node must end up as after a run without faults.
+//! * [`race_sweep`] runs an attacker who can write to kubelet's directory. Before each call of an operation on a path,
+//!   it makes each change that it can make. No file outside may be read, written or deleted.
+//! * [`pair_sweep`] runs two operations concurrently. However their calls interleave, the node must end up as after
+//!   one of the two serial orders.
+//! * [`random_run`] combines all of these, driven by a seed.
 //!
-//! The program `prove` runs all and prints a table (`cargo xtask prove`); `cargo test` runs a part. What is promised,
-//! and what is not covered, is in `docs/reliability.md`.
+//! The program `prove` runs every case and prints a table (`cargo xtask prove`); `cargo test` runs a sample.
+//! `docs/reliability.md` states what is promised, and what is not covered.
 
 pub mod attack;
-pub mod code;
+pub mod error_codes;
 pub mod fault_sweep;
-pub mod interleaving;
+pub mod interleaver;
+pub mod invariants;
+pub mod job_conflicts;
 pub mod outside_access;
-pub mod promise;
+pub mod pair_sweep;
 pub mod race_sweep;
-pub mod random;
+pub mod random_run;
 pub mod report;
+pub mod request;
 pub mod return_code_fault;
-pub mod scenario;
+pub mod rng;
+pub mod runner;
 pub mod scenarios;
-pub mod stage;
-pub mod sweep;
-pub mod voyage;
-pub mod work;

@@ -1,18 +1,18 @@
-//! The table at the end of a run.
+//! The table that summarizes a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What was done to one operation, and how often it failed.
+/// The counts of one operation.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// The states it was run in.
+    /// The number of states it was run in.
     pub states: usize,
-    /// The primitive calls of its undisturbed runs.
+    /// The number of primitive calls of its reference runs, or of requests in random runs.
     pub calls: usize,
-    /// The disturbances of each kind, by the kind's name.
+    /// The number of cases, by kind.
     pub cases: BTreeMap<&'static str, usize>,
-    /// The cases that broke a promise.
+    /// The number of cases that violated an invariant.
     pub failures: usize,
 }
 
@@ -23,7 +23,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The row of an operation.
+    /// Returns the row of an operation.
     pub fn row(&mut self, operation: &str) -> &mut Row {
         self.rows.entry(operation.to_owned()).or_default()
     }
@@ -41,12 +41,7 @@ impl Report {
         }
     }
 
-    /// The operations in it.
-    pub fn operations(&self) -> impl Iterator<Item = &str> {
-        self.rows.keys().map(String::as_str)
-    }
-
-    /// All rows in one.
+    /// Returns the sum of all rows.
     pub fn sum(&self) -> Row {
         let mut sum = Self::default();
         for row in self.rows.values() {

@@ -1,16 +1,18 @@
-//! The tables of scenarios: each operation in each state that matters to it.
+//! Scenarios: each operation in each state of a node that matters to it, as tables.
+
+use std::fmt;
 
 use os_sim::Sim;
 use storage_ops::{HostPath, Operation, VolumeId};
 
-use crate::scenario::{Asked, Request, Scenario};
+use crate::request::Request;
 
-pub mod beside;
-pub mod contested;
 pub mod disk;
 pub mod filesystem;
 pub mod iscsi;
 pub mod pairs;
+pub mod races;
+pub mod siblings;
 pub mod smb;
 pub mod system;
 pub mod volume;
@@ -21,13 +23,110 @@ pub(crate) const GIB: u64 = 1 << 30;
 /// Kubelet's directory.
 pub(crate) const KUBELET: &str = r"C:\var\lib\kubelet";
 
-/// Every scenario there is.
+/// A request to a node in a certain state.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    /// The node before the operation.
+    pub state: State,
+    /// The operation, and what is required of it.
+    pub spec: Spec,
+}
+
+/// A named state of a node.
+#[derive(Clone, Copy)]
+pub struct State {
+    /// What distinguishes it from the other states of its table.
+    pub name: &'static str,
+    /// Builds a node in this state.
+    pub build: fn() -> Sim,
+}
+
+/// Makes a request. Its arguments may depend on the node.
+pub type MakeRequest = fn(&Sim) -> Box<dyn Request>;
+
+/// An operation with its arguments, and what is required of it.
+#[derive(Clone, Copy)]
+pub struct Spec {
+    /// The operation's name, followed in parentheses by what distinguishes its arguments.
+    pub name: &'static str,
+    /// The operation.
+    pub request: MakeRequest,
+    /// Prefixes of the lines of a snapshot that it may change. All other lines must stay the same.
+    pub changes: &'static [&'static str],
+    /// The disk that it works on, if any.
+    pub disk: Option<u32>,
+    /// Whether its answer may be less complete than that of the reference run: a list may lack a disk that could not be
+    /// read, since one faulty disk must not hide the others, and a size may be the one before the disk grew, since
+    /// drivers fail without a size.
+    pub may_omit: bool,
+    /// Whether it must be denied.
+    pub denied: bool,
+    /// What must hold after it has succeeded. Otherwise an operation that always does the same wrong thing would match
+    /// its own reference run.
+    pub postcondition: Option<fn(&Sim) -> bool>,
+}
+
+impl Spec {
+    /// Specifies an operation that changes nothing and works on no disk.
+    pub const fn new(name: &'static str, request: MakeRequest) -> Self {
+        Self { name, request, changes: &[], disk: None, may_omit: false, denied: false, postcondition: None }
+    }
+
+    /// Allows changes of the lines of a snapshot that begin with one of `changes`.
+    #[must_use]
+    pub const fn may_change(self, changes: &'static [&'static str]) -> Self {
+        Self { changes, ..self }
+    }
+
+    /// Allows an answer without a disk that could not be read.
+    #[must_use]
+    pub const fn may_omit_disks(self) -> Self {
+        Self { may_omit: true, ..self }
+    }
+
+    /// Requires that the operation is denied.
+    #[must_use]
+    pub const fn must_be_denied(self) -> Self {
+        Self { denied: true, ..self }
+    }
+
+    /// Requires that `postcondition` holds after a success.
+    #[must_use]
+    pub const fn ensures(self, postcondition: fn(&Sim) -> bool) -> Self {
+        Self { postcondition: Some(postcondition), ..self }
+    }
+
+    /// Names the disk that the operation works on.
+    #[must_use]
+    pub const fn on_disk(self, number: u32) -> Self {
+        Self { disk: Some(number), ..self }
+    }
+
+    /// Returns the operation's name without the arguments that may follow it.
+    pub fn operation(&self) -> &'static str {
+        self.name.split('(').next().unwrap_or(self.name)
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.spec.name, self.state.name)
+    }
+}
+
+impl fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Returns all scenarios but those of [`races`].
 pub fn all() -> Vec<Scenario> {
     [
         disk::scenarios(),
         volume::scenarios(),
         filesystem::scenarios(),
-        beside::scenarios(),
+        siblings::scenarios(),
         smb::scenarios(),
         iscsi::scenarios(),
         system::scenarios(),
@@ -35,29 +134,22 @@ pub fn all() -> Vec<Scenario> {
     .concat()
 }
 
-pub(crate) fn ask(operation: impl Operation) -> Box<dyn Request> {
+/// Combines each of `specs` with each of `states`.
+fn combine(specs: &[Spec], states: &[State]) -> Vec<Scenario> {
+    specs.iter().flat_map(|spec| states.iter().map(|state| Scenario { state: *state, spec: *spec })).collect()
+}
+
+pub(crate) fn boxed(operation: impl Operation) -> Box<dyn Request> {
     Box::new(operation)
 }
 
 pub(crate) fn path(text: &str) -> HostPath {
-    HostPath::parse(text).expect("the tables hold good paths")
+    HostPath::parse(text).expect("the tables contain valid paths")
 }
 
-/// The first volume of a disk; where there is none, one that no node has.
+/// Returns the first volume of a disk, or a volume ID that no node has if the disk has no volume.
 pub(crate) fn volume(sim: &Sim, disk: u32) -> VolumeId {
     let name = sim.volume_on(disk).map(|volume| volume.name());
     let name = name.unwrap_or_else(|| r"\\?\Volume{00000000-0000-0000-0000-00000000dead}\".to_owned());
-    VolumeId::parse(&name).expect("the name of a volume")
-}
-
-/// The names of the operations in a table, without their arguments.
-pub fn operations(scenarios: &[Scenario]) -> Vec<&'static str> {
-    let mut names: Vec<_> = scenarios.iter().map(|scenario| operation_of(&scenario.asked)).collect();
-    names.dedup();
-    names
-}
-
-/// An operation's name without the arguments that may follow it.
-pub fn operation_of(asked: &Asked) -> &'static str {
-    asked.name.split('(').next().unwrap_or(asked.name)
+    VolumeId::parse(&name).expect("a valid volume name")
 }

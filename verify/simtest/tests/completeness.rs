@@ -1,17 +1,20 @@
-//! Whether the tables leave nothing out.
+//! The tables of scenarios cover every operation of the library.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use simtest::scenarios::{self, operation_of};
+use simtest::scenarios;
 
-/// The names of all operations, as the library declares them.
+/// The number of operations that drivers can call.
+const OPERATIONS: usize = 39;
+
+/// Returns the names of all operations, as the library's sources declare them.
 fn declared() -> BTreeSet<String> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/storage-ops/src/ops");
     let mut names = BTreeSet::new();
     for entry in std::fs::read_dir(sources).expect("the library's sources") {
-        let text = std::fs::read_to_string(entry.expect("a source").path()).expect("a source");
-        // What a module's own tests declare is no operation of a node.
+        let text = std::fs::read_to_string(entry.expect("a source file").path()).expect("a source file");
+        // Operations that a module's own tests declare do not count.
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
         let declarations = text.split("const NAME: &'static str = \"").skip(1);
         names.extend(declarations.filter_map(|rest| rest.split('"').next()).map(str::to_owned));
@@ -20,25 +23,25 @@ fn declared() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_operation_of_the_library_has_its_scenarios() {
-    let proved: BTreeSet<String> =
-        scenarios::all().iter().map(|scenario| operation_of(&scenario.asked).to_owned()).collect();
-    assert_eq!(proved, declared());
-    assert_eq!(proved.len(), 39);
+fn every_operation_of_the_library_has_scenarios() {
+    let tested: BTreeSet<String> =
+        scenarios::all().iter().map(|scenario| scenario.spec.operation().to_owned()).collect();
+    assert_eq!(tested, declared());
+    assert_eq!(tested.len(), OPERATIONS);
 }
 
 #[test]
-fn a_scenario_is_called_what_its_operation_is_called() {
-    for scenario in [scenarios::all(), scenarios::contested::scenarios()].concat() {
+fn a_scenario_has_the_name_of_its_operation() {
+    for scenario in [scenarios::all(), scenarios::races::scenarios()].concat() {
         let sim = (scenario.state.build)();
-        assert_eq!((scenario.asked.request)(&sim).operation(), operation_of(&scenario.asked), "{scenario}");
+        assert_eq!((scenario.spec.request)(&sim).operation(), scenario.spec.operation(), "{scenario}");
     }
 }
 
 #[test]
-fn no_two_scenarios_have_one_name() {
+fn all_scenarios_have_different_names() {
     let all = scenarios::all();
     let names: BTreeSet<String> = all.iter().map(ToString::to_string).collect();
-    // An operation on a path is asked about volumes and about files; their states have names of their own.
+    // Some operations are in the tables for volumes and for files, with different names of the states.
     assert_eq!(names.len(), all.len());
 }

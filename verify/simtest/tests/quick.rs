@@ -1,35 +1,35 @@
-//! A part of the proof that does not take long. `cargo xtask prove` runs all of it.
+//! A sample of the cases, for each commit. `cargo xtask prove` runs all of them.
 
+use simtest::runner::{CaseFilter, Findings, run_faults, run_in_parallel, run_pairs, run_races, run_random};
 use simtest::scenarios;
-use simtest::sweep::{Choice, Findings, faults, interleavings, on_all_processors, races, voyage};
 
-fn every(nth: usize) -> Choice {
-    Choice { cases: Vec::new(), every: Some(nth) }
+fn every(nth: usize) -> CaseFilter {
+    CaseFilter { prefixes: Vec::new(), every: Some(nth) }
 }
 
-fn assert_none_failed(findings: &Findings) {
+fn assert_no_failures(findings: &Findings) {
     let shown: Vec<_> = findings.failures.iter().take(10).collect();
     assert!(shown.is_empty(), "{} failures, such as {shown:#?}", findings.failures.len());
     assert!(findings.report.sum().cases.values().sum::<usize>() > 50, "too few cases were run");
 }
 
 #[test]
-fn a_fault_at_any_call_leaves_nothing_that_a_retry_does_not_mend() {
-    assert_none_failed(&on_all_processors(&scenarios::all(), |scenario| faults(scenario, &every(89))));
+fn a_retry_repairs_what_a_fault_at_any_call_leaves_behind() {
+    assert_no_failures(&run_in_parallel(&scenarios::all(), |scenario| run_faults(scenario, &every(89))));
 }
 
 #[test]
-fn an_attacker_at_any_call_leads_nothing_out_of_the_working_directory() {
-    assert_none_failed(&on_all_processors(&scenarios::contested::scenarios(), |scenario| races(scenario, &every(199))));
+fn an_attacker_at_any_call_never_redirects_an_operation_out_of_the_working_directory() {
+    assert_no_failures(&run_in_parallel(&scenarios::races::scenarios(), |scenario| run_races(scenario, &every(199))));
 }
 
 #[test]
-fn two_operations_at_once_come_to_what_one_after_the_other_comes_to() {
-    assert_none_failed(&on_all_processors(scenarios::pairs::PAIRS, |pair| interleavings(pair, &every(4))));
+fn two_concurrent_operations_end_like_one_of_their_serial_orders() {
+    assert_no_failures(&run_in_parallel(scenarios::pairs::PAIRS, |pair| run_pairs(pair, &every(4))));
 }
 
 #[test]
-fn long_random_runs_end_with_disks_that_can_be_used() {
+fn every_disk_is_usable_after_a_long_random_run() {
     let seeds: Vec<u64> = (1_000_000..1_000_060).collect();
-    assert_none_failed(&on_all_processors(&seeds, |seed| voyage(*seed, &Choice::default())));
+    assert_no_failures(&run_in_parallel(&seeds, |seed| run_random(*seed, &CaseFilter::default())));
 }

@@ -90,6 +90,12 @@ const ALLOWED: &[Allowed] = &[
     },
     // The server that the daemon is compared with; it has the stubs and nothing else of ours.
     Allowed { from: "csi-proxy-bench", to: &["csi-proxy-api"], for_tests: &[] },
+    // Runs the daemon as a program; os-win32 measures it.
+    Allowed {
+        from: "csi-proxy-soak",
+        to: &[],
+        for_tests: &["csi-proxy-api", "csi-proxy-os-win32", "csi-proxy-transport"],
+    },
     Allowed { from: "xtask", to: &[], for_tests: &[] },
 ];
 

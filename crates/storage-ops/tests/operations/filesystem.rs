@@ -406,8 +406,8 @@ fn contract_13_rmdir_with_force_does_not_take_something_gone_on_the_way_for_all_
         for nth in 0..4 {
             let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p\a\b").build();
             let verdict = faults::FaultAction::Fail(os::OsError::DELETE_PENDING);
-            let fault = faults::Fault::at(nth, faults::When::Before, verdict)
-                .among(move |call| call.primitive == primitive);
+            let fault =
+                faults::Fault::at(nth, faults::When::Before, verdict).among(move |call| call.primitive == primitive);
             let probed = faults::Probed::new(sim.process(), fault);
             let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
             let gone = node.run(&rmdir(r"\pods\p", true)).is_ok();

@@ -1,4 +1,4 @@
-//! The operations on disks, each on disk 1 of a node with the system disk 0.
+//! The operations on disks, each on disk 1. Disk 0 is the system disk.
 
 use os_sim::{Builder, DiskDescription};
 use storage_ops::{
@@ -6,8 +6,7 @@ use storage_ops::{
     PartitionDisk, Rescan, ResizeFirstVolume, SetDiskState,
 };
 
-use super::{GIB, ask};
-use crate::scenario::{Asked, Scenario, State, all_of};
+use super::{GIB, Scenario, Spec, State, boxed, combine};
 
 const ONE: DiskNumber = DiskNumber(1);
 
@@ -20,8 +19,11 @@ const STATES: &[State] = &[
     State { name: "raw, offline", build: || disk().offline().build() },
     State { name: "raw, read-only", build: || disk().read_only().build() },
     State { name: "raw, grown", build: || disk().grown_to(2 * GIB).build() },
-    State { name: "GPT with the reserved partition alone", build: || disk().gpt().build() },
-    State { name: "that, offline and read-only", build: || disk().gpt().offline().read_only().build() },
+    State { name: "GPT with only the reserved partition", build: || disk().gpt().build() },
+    State {
+        name: "GPT with only the reserved partition, offline and read-only",
+        build: || disk().gpt().offline().read_only().build(),
+    },
     State { name: "MBR", build: || disk().mbr().formatted("NTFS").build() },
     State { name: "file system at sector 0", build: || disk().superfloppy().formatted("NTFS").build() },
     State { name: "partitioned", build: || disk().partitioned().build() },
@@ -33,13 +35,13 @@ const STATES: &[State] = &[
         build: || disk().partitioned().formatted("NTFS").offline().read_only().build(),
     },
     State { name: "formatted, grown", build: || disk().partitioned().formatted("NTFS").grown_to(2 * GIB).build() },
-    State { name: "one of two of its name", build: || disk().disk(GIB).page83_ascii("Google  pvc-x").build() },
+    State { name: "one of two disks with one name", build: || disk().disk(GIB).page83_ascii("Google  pvc-x").build() },
     State { name: "missing", build: || os_sim::node().build() },
 ];
 
-/// What only a rescan changes: when the provider looks again of its own accord is not ours to say.
-const UNSEEN: State = State {
-    name: "beside a disk not seen yet",
+/// A state for `Rescan` only: when else the provider detects a new disk is not up to csi-proxy.
+const UNDETECTED: State = State {
+    name: "a second disk, not yet detected",
     build: || {
         let sim = disk().build();
         sim.attach_disk(&DiskDescription::new(GIB), false).expect("a plain disk");
@@ -47,38 +49,38 @@ const UNSEEN: State = State {
     },
 };
 
-const RESCAN: Asked = Asked::new("Rescan", |_| ask(Rescan)).changing(&["disk 2 "]).about_disk(1);
+const RESCAN: Spec = Spec::new("Rescan", |_| boxed(Rescan)).may_change(&["disk 2 "]).on_disk(1);
 
-const OPERATIONS: &[Asked] = &[
-    Asked::new("ListDiskLocations", |_| ask(ListDiskLocations)).about_disk(1),
-    Asked::new("ListDiskIDs", |_| ask(ListDiskIds)).about_disk(1).leaving_out(),
-    Asked::new("GetDiskNumberByName", |_| ask(GetDiskNumberByName { name: "pvc-x".into() }))
-        .about_disk(1)
-        .leaving_out(),
-    Asked::new("GetDiskStats", |_| ask(GetDiskStats { disk: ONE })).about_disk(1).leaving_out(),
-    Asked::new("GetDiskState", |_| ask(GetDiskState { disk: ONE })).about_disk(1),
-    Asked::new("SetDiskState(online)", |_| ask(SetDiskState { disk: ONE, online: true }))
-        .changing(&["disk 1 "])
-        .reaching(|sim| sim.disks().iter().any(|disk| disk.number == 1 && !disk.offline && !disk.read_only))
-        .about_disk(1),
-    Asked::new("SetDiskState(offline)", |_| ask(SetDiskState { disk: ONE, online: false }))
-        .changing(&["disk 1 "])
-        .reaching(|sim| sim.disks().iter().any(|disk| disk.number == 1 && disk.offline))
-        .about_disk(1),
-    Asked::new("PartitionDisk", |_| ask(PartitionDisk { disk: ONE }))
-        .changing(&["disk 1 "])
-        .reaching(|sim| sim.volume_on(1).is_some())
-        .about_disk(1),
+const OPERATIONS: &[Spec] = &[
+    Spec::new("ListDiskLocations", |_| boxed(ListDiskLocations)).on_disk(1),
+    Spec::new("ListDiskIDs", |_| boxed(ListDiskIds)).on_disk(1).may_omit_disks(),
+    Spec::new("GetDiskNumberByName", |_| boxed(GetDiskNumberByName { name: "pvc-x".into() }))
+        .on_disk(1)
+        .may_omit_disks(),
+    Spec::new("GetDiskStats", |_| boxed(GetDiskStats { disk: ONE })).on_disk(1).may_omit_disks(),
+    Spec::new("GetDiskState", |_| boxed(GetDiskState { disk: ONE })).on_disk(1),
+    Spec::new("SetDiskState(online)", |_| boxed(SetDiskState { disk: ONE, online: true }))
+        .may_change(&["disk 1 "])
+        .ensures(|sim| sim.disks().iter().any(|disk| disk.number == 1 && !disk.offline && !disk.read_only))
+        .on_disk(1),
+    Spec::new("SetDiskState(offline)", |_| boxed(SetDiskState { disk: ONE, online: false }))
+        .may_change(&["disk 1 "])
+        .ensures(|sim| sim.disks().iter().any(|disk| disk.number == 1 && disk.offline))
+        .on_disk(1),
+    Spec::new("PartitionDisk", |_| boxed(PartitionDisk { disk: ONE }))
+        .may_change(&["disk 1 "])
+        .ensures(|sim| sim.volume_on(1).is_some())
+        .on_disk(1),
     RESCAN,
-    Asked::new("ListVolumesOnDisk", |_| ask(ListVolumesOnDisk { disk: ONE, partition: 0 })).about_disk(1),
-    Asked::new("ResizeVolume(of a disk)", |_| ask(ResizeFirstVolume { disk: ONE, size: 0 }))
-        .changing(&["disk 1 "])
-        .about_disk(1),
+    Spec::new("ListVolumesOnDisk", |_| boxed(ListVolumesOnDisk { disk: ONE, partition: 0 })).on_disk(1),
+    Spec::new("ResizeVolume(of a disk)", |_| boxed(ResizeFirstVolume { disk: ONE, size: 0 }))
+        .may_change(&["disk 1 "])
+        .on_disk(1),
 ];
 
-/// Each operation on disks in each state of a disk.
+/// Returns each operation on disks in each state of a disk.
 pub fn scenarios() -> Vec<Scenario> {
-    let mut all = all_of(OPERATIONS, STATES);
-    all.push(Scenario { state: UNSEEN, asked: RESCAN });
+    let mut all = combine(OPERATIONS, STATES);
+    all.push(Scenario { state: UNDETECTED, spec: RESCAN });
     all
 }

@@ -1,4 +1,4 @@
-//! The operations on files, each on one path in its states.
+//! The operations on files and directories, each on one path.
 
 use os_sim::Builder;
 use storage_ops::{
@@ -6,10 +6,9 @@ use storage_ops::{
     RmdirContents,
 };
 
-use super::{GIB, KUBELET, ask, path};
-use crate::scenario::{Asked, Scenario, State, all_of};
+use super::{GIB, KUBELET, Scenario, Spec, State, boxed, combine, path};
 
-/// What the operations are about.
+/// The path that the operations work on.
 pub(crate) const PATH: &str = r"C:\var\lib\kubelet\pods\a\p";
 
 const SOURCE: &str = r"C:\var\lib\kubelet\plugins\source";
@@ -18,7 +17,7 @@ fn parent() -> Builder {
     os_sim::node().dir(SOURCE).dir(r"C:\outside\kept").dir(r"C:\var\lib\kubelet\pods\a")
 }
 
-/// A directory with one of everything in it.
+/// Adds a directory that contains each kind of entry.
 pub(crate) fn tree(node: Builder) -> Builder {
     node.dir(r"C:\var\lib\kubelet\pods\a\p\d\deep\deeper")
         .file(r"C:\var\lib\kubelet\pods\a\p\d\f", b"1")
@@ -57,7 +56,7 @@ const STATES: &[State] = &[
         },
     },
     State { name: "a file", build: || parent().file(PATH, b"1").build() },
-    State { name: "the link", build: || parent().symlink(PATH, SOURCE).build() },
+    State { name: "the same link", build: || parent().symlink(PATH, SOURCE).build() },
     State { name: "another link", build: || parent().symlink(PATH, r"C:\outside").build() },
     State { name: "a dangling link", build: || parent().symlink(PATH, r"C:\gone").build() },
     State { name: "a junction", build: || parent().junction(PATH, r"C:\outside").build() },
@@ -65,10 +64,10 @@ const STATES: &[State] = &[
         name: "a mounted volume",
         build: || {
             let sim = parent().disk(GIB).partitioned().formatted("NTFS").mounted(PATH).build();
-            let door = sim.external();
-            door.mkdir_all(r"C:\var\lib\kubelet\pods\a\p\d\e").expect("a volume");
-            door.write(r"C:\var\lib\kubelet\pods\a\p\f", b"1").expect("a volume");
-            door.symlink(r"C:\var\lib\kubelet\pods\a\p\l", r"C:\outside").expect("a volume");
+            let external = sim.external();
+            external.mkdir_all(r"C:\var\lib\kubelet\pods\a\p\d\e").expect("a volume");
+            external.write(r"C:\var\lib\kubelet\pods\a\p\f", b"1").expect("a volume");
+            external.symlink(r"C:\var\lib\kubelet\pods\a\p\l", r"C:\outside").expect("a volume");
             sim
         },
     },
@@ -81,61 +80,61 @@ const STATES: &[State] = &[
         },
     },
     State {
-        name: "a link above",
-        build: || os_sim::node().dir(SOURCE).dir(r"C:\outside\p\kept").symlink(ABOVE, r"C:\outside").build(),
+        name: "a link as parent directory",
+        build: || os_sim::node().dir(SOURCE).dir(r"C:\outside\p\kept").symlink(PARENT, r"C:\outside").build(),
     },
     State {
-        name: "a junction above",
-        build: || os_sim::node().dir(SOURCE).dir(r"C:\outside\p\kept").junction(ABOVE, r"C:\outside").build(),
+        name: "a junction as parent directory",
+        build: || os_sim::node().dir(SOURCE).dir(r"C:\outside\p\kept").junction(PARENT, r"C:\outside").build(),
     },
     State {
         name: "kubelet's directory a link",
         build: || {
             let sim = parent().dir(r"C:\moved").build();
-            let door = sim.external();
-            door.rename(KUBELET, r"C:\moved\kubelet").expect("a directory");
-            door.symlink(KUBELET, r"C:\moved\kubelet").expect("a free name");
+            let external = sim.external();
+            external.rename(KUBELET, r"C:\moved\kubelet").expect("a directory");
+            external.symlink(KUBELET, r"C:\moved\kubelet").expect("a free name");
             sim
         },
     },
 ];
 
-const ABOVE: &str = r"C:\var\lib\kubelet\pods\a";
+const PARENT: &str = r"C:\var\lib\kubelet\pods\a";
 
-/// Where a snapshot shows the path; the system's files are on the second partition of disk 0.
+/// The path in a snapshot. The system's files are on the second partition of disk 0.
 const AT_PATH: &str = r"disk 0 partition 2 \var\lib\kubelet\pods\a";
-const WHERE_MOVED: &str = r"disk 0 partition 2 \moved\kubelet\pods\a";
+const AT_MOVED_PATH: &str = r"disk 0 partition 2 \moved\kubelet\pods\a";
 const MOUNTED: &str = r"disk 1 partition 2 mounted at C:\var\lib\kubelet\pods\a\p";
 
-const OPERATIONS: &[Asked] = &[
-    Asked::new("PathExists", |_| ask(PathExists { path: path(PATH), context: None })),
-    Asked::new("Mkdir", |_| ask(Mkdir { path: path(PATH), context: None }))
-        .changing(&[AT_PATH, WHERE_MOVED])
-        .reaching(|sim| sim.external().exists(PATH)),
-    Asked::new("Rmdir", |_| ask(Rmdir { path: path(PATH), context: None, force: false }))
-        .changing(&[AT_PATH, WHERE_MOVED, MOUNTED])
-        .reaching(|sim| !sim.external().exists(PATH)),
-    Asked::new("Rmdir(with force)", |_| ask(Rmdir { path: path(PATH), context: None, force: true }))
-        .changing(&[AT_PATH, WHERE_MOVED, MOUNTED])
-        .reaching(|sim| !sim.external().exists(PATH)),
-    Asked::new("RmdirContents", |_| ask(RmdirContents { path: path(PATH) }))
-        .changing(&[
+const OPERATIONS: &[Spec] = &[
+    Spec::new("PathExists", |_| boxed(PathExists { path: path(PATH), context: None })),
+    Spec::new("Mkdir", |_| boxed(Mkdir { path: path(PATH), context: None }))
+        .may_change(&[AT_PATH, AT_MOVED_PATH])
+        .ensures(|sim| sim.external().exists(PATH)),
+    Spec::new("Rmdir", |_| boxed(Rmdir { path: path(PATH), context: None, force: false }))
+        .may_change(&[AT_PATH, AT_MOVED_PATH, MOUNTED])
+        .ensures(|sim| !sim.external().exists(PATH)),
+    Spec::new("Rmdir(with force)", |_| boxed(Rmdir { path: path(PATH), context: None, force: true }))
+        .may_change(&[AT_PATH, AT_MOVED_PATH, MOUNTED])
+        .ensures(|sim| !sim.external().exists(PATH)),
+    Spec::new("RmdirContents", |_| boxed(RmdirContents { path: path(PATH) }))
+        .may_change(&[
             r"disk 0 partition 2 \var\lib\kubelet\pods\a\p\",
             r"disk 1 partition 2 \d",
             r"disk 1 partition 2 \f",
             r"disk 1 partition 2 \l",
             r"disk 1 partition 2 mounted at C:\var\lib\kubelet\pods\a\p\d\m",
         ])
-        .reaching(|sim| sim.external().read_dir(PATH).is_ok_and(|names| names.is_empty())),
-    Asked::new("CreateSymlink", |_| ask(CreateSymlink { source: path(SOURCE), target: path(PATH) }))
-        .changing(&[AT_PATH, WHERE_MOVED])
-        .reaching(|sim| sim.external().is_link(PATH)),
-    Asked::new("IsSymlink", |_| ask(IsSymlink { path: path(PATH) })),
-    Asked::new("GetVolumeIDFromTargetPath", |_| ask(GetVolumeIdFromTargetPath { target: path(PATH) })),
-    Asked::new("GetClosestVolumeIDFromTargetPath", |_| ask(GetClosestVolumeIdFromTargetPath { target: path(PATH) })),
+        .ensures(|sim| sim.external().read_dir(PATH).is_ok_and(|names| names.is_empty())),
+    Spec::new("CreateSymlink", |_| boxed(CreateSymlink { source: path(SOURCE), target: path(PATH) }))
+        .may_change(&[AT_PATH, AT_MOVED_PATH])
+        .ensures(|sim| sim.external().is_link(PATH)),
+    Spec::new("IsSymlink", |_| boxed(IsSymlink { path: path(PATH) })),
+    Spec::new("GetVolumeIDFromTargetPath", |_| boxed(GetVolumeIdFromTargetPath { target: path(PATH) })),
+    Spec::new("GetClosestVolumeIDFromTargetPath", |_| boxed(GetClosestVolumeIdFromTargetPath { target: path(PATH) })),
 ];
 
-/// Each operation on paths in each state of a path.
+/// Returns each operation on paths in each state of a path.
 pub fn scenarios() -> Vec<Scenario> {
-    all_of(OPERATIONS, STATES)
+    combine(OPERATIONS, STATES)
 }

@@ -1,4 +1,4 @@
-//! The iSCSI initiator, its portals and its targets.
+//! The operations of the iSCSI initiator, on one portal with two targets.
 
 use os_sim::Sim;
 use storage_ops::{
@@ -6,8 +6,8 @@ use storage_ops::{
     Iqn, ListTargetPortals, Node, Portal, RemoveTargetPortal, Secret, SetMutualChapSecret,
 };
 
-use super::{GIB, ask};
-use crate::scenario::{Asked, Request, Scenario, State, all_of};
+use super::{GIB, Scenario, Spec, State, boxed, combine};
+use crate::request::{Answer, Request};
 
 const SECRET: &str = "hunter2-secret";
 const MUTUAL: &str = "hunter2-mutual";
@@ -38,21 +38,21 @@ fn after(steps: &[fn() -> Box<dyn Request>]) -> Sim {
     let node = Node::new(sim.process(), Config::default());
     for step in steps {
         let answer = step().run(&node);
-        assert!(matches!(answer, crate::scenario::Answer::Done(_)), "{answer}");
+        assert!(matches!(answer, Answer::Succeeded(_)), "{answer}");
     }
     sim
 }
 
 fn add() -> Box<dyn Request> {
-    ask(AddTargetPortal { portal: portal() })
+    boxed(AddTargetPortal { portal: portal() })
 }
 
 fn discover() -> Box<dyn Request> {
-    ask(DiscoverTargetPortal { portal: portal() })
+    boxed(DiscoverTargetPortal { portal: portal() })
 }
 
 fn connect() -> Box<dyn Request> {
-    ask(ConnectTarget {
+    boxed(ConnectTarget {
         portal: portal(),
         iqn: iqn("iqn.2024-01.test:plain"),
         authentication: Authentication::None,
@@ -62,7 +62,7 @@ fn connect() -> Box<dyn Request> {
 }
 
 fn connect_by_chap() -> Box<dyn Request> {
-    ask(ConnectTarget {
+    boxed(ConnectTarget {
         portal: portal(),
         iqn: iqn("iqn.2024-01.test:chap"),
         authentication: Authentication::OneWayChap,
@@ -76,27 +76,27 @@ const STATES: &[State] = &[
     State { name: "a portal", build: || after(&[add]) },
     State { name: "targets discovered", build: || after(&[add, discover]) },
     State { name: "connected", build: || after(&[add, discover, connect]) },
-    State { name: "both connected", build: || after(&[add, discover, connect, connect_by_chap]) },
+    State { name: "both targets connected", build: || after(&[add, discover, connect, connect_by_chap]) },
     State { name: "initiator not running", build: || network(false) },
 ];
 
 const DISKS: &[&str] = &["portal ", "target ", "disk 1 ", "disk 2 "];
 
-const OPERATIONS: &[Asked] = &[
-    Asked::new("AddTargetPortal", |_| add()).changing(&["portal ", "target "]),
-    Asked::new("DiscoverTargetPortal", |_| discover()).changing(&["target "]),
-    Asked::new("RemoveTargetPortal", |_| ask(RemoveTargetPortal { portal: portal() }))
-        .changing(&["portal ", "target "]),
-    Asked::new("ListTargetPortals", |_| ask(ListTargetPortals)),
-    Asked::new("ConnectTarget", |_| connect()).changing(DISKS),
-    Asked::new("ConnectTarget(by CHAP)", |_| connect_by_chap()).changing(DISKS),
-    Asked::new("DisconnectTarget", |_| ask(DisconnectTarget { portal: portal(), iqn: iqn("iqn.2024-01.test:plain") }))
-        .changing(DISKS),
-    Asked::new("GetTargetDisks", |_| ask(GetTargetDisks { portal: portal(), iqn: iqn("iqn.2024-01.test:plain") })),
-    Asked::new("SetMutualChapSecret", |_| ask(SetMutualChapSecret { secret: Secret::new(MUTUAL.into()) })),
+const OPERATIONS: &[Spec] = &[
+    Spec::new("AddTargetPortal", |_| add()).may_change(&["portal ", "target "]),
+    Spec::new("DiscoverTargetPortal", |_| discover()).may_change(&["target "]),
+    Spec::new("RemoveTargetPortal", |_| boxed(RemoveTargetPortal { portal: portal() }))
+        .may_change(&["portal ", "target "]),
+    Spec::new("ListTargetPortals", |_| boxed(ListTargetPortals)),
+    Spec::new("ConnectTarget", |_| connect()).may_change(DISKS),
+    Spec::new("ConnectTarget(by CHAP)", |_| connect_by_chap()).may_change(DISKS),
+    Spec::new("DisconnectTarget", |_| boxed(DisconnectTarget { portal: portal(), iqn: iqn("iqn.2024-01.test:plain") }))
+        .may_change(DISKS),
+    Spec::new("GetTargetDisks", |_| boxed(GetTargetDisks { portal: portal(), iqn: iqn("iqn.2024-01.test:plain") })),
+    Spec::new("SetMutualChapSecret", |_| boxed(SetMutualChapSecret { secret: Secret::new(MUTUAL.into()) })),
 ];
 
-/// Each operation of the initiator in each of its states.
+/// Returns each operation of the initiator in each of its states.
 pub fn scenarios() -> Vec<Scenario> {
-    all_of(OPERATIONS, STATES)
+    combine(OPERATIONS, STATES)
 }

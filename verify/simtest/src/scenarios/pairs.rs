@@ -1,4 +1,4 @@
-//! The pairs of operations that may meet on one object.
+//! The pairs of operations that can run at the same time on one object.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use storage_ops::{
 
 use super::smb::{PASSWORD, map, server};
 use super::volume::TARGET;
-use super::{GIB, ask, path, volume};
-use crate::interleaving::Pair;
-use crate::scenario::{Ask, Request};
+use super::{GIB, MakeRequest, boxed, path, volume};
+use crate::pair_sweep::Pair;
+use crate::request::Request;
 
 const ONE: DiskNumber = DiskNumber(1);
 const OTHER_TARGET: &str = r"C:\var\lib\kubelet\plugins\w";
@@ -25,105 +25,105 @@ fn two() -> Sim {
     ntfs().disk(GIB).partitioned().formatted("NTFS").dir(TARGET).build()
 }
 
-/// Longer than anybody waits: what one operation begins goes on while the other comes.
-const OUTLIVING: Duration = Duration::from_mins(15);
+/// Longer than any operation waits: a job of the first is still running when the second starts.
+const BEYOND_TIMEOUTS: Duration = Duration::from_mins(15);
 
 fn slowly(node: Builder) -> Sim {
     let timing = Timing {
-        initialize: OUTLIVING,
-        create_partition: OUTLIVING,
-        format: OUTLIVING,
-        resize: OUTLIVING,
+        initialize: BEYOND_TIMEOUTS,
+        create_partition: BEYOND_TIMEOUTS,
+        format: BEYOND_TIMEOUTS,
+        resize: BEYOND_TIMEOUTS,
         ..Timing::default()
     };
     node.timing(timing).build()
 }
 
 fn partition(_: &Sim) -> Box<dyn Request> {
-    ask(PartitionDisk { disk: ONE })
+    boxed(PartitionDisk { disk: ONE })
 }
 
 fn offline(_: &Sim) -> Box<dyn Request> {
-    ask(SetDiskState { disk: ONE, online: false })
+    boxed(SetDiskState { disk: ONE, online: false })
 }
 
 fn online(_: &Sim) -> Box<dyn Request> {
-    ask(SetDiskState { disk: ONE, online: true })
+    boxed(SetDiskState { disk: ONE, online: true })
 }
 
 fn format(sim: &Sim) -> Box<dyn Request> {
-    ask(FormatVolume { volume: volume(sim, 1) })
+    boxed(FormatVolume { volume: volume(sim, 1) })
 }
 
 fn mount(sim: &Sim) -> Box<dyn Request> {
-    ask(MountVolume { volume: volume(sim, 1), target: path(TARGET) })
+    boxed(MountVolume { volume: volume(sim, 1), target: path(TARGET) })
 }
 
 fn mount_elsewhere(sim: &Sim) -> Box<dyn Request> {
-    ask(MountVolume { volume: volume(sim, 1), target: path(OTHER_TARGET) })
+    boxed(MountVolume { volume: volume(sim, 1), target: path(OTHER_TARGET) })
 }
 
 fn mount_another(sim: &Sim) -> Box<dyn Request> {
-    ask(MountVolume { volume: volume(sim, 2), target: path(TARGET) })
+    boxed(MountVolume { volume: volume(sim, 2), target: path(TARGET) })
 }
 
 fn unmount(sim: &Sim) -> Box<dyn Request> {
-    ask(UnmountVolume { volume: volume(sim, 1), target: path(TARGET) })
+    boxed(UnmountVolume { volume: volume(sim, 1), target: path(TARGET) })
 }
 
 fn rmdir(_: &Sim) -> Box<dyn Request> {
-    ask(Rmdir { path: path(TARGET), context: None, force: false })
+    boxed(Rmdir { path: path(TARGET), context: None, force: false })
 }
 
 fn rmdir_with_force(_: &Sim) -> Box<dyn Request> {
-    ask(Rmdir { path: path(TARGET), context: None, force: true })
+    boxed(Rmdir { path: path(TARGET), context: None, force: true })
 }
 
 fn empty(_: &Sim) -> Box<dyn Request> {
-    ask(RmdirContents { path: path(TARGET) })
+    boxed(RmdirContents { path: path(TARGET) })
 }
 
 fn mkdir(_: &Sim) -> Box<dyn Request> {
-    ask(Mkdir { path: path(TARGET), context: None })
+    boxed(Mkdir { path: path(TARGET), context: None })
 }
 
 fn resize(sim: &Sim) -> Box<dyn Request> {
-    ask(ResizeVolume { volume: volume(sim, 1), size: 0 })
+    boxed(ResizeVolume { volume: volume(sim, 1), size: 0 })
 }
 
 fn link(_: &Sim) -> Box<dyn Request> {
-    ask(CreateSymlink { source: path(OTHER_TARGET), target: path(TARGET) })
+    boxed(CreateSymlink { source: path(OTHER_TARGET), target: path(TARGET) })
 }
 
 fn another_link(_: &Sim) -> Box<dyn Request> {
-    ask(CreateSymlink { source: path(r"C:\var\lib\kubelet\pods"), target: path(TARGET) })
+    boxed(CreateSymlink { source: path(r"C:\var\lib\kubelet\pods"), target: path(TARGET) })
 }
 
 fn map_for_one(_: &Sim) -> Box<dyn Request> {
-    ask(map(r"domain\user", PASSWORD, Some(TARGET)))
+    boxed(map(r"domain\user", PASSWORD, Some(TARGET)))
 }
 
 fn map_for_another(_: &Sim) -> Box<dyn Request> {
-    ask(map("other", PASSWORD, Some(OTHER_TARGET)))
+    boxed(map("other", PASSWORD, Some(OTHER_TARGET)))
 }
 
 fn unmap(_: &Sim) -> Box<dyn Request> {
-    ask(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one").expect("a remote path") })
+    boxed(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one").expect("a remote path") })
 }
 
 fn start(_: &Sim) -> Box<dyn Request> {
-    ask(StartService { name: ServiceName::parse("base").expect("a name") })
+    boxed(StartService { name: ServiceName::parse("base").expect("a name") })
 }
 
 fn stop(_: &Sim) -> Box<dyn Request> {
-    ask(StopService { name: ServiceName::parse("base").expect("a name"), force: true })
+    boxed(StopService { name: ServiceName::parse("base").expect("a name"), force: true })
 }
 
-const fn pair(name: &'static str, operation: &'static str, build: fn() -> Sim, requests: [Ask; 2]) -> Pair {
+const fn pair(name: &'static str, operation: &'static str, build: fn() -> Sim, requests: [MakeRequest; 2]) -> Pair {
     Pair { name, operation, build, requests }
 }
 
-/// The pairs.
+/// All pairs.
 pub const PAIRS: &[Pair] = &[
     pair("PartitionDisk twice", "PartitionDisk", || os_sim::node().disk(GIB).build(), [partition, partition]),
     pair(

@@ -1,18 +1,17 @@
-//! SMB mappings of `\\files\one`, with a link and without.
+//! The operations on SMB mappings, of `\\files\one`, with and without a link.
 
 use os_sim::Sim;
 use storage_ops::{Config, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
 
-use super::{ask, path};
-use crate::scenario::{Asked, Scenario, State, all_of};
+use super::{Scenario, Spec, State, boxed, combine, path};
 
 pub(crate) const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
 
-/// The passwords, which no text may show.
+/// The passwords. No text may contain them.
 pub(crate) const PASSWORD: &str = "hunter2-hunter2";
 const OLD: &str = "hunter2-before";
 
-/// A node, and a server that takes `milliseconds` over each answer.
+/// Builds a node with a server that takes `milliseconds` to answer.
 pub(crate) fn server(milliseconds: u32) -> Sim {
     let user = |name: &str| format!("[[smb_server.users]]\nname = '{name}'\npassword = '{PASSWORD}'\n");
     let toml = format!(
@@ -35,17 +34,17 @@ pub(crate) fn map(user: &str, password: &str, local: Option<&str>) -> NewSmbGlob
 
 fn mapped(sim: Sim, user: &str) -> Sim {
     let node = Node::new(sim.process(), Config::default());
-    node.run(&map(user, PASSWORD, None)).expect("a server that answers");
+    node.run(&map(user, PASSWORD, None)).expect("the server answers");
     sim
 }
 
-/// With the mapping made before the password was changed.
+/// Builds a node whose mapping was made before the password was changed.
 fn unreadable() -> Sim {
     let sim = server(0);
-    assert!(sim.rotate_smb_password("files", r"domain\user", OLD), "there is the user");
+    assert!(sim.rotate_smb_password("files", r"domain\user", OLD), "the user exists");
     let node = Node::new(sim.process(), Config::default());
-    node.run(&map(r"domain\user", OLD, None)).expect("a server that answers");
-    assert!(sim.rotate_smb_password("files", r"domain\user", PASSWORD), "there is the user");
+    node.run(&map(r"domain\user", OLD, None)).expect("the server answers");
+    assert!(sim.rotate_smb_password("files", r"domain\user", PASSWORD), "the user exists");
     sim
 }
 
@@ -63,33 +62,33 @@ const STATES: &[State] = &[
     State { name: "a server that takes 3 min", build: || server(180_000) },
     State { name: "no server", build: || os_sim::node().build() },
     State {
-        name: "linked already",
+        name: "already linked",
         build: || {
             let link = |sim: &Sim| sim.external().symlink(LINK, r"\\files\one\sub\").expect("a free name");
             with(mapped(server(0), r"domain\user"), link)
         },
     },
     State {
-        name: "a directory where the link goes",
+        name: "a directory at the link's path",
         build: || with(server(0), |sim| sim.external().mkdir_all(LINK).expect("a free name")),
     },
 ];
 
 const CHANGES: &[&str] = &[r"mapping \\files\one as", r"disk 0 partition 2 \var\lib\kubelet\plugins\share "];
 
-const OPERATIONS: &[Asked] = &[
-    Asked::new("NewSmbGlobalMapping", |_| ask(map(r"domain\user", PASSWORD, None))).changing(CHANGES),
-    Asked::new("NewSmbGlobalMapping(with a link)", |_| ask(map(r"domain\user", PASSWORD, Some(LINK))))
-        .changing(CHANGES),
-    Asked::new("NewSmbGlobalMapping(wrong password)", |_| ask(map(r"domain\user", "hunter2-wrong", Some(LINK))))
-        .changing(CHANGES),
-    Asked::new("RemoveSmbGlobalMapping", |_| {
-        ask(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one\sub").expect("a remote path") })
+const OPERATIONS: &[Spec] = &[
+    Spec::new("NewSmbGlobalMapping", |_| boxed(map(r"domain\user", PASSWORD, None))).may_change(CHANGES),
+    Spec::new("NewSmbGlobalMapping(with a link)", |_| boxed(map(r"domain\user", PASSWORD, Some(LINK))))
+        .may_change(CHANGES),
+    Spec::new("NewSmbGlobalMapping(wrong password)", |_| boxed(map(r"domain\user", "hunter2-wrong", Some(LINK))))
+        .may_change(CHANGES),
+    Spec::new("RemoveSmbGlobalMapping", |_| {
+        boxed(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one\sub").expect("a remote path") })
     })
-    .changing(CHANGES),
+    .may_change(CHANGES),
 ];
 
-/// Each operation on mappings in each state of a mapping.
+/// Returns each operation on mappings in each state of a mapping.
 pub fn scenarios() -> Vec<Scenario> {
-    all_of(OPERATIONS, STATES)
+    combine(OPERATIONS, STATES)
 }

@@ -1,12 +1,11 @@
-//! Services, and the serial number of the machine.
+//! The operations on services, and on the machine's serial number.
 
 use std::time::Duration;
 
 use os_sim::Builder;
 use storage_ops::{GetBiosSerialNumber, GetService, ServiceName, StartService, StopService};
 
-use super::ask;
-use crate::scenario::{Asked, Scenario, State, all_of};
+use super::{Scenario, Spec, State, boxed, combine};
 
 fn service() -> Builder {
     os_sim::node().bios_serial("VMware-56 4d").service("base", "Base")
@@ -34,23 +33,23 @@ const STATES: &[State] = &[
             middle.slow(Duration::from_secs(3)).service("top", "Top").depends_on("middle").running().build()
         },
     },
-    State { name: "missing, and no serial in the firmware", build: || os_sim::node().build() },
+    State { name: "no service, and no serial number in the firmware", build: || os_sim::node().build() },
 ];
 
 fn base() -> ServiceName {
     ServiceName::parse("base").expect("a name")
 }
 
-const OPERATIONS: &[Asked] = &[
-    Asked::new("GetService", |_| ask(GetService { name: base() })),
-    Asked::new("StartService", |_| ask(StartService { name: base() })).changing(&["service base "]),
-    Asked::new("StopService", |_| ask(StopService { name: base(), force: false })).changing(&["service base "]),
-    Asked::new("StopService(with dependents)", |_| ask(StopService { name: base(), force: true }))
-        .changing(&["service "]),
-    Asked::new("GetBIOSSerialNumber", |_| ask(GetBiosSerialNumber)),
+const OPERATIONS: &[Spec] = &[
+    Spec::new("GetService", |_| boxed(GetService { name: base() })),
+    Spec::new("StartService", |_| boxed(StartService { name: base() })).may_change(&["service base "]),
+    Spec::new("StopService", |_| boxed(StopService { name: base(), force: false })).may_change(&["service base "]),
+    Spec::new("StopService(with dependents)", |_| boxed(StopService { name: base(), force: true }))
+        .may_change(&["service "]),
+    Spec::new("GetBIOSSerialNumber", |_| boxed(GetBiosSerialNumber)),
 ];
 
-/// Each operation on services in each state of a service.
+/// Returns each operation in each state of a service.
 pub fn scenarios() -> Vec<Scenario> {
-    all_of(OPERATIONS, STATES)
+    combine(OPERATIONS, STATES)
 }

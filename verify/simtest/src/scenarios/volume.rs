@@ -1,4 +1,4 @@
-//! The operations on volumes, each on the volume of disk 1 and the directory it is mounted at.
+//! The operations on volumes, each on the volume of disk 1 and the directory where it is mounted.
 
 use os_sim::{Builder, Sim};
 use storage_ops::{
@@ -6,10 +6,9 @@ use storage_ops::{
     GetVolumeStats, IsVolumeFormatted, MountVolume, ResizeVolume, UnmountVolume, WriteVolumeCache,
 };
 
-use super::{GIB, ask, path, volume};
-use crate::scenario::{Asked, Scenario, State, all_of};
+use super::{GIB, Scenario, Spec, State, boxed, combine, path, volume};
 
-/// Where volumes are mounted.
+/// The directory where the volume is mounted.
 pub(crate) const TARGET: &str = r"C:\var\lib\kubelet\plugins\v";
 
 const ELSEWHERE: &str = r"C:\var\lib\kubelet\plugins\elsewhere";
@@ -23,9 +22,9 @@ fn ntfs() -> Builder {
 }
 
 fn with_data(sim: Sim, at: &str) -> Sim {
-    let door = sim.external();
-    door.mkdir_all(&format!(r"{at}\data")).expect("a mounted volume");
-    door.write(&format!(r"{at}\data\precious"), b"precious").expect("a mounted volume");
+    let external = sim.external();
+    external.mkdir_all(&format!(r"{at}\data")).expect("a mounted volume");
+    external.write(&format!(r"{at}\data\precious"), b"precious").expect("a mounted volume");
     sim
 }
 
@@ -38,7 +37,7 @@ const STATES: &[State] = &[
     State { name: "NTFS, read-only", build: || ntfs().read_only().dir(TARGET).build() },
     State { name: "NTFS, offline", build: || ntfs().offline().dir(TARGET).build() },
     State { name: "NTFS, grown", build: || ntfs().grown_to(2 * GIB).dir(TARGET).build() },
-    State { name: "NTFS, half grown", build: || ntfs().file_system_of(GIB / 2).dir(TARGET).build() },
+    State { name: "NTFS, smaller than its partition", build: || ntfs().file_system_of(GIB / 2).dir(TARGET).build() },
     State { name: "MBR", build: || os_sim::node().disk(GIB).mbr().formatted("NTFS").dir(TARGET).build() },
     State { name: "ReFS", build: || raw().formatted("ReFS").dir(TARGET).build() },
     State { name: "FAT32", build: || raw().formatted("FAT32").dir(TARGET).build() },
@@ -50,11 +49,11 @@ const STATES: &[State] = &[
     State { name: "mounted, grown", build: || with_data(ntfs().mounted(TARGET).grown_to(2 * GIB).build(), TARGET) },
     State { name: "mounted elsewhere", build: || with_data(ntfs().mounted(ELSEWHERE).dir(TARGET).build(), ELSEWHERE) },
     State {
-        name: "another mounted there",
+        name: "another volume at the target",
         build: || with_data(ntfs().disk(GIB).partitioned().formatted("NTFS").mounted(TARGET).build(), TARGET),
     },
     State {
-        name: "stale mount point of another there",
+        name: "stale mount point of another volume at the target",
         build: || {
             let sim = ntfs().disk(GIB).partitioned().formatted("NTFS").mounted(TARGET).build();
             sim.detach_disk(2).expect("disk 2");
@@ -62,7 +61,7 @@ const STATES: &[State] = &[
         },
     },
     State {
-        name: "gone, its mount point stale",
+        name: "disk removed, its mount point stale",
         build: || {
             let sim = ntfs().mounted(TARGET).build();
             sim.detach_disk(1).expect("disk 1");
@@ -80,35 +79,35 @@ const STATES: &[State] = &[
     },
 ];
 
-const OPERATIONS: &[Asked] = &[
-    Asked::new("IsVolumeFormatted", |sim| ask(IsVolumeFormatted { volume: volume(sim, 1) })).about_disk(1),
-    Asked::new("FormatVolume", |sim| ask(FormatVolume { volume: volume(sim, 1) }))
-        .changing(&["disk 1 "])
-        .reaching(|sim| sim.volume_on(1).is_some_and(|volume| volume.file_system.as_deref() == Some("NTFS")))
-        .about_disk(1),
-    Asked::new("MountVolume", |sim| ask(MountVolume { volume: volume(sim, 1), target: path(TARGET) }))
-        .changing(&[r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v", AT_TARGET, MBR_MOUNT])
-        .reaching(is_at_target)
-        .about_disk(1),
-    Asked::new("UnmountVolume", |sim| ask(UnmountVolume { volume: volume(sim, 1), target: path(TARGET) }))
-        .changing(&[r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v", AT_TARGET, MBR_MOUNT])
-        .reaching(|sim| !is_at_target(sim))
-        .about_disk(1),
-    Asked::new("ResizeVolume(to its maximum)", |sim| ask(ResizeVolume { volume: volume(sim, 1), size: 0 }))
-        .changing(&["disk 1 partition "])
-        .reaching(is_filled)
-        .about_disk(1),
-    Asked::new("ResizeVolume(to 1.5 GiB)", |sim| ask(ResizeVolume { volume: volume(sim, 1), size: 3 * GIB / 2 }))
-        .changing(&["disk 1 partition "])
-        .reaching(is_filled)
-        .about_disk(1),
-    Asked::new("GetVolumeStats", |sim| ask(GetVolumeStats { volume: volume(sim, 1) })).about_disk(1),
-    Asked::new("GetDiskNumberFromVolumeID", |sim| ask(GetDiskNumberFromVolumeId { volume: volume(sim, 1) }))
-        .about_disk(1),
-    Asked::new("GetVolumeIDFromTargetPath", |_| ask(GetVolumeIdFromTargetPath { target: path(TARGET) })).about_disk(1),
-    Asked::new("GetClosestVolumeIDFromTargetPath", |_| ask(GetClosestVolumeIdFromTargetPath { target: path(TARGET) }))
-        .about_disk(1),
-    Asked::new("WriteVolumeCache", |sim| ask(WriteVolumeCache { volume: volume(sim, 1) })).about_disk(1),
+const OPERATIONS: &[Spec] = &[
+    Spec::new("IsVolumeFormatted", |sim| boxed(IsVolumeFormatted { volume: volume(sim, 1) })).on_disk(1),
+    Spec::new("FormatVolume", |sim| boxed(FormatVolume { volume: volume(sim, 1) }))
+        .may_change(&["disk 1 "])
+        .ensures(|sim| sim.volume_on(1).is_some_and(|volume| volume.file_system.as_deref() == Some("NTFS")))
+        .on_disk(1),
+    Spec::new("MountVolume", |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(TARGET) }))
+        .may_change(&[r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v", AT_TARGET, MBR_MOUNT])
+        .ensures(is_at_target)
+        .on_disk(1),
+    Spec::new("UnmountVolume", |sim| boxed(UnmountVolume { volume: volume(sim, 1), target: path(TARGET) }))
+        .may_change(&[r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v", AT_TARGET, MBR_MOUNT])
+        .ensures(|sim| !is_at_target(sim))
+        .on_disk(1),
+    Spec::new("ResizeVolume(to its maximum)", |sim| boxed(ResizeVolume { volume: volume(sim, 1), size: 0 }))
+        .may_change(&["disk 1 partition "])
+        .ensures(is_filled)
+        .on_disk(1),
+    Spec::new("ResizeVolume(to 1.5 GiB)", |sim| boxed(ResizeVolume { volume: volume(sim, 1), size: 3 * GIB / 2 }))
+        .may_change(&["disk 1 partition "])
+        .ensures(is_filled)
+        .on_disk(1),
+    Spec::new("GetVolumeStats", |sim| boxed(GetVolumeStats { volume: volume(sim, 1) })).on_disk(1),
+    Spec::new("GetDiskNumberFromVolumeID", |sim| boxed(GetDiskNumberFromVolumeId { volume: volume(sim, 1) }))
+        .on_disk(1),
+    Spec::new("GetVolumeIDFromTargetPath", |_| boxed(GetVolumeIdFromTargetPath { target: path(TARGET) })).on_disk(1),
+    Spec::new("GetClosestVolumeIDFromTargetPath", |_| boxed(GetClosestVolumeIdFromTargetPath { target: path(TARGET) }))
+        .on_disk(1),
+    Spec::new("WriteVolumeCache", |sim| boxed(WriteVolumeCache { volume: volume(sim, 1) })).on_disk(1),
 ];
 
 fn is_at_target(sim: &Sim) -> bool {
@@ -116,7 +115,7 @@ fn is_at_target(sim: &Sim) -> bool {
     paths.iter().any(|path| path.trim_end_matches('\\') == TARGET)
 }
 
-/// Whether a file system, if there is one, is as large as its partition.
+/// Returns whether each file system on disk 1 is as large as its partition.
 fn is_filled(sim: &Sim) -> bool {
     let disks = sim.disks().into_iter().filter(|disk| disk.number == 1);
     disks.flat_map(|disk| disk.partitions).all(|partition| {
@@ -125,12 +124,12 @@ fn is_filled(sim: &Sim) -> bool {
     })
 }
 
-/// The target in a snapshot; the system's files are on the second partition of disk 0.
+/// The target in a snapshot. The system's files are on the second partition of disk 0.
 const AT_TARGET: &str = r"disk 0 partition 2 \var\lib\kubelet\plugins\v ";
 
 const MBR_MOUNT: &str = r"disk 1 partition 1 mounted at C:\var\lib\kubelet\plugins\v";
 
-/// Each operation on volumes in each state of a volume and of its target.
+/// Returns each operation on volumes in each state of a volume and of its target.
 pub fn scenarios() -> Vec<Scenario> {
-    all_of(OPERATIONS, STATES)
+    combine(OPERATIONS, STATES)
 }

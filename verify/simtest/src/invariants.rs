@@ -1,4 +1,4 @@
-//! What must hold after anything that can happen to a node.
+//! The invariants: what must hold whatever has happened to a node.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use os::{Access, NtPath, Open, Options, Os, OsError, Uuid};
 use os_sim::{Sim, Snapshot};
 use storage_ops::{Error, Node};
 
-use crate::scenario::{Answer, Request};
+use crate::request::{Answer, Request};
 
-/// What was on a node before, to compare with.
-pub struct Before {
+/// What a node holds before a case, for comparison.
+pub struct Baseline {
     snapshot: Snapshot,
     formatted: Vec<Uuid>,
     tables: BTreeMap<u32, Table>,
 }
 
-/// A disk's partition table, as far as it may never change.
+/// The parts of a disk's partition table that may never change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Table {
     style: u32,
     disk_id: [u8; 16],
-    /// Where each partition begins and what its id is.
+    /// The offset and the ID of each partition.
     partitions: Vec<(i64, [u8; 16])>,
 }
 
-impl Before {
-    /// What is on `sim` now.
+impl Baseline {
+    /// Captures the state of `sim`.
     pub fn of(sim: &Sim) -> Self {
         let volumes = sim.all_volumes().into_iter();
         Self {
@@ -36,31 +36,33 @@ impl Before {
         }
     }
 
-    /// Checks that nothing was destroyed, and that only lines beginning with one of `changes` have changed.
-    /// Disk `gone`, if there is one, is not looked at.
-    pub fn check(&self, sim: &Sim, changes: &[&str], gone: Option<u32>) -> Vec<String> {
-        let mut broken = Vec::new();
+    /// Checks that nothing was destroyed, and that only lines beginning with one of `changes` have changed. Ignores disk
+    /// `removed`.
+    pub fn check(&self, sim: &Sim, changes: &[&str], removed: Option<u32>) -> Vec<String> {
+        let mut violations = Vec::new();
         if let Err(what) = sim.invariants() {
-            broken.push(format!("the node makes no sense: {what}"));
+            violations.push(format!("the node is inconsistent: {what}"));
         }
         for id in &self.formatted {
             if sim.formats_of(*id) > 0 {
-                broken.push(format!("volume {id} had a file system and was formatted"));
+                violations.push(format!("volume {id} had a file system and was formatted"));
             }
         }
         for volume in sim.all_volumes().iter().filter(|volume| volume.formats > 1) {
-            broken.push(format!("volume {} was formatted {} times", volume.id, volume.formats));
+            violations.push(format!("volume {} was formatted {} times", volume.id, volume.formats));
         }
         let now = tables(sim);
-        for (disk, table) in self.tables.iter().filter(|(disk, _)| Some(**disk) != gone) {
-            if !table.is_raw() && !now.get(disk).is_some_and(|now| table.lives_on_in(now)) {
-                broken.push(format!("the partition table of disk {disk} was {table:?} and is {:?}", now.get(disk)));
+        for (disk, table) in self.tables.iter().filter(|(disk, _)| Some(**disk) != removed) {
+            if !table.is_raw() && !now.get(disk).is_some_and(|now| table.is_preserved_in(now)) {
+                violations.push(format!("the partition table of disk {disk} was {table:?} and is {:?}", now.get(disk)));
             }
         }
-        let gone = gone.map(|disk| format!("disk {disk} "));
+        let removed = removed.map(|disk| format!("disk {disk} "));
         let may_change = |line: &str| {
-            changes.iter().any(|start| line.starts_with(start))
-                || gone.as_ref().is_some_and(|gone| line.starts_with(gone.as_str()) || line.contains("mount point to"))
+            changes.iter().any(|prefix| line.starts_with(prefix))
+                || removed
+                    .as_ref()
+                    .is_some_and(|disk| line.starts_with(disk.as_str()) || line.contains("mount point to"))
         };
         let now = sim.snapshot();
         let lines = |snapshot: &'_ Snapshot| -> Vec<String> {
@@ -70,9 +72,9 @@ impl Before {
         if had != has {
             let difference = self.snapshot.difference(&now);
             let lines = difference.lines().filter(|line| !may_change(&line[2..]));
-            broken.extend(lines.map(|line| format!("changed what is not its business: {line}")));
+            violations.extend(lines.map(|line| format!("changed what the operation must not change: {line}")));
         }
-        broken
+        violations
     }
 }
 
@@ -81,7 +83,7 @@ impl Table {
         PartitionStyle(self.style) == PartitionStyle::RAW
     }
 
-    fn lives_on_in(&self, now: &Self) -> bool {
+    fn is_preserved_in(&self, now: &Self) -> bool {
         self.style == now.style
             && self.disk_id == now.disk_id
             && self.partitions.iter().all(|partition| now.partitions.contains(partition))
@@ -103,7 +105,7 @@ fn table(sim: &Sim, disk: u32) -> Option<Table> {
     for _ in 0..word(4)? {
         let (entry, more) = rest.split_at_checked(size_of::<PartitionEntry>())?;
         let offset = i64::from_le_bytes(entry.get(8..16)?.try_into().ok()?);
-        // An MBR's empty entries have number 0; nothing is in them.
+        // The empty entries of an MBR have number 0.
         if entry.get(24..28)? != [0; 4] {
             partitions.push((offset, entry.get(48..64)?.try_into().ok()?));
         }
@@ -112,50 +114,51 @@ fn table(sim: &Sim, disk: u32) -> Option<Table> {
     Some(Table { style: word(0)?, disk_id: head.get(8..24)?.try_into().ok()?, partitions })
 }
 
-/// Checks that nothing is held once everything has ended: no lock, no job, and no handle but kubelet's directory's.
-pub fn nothing_held(sim: &Sim, node: &Node) -> Vec<String> {
-    let mut broken = Vec::new();
+/// Checks that nothing is held after all operations have ended: no lock, no job, and no handle but the one of kubelet's
+/// directory.
+pub fn check_nothing_held(sim: &Sim, node: &Node) -> Vec<String> {
+    let mut violations = Vec::new();
     if node.locked_objects() > 0 {
-        broken.push(format!("{} locks are held", node.locked_objects()));
+        violations.push(format!("{} locks are held", node.locked_objects()));
     }
     if sim.running_jobs() > 0 {
-        broken.push(format!("{} jobs run", sim.running_jobs()));
+        violations.push(format!("{} jobs are running", sim.running_jobs()));
     }
     if sim.open_handles() > 1 {
-        broken.push(format!("{} handles are open", sim.open_handles()));
+        violations.push(format!("{} handles are open", sim.open_handles()));
     }
-    broken
+    violations
 }
 
-/// Checks an answer's words: no panic, one line that begins with what was attempted, no secret. `code` is what
-/// Windows answered, if one call was made to fail.
-pub fn words(request: &dyn Request, answer: &Answer, code: Option<u32>) -> Vec<String> {
+/// Checks an answer: no panic, no secret, and an error of one line that begins with what was attempted. If one call was
+/// made to fail with `code`, the error must name that code.
+pub fn check_answer(request: &dyn Request, answer: &Answer, code: Option<u32>) -> Vec<String> {
     match answer {
-        Answer::Done(output) => no_secret(output),
+        Answer::Succeeded(output) => check_no_secret(output),
         Answer::Panicked(message) => vec![format!("it panicked: {message}")],
-        Answer::Refused(error) => error_words(request, error, code),
+        Answer::Failed(error) => check_error(request, error, code),
     }
 }
 
-fn error_words(request: &dyn Request, error: &Error, code: Option<u32>) -> Vec<String> {
+fn check_error(request: &dyn Request, error: &Error, code: Option<u32>) -> Vec<String> {
     let text = error.to_string();
-    let mut broken = no_secret(&text);
+    let mut violations = check_no_secret(&text);
     if !text.starts_with(&format!("cannot {}: ", request.describe())) || error.operation() != request.operation() {
-        broken.push(format!("an error without its operation and object: {text}"));
+        violations.push(format!("the error does not name its operation and object: {text}"));
     }
     if text.contains('\n') || text.len() > 600 {
-        broken.push(format!("an error of more than a line: {text}"));
+        violations.push(format!("the error is longer than a line: {text}"));
     }
     let shown = |code: u32| {
         let forms = [format!("({code})"), format!("(0x{code:08x})"), format!("{}", OsError(code))];
         forms.iter().any(|form| text.contains(form.as_str()))
     };
     if code.is_some_and(|code| !shown(code)) {
-        broken.push(format!("an error without the code {}: {text}", code.unwrap_or_default()));
+        violations.push(format!("the error does not name the code {}: {text}", code.unwrap_or_default()));
     }
-    broken
+    violations
 }
 
-fn no_secret(text: &str) -> Vec<String> {
-    if text.contains("hunter2") { vec![format!("a secret is shown: {text}")] } else { Vec::new() }
+fn check_no_secret(text: &str) -> Vec<String> {
+    if text.contains("hunter2") { vec![format!("the text contains a secret: {text}")] } else { Vec::new() }
 }

@@ -1,11 +1,11 @@
-//! Which errors strike which call: those that Windows is known to answer it with.
+//! The errors that each call is made to fail with: those that Windows is known to return for it.
 
 use faults::Call;
 use os::OsError;
 
 use OsError as E;
 
-/// The errors that `call` is made to fail with.
+/// Returns the errors that `call` is made to fail with.
 pub fn errors_of(call: &Call) -> &'static [OsError] {
     match &*call.primitive {
         "open" | "open_child" => OPENING,
@@ -84,12 +84,12 @@ pub fn errors_of(call: &Call) -> &'static [OsError] {
             E::WRITE_PROTECT,
             E::IO_DEVICE,
         ],
-        // Whatever is new here is at least struck by something.
+        // A primitive that is new and not yet listed fails with these.
         _ => &[E::GEN_FAILURE, E::ACCESS_DENIED],
     }
 }
 
-/// What opening a file, directory, volume, disk or share fails with.
+/// The errors of opening a file, directory, volume, disk or share.
 const OPENING: &[OsError] = &[
     E::FILE_NOT_FOUND,
     E::PATH_NOT_FOUND,
@@ -154,7 +154,7 @@ fn errors_of_control(code: &str) -> &'static [OsError] {
     }
 }
 
-/// The return values that a WMI method is made to answer with: its class's own.
+/// Returns the return values that a WMI method is made to answer with: those that its class documents.
 pub fn returns_of(call: &Call) -> &'static [u32] {
     let Some(method) = call.primitive.strip_prefix("wmi call ") else { return &[] };
     if method.starts_with("MSFT_Smb") {
@@ -162,23 +162,23 @@ pub fn returns_of(call: &Call) -> &'static [u32] {
         return &[5, 53, 67, 86, 1219, 1326];
     }
     if method.starts_with("MSFT_iSCSI") {
-        // No connection, wrong secret, already there, session busy.
+        // No connection, wrong secret, session exists already, session busy.
         return &[0xefff_0003, 0xefff_0009, 0xefff_0016, 0xefff_0024];
     }
-    // Not supported, timeout, failed, parameter, in use, access denied, stale cache, initialised already,
-    // too small, clustered, path not assigned.
+    // Not supported, timeout, failed, invalid parameter, in use, access denied, stale cache, already initialized,
+    // too small, clustered, access path not assigned.
     &[1, 3, 4, 5, 6, 40001, 40003, 41001, 41014, 41018, 42002]
 }
 
-/// Whether an operation may take `code` for an answer to `call`, and go on from there: that something is not there,
-/// or there already, that a device does not know a request, that a volume has no file system. Any other code is a
-/// failure, and an operation that fails for it names it.
-pub fn is_answer(call: &Call, code: u32) -> bool {
+/// Returns whether `code` can be information for the caller of `call`, which may then continue: an object does not
+/// exist, or exists already; a device does not know a request; a volume has no file system. Any other code is a failure,
+/// and the operation's error must name it.
+pub fn is_informative(call: &Call, code: u32) -> bool {
     if call.primitive.starts_with("wmi call ") && returns_of(call).contains(&code) {
-        // Stale cache, initialised already, path not assigned; a session that is there already.
+        // Stale cache, already initialized, access path not assigned; session exists already.
         return [40003, 41001, 42002, 0xefff_0016].contains(&code);
     }
-    let answers: &[OsError] = match &*call.primitive {
+    let informative: &[OsError] = match &*call.primitive {
         "open" | "open_child" => &[
             E::FILE_NOT_FOUND,
             E::PATH_NOT_FOUND,
@@ -210,5 +210,5 @@ pub fn is_answer(call: &Call, code: u32) -> bool {
         "flush" => &[E::WRITE_PROTECT],
         _ => &[],
     };
-    answers.iter().any(|answer| answer.0 == code)
+    informative.iter().any(|error| error.0 == code)
 }

@@ -1,4 +1,4 @@
-//! One group-version as a client sees it: a connection, and calls that are entered in the ledger.
+//! A client of one group-version, which counts its calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use tower::service_fn;
 use transport::address::Location;
 use transport::listener::connect;
 
-use crate::ledger::Ledger;
+use crate::call_counts::CallCounts;
 
-/// The version of each group that a driver speaks.
+/// The version of each group that a driver uses.
 ///
-/// What is called here has the same fields in both of these generations, so the messages of one serve for the other.
+/// The messages used here have the same fields in [`CURRENT`] and in [`PREVIOUS`], so those of the former serve for both.
 #[derive(Clone, Copy)]
 pub(crate) struct Versions {
     pub(crate) disk: &'static str,
@@ -27,14 +27,14 @@ pub(crate) struct Versions {
     pub(crate) volume: &'static str,
 }
 
-pub(crate) const PRESENT: Versions = Versions { disk: "v1", filesystem: "v1", smb: "v1", volume: "v1" };
+pub(crate) const CURRENT: Versions = Versions { disk: "v1", filesystem: "v1", smb: "v1", volume: "v1" };
 
-/// What those clients speak that are killed, so that the daemon counts their calls apart.
-pub(crate) const FORMER: Versions =
+/// The versions that client processes use, so that the daemon counts their calls separately.
+pub(crate) const PREVIOUS: Versions =
     Versions { disk: "v1beta3", filesystem: "v1beta2", smb: "v1beta2", volume: "v1beta3" };
 
 impl Versions {
-    /// The services' names, as the daemon's counts have them.
+    /// Returns the names of the gRPC services, as in the daemon's metrics.
     pub(crate) fn services(&self) -> [String; 4] {
         let Self { disk, filesystem, smb, volume } = self;
         [("Disk", disk), ("Filesystem", filesystem), ("Smb", smb), ("Volume", volume)]
@@ -42,41 +42,41 @@ impl Versions {
     }
 }
 
-/// A connection of its own to one service.
+/// A connection to one gRPC service.
 #[derive(Clone)]
-pub(crate) struct Service {
+pub(crate) struct ServiceClient {
     name: String,
     grpc: Grpc<Channel>,
-    ledger: Arc<Ledger>,
+    counts: Arc<CallCounts>,
 }
 
-impl Service {
-    pub(crate) async fn connect(place: &Location, group: &str, version: &str, ledger: &Arc<Ledger>) -> Self {
-        let address = place.address(&pipe_of(group, version)).expect("a name");
+impl ServiceClient {
+    pub(crate) async fn connect(location: &Location, group: &str, version: &str, counts: &Arc<CallCounts>) -> Self {
+        let address = location.address(&pipe_of(group, version)).expect("a valid pipe name");
         let connector = service_fn(move |_| {
             let address = address.clone();
             async move { connect(&address).await.map(TokioIo::new) }
         });
         let channel = Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await;
-        let grpc = Grpc::new(channel.expect("never refused"));
-        Self { name: format!("{version}.{group}"), grpc, ledger: Arc::clone(ledger) }
+        let grpc = Grpc::new(channel.expect("the daemon accepts every connection"));
+        Self { name: format!("{version}.{group}"), grpc, counts: Arc::clone(counts) }
     }
 
-    /// One call, which has one answer.
+    /// Makes a call and returns its result.
     pub(crate) async fn call<Q, A>(&mut self, method: &str, request: Q) -> Result<A, Status>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
         let call = format!("{}/{method}", self.name);
-        self.ledger.sent(&call);
+        self.counts.add_sent(&call);
         let outcome = self.send(&call, request).await;
-        self.ledger.answered(&call, &outcome);
+        self.counts.add_answered(&call, &outcome);
         outcome
     }
 
-    /// A call that cannot fail.
-    pub(crate) async fn must<Q, A>(&mut self, method: &str, request: Q) -> A
+    /// Makes a call that must succeed.
+    pub(crate) async fn call_ok<Q, A>(&mut self, method: &str, request: Q) -> A
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -85,10 +85,10 @@ impl Service {
         outcome.unwrap_or_else(|status| panic!("{}/{method}: {status}", self.name))
     }
 
-    /// A call that is given up after `patience`; nothing if that was before its answer.
-    pub(crate) async fn call_for<Q, A>(
+    /// Makes a call and cancels it after `timeout`. Returns nothing if it was cancelled.
+    pub(crate) async fn call_with_timeout<Q, A>(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         method: &str,
         request: Q,
     ) -> Option<Result<A, Status>>
@@ -97,12 +97,12 @@ impl Service {
         A: Message + Default + 'static,
     {
         let call = format!("{}/{method}", self.name);
-        self.ledger.sent(&call);
-        let Ok(outcome) = tokio::time::timeout(patience, self.send(&call, request)).await else {
-            self.ledger.abandoned(&call);
+        self.counts.add_sent(&call);
+        let Ok(outcome) = tokio::time::timeout(timeout, self.send(&call, request)).await else {
+            self.counts.add_abandoned(&call);
             return None;
         };
-        self.ledger.answered(&call, &outcome);
+        self.counts.add_answered(&call, &outcome);
         Some(outcome)
     }
 
@@ -112,13 +112,13 @@ impl Service {
         A: Message + Default + 'static,
     {
         let path = PathAndQuery::try_from(format!("/{call}")).expect("a path");
-        self.grpc.ready().await.expect("connected");
+        self.grpc.ready().await.expect("an open connection");
         let codec = ProstCodec::<Q, A>::default();
         self.grpc.unary(Request::new(request), path, codec).await.map(Response::into_inner)
     }
 }
 
-/// The name of the pipe of a group-version.
+/// Returns the name of a group-version's pipe.
 pub(crate) fn pipe_of(group: &str, version: &str) -> String {
     format!("csi-proxy-{}-{version}", group.to_lowercase())
 }

@@ -1,8 +1,8 @@
-//! The daemon as a process, on a node with a disk for each client.
+//! The daemon as a process, on a simulated node with a disk for each client.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -11,18 +11,25 @@ use tempfile::TempDir;
 use transport::address::Location;
 
 use crate::metrics::Metrics;
-use crate::size::Size;
-use crate::system;
+use crate::platform;
+use crate::resources::ResourceUsage;
 
-/// Servers with a share for each client and one more: one that answers at once, one after a while, one hardly ever.
-pub(crate) const QUICK_SERVER: &str = "quick";
-pub(crate) const TARDY_SERVER: &str = "tardy";
+/// An SMB server that answers immediately. Each server has a share for each client, and one more.
+pub(crate) const FAST_SERVER: &str = "fast";
+/// An SMB server that answers after [`DELAY`].
+pub(crate) const DELAYED_SERVER: &str = "delayed";
+/// An SMB server that answers after as long as the slow call is to take.
 pub(crate) const SLOW_SERVER: &str = "slow";
 
-const TARDY: Duration = Duration::from_millis(100);
+const DELAY: Duration = Duration::from_millis(100);
 
 const SOCKETS: &str = "sockets";
 const LOG: &str = "log";
+
+/// Part of the last line that the daemon prints when it has started.
+const READY: &str = "Ctrl-C";
+/// What it prints when it has ended all calls and stops.
+const STOPPED: &str = "Stopped; nothing was cut off.\n";
 
 pub(crate) struct Daemon {
     process: Child,
@@ -32,17 +39,18 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it on a node where WMI takes its time, and one SMB server takes `slow` over each answer.
-    pub(crate) fn start(disks: u32, slow: Duration) -> Self {
+    /// Starts the daemon on a node whose WMI is slow, and one of whose SMB servers takes `slow` to answer. Waits until it
+    /// has printed all of its first lines.
+    pub(crate) fn start(program: &Path, disks: u32, slow: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let node = folder.path().join("node.toml");
         fs::write(&node, description(disks, slow)).expect("a file");
-        let mut process = Command::new(env!("CARGO_BIN_EXE_csi-proxy"))
+        let mut process = Command::new(program)
             .arg(format!("-socket-folder={}", folder.path().join(SOCKETS).display()))
             .arg(format!("-node={}", node.display()))
             .args(["-metrics-bind-address=127.0.0.1:0", "-max-silence=2"])
             .stdout(Stdio::piped())
-            // A log that nobody reads would fill its pipe.
+            // A pipe would fill up, since the log is read only at the end.
             .stderr(fs::File::create(folder.path().join(LOG)).expect("a file"))
             .spawn()
             .expect("a process");
@@ -50,73 +58,76 @@ impl Daemon {
         let mut metrics = None;
         for line in output.by_ref().lines().map(|line| line.expect("text")) {
             metrics = metrics.or_else(|| Some(line.split_once("metrics at http://")?.1.to_owned()));
-            if line.starts_with("Ctrl-C") {
+            if line.contains(READY) {
                 break;
             }
         }
-        let metrics = Metrics::at(metrics.expect("it says where").trim_end_matches("/metrics"));
+        let metrics =
+            Metrics::at(metrics.expect("the daemon prints the address of its metrics").trim_end_matches("/metrics"));
         Self { process, output, metrics, folder }
     }
 
-    pub(crate) fn place(&self) -> Location {
-        system::place(&self.sockets())
+    /// Returns where it listens.
+    pub(crate) fn location(&self) -> Location {
+        platform::location(&self.sockets())
     }
 
-    /// The folder of its sockets, where those are files.
+    /// Returns the folder of its sockets, which only Linux uses.
     pub(crate) fn sockets(&self) -> PathBuf {
         self.folder.path().join(SOCKETS)
     }
 
-    /// What counts its calls.
+    /// Returns its metrics endpoint.
     pub(crate) fn metrics(&self) -> Metrics {
         self.metrics.clone()
     }
 
-    /// What it has of the system now.
-    pub(crate) fn size(&self) -> Size {
-        system::size(self.process.id())
+    /// Returns the resources that it uses now.
+    pub(crate) fn resource_usage(&self) -> ResourceUsage {
+        platform::resource_usage(self.process.id())
     }
 
-    /// Waits until it has no more handles than that, which it has a minute for.
-    pub(crate) async fn shrinks_to(&self, handles: u64) {
-        let give_up = Instant::now() + Duration::from_mins(1);
+    /// Waits until it has at most this many handles, for at most a minute.
+    pub(crate) async fn wait_until_handles_at_most(&self, handles: u64) {
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
-            let size = self.size();
-            if size.handles <= handles {
+            let usage = self.resource_usage();
+            if usage.handles <= handles {
                 return;
             }
-            assert!(Instant::now() < give_up, "all clients are gone, and it still has {size:?}");
+            assert!(Instant::now() < deadline, "all clients have disconnected, and the daemon still uses {usage:?}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
-    /// Ends it, in order where a test can have that.
+    /// Stops it, and checks its exit code, its last output and its log as far as it was stopped in order.
     pub(crate) fn stop(mut self) {
-        let in_order = system::stop(&mut self.process);
+        let drained = platform::stop(&mut self.process);
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).expect("text");
         let log = fs::read_to_string(self.folder.path().join(LOG)).expect("the log");
-        let status = self.process.wait().expect("an end");
-        if in_order {
+        let status = self.process.wait().expect("an exit code");
+        if drained {
             assert!(status.success(), "{log}");
-            assert_eq!(rest, "Stopped; nothing was cut off.\n", "{log}");
+            assert_eq!(rest, STOPPED, "{log}");
         }
         assert!(!log.contains("panicked"), "{log}");
     }
 }
 
-/// A daemon that a failed test leaves behind ends with it, and leaves its last words.
+/// Kills the daemon if the test fails, and prints the end of its log.
 impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.process.kill();
         if thread::panicking() {
             let log = fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default();
             let last: Vec<_> = log.lines().rev().take(30).collect();
-            eprintln!("the daemon's log ends so:\n{}", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
+            eprintln!("the end of the daemon's log:\n{}", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
         }
     }
 }
 
+/// Describes the simulated node.
 fn description(disks: u32, slow: Duration) -> String {
     let time = |name: &str, milliseconds: u32| format!("{name} = {{ secs = 0, nanos = {milliseconds}000000 }}\n");
     let mut text = "[timing]\n".to_owned();
@@ -125,11 +136,11 @@ fn description(disks: u32, slow: Duration) -> String {
     }
     text += &time("volume_arrival", 15);
     for number in 1..=disks {
-        write!(text, "[[disk]]\nnumber = {number}\nsize = \"1 GiB\"\n").expect("a string takes all");
+        write!(text, "[[disk]]\nnumber = {number}\nsize = \"1 GiB\"\n").expect("writing to a string succeeds");
     }
     let shares: Vec<_> = (1..=disks).map(|number| format!("{{ name = \"share{number}\" }}, ")).collect();
     let shares = shares.concat();
-    let servers = [(QUICK_SERVER, Duration::ZERO), (TARDY_SERVER, TARDY), (SLOW_SERVER, slow)];
+    let servers = [(FAST_SERVER, Duration::ZERO), (DELAYED_SERVER, DELAY), (SLOW_SERVER, slow)];
     for (host, answer) in servers {
         write!(
             text,
@@ -137,7 +148,7 @@ fn description(disks: u32, slow: Duration) -> String {
              shares = [{shares}{{ name = \"share\" }}]\nusers = [{{ name = \"user\", password = \"password\" }}]\n",
             answer.as_millis()
         )
-        .expect("a string takes all");
+        .expect("writing to a string succeeds");
     }
     text
 }

@@ -1,16 +1,18 @@
-//! Numbers that nobody foresees, from a seed.
+//! A pseudo-random number generator.
 
 use std::time::Duration;
 
-pub(crate) struct Random(u64);
+/// Xorshift64 (Marsaglia, 2003).
+pub(crate) struct Rng(u64);
 
-impl Random {
-    /// Seeds differ by process, too: a client that follows a killed one must not do the same again.
+impl Rng {
+    /// Seeds a generator with a client's number and this process's ID: the successor of a killed client must not repeat
+    /// its actions.
     pub(crate) fn new(number: u32) -> Self {
         Self(0x9e37_79b9_7f4a_7c15 ^ u64::from(number) ^ u64::from(std::process::id()) << 32)
     }
 
-    /// A number below `bound`, after Marsaglia.
+    /// Returns a number below `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -18,8 +20,8 @@ impl Random {
         self.0 % bound
     }
 
-    /// Less than that time.
-    pub(crate) fn time_below(&mut self, bound: Duration) -> Duration {
+    /// Returns a duration below `bound`.
+    pub(crate) fn duration_below(&mut self, bound: Duration) -> Duration {
         let microseconds = u64::try_from(bound.as_micros()).expect("an hour at most");
         Duration::from_micros(self.below(microseconds))
     }

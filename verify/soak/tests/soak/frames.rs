@@ -1,4 +1,4 @@
-//! A request as octets of HTTP/2, to be broken off anywhere.
+//! A request as HTTP/2 frames, to be cut off at any byte.
 
 use prost::Message;
 
@@ -9,10 +9,10 @@ const SETTINGS: u8 = 4;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// The first request of a connection, whole: a call such as `v1.Disk/PartitionDisk`.
+/// Returns all bytes of a connection with one request, a call such as `v1.Disk/PartitionDisk`.
 pub(crate) fn request(call: &str, message: &impl Message) -> Vec<u8> {
     let message = message.encode_to_vec();
-    // POST and http, from HPACK's table; then literals.
+    // `:method: POST` and `:scheme: http` from HPACK's static table, then literals.
     let mut head = vec![0x83, 0x86];
     for (name, value) in [
         (":path", &*format!("/{call}")),

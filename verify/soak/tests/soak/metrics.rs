@@ -1,13 +1,13 @@
-//! What the daemon counts of its calls.
+//! A client of the daemon's metrics endpoint.
 
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::ledger::sum;
+use crate::call_counts::sum;
 
-/// Where to ask for it.
+/// The metrics endpoint.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     address: String,
@@ -18,23 +18,23 @@ impl Metrics {
         Self { address: address.to_owned() }
     }
 
-    /// The counts, once all that was begun of these services has ended, which it has a minute for.
-    pub(crate) async fn once_ended(&self, services: &[String]) -> String {
-        let give_up = Instant::now() + Duration::from_mins(1);
+    /// Waits until all calls of these services have ended, for at most a minute, and returns the metrics.
+    pub(crate) async fn when_idle(&self, services: &[String]) -> String {
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             let text = self.get().await;
             let all = |metric: &str| -> u64 {
                 services.iter().map(|service| sum(&text, metric, &[&format!("grpc_service=\"{service}\"")])).sum()
             };
-            let (begun, ended) = (all("grpc_server_started_total{"), all("grpc_server_handled_total{"));
-            if begun == ended {
+            let (started, handled) = (all("grpc_server_started_total{"), all("grpc_server_handled_total{"));
+            if started == handled {
                 return text;
             }
             let counts = || text.lines().filter(|line| line.starts_with("grpc_server_") && !line.contains("seconds"));
             assert!(
-                Instant::now() < give_up,
+                Instant::now() < deadline,
                 "{} calls of {services:?} do not end:\n{}",
-                begun - ended,
+                started - handled,
                 counts().filter(|line| !line.ends_with(" 0")).collect::<Vec<_>>().join("\n")
             );
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -45,8 +45,8 @@ impl Metrics {
         let mut stream = TcpStream::connect(&self.address).await.expect("a connection");
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
         stream.write_all(request.as_bytes()).await.expect("a request");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.expect("an answer");
-        answer
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.expect("a response");
+        response
     }
 }

@@ -1,0 +1,72 @@
+//! Any storage operation as a trait object, and its answer in a form that can be compared.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use storage_ops::{Error, Kind, Node, Operation};
+
+/// An operation of any type.
+pub trait Request: Send + Sync {
+    /// Returns the operation's name.
+    fn operation(&self) -> &'static str;
+    /// Returns what the operation does, in words that can follow "cannot".
+    fn describe(&self) -> String;
+    /// Runs the operation.
+    fn run(&self, node: &Node) -> Answer;
+}
+
+/// The result of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It succeeded, with this output.
+    Succeeded(String),
+    /// It failed.
+    Failed(Box<Error>),
+    /// It panicked, which is always a defect.
+    Panicked(String),
+}
+
+impl Answer {
+    /// Returns whether the operation was denied.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Failed(error) if error.kind() == Kind::PermissionDenied)
+    }
+
+    /// Returns whether this work, or other work on the object, is still running, so that the caller is to retry later.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Failed(error) if matches!(error.kind(), Kind::Busy | Kind::StillRunning))
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Succeeded(output) => write!(f, "ok {output}"),
+            Self::Failed(error) => write!(f, "{:?}: {error}", error.kind()),
+            Self::Panicked(message) => write!(f, "panic: {message}"),
+        }
+    }
+}
+
+impl<O: Operation> Request for O {
+    fn operation(&self) -> &'static str {
+        O::NAME
+    }
+
+    fn describe(&self) -> String {
+        Operation::describe(self)
+    }
+
+    fn run(&self, node: &Node) -> Answer {
+        // If the panic leaves a lock poisoned or held, the checks after the run find that, too.
+        match catch_unwind(AssertUnwindSafe(|| node.run(self))) {
+            Ok(Ok(output)) => Answer::Succeeded(format!("{output:?}")),
+            Ok(Err(error)) => Answer::Failed(Box::new(error)),
+            Err(panic) => {
+                let message = panic.downcast_ref::<String>().cloned();
+                let message = message.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+                Answer::Panicked(message.unwrap_or_default())
+            }
+        }
+    }
+}
