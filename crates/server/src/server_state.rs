@@ -21,7 +21,8 @@ pub(crate) struct ServerState {
     pub(crate) call_slots: Arc<CallSlots>,
     /// The calls between their headers and their status.
     pub(crate) open_calls: Arc<ActiveCount>,
-    last_call: AtomicU64,
+    /// The number of the last call.
+    pub(crate) last_call: AtomicU64,
     health_watches: Arc<ActiveCount>,
     refused_health_watches: AtomicU64,
     stalled_connections: AtomicU64,
@@ -41,11 +42,6 @@ impl ServerState {
             refused_health_watches: AtomicU64::new(0),
             stalled_connections: AtomicU64::new(0),
         }
-    }
-
-    /// Returns the number of the next call.
-    pub(crate) fn next_call(&self) -> u64 {
-        self.last_call.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Counts one more watch of the health service, or returns `None` at the limit.

@@ -48,7 +48,9 @@ impl RequestBodies {
         timeout(self.timeout, self.read_all(body)).await.unwrap_or_else(|_| {
             self.late.fetch_add(1, Ordering::Relaxed);
             let seconds = self.timeout.as_secs();
-            Err(Status::invalid_argument(format!("the request was incomplete {seconds} s after its headers")))
+            Err(Status::invalid_argument(format!(
+                "the request was incomplete {seconds} s after its headers; send it within that time"
+            )))
         })
     }
 

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -115,7 +116,8 @@ struct Call<'a> {
 impl<'a> Call<'a> {
     fn begin(state: &ServerState, metrics: &'a RpcMetrics) -> Self {
         metrics.started();
-        Self { id: state.next_call(), began: Instant::now(), metrics, has_ended: false, _open: state.open_calls.add() }
+        let id = state.last_call.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { id, began: Instant::now(), metrics, has_ended: false, _open: state.open_calls.add() }
     }
 
     /// Counts and logs the outcome, and returns the response for it.

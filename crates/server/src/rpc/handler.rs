@@ -39,8 +39,9 @@ where
         let _slot = slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))?;
         let output = state.executor.run(operation).await.map_err(|error| status(&error))?;
         let response = output.into_response();
-        let response =
-            response.map_err(|_| Status::internal(format!("{name} found a number above the wire's limit")))?;
+        let response = response.map_err(|_| {
+            Status::internal(format!("a number in the result of {name} exceeds the range of its field"))
+        })?;
         message::encode(&response)
     })
 }

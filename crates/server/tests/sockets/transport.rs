@@ -156,6 +156,23 @@ async fn an_endpoint_serves_only_its_own_group_version() {
 }
 
 #[tokio::test]
+async fn a_response_has_only_the_headers_that_grpc_defines() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
+    let request = |path: &str| PathExistsRequest { path: path.into() };
+    let names = |metadata: &tonic::metadata::MetadataMap| {
+        let mut names: Vec<_> = metadata.clone().into_headers().keys().map(ToString::to_string).collect();
+        names.sort();
+        names
+    };
+    let response = client.path_exists(request(r"C:\var\lib\kubelet")).await.expect("the path is valid");
+    assert_eq!(names(response.metadata()), ["content-type", "grpc-status"]);
+    let status = client.path_exists(request("")).await.expect_err("the path is empty");
+    assert_eq!(names(status.metadata()), ["content-type", "csi-proxy-request-id"]);
+}
+
+#[tokio::test]
 async fn health_is_reported_for_the_services_of_the_endpoint() {
     let sim = good_input::node();
     let daemon = Setup { groupless: true, ..Setup::default() }.on(&sim);
