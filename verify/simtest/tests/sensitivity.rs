@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use faults::Probed;
-use faults::Probed;
 use os::{Namespace, Os, Value};
 use os_sim::Sim;
 use simtest::interleaver::{Interleaver, Schedule};
