@@ -89,11 +89,6 @@ impl OperationError {
         Self::new(Kind::FailedPrecondition, reason)
     }
 
-    /// `code`, with what it was about put before its words.
-    pub(crate) fn of(code: OsError, about: impl fmt::Display) -> Self {
-        Self { kind: kind_of(code), reason: format!("{about}: {code}"), code: Some(code), again: None }
-    }
-
     /// Whether Windows said that the object does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         self.kind == Kind::NotFound
@@ -105,56 +100,6 @@ impl std::error::Error for OperationError {}
 impl fmt::Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)
-    }
-}
-
-impl From<OsError> for OperationError {
-    fn from(code: OsError) -> Self {
-        Self { kind: kind_of(code), reason: code.to_string(), code: Some(code), again: None }
-    }
-}
-
-/// What a Windows code means to the caller where the operation knows nothing better.
-fn kind_of(code: OsError) -> Kind {
-    match code {
-        OsError::FILE_NOT_FOUND
-        | OsError::PATH_NOT_FOUND
-        | OsError::BAD_NETPATH
-        | OsError::BAD_NET_NAME
-        | OsError::DELETE_PENDING
-        | OsError::DEVICE_NOT_CONNECTED
-        | OsError::NO_SUCH_DEVICE
-        | OsError::DEV_NOT_EXIST
-        | OsError::SERVICE_DOES_NOT_EXIST
-        | OsError::WBEM_NOT_FOUND => Kind::NotFound,
-        OsError::ACCESS_DENIED
-        | OsError::PRIVILEGE_NOT_HELD
-        | OsError::LOGON_FAILURE
-        | OsError::ACCOUNT_RESTRICTION
-        | OsError::INVALID_PASSWORD => Kind::PermissionDenied,
-        OsError::ALREADY_EXISTS => Kind::AlreadyExists,
-        OsError::INVALID_NAME | OsError::FILENAME_EXCED_RANGE => Kind::InvalidArgument,
-        OsError::DIR_NOT_EMPTY
-        | OsError::DIRECTORY
-        | OsError::WRITE_PROTECT
-        | OsError::NOT_READY
-        | OsError::SHARING_VIOLATION
-        | OsError::LOCK_VIOLATION
-        | OsError::BUSY
-        | OsError::DISK_FULL
-        | OsError::NOT_SUPPORTED
-        | OsError::UNRECOGNIZED_VOLUME
-        | OsError::NOT_A_REPARSE_POINT
-        | OsError::REPARSE_TAG_MISMATCH
-        | OsError::REPARSE_POINT_ENCOUNTERED
-        | OsError::CANT_RESOLVE_FILENAME
-        | OsError::SESSION_CREDENTIAL_CONFLICT
-        | OsError::DEPENDENT_SERVICES_RUNNING
-        | OsError::SERVICE_DISABLED
-        | OsError::SERVICE_DATABASE_LOCKED
-        | OsError::SERVICE_CANNOT_ACCEPT_CTRL
-        | OsError::FVE_LOCKED_VOLUME => Kind::FailedPrecondition,
-        _ => Kind::Internal,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::node::Node;
 use crate::types::DiskNumber;
 use crate::windows::disk_device::{self, Disk, Layout};
 use crate::windows::disk_identifiers::{self, DiskLocation};
+use crate::windows::error_class::ErrorClass;
 use crate::windows::{msft_storage, volume_device, wmi};
 
 /// Where the disks are attached. What is attached to no adapter, such as a mounted VHDX, is left out.
@@ -234,7 +235,7 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
         return Ok(());
     }
     if let Err(code) = changed
-        && disk_device::is_gone(code)
+        && ErrorClass::DeviceRemoved.contains(code)
     {
         return Err(code.into());
     }
@@ -353,7 +354,7 @@ impl Operation for Rescan {
         }
         for disk in disk_device::all(node)?.0 {
             match disk.update() {
-                Err(code) if !disk_device::is_gone(code) => {
+                Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(disk = disk.number.0, %code, "a disk cannot be looked at again");
                 }
                 _ => {}

@@ -12,6 +12,7 @@ use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOF
 use crate::types::HostPath;
 use crate::types::VolumeId;
 use crate::windows::buffer;
+use crate::windows::error_class::ErrorClass;
 use crate::windows::reparse_point::{self, Link};
 
 /// How many links Windows follows in one path.
@@ -233,7 +234,7 @@ impl CreateSymlink {
             }
             // Behind a volume that nobody has formatted yet, there is nothing yet.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(Options::DIRECTORY),
-            Err(code) if is_dangling(code) => Ok(Options::DIRECTORY),
+            Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(Options::DIRECTORY),
             Err(code) => Err(OperationError::of(code, "the source cannot be looked at")),
         }
     }
@@ -317,7 +318,7 @@ impl Operation for IsSymlink {
         match open_target(node, &path, &link) {
             // A volume that nobody has formatted yet has no root, but it is there.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(true),
-            Err(code) if is_dangling(code) => Ok(false),
+            Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(false),
             Err(code) => Err(OperationError::of(code, "its target cannot be looked at")),
         }
     }
@@ -368,20 +369,4 @@ fn open_target(node: &Node, path: &NtPath, link: &Link) -> OsResult<Box<dyn Hand
         // Only the system knows what such a link means where it stands.
         Link::Relative(_) | Link::Other => node.os().open(path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }),
     }
-}
-
-/// Whether a link's target is missing, be it a path, a server or a volume.
-pub(crate) fn is_dangling(code: OsError) -> bool {
-    matches!(
-        code,
-        OsError::FILE_NOT_FOUND
-            | OsError::PATH_NOT_FOUND
-            | OsError::BAD_NETPATH
-            | OsError::BAD_NET_NAME
-            | OsError::DELETE_PENDING
-            | OsError::DEVICE_NOT_CONNECTED
-            | OsError::NO_SUCH_DEVICE
-            | OsError::DEV_NOT_EXIST
-            | OsError::CANT_RESOLVE_FILENAME
-    )
 }

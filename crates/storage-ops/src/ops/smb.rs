@@ -13,19 +13,13 @@ use crate::ops::filesystem::{link_exists, make_link};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
 use crate::types::HostPath;
 use crate::types::UncPath;
+use crate::windows::error_class::ErrorClass;
 use crate::windows::wmi::{call, query, quote};
 
 const CLASS: &str = "MSFT_SmbGlobalMapping";
 
 /// The `Status` of a mapping that is connected.
 const STATUS_OK: u32 = 0;
-
-/// Whether the network is at fault, or the server is away, rather than the mapping.
-fn is_outage(code: OsError) -> bool {
-    // ERROR_REM_NOT_LIST, BAD_NETPATH, NETNAME_DELETED, UNEXP_NET_ERR, SEM_TIMEOUT, NETWORK_UNREACHABLE,
-    // HOST_UNREACHABLE, CONNECTION_ABORTED.
-    matches!(code.0, 51 | 53 | 59 | 64 | 121 | 1231 | 1232 | 1236)
-}
 
 /// Connects the node to a share, if it is not, and makes a directory link to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -158,7 +152,7 @@ impl NewSmbGlobalMapping {
             [Some(OsError::ACCESS_DENIED), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND), _] => {
                 Look::Readable
             }
-            [.., Some(code)] if is_outage(code) => Look::OutOfReach(code),
+            [.., Some(code)] if ErrorClass::ServerUnreachable.contains(code) => Look::OutOfReach(code),
             [.., code] => Look::Lost(code.unwrap_or(OsError::GEN_FAILURE)),
         }
     }

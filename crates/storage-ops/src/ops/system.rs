@@ -6,6 +6,7 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
 use crate::node::Node;
+use crate::windows::error_class::ErrorClass;
 use crate::windows::{smbios, wmi};
 
 /// `SERVICE_STOPPED`.
@@ -227,7 +228,7 @@ fn firmware_serial(node: &Node) -> OperationResult<Option<String>> {
     // The size may change between two calls only with the firmware itself, so the second look has room enough.
     for _ in 0..2 {
         match node.os().firmware_table(os::abi::FIRMWARE_SMBIOS, 0, &mut table) {
-            Err(OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED) => return Ok(None),
+            Err(code) if ErrorClass::Unsupported.contains(code) => return Ok(None),
             Err(code) => return Err(code.into()),
             Ok(size) if size <= table.len() => return Ok(smbios::serial(&table[..size])),
             Ok(size) => table = vec![0; size.min(1 << 20)],

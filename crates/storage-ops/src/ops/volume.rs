@@ -10,17 +10,17 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
 use crate::node::Node;
-use crate::ops::filesystem::{is_dangling, require_pool_for_ancestors, require_pool_for_link};
+use crate::ops::filesystem::{require_pool_for_ancestors, require_pool_for_link};
 use crate::paths::working_directories::{OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW};
 use crate::types::DiskNumber;
 use crate::types::HostPath;
 use crate::types::VolumeId;
 use crate::windows::buffer;
 use crate::windows::disk_device::{Disk, Layout, MIB, Partition};
+use crate::windows::error_class::ErrorClass;
 use crate::windows::msft_storage;
 use crate::windows::reparse_point::Link;
 use crate::windows::volume_device::{self, FileSystem, VolumeStats};
-use crate::windows::wmi::may_run_on;
 
 /// What every client that asks for a mounted volume looks for in the answer to know that none is mounted.
 const NOT_MOUNTED: &str = "because it does not exist";
@@ -166,7 +166,7 @@ impl Operation for FormatVolume {
         }
         match msft_storage::format_ntfs(node, ctx, self.volume, || self.still_raw(node, ctx)) {
             // Nobody knows whether it goes on. The disk stays locked as long as it may.
-            Err(fault) if fault.code.is_some_and(may_run_on) => {
+            Err(fault) if fault.code.is_some_and(|code| ErrorClass::OutcomeUnknown.contains(code)) => {
                 self.wait(node, node.config().timeouts.format)?.ok_or(fault)
             }
             outcome => {
@@ -513,7 +513,7 @@ impl Operation for GetVolumeIdFromTargetPath {
         let path = self.target.to_nt();
         require_pool_for_ancestors(node, &self.target, ctx)?;
         let found = match node.os().open(&path, &OPEN_NOFOLLOW) {
-            Err(code) if is_dangling(code) => return Err(nothing("there is no such path")),
+            Err(code) if ErrorClass::TargetMissing.contains(code) => return Err(nothing("there is no such path")),
             outcome => outcome?,
         };
         let link = match Link::of(&*found)? {
@@ -522,7 +522,9 @@ impl Operation for GetVolumeIdFromTargetPath {
         };
         require_pool_for_link(node, &link, ctx)?;
         let target = match node.os().open(&path, &Open { options: os::Options::empty(), ..OPEN_NOFOLLOW }) {
-            Err(code) if is_dangling(code) => return Err(nothing("it is stale, what was mounted has gone")),
+            Err(code) if ErrorClass::TargetMissing.contains(code) => {
+                return Err(nothing("it is stale, what was mounted has gone"));
+            }
             // A volume without a file system has no root to open, but it is mounted.
             Err(OsError::UNRECOGNIZED_VOLUME) => {
                 return link.volume().ok_or_else(|| OperationError::from(OsError::UNRECOGNIZED_VOLUME));

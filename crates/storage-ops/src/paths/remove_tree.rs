@@ -10,6 +10,7 @@ use zerocopy::IntoBytes;
 
 use crate::paths::working_directories::{OPEN_NO_DELETE_SHARE, directory_path};
 use crate::windows::buffer;
+use crate::windows::error_class::ErrorClass;
 use crate::windows::reparse_point::Link;
 
 /// Room for some hundred names at a time.
@@ -85,7 +86,7 @@ pub(crate) fn delete(doomed: &DeleteHandle) -> OsResult<()> {
     let flags = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX | FILE_DISPOSITION_IGNORE_READONLY;
     let at_once = FileDispositionInfoEx { flags };
     match doomed.set(FileInfo::DispositionEx, at_once.as_bytes()) {
-        Err(OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED | OsError::INVALID_PARAMETER) => {}
+        Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {}
         outcome => return outcome,
     }
     // A file system that knows only the older way, which does not take read-only files.
@@ -137,13 +138,13 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, spared: Option
                 continue;
             }
             let doomed = match open(os, directory, &name) {
-                Err(code) if is_vanished(code) => continue,
+                Err(code) if ErrorClass::EntryDeleted.contains(code) => continue,
                 opened => opened?,
             };
             found_any = true;
             match delete_all(os, doomed) {
                 // It, or only something in it: the next round tells.
-                Err(code) if is_vanished(code) => {}
+                Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
                 outcome => outcome?,
             }
         }
@@ -183,7 +184,7 @@ impl Level {
                 Ok(None) => {}
                 Ok(child) => return Ok(child),
                 // Somebody else was faster.
-                Err(code) if is_vanished(code) => {}
+                Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
                 Err(code) => return Err(code),
             }
         }
@@ -201,11 +202,6 @@ impl Level {
             outcome => outcome.map(|()| None),
         }
     }
-}
-
-/// Whether it is gone already, or will be when others close it.
-fn is_vanished(code: OsError) -> bool {
-    matches!(code, OsError::FILE_NOT_FOUND | OsError::DELETE_PENDING)
 }
 
 /// The names in `directory`, without `.` and `..`.

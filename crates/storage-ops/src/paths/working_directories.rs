@@ -18,6 +18,7 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::types::HostPath;
 use crate::types::VolumeId;
 use crate::windows::buffer;
+use crate::windows::error_class::ErrorClass;
 
 /// The drive that Windows is on, whatever drive the working directories are on.
 const WINDOWS: char = 'C';
@@ -185,7 +186,7 @@ impl WorkingDirectories {
         let mut add = |opened: OsResult<Arc<dyn Handle>>| -> OperationResult<()> {
             let path = match opened.and_then(|handle| handle.final_path(PathForm::VolumeGuid)) {
                 // What is not there yet lies on no volume.
-                Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => return Ok(()),
+                Err(code) if ErrorClass::DirectoryMissing.contains(code) => return Ok(()),
                 path => path?,
             };
             volumes.extend(VolumeId::of_final_path(&path).map(|(volume, _)| volume));

@@ -4,6 +4,8 @@ use os::abi::{ControlCode, FileAttributeTagInfo};
 use os::{FileInfo, Handle, OsError, OsResult};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
+use crate::windows::error_class::ErrorClass;
+
 /// The largest answer that is believed: far above any drive layout or descriptor.
 const LARGEST: usize = 1 << 20;
 
@@ -26,7 +28,7 @@ pub(crate) fn control_grown(handle: &dyn Handle, code: ControlCode, input: &[u8]
                 buffer.truncate(filled);
                 return Ok(buffer);
             }
-            Err(OsError::INSUFFICIENT_BUFFER | OsError::MORE_DATA) if buffer.len() < LARGEST => {
+            Err(code) if ErrorClass::BufferTooSmall.contains(code) && buffer.len() < LARGEST => {
                 buffer = vec![0; buffer.len() * 2];
             }
             Err(code) => return Err(code),
@@ -72,7 +74,7 @@ mod tests {
 
     use os::abi::{ControlCode, DriveLayout, PartitionEntry};
     use os::{NtPath, Os, OsError};
-    use os_sim::fault::{Moment, Fault};
+    use os_sim::fault::{Fault, Moment};
     use os_sim::probe::{FaultAction, Probe, Probed};
     use os_sim::trace::Trace;
 

@@ -11,6 +11,7 @@ use crate::error::{OperationError, OperationResult};
 use crate::node::Node;
 use crate::types::DiskNumber;
 use crate::windows::buffer;
+use crate::windows::error_class::ErrorClass;
 
 /// Opening a device for queries alone.
 pub(crate) const QUERY: Open = Open::existing(Access::empty(), Options::empty());
@@ -145,7 +146,7 @@ impl Disk {
     pub(crate) fn size(&self) -> OsResult<u64> {
         // Without this the size from before the disk grew may be what is answered, which is still better than none.
         if let Err(code) = self.update()
-            && is_gone(code)
+            && ErrorClass::DeviceRemoved.contains(code)
         {
             return Err(code);
         }
@@ -164,7 +165,7 @@ impl Disk {
     /// Makes the system look at the disk's size and partitions again.
     pub(crate) fn update(&self) -> OsResult<()> {
         match buffer::send(&*self.handle, ControlCode::DISK_UPDATE_PROPERTIES, &[]) {
-            Err(OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED) => Ok(()),
+            Err(code) if ErrorClass::Unsupported.contains(code) => Ok(()),
             outcome => outcome,
         }
     }
@@ -226,7 +227,7 @@ pub(crate) fn all(node: &Node) -> OperationResult<(Vec<Disk>, Option<OsError>)> 
         let found = opened.and_then(|handle| Ok(device_number(&*handle)?.map(|number| Disk { number, handle })));
         match found {
             Ok(disk) => disks.extend(disk),
-            Err(code) if is_gone(code) => {}
+            Err(code) if ErrorClass::DeviceRemoved.contains(code) => {}
             Err(code) => {
                 tracing::warn!(interface = %interface.display(), %code, "a disk is left out");
                 failed = failed.or(Some(code));
@@ -237,21 +238,12 @@ pub(crate) fn all(node: &Node) -> OperationResult<(Vec<Disk>, Option<OsError>)> 
     Ok((disks, failed))
 }
 
-/// Whether the device has been removed.
-pub(crate) fn is_gone(code: OsError) -> bool {
-    matches!(
-        code,
-        OsError::FILE_NOT_FOUND
-            | OsError::PATH_NOT_FOUND
-            | OsError::DEVICE_NOT_CONNECTED
-            | OsError::NO_SUCH_DEVICE
-            | OsError::DEV_NOT_EXIST
-            | OsError::NOT_READY
-    )
-}
-
 fn missing(code: OsError, number: DiskNumber) -> OperationError {
-    if is_gone(code) { OperationError::not_found(format!("there is no {number} ({})", code.0)) } else { code.into() }
+    if ErrorClass::DeviceRemoved.contains(code) {
+        OperationError::not_found(format!("there is no {number} ({})", code.0))
+    } else {
+        code.into()
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! What tells one disk from another: page-83 identifiers, serial numbers, locations.
 
 use os::Handle;
+use os::OsResult;
 use os::abi::{
     ASSOCIATION_DEVICE, CODE_SET_ASCII, CODE_SET_BINARY, ControlCode, StorageDescriptorHead, StorageDeviceDescriptor,
     StorageDeviceIdDescriptor, StorageIdentifier, StoragePropertyQuery,
 };
-use os::{OsError, OsResult};
 use zerocopy::IntoBytes;
 
 use crate::windows::buffer;
+use crate::windows::error_class::ErrorClass;
 
 /// Room for any descriptor seen so far.
 const DESCRIPTOR: usize = 4096;
@@ -34,7 +35,7 @@ fn descriptor(handle: &dyn Handle, property_id: u32) -> OsResult<Option<Vec<u8>>
     loop {
         let mut answer = vec![0; room];
         let filled = match handle.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), &mut answer) {
-            Err(OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED | OsError::INVALID_PARAMETER) => return Ok(None),
+            Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => return Ok(None),
             outcome => outcome?,
         };
         answer.truncate(filled);

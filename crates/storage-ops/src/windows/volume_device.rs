@@ -10,7 +10,8 @@ use crate::node::Node;
 use crate::types::DiskNumber;
 use crate::types::VolumeId;
 use crate::windows::buffer;
-use crate::windows::disk_device::{Disk, Partition, PartitionKind, QUERY, is_gone};
+use crate::windows::disk_device::{Disk, Partition, PartitionKind, QUERY};
+use crate::windows::error_class::ErrorClass;
 use crate::windows::file_system_signatures;
 use crate::{Kind, LockKey};
 
@@ -43,7 +44,7 @@ pub(crate) fn open(node: &Node, volume: VolumeId, how: &Open) -> OperationResult
 }
 
 fn gone_or(code: OsError, volume: VolumeId) -> OperationError {
-    if is_gone(code) {
+    if ErrorClass::DeviceRemoved.contains(code) {
         OperationError::not_found(format!("there is no volume {volume} ({})", code.0))
     } else {
         code.into()
@@ -140,13 +141,16 @@ pub(crate) fn file_system(node: &Node, volume: VolumeId) -> OperationResult<File
     }
     // Windows mounts nothing here. That does not mean that nothing is here.
     match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut [0; 16]) {
-        Err(OsError::UNRECOGNIZED_VOLUME | OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED) => {}
-        Ok(_) | Err(OsError::INSUFFICIENT_BUFFER | OsError::MORE_DATA) => {
+        Err(OsError::UNRECOGNIZED_VOLUME) => {}
+        Err(code) if ErrorClass::Unsupported.contains(code) => {}
+        Err(code) if !ErrorClass::BufferTooSmall.contains(code) => {
+            return Err(OperationError::of(code, "its file system cannot be told"));
+        }
+        _ => {
             return Err(OperationError::precondition(
                 "it carries a file system that Windows recognises but cannot mount",
             ));
         }
-        Err(code) => return Err(OperationError::of(code, "its file system cannot be told")),
     }
     let mut block = vec![0; file_system_signatures::BLOCK];
     for offset in file_system_signatures::BLOCKS {

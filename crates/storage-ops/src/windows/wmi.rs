@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use os::{CallStatus, Instance, Namespace, OsError, Returned, Value};
+use os::{CallStatus, Instance, Namespace, Returned, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::OperationContext;
 use crate::node::Node;
+use crate::windows::error_class::ErrorClass;
 
 /// A query that must answer exactly one object.
 pub(crate) fn one(node: &Node, namespace: Namespace, wql: &str, what: &str) -> OperationResult<Instance> {
@@ -22,7 +23,7 @@ pub(crate) fn one(node: &Node, namespace: Namespace, wql: &str, what: &str) -> O
 pub(crate) fn query(node: &Node, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
     let deadline = node.after(node.config().timeouts.query);
     node.os().wmi().query(namespace, wql, deadline).map_err(|code| match code {
-        OsError::WAIT_TIMEOUT | OsError::BUSY => {
+        code if ErrorClass::NotStarted.contains(code) => {
             OperationError { kind: Kind::Unavailable, ..OperationError::of(code, "WMI did not answer") }
         }
         code => OperationError::of(code, "WMI"),
@@ -47,22 +48,17 @@ pub(crate) fn call(
             let seconds = timeout.as_secs();
             Err(OperationError::new(Kind::StillRunning, format!("{method} goes on after {seconds} s; ask again later")))
         }
-        Err(code @ (OsError::WAIT_TIMEOUT | OsError::BUSY)) => Err(OperationError {
+        Err(code) if ErrorClass::NotStarted.contains(code) => Err(OperationError {
             kind: Kind::Unavailable,
             ..OperationError::of(code, format!("{method} was not begun"))
         }),
         // The connection broke while it ran, or before, or after.
-        Err(code) if may_run_on(code) => Err(OperationError {
+        Err(code) if ErrorClass::OutcomeUnknown.contains(code) => Err(OperationError {
             kind: Kind::StillRunning,
             ..OperationError::of(code, format!("{method} may be going on"))
         }),
         Err(code) => Err(OperationError::of(code, method)),
     }
-}
-
-/// Whether after this error nobody knows if the method ran.
-pub(crate) fn may_run_on(code: OsError) -> bool {
-    matches!(code, OsError::RPC_CALL_FAILED | OsError::WBEM_TRANSPORT_FAILURE)
 }
 
 /// Text as it stands in a WQL string.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::setup::{Calm, GIB, add_partition, over, probed, refused, traced, volume_on};
 use os::{Namespace, Os, OsError};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
+use os_sim::fault::{Fault, Moment};
 use os_sim::probe::{Call, FaultAction};
 use os_sim::race::Race;
 use storage_ops::{

@@ -4,7 +4,7 @@ use crate::setup::{self, GIB, over, refused, volume_on};
 use os::OsError;
 use os::abi::BusType;
 use os_sim::DiskDescription;
-use os_sim::fault::{Moment, Fault};
+use os_sim::fault::{Fault, Moment};
 use os_sim::probe::FaultAction;
 use os_sim::race::Race;
 use storage_ops::{

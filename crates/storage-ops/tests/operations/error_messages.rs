@@ -2,7 +2,7 @@
 
 use crate::setup::path;
 use os::OsError;
-use os_sim::fault::{Moment, Fault};
+use os_sim::fault::{Fault, Moment};
 use os_sim::probe::FaultAction;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, CreateSymlink, DisconnectTarget, DiscoverTargetPortal, DiskNumber,

@@ -3,7 +3,7 @@
 use crate::setup::{Calm, GIB, add_partition, over, probed, provider, refused, traced, volume_on};
 use os::{OsError, Value};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
+use os_sim::fault::{Fault, Moment};
 use os_sim::probe::FaultAction;
 use os_sim::race::Race;
 use storage_ops::{DiskNumber, GetVolumeStats, Kind, ListVolumesOnDisk, ResizeVolume, VolumeId};

@@ -2,7 +2,7 @@
 
 use crate::setup::{self, Calm, GIB, over, path, probed, refused, traced, volume_on};
 use os::{Os, OsError, U16String};
-use os_sim::fault::{Moment, Fault};
+use os_sim::fault::{Fault, Moment};
 use os_sim::probe::FaultAction;
 use os_sim::race::Race;
 use storage_ops::{

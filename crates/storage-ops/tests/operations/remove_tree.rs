@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::setup::{GIB, over, path, probed, refused};
 use os::{Access, NtPath, Open, Options, Os, OsError, Share, U16String};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
+use os_sim::fault::{Fault, Moment};
 use os_sim::probe::{Call, FaultAction, Outcome, Probe};
 use os_sim::race::Race;
 use os_sim::trace::Trace;

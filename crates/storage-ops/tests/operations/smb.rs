@@ -3,7 +3,7 @@
 use crate::setup::{self, over, path, refused};
 use os::OsError;
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
+use os_sim::fault::{Fault, Moment};
 use os_sim::probe::{Call, FaultAction, Probe};
 use storage_ops::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
 

@@ -3,7 +3,7 @@
 use crate::setup::{over, refused};
 use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
+use os_sim::fault::{Fault, Moment};
 use os_sim::probe::FaultAction;
 use os_sim::trace::Trace;
 use std::sync::Arc;

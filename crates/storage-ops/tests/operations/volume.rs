@@ -2,7 +2,7 @@
 
 use crate::setup::{self, GIB, over, path, refused, volume_on};
 use os::OsError;
-use os_sim::fault::{Moment, Fault};
+use os_sim::fault::{Fault, Moment};
 use os_sim::probe::FaultAction;
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,

@@ -2,7 +2,7 @@
 
 use crate::setup::{Calm, KUBELET, over, path, refused, traced};
 use os::OsError;
-use os_sim::fault::{Moment, Fault};
+use os_sim::fault::{Fault, Moment};
 use os_sim::probe::FaultAction;
 use storage_ops::{Kind, Mkdir, PathExists};
 
