@@ -6,7 +6,6 @@ pub(crate) mod disk;
 pub(crate) mod filesystem;
 pub(crate) mod handlers;
 pub(crate) mod iscsi;
-pub(crate) mod resize;
 pub(crate) mod router;
 pub(crate) mod smb;
 pub(crate) mod status;

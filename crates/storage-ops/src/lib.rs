@@ -56,7 +56,7 @@ pub use ops::smb::{NewSmbGlobalMapping, RemoveSmbGlobalMapping};
 pub use ops::system::{GetBiosSerialNumber, GetService, ServiceInfo, ServiceName, StartService, StopService};
 pub use ops::volume::{
     FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath,
-    GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, MountVolume, ResizeFirstVolume, ResizeVolume, UnmountVolume,
+    GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, MountVolume, ResizeTarget, ResizeVolume, UnmountVolume,
     WriteVolumeCache,
 };
 pub use os::Secret;

@@ -10,8 +10,8 @@ use os_sim::probe::{Call, FaultAction, Probe, Probed};
 use os_sim::{DetachedDisk, Sim};
 use storage_ops::{
     Config, CreateSymlink, DiskNumber, FormatVolume, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume, Node,
-    PartitionDisk, RemoveSmbGlobalMapping, Rescan, ResizeVolume, Rmdir, RmdirContents, SetDiskState, UncPath,
-    UnmountVolume,
+    PartitionDisk, RemoveSmbGlobalMapping, Rescan, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, SetDiskState,
+    UncPath, UnmountVolume,
 };
 
 use crate::attack::Attack;
@@ -80,7 +80,7 @@ fn request(random: &mut Random, sim: &Sim) -> Box<dyn Request> {
         6 | 7 => ask(FormatVolume { volume: on_it }),
         8 | 9 => ask(MountVolume { volume: on_it, target: at }),
         10 => ask(UnmountVolume { volume: on_it, target: at }),
-        11 => ask(ResizeVolume { volume: on_it, size: 0 }),
+        11 => ask(ResizeVolume { target: ResizeTarget::Volume(on_it), size: 0 }),
         12 => ask(Mkdir { path: at, context: None }),
         13 => ask(Rmdir { path: at, context: None, force: true }),
         14 => ask(RmdirContents { path: at }),
@@ -228,7 +228,7 @@ fn stage_disk(sim: &Sim, node: &Node, number: u32) -> Result<(), Box<dyn std::er
     node.run(&Mkdir { path: path(&target), context: None })?;
     node.run(&MountVolume { volume, target: path(&target) })?;
     sim.external().write(&format!(r"{target}\file"), b"1")?;
-    node.run(&ResizeVolume { volume, size: 0 })?;
+    node.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 })?;
     node.run(&UnmountVolume { volume, target: path(&target) })?;
     node.run(&Rmdir { path: path(&target), context: None, force: false })?;
     Ok(())

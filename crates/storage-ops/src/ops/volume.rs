@@ -84,36 +84,6 @@ impl ListVolumesOnDisk {
     }
 }
 
-/// The first volume of a disk, and what is asked of it: how azuredisk since 1.30 names the volume to grow.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ResizeFirstVolume {
-    /// The disk.
-    pub disk: DiskNumber,
-    /// As in [`ResizeVolume`].
-    pub size: u64,
-}
-
-impl Operation for ResizeFirstVolume {
-    type Output = ();
-    const NAME: &'static str = "ResizeVolume";
-    const POOL: PoolKind = PoolKind::Disks;
-    const COALESCE: Coalesce = Coalesce::InFlight;
-
-    fn describe(&self) -> String {
-        format!("resize the first volume of {}", self.disk)
-    }
-
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(self.disk.0)])
-    }
-
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let volumes = ListVolumesOnDisk { disk: self.disk, partition: 0 }.run(node, ctx)?;
-        let first = volumes.first().ok_or_else(|| OperationError::not_found("there is none"))?;
-        ResizeVolume { volume: *first, size: self.size }.run(node, ctx)
-    }
-}
-
 /// Whether a volume has a file system, of whatever kind. Whatever cannot be told is an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IsVolumeFormatted {
@@ -319,12 +289,21 @@ impl Operation for UnmountVolume {
     }
 }
 
-/// Grows a volume, with its partition. Being that large already is success; it is never made smaller.
+/// Names the volume to resize.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResizeTarget {
+    /// A volume by its id.
+    Volume(VolumeId),
+    /// The first volume of a disk: the azuredisk driver since version 1.30 sends a disk number instead of a volume id.
+    FirstVolumeOfDisk(DiskNumber),
+}
+
+/// Grows a volume and its partition. Never shrinks one; a volume that is large enough already is success.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResizeVolume {
     /// The volume.
-    pub volume: VolumeId,
-    /// The partition's size to reach in bytes; 0 is as much as there is room for.
+    pub target: ResizeTarget,
+    /// The size of the partition to reach, in bytes; 0 means as large as possible.
     pub size: u64,
 }
 
@@ -336,30 +315,41 @@ impl Operation for ResizeVolume {
     const RESOLVES_LOCKS: bool = true;
 
     fn describe(&self) -> String {
+        let volume = match self.target {
+            ResizeTarget::Volume(volume) => format!("volume {volume}"),
+            ResizeTarget::FirstVolumeOfDisk(disk) => format!("the first volume of {disk}"),
+        };
         match self.size {
-            0 => format!("resize volume {} to its maximum", self.volume),
-            size => format!("resize volume {} to {size} bytes", self.volume),
+            0 => format!("resize {volume} to its maximum"),
+            size => format!("resize {volume} to {size} bytes"),
         }
     }
 
     fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![disk_lock_key(node, self.volume)?])
+        Ok(vec![match self.target {
+            ResizeTarget::Volume(volume) => disk_lock_key(node, volume)?,
+            ResizeTarget::FirstVolumeOfDisk(disk) => LockKey::Disk(disk.0),
+        }])
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let number = volume_device::locked_disk_of(node, self.volume, ctx)?;
+        let volume = match self.target {
+            ResizeTarget::Volume(volume) => volume,
+            ResizeTarget::FirstVolumeOfDisk(disk) => ListVolumesOnDisk { disk, partition: 0 }.run(node, ctx)?[0],
+        };
+        let number = volume_device::locked_disk_of(node, volume, ctx)?;
         let disk = Disk::open(node, number, Access::GENERIC_READ)?;
         disk.update()?;
-        let extent = volume_device::extent(node, self.volume)?;
+        let extent = volume_device::extent(node, volume)?;
         let layout = disk.layout()?;
         let under = layout.partitions().iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
         let partition =
             *under.ok_or_else(|| OperationError::precondition("the volume is not on a partition of its own"))?;
         if self.wants_growth(&disk, &layout, &partition)? {
             ctx.require_pool(PoolKind::Wmi)?;
-            self.grow(node, ctx, &disk, &layout, &partition)?;
+            self.grow(node, ctx, &disk, &layout, &partition, volume)?;
         }
-        self.fill_partition(node, ctx)
+        fill_partition(node, ctx, volume)
     }
 }
 
@@ -385,6 +375,7 @@ impl ResizeVolume {
         disk: &Disk,
         layout: &Layout,
         partition: &Partition,
+        volume: VolumeId,
     ) -> OperationResult<()> {
         let instance = msft_storage::partition(node, ctx, disk.number, partition.number, partition.offset)?;
         let (largest, untold) = match msft_storage::largest(node, ctx, &instance) {
@@ -410,34 +401,34 @@ impl ResizeVolume {
         msft_storage::resize(node, ctx, &instance, size)?;
         disk.update()?;
         let grown = node.poll(node.config().timeouts.arrival, || {
-            let extent = volume_device::extent(node, self.volume)?;
+            let extent = volume_device::extent(node, volume)?;
             Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
         })?;
         grown.ok_or_else(|| {
             OperationError::precondition("Windows says that it is resized, but the partition has not grown")
         })
     }
+}
 
-    /// Makes the file system as large as its partition, where an earlier attempt got only half-way.
-    fn fill_partition(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let total = match volume_device::stats(node, self.volume) {
-            Ok(stats) => stats.total,
-            Err(fault) if fault.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
-            Err(fault) => return Err(fault),
-        };
-        let extent = volume_device::extent(node, self.volume)?;
-        let length = u64::try_from(extent.length).unwrap_or_default();
-        if length < total.saturating_add(MIB) || volume_device::file_system(node, self.volume)? != FileSystem::Ntfs {
-            return Ok(());
-        }
-        let number = volume_device::locked_disk_of(node, self.volume, ctx)?;
-        let geometry = Disk::open(node, number, Access::empty())?.geometry()?;
-        let sectors = extent.length / i64::from(geometry.bytes_per_sector.max(512));
-        ctx.begin_mutation()?;
-        let handle = volume_device::open(node, self.volume, &volume_device::READ)?;
-        buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes())
-            .map_err(|code| OperationError::of(code, "the partition has grown, but its file system has not"))
+/// Makes the file system as large as its partition, where an earlier attempt got only half-way.
+fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
+    let total = match volume_device::stats(node, volume) {
+        Ok(stats) => stats.total,
+        Err(fault) if fault.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
+        Err(fault) => return Err(fault),
+    };
+    let extent = volume_device::extent(node, volume)?;
+    let length = u64::try_from(extent.length).unwrap_or_default();
+    if length < total.saturating_add(MIB) || volume_device::file_system(node, volume)? != FileSystem::Ntfs {
+        return Ok(());
     }
+    let number = volume_device::locked_disk_of(node, volume, ctx)?;
+    let geometry = Disk::open(node, number, Access::empty())?.geometry()?;
+    let sectors = extent.length / i64::from(geometry.bytes_per_sector.max(512));
+    ctx.begin_mutation()?;
+    let handle = volume_device::open(node, volume, &volume_device::READ)?;
+    buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes())
+        .map_err(|code| OperationError::of(code, "the partition has grown, but its file system has not"))
 }
 
 /// The largest size in bytes that the partition can have, from the partition table.

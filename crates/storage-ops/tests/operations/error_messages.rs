@@ -1,6 +1,6 @@
 //! What a failure says: what was attempted, on what, in which direction.
 
-use crate::setup::path;
+use crate::setup::{path, resize};
 use os::OsError;
 use os_sim::fault::{Fault, Moment};
 use os_sim::probe::FaultAction;
@@ -10,7 +10,7 @@ use storage_ops::{
     GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath,
     GetVolumeStats, Iqn, IsSymlink, IsVolumeFormatted, Kind, ListDiskIds, ListDiskLocations, ListTargetPortals,
     ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk, PathExists, Portal,
-    RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeFirstVolume, ResizeVolume, Rmdir, RmdirContents, Secret,
+    RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, Secret,
     ServiceName, SetDiskState, SetMutualChapSecret, StartService, StopService, UncPath, UnmountVolume, VolumeId,
     WriteVolumeCache,
 };
@@ -112,13 +112,14 @@ fn a_failure_of_a_volume_names_it_and_where_it_was_to_be_or_how_large() {
     let at = r"C:\var\lib\kubelet\plugins\v";
     broken.says(&ListVolumesOnDisk { disk, partition: 0 }, "list the volumes on disk 3");
     broken.says(&ListVolumesOnDisk { disk, partition: 2 }, "list the volumes on partition 2 of disk 3");
-    broken.says(&ResizeFirstVolume { disk, size: 0 }, "resize the first volume of disk 3");
+    let first = ResizeTarget::FirstVolumeOfDisk(disk);
+    broken.says(&ResizeVolume { target: first, size: 0 }, "resize the first volume of disk 3 to its maximum");
     broken.says(&IsVolumeFormatted { volume }, &format!("tell whether volume {VOLUME} is formatted"));
     broken.says(&FormatVolume { volume }, &format!("format volume {VOLUME}"));
     broken.says(&MountVolume { volume, target: target.clone() }, &format!("mount volume {VOLUME} at {at}"));
     broken.says(&UnmountVolume { volume, target: target.clone() }, &format!("unmount volume {VOLUME} from {at}"));
-    broken.says(&ResizeVolume { volume, size: 0 }, &format!("resize volume {VOLUME} to its maximum"));
-    broken.says(&ResizeVolume { volume, size: 4096 }, &format!("resize volume {VOLUME} to 4096 bytes"));
+    broken.says(&resize(volume, 0), &format!("resize volume {VOLUME} to its maximum"));
+    broken.says(&resize(volume, 4096), &format!("resize volume {VOLUME} to 4096 bytes"));
     broken.says(&GetVolumeStats { volume }, &format!("read the size of volume {VOLUME}"));
     broken.says(&GetDiskNumberFromVolumeId { volume }, &format!("find the disk of volume {VOLUME}"));
     broken.says(&WriteVolumeCache { volume }, &format!("write the cache of volume {VOLUME}"));

@@ -1,13 +1,13 @@
 //! Mount points: what stands in the way of one, and whose it is.
 
-use crate::setup::{self, Calm, GIB, over, path, probed, refused, traced, volume_on};
+use crate::setup::{self, Calm, GIB, over, path, probed, refused, resize, traced, volume_on};
 use os::{Os, OsError, U16String};
 use os_sim::fault::{Fault, Moment};
 use os_sim::probe::FaultAction;
 use os_sim::race::Race;
 use storage_ops::{
     FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk, MountVolume,
-    ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
+    UnmountVolume, VolumeId, WriteVolumeCache,
 };
 
 const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
@@ -119,7 +119,7 @@ fn a_volume_that_spans_disks_is_on_none_of_them_and_is_left_as_it_is() {
     let error = refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::FailedPrecondition);
     assert!(error.to_string().ends_with("lies on 2 extents of disks, not on one"), "{error}");
     refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
-    refused(&node, &ResizeVolume { volume, size: 0 }, Kind::FailedPrecondition);
+    refused(&node, &resize(volume, 0), Kind::FailedPrecondition);
     refused(&node, &MountVolume { volume, target: path(r"\pods\p") }, Kind::FailedPrecondition);
     refused(&node, &UnmountVolume { volume, target: path(MOUNT) }, Kind::FailedPrecondition);
     for disk in [1, 2] {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::setup::{GIB, path, volume_on};
+use crate::setup::{GIB, path, resize, volume_on};
 use os_sim::Sim;
 use os_sim::probe::Probed;
 use os_sim::trace::Trace;
@@ -91,7 +91,7 @@ fn a_pods_cycle_on_a_formatted_disk_needs_no_wmi() {
     let volume = volume_on(&node, 1);
     node.run(&storage_ops::FormatVolume { volume }).unwrap();
     node.run(&storage_ops::MountVolume { volume, target: target.clone() }).unwrap();
-    node.run(&storage_ops::ResizeVolume { volume, size: 0 }).unwrap();
+    node.run(&resize(volume, 0)).unwrap();
     node.run(&storage_ops::CreateSymlink { source: target.clone(), target: path(r"\pods\l") }).unwrap();
     node.run(&storage_ops::Rmdir { path: path(r"\pods\l"), context: None, force: true }).unwrap();
     node.run(&storage_ops::UnmountVolume { volume, target: target.clone() }).unwrap();

@@ -7,7 +7,7 @@ use os::{CallStatus, Namespace, Os, Value};
 use os_sim::Sim;
 use os_sim::probe::{Probe, Probed};
 use os_sim::trace::Trace;
-use storage_ops::{Config, Error, HostPath, Kind, Node, Operation, VolumeId};
+use storage_ops::{Config, Error, HostPath, Kind, Node, Operation, ResizeTarget, ResizeVolume, VolumeId};
 
 /// Kubelet's directory.
 pub(crate) const KUBELET: &str = r"C:\var\lib\kubelet";
@@ -33,6 +33,11 @@ pub(crate) fn volume_on(node: &Node, disk: u32) -> VolumeId {
         .expect("a volume");
     assert_eq!(volumes.len(), 1);
     volumes[0]
+}
+
+/// Grows `volume` to `size` bytes.
+pub(crate) fn resize(volume: VolumeId, size: u64) -> ResizeVolume {
+    ResizeVolume { target: ResizeTarget::Volume(volume), size }
 }
 
 /// The shares that are mapped.

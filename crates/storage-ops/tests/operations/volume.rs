@@ -1,13 +1,13 @@
 //! Volumes: listing, formatting, mounting, growing.
 
-use crate::setup::{self, GIB, over, path, refused, volume_on};
+use crate::setup::{self, GIB, over, path, refused, resize, volume_on};
 use os::OsError;
 use os_sim::fault::{Fault, Moment};
 use os_sim::probe::FaultAction;
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node,
-    PartitionDisk, ResizeFirstVolume, ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
+    PartitionDisk, ResizeTarget, ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
 };
 
 const ONE: DiskNumber = DiskNumber(1);
@@ -269,10 +269,10 @@ fn contract_26_a_grown_disk_needs_no_rescan_and_stats_show_the_new_size_at_once(
     let volume = volume_on(&node, 1);
     sim.grow_disk(1, 2 * GIB);
     let asked = GIB + GIB / 2;
-    node.run(&ResizeVolume { volume, size: asked }).unwrap();
+    node.run(&resize(volume, asked)).unwrap();
     let total = node.run(&GetVolumeStats { volume }).unwrap().total;
     assert!(total <= asked && total > asked - (20 << 20), "{total}");
-    node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+    node.run(&resize(volume, 0)).unwrap();
     let total = node.run(&GetVolumeStats { volume }).unwrap().total;
     assert!(total > 2 * GIB - (20 << 20), "{total}");
     sim.invariants().unwrap();
@@ -284,10 +284,10 @@ fn contract_26_what_is_large_enough_stays_as_it_is() {
     let node = over(&sim);
     let (volume, before) = (volume_on(&node, 1), sim.snapshot());
     for size in [0, 1, 2 << 20, GIB / 2] {
-        node.run(&ResizeVolume { volume, size }).unwrap();
+        node.run(&resize(volume, size)).unwrap();
     }
     assert_eq!(sim.snapshot(), before);
-    refused(&node, &ResizeVolume { volume, size: 3 * GIB }, Kind::FailedPrecondition);
+    refused(&node, &resize(volume, 3 * GIB), Kind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -298,7 +298,7 @@ fn contract_26_less_than_100_mib_is_grown_too() {
     let volume = volume_on(&node, 1);
     let before = node.run(&GetVolumeStats { volume }).unwrap().total;
     sim.grow_disk(1, GIB + (10 << 20));
-    node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+    node.run(&resize(volume, 0)).unwrap();
     let after = node.run(&GetVolumeStats { volume }).unwrap().total;
     assert!(after >= before + (8 << 20), "{before} {after}");
 }
@@ -319,7 +319,7 @@ fn contract_31_a_disk_number_means_its_first_volume_when_resizing() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let node = over(&sim);
     sim.grow_disk(1, 2 * GIB);
-    node.run(&ResizeFirstVolume { disk: ONE, size: 0 }).unwrap();
+    node.run(&ResizeVolume { target: ResizeTarget::FirstVolumeOfDisk(ONE), size: 0 }).unwrap();
     let volume = volume_on(&node, 1);
     assert!(node.run(&GetVolumeStats { volume }).unwrap().total > GIB);
 }
@@ -331,7 +331,7 @@ fn an_unknown_volume_is_not_found_by_anything() {
     let volume = nowhere();
     refused(&node, &IsVolumeFormatted { volume }, Kind::NotFound);
     refused(&node, &FormatVolume { volume }, Kind::NotFound);
-    refused(&node, &ResizeVolume { volume, size: 0 }, Kind::NotFound);
+    refused(&node, &resize(volume, 0), Kind::NotFound);
     refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
     refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
     refused(&node, &WriteVolumeCache { volume }, Kind::NotFound);
@@ -425,7 +425,7 @@ fn contract_26_less_than_a_mebibyte_is_left() {
     let length = sim.disk(1).unwrap().partitions.last().unwrap().length;
     sim.grow_disk(1, 2 * GIB);
     let before = node.run(&GetVolumeStats { volume }).unwrap();
-    node.run(&ResizeVolume { volume, size: length + 1000 }).unwrap();
+    node.run(&resize(volume, length + 1000)).unwrap();
     assert_eq!(node.run(&GetVolumeStats { volume }).unwrap(), before);
 }
 
@@ -440,7 +440,7 @@ fn growing_does_not_need_the_service_that_defragments() {
     let node = setup::probed(&sim, disabled);
     let volume = volume_on(&node, 1);
     sim.grow_disk(1, 2 * GIB);
-    node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+    node.run(&resize(volume, 0)).unwrap();
     assert!(node.run(&GetVolumeStats { volume }).unwrap().total > 2 * GIB - (20 << 20));
     sim.invariants().unwrap();
 }

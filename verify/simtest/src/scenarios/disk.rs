@@ -3,7 +3,7 @@
 use os_sim::{Builder, DiskDescription};
 use storage_ops::{
     DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, ListVolumesOnDisk,
-    PartitionDisk, Rescan, ResizeFirstVolume, SetDiskState,
+    PartitionDisk, Rescan, ResizeTarget, ResizeVolume, SetDiskState,
 };
 
 use super::{GIB, ask};
@@ -71,9 +71,11 @@ const OPERATIONS: &[Asked] = &[
         .about_disk(1),
     RESCAN,
     Asked::new("ListVolumesOnDisk", |_| ask(ListVolumesOnDisk { disk: ONE, partition: 0 })).about_disk(1),
-    Asked::new("ResizeVolume(of a disk)", |_| ask(ResizeFirstVolume { disk: ONE, size: 0 }))
-        .changing(&["disk 1 "])
-        .about_disk(1),
+    Asked::new("ResizeVolume(of a disk)", |_| {
+        ask(ResizeVolume { target: ResizeTarget::FirstVolumeOfDisk(ONE), size: 0 })
+    })
+    .changing(&["disk 1 "])
+    .about_disk(1),
 ];
 
 /// Each operation on disks in each state of a disk.

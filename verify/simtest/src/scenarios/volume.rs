@@ -3,7 +3,7 @@
 use os_sim::{Builder, Sim};
 use storage_ops::{
     FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath,
-    GetVolumeStats, IsVolumeFormatted, MountVolume, ResizeVolume, UnmountVolume, WriteVolumeCache,
+    GetVolumeStats, IsVolumeFormatted, MountVolume, ResizeTarget, ResizeVolume, UnmountVolume, WriteVolumeCache,
 };
 
 use super::{GIB, ask, path, volume};
@@ -94,14 +94,18 @@ const OPERATIONS: &[Asked] = &[
         .changing(&[r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v", AT_TARGET, MBR_MOUNT])
         .reaching(|sim| !is_at_target(sim))
         .about_disk(1),
-    Asked::new("ResizeVolume(to its maximum)", |sim| ask(ResizeVolume { volume: volume(sim, 1), size: 0 }))
-        .changing(&["disk 1 partition "])
-        .reaching(is_filled)
-        .about_disk(1),
-    Asked::new("ResizeVolume(to 1.5 GiB)", |sim| ask(ResizeVolume { volume: volume(sim, 1), size: 3 * GIB / 2 }))
-        .changing(&["disk 1 partition "])
-        .reaching(is_filled)
-        .about_disk(1),
+    Asked::new("ResizeVolume(to its maximum)", |sim| {
+        ask(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 0 })
+    })
+    .changing(&["disk 1 partition "])
+    .reaching(is_filled)
+    .about_disk(1),
+    Asked::new("ResizeVolume(to 1.5 GiB)", |sim| {
+        ask(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 3 * GIB / 2 })
+    })
+    .changing(&["disk 1 partition "])
+    .reaching(is_filled)
+    .about_disk(1),
     Asked::new("GetVolumeStats", |sim| ask(GetVolumeStats { volume: volume(sim, 1) })).about_disk(1),
     Asked::new("GetDiskNumberFromVolumeID", |sim| ask(GetDiskNumberFromVolumeId { volume: volume(sim, 1) }))
         .about_disk(1),
