@@ -4,7 +4,7 @@ use std::fmt;
 
 use os::OsError;
 
-use crate::executor::operation::PoolKind;
+use crate::executor::context::PoolKind;
 
 /// What the caller can conclude from a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

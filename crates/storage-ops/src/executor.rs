@@ -5,6 +5,7 @@
 //! A caller that goes away before the first change takes its request with it; after that the operation runs to
 //! its end, and a retry joins it.
 
+pub(crate) mod context;
 pub(crate) mod locks;
 pub(crate) mod operation;
 pub(crate) mod worker_pools;
@@ -20,8 +21,9 @@ use tokio::sync::{Notify, watch};
 use tracing::Instrument as _;
 
 use crate::error::{Again, Error, Kind, OperationError};
+use crate::executor::context::{Caller, OperationContext, PoolKind};
 use crate::executor::locks::{Guard, LockKey};
-use crate::executor::operation::{Caller, Coalesce, Operation, OperationContext, PoolKind};
+use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::worker_pools::{Work, WorkerPools};
 use crate::node::{MOVES, Node, failed};
 
@@ -214,7 +216,7 @@ impl Executor {
         let found = if O::RESOLVES_LOCKS {
             let (node, looked_up) = (Arc::clone(&self.node), Arc::clone(job));
             let look_up = move || looked_up.operation.lock_keys(&node);
-            self.lanes.run(PoolKind::Disks, Arc::clone(job) as Arc<dyn Work>, self.node.clock(), look_up).await
+            self.lanes.run(PoolKind::Disks, Arc::clone(job) as Arc<dyn Work>, self.node.host.clock(), look_up).await
         } else {
             Ok(job.operation.lock_keys(&self.node))
         };
@@ -240,7 +242,7 @@ impl Executor {
             let ctx = OperationContext::new(guard, Arc::clone(&running) as Arc<dyn Caller>, Some(lane));
             running.operation.run(&node, &ctx)
         };
-        let done = self.lanes.run(lane, Arc::clone(job) as Arc<dyn Work>, self.node.clock(), work).await;
+        let done = self.lanes.run(lane, Arc::clone(job) as Arc<dyn Work>, self.node.host.clock(), work).await;
         done.map_err(|fault| failed(&job.operation, fault))
     }
 
@@ -308,13 +310,16 @@ mod tests {
 
     use super::Executor;
     use crate::error::{Kind, OperationResult};
+    use crate::executor::context::{OperationContext, PoolKind};
     use crate::executor::locks::LockKey;
-    use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+    use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
     use crate::{Config, Node};
 
     /// Panics before any thread takes it.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
     struct Defective;
+
+    impl Sealed for Defective {}
 
     impl Operation for Defective {
         type Output = ();

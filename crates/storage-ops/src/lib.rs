@@ -39,31 +39,32 @@ mod windows;
 pub use config::{Config, Timeouts};
 pub use error::{Error, Kind, OperationError, OperationResult};
 pub use executor::Executor;
-pub use executor::locks::LockKey;
-pub use executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+pub use executor::operation::Operation;
 pub use executor::worker_pools::BLOCKING_THREADS;
 pub use node::Node;
 pub use ops::disk::{
-    DiskIds, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,
+    GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,
     SetDiskState,
 };
 pub use ops::filesystem::{CreateSymlink, IsSymlink, Mkdir, PathExists, Rmdir, RmdirContents};
 pub use ops::iscsi::{
-    AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn,
-    ListTargetPortals, Portal, RemoveTargetPortal, SetMutualChapSecret,
+    AddTargetPortal, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, ListTargetPortals,
+    RemoveTargetPortal, SetMutualChapSecret,
 };
 pub use ops::smb::{NewSmbGlobalMapping, RemoveSmbGlobalMapping};
-pub use ops::system::{GetBiosSerialNumber, GetService, ServiceInfo, ServiceName, StartService, StopService};
+pub use ops::system::{GetBiosSerialNumber, GetService, StartService, StopService};
+pub use ops::volume::format::FormatVolume;
+pub use ops::volume::mount::{MountVolume, UnmountVolume};
+pub use ops::volume::resize::{ResizeTarget, ResizeVolume};
+pub use ops::volume::target_path::{GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath};
 pub use ops::volume::{
-    FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath,
-    GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, MountVolume, ResizeTarget, ResizeVolume, UnmountVolume,
-    WriteVolumeCache,
+    GetDiskNumberFromVolumeId, GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, WriteVolumeCache,
 };
 pub use os::Secret;
-pub use paths::working_directories::PathContext;
-pub use types::{DiskNumber, HostPath, UncPath, VolumeId};
-pub use windows::disk_identifiers::DiskLocation;
-pub use windows::volume_device::VolumeStats;
+pub use types::{
+    Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo, ServiceName,
+    TargetPortal, UncPath, VolumeId, VolumeStats,
+};
 
 /// As much of `text` from a request as belongs into a sentence.
 pub(crate) fn excerpt(text: &str) -> &str {

@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use os::{Clock, Os, Time};
+use os::Os;
 
 use crate::config::Config;
-use crate::error::{Error, OperationError, OperationResult};
+use crate::error::{Error, OperationError};
+use crate::executor::context::{Blocked, OperationContext};
 use crate::executor::locks::{Guard, LockKey, Locks};
-use crate::executor::operation::{Blocked, Operation, OperationContext};
+use crate::executor::operation::Operation;
 use crate::paths::working_directories::WorkingDirectories;
+use crate::windows::Host;
 
 /// How often an operation starts again because its volume has moved to another disk, or because it needs other threads.
 pub(crate) const MOVES: usize = 6;
@@ -22,7 +23,7 @@ pub(crate) const MOVES: usize = 6;
 /// that changes disks, do not see each other's locks; what then still holds is that state is read again right
 /// before anything is changed, and that Windows' storage provider refuses what would destroy data.
 pub struct Node {
-    os: Arc<dyn Os>,
+    pub(crate) host: Host,
     config: Config,
     pub(crate) locks: Locks,
     pub(crate) directories: WorkingDirectories,
@@ -34,7 +35,8 @@ impl Node {
     /// A node over `os`.
     pub fn new(os: Arc<dyn Os>, config: Config) -> Self {
         let directories = WorkingDirectories::new(&config);
-        Self { os, config, locks: Locks::default(), directories, smb_users: Mutex::default() }
+        let host = Host::new(os, config.timeouts);
+        Self { host, config, locks: Locks::default(), directories, smb_users: Mutex::default() }
     }
 
     /// Carries `operation` out on this thread and blocks until it has ended.
@@ -54,7 +56,7 @@ impl Node {
         let mut guard = None;
         {
             let mut wait = pin!(async { guard = Some(self.locks.acquire(objects).await) });
-            self.clock().block_on(wait.as_mut());
+            self.host.clock().block_on(wait.as_mut());
         }
         guard.expect("the wait ends with the locks")
     }
@@ -67,39 +69,6 @@ impl Node {
     /// How many objects are locked or waited for at this moment.
     pub fn locked_objects(&self) -> usize {
         self.locks.held()
-    }
-
-    pub(crate) fn os(&self) -> &dyn Os {
-        &*self.os
-    }
-
-    pub(crate) fn clock(&self) -> &dyn Clock {
-        self.os.clock()
-    }
-
-    /// `span` from now.
-    pub(crate) fn after(&self, span: Duration) -> Time {
-        self.clock().now() + span
-    }
-
-    /// Looks until `found` answers something or `timeout` has run out.
-    pub(crate) fn poll<T>(
-        &self,
-        timeout: Duration,
-        mut found: impl FnMut() -> OperationResult<Option<T>>,
-    ) -> OperationResult<Option<T>> {
-        let end = self.after(timeout);
-        let mut pause = Duration::from_millis(10);
-        loop {
-            if let Some(value) = found()? {
-                return Ok(Some(value));
-            }
-            if self.clock().now() >= end {
-                return Ok(None);
-            }
-            self.clock().sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(200));
-        }
     }
 
     /// The users of the SMB mappings that this process has made.

@@ -7,10 +7,18 @@ use simtest::scenarios::{self, operation_of};
 
 /// The names of all operations, as the library declares them.
 fn declared() -> BTreeSet<String> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/storage-ops/src/ops");
+    declared_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/storage-ops/src/ops"))
+}
+
+fn declared_in(sources: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for entry in std::fs::read_dir(sources).expect("the library's sources") {
-        let text = std::fs::read_to_string(entry.expect("a source").path()).expect("a source");
+        let path = entry.expect("a source").path();
+        if path.is_dir() {
+            names.extend(declared_in(&path));
+            continue;
+        }
+        let text = std::fs::read_to_string(path).expect("a source");
         // What a module's own tests declare is no operation of a node.
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
         let declarations = text.split("const NAME: &'static str = \"").skip(1);

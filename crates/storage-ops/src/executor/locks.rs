@@ -18,7 +18,7 @@ pub enum LockKey {
     /// An SMB share, `\\host\share` in lower case.
     Share(String),
     /// An iSCSI target portal, `address:port` in lower case.
-    Portal(String),
+    TargetPortal(String),
     /// The iSCSI initiator's own settings.
     Initiator,
     /// A Windows service, in lower case.

@@ -7,7 +7,7 @@ use os::{Clock, Time};
 use tokio::sync::Semaphore;
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::operation::PoolKind;
+use crate::executor::context::PoolKind;
 
 /// How many threads a lane has.
 const THREADS: usize = 16;
@@ -135,7 +135,7 @@ impl PoolKind {
 #[cfg(test)]
 mod tests {
     use super::{BLOCKING_THREADS, WorkerPools};
-    use crate::executor::operation::PoolKind;
+    use crate::executor::context::PoolKind;
 
     #[test]
     fn all_lanes_together_keep_as_many_threads_as_the_runtime_is_asked_for() {

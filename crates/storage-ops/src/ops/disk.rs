@@ -6,13 +6,15 @@ use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
 use os::{Access, Namespace, OsError};
 
 use crate::error::{OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
 use crate::executor::locks::LockKey;
-use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
-use crate::types::DiskNumber;
-use crate::windows::disk_device::{self, Disk, Layout};
-use crate::windows::disk_identifiers::{self, DiskLocation};
+use crate::types::{DiskIds, DiskLocation, DiskNumber};
+use crate::windows::disk_device::{self, Disk};
+use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::partition_table::PartitionTable;
 use crate::windows::{msft_storage, volume_device, wmi};
 
 /// Where the disks are attached. What is attached to no adapter, such as a mounted VHDX, is left out.
@@ -30,20 +32,11 @@ impl Operation for ListDiskLocations {
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
         // Only the provider's words for a location are known to be what drivers compare with.
-        let disks = wmi::query(node, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
+        let disks = wmi::query(&node.host, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
         let located =
             |disk: &os::Instance| Some((DiskNumber(disk.u32("Number")?), DiskLocation::parse(disk.text("Location")?)?));
         Ok(disks.iter().filter_map(located).collect())
     }
-}
-
-/// What names a disk wherever it is attached.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct DiskIds {
-    /// The page-83 identifier; empty if it has none.
-    pub page83: String,
-    /// The serial number, untrimmed; empty if it has none.
-    pub serial: String,
 }
 
 /// The identifiers of all disks.
@@ -60,7 +53,7 @@ impl Operation for ListDiskIds {
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
-        Ok(identified(disk_device::all(node)?.0).0)
+        Ok(identified(disk_device::all(&node.host)?.0).0)
     }
 }
 
@@ -101,7 +94,7 @@ impl Operation for GetDiskNumberByName {
             return Err(OperationError::invalid("the name is empty"));
         }
         let named = |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
-        let (disks, unopened) = disk_device::all(node)?;
+        let (disks, unopened) = disk_device::all(&node.host)?;
         let (ids, unread) = identified(disks);
         let found: Vec<_> = ids.iter().filter(|(_, ids)| named(ids)).map(|(number, _)| *number).collect();
         match found[..] {
@@ -137,8 +130,8 @@ impl Operation for GetDiskStats {
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<u64> {
         // Whoever may not read the disk may still ask the device.
-        let disk = Disk::open(node, self.disk, Access::GENERIC_READ)
-            .or_else(|_| Disk::open(node, self.disk, Access::empty()))?;
+        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ)
+            .or_else(|_| Disk::open(&node.host, self.disk, Access::empty()))?;
         Ok(disk.size()?)
     }
 }
@@ -160,7 +153,7 @@ impl Operation for GetDiskState {
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
-        Ok(!Disk::open(node, self.disk, Access::empty())?.is_offline()?)
+        Ok(!Disk::open(&node.host, self.disk, Access::empty())?.is_offline()?)
     }
 }
 
@@ -189,12 +182,12 @@ impl Operation for SetDiskState {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open(node, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
         if !self.online {
             refuse_own_disk(node, self.disk)?;
         }
         set_state(node, ctx, &disk, self.online)?;
-        if self.online && !volume_device::wait_for_all(node, &disk)? {
+        if self.online && !volume_device::wait_for_all(&node.host, &disk)? {
             tracing::warn!(disk = self.disk.0, "its volumes have not arrived");
         }
         Ok(())
@@ -203,9 +196,9 @@ impl Operation for SetDiskState {
 
 /// Refuses the disk that the node itself lives on, whose number is also what a request without one has.
 fn refuse_own_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
-    for volume in node.directories.volumes(node.os())? {
+    for volume in node.directories.volumes(node.host.os())? {
         // One that lies on several disks is on none that a driver could have attached.
-        if volume_device::disk_of(node, volume).is_ok_and(|own| own == disk) {
+        if volume_device::disk_of(&node.host, volume).is_ok_and(|own| own == disk) {
             return Err(OperationError::new(crate::Kind::PermissionDenied, "it holds a volume of the node itself"));
         }
     }
@@ -240,7 +233,7 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
         return Err(code.into());
     }
     // The driver does not do it, or a cluster or a disk with the same id stands against it: the provider knows.
-    msft_storage::set_online(node, ctx, disk, online)?;
+    msft_storage::set_online(&node.host, ctx, disk, online)?;
     if reached(disk.attributes()?) {
         return Ok(());
     }
@@ -270,28 +263,28 @@ impl Operation for PartitionDisk {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open(node, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
-        match disk.layout()? {
+        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        match disk.partition_table()? {
             layout if layout.is_partitioned() => {}
-            Layout::Mbr(_) => {
+            PartitionTable::Mbr(_) => {
                 return Err(OperationError::precondition(
                     "it has an MBR without partitions, and no table is ever replaced",
                 ));
             }
-            Layout::Raw => {
+            PartitionTable::Raw => {
                 ctx.require_pool(PoolKind::Wmi)?;
                 set_state(node, ctx, &disk, true)?;
-                msft_storage::initialize(node, ctx, &disk)?;
+                msft_storage::initialize(&node.host, ctx, &disk)?;
                 Self::add_partition(node, ctx, &disk)?;
             }
-            Layout::Gpt(_) => {
+            PartitionTable::Gpt(_) => {
                 ctx.require_pool(PoolKind::Wmi)?;
                 set_state(node, ctx, &disk, true)?;
                 Self::add_partition(node, ctx, &disk)?;
             }
         }
         // The caller lists the volumes next, and does not ask twice. Those of an offline disk come with its state.
-        if disk.is_offline()? || volume_device::wait_for_all(node, &disk)? {
+        if disk.is_offline()? || volume_device::wait_for_all(&node.host, &disk)? {
             return Ok(());
         }
         bring_volumes(node, ctx, &disk)
@@ -301,12 +294,12 @@ impl Operation for PartitionDisk {
 /// Brings those volumes online that have not come by themselves. One that does not come then either is not this
 /// operation's to judge: the disk is partitioned.
 fn bring_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    let layout = disk.layout()?;
-    let volumes = volume_device::on_disk(node, disk.number, layout.partitions())?;
+    let layout = disk.partition_table()?;
+    let volumes = volume_device::on_disk(&node.host, disk.number, layout.partitions())?;
     for partition in layout.data().filter(|part| !volumes.iter().any(|(offset, _)| *offset == part.offset)) {
-        msft_storage::bring_volume_online(node, ctx, disk, partition)?;
+        msft_storage::bring_volume_online(&node.host, ctx, disk, partition)?;
     }
-    if !volume_device::wait_for_all(node, disk)? {
+    if !volume_device::wait_for_all(&node.host, disk)? {
         tracing::warn!(disk = disk.number.0, "not all of its partitions have a volume");
     }
     Ok(())
@@ -316,12 +309,14 @@ impl PartitionDisk {
     fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
         disk.update()?;
         // Somebody else may have been faster, whom our lock does not hold.
-        if disk.layout()?.is_partitioned() {
+        if disk.partition_table()?.is_partitioned() {
             return Ok(());
         }
-        msft_storage::create_partition(node, ctx, disk)?;
+        msft_storage::create_partition(&node.host, ctx, disk)?;
         disk.update()?;
-        let made = node.poll(node.config().timeouts.arrival, || Ok(disk.layout()?.is_partitioned().then_some(())))?;
+        let made = node
+            .host
+            .poll(node.host.timeouts().arrival, || Ok(disk.partition_table()?.is_partitioned().then_some(())))?;
         made.ok_or_else(|| OperationError::precondition("Windows says that the partition is made, but there is none"))
     }
 }
@@ -347,12 +342,12 @@ impl Operation for Rescan {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         ctx.begin_mutation()?;
-        for port in node.os().device_interfaces(STORAGE_PORT_INTERFACE)? {
-            if let Err(code) = node.os().reenumerate(&port) {
+        for port in node.host.os().device_interfaces(STORAGE_PORT_INTERFACE)? {
+            if let Err(code) = node.host.os().reenumerate(&port) {
                 tracing::warn!(port = %port.display(), %code, "a storage port cannot be searched");
             }
         }
-        for disk in disk_device::all(node)?.0 {
+        for disk in disk_device::all(&node.host)?.0 {
             match disk.update() {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(disk = disk.number.0, %code, "a disk cannot be looked at again");
@@ -361,6 +356,6 @@ impl Operation for Rescan {
             }
         }
         // Our own changes and an administrator's PowerShell go by the provider's cache.
-        msft_storage::refresh_all(node, ctx)
+        msft_storage::refresh_all(&node.host, ctx)
     }
 }

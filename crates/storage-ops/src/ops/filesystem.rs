@@ -1,22 +1,20 @@
 //! Files and directories: existence, making and removing directories, links.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Access, Disposition, Handle, NtPath, Open, Options, OsError, OsResult, Share, U16Str, U16String};
+use os::{Access, Open, Options, OsError, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
 use crate::executor::locks::LockKey;
-use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
+use crate::paths::links::{make_link, open_target, require_pool_for_ancestors};
 use crate::paths::remove_tree;
-use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, PathContext};
-use crate::types::HostPath;
-use crate::types::VolumeId;
+use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW};
+use crate::types::{HostPath, PathContext, VolumeId};
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
-use crate::windows::reparse_point::{self, Link};
-
-/// How many links Windows follows in one path.
-const MOST_LINKS: usize = 63;
+use crate::windows::reparse_point::Link;
 
 /// Whether a path exists. A final link counts by itself, wherever it leads; a missing parent is a plain no.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -37,7 +35,7 @@ impl Operation for PathExists {
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
-        node.directories.exists(node.os(), &self.path, self.context)
+        node.directories.exists(node.host.os(), &self.path, self.context)
     }
 }
 
@@ -67,7 +65,7 @@ impl Operation for Mkdir {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         node.directories.check(&self.path, self.context)?;
         ctx.begin_mutation()?;
-        node.directories.make(node.os(), &self.path, self.context)
+        node.directories.make(node.host.os(), &self.path, self.context)
     }
 }
 
@@ -101,7 +99,7 @@ impl Operation for Rmdir {
         match self.remove(node, ctx) {
             // What was missing may have been something on the way, so this is looked at again.
             Err(fault) if self.force && fault.is_missing() => {
-                let still_there = node.directories.exists(node.os(), &self.path, self.context)?;
+                let still_there = node.directories.exists(node.host.os(), &self.path, self.context)?;
                 if !still_there {
                     return Ok(());
                 }
@@ -115,12 +113,12 @@ impl Operation for Rmdir {
 
 impl Rmdir {
     fn remove(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let place = node.directories.entry(node.os(), &self.path, self.context, &OPEN_NO_DELETE_SHARE)?;
+        let place = node.directories.entry(node.host.os(), &self.path, self.context, &OPEN_NO_DELETE_SHARE)?;
         ctx.begin_mutation()?;
         let parent = remove_tree::Parent { handle: place.parent(), pinned: true };
-        let doomed = remove_tree::open(node.os(), parent, place.leaf())?;
+        let doomed = remove_tree::open(node.host.os(), parent, place.leaf())?;
         if self.force {
-            remove_tree::delete_all(node.os(), doomed)?;
+            remove_tree::delete_all(node.host.os(), doomed)?;
         } else {
             remove_tree::delete(&doomed)?;
         }
@@ -151,7 +149,7 @@ impl Operation for RmdirContents {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let place = node.directories.entry(node.os(), &self.path, None, &OPEN_NO_DELETE_SHARE)?;
+        let place = node.directories.entry(node.host.os(), &self.path, None, &OPEN_NO_DELETE_SHARE)?;
         let found = place.parent().open_child(place.leaf(), &OPEN_NO_DELETE_SHARE)?;
         let (directory, pinned, spared) = match Link::of(&*found)? {
             None if buffer::attributes(&*found)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
@@ -164,26 +162,26 @@ impl Operation for RmdirContents {
                 ctx.require_pool(PoolKind::Disks)?;
                 check_mounted(node, volume, &place)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
-                let root = node.os().open(&volume.root(), &Open::existing(list, Options::DIRECTORY))?;
+                let root = node.host.os().open(&volume.root(), &Open::existing(list, Options::DIRECTORY))?;
                 // By its path it may be somewhere else, where nobody holds what leads to it. And on every volume there
                 // is something that is Windows' own, and in use.
                 (root, false, Some("System Volume Information"))
             }
         };
         ctx.begin_mutation()?;
-        Ok(remove_tree::delete_contents(node.os(), remove_tree::Parent { handle: &*directory, pinned }, spared)?)
+        Ok(remove_tree::delete_contents(node.host.os(), remove_tree::Parent { handle: &*directory, pinned }, spared)?)
     }
 }
 
 /// Checks that `volume` is really mounted at `place`. Whoever may write to an empty directory can make it look like a
 /// mount point of any volume, the system's too; only an administrator can make the mount manager believe it.
 fn check_mounted(node: &Node, volume: VolumeId, place: &EntryRef) -> OperationResult<()> {
-    if node.directories.volumes(node.os())?.contains(&volume) {
+    if node.directories.volumes(node.host.os())?.contains(&volume) {
         return Err(OperationError::new(Kind::PermissionDenied, "it leads to a volume of the node itself"));
     }
     let path = place.directory_path()?.to_string_lossy();
     let path = path.strip_prefix(r"\\?\").unwrap_or(&path).to_uppercase();
-    let known = node.os().volume_paths(&volume.to_windows())?;
+    let known = node.host.os().volume_paths(&volume.to_windows())?;
     if known.iter().any(|known| known.to_string_lossy().to_uppercase() == path) {
         return Ok(());
     }
@@ -218,7 +216,7 @@ impl Operation for CreateSymlink {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         node.directories.check(&self.source, None)?;
-        let place = node.directories.entry(node.os(), &self.target, None, &OPEN_NOFOLLOW)?;
+        let place = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NOFOLLOW)?;
         let shown = U16String::from_str(&self.source.to_string());
         make_link(&place, self.source.to_nt().as_u16str(), &shown, || self.kind(node, ctx), ctx)
     }
@@ -227,8 +225,8 @@ impl Operation for CreateSymlink {
 impl CreateSymlink {
     /// What the link has to be: through one of the wrong kind, Windows opens nothing. A link is of its target's kind.
     fn kind(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Options> {
-        require_pool_for_ancestors(node, &self.source, ctx)?;
-        match node.os().open(&self.source.to_nt(), &OPEN_NOFOLLOW) {
+        require_pool_for_ancestors(node.host.os(), &self.source, ctx)?;
+        match node.host.os().open(&self.source.to_nt(), &OPEN_NOFOLLOW) {
             Ok(source) if buffer::attributes(&*source)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 Ok(Options::NON_DIRECTORY)
             }
@@ -237,54 +235,6 @@ impl CreateSymlink {
             Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(Options::DIRECTORY),
             Err(code) => Err(OperationError::of(code, "the source cannot be looked at")),
         }
-    }
-}
-
-/// Makes `place` a link to the NT path `substitute`, shown as `print`: of the kind that it has to be, which is looked
-/// for if there is no link yet.
-pub(crate) fn make_link(
-    place: &EntryRef,
-    substitute: &U16Str,
-    print: &U16Str,
-    kind: impl FnOnce() -> OperationResult<Options>,
-    ctx: &OperationContext,
-) -> OperationResult<()> {
-    if link_exists(place, substitute)? {
-        return Ok(());
-    }
-    let kind = kind()?;
-    ctx.begin_mutation()?;
-    let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
-    // Until it is a link, it goes with its handle: whoever dies half-way leaves nothing behind. As itself, or a
-    // dangling link that has just appeared would be followed, and what it leads to made.
-    let options = kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
-    let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
-    let link = match place.parent().open_child(place.leaf(), &how) {
-        Err(OsError::ALREADY_EXISTS) => return same_link(&*place.look()?, substitute),
-        outcome => outcome?,
-    };
-    reparse_point::set_symlink(&*link, substitute, print)?;
-    Ok(remove_tree::keep(&*link)?)
-}
-
-/// Whether `place` is such a link already. Anything else there is an error.
-pub(crate) fn link_exists(place: &EntryRef, substitute: &U16Str) -> OperationResult<bool> {
-    match place.look() {
-        Err(OsError::FILE_NOT_FOUND) => Ok(false),
-        Err(code) => Err(code.into()),
-        Ok(existing) => same_link(&*existing, substitute).map(|()| true),
-    }
-}
-
-fn same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResult<()> {
-    let text = |name: &U16Str| name.to_string_lossy().trim_end_matches('\\').to_uppercase();
-    match Link::of(existing)? {
-        Some(Link::Symlink(target)) if text(&target) == text(substitute) => Ok(()),
-        Some(Link::Symlink(target)) => {
-            let reason = format!("a link to {} is there", target.display());
-            Err(OperationError::new(Kind::AlreadyExists, reason))
-        }
-        _ => Err(OperationError::new(Kind::AlreadyExists, "something else of that name is there")),
     }
 }
 
@@ -306,8 +256,8 @@ impl Operation for IsSymlink {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         let path = self.path.to_nt();
-        require_pool_for_ancestors(node, &self.path, ctx)?;
-        let found = node.os().open(&path, &OPEN_NOFOLLOW)?;
+        require_pool_for_ancestors(node.host.os(), &self.path, ctx)?;
+        let found = node.host.os().open(&path, &OPEN_NOFOLLOW)?;
         let link = match Link::of(&*found)? {
             None | Some(Link::Other) => return Ok(false),
             Some(link) => link,
@@ -315,58 +265,11 @@ impl Operation for IsSymlink {
         if let Some(lane) = link.pool() {
             ctx.require_pool(lane)?;
         }
-        match open_target(node, &path, &link) {
+        match open_target(node.host.os(), &path, &link) {
             // A volume that nobody has formatted yet has no root, but it is there.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(true),
             Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(false),
             Err(code) => Err(OperationError::of(code, "its target cannot be looked at")),
         }
-    }
-}
-
-/// Moves on to the threads that may hang with what a link leads to, over however many links.
-pub(crate) fn require_pool_for_link(node: &Node, link: &Link, ctx: &OperationContext) -> OperationResult<()> {
-    let mut link = link.clone();
-    for _ in 0..MOST_LINKS {
-        if let Some(lane) = link.pool() {
-            return ctx.require_pool(lane);
-        }
-        let (Link::Symlink(target) | Link::MountPoint(target)) = &link else { return Ok(()) };
-        // What cannot be opened is found missing where it is needed.
-        let Ok(next) = node.os().open(&NtPath::from_win32(target), &OPEN_NOFOLLOW) else { return Ok(()) };
-        match Link::of(&*next) {
-            Ok(Some(further)) => link = further,
-            _ => return Ok(()),
-        }
-    }
-    Ok(())
-}
-
-/// Moves on to the threads that may hang with what lies above the last component of `path`, if that is a link.
-pub(crate) fn require_pool_for_ancestors(node: &Node, path: &HostPath, ctx: &OperationContext) -> OperationResult<()> {
-    let mut above = path.parent();
-    let mut prefixes = Vec::new();
-    while !above.is_drive() {
-        prefixes.push(above.to_nt());
-        above = above.parent();
-    }
-    for prefix in prefixes.iter().rev() {
-        // What is missing is found missing where it is needed.
-        let Ok(found) = node.os().open(prefix, &OPEN_NOFOLLOW) else { return Ok(()) };
-        match Link::of(&*found) {
-            Ok(None) => {}
-            Ok(Some(link)) => return require_pool_for_link(node, &link, ctx),
-            Err(_) => return Ok(()),
-        }
-    }
-    Ok(())
-}
-
-/// Opens what a link leads to; if that is a link again, then as itself.
-fn open_target(node: &Node, path: &NtPath, link: &Link) -> OsResult<Box<dyn Handle>> {
-    match link {
-        Link::Symlink(target) | Link::MountPoint(target) => node.os().open(&NtPath::from_win32(target), &OPEN_NOFOLLOW),
-        // Only the system knows what such a link means where it stands.
-        Link::Relative(_) | Link::Other => node.os().open(path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }),
     }
 }

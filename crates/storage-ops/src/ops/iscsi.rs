@@ -3,38 +3,16 @@
 use os::{Instance, Namespace, OsError, Secret, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
 use crate::executor::locks::LockKey;
-use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
-use crate::types::DiskNumber;
+use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
 use crate::windows::wmi::{call, query, quote};
 
-/// The port of iSCSI, which is meant where 0 is given.
-const PORT: u16 = 3260;
-
-/// Where an iSCSI target can be reached.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Portal {
-    /// An address or host name.
-    pub address: String,
-    /// The TCP port, never 0.
-    pub port: u16,
-}
-
-impl Portal {
-    /// Checks an address and a port, of which 0 means 3260.
-    pub fn parse(address: &str, port: u32) -> OperationResult<Self> {
-        let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '_' | '%' | '[' | ']');
-        if address.is_empty() || address.len() > 255 || !address.chars().all(named) {
-            let address = crate::excerpt(address);
-            return Err(OperationError::invalid(format!("{address:?} is not the address of a target portal")));
-        }
-        let port = u16::try_from(port).map_err(|_| OperationError::invalid(format!("{port} is not a TCP port")))?;
-        Ok(Self { address: address.to_owned(), port: if port == 0 { PORT } else { port } })
-    }
-
+impl TargetPortal {
     fn lock_key(&self) -> LockKey {
-        LockKey::Portal(self.to_string().to_lowercase())
+        LockKey::TargetPortal(self.to_string().to_lowercase())
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
@@ -49,57 +27,6 @@ impl Portal {
     }
 }
 
-impl std::fmt::Display for Portal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.address, self.port)
-    }
-}
-
-/// The iSCSI qualified name of a target (or its EUI or NAA name).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Iqn(String);
-
-impl Iqn {
-    /// Checks a target's name.
-    pub fn parse(text: &str) -> OperationResult<Self> {
-        // RFC 3720, 3.2.6: at most 223 bytes; letters compare without case, targets are shown in lower case.
-        let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '_');
-        let kind = ["iqn.", "eui.", "naa."].iter().any(|kind| text.to_ascii_lowercase().starts_with(kind));
-        if !kind || text.len() > 223 || !text.chars().all(plain) {
-            let text = crate::excerpt(text);
-            return Err(OperationError::invalid(format!("{text:?} is not the name of an iSCSI target")));
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl std::fmt::Display for Iqn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// How initiator and target prove who they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Authentication {
-    /// Not at all.
-    None,
-    /// The initiator by CHAP.
-    OneWayChap,
-    /// Both by CHAP.
-    MutualChap,
-}
-
-impl Authentication {
-    fn name(self) -> &'static str {
-        match self {
-            Self::None => "NONE",
-            Self::OneWayChap => "ONEWAYCHAP",
-            Self::MutualChap => "MUTUALCHAP",
-        }
-    }
-}
-
 fn iscsi(
     node: &Node,
     ctx: &OperationContext,
@@ -107,8 +34,8 @@ fn iscsi(
     method: &str,
     arguments: &[(&str, Value)],
 ) -> OperationResult<()> {
-    let timeout = node.config().timeouts.change;
-    let returned = call(node, ctx, Namespace::Storage, path, method, arguments, timeout)?;
+    let timeout = node.host.timeouts().change;
+    let returned = call(&node.host, ctx, Namespace::Storage, path, method, arguments, timeout)?;
     if returned.code == 0 {
         return Ok(());
     }
@@ -119,22 +46,22 @@ fn iscsi(
     })
 }
 
-fn portal_of(node: &Node, portal: &Portal) -> OperationResult<Option<Instance>> {
+fn portal_of(node: &Node, portal: &TargetPortal) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSITargetPortal WHERE {}", portal.condition());
-    Ok(query(node, Namespace::Storage, &wql)?.into_iter().next())
+    Ok(query(&node.host, Namespace::Storage, &wql)?.into_iter().next())
 }
 
 fn target_of(node: &Node, iqn: &Iqn) -> OperationResult<Option<Instance>> {
-    let wql = format!("SELECT * FROM MSFT_iSCSITarget WHERE NodeAddress = {}", quote(&iqn.0));
-    Ok(query(node, Namespace::Storage, &wql)?.into_iter().next())
+    let wql = format!("SELECT * FROM MSFT_iSCSITarget WHERE NodeAddress = {}", quote(iqn.as_str()));
+    Ok(query(&node.host, Namespace::Storage, &wql)?.into_iter().next())
 }
 
 fn sessions_of(node: &Node, iqn: &Iqn) -> OperationResult<Vec<Instance>> {
-    let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE TargetNodeAddress = {}", quote(&iqn.0));
-    query(node, Namespace::Storage, &wql)
+    let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE TargetNodeAddress = {}", quote(iqn.as_str()));
+    query(&node.host, Namespace::Storage, &wql)
 }
 
-fn known(node: &Node, portal: &Portal, iqn: &Iqn) -> OperationResult<Instance> {
+fn known(node: &Node, portal: &TargetPortal, iqn: &Iqn) -> OperationResult<Instance> {
     if portal_of(node, portal)?.is_none() {
         return Err(OperationError::not_found(format!("the target portal {portal} has not been added")));
     }
@@ -149,7 +76,7 @@ fn is_connected(target: &Instance) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddTargetPortal {
     /// The portal.
-    pub portal: Portal,
+    pub portal: TargetPortal,
 }
 
 impl Operation for AddTargetPortal {
@@ -178,7 +105,7 @@ impl Operation for AddTargetPortal {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DiscoverTargetPortal {
     /// A portal that has been added.
-    pub portal: Portal,
+    pub portal: TargetPortal,
 }
 
 impl Operation for DiscoverTargetPortal {
@@ -203,7 +130,7 @@ impl Operation for DiscoverTargetPortal {
             "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSITargetToiSCSITargetPortal ResultClass = MSFT_iSCSITarget",
             portal.path
         );
-        let targets = query(node, Namespace::Storage, &wql)?;
+        let targets = query(&node.host, Namespace::Storage, &wql)?;
         Ok(targets.iter().filter_map(|target| target.text("NodeAddress")).map(str::to_owned).collect())
     }
 }
@@ -212,7 +139,7 @@ impl Operation for DiscoverTargetPortal {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RemoveTargetPortal {
     /// The portal.
-    pub portal: Portal,
+    pub portal: TargetPortal,
 }
 
 impl Operation for RemoveTargetPortal {
@@ -240,7 +167,7 @@ impl Operation for RemoveTargetPortal {
 pub struct ListTargetPortals;
 
 impl Operation for ListTargetPortals {
-    type Output = Vec<Portal>;
+    type Output = Vec<TargetPortal>;
     const NAME: &'static str = "ListTargetPortals";
     const POOL: PoolKind = PoolKind::Wmi;
 
@@ -249,10 +176,10 @@ impl Operation for ListTargetPortals {
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
-        let portals = query(node, Namespace::Storage, "SELECT * FROM MSFT_iSCSITargetPortal")?;
+        let portals = query(&node.host, Namespace::Storage, "SELECT * FROM MSFT_iSCSITargetPortal")?;
         let portal = |instance: &Instance| {
             let port = u16::try_from(instance.u32("TargetPortalPortNumber")?).ok()?;
-            Some(Portal { address: instance.text("TargetPortalAddress")?.to_owned(), port })
+            Some(TargetPortal { address: instance.text("TargetPortalAddress")?.to_owned(), port })
         };
         Ok(portals.iter().filter_map(portal).collect())
     }
@@ -262,7 +189,7 @@ impl Operation for ListTargetPortals {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectTarget {
     /// A portal that has been added.
-    pub portal: Portal,
+    pub portal: TargetPortal,
     /// A target that has been discovered.
     pub iqn: Iqn,
     /// How to authenticate.
@@ -292,7 +219,7 @@ impl Operation for ConnectTarget {
             return Ok(());
         }
         let mut arguments = self.portal.arguments();
-        arguments.push(("NodeAddress", Value::Text(self.iqn.0.clone())));
+        arguments.push(("NodeAddress", Value::Text(self.iqn.to_string())));
         arguments.push(("AuthenticationType", Value::Text(self.authentication.name().into())));
         if !self.username.is_empty() {
             arguments.push(("ChapUsername", Value::Text(self.username.clone())));
@@ -302,7 +229,7 @@ impl Operation for ConnectTarget {
         }
         iscsi(node, ctx, "MSFT_iSCSITarget", "Connect", &arguments)?;
         // The caller asks for the disks next, and once. A target may have none.
-        node.poll(node.config().timeouts.arrival, || Ok((!disks_of(node, &self.iqn)?.is_empty()).then_some(())))?;
+        node.host.poll(node.host.timeouts().arrival, || Ok((!disks_of(node, &self.iqn)?.is_empty()).then_some(())))?;
         Ok(())
     }
 }
@@ -311,7 +238,7 @@ impl Operation for ConnectTarget {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DisconnectTarget {
     /// The portal it was connected through.
-    pub portal: Portal,
+    pub portal: TargetPortal,
     /// The target.
     pub iqn: Iqn,
 }
@@ -347,7 +274,7 @@ impl Operation for DisconnectTarget {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetTargetDisks {
     /// The portal it is connected through.
-    pub portal: Portal,
+    pub portal: TargetPortal,
     /// The target.
     pub iqn: Iqn,
 }
@@ -376,7 +303,7 @@ fn disks_of(node: &Node, iqn: &Iqn) -> OperationResult<Vec<DiskNumber>> {
             "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSISessionToDisk ResultClass = MSFT_Disk",
             session.path
         );
-        let found = query(node, Namespace::Storage, &wql)?;
+        let found = query(&node.host, Namespace::Storage, &wql)?;
         disks.extend(found.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber));
     }
     disks.sort_unstable();

@@ -6,10 +6,11 @@
 use os::{Access, Instance, Namespace, Open, Options, OsError, OsResult, Secret, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
 use crate::executor::locks::LockKey;
-use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
-use crate::ops::filesystem::{link_exists, make_link};
+use crate::paths::links::{link_exists, make_link};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
 use crate::types::HostPath;
 use crate::types::UncPath;
@@ -63,7 +64,7 @@ impl Operation for NewSmbGlobalMapping {
         let (substitute, shown) = (self.remote.to_nt(false), self.remote.shown());
         // Before a connection is made for nothing.
         let place = match &self.local {
-            Some(local) => Some(node.directories.entry(node.os(), local, None, &OPEN_NOFOLLOW)?),
+            Some(local) => Some(node.directories.entry(node.host.os(), local, None, &OPEN_NOFOLLOW)?),
             None => None,
         };
         if let Some(place) = &place {
@@ -114,10 +115,10 @@ impl NewSmbGlobalMapping {
         if !self.username.is_empty() {
             arguments.push(("Credential", Value::Secret(credential(&self.username, &self.password))));
         }
-        let timeout = node.config().timeouts.change;
+        let timeout = node.host.timeouts().change;
         // Known before it is made: it may be made long after this call has given up waiting.
         node.smb_users().insert(share.clone(), self.username.to_lowercase());
-        let made = match call(node, ctx, Namespace::Smb, CLASS, "Create", &arguments, timeout) {
+        let made = match call(&node.host, ctx, Namespace::Smb, CLASS, "Create", &arguments, timeout) {
             Ok(returned) if returned.code == 0 => return Ok(true),
             Ok(returned) => refused(OsError(returned.code), &share),
             Err(fault) if fault.kind == Kind::StillRunning => return Err(fault),
@@ -137,7 +138,7 @@ impl NewSmbGlobalMapping {
         let list = |share_only: bool| -> OsResult<()> {
             let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
             let directory =
-                node.os().open(&self.remote.to_nt(share_only), &Open::existing(access, Options::DIRECTORY))?;
+                node.host.os().open(&self.remote.to_nt(share_only), &Open::existing(access, Options::DIRECTORY))?;
             match directory.list(true, &mut [0; 4096]) {
                 Err(OsError::NO_MORE_FILES) => Ok(()),
                 outcome => outcome,
@@ -202,13 +203,13 @@ impl Operation for RemoveSmbGlobalMapping {
 
 fn mapping_of(node: &Node, share: &str) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM {CLASS} WHERE RemotePath = {}", quote(share));
-    Ok(query(node, Namespace::Smb, &wql)?.into_iter().next())
+    Ok(query(&node.host, Namespace::Smb, &wql)?.into_iter().next())
 }
 
 fn remove(node: &Node, ctx: &OperationContext, share: &str, mapping: &Instance) -> OperationResult<()> {
     let force = [("Force", Value::Bool(true))];
-    let timeout = node.config().timeouts.change;
-    let returned = call(node, ctx, Namespace::Smb, &mapping.path, "Remove", &force, timeout)?;
+    let timeout = node.host.timeouts().change;
+    let returned = call(&node.host, ctx, Namespace::Smb, &mapping.path, "Remove", &force, timeout)?;
     if returned.code != 0 {
         return Err(OperationError::of(OsError(returned.code), format!("the mapping of {share} cannot be removed")));
     }

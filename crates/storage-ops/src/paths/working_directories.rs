@@ -15,22 +15,12 @@ use os::{
 
 use crate::config::Config;
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::types::HostPath;
-use crate::types::VolumeId;
+use crate::types::{HostPath, PathContext, VolumeId};
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
 
 /// The drive that Windows is on, whatever drive the working directories are on.
 const WINDOWS: char = 'C';
-
-/// What old API versions say a path is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PathContext {
-    /// A plugin's own directory.
-    Plugin,
-    /// A pod's directory.
-    Pod,
-}
 
 /// Opening what is there, for looking at it.
 pub(crate) const OPEN_NOFOLLOW: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);

@@ -7,12 +7,13 @@
 use os::{Instance, Namespace, OsError, Returned, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::operation::{OperationContext, PoolKind};
-use crate::node::Node;
+use crate::executor::context::{OperationContext, PoolKind};
 use crate::types::DiskNumber;
 use crate::types::VolumeId;
-use crate::windows::disk_device::{Disk, MIB, Partition};
+use crate::windows::Host;
+use crate::windows::disk_device::Disk;
 use crate::windows::disk_identifiers;
+use crate::windows::partition_table::{MIB, Partition};
 use crate::windows::wmi::{call, one, quote};
 
 /// What the provider's methods return, beside 0 for success.
@@ -33,14 +34,14 @@ const RAW: u32 = 0;
 const GPT: u32 = 2;
 
 fn storage(
-    node: &Node,
+    host: &Host,
     ctx: &OperationContext,
     path: &str,
     method: &str,
     arguments: &[(&str, Value)],
 ) -> OperationResult<Returned> {
     ctx.require_pool(PoolKind::Wmi)?;
-    call(node, ctx, Namespace::Storage, path, method, arguments, node.config().timeouts.change)
+    call(host, ctx, Namespace::Storage, path, method, arguments, host.timeouts().change)
 }
 
 /// The provider's refusal as a failure.
@@ -73,10 +74,10 @@ fn done_or(code: u32, method: &str, returned: &Returned) -> OperationResult<()> 
 ///
 /// Numbers are given anew, devices are not: where the device tells a serial number, the provider must know the same,
 /// and where it tells none, the same size.
-fn disk(node: &Node, disk: &Disk) -> OperationResult<Instance> {
+fn disk(host: &Host, disk: &Disk) -> OperationResult<Instance> {
     let number = disk.number;
     let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
-    let instance = one(node, Namespace::Storage, &wql, &number.to_string())?;
+    let instance = one(host, Namespace::Storage, &wql, &number.to_string())?;
     disk.check_number()?;
     let serial = disk_identifiers::serial(&*disk.handle)?;
     let known = instance.text("SerialNumber").unwrap_or_default();
@@ -92,21 +93,21 @@ fn disk(node: &Node, disk: &Disk) -> OperationResult<Instance> {
 }
 
 /// Makes the provider look at a disk again.
-fn refresh(node: &Node, ctx: &OperationContext, number: DiskNumber) -> OperationResult<()> {
+fn refresh(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<()> {
     ctx.require_pool(PoolKind::Wmi)?;
     let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
-    let instance = one(node, Namespace::Storage, &wql, &number.to_string())?;
-    done("Refresh", &storage(node, ctx, &instance.path, "Refresh", &[])?)
+    let instance = one(host, Namespace::Storage, &wql, &number.to_string())?;
+    done("Refresh", &storage(host, ctx, &instance.path, "Refresh", &[])?)
 }
 
 /// Makes the provider look at all disks, partitions and volumes again.
-pub(crate) fn refresh_all(node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-    done("UpdateHostStorageCache", &storage(node, ctx, "MSFT_StorageSetting", "UpdateHostStorageCache", &[])?)
+pub(crate) fn refresh_all(host: &Host, ctx: &OperationContext) -> OperationResult<()> {
+    done("UpdateHostStorageCache", &storage(host, ctx, "MSFT_StorageSetting", "UpdateHostStorageCache", &[])?)
 }
 
 /// Runs `change`; where the provider finds its cache out of date, makes it look again and runs `change` once more.
 fn fresh(
-    node: &Node,
+    host: &Host,
     ctx: &OperationContext,
     change: impl Fn() -> OperationResult<Returned>,
 ) -> OperationResult<Returned> {
@@ -114,26 +115,26 @@ fn fresh(
     if returned.code != code::STALE_CACHE {
         return Ok(returned);
     }
-    refresh_all(node, ctx)?;
+    refresh_all(host, ctx)?;
     change()
 }
 
 /// Puts a GUID partition table on a disk that has no table. One that has is refused by the provider itself.
-pub(crate) fn initialize(node: &Node, ctx: &OperationContext, open: &Disk) -> OperationResult<()> {
-    refresh(node, ctx, open.number)?;
-    let returned = fresh(node, ctx, || {
-        let disk = disk(node, open)?;
+pub(crate) fn initialize(host: &Host, ctx: &OperationContext, open: &Disk) -> OperationResult<()> {
+    refresh(host, ctx, open.number)?;
+    let returned = fresh(host, ctx, || {
+        let disk = disk(host, open)?;
         if disk.u32("PartitionStyle") != Some(RAW) {
             return Ok(Returned::default());
         }
-        storage(node, ctx, &disk.path, "Initialize", &[("PartitionStyle", Value::U32(GPT))])
+        storage(host, ctx, &disk.path, "Initialize", &[("PartitionStyle", Value::U32(GPT))])
     })?;
     done_or(code::ALREADY_INITIALISED, "Initialize", &returned)
 }
 
 /// Makes one basic data partition of all the room on a disk, without a drive letter.
-pub(crate) fn create_partition(node: &Node, ctx: &OperationContext, open: &Disk) -> OperationResult<()> {
-    refresh(node, ctx, open.number)?;
+pub(crate) fn create_partition(host: &Host, ctx: &OperationContext, open: &Disk) -> OperationResult<()> {
+    refresh(host, ctx, open.number)?;
     let arguments = [
         ("UseMaximumSize", Value::Bool(true)),
         ("AssignDriveLetter", Value::Bool(false)),
@@ -141,41 +142,41 @@ pub(crate) fn create_partition(node: &Node, ctx: &OperationContext, open: &Disk)
         ("IsHidden", Value::Bool(false)),
         ("IsActive", Value::Bool(false)),
     ];
-    let returned = fresh(node, ctx, || {
-        let disk = disk(node, open)?;
-        storage(node, ctx, &disk.path, "CreatePartition", &arguments)
+    let returned = fresh(host, ctx, || {
+        let disk = disk(host, open)?;
+        storage(host, ctx, &disk.path, "CreatePartition", &arguments)
     })?;
     done_or(code::PATH_NOT_ASSIGNED, "CreatePartition", &returned)
 }
 
 /// Brings a disk online and makes it writable, or takes it offline, where the control code did not.
-pub(crate) fn set_online(node: &Node, ctx: &OperationContext, open: &Disk, online: bool) -> OperationResult<()> {
-    refresh(node, ctx, open.number)?;
-    let disk = disk(node, open)?;
+pub(crate) fn set_online(host: &Host, ctx: &OperationContext, open: &Disk, online: bool) -> OperationResult<()> {
+    refresh(host, ctx, open.number)?;
+    let disk = disk(host, open)?;
     if !online {
-        return done("Offline", &storage(node, ctx, &disk.path, "Offline", &[])?);
+        return done("Offline", &storage(host, ctx, &disk.path, "Offline", &[])?);
     }
     if disk.bool("IsReadOnly") == Some(true) {
         let writable = [("IsReadOnly", Value::Bool(false))];
-        done("SetAttributes", &storage(node, ctx, &disk.path, "SetAttributes", &writable)?)?;
+        done("SetAttributes", &storage(host, ctx, &disk.path, "SetAttributes", &writable)?)?;
     }
-    done("Online", &storage(node, ctx, &disk.path, "Online", &[])?)
+    done("Online", &storage(host, ctx, &disk.path, "Online", &[])?)
 }
 
 /// Brings a partition's volume online, which Windows leaves to others where automatic mounting is off.
 pub(crate) fn bring_volume_online(
-    node: &Node,
+    host: &Host,
     ctx: &OperationContext,
     open: &Disk,
     partition: &Partition,
 ) -> OperationResult<()> {
-    let instance = self::partition(node, ctx, open.number, partition.number, partition.offset)?;
-    done("Online", &storage(node, ctx, &instance.path, "Online", &[])?)
+    let instance = self::partition(host, ctx, open.number, partition.number, partition.offset)?;
+    done("Online", &storage(host, ctx, &instance.path, "Online", &[])?)
 }
 
 /// Formats a volume with NTFS, quickly, if the caller still says so right before.
 pub(crate) fn format_ntfs(
-    node: &Node,
+    host: &Host,
     ctx: &OperationContext,
     volume: VolumeId,
     still_raw: impl Fn() -> OperationResult<bool>,
@@ -187,29 +188,29 @@ pub(crate) fn format_ntfs(
         ("Force", Value::Bool(true)),
     ];
     ctx.require_pool(PoolKind::Wmi)?;
-    let returned = fresh(node, ctx, || {
+    let returned = fresh(host, ctx, || {
         let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", quote(&volume.to_string()));
-        let instance = one(node, Namespace::Storage, &wql, &format!("volume {volume}"))?;
+        let instance = one(host, Namespace::Storage, &wql, &format!("volume {volume}"))?;
         if !still_raw()? {
             return Ok(Returned::default());
         }
-        let timeout = node.config().timeouts.format;
-        call(node, ctx, Namespace::Storage, &instance.path, "Format", &arguments, timeout)
+        let timeout = host.timeouts().format;
+        call(host, ctx, Namespace::Storage, &instance.path, "Format", &arguments, timeout)
     })?;
     done("Format", &returned)
 }
 
 /// A partition as the provider sees it, looked at again just now.
 pub(crate) fn partition(
-    node: &Node,
+    host: &Host,
     ctx: &OperationContext,
     number: DiskNumber,
     partition: u32,
     offset: u64,
 ) -> OperationResult<Instance> {
-    refresh(node, ctx, number)?;
+    refresh(host, ctx, number)?;
     let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {partition}", number.0);
-    let found = one(node, Namespace::Storage, &wql, &format!("partition {partition} of {number}"))?;
+    let found = one(host, Namespace::Storage, &wql, &format!("partition {partition} of {number}"))?;
     if found.u64("Offset") != Some(offset) {
         return Err(OperationError::precondition(format!("WMI sees partition {partition} of {number} somewhere else")));
     }
@@ -217,17 +218,17 @@ pub(crate) fn partition(
 }
 
 /// The largest size in bytes that a partition can have.
-pub(crate) fn largest(node: &Node, ctx: &OperationContext, partition: &Instance) -> OperationResult<u64> {
-    let returned = fresh(node, ctx, || storage(node, ctx, &partition.path, "GetSupportedSize", &[]))?;
+pub(crate) fn largest(host: &Host, ctx: &OperationContext, partition: &Instance) -> OperationResult<u64> {
+    let returned = fresh(host, ctx, || storage(host, ctx, &partition.path, "GetSupportedSize", &[]))?;
     done("GetSupportedSize", &returned)?;
     let missing = || OperationError::new(Kind::Internal, "the storage provider's GetSupportedSize gave no SizeMax");
     returned.out.u64("SizeMax").ok_or_else(missing)
 }
 
 /// Grows a partition and its file system to `size` bytes.
-pub(crate) fn resize(node: &Node, ctx: &OperationContext, partition: &Instance, size: u64) -> OperationResult<()> {
+pub(crate) fn resize(host: &Host, ctx: &OperationContext, partition: &Instance, size: u64) -> OperationResult<()> {
     let arguments = [("Size", Value::Text(size.to_string()))];
-    let returned = fresh(node, ctx, || storage(node, ctx, &partition.path, "Resize", &arguments))?;
+    let returned = fresh(host, ctx, || storage(host, ctx, &partition.path, "Resize", &arguments))?;
     done("Resize", &returned)
 }
 

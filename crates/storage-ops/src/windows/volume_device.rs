@@ -4,16 +4,16 @@ use os::abi::{ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInforma
 use os::{Access, FsInfo, Handle, Open, Options, OsError, OsResult};
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::error::{OperationError, OperationResult};
-use crate::executor::operation::OperationContext;
-use crate::node::Node;
-use crate::types::DiskNumber;
-use crate::types::VolumeId;
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::OperationContext;
+use crate::executor::locks::LockKey;
+use crate::types::{DiskNumber, VolumeId, VolumeStats};
+use crate::windows::Host;
 use crate::windows::buffer;
-use crate::windows::disk_device::{Disk, Partition, PartitionKind, QUERY};
+use crate::windows::disk_device::{Disk, QUERY};
 use crate::windows::error_class::ErrorClass;
 use crate::windows::file_system_signatures;
-use crate::{Kind, LockKey};
+use crate::windows::partition_table::{Partition, PartitionKind};
 
 /// Reading a volume's file system; fewer rights would open the bare device.
 pub(crate) const READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
@@ -29,18 +29,9 @@ pub(crate) enum FileSystem {
     Other(String),
 }
 
-/// The size of a file system in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct VolumeStats {
-    /// All of it.
-    pub total: u64,
-    /// What is not free.
-    pub used: u64,
-}
-
 /// Opens `volume`.
-pub(crate) fn open(node: &Node, volume: VolumeId, how: &Open) -> OperationResult<Box<dyn Handle>> {
-    node.os().open(&volume.device(), how).map_err(|code| gone_or(code, volume))
+pub(crate) fn open(host: &Host, volume: VolumeId, how: &Open) -> OperationResult<Box<dyn Handle>> {
+    host.os().open(&volume.device(), how).map_err(|code| gone_or(code, volume))
 }
 
 fn gone_or(code: OsError, volume: VolumeId) -> OperationError {
@@ -66,8 +57,8 @@ pub(crate) fn parse_extents(answer: &[u8]) -> Option<Vec<DiskExtent>> {
 }
 
 /// The one extent of `volume`.
-pub(crate) fn extent(node: &Node, volume: VolumeId) -> OperationResult<DiskExtent> {
-    let handle = open(node, volume, &QUERY)?;
+pub(crate) fn extent(host: &Host, volume: VolumeId) -> OperationResult<DiskExtent> {
+    let handle = open(host, volume, &QUERY)?;
     let extents = extents(&*handle).map_err(|code| gone_or(code, volume))?;
     match extents[..] {
         [extent] => Ok(extent),
@@ -79,26 +70,26 @@ pub(crate) fn extent(node: &Node, volume: VolumeId) -> OperationResult<DiskExten
 }
 
 /// The disk that `volume` is on.
-pub(crate) fn disk_of(node: &Node, volume: VolumeId) -> OperationResult<DiskNumber> {
-    extent(node, volume).map(|extent| DiskNumber(extent.disk_number))
+pub(crate) fn disk_of(host: &Host, volume: VolumeId) -> OperationResult<DiskNumber> {
+    extent(host, volume).map(|extent| DiskNumber(extent.disk_number))
 }
 
 /// The disk that `volume` is on, which must be the one that is locked.
-pub(crate) fn locked_disk_of(node: &Node, volume: VolumeId, ctx: &OperationContext) -> OperationResult<DiskNumber> {
-    let disk = disk_of(node, volume)?;
+pub(crate) fn locked_disk_of(host: &Host, volume: VolumeId, ctx: &OperationContext) -> OperationResult<DiskNumber> {
+    let disk = disk_of(host, volume)?;
     ctx.ensure_locked(&LockKey::Disk(disk.0))?;
     Ok(disk)
 }
 
 /// The volumes on `disk` with where they begin: data partitions first, each kind in partition order.
 pub(crate) fn on_disk(
-    node: &Node,
+    host: &Host,
     disk: DiskNumber,
     partitions: &[Partition],
 ) -> OperationResult<Vec<(u64, VolumeId)>> {
     let mut found = Vec::new();
-    for id in node.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
-        let extents = node.os().open(&id.device(), &QUERY).and_then(|handle| extents(&*handle));
+    for id in host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
+        let extents = host.os().open(&id.device(), &QUERY).and_then(|handle| extents(&*handle));
         // A CD drive, or a volume that goes just now, is on no disk. Nor must one that cannot be asked fail the list of
         // another disk: whoever needs it here finds it missing.
         let Ok(extents) = extents else { continue };
@@ -116,10 +107,10 @@ pub(crate) fn on_disk(
 }
 
 /// Waits until each data partition of `disk` has its volume; says whether that came true.
-pub(crate) fn wait_for_all(node: &Node, disk: &Disk) -> OperationResult<bool> {
-    let arrived = node.poll(node.config().timeouts.arrival, || {
-        let layout = disk.layout()?;
-        let volumes = on_disk(node, disk.number, layout.partitions())?;
+pub(crate) fn wait_for_all(host: &Host, disk: &Disk) -> OperationResult<bool> {
+    let arrived = host.poll(host.timeouts().arrival, || {
+        let layout = disk.partition_table()?;
+        let volumes = on_disk(host, disk.number, layout.partitions())?;
         let all = layout.data().all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset));
         Ok(all.then_some(()))
     })?;
@@ -127,8 +118,8 @@ pub(crate) fn wait_for_all(node: &Node, disk: &Disk) -> OperationResult<bool> {
 }
 
 /// What file system `volume` has. Whatever cannot be told is an error: the caller's next step may be to format it.
-pub(crate) fn file_system(node: &Node, volume: VolumeId) -> OperationResult<FileSystem> {
-    let handle = open(node, volume, &READ)?;
+pub(crate) fn file_system(host: &Host, volume: VolumeId) -> OperationResult<FileSystem> {
+    let handle = open(host, volume, &READ)?;
     let name = match file_system_name(&*handle) {
         Ok(name) => name,
         Err(OsError::UNRECOGNIZED_VOLUME) => String::new(),
@@ -173,8 +164,8 @@ fn file_system_name(handle: &dyn Handle) -> OsResult<String> {
 }
 
 /// The size of the file system of `volume`.
-pub(crate) fn stats(node: &Node, volume: VolumeId) -> OperationResult<VolumeStats> {
-    let handle = open(node, volume, &READ)?;
+pub(crate) fn stats(host: &Host, volume: VolumeId) -> OperationResult<VolumeStats> {
+    let handle = open(host, volume, &READ)?;
     let mut size = FsFullSizeInformation::new_zeroed();
     handle.query_fs(FsInfo::FullSize, size.as_mut_bytes())?;
     let unit = u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);
@@ -185,9 +176,9 @@ pub(crate) fn stats(node: &Node, volume: VolumeId) -> OperationResult<VolumeStat
 }
 
 /// Writes all that is cached for `volume` to its disk.
-pub(crate) fn flush(node: &Node, volume: VolumeId) -> OperationResult<()> {
+pub(crate) fn flush(host: &Host, volume: VolumeId) -> OperationResult<()> {
     let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
-    let flushed = open(node, volume, &Open::existing(access, Options::empty()))
+    let flushed = open(host, volume, &Open::existing(access, Options::empty()))
         .and_then(|handle| handle.flush().map_err(OperationError::from));
     match flushed {
         // Nothing can be waiting to be written to a volume that cannot be written to.
@@ -203,8 +194,9 @@ mod tests {
     use os::{Namespace, Os, Value};
 
     use super::{on_disk, parse_extents};
-    use crate::windows::disk_device::{Partition, PartitionKind};
-    use crate::{Config, DiskNumber, Node};
+    use crate::windows::Host;
+    use crate::windows::partition_table::{Partition, PartitionKind};
+    use crate::{DiskNumber, Timeouts};
 
     #[test]
     fn a_disks_volumes_come_in_partition_order_but_those_on_data_partitions_first() {
@@ -216,18 +208,18 @@ mod tests {
             os.wmi().call(Namespace::Storage, &disk[0].path, "CreatePartition", &arguments, never).unwrap();
         }
         sim.advance(std::time::Duration::from_mins(1));
-        let node = Node::new(sim.process(), Config::default());
+        let host = Host::new(sim.process(), Timeouts::default());
         let offsets: Vec<_> = sim.disk(1).unwrap().partitions[1..].iter().map(|partition| partition.offset).collect();
         let [first, second] = offsets[..] else { panic!("{offsets:?}") };
         let order = |kinds: [PartitionKind; 2]| -> Vec<_> {
             let partition = |number, offset, kind| Partition { number, offset, length: 100 << 20, kind };
             let table = [partition(2, first, kinds[0]), partition(3, second, kinds[1])];
-            on_disk(&node, DiskNumber(1), &table).unwrap().into_iter().map(|(offset, _)| offset).collect()
+            on_disk(&host, DiskNumber(1), &table).unwrap().into_iter().map(|(offset, _)| offset).collect()
         };
         assert_eq!(order([PartitionKind::Data, PartitionKind::Data]), [first, second]);
         assert_eq!(order([PartitionKind::Data, PartitionKind::Other]), [first, second]);
         assert_eq!(order([PartitionKind::Other, PartitionKind::Data]), [second, first]);
-        assert!(on_disk(&node, DiskNumber(2), &[]).unwrap().is_empty());
+        assert!(on_disk(&host, DiskNumber(2), &[]).unwrap().is_empty());
     }
 
     proptest::proptest! {

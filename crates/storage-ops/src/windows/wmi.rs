@@ -5,13 +5,13 @@ use std::time::Duration;
 use os::{CallStatus, Instance, Namespace, Returned, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::operation::OperationContext;
-use crate::node::Node;
+use crate::executor::context::OperationContext;
+use crate::windows::Host;
 use crate::windows::error_class::ErrorClass;
 
 /// A query that must answer exactly one object.
-pub(crate) fn one(node: &Node, namespace: Namespace, wql: &str, what: &str) -> OperationResult<Instance> {
-    let mut found = query(node, namespace, wql)?;
+pub(crate) fn one(host: &Host, namespace: Namespace, wql: &str, what: &str) -> OperationResult<Instance> {
+    let mut found = query(host, namespace, wql)?;
     match (found.pop(), found.is_empty()) {
         (Some(instance), true) => Ok(instance),
         (None, _) => Err(OperationError::not_found(format!("WMI knows no {what}"))),
@@ -20,9 +20,9 @@ pub(crate) fn one(node: &Node, namespace: Namespace, wql: &str, what: &str) -> O
 }
 
 /// The answers to a query.
-pub(crate) fn query(node: &Node, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
-    let deadline = node.after(node.config().timeouts.query);
-    node.os().wmi().query(namespace, wql, deadline).map_err(|code| match code {
+pub(crate) fn query(host: &Host, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
+    let deadline = host.after(host.timeouts().query);
+    host.os().wmi().query(namespace, wql, deadline).map_err(|code| match code {
         code if ErrorClass::NotStarted.contains(code) => {
             OperationError { kind: Kind::Unavailable, ..OperationError::of(code, "WMI did not answer") }
         }
@@ -32,7 +32,7 @@ pub(crate) fn query(node: &Node, namespace: Namespace, wql: &str) -> OperationRe
 
 /// Calls a method and waits for its end. Where that takes longer than `timeout`, the locks stay with it.
 pub(crate) fn call(
-    node: &Node,
+    host: &Host,
     ctx: &OperationContext,
     namespace: Namespace,
     path: &str,
@@ -41,7 +41,7 @@ pub(crate) fn call(
     timeout: Duration,
 ) -> OperationResult<Returned> {
     ctx.begin_mutation()?;
-    match node.os().wmi().call(namespace, path, method, arguments, node.after(timeout)) {
+    match host.os().wmi().call(namespace, path, method, arguments, host.after(timeout)) {
         Ok(CallStatus::Done(returned)) => Ok(returned),
         Ok(CallStatus::StillRunning(job)) => {
             ctx.hold_locks_until(job);

@@ -9,10 +9,10 @@ use storage_ops::{
     FormatVolume, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,
     GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath,
     GetVolumeStats, Iqn, IsSymlink, IsVolumeFormatted, Kind, ListDiskIds, ListDiskLocations, ListTargetPortals,
-    ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk, PathExists, Portal,
+    ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk, PathExists,
     RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, Secret,
-    ServiceName, SetDiskState, SetMutualChapSecret, StartService, StopService, UncPath, UnmountVolume, VolumeId,
-    WriteVolumeCache,
+    ServiceName, SetDiskState, SetMutualChapSecret, StartService, StopService, TargetPortal, UncPath, UnmountVolume,
+    VolumeId, WriteVolumeCache,
 };
 
 #[test]
@@ -134,7 +134,7 @@ fn a_failure_of_a_volume_names_it_and_where_it_was_to_be_or_how_large() {
 #[test]
 fn a_failure_of_iscsi_names_the_portal_and_the_target() {
     let broken = broken();
-    let (portal, iqn) = (Portal::parse("10.0.0.5", 0).unwrap(), Iqn::parse("iqn.2024-01.test:x").unwrap());
+    let (portal, iqn) = (TargetPortal::parse("10.0.0.5", 0).unwrap(), Iqn::parse("iqn.2024-01.test:x").unwrap());
     broken.says(&AddTargetPortal { portal: portal.clone() }, "add the target portal 10.0.0.5:3260");
     broken.says(&DiscoverTargetPortal { portal: portal.clone() }, "discover the targets of the portal 10.0.0.5:3260");
     broken.says(&RemoveTargetPortal { portal: portal.clone() }, "remove the target portal 10.0.0.5:3260");

@@ -4,7 +4,7 @@ use crate::setup::{Calm, GIB, over, provider, refused, traced};
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn, Kind,
-    ListTargetPortals, Portal, RemoveTargetPortal, Secret, SetMutualChapSecret,
+    ListTargetPortals, RemoveTargetPortal, Secret, SetMutualChapSecret, TargetPortal,
 };
 
 const PLAIN: &str = "iqn.2024-01.test:plain";
@@ -28,8 +28,8 @@ fn sim() -> Sim {
         .build()
 }
 
-fn portal() -> Portal {
-    Portal::parse("10.0.0.5", 0).unwrap()
+fn portal() -> TargetPortal {
+    TargetPortal::parse("10.0.0.5", 0).unwrap()
 }
 
 fn connect(iqn: &str, authentication: Authentication, secret: &str) -> ConnectTarget {
@@ -46,7 +46,7 @@ fn contract_30_port_0_is_3260_and_adding_twice_is_success() {
     for _ in 0..2 {
         node.run(&AddTargetPortal { portal: portal() }).unwrap();
     }
-    assert_eq!(node.run(&ListTargetPortals).unwrap(), [Portal::parse("10.0.0.5", 3260).unwrap()]);
+    assert_eq!(node.run(&ListTargetPortals).unwrap(), [TargetPortal::parse("10.0.0.5", 3260).unwrap()]);
     let mut found = node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
     found.sort();
     assert_eq!(found, [CHAP, MUTUAL, PLAIN]);
@@ -98,7 +98,7 @@ fn chap_secrets_are_checked_by_the_target_and_mutual_ones_by_the_initiator() {
 
 #[test]
 fn an_address_has_up_to_255_bytes_of_names_addresses_and_zones_and_a_port_16_bits() {
-    let portal = |address: &str, port| Portal::parse(address, port).ok().map(|portal| portal.to_string());
+    let portal = |address: &str, port| TargetPortal::parse(address, port).ok().map(|portal| portal.to_string());
     for address in ["10.0.0.5", "fe80::1%eth0", "[2001:db8::1]", "Target_1.example-net.org", &"a".repeat(255)] {
         assert_eq!(portal(address, 65_535), Some(format!("{address}:65535")));
         assert_eq!(portal(address, 0), Some(format!("{address}:3260")));

@@ -10,7 +10,7 @@ use storage_ops::{
     Config, DiskNumber, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,
     GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath,
     GetVolumeStats, Iqn, IsSymlink, IsVolumeFormatted, ListDiskIds, ListDiskLocations, ListTargetPortals,
-    ListVolumesOnDisk, Node, Operation, PathExists, Portal, ServiceName, WriteVolumeCache,
+    ListVolumesOnDisk, Node, Operation, PathExists, ServiceName, TargetPortal, WriteVolumeCache,
 };
 
 const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
@@ -70,9 +70,10 @@ fn reading_needs_no_wmi_but_for_the_named_exceptions() {
     ];
     assert_eq!(costs, [0; 15]);
 
-    node.run(&storage_ops::AddTargetPortal { portal: Portal::parse("10.0.0.5", 0).unwrap() }).unwrap();
-    node.run(&storage_ops::DiscoverTargetPortal { portal: Portal::parse("10.0.0.5", 0).unwrap() }).unwrap();
-    let target = GetTargetDisks { portal: Portal::parse("10.0.0.5", 0).unwrap(), iqn: Iqn::parse("iqn.x:y").unwrap() };
+    node.run(&storage_ops::AddTargetPortal { portal: TargetPortal::parse("10.0.0.5", 0).unwrap() }).unwrap();
+    node.run(&storage_ops::DiscoverTargetPortal { portal: TargetPortal::parse("10.0.0.5", 0).unwrap() }).unwrap();
+    let target =
+        GetTargetDisks { portal: TargetPortal::parse("10.0.0.5", 0).unwrap(), iqn: Iqn::parse("iqn.x:y").unwrap() };
     assert_eq!(reads(&node, &trace, &ListDiskLocations), 1);
     assert_eq!(reads(&node, &trace, &ListTargetPortals), 1);
     assert!(reads(&node, &trace, &target) > 0);

@@ -1,0 +1,82 @@
+//! Formatting a volume.
+
+use std::time::Duration;
+
+use crate::error::{OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::locks::LockKey;
+use crate::executor::operation::{Coalesce, Operation};
+use crate::node::Node;
+use crate::ops::volume::disk_lock_key;
+use crate::types::VolumeId;
+use crate::windows::error_class::ErrorClass;
+use crate::windows::msft_storage;
+use crate::windows::volume_device::{self, FileSystem};
+
+/// Formats a volume with NTFS. A volume that has NTFS is left as it is; any other file system is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FormatVolume {
+    /// The volume.
+    pub volume: VolumeId,
+}
+
+impl Operation for FormatVolume {
+    type Output = ();
+    const NAME: &'static str = "FormatVolume";
+    const POOL: PoolKind = PoolKind::Disks;
+    const COALESCE: Coalesce = Coalesce::InFlight;
+    const RESOLVES_LOCKS: bool = true;
+
+    fn describe(&self) -> String {
+        format!("format volume {}", self.volume)
+    }
+
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![disk_lock_key(node, self.volume)?])
+    }
+
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
+        match volume_device::file_system(&node.host, self.volume)? {
+            FileSystem::Ntfs => return Ok(()),
+            FileSystem::Other(name) => return Err(occupied(&name)),
+            FileSystem::Raw => {}
+        }
+        match msft_storage::format_ntfs(&node.host, ctx, self.volume, || self.still_raw(node, ctx)) {
+            // Nobody knows whether it goes on. The disk stays locked as long as it may.
+            Err(fault) if fault.code.is_some_and(|code| ErrorClass::OutcomeUnknown.contains(code)) => {
+                self.wait(node, node.host.timeouts().format)?.ok_or(fault)
+            }
+            outcome => {
+                outcome?;
+                let formatted = self.wait(node, node.host.timeouts().arrival)?;
+                formatted.ok_or_else(|| {
+                    OperationError::precondition("Windows says that it is formatted, but it has no NTFS")
+                })
+            }
+        }
+    }
+}
+
+impl FormatVolume {
+    /// The last look before the data, if there were any, would be gone. Whoever else was faster has done the work.
+    fn still_raw(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+        volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
+        match volume_device::file_system(&node.host, self.volume)? {
+            FileSystem::Raw => Ok(true),
+            FileSystem::Ntfs => Ok(false),
+            FileSystem::Other(name) => Err(occupied(&name)),
+        }
+    }
+
+    /// Waits until it is formatted.
+    fn wait(&self, node: &Node, timeout: Duration) -> OperationResult<Option<()>> {
+        node.host.poll(timeout, || {
+            Ok((volume_device::file_system(&node.host, self.volume)? == FileSystem::Ntfs).then_some(()))
+        })
+    }
+}
+
+fn occupied(file_system: &str) -> OperationError {
+    OperationError::precondition(format!("it has a {file_system} file system, which is not overwritten"))
+}

@@ -1,0 +1,184 @@
+//! Partition tables, as a disk's driver reports them.
+
+use os::Uuid;
+use os::abi::{BASIC_DATA, DriveLayout, MSFT_RESERVED, PartitionEntry, PartitionStyle};
+
+use crate::windows::buffer;
+
+/// A mebibyte, to which Windows aligns partitions.
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// The types of MBR partitions that Windows makes volumes of: FAT, NTFS and their kin.
+const MBR_DATA: [u8; 7] = [0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e];
+
+/// A partition, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Partition {
+    pub(crate) number: u32,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) kind: PartitionKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartitionKind {
+    /// A basic data partition.
+    Data,
+    /// Reserved by Windows; never a volume.
+    Reserved,
+    /// Anything else: EFI, recovery, extended, another system's.
+    Other,
+}
+
+/// A disk's partition table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PartitionTable {
+    Raw,
+    Mbr(Vec<Partition>),
+    Gpt(Vec<Partition>),
+}
+
+impl PartitionTable {
+    /// The partitions there are.
+    pub(crate) fn partitions(&self) -> &[Partition] {
+        match self {
+            Self::Raw => &[],
+            Self::Mbr(partitions) | Self::Gpt(partitions) => partitions,
+        }
+    }
+
+    /// Those that hold or can hold a volume of a driver's.
+    pub(crate) fn data(&self) -> impl Iterator<Item = &Partition> {
+        self.partitions().iter().filter(|partition| partition.kind == PartitionKind::Data)
+    }
+
+    /// Whether somebody uses the disk: the reserved partition alone does not count.
+    pub(crate) fn is_partitioned(&self) -> bool {
+        self.partitions().iter().any(|partition| partition.kind != PartitionKind::Reserved)
+    }
+
+    /// Whether a volume that begins at `offset` is that of the partition `number`, or of any where that is 0.
+    pub(crate) fn holds(&self, number: u32, offset: u64) -> bool {
+        match self {
+            // Without a table the disk itself may be a volume.
+            Self::Raw => number == 0,
+            Self::Mbr(partitions) | Self::Gpt(partitions) => partitions
+                .iter()
+                .any(|partition| partition.offset == offset && (number == 0 || partition.number == number)),
+        }
+    }
+
+    /// Reads a drive layout; none if it is not one.
+    pub(crate) fn parse(buffer: &[u8]) -> Option<Self> {
+        let head: DriveLayout = buffer::at(buffer, 0)?;
+        let style = PartitionStyle(head.style);
+        let mut partitions = Vec::new();
+        for index in 0..usize::try_from(head.partition_count).ok()? {
+            let offset = index.checked_mul(size_of::<PartitionEntry>())?.checked_add(size_of::<DriveLayout>())?;
+            let entry: PartitionEntry = buffer::at(buffer, offset)?;
+            let kind = match style {
+                PartitionStyle::MBR if entry.mbr_type() == 0 => continue,
+                PartitionStyle::MBR if MBR_DATA.contains(&entry.mbr_type()) => PartitionKind::Data,
+                PartitionStyle::MBR => PartitionKind::Other,
+                _ if entry.gpt_type() == Uuid::nil() => continue,
+                _ if entry.gpt_type() == MSFT_RESERVED => PartitionKind::Reserved,
+                _ if entry.gpt_type() == BASIC_DATA => PartitionKind::Data,
+                _ => PartitionKind::Other,
+            };
+            let (offset, length) = (u64::try_from(entry.offset).ok()?, u64::try_from(entry.length).ok()?);
+            partitions.push(Partition { number: entry.number, offset, length, kind });
+        }
+        partitions.sort_unstable_by_key(|partition| partition.offset);
+        match style {
+            PartitionStyle::RAW => Some(Self::Raw),
+            PartitionStyle::MBR => Some(Self::Mbr(partitions)),
+            PartitionStyle::GPT => Some(Self::Gpt(partitions)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os::Uuid;
+    use os::abi::{BASIC_DATA, DriveLayout, MSFT_RESERVED, PartitionEntry, PartitionStyle, gpt_entry, gpt_layout};
+    use zerocopy::IntoBytes;
+
+    use super::{MIB, Partition, PartitionKind, PartitionTable};
+
+    const EFI: Uuid = Uuid::from_u128(0xc12a_7328_f81f_11d2_ba4b_00a0_c93e_c93b);
+
+    fn layout(style: PartitionStyle, entries: &[PartitionEntry]) -> Option<PartitionTable> {
+        let partition_count = u32::try_from(entries.len()).unwrap();
+        let head = DriveLayout { style: style.0, ..gpt_layout(Uuid::nil(), 0, 0, partition_count) };
+        PartitionTable::parse(&[head.as_bytes(), entries.as_bytes()].concat())
+    }
+
+    /// The partition `number`, which begins after as many mebibytes and is one long.
+    fn entry(number: u32, partition_type: [u8; 16]) -> PartitionEntry {
+        let (offset, length) = (i64::from(number) << 20, 1 << 20);
+        PartitionEntry { partition_type, ..gpt_entry(number, Uuid::nil(), Uuid::nil(), offset, length) }
+    }
+
+    fn partition(number: u32, kind: PartitionKind) -> Partition {
+        Partition { number, offset: u64::from(number) * MIB, length: MIB, kind }
+    }
+
+    #[test]
+    fn a_volume_belongs_to_the_partition_it_begins_with_and_without_a_table_to_the_disk() {
+        let partitions = vec![partition(1, PartitionKind::Data), partition(2, PartitionKind::Data)];
+        for table in [PartitionTable::Gpt(partitions.clone()), PartitionTable::Mbr(partitions)] {
+            assert!(table.holds(0, MIB) && table.holds(0, 2 * MIB) && !table.holds(0, 3 * MIB));
+            assert!(table.holds(1, MIB) && table.holds(2, 2 * MIB));
+            assert!(!table.holds(1, 2 * MIB) && !table.holds(2, MIB) && !table.holds(3, MIB));
+        }
+        assert!(PartitionTable::Raw.holds(0, 0) && !PartitionTable::Raw.holds(1, 0));
+    }
+
+    #[test]
+    fn the_entries_of_a_gpt_are_read_as_what_they_are_in_the_order_of_the_disk() {
+        let types = [EFI, MSFT_RESERVED, BASIC_DATA, Uuid::nil()].map(|kind| kind.to_bytes_le());
+        let entries = [entry(4, types[2]), entry(1, types[0]), entry(2, types[1]), entry(3, types[3])];
+        let (efi, reserved) = (partition(1, PartitionKind::Other), partition(2, PartitionKind::Reserved));
+        let expected = PartitionTable::Gpt(vec![efi, reserved, partition(4, PartitionKind::Data)]);
+        assert_eq!(layout(PartitionStyle::GPT, &entries), Some(expected));
+    }
+
+    #[test]
+    fn the_entries_of_an_mbr_are_read_as_what_they_are() {
+        let of = |mbr: u8| [mbr, 0x80, 1, 0, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let entries = [
+            entry(1, of(0x07)),
+            entry(2, of(0x0c)),
+            entry(3, of(0x83)),
+            entry(0, of(0)),
+            // The bytes of a GPT's type mean something else here.
+            entry(4, MSFT_RESERVED.to_bytes_le()),
+        ];
+        let kinds = [PartitionKind::Data, PartitionKind::Data, PartitionKind::Other, PartitionKind::Other];
+        let expected = (1..).zip(kinds).map(|(number, kind)| partition(number, kind)).collect();
+        assert_eq!(layout(PartitionStyle::MBR, &entries), Some(PartitionTable::Mbr(expected)));
+    }
+
+    #[test]
+    fn whoever_holds_a_partition_uses_the_disk_but_a_reserved_one_alone_or_an_empty_entry_does_not() {
+        let is_used = |style, entry| layout(style, &[entry]).unwrap().is_partitioned();
+        assert!(is_used(PartitionStyle::GPT, entry(1, EFI.to_bytes_le())));
+        assert!(is_used(PartitionStyle::GPT, entry(1, BASIC_DATA.to_bytes_le())));
+        assert!(!is_used(PartitionStyle::GPT, entry(1, MSFT_RESERVED.to_bytes_le())));
+        assert!(!is_used(PartitionStyle::GPT, entry(1, [0; 16])));
+        assert!(!is_used(PartitionStyle::MBR, entry(0, [0; 16])));
+        assert_eq!(layout(PartitionStyle(3), &[]), None, "what is not known is no empty disk");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn layouts_of_any_kind_are_read_without_a_panic(mut bytes: Vec<u8>, style in 0u32..3, count in 0u32..5) {
+            if bytes.len() >= 8 {
+                bytes[..4].copy_from_slice(&style.to_le_bytes());
+                bytes[4..8].copy_from_slice(&count.to_le_bytes());
+            }
+            let _ = PartitionTable::parse(&bytes);
+        }
+    }
+}
