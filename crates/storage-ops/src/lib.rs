@@ -1,7 +1,7 @@
 //! The storage operations of a Windows node.
 //!
-//! Each operation is a value with its arguments; a [`Node`] carries it out. There is no gRPC in here: a driver in a
-//! HostProcess container, which may do all this itself, links this crate and calls it directly.
+//! Each operation is a value that holds its arguments; a [`Node`] runs it. The crate has no gRPC: a driver in a
+//! HostProcess container, which has the privileges itself, can link it and call it directly.
 //!
 //! ```
 //! use storage_ops::{Config, HostPath, ListVolumesOnDisk, MountVolume, Node, PartitionDisk};
@@ -23,9 +23,23 @@
 //! # }
 //! ```
 //!
-//! Operations on one object wait for each other; equal ones, asked for through a [`Executor`], share their answer. All
-//! are idempotent: what is already so, exactly so, is success. Whatever could destroy data is looked at again under
-//! its lock, and what cannot be told is an error.
+//! Operations on the same object run one after the other. Equal operations that are requested through an [`Executor`]
+//! share one result. All operations are idempotent: a state that is exactly as requested is success. Whatever could
+//! destroy data is checked again under the lock, and a state that cannot be determined is an error.
+//!
+//! # Layers
+//!
+//! A folder is a layer. A layer uses the layers above it in this list, and none below it.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `error`, `config` | errors and settings |
+//! | `types` | domain types, each validated when it is parsed |
+//! | `executor::{locks, context, worker_pools}` | locks, what an operation may ask of its executor, threads |
+//! | `windows` | what Windows takes and returns: device buffers, reparse points, WMI, error codes |
+//! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
+//! | `node`, `executor` | what runs operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
+//! | `ops` | the operations, one file for each API group |
 
 mod config;
 mod error;
@@ -65,12 +79,3 @@ pub use types::{
     Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo, ServiceName,
     TargetPortal, UncPath, VolumeId, VolumeStats,
 };
-
-/// As much of `text` from a request as belongs into a sentence.
-pub(crate) fn excerpt(text: &str) -> &str {
-    let mut end = text.len().min(80);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}

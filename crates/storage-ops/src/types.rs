@@ -1,4 +1,4 @@
-//! Domain types. Each is validated when it is parsed.
+//! Domain types. A value of one exists only if it was validated.
 
 mod authentication;
 mod disk_ids;

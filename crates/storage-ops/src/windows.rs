@@ -1,4 +1,7 @@
-//! Windows' own formats and interfaces: device buffers, reparse points, SMBIOS tables, WMI and the storage provider.
+//! What Windows takes and returns: error codes, device buffers, reparse points, SMBIOS tables, WMI.
+//!
+//! Decodes the formats of Windows and sends its requests. Which requests an operation sends, and when, is decided in
+//! `ops`.
 
 pub(crate) mod buffer;
 pub(crate) mod disk_device;
@@ -20,7 +23,7 @@ use os::{Clock, Os, Time};
 use crate::config::Timeouts;
 use crate::error::OperationResult;
 
-/// The system that operations run on, and how long to wait for it.
+/// The Windows host: its primitives, its clock, and how long to wait for it.
 pub(crate) struct Host {
     os: Arc<dyn Os>,
     timeouts: Timeouts,
@@ -31,7 +34,7 @@ impl Host {
         Self { os, timeouts }
     }
 
-    /// How long to wait for what.
+    /// How long operations wait for Windows.
     pub(crate) fn timeouts(&self) -> &Timeouts {
         &self.timeouts
     }
@@ -44,21 +47,21 @@ impl Host {
         self.os.clock()
     }
 
-    /// `span` from now.
-    pub(crate) fn after(&self, span: Duration) -> Time {
-        self.clock().now() + span
+    /// The time at which `timeout` has passed.
+    pub(crate) fn after(&self, timeout: Duration) -> Time {
+        self.clock().now() + timeout
     }
 
-    /// Looks until `found` answers something or `timeout` has run out.
+    /// Calls `check` until it returns a value or `timeout` has passed, with growing pauses of at most 200 ms.
     pub(crate) fn poll<T>(
         &self,
         timeout: Duration,
-        mut found: impl FnMut() -> OperationResult<Option<T>>,
+        mut check: impl FnMut() -> OperationResult<Option<T>>,
     ) -> OperationResult<Option<T>> {
         let end = self.after(timeout);
         let mut pause = Duration::from_millis(10);
         loop {
-            if let Some(value) = found()? {
+            if let Some(value) = check()? {
                 return Ok(Some(value));
             }
             if self.clock().now() >= end {

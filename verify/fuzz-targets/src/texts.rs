@@ -10,7 +10,7 @@ use storage_ops::{Config, HostPath, Iqn, ServiceName, UncPath, VolumeId};
 /// What is accepted reads back as itself, and has nothing in it that Win32 would resolve, cut off or take for more.
 pub(crate) fn host_path(bytes: &[u8]) {
     let text = &*String::from_utf8_lossy(bytes);
-    let home = Config::default().kubelet;
+    let home = Config::default().kubelet_dir;
     if let Ok(path) = HostPath::parse(text) {
         is_plain(&path);
         assert_eq!(HostPath::parse_loose(text, &home).ok(), Some(path), "what is strict is loose");

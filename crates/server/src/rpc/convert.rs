@@ -31,7 +31,7 @@ impl<M: Default> IntoResponse<M> for () {
 
 /// A path as old and lax drivers write it: without a drive, with forward slashes.
 pub(crate) fn loose(path: &str, config: &Config) -> OperationResult<HostPath> {
-    HostPath::parse_loose(path, &config.kubelet)
+    HostPath::parse_loose(path, &config.kubelet_dir)
 }
 
 /// A text that is handed on to Windows as it is; `what` it is goes into the refusal.

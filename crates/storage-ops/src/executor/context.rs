@@ -1,83 +1,83 @@
-//! What an operation may ask of the executor that runs it.
+//! What a running operation may ask of the executor that runs it.
 
 use std::sync::Arc;
 
 use os::PendingCall;
 
-use crate::error::{Again, OperationError, OperationResult};
+use crate::error::{OperationError, OperationResult, Rerun};
 use crate::executor::locks::{Guard, LockKey};
 
-/// Groups of threads, so that a dead server or a lost disk can hold up only its own kind of work.
+/// The pools of worker threads. A dead server or a lost disk can block only the threads of its own pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PoolKind {
     /// Files and directories on local disks.
     Files,
-    /// Anything on a server.
+    /// Paths on a server.
     Remote,
     /// Disks and volumes, as devices.
     Disks,
-    /// What goes through WMI.
+    /// WMI.
     Wmi,
     /// Services and firmware.
     System,
 }
 
-/// Who may still want the answer; asked once, right before the first change.
+/// The callers of an operation; asked once, right before the first change.
 pub(crate) trait Caller: Send + Sync {
-    /// Whether to go on. From a yes on, the operation runs to its end.
+    /// Whether the operation may change something. Once this returns true, the operation runs to its end.
     fn commit(&self) -> bool;
 }
 
-/// A caller that blocks until the answer is there.
-pub(crate) struct Blocked;
+/// A caller that blocks until the operation has ended.
+pub(crate) struct BlockingCaller;
 
-impl Caller for Blocked {
+impl Caller for BlockingCaller {
     fn commit(&self) -> bool {
         true
     }
 }
 
-/// One running of an operation.
+/// One run of an operation: its locks, its callers, and the pool of its thread.
 pub struct OperationContext {
     guard: Arc<Guard>,
     caller: Arc<dyn Caller>,
-    lane: Option<PoolKind>,
+    pool: Option<PoolKind>,
 }
 
 impl OperationContext {
-    /// In `lane`, or wherever the caller happens to be.
-    pub(crate) fn new(guard: Arc<Guard>, caller: Arc<dyn Caller>, lane: Option<PoolKind>) -> Self {
-        Self { guard, caller, lane }
+    /// A run on a thread of `pool`, or on the thread of the caller.
+    pub(crate) fn new(guard: Arc<Guard>, caller: Arc<dyn Caller>, pool: Option<PoolKind>) -> Self {
+        Self { guard, caller, pool }
     }
 
-    /// Stands before the first call that changes something: whoever has gone by now has asked in vain.
+    /// Cancels the operation if every caller has gone. Must precede the first call that changes something.
     pub(crate) fn begin_mutation(&self) -> OperationResult<()> {
         if self.caller.commit() {
             return Ok(());
         }
-        Err(OperationError::gone())
+        Err(OperationError::cancelled())
     }
 
-    /// Stands before a call that can hang with what `lane` is for: asks to be run there instead.
-    pub(crate) fn require_pool(&self, lane: PoolKind) -> OperationResult<()> {
-        match self.lane {
-            Some(current) if current != lane => Err(OperationError::again(Again::InLane(lane))),
+    /// Asks for a rerun on a thread of `pool`. Must precede a call that can hang with what the pool is for.
+    pub(crate) fn require_pool(&self, pool: PoolKind) -> OperationResult<()> {
+        match self.pool {
+            Some(current) if current != pool => Err(OperationError::rerun(Rerun::InPool(pool))),
             _ => Ok(()),
         }
     }
 
-    /// Checks that the volume's disk, looked up just now, is the one that is locked.
-    pub(crate) fn ensure_locked(&self, object: &LockKey) -> OperationResult<()> {
-        if self.guard.covers(object) {
+    /// Asks for a rerun under other locks unless `key`, which was looked up just now, is locked.
+    pub(crate) fn ensure_locked(&self, key: &LockKey) -> OperationResult<()> {
+        if self.guard.covers(key) {
             return Ok(());
         }
-        Err(OperationError::again(Again::WithOtherLocks))
+        Err(OperationError::rerun(Rerun::WithOtherLocks))
     }
 
-    /// Leaves the locks with a job that goes on, until it ends.
-    pub(crate) fn hold_locks_until(&self, job: Box<dyn PendingCall>) {
+    /// Keeps the locks until `call`, which outlives the operation, has ended.
+    pub(crate) fn hold_locks_until(&self, call: Box<dyn PendingCall>) {
         let guard = Arc::clone(&self.guard);
-        job.when_ended(Box::new(move || drop(guard)));
+        call.when_ended(Box::new(move || drop(guard)));
     }
 }
 
@@ -87,18 +87,18 @@ mod tests {
     use std::sync::Arc;
     use std::task::{Context, Poll, Waker};
 
-    use super::{Blocked, OperationContext};
-    use crate::error::Again;
+    use super::{BlockingCaller, OperationContext};
+    use crate::error::Rerun;
     use crate::executor::locks::{LockKey, Locks};
 
     #[test]
-    fn an_operation_goes_on_only_under_the_lock_of_the_disk_that_its_volume_is_on() {
+    fn an_operation_needs_the_lock_of_the_disk_that_its_volume_is_on() {
         let mut lock = pin!(Locks::default().acquire(vec![LockKey::Disk(1)]));
         let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
-            panic!("nobody else wants it")
+            panic!("no other operation holds the lock")
         };
-        let ctx = OperationContext::new(Arc::new(guard), Arc::new(Blocked), None);
+        let ctx = OperationContext::new(Arc::new(guard), Arc::new(BlockingCaller), None);
         assert_eq!(ctx.ensure_locked(&LockKey::Disk(1)), Ok(()));
-        assert_eq!(ctx.ensure_locked(&LockKey::Disk(2)).unwrap_err().again, Some(Again::WithOtherLocks));
+        assert_eq!(ctx.ensure_locked(&LockKey::Disk(2)).unwrap_err().rerun, Some(Rerun::WithOtherLocks));
     }
 }

@@ -1,4 +1,4 @@
-//! What every storage operation is: a value with its arguments, and how it runs.
+//! The trait that every storage operation implements.
 
 use std::fmt;
 use std::hash::Hash;
@@ -8,45 +8,47 @@ use crate::executor::context::{OperationContext, PoolKind};
 use crate::executor::locks::LockKey;
 use crate::node::Node;
 
-/// One storage operation with its arguments. Two that are equal ask for the same thing.
+/// A storage operation with its arguments. Two equal operations request the same thing.
+///
+/// Only this crate implements it; run one with [`Node::run`] or [`crate::Executor::run`].
 pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
-    /// What it answers.
+    /// What the operation returns.
     type Output: Clone + fmt::Debug + Send + Sync + 'static;
 
-    /// Its name, that of the RPC in its newest version.
+    /// The name of the operation: that of the RPC in its newest version.
     const NAME: &'static str;
 
-    /// Whose threads it takes.
+    /// The pool on whose threads the operation starts.
     const POOL: PoolKind;
 
-    /// Whether an equal request may share its answer.
+    /// Whether an equal operation may share the result.
     const COALESCE: Coalesce = Coalesce::Never;
 
-    /// Whether [`Self::lock_keys`] has to ask the system.
+    /// Whether [`Self::lock_keys`] calls Windows, and so needs a thread.
     const RESOLVES_LOCKS: bool = false;
 
-    /// What it does, to go after "cannot": `mount volume ... at ...`.
+    /// Describes the operation so that the text completes "cannot": `mount volume ... at ...`.
     fn describe(&self) -> String;
 
-    /// What it must hold while it runs; empty for what changes nothing.
+    /// Returns what the operation must lock; nothing for an operation that only reads.
     ///
-    /// A volume stands for its disk, which is looked up here and again by [`Self::run`].
+    /// A volume is locked by its disk, which is looked up here and checked again by [`Self::run`].
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(Vec::new())
     }
 
-    /// Carries it out; [`Node::run`] is the way to call it.
+    /// Runs the operation under its locks.
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output>;
 }
 
-/// Whether a request equal in all its arguments to another may share its answer.
+/// Whether an operation may share the result of an equal one that is under way (request coalescing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coalesce {
-    /// It runs by itself: its answer must not be older than the question.
+    /// Never: its result must not be older than the request.
     Never,
-    /// It shares one that has not begun: what has begun may have missed what this one is to see.
+    /// Only while the other is queued: once it runs, it may have missed what this one must see.
     Queued,
-    /// It shares one that waits or runs: the object is locked, so nothing can have undone what was done.
+    /// While the other is queued or runs: the object is locked, so nothing undoes the change before it ends.
     InFlight,
 }
 

@@ -1,4 +1,4 @@
-//! The iSCSI initiator: portals, targets and their disks.
+//! Operations on the iSCSI initiator: target portals, targets and their disks.
 
 use os::{Instance, Namespace, OsError, Secret, Value};
 
@@ -27,7 +27,8 @@ impl TargetPortal {
     }
 }
 
-fn iscsi(
+/// Calls a method of the initiator. A return value other than 0 is an error.
+fn invoke(
     node: &Node,
     ctx: &OperationContext,
     path: &str,
@@ -42,16 +43,16 @@ fn iscsi(
     let code = OsError(returned.code);
     Err(OperationError {
         kind: Kind::FailedPrecondition,
-        ..OperationError::of(code, format!("the iSCSI initiator refuses {method}"))
+        ..OperationError::of(code, format!("the iSCSI initiator refused {method}"))
     })
 }
 
-fn portal_of(node: &Node, portal: &TargetPortal) -> OperationResult<Option<Instance>> {
+fn find_portal(node: &Node, portal: &TargetPortal) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSITargetPortal WHERE {}", portal.condition());
     Ok(query(&node.host, Namespace::Storage, &wql)?.into_iter().next())
 }
 
-fn target_of(node: &Node, iqn: &Iqn) -> OperationResult<Option<Instance>> {
+fn find_target(node: &Node, iqn: &Iqn) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSITarget WHERE NodeAddress = {}", quote(iqn.as_str()));
     Ok(query(&node.host, Namespace::Storage, &wql)?.into_iter().next())
 }
@@ -61,18 +62,24 @@ fn sessions_of(node: &Node, iqn: &Iqn) -> OperationResult<Vec<Instance>> {
     query(&node.host, Namespace::Storage, &wql)
 }
 
-fn known(node: &Node, portal: &TargetPortal, iqn: &Iqn) -> OperationResult<Instance> {
-    if portal_of(node, portal)?.is_none() {
-        return Err(OperationError::not_found(format!("the target portal {portal} has not been added")));
+/// Finds a discovered target of a portal that was added.
+fn discovered_target(node: &Node, portal: &TargetPortal, iqn: &Iqn) -> OperationResult<Instance> {
+    if find_portal(node, portal)?.is_none() {
+        return Err(OperationError::not_found(format!(
+            "the target portal {portal} is not known; add it with AddTargetPortal"
+        )));
     }
-    target_of(node, iqn)?.ok_or_else(|| OperationError::not_found(format!("the target {iqn} has not been discovered")))
+    find_target(node, iqn)?.ok_or_else(|| {
+        let reason = format!("the target {iqn} is not known; discover it with DiscoverTargetPortal");
+        OperationError::not_found(reason)
+    })
 }
 
 fn is_connected(target: &Instance) -> bool {
     target.bool("IsConnected") == Some(true)
 }
 
-/// Makes a target portal known to the initiator. One that is known already is left as it is.
+/// Adds a target portal to the initiator. A portal that was added before is success.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddTargetPortal {
     /// The portal.
@@ -94,17 +101,17 @@ impl Operation for AddTargetPortal {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        if portal_of(node, &self.portal)?.is_some() {
+        if find_portal(node, &self.portal)?.is_some() {
             return Ok(());
         }
-        iscsi(node, ctx, "MSFT_iSCSITargetPortal", "New", &self.portal.arguments())
+        invoke(node, ctx, "MSFT_iSCSITargetPortal", "New", &self.portal.arguments())
     }
 }
 
-/// Asks a portal for its targets.
+/// Discovers the targets of a portal, and returns their names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DiscoverTargetPortal {
-    /// A portal that has been added.
+    /// A target portal that was added.
     pub portal: TargetPortal,
 }
 
@@ -123,9 +130,9 @@ impl Operation for DiscoverTargetPortal {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
-        let portal =
-            portal_of(node, &self.portal)?.ok_or_else(|| OperationError::not_found("it has not been added"))?;
-        iscsi(node, ctx, &portal.path, "Update", &[])?;
+        let portal = find_portal(node, &self.portal)?
+            .ok_or_else(|| OperationError::not_found("the portal is not known; add it with AddTargetPortal"))?;
+        invoke(node, ctx, &portal.path, "Update", &[])?;
         let wql = format!(
             "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSITargetToiSCSITargetPortal ResultClass = MSFT_iSCSITarget",
             portal.path
@@ -135,7 +142,7 @@ impl Operation for DiscoverTargetPortal {
     }
 }
 
-/// Makes the initiator forget a portal. One that is not known is forgotten already.
+/// Removes a target portal from the initiator. A portal that is not known is success.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RemoveTargetPortal {
     /// The portal.
@@ -157,12 +164,12 @@ impl Operation for RemoveTargetPortal {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let Some(portal) = portal_of(node, &self.portal)? else { return Ok(()) };
-        iscsi(node, ctx, &portal.path, "Remove", &self.portal.arguments())
+        let Some(portal) = find_portal(node, &self.portal)? else { return Ok(()) };
+        invoke(node, ctx, &portal.path, "Remove", &self.portal.arguments())
     }
 }
 
-/// The portals that have been added.
+/// Lists the target portals that were added.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListTargetPortals;
 
@@ -185,16 +192,16 @@ impl Operation for ListTargetPortals {
     }
 }
 
-/// Logs in to a target, whose disks then appear. Being logged in already is success.
+/// Logs in to a target and waits for its disks. A connected target is success.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectTarget {
-    /// A portal that has been added.
+    /// A target portal that was added.
     pub portal: TargetPortal,
-    /// A target that has been discovered.
+    /// A target that was discovered.
     pub iqn: Iqn,
-    /// How to authenticate.
+    /// The authentication method.
     pub authentication: Authentication,
-    /// The CHAP user; empty for the initiator's own name.
+    /// The CHAP user name; empty for the name of the initiator.
     pub username: String,
     /// The CHAP secret.
     pub secret: Secret,
@@ -215,7 +222,7 @@ impl Operation for ConnectTarget {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        if is_connected(&known(node, &self.portal, &self.iqn)?) {
+        if is_connected(&discovered_target(node, &self.portal, &self.iqn)?) {
             return Ok(());
         }
         let mut arguments = self.portal.arguments();
@@ -227,17 +234,17 @@ impl Operation for ConnectTarget {
         if !self.secret.expose().is_empty() {
             arguments.push(("ChapSecret", Value::Secret(self.secret.clone())));
         }
-        iscsi(node, ctx, "MSFT_iSCSITarget", "Connect", &arguments)?;
-        // The caller asks for the disks next, and once. A target may have none.
+        invoke(node, ctx, "MSFT_iSCSITarget", "Connect", &arguments)?;
+        // Drivers list the disks next, without a retry. A target without disks is not an error.
         node.host.poll(node.host.timeouts().arrival, || Ok((!disks_of(node, &self.iqn)?.is_empty()).then_some(())))?;
         Ok(())
     }
 }
 
-/// Logs out of a target, whose disks then vanish. Not being logged in is success.
+/// Logs out of a target. A target that is not connected is success.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DisconnectTarget {
-    /// The portal it was connected through.
+    /// The portal through which it was connected.
     pub portal: TargetPortal,
     /// The target.
     pub iqn: Iqn,
@@ -258,22 +265,22 @@ impl Operation for DisconnectTarget {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let Some(target) = target_of(node, &self.iqn)?.filter(is_connected) else { return Ok(()) };
+        let Some(target) = find_target(node, &self.iqn)?.filter(is_connected) else { return Ok(()) };
         for session in sessions_of(node, &self.iqn)? {
             if session.bool("IsPersistent") == Some(true) {
-                iscsi(node, ctx, &session.path, "Unregister", &[])?;
+                invoke(node, ctx, &session.path, "Unregister", &[])?;
             }
             let id = session.text("SessionIdentifier").unwrap_or_default();
-            iscsi(node, ctx, &target.path, "Disconnect", &[("SessionIdentifier", Value::Text(id.into()))])?;
+            invoke(node, ctx, &target.path, "Disconnect", &[("SessionIdentifier", Value::Text(id.into()))])?;
         }
         Ok(())
     }
 }
 
-/// The disks of a target; none while it is not connected.
+/// Lists the disks of a target: none if it is not connected.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetTargetDisks {
-    /// The portal it is connected through.
+    /// The portal through which it is connected.
     pub portal: TargetPortal,
     /// The target.
     pub iqn: Iqn,
@@ -289,7 +296,7 @@ impl Operation for GetTargetDisks {
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
-        if !is_connected(&known(node, &self.portal, &self.iqn)?) {
+        if !is_connected(&discovered_target(node, &self.portal, &self.iqn)?) {
             return Ok(Vec::new());
         }
         disks_of(node, &self.iqn)
@@ -307,15 +314,15 @@ fn disks_of(node: &Node, iqn: &Iqn) -> OperationResult<Vec<DiskNumber>> {
         disks.extend(found.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber));
     }
     disks.sort_unstable();
-    // Two paths to one disk are one disk.
+    // Several sessions may lead to the same disk.
     disks.dedup();
     Ok(disks)
 }
 
-/// Sets the secret by which targets prove themselves to this initiator.
+/// Sets the CHAP secret with which targets authenticate to this initiator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetMutualChapSecret {
-    /// 12 to 16 bytes.
+    /// A secret of 12 to 16 bytes.
     pub secret: Secret,
 }
 
@@ -335,9 +342,9 @@ impl Operation for SetMutualChapSecret {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         if !(12..=16).contains(&self.secret.expose().len()) {
-            return Err(OperationError::invalid("the secret must have 12 to 16 bytes"));
+            return Err(OperationError::invalid("the CHAP secret must have 12 to 16 bytes"));
         }
         let arguments = [("ChapSecret", Value::Secret(self.secret.clone()))];
-        iscsi(node, ctx, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)
+        invoke(node, ctx, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)
     }
 }

@@ -1,4 +1,4 @@
-//! Windows services, and the serial number of the machine.
+//! Operations on Windows services, and the BIOS serial number.
 
 use os::{Namespace, OsError, Service, ServiceAccess, U16String};
 
@@ -32,7 +32,7 @@ impl ServiceName {
     }
 }
 
-/// Reads a service's configuration and state.
+/// Queries the configuration and state of a service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetService {
     /// The service.
@@ -45,7 +45,7 @@ impl Operation for GetService {
     const POOL: PoolKind = PoolKind::System;
 
     fn describe(&self) -> String {
-        format!("read the service {}", self.name)
+        format!("query the service {}", self.name)
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<ServiceInfo> {
@@ -79,21 +79,21 @@ impl Operation for StartService {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let service = self.name.open(node, ServiceAccess::Start)?;
         match service.state()? {
-            STOP_PENDING => wait(node, &*service, STOPPED)?,
+            STOP_PENDING => wait_for_state(node, &*service, STOPPED)?,
             PAUSE_PENDING | PAUSED => {
-                return Err(OperationError::precondition("it is paused, and has to be continued"));
+                return Err(OperationError::precondition("the service is paused; continue or stop it first"));
             }
             _ => {}
         }
         ctx.begin_mutation()?;
-        // While another service starts, as when the node has just booted, none can be started.
-        let asked = node.host.poll(node.host.timeouts().service, || match service.start() {
+        // While Windows starts another service, for instance right after booting, it refuses to start this one.
+        let accepted = node.host.poll(node.host.timeouts().service, || match service.start() {
             Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => Ok(Some(())),
             Err(OsError::SERVICE_DATABASE_LOCKED) => Ok(None),
             Err(code) => Err(code.into()),
         })?;
-        asked.ok_or(OperationError::from(OsError::SERVICE_DATABASE_LOCKED))?;
-        wait(node, &*service, RUNNING)
+        accepted.ok_or(OperationError::from(OsError::SERVICE_DATABASE_LOCKED))?;
+        wait_for_state(node, &*service, RUNNING)
     }
 }
 
@@ -102,7 +102,7 @@ impl Operation for StartService {
 pub struct StopService {
     /// The service.
     pub name: ServiceName,
-    /// Whether to stop the services that depend on it first.
+    /// Whether to stop running services that depend on it first.
     pub force: bool,
 }
 
@@ -128,7 +128,7 @@ impl Operation for StopService {
         let dependents = service.active_dependents()?;
         if !dependents.is_empty() && !self.force {
             let names: Vec<_> = dependents.iter().map(|name| name.to_string_lossy()).collect();
-            let reason = format!("running services depend on it: {}", names.join(", "));
+            let reason = format!("running services depend on it: {}; stop them first, or set force", names.join(", "));
             return Err(OperationError {
                 code: Some(OsError::DEPENDENT_SERVICES_RUNNING),
                 ..OperationError::precondition(reason)
@@ -137,9 +137,9 @@ impl Operation for StopService {
         ctx.begin_mutation()?;
         for name in dependents {
             let dependent = node.host.os().open_service(&name, ServiceAccess::Stop)?;
-            stop(node, &*dependent).map_err(|fault| OperationError {
-                reason: format!("{} depends on it and does not stop: {}", name.display(), fault.reason),
-                ..fault
+            stop(node, &*dependent).map_err(|error| OperationError {
+                reason: format!("the dependent service {} could not be stopped: {}", name.display(), error.reason),
+                ..error
             })?;
         }
         stop(node, &*service)
@@ -147,32 +147,35 @@ impl Operation for StopService {
 }
 
 fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
-    // A service that is just starting takes no requests for a while.
-    let asked = node.host.poll(node.host.timeouts().service, || match service.stop() {
+    // A service that is starting refuses requests until it runs.
+    let accepted = node.host.poll(node.host.timeouts().service, || match service.stop() {
         Ok(()) | Err(OsError::SERVICE_NOT_ACTIVE) => Ok(Some(())),
         Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => Ok(if service.state()? == STOP_PENDING { Some(()) } else { None }),
         Err(code) => Err(code.into()),
     })?;
-    asked.ok_or(OperationError::from(OsError::SERVICE_CANNOT_ACCEPT_CTRL))?;
-    wait(node, service, STOPPED)
+    accepted.ok_or(OperationError::from(OsError::SERVICE_CANNOT_ACCEPT_CTRL))?;
+    wait_for_state(node, service, STOPPED)
 }
 
-fn wait(node: &Node, service: &dyn Service, wanted: u32) -> OperationResult<()> {
+fn wait_for_state(node: &Node, service: &dyn Service, wanted: u32) -> OperationResult<()> {
     let mut last = 0;
     let reached = node.host.poll(node.host.timeouts().service, || {
         last = service.state()?;
         if wanted == RUNNING && last == STOPPED {
-            return Err(OperationError::precondition("it stopped again while starting"));
+            return Err(OperationError::precondition("the service stopped while it was starting"));
         }
         Ok((last == wanted).then_some(()))
     })?;
     let seconds = node.host.timeouts().service.as_secs();
     reached.ok_or_else(|| {
-        OperationError::new(Kind::StillRunning, format!("after {seconds} s it is in state {last} still, not {wanted}"))
+        OperationError::new(
+            Kind::StillRunning,
+            format!("after {seconds} s the service is still in state {last}, not {wanted}"),
+        )
     })
 }
 
-/// The serial number of the machine, as its maker wrote it into the firmware.
+/// Queries the serial number of the machine, as its firmware has it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetBiosSerialNumber;
 
@@ -182,7 +185,7 @@ impl Operation for GetBiosSerialNumber {
     const POOL: PoolKind = PoolKind::System;
 
     fn describe(&self) -> String {
-        "read the BIOS serial number".into()
+        "query the BIOS serial number".into()
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<String> {
@@ -197,7 +200,7 @@ impl Operation for GetBiosSerialNumber {
 
 fn firmware_serial(node: &Node) -> OperationResult<Option<String>> {
     let mut table = vec![0; 4096];
-    // The size may change between two calls only with the firmware itself, so the second look has room enough.
+    // The first call may return only the size; the table does not change while the system runs.
     for _ in 0..2 {
         match node.host.os().firmware_table(os::abi::FIRMWARE_SMBIOS, 0, &mut table) {
             Err(code) if ErrorClass::Unsupported.contains(code) => return Ok(None),

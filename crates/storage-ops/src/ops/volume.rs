@@ -1,4 +1,4 @@
-//! Volumes: listing, formatting, mounting and growing them.
+//! Operations on volumes: listing, formatting, mounting and growing them.
 //!
 //! A volume is known by its GUID path, `\\?\Volume{...}\`. To mount one means to make a volume mount point of an empty
 //! NTFS directory; drive letters are never assigned.
@@ -20,16 +20,18 @@ use crate::windows::disk_device::Disk;
 use crate::windows::partition_table::Partition;
 use crate::windows::volume_device::{self, FileSystem};
 
-fn disk_lock_key(node: &Node, volume: VolumeId) -> OperationResult<LockKey> {
+/// The key of the disk that `volume` is on.
+pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> OperationResult<LockKey> {
     Ok(LockKey::Disk(volume_device::disk_of(&node.host, volume)?.0))
 }
 
-/// The volumes on a disk: data volumes first, in partition order. None at all is an error.
+/// Lists the volumes on a disk: those on data partitions first, in the order of the partitions. A disk without volumes
+/// is an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListVolumesOnDisk {
     /// The disk.
     pub disk: DiskNumber,
-    /// The partition's number from 1, or 0 for all.
+    /// The number of the partition, counted from 1, or 0 for all.
     pub partition: u32,
 }
 
@@ -48,28 +50,28 @@ impl Operation for ListVolumesOnDisk {
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
         let disk = Disk::open(&node.host, self.disk, Access::empty())?;
         if disk.is_offline()? {
-            return Err(OperationError::precondition("the disk is offline, and its volumes with it"));
+            return Err(OperationError::precondition("the disk is offline; bring it online with SetDiskState first"));
         }
-        let (mut last, mut first_is_there) = (Vec::new(), true);
-        // A partition made just now has no volume yet; one that lacks it for good must not hide the others.
+        let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
+        // A new partition has no volume yet. A partition that never gets one must not fail the list of the others.
         node.host.poll(node.host.timeouts().arrival, || {
-            let layout = disk.partition_table()?;
-            let found = volume_device::on_disk(&node.host, self.disk, layout.partitions())?;
-            let wanted = found.iter().filter(|(offset, _)| layout.holds(self.partition, *offset));
-            last = wanted.map(|(_, volume)| *volume).collect();
-            let data: Vec<_> = layout.data().filter(|partition| self.wants(partition)).collect();
+            let table = disk.partition_table()?;
+            let found = volume_device::on_disk(&node.host, self.disk, table.partitions())?;
+            let wanted = found.iter().filter(|(offset, _)| table.holds(self.partition, *offset));
+            volumes = wanted.map(|(_, volume)| *volume).collect();
+            let data: Vec<_> = table.data().filter(|partition| self.wants(partition)).collect();
             let has_volume = |partition: &&Partition| found.iter().any(|(offset, _)| *offset == partition.offset);
-            first_is_there = data.first().is_none_or(has_volume);
+            first_has_arrived = data.first().is_none_or(has_volume);
             let arrived = data.iter().all(has_volume);
             Ok(arrived.then_some(()))
         })?;
-        // Callers take the first they are given, so that must be the first there is.
-        if !first_is_there {
+        // Drivers use the first volume of the list, so it must be the first of the disk.
+        if !first_has_arrived {
             return Err(OperationError::precondition(
-                "the volume of its first data partition has not come, or cannot be read",
+                "the volume of the first data partition has not arrived, or cannot be read",
             ));
         }
-        if last.is_empty() { Err(OperationError::not_found("there is none")) } else { Ok(last) }
+        if volumes.is_empty() { Err(OperationError::not_found("no volume was found")) } else { Ok(volumes) }
     }
 }
 
@@ -79,7 +81,7 @@ impl ListVolumesOnDisk {
     }
 }
 
-/// Whether a volume has a file system, of whatever kind. Whatever cannot be told is an error.
+/// Checks whether a volume has a file system of any kind. What cannot be determined is an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IsVolumeFormatted {
     /// The volume.
@@ -92,7 +94,7 @@ impl Operation for IsVolumeFormatted {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn describe(&self) -> String {
-        format!("tell whether volume {} is formatted", self.volume)
+        format!("check whether volume {} is formatted", self.volume)
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
@@ -100,7 +102,7 @@ impl Operation for IsVolumeFormatted {
     }
 }
 
-/// The size and use of a volume's file system.
+/// Queries the size and use of the file system of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetVolumeStats {
     /// The volume.
@@ -113,7 +115,7 @@ impl Operation for GetVolumeStats {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn describe(&self) -> String {
-        format!("read the size of volume {}", self.volume)
+        format!("query the size of volume {}", self.volume)
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<VolumeStats> {
@@ -121,7 +123,7 @@ impl Operation for GetVolumeStats {
     }
 }
 
-/// The disk a volume is on.
+/// Finds the disk that a volume is on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetDiskNumberFromVolumeId {
     /// The volume.
@@ -142,7 +144,7 @@ impl Operation for GetDiskNumberFromVolumeId {
     }
 }
 
-/// Writes all that is cached for a volume to its disk.
+/// Writes the cache of a volume to its disk.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WriteVolumeCache {
     /// The volume.

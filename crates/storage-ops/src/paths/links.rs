@@ -1,4 +1,4 @@
-//! Links: making them, and following them.
+//! Links: creating them, and the pools of threads on which they can be followed.
 
 use os::{Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResult, Share, U16Str};
 
@@ -10,65 +10,68 @@ use crate::types::HostPath;
 use crate::windows::reparse_point::{self, Link};
 
 /// How many links Windows follows in one path.
-const MOST_LINKS: usize = 63;
+const MAX_LINKS: usize = 63;
 
-/// Makes `place` a link to the NT path `substitute`, shown as `print`: of the kind that it has to be, which is looked
-/// for if there is no link yet.
-pub(crate) fn make_link(
-    place: &EntryRef,
+/// Makes `entry` a symbolic link to the NT path `substitute` with the print name `print`. An identical link is success;
+/// any other object of that name is an error.
+///
+/// `link_kind` returns [`Options::DIRECTORY`] or [`Options::NON_DIRECTORY`]; it is called if there is no link yet.
+pub(crate) fn create_link(
+    entry: &EntryRef,
     substitute: &U16Str,
     print: &U16Str,
-    kind: impl FnOnce() -> OperationResult<Options>,
+    link_kind: impl FnOnce() -> OperationResult<Options>,
     ctx: &OperationContext,
 ) -> OperationResult<()> {
-    if link_exists(place, substitute)? {
+    if link_exists(entry, substitute)? {
         return Ok(());
     }
-    let kind = kind()?;
+    let link_kind = link_kind()?;
     ctx.begin_mutation()?;
     let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
-    // Until it is a link, it goes with its handle: whoever dies half-way leaves nothing behind. As itself, or a
-    // dangling link that has just appeared would be followed, and what it leads to made.
-    let options = kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
+    // Deleted on close until it is a link, so that a process that dies in between leaves nothing behind. Without
+    // following a link: otherwise a dangling link that appears at this moment would be followed, and its target
+    // created.
+    let options = link_kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
     let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
-    let link = match place.parent().open_child(place.leaf(), &how) {
-        Err(OsError::ALREADY_EXISTS) => return same_link(&*place.look()?, substitute),
+    let link = match entry.parent().open_child(entry.leaf(), &how) {
+        Err(OsError::ALREADY_EXISTS) => return check_same_link(&*entry.open()?, substitute),
         outcome => outcome?,
     };
     reparse_point::set_symlink(&*link, substitute, print)?;
     Ok(remove_tree::keep(&*link)?)
 }
 
-/// Whether `place` is such a link already. Anything else there is an error.
-pub(crate) fn link_exists(place: &EntryRef, substitute: &U16Str) -> OperationResult<bool> {
-    match place.look() {
+/// Whether `entry` is a link to `substitute`. Any other object of that name is an error.
+pub(crate) fn link_exists(entry: &EntryRef, substitute: &U16Str) -> OperationResult<bool> {
+    match entry.open() {
         Err(OsError::FILE_NOT_FOUND) => Ok(false),
         Err(code) => Err(code.into()),
-        Ok(existing) => same_link(&*existing, substitute).map(|()| true),
+        Ok(existing) => check_same_link(&*existing, substitute).map(|()| true),
     }
 }
 
-fn same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResult<()> {
+fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResult<()> {
     let text = |name: &U16Str| name.to_string_lossy().trim_end_matches('\\').to_uppercase();
     match Link::of(existing)? {
         Some(Link::Symlink(target)) if text(&target) == text(substitute) => Ok(()),
         Some(Link::Symlink(target)) => {
-            let reason = format!("a link to {} is there", target.display());
+            let reason = format!("a link to {} already exists at that path", target.display());
             Err(OperationError::new(Kind::AlreadyExists, reason))
         }
-        _ => Err(OperationError::new(Kind::AlreadyExists, "something else of that name is there")),
+        _ => Err(OperationError::new(Kind::AlreadyExists, "a file or directory already exists at that path")),
     }
 }
 
-/// Moves on to the threads that may hang with what a link leads to, over however many links.
+/// Requires the pool of the first link, in the chain that begins with `link`, whose target can hang.
 pub(crate) fn require_pool_for_link(os: &dyn Os, link: &Link, ctx: &OperationContext) -> OperationResult<()> {
     let mut link = link.clone();
-    for _ in 0..MOST_LINKS {
-        if let Some(lane) = link.pool() {
-            return ctx.require_pool(lane);
+    for _ in 0..MAX_LINKS {
+        if let Some(pool) = link.pool() {
+            return ctx.require_pool(pool);
         }
         let (Link::Symlink(target) | Link::MountPoint(target)) = &link else { return Ok(()) };
-        // What cannot be opened is found missing where it is needed.
+        // A target that cannot be opened is reported where the target is needed.
         let Ok(next) = os.open(&NtPath::from_win32(target), &OPEN_NOFOLLOW) else { return Ok(()) };
         match Link::of(&*next) {
             Ok(Some(further)) => link = further,
@@ -78,7 +81,7 @@ pub(crate) fn require_pool_for_link(os: &dyn Os, link: &Link, ctx: &OperationCon
     Ok(())
 }
 
-/// Moves on to the threads that may hang with what lies above the last component of `path`, if that is a link.
+/// Requires the pool for the first link above the last component of `path`, if there is one.
 pub(crate) fn require_pool_for_ancestors(os: &dyn Os, path: &HostPath, ctx: &OperationContext) -> OperationResult<()> {
     let mut above = path.parent();
     let mut prefixes = Vec::new();
@@ -87,7 +90,7 @@ pub(crate) fn require_pool_for_ancestors(os: &dyn Os, path: &HostPath, ctx: &Ope
         above = above.parent();
     }
     for prefix in prefixes.iter().rev() {
-        // What is missing is found missing where it is needed.
+        // A component that cannot be opened is reported where the path is needed.
         let Ok(found) = os.open(prefix, &OPEN_NOFOLLOW) else { return Ok(()) };
         match Link::of(&*found) {
             Ok(None) => {}
@@ -98,11 +101,11 @@ pub(crate) fn require_pool_for_ancestors(os: &dyn Os, path: &HostPath, ctx: &Ope
     Ok(())
 }
 
-/// Opens what a link leads to; if that is a link again, then as itself.
+/// Opens the target of the link at `path`. If the target is a link, it is opened without being followed.
 pub(crate) fn open_target(os: &dyn Os, path: &NtPath, link: &Link) -> OsResult<Box<dyn Handle>> {
     match link {
         Link::Symlink(target) | Link::MountPoint(target) => os.open(&NtPath::from_win32(target), &OPEN_NOFOLLOW),
-        // Only the system knows what such a link means where it stands.
+        // Only Windows can resolve such a link at its location.
         Link::Relative(_) | Link::Other => os.open(path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }),
     }
 }

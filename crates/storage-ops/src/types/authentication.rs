@@ -1,17 +1,18 @@
-//! CHAP, the authentication of iSCSI.
+//! How an iSCSI initiator and a target authenticate.
 
-/// How initiator and target prove who they are.
+/// The authentication method of an iSCSI session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Authentication {
-    /// Not at all.
+    /// No authentication.
     None,
-    /// The initiator by CHAP.
+    /// The initiator authenticates by CHAP.
     OneWayChap,
-    /// Both by CHAP.
+    /// Initiator and target authenticate by CHAP.
     MutualChap,
 }
 
 impl Authentication {
+    /// The name that `MSFT_iSCSITarget.Connect` takes.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::None => "NONE",

@@ -1,7 +1,7 @@
 //! Where a disk is attached.
 
-/// Where a disk is attached, in the words of the storage provider. Each part is decimal, or empty where the
-/// location does not say it.
+/// Where a disk is attached, as the storage provider reports it. Each part is a decimal number, or empty if the
+/// location does not contain it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiskLocation {
     /// The adapter's number.
@@ -15,8 +15,8 @@ pub struct DiskLocation {
 }
 
 impl DiskLocation {
-    /// Reads `Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1`; none for what is not attached to an adapter,
-    /// such as a mounted VHDX, whose location is its file's path.
+    /// Parses `Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1`. Returns `None` for a disk that is not attached to
+    /// an adapter, such as a mounted VHDX, whose location is the path of its file.
     pub(crate) fn parse(location: &str) -> Option<Self> {
         let parts: Vec<_> = location.split(':').map(str::trim).collect();
         if parts.len() < 5 || location.contains('\\') {
@@ -46,7 +46,7 @@ mod tests {
     use super::DiskLocation;
 
     #[test]
-    fn contract_16_locations_are_read_as_the_provider_writes_them() {
+    fn contract_16_locations_are_parsed_as_the_provider_formats_them() {
         let location = |adapter: &str, bus: &str, target: &str, lun: &str| {
             Some(DiskLocation { adapter: adapter.into(), bus: bus.into(), target: target.into(), lun: lun.into() })
         };

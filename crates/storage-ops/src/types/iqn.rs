@@ -9,14 +9,14 @@ use crate::error::{OperationError, OperationResult};
 pub struct Iqn(String);
 
 impl Iqn {
-    /// Checks a target's name.
+    /// Parses the name of a target.
     pub fn parse(text: &str) -> OperationResult<Self> {
-        // RFC 3720, 3.2.6: at most 223 bytes; letters compare without case, targets are shown in lower case.
-        let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '_');
-        let kind = ["iqn.", "eui.", "naa."].iter().any(|kind| text.to_ascii_lowercase().starts_with(kind));
-        if !kind || text.len() > 223 || !text.chars().all(plain) {
-            let text = crate::excerpt(text);
-            return Err(OperationError::invalid(format!("{text:?} is not the name of an iSCSI target")));
+        // RFC 3720, 3.2.6: at most 223 bytes; names are compared without case.
+        let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '_');
+        let has_type = ["iqn.", "eui.", "naa."].iter().any(|prefix| text.to_ascii_lowercase().starts_with(prefix));
+        if !has_type || text.len() > 223 || !text.chars().all(is_allowed) {
+            let text = crate::error::excerpt(text);
+            return Err(OperationError::invalid(format!("{text:?} is not a valid iSCSI target name")));
         }
         Ok(Self(text.to_owned()))
     }

@@ -1,10 +1,10 @@
-//! What a path is for.
+//! The purpose of a path, in old API versions.
 
-/// What old API versions say a path is for.
+/// The purpose that a request of an old API version gives for a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathContext {
-    /// A plugin's own directory.
+    /// The path is in the directory of a plugin.
     Plugin,
-    /// A pod's directory.
+    /// The path is in the directory of a pod.
     Pod,
 }

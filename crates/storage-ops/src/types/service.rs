@@ -1,4 +1,4 @@
-//! Windows services.
+//! Windows services: names and state.
 
 use std::fmt;
 
@@ -9,11 +9,14 @@ use crate::error::{OperationError, OperationResult};
 pub struct ServiceName(String);
 
 impl ServiceName {
-    /// Checks a name by the rules of `CreateServiceW`.
+    /// Parses a name by the rules of `CreateServiceW`.
     pub fn parse(text: &str) -> OperationResult<Self> {
-        let long = text.encode_utf16().count() > 256;
-        if text.is_empty() || long || text.contains(['/', '\\']) || text.contains(char::is_control) {
-            return Err(OperationError::invalid(format!("{:?} is not the name of a service", crate::excerpt(text))));
+        let is_too_long = text.encode_utf16().count() > 256;
+        if text.is_empty() || is_too_long || text.contains(['/', '\\']) || text.contains(char::is_control) {
+            return Err(OperationError::invalid(format!(
+                "{:?} is not a valid service name",
+                crate::error::excerpt(text)
+            )));
         }
         Ok(Self(text.to_owned()))
     }
@@ -30,13 +33,13 @@ impl fmt::Display for ServiceName {
     }
 }
 
-/// A service as it is. The numbers are those of Windows.
+/// The configuration and state of a service, in the numbers of Windows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceInfo {
-    /// The name shown to people.
+    /// The display name.
     pub display_name: String,
-    /// `SERVICE_BOOT_START` 0 to `SERVICE_DISABLED` 4.
+    /// From `SERVICE_BOOT_START` (0) to `SERVICE_DISABLED` (4).
     pub start_type: u32,
-    /// `SERVICE_STOPPED` 1 to `SERVICE_PAUSED` 7.
+    /// From `SERVICE_STOPPED` (1) to `SERVICE_PAUSED` (7).
     pub state: u32,
 }

@@ -1,10 +1,10 @@
-//! The size of a file system.
+//! The size and use of a file system.
 
 /// The size of a file system in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VolumeStats {
-    /// All of it.
+    /// The size.
     pub total: u64,
-    /// What is not free.
+    /// The size minus the free space.
     pub used: u64,
 }

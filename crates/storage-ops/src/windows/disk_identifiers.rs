@@ -1,4 +1,4 @@
-//! What tells one disk from another: page-83 identifiers, serial numbers, locations.
+//! The identifiers of disks: SCSI page 83 identifiers and serial numbers.
 
 use os::Handle;
 use os::OsResult;
@@ -11,44 +11,44 @@ use zerocopy::IntoBytes;
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
 
-/// Room for any descriptor seen so far.
-const DESCRIPTOR: usize = 4096;
+/// The size of the first buffer, which holds any usual descriptor.
+const DESCRIPTOR_SIZE: usize = 4096;
 
-/// The largest descriptor that is believed.
-const LARGEST: usize = 1 << 20;
+/// The maximum size of a descriptor.
+const MAX_SIZE: usize = 1 << 20;
 
-/// The page-83 identifier of the disk behind `handle`: the first that names the device itself, ASCII as it stands
-/// or binary as lower-case hex. Empty where there is none, never all blanks.
+/// The page 83 identifier of the disk behind `handle`: the first one that identifies the device itself, as ASCII text
+/// or, if it is binary, in lower-case hex. Empty if the disk has none; never all spaces.
 pub(crate) fn page83(handle: &dyn Handle) -> OsResult<String> {
     Ok(descriptor(handle, StoragePropertyQuery::DEVICE_ID)?.as_deref().and_then(parse_page83).unwrap_or_default())
 }
 
-/// The serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty where there is none.
+/// The serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty if the disk has none.
 pub(crate) fn serial(handle: &dyn Handle) -> OsResult<String> {
     Ok(descriptor(handle, StoragePropertyQuery::DEVICE)?.as_deref().and_then(parse_serial).unwrap_or_default())
 }
 
-/// The descriptor of a property, or none where the device has no such property.
+/// Queries the descriptor of a property, or `None` if the device does not have the property.
 fn descriptor(handle: &dyn Handle, property_id: u32) -> OsResult<Option<Vec<u8>>> {
     let query = StoragePropertyQuery { property_id, ..StoragePropertyQuery::default() };
-    let mut room = DESCRIPTOR;
+    let mut size = DESCRIPTOR_SIZE;
     loop {
-        let mut answer = vec![0; room];
+        let mut answer = vec![0; size];
         let filled = match handle.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), &mut answer) {
             Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => return Ok(None),
             outcome => outcome?,
         };
         answer.truncate(filled);
-        // A buffer too small is filled as far as it goes; the head says how much there is.
+        // Windows fills a buffer that is too small as far as it goes; the header has the full size.
         let whole = buffer::at::<StorageDescriptorHead>(&answer, 0).map_or(0, |head| head.size);
         match usize::try_from(whole) {
-            Ok(whole) if whole > room && whole <= LARGEST => room = whole,
+            Ok(whole) if whole > size && whole <= MAX_SIZE => size = whole,
             _ => return Ok(Some(answer)),
         }
     }
 }
 
-/// Reads a device id descriptor (vital product data page 83 as Windows hands it on).
+/// Decodes a device id descriptor: page 83 of the vital product data, as Windows returns it.
 pub(crate) fn parse_page83(descriptor: &[u8]) -> Option<String> {
     let head: StorageDeviceIdDescriptor = buffer::at(descriptor, 0)?;
     let mut offset = size_of::<StorageDeviceIdDescriptor>();
@@ -73,7 +73,7 @@ pub(crate) fn parse_page83(descriptor: &[u8]) -> Option<String> {
     None
 }
 
-/// Reads the serial number out of a device descriptor.
+/// Decodes the serial number in a device descriptor.
 pub(crate) fn parse_serial(descriptor: &[u8]) -> Option<String> {
     let head: StorageDeviceDescriptor = buffer::at(descriptor, 0)?;
     let start = match head.serial_number_offset {
@@ -90,7 +90,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|half| char::from(DIGITS[usize::from(half)])).collect()
 }
 
-/// What should be ASCII, made valid text in any case; zero bytes at the end are filling.
+/// Decodes what should be ASCII; each other byte becomes the character of that number. Zero bytes at the end are
+/// padding.
 fn text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect::<String>().trim_end_matches('\0').to_owned()
 }
@@ -101,7 +102,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn descriptors_of_any_kind_are_read_without_a_panic(bytes: Vec<u8>) {
+        fn decoding_any_descriptor_does_not_panic(bytes: Vec<u8>) {
             let _ = parse_page83(&bytes);
             let _ = parse_serial(&bytes);
         }

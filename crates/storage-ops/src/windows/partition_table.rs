@@ -1,17 +1,17 @@
-//! Partition tables, as a disk's driver reports them.
+//! Partition tables.
 
 use os::Uuid;
 use os::abi::{BASIC_DATA, DriveLayout, MSFT_RESERVED, PartitionEntry, PartitionStyle};
 
 use crate::windows::buffer;
 
-/// A mebibyte, to which Windows aligns partitions.
+/// A mebibyte, the alignment of partitions.
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// The types of MBR partitions that Windows makes volumes of: FAT, NTFS and their kin.
+/// The types of MBR partitions for which Windows creates volumes: variants of FAT, NTFS and exFAT.
 const MBR_DATA: [u8; 7] = [0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e];
 
-/// A partition, as far as it matters here.
+/// A partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Partition {
     pub(crate) number: u32,
@@ -24,13 +24,13 @@ pub(crate) struct Partition {
 pub(crate) enum PartitionKind {
     /// A basic data partition.
     Data,
-    /// Reserved by Windows; never a volume.
+    /// A Microsoft reserved partition, which never has a volume.
     Reserved,
-    /// Anything else: EFI, recovery, extended, another system's.
+    /// Any other: EFI, recovery, extended, or that of another operating system.
     Other,
 }
 
-/// A disk's partition table.
+/// The partition table of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PartitionTable {
     Raw,
@@ -39,7 +39,7 @@ pub(crate) enum PartitionTable {
 }
 
 impl PartitionTable {
-    /// The partitions there are.
+    /// All partitions, in the order of their offsets.
     pub(crate) fn partitions(&self) -> &[Partition] {
         match self {
             Self::Raw => &[],
@@ -47,20 +47,20 @@ impl PartitionTable {
         }
     }
 
-    /// Those that hold or can hold a volume of a driver's.
+    /// The basic data partitions.
     pub(crate) fn data(&self) -> impl Iterator<Item = &Partition> {
         self.partitions().iter().filter(|partition| partition.kind == PartitionKind::Data)
     }
 
-    /// Whether somebody uses the disk: the reserved partition alone does not count.
+    /// Whether the disk has a partition other than the reserved one.
     pub(crate) fn is_partitioned(&self) -> bool {
         self.partitions().iter().any(|partition| partition.kind != PartitionKind::Reserved)
     }
 
-    /// Whether a volume that begins at `offset` is that of the partition `number`, or of any where that is 0.
+    /// Whether the volume at `offset` is on the partition `number`, or on any partition if `number` is 0.
     pub(crate) fn holds(&self, number: u32, offset: u64) -> bool {
         match self {
-            // Without a table the disk itself may be a volume.
+            // A disk without a partition table may be one volume as a whole.
             Self::Raw => number == 0,
             Self::Mbr(partitions) | Self::Gpt(partitions) => partitions
                 .iter()
@@ -68,7 +68,7 @@ impl PartitionTable {
         }
     }
 
-    /// Reads a drive layout; none if it is not one.
+    /// Decodes a `DRIVE_LAYOUT_INFORMATION_EX`. Returns `None` if it is malformed.
     pub(crate) fn parse(buffer: &[u8]) -> Option<Self> {
         let head: DriveLayout = buffer::at(buffer, 0)?;
         let style = PartitionStyle(head.style);
@@ -108,13 +108,13 @@ mod tests {
 
     const EFI: Uuid = Uuid::from_u128(0xc12a_7328_f81f_11d2_ba4b_00a0_c93e_c93b);
 
-    fn layout(style: PartitionStyle, entries: &[PartitionEntry]) -> Option<PartitionTable> {
+    fn decoded(style: PartitionStyle, entries: &[PartitionEntry]) -> Option<PartitionTable> {
         let partition_count = u32::try_from(entries.len()).unwrap();
         let head = DriveLayout { style: style.0, ..gpt_layout(Uuid::nil(), 0, 0, partition_count) };
         PartitionTable::parse(&[head.as_bytes(), entries.as_bytes()].concat())
     }
 
-    /// The partition `number`, which begins after as many mebibytes and is one long.
+    /// The partition `number`, which begins at that many mebibytes and is one mebibyte long.
     fn entry(number: u32, partition_type: [u8; 16]) -> PartitionEntry {
         let (offset, length) = (i64::from(number) << 20, 1 << 20);
         PartitionEntry { partition_type, ..gpt_entry(number, Uuid::nil(), Uuid::nil(), offset, length) }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_belongs_to_the_partition_it_begins_with_and_without_a_table_to_the_disk() {
+    fn a_volume_is_on_the_partition_at_its_offset_or_on_a_disk_without_a_partition_table() {
         let partitions = vec![partition(1, PartitionKind::Data), partition(2, PartitionKind::Data)];
         for table in [PartitionTable::Gpt(partitions.clone()), PartitionTable::Mbr(partitions)] {
             assert!(table.holds(0, MIB) && table.holds(0, 2 * MIB) && !table.holds(0, 3 * MIB));
@@ -136,44 +136,44 @@ mod tests {
     }
 
     #[test]
-    fn the_entries_of_a_gpt_are_read_as_what_they_are_in_the_order_of_the_disk() {
+    fn the_entries_of_a_gpt_are_decoded_by_type_and_sorted_by_offset() {
         let types = [EFI, MSFT_RESERVED, BASIC_DATA, Uuid::nil()].map(|kind| kind.to_bytes_le());
         let entries = [entry(4, types[2]), entry(1, types[0]), entry(2, types[1]), entry(3, types[3])];
         let (efi, reserved) = (partition(1, PartitionKind::Other), partition(2, PartitionKind::Reserved));
         let expected = PartitionTable::Gpt(vec![efi, reserved, partition(4, PartitionKind::Data)]);
-        assert_eq!(layout(PartitionStyle::GPT, &entries), Some(expected));
+        assert_eq!(decoded(PartitionStyle::GPT, &entries), Some(expected));
     }
 
     #[test]
-    fn the_entries_of_an_mbr_are_read_as_what_they_are() {
+    fn the_entries_of_an_mbr_are_decoded_by_type() {
         let of = |mbr: u8| [mbr, 0x80, 1, 0, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let entries = [
             entry(1, of(0x07)),
             entry(2, of(0x0c)),
             entry(3, of(0x83)),
             entry(0, of(0)),
-            // The bytes of a GPT's type mean something else here.
+            // In an MBR entry these bytes have another meaning.
             entry(4, MSFT_RESERVED.to_bytes_le()),
         ];
         let kinds = [PartitionKind::Data, PartitionKind::Data, PartitionKind::Other, PartitionKind::Other];
         let expected = (1..).zip(kinds).map(|(number, kind)| partition(number, kind)).collect();
-        assert_eq!(layout(PartitionStyle::MBR, &entries), Some(PartitionTable::Mbr(expected)));
+        assert_eq!(decoded(PartitionStyle::MBR, &entries), Some(PartitionTable::Mbr(expected)));
     }
 
     #[test]
-    fn whoever_holds_a_partition_uses_the_disk_but_a_reserved_one_alone_or_an_empty_entry_does_not() {
-        let is_used = |style, entry| layout(style, &[entry]).unwrap().is_partitioned();
-        assert!(is_used(PartitionStyle::GPT, entry(1, EFI.to_bytes_le())));
-        assert!(is_used(PartitionStyle::GPT, entry(1, BASIC_DATA.to_bytes_le())));
-        assert!(!is_used(PartitionStyle::GPT, entry(1, MSFT_RESERVED.to_bytes_le())));
-        assert!(!is_used(PartitionStyle::GPT, entry(1, [0; 16])));
-        assert!(!is_used(PartitionStyle::MBR, entry(0, [0; 16])));
-        assert_eq!(layout(PartitionStyle(3), &[]), None, "what is not known is no empty disk");
+    fn a_disk_with_only_a_reserved_partition_or_an_empty_entry_is_not_partitioned() {
+        let is_partitioned = |style, entry| decoded(style, &[entry]).unwrap().is_partitioned();
+        assert!(is_partitioned(PartitionStyle::GPT, entry(1, EFI.to_bytes_le())));
+        assert!(is_partitioned(PartitionStyle::GPT, entry(1, BASIC_DATA.to_bytes_le())));
+        assert!(!is_partitioned(PartitionStyle::GPT, entry(1, MSFT_RESERVED.to_bytes_le())));
+        assert!(!is_partitioned(PartitionStyle::GPT, entry(1, [0; 16])));
+        assert!(!is_partitioned(PartitionStyle::MBR, entry(0, [0; 16])));
+        assert_eq!(decoded(PartitionStyle(3), &[]), None, "an unknown style is not an empty disk");
     }
 
     proptest::proptest! {
         #[test]
-        fn layouts_of_any_kind_are_read_without_a_panic(mut bytes: Vec<u8>, style in 0u32..3, count in 0u32..5) {
+        fn decoding_any_layout_does_not_panic(mut bytes: Vec<u8>, style in 0u32..3, count in 0u32..5) {
             if bytes.len() >= 8 {
                 bytes[..4].copy_from_slice(&style.to_le_bytes());
                 bytes[4..8].copy_from_slice(&count.to_le_bytes());

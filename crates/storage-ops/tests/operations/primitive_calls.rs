@@ -1,4 +1,4 @@
-//! What operations cost: the calls that a trace counts.
+//! Tests of the number of primitive calls that operations make.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn traced(sim: &Sim) -> (Node, Arc<Trace>) {
     (Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), Config::default()), trace)
 }
 
-/// Runs `operation`, checks that it has changed nothing, and answers how many WMI calls it made.
+/// Runs `operation`, checks that it has changed nothing, and returns the number of its WMI calls.
 fn reads<O: Operation>(node: &Node, trace: &Trace, operation: &O) -> u64 {
     let before = trace.counts();
     trace.take();
@@ -32,7 +32,7 @@ fn reads<O: Operation>(node: &Node, trace: &Trace, operation: &O) -> u64 {
 }
 
 #[test]
-fn reading_needs_no_wmi_but_for_the_named_exceptions() {
+fn reads_need_no_wmi_except_the_named_ones() {
     let sim = os_sim::node()
         .disk(GIB)
         .page83_ascii("Google  pvc-x")
@@ -79,11 +79,15 @@ fn reading_needs_no_wmi_but_for_the_named_exceptions() {
     assert!(reads(&node, &trace, &target) > 0);
     let sim = os_sim::node().build();
     let (node, trace) = traced(&sim);
-    assert_eq!(reads(&node, &trace, &GetBiosSerialNumber), 1, "without a serial in the firmware table, WMI is asked");
+    assert_eq!(
+        reads(&node, &trace, &GetBiosSerialNumber),
+        1,
+        "without a serial number in the firmware table, WMI is queried"
+    );
 }
 
 #[test]
-fn a_pods_cycle_on_a_formatted_disk_needs_no_wmi() {
+fn the_operations_of_a_pod_on_a_formatted_disk_need_no_wmi() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").dir(MOUNT).build();
     let (node, trace) = traced(&sim);
     let (disk, target) = (DiskNumber(1), path(MOUNT));
@@ -99,6 +103,6 @@ fn a_pods_cycle_on_a_formatted_disk_needs_no_wmi() {
     node.run(&storage_ops::Rmdir { path: target, context: None, force: true }).unwrap();
     node.run(&storage_ops::SetDiskState { disk, online: false }).unwrap();
     assert_eq!(trace.counts().wmi, 0);
-    assert_eq!(sim.open_handles(), 1, "kubelet's directory alone stays open");
+    assert_eq!(sim.open_handles(), 1, "only kubelet's directory stays open");
     assert_eq!(node.locked_objects(), 0);
 }

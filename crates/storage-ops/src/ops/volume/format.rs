@@ -13,7 +13,7 @@ use crate::windows::error_class::ErrorClass;
 use crate::windows::msft_storage;
 use crate::windows::volume_device::{self, FileSystem};
 
-/// Formats a volume with NTFS. A volume that has NTFS is left as it is; any other file system is refused.
+/// Formats a volume with NTFS. A volume that has NTFS already is success; one with another file system is an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FormatVolume {
     /// The volume.
@@ -43,15 +43,15 @@ impl Operation for FormatVolume {
             FileSystem::Raw => {}
         }
         match msft_storage::format_ntfs(&node.host, ctx, self.volume, || self.still_raw(node, ctx)) {
-            // Nobody knows whether it goes on. The disk stays locked as long as it may.
-            Err(fault) if fault.code.is_some_and(|code| ErrorClass::OutcomeUnknown.contains(code)) => {
-                self.wait(node, node.host.timeouts().format)?.ok_or(fault)
+            // Formatting may still be running, so the disk stays locked as long as it may take.
+            Err(error) if error.code.is_some_and(|code| ErrorClass::OutcomeUnknown.contains(code)) => {
+                self.wait_until_formatted(node, node.host.timeouts().format)?.ok_or(error)
             }
             outcome => {
                 outcome?;
-                let formatted = self.wait(node, node.host.timeouts().arrival)?;
+                let formatted = self.wait_until_formatted(node, node.host.timeouts().arrival)?;
                 formatted.ok_or_else(|| {
-                    OperationError::precondition("Windows says that it is formatted, but it has no NTFS")
+                    OperationError::precondition("Windows reported success, but the volume has no NTFS file system")
                 })
             }
         }
@@ -59,7 +59,7 @@ impl Operation for FormatVolume {
 }
 
 impl FormatVolume {
-    /// The last look before the data, if there were any, would be gone. Whoever else was faster has done the work.
+    /// Checks the volume right before it is formatted. Returns false if it has been formatted by another program.
     fn still_raw(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
         match volume_device::file_system(&node.host, self.volume)? {
@@ -69,8 +69,8 @@ impl FormatVolume {
         }
     }
 
-    /// Waits until it is formatted.
-    fn wait(&self, node: &Node, timeout: Duration) -> OperationResult<Option<()>> {
+    /// Waits until the volume has NTFS. Returns `None` if that takes too long.
+    fn wait_until_formatted(&self, node: &Node, timeout: Duration) -> OperationResult<Option<()>> {
         node.host.poll(timeout, || {
             Ok((volume_device::file_system(&node.host, self.volume)? == FileSystem::Ntfs).then_some(()))
         })
@@ -78,5 +78,7 @@ impl FormatVolume {
 }
 
 fn occupied(file_system: &str) -> OperationError {
-    OperationError::precondition(format!("it has a {file_system} file system, which is not overwritten"))
+    OperationError::precondition(format!(
+        "the volume has the file system {file_system}, which csi-proxy does not overwrite"
+    ))
 }

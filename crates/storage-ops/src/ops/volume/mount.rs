@@ -14,13 +14,13 @@ use crate::types::{HostPath, VolumeId};
 use crate::windows::reparse_point::Link;
 use crate::windows::{buffer, volume_device};
 
-/// Mounts a volume at an empty directory. Being mounted there already is success. A volume that the node itself lives
-/// on is refused.
+/// Mounts a volume at an empty directory. A volume that is mounted there already is success. A volume that the node
+/// itself uses is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MountVolume {
     /// The volume.
     pub volume: VolumeId,
-    /// In a working directory; exists.
+    /// An empty directory in a working directory.
     pub target: HostPath,
 }
 
@@ -42,14 +42,14 @@ impl Operation for MountVolume {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
-        // Mounted in a container's directory, the system's volume would be all there in the container.
+        // A container must not get access to the files of the node, such as the system volume.
         if node.directories.volumes(node.host.os())?.contains(&self.volume) {
-            return Err(OperationError::new(Kind::PermissionDenied, "it is a volume of the node itself"));
+            return Err(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself"));
         }
-        let place = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
-        // Held without sharing deletion until the end, so that the path below leads here and nowhere else.
-        let target = place.parent().open_child(place.leaf(), &OPEN_NO_DELETE_SHARE)?;
-        let path = place.directory_path()?;
+        let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
+        // Held without sharing deletion until the end, so that the path keeps leading to this directory.
+        let target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
+        let path = entry.win32_path()?;
         match Link::of(&*target)? {
             None if buffer::attributes(&*target)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 return Err(OsError::DIRECTORY.into());
@@ -58,14 +58,14 @@ impl Operation for MountVolume {
             Some(link) => match link.volume() {
                 Some(mounted) if mounted == self.volume => return Ok(()),
                 Some(mounted) if is_present(node, mounted)? => {
-                    return Err(OperationError::precondition(format!("volume {mounted} is mounted there")));
+                    return Err(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
                 }
-                // Left over from before the node's restart.
+                // A stale mount point: its volume does not exist any more.
                 Some(_) => {
                     ctx.begin_mutation()?;
                     node.host.os().delete_volume_mount_point(&path)?;
                 }
-                None => return Err(OperationError::precondition("it is a link, not a directory")),
+                None => return Err(OperationError::precondition("the path is a link, not a directory")),
             },
         }
         ctx.begin_mutation()?;
@@ -74,23 +74,23 @@ impl Operation for MountVolume {
             Some(mounted) if mounted == self.volume => Ok(()),
             _ => Err(OperationError::new(
                 Kind::Internal,
-                "Windows says that it is mounted, but the directory says otherwise",
+                "Windows reported success, but the directory is not a mount point of the volume",
             )),
         }
     }
 }
 
-/// Whether a volume exists. Only a clear no is a no.
+/// Whether Windows lists the volume.
 fn is_present(node: &Node, volume: VolumeId) -> OperationResult<bool> {
     Ok(node.host.os().volumes()?.iter().any(|name| VolumeId::from_windows(name) == Some(volume)))
 }
 
-/// Writes a volume's cache to its disk and removes its mount point, but not the directory.
+/// Writes the cache of a volume to its disk and removes its mount point, but not the directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UnmountVolume {
     /// The volume.
     pub volume: VolumeId,
-    /// In a working directory.
+    /// A path in a working directory.
     pub target: HostPath,
 }
 
@@ -107,20 +107,22 @@ impl Operation for UnmountVolume {
 
     fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         node.directories.check(&self.target, None)?;
-        let mut objects = vec![LockKey::Path(self.target.key())];
-        // A mount point may outlive its volume, and is removed all the same. If the volume is there after all, the run
-        // finds its disk not locked.
-        objects.extend(disk_lock_key(node, self.volume).ok());
-        Ok(objects)
+        let mut keys = vec![LockKey::Path(self.target.key())];
+        // A mount point can be removed after its volume. If the volume exists after all, the run notices that the disk
+        // is not locked.
+        keys.extend(disk_lock_key(node, self.volume).ok());
+        Ok(keys)
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let place = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
-        let target = place.parent().open_child(place.leaf(), &OPEN_NO_DELETE_SHARE)?;
+        let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
+        let target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
         match Link::of(&*target)?.and_then(|link| link.volume()) {
             Some(mounted) if mounted == self.volume => {}
-            Some(mounted) => return Err(OperationError::precondition(format!("volume {mounted} is mounted there"))),
-            None => return Err(OperationError::precondition("nothing is mounted there")),
+            Some(mounted) => {
+                return Err(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
+            }
+            None => return Err(OperationError::precondition("no volume is mounted at that path")),
         }
         if is_present(node, self.volume)? {
             volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
@@ -128,6 +130,6 @@ impl Operation for UnmountVolume {
             volume_device::flush(&node.host, self.volume)?;
         }
         ctx.begin_mutation()?;
-        Ok(node.host.os().delete_volume_mount_point(&place.directory_path()?)?)
+        Ok(node.host.os().delete_volume_mount_point(&entry.win32_path()?)?)
     }
 }

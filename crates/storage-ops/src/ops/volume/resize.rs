@@ -62,35 +62,37 @@ impl Operation for ResizeVolume {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let volume = match self.target {
             ResizeTarget::Volume(volume) => volume,
+            // The list is never empty.
             ResizeTarget::FirstVolumeOfDisk(disk) => ListVolumesOnDisk { disk, partition: 0 }.run(node, ctx)?[0],
         };
         let number = volume_device::locked_disk_of(&node.host, volume, ctx)?;
         let disk = Disk::open(&node.host, number, Access::GENERIC_READ)?;
         disk.update()?;
         let extent = volume_device::extent(&node.host, volume)?;
-        let layout = disk.partition_table()?;
-        let under = layout.partitions().iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
+        let table = disk.partition_table()?;
         let partition =
-            *under.ok_or_else(|| OperationError::precondition("the volume is not on a partition of its own"))?;
-        if self.wants_growth(&disk, &layout, &partition)? {
+            table.partitions().iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
+        let partition =
+            *partition.ok_or_else(|| OperationError::precondition("no partition begins where the volume begins"))?;
+        if self.wants_growth(&disk, &table, &partition)? {
             ctx.require_pool(PoolKind::Wmi)?;
-            self.grow(node, ctx, &disk, &layout, &partition, volume)?;
+            self.grow(node, ctx, &disk, &table, &partition, volume)?;
         }
         fill_partition(node, ctx, volume)
     }
 }
 
 impl ResizeVolume {
-    /// Whether there may be something to do, told without the storage provider.
-    fn wants_growth(&self, disk: &Disk, layout: &PartitionTable, partition: &Partition) -> OperationResult<bool> {
+    /// Whether the partition may have to grow, determined without the storage provider.
+    fn wants_growth(&self, disk: &Disk, table: &PartitionTable, partition: &Partition) -> OperationResult<bool> {
         if self.size != 0 {
             return Ok(self.size > partition.length);
         }
         let end = partition.offset + partition.length;
-        let next = layout.partitions().iter().map(|other| other.offset).filter(|offset| *offset >= end).min();
+        let next = table.partitions().iter().map(|other| other.offset).filter(|offset| *offset >= end).min();
         match next {
             Some(next) => Ok(next - end >= MIB),
-            // The last mebibyte holds the table's copy and what alignment leaves over.
+            // The last mebibyte has the backup of the partition table and the rest of the alignment.
             None => Ok(disk.size()?.saturating_sub(end) >= 2 * MIB),
         }
     }
@@ -100,28 +102,28 @@ impl ResizeVolume {
         node: &Node,
         ctx: &OperationContext,
         disk: &Disk,
-        layout: &PartitionTable,
+        table: &PartitionTable,
         partition: &Partition,
         volume: VolumeId,
     ) -> OperationResult<()> {
-        let instance = msft_storage::partition(&node.host, ctx, disk.number, partition.number, partition.offset)?;
-        let (largest, untold) = match msft_storage::largest(&node.host, ctx, &instance) {
-            Ok(largest) => (largest, None),
-            // Asking needs the service that defragments, growing does not, and the provider refuses what is too much.
-            Err(fault) if fault.kind == Kind::Internal => (room_of(disk, layout, partition)?, Some(fault)),
-            Err(fault) => return Err(fault),
+        let instance = msft_storage::partition_instance(&node.host, ctx, disk.number, partition)?;
+        let (max, provider_error) = match msft_storage::max_partition_size(&node.host, ctx, &instance) {
+            Ok(max) => (max, None),
+            // The query needs the service "Optimize drives", resizing does not. The provider refuses too large a size.
+            Err(error) if error.kind == Kind::Internal => (max_size_by_table(disk, table, partition)?, Some(error)),
+            Err(error) => return Err(error),
         };
-        if self.size.saturating_sub(largest) >= MIB {
-            let reason = format!("{} bytes are asked for, and there is room for {largest}", self.size);
-            return Err(match untold {
+        if self.size.saturating_sub(max) >= MIB {
+            let reason = format!("{} bytes were requested, and the partition can have at most {max}", self.size);
+            return Err(match provider_error {
                 None => OperationError::precondition(reason),
-                Some(fault) => {
-                    let reason = format!("{reason} by the partition table; Windows did not say: {}", fault.reason);
-                    OperationError { kind: Kind::FailedPrecondition, reason, ..fault }
+                Some(error) => {
+                    let reason = format!("{reason} by the partition table; {}", error.reason);
+                    OperationError { kind: Kind::FailedPrecondition, reason, ..error }
                 }
             });
         }
-        let size = if self.size == 0 { largest } else { self.size.min(largest) };
+        let size = if self.size == 0 { max } else { self.size.min(max) };
         if size < partition.length + MIB {
             return Ok(());
         }
@@ -131,18 +133,16 @@ impl ResizeVolume {
             let extent = volume_device::extent(&node.host, volume)?;
             Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
         })?;
-        grown.ok_or_else(|| {
-            OperationError::precondition("Windows says that it is resized, but the partition has not grown")
-        })
+        grown.ok_or_else(|| OperationError::precondition("Windows reported success, but the partition has not grown"))
     }
 }
 
-/// Makes the file system as large as its partition, where an earlier attempt got only half-way.
+/// Grows the file system to the size of its partition, if an earlier attempt was interrupted in between.
 fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
     let total = match volume_device::stats(&node.host, volume) {
         Ok(stats) => stats.total,
-        Err(fault) if fault.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
-        Err(fault) => return Err(fault),
+        Err(error) if error.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
+        Err(error) => return Err(error),
     };
     let extent = volume_device::extent(&node.host, volume)?;
     let length = u64::try_from(extent.length).unwrap_or_default();
@@ -153,14 +153,14 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
     let geometry = Disk::open(&node.host, number, Access::empty())?.geometry()?;
     let sectors = extent.length / i64::from(geometry.bytes_per_sector.max(512));
     ctx.begin_mutation()?;
-    let handle = volume_device::open(&node.host, volume, &volume_device::READ)?;
+    let handle = volume_device::open(&node.host, volume, &volume_device::OPEN_FOR_READ)?;
     buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes())
-        .map_err(|code| OperationError::of(code, "the partition has grown, but its file system has not"))
+        .map_err(|code| OperationError::of(code, "the partition has grown, but the file system could not be extended"))
 }
 
-/// The largest size in bytes that the partition can have, from the partition table.
-fn room_of(disk: &Disk, layout: &PartitionTable, partition: &Partition) -> OperationResult<u64> {
-    let next = layout.partitions().iter().map(|other| other.offset).filter(|offset| *offset > partition.offset).min();
+/// The maximum size of the partition in bytes, by the partition table.
+fn max_size_by_table(disk: &Disk, table: &PartitionTable, partition: &Partition) -> OperationResult<u64> {
+    let next = table.partitions().iter().map(|other| other.offset).filter(|offset| *offset > partition.offset).min();
     let end = match next {
         Some(next) => next,
         None => disk.size()?.saturating_sub(MIB),

@@ -12,13 +12,13 @@ use crate::types::{HostPath, VolumeId};
 use crate::windows::error_class::ErrorClass;
 use crate::windows::reparse_point::Link;
 
-/// What every client that asks for a mounted volume looks for in the answer to know that none is mounted.
+/// The text by which drivers recognize that no volume is mounted at a path. Part of the contract.
 const NOT_MOUNTED: &str = "because it does not exist";
 
-/// The volume mounted at a path, or at what the path links to.
+/// Finds the volume that is mounted at a path, or at the target of the link at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetVolumeIdFromTargetPath {
-    /// Anywhere on the node.
+    /// Any path on the node.
     pub target: HostPath,
 }
 
@@ -32,41 +32,44 @@ impl Operation for GetVolumeIdFromTargetPath {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeId> {
-        let nothing = |what: &str| OperationError::not_found(format!("{what}: no mount can be found {NOT_MOUNTED}"));
+        let not_mounted =
+            |why: &str| OperationError::not_found(format!("the mount point cannot be found {NOT_MOUNTED}: {why}"));
         let path = self.target.to_nt();
         require_pool_for_ancestors(node.host.os(), &self.target, ctx)?;
         let found = match node.host.os().open(&path, &OPEN_NOFOLLOW) {
-            Err(code) if ErrorClass::TargetMissing.contains(code) => return Err(nothing("there is no such path")),
+            Err(code) if ErrorClass::TargetMissing.contains(code) => {
+                return Err(not_mounted("there is no file or directory at the path"));
+            }
             outcome => outcome?,
         };
         let link = match Link::of(&*found)? {
-            None | Some(Link::Other) => return Err(nothing("it is not a mount point")),
+            None | Some(Link::Other) => return Err(not_mounted("the path is not a mount point")),
             Some(link) => link,
         };
         require_pool_for_link(node.host.os(), &link, ctx)?;
         let target = match node.host.os().open(&path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }) {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
-                return Err(nothing("it is stale, what was mounted has gone"));
+                return Err(not_mounted("the mount point is stale, its volume does not exist any more"));
             }
-            // A volume without a file system has no root to open, but it is mounted.
+            // A volume without a file system is mounted, but has no root directory to open.
             Err(OsError::UNRECOGNIZED_VOLUME) => {
                 return link.volume().ok_or_else(|| OperationError::from(OsError::UNRECOGNIZED_VOLUME));
             }
             outcome => outcome?,
         };
         let (volume, is_root) = volume_under(&target.final_path(PathForm::VolumeGuid)?)?;
-        // A link to a plain directory leads to the node's own volume, on which nothing was mounted for anybody.
+        // A link to an ordinary directory of the same volume does not lead to a mount point.
         if !is_root && closest(node, &self.target.parent())? == volume {
-            return Err(nothing("it leads to a plain directory"));
+            return Err(not_mounted("the path is a link to an ordinary directory"));
         }
         Ok(volume)
     }
 }
 
-/// The volume that a path lies on.
+/// Finds the volume that a path is on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetClosestVolumeIdFromTargetPath {
-    /// Anywhere on the node; exists.
+    /// Any path on the node; it must exist.
     pub target: HostPath,
 }
 
@@ -92,13 +95,17 @@ impl Operation for GetClosestVolumeIdFromTargetPath {
 
 fn closest(node: &Node, path: &HostPath) -> OperationResult<VolumeId> {
     let found = node.host.os().open(&path.to_nt(), &Open { options: Options::empty(), ..OPEN_NOFOLLOW })?;
-    let final_path =
-        found.final_path(PathForm::VolumeGuid).map_err(|code| OperationError::of(code, "it is on no volume"))?;
+    let final_path = found
+        .final_path(PathForm::VolumeGuid)
+        .map_err(|code| OperationError::of(code, "the path is not on a volume"))?;
     volume_under(&final_path).map(|(volume, _)| volume)
 }
 
 fn volume_under(path: &U16String) -> OperationResult<(VolumeId, bool)> {
     VolumeId::of_final_path(path).ok_or_else(|| {
-        OperationError::new(Kind::Internal, format!("Windows gave {} for a path on a volume", path.display()))
+        OperationError::new(
+            Kind::Internal,
+            format!("Windows returned the path {}, which has no volume", path.display()),
+        )
     })
 }
