@@ -181,12 +181,13 @@ pub(crate) fn bring_volume_online(
     invoke(host, ctx, &instance.path, "Online", &[], host.timeouts().change).map(drop)
 }
 
-/// Formats a volume with NTFS (a quick format). Calls `still_raw` right before, and does nothing if that returns false.
+/// Formats a volume with NTFS (a quick format). Calls `needs_format` right before, and does nothing if that returns
+/// false.
 pub(crate) fn format_ntfs(
     host: &Host,
     ctx: &OperationContext,
     volume: VolumeId,
-    still_raw: impl Fn() -> OperationResult<bool>,
+    needs_format: impl Fn() -> OperationResult<bool>,
 ) -> OperationResult<()> {
     let arguments = [
         ("FileSystem", Value::Text("NTFS".into())),
@@ -198,7 +199,7 @@ pub(crate) fn format_ntfs(
     retry_if_stale(host, ctx, || {
         let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&volume.to_string()));
         let instance = wmi::query_one(host, Namespace::Storage, &wql, &format!("volume {volume}"))?;
-        if !still_raw()? {
+        if !needs_format()? {
             return Ok(());
         }
         invoke(host, ctx, &instance.path, "Format", &arguments, host.timeouts().format).map(drop)

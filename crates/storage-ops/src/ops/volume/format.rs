@@ -36,13 +36,10 @@ impl Operation for FormatVolume {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
-        match volume_device::file_system(&node.host, self.volume)? {
-            FileSystem::Ntfs => return Ok(()),
-            FileSystem::Other(name) => return Err(occupied(&name)),
-            FileSystem::Raw => {}
+        if !self.needs_format(node, ctx)? {
+            return Ok(());
         }
-        match msft_storage::format_ntfs(&node.host, ctx, self.volume, || self.still_raw(node, ctx)) {
+        match msft_storage::format_ntfs(&node.host, ctx, self.volume, || self.needs_format(node, ctx)) {
             // Formatting may still be running, so the disk stays locked as long as it may take.
             Err(error) if error.code.is_some_and(|code| ErrorClass::OutcomeUnknown.contains(code)) => {
                 self.wait_until_formatted(node, node.host.timeouts().format)?.ok_or(error)
@@ -59,8 +56,9 @@ impl Operation for FormatVolume {
 }
 
 impl FormatVolume {
-    /// Checks the volume right before it is formatted. Returns false if it has been formatted by another program.
-    fn still_raw(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+    /// Whether the volume is raw, determined under the lock of its disk. Called again right before formatting, because
+    /// another program may have formatted the volume.
+    fn needs_format(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
         match volume_device::file_system(&node.host, self.volume)? {
             FileSystem::Raw => Ok(true),
