@@ -33,7 +33,7 @@ impl Operation for GetVolumeIdFromTargetPath {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeId> {
         let not_mounted =
-            |why: &str| OperationError::not_found(format!("the mount point cannot be found {NOT_MOUNTED}: {why}"));
+            |why: &str| OperationError::not_found(format!("the mount point cannot be found {NOT_MOUNTED} ({why})"));
         let path = self.target.to_nt();
         require_pool_for_ancestors(node.host.os(), &self.target, ctx)?;
         let found = match node.host.os().open(&path, &OPEN_NOFOLLOW) {
