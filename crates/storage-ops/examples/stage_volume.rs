@@ -1,7 +1,7 @@
 //! Stages a volume on a simulated node, as a CSI driver does: partitions a disk, formats its volume and mounts it.
 //!
-//! Run it with `cargo run -p csi-proxy-storage-ops --example stage_volume`. On Windows, a driver that links `storage_ops`
-//! does the same with `os_win32::Windows` instead of the simulated node.
+//! Run it with `cargo run -p csi-proxy-storage-ops --example stage_volume`. On Windows, a driver that links
+//! `storage_ops` does the same with `os_win32::Windows` instead of the simulated node.
 
 use std::error::Error;
 

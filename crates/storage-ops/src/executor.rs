@@ -3,7 +3,7 @@
 //!
 //! A request that equals one under way shares its result where [`Operation::COALESCE`] allows it. Any other request
 //! waits for its locks as a future, then for a thread of its pool, and only then occupies a thread. If every caller
-//! goes away before the first change, the operation is cancelled; after the first change it runs to its end, and a
+//! cancels before the first change, the operation is cancelled; after the first change it runs to its end, and a
 //! retry joins it.
 
 pub(crate) mod context;
@@ -59,7 +59,7 @@ enum Phase {
     Reading,
     /// Has begun to change something and runs to its end.
     Changing,
-    /// Cancelled, because every caller has gone.
+    /// Cancelled, because every caller has cancelled.
     Cancelled,
 }
 
@@ -68,7 +68,8 @@ impl<O: Operation> Job<O> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancels the job if every caller has gone and nothing has been changed. Returns whether the job is cancelled.
+    /// Cancels the job if every caller has cancelled and nothing has been changed. Returns whether the job is
+    /// cancelled.
     fn cancel_if_unwanted(&self) -> bool {
         let mut phase = self.phase();
         if *phase != Phase::Changing && self.result.receiver_count() == 0 {
@@ -132,7 +133,7 @@ impl Executor {
         })
     }
 
-    /// The number of operations that are queued or run, including those whose callers have gone.
+    /// The number of operations that are queued or run, including those whose callers have cancelled.
     pub fn running(&self) -> usize {
         self.running.load(Ordering::Acquire)
     }
@@ -182,7 +183,7 @@ impl Executor {
         (job, receiver)
     }
 
-    /// Waits until every caller of a job that has no thread yet has gone.
+    /// Waits until every caller of a job that has no thread yet has cancelled.
     async fn cancelled<O: Operation>(&self, job: &Job<O>) {
         loop {
             job.result.closed().await;

@@ -35,7 +35,7 @@
 //! |---|---|
 //! | `error`, `config` | errors and settings |
 //! | `types` | domain types, each validated when it is parsed |
-//! | `executor::{locks, context, worker_pools}` | locks, what an operation may ask of its executor, threads |
+//! | `executor::{locks, context, worker_pools}` | locks, the context of a running operation, threads |
 //! | `windows` | what Windows takes and returns: device buffers, reparse points, WMI, error codes |
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
 //! | `node`, `executor` | what runs operations: [`Node`] on the caller's thread, [`Executor`] for many callers |

@@ -1,4 +1,4 @@
-//! What a running operation may ask of the executor that runs it.
+//! What the executor offers to the operation that it runs.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub enum PoolKind {
     System,
 }
 
-/// The callers of an operation; asked once, right before the first change.
+/// The callers of an operation, consulted once, right before the first change.
 pub(crate) trait Caller: Send + Sync {
     /// Whether the operation may change something. Once this returns true, the operation runs to its end.
     fn commit(&self) -> bool;
@@ -50,7 +50,7 @@ impl OperationContext {
         Self { guard, caller, pool }
     }
 
-    /// Cancels the operation if every caller has gone. Must precede the first call that changes something.
+    /// Cancels the operation if every caller has cancelled. Must precede the first call that changes something.
     pub(crate) fn begin_mutation(&self) -> OperationResult<()> {
         if self.caller.commit() {
             return Ok(());
@@ -58,7 +58,7 @@ impl OperationContext {
         Err(OperationError::cancelled())
     }
 
-    /// Asks for a rerun on a thread of `pool`. Must precede a call that can hang with what the pool is for.
+    /// Requests a rerun on a thread of `pool`. Must precede a call that can hang with what the pool is for.
     pub(crate) fn require_pool(&self, pool: PoolKind) -> OperationResult<()> {
         match self.pool {
             Some(current) if current != pool => Err(OperationError::rerun(Rerun::InPool(pool))),
@@ -66,7 +66,7 @@ impl OperationContext {
         }
     }
 
-    /// Asks for a rerun under other locks unless `key`, which was looked up just now, is locked.
+    /// Requests a rerun under other locks unless `key`, which was looked up just now, is locked.
     pub(crate) fn ensure_locked(&self, key: &LockKey) -> OperationResult<()> {
         if self.guard.covers(key) {
             return Ok(());

@@ -196,7 +196,7 @@ fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationRe
     }
     Err(OperationError::new(
         Kind::PermissionDenied,
-        "the directory looks like a mount point, but the mount manager has no volume mounted there",
+        "the directory has the reparse point of a mount, but the mount manager has no volume mounted there",
     ))
 }
 

@@ -95,7 +95,8 @@ impl NewSmbGlobalMapping {
     fn connect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         let share = self.remote.share();
         if let Some(mapping) = find_mapping(node, &share)? {
-            // A mapping from before a reboot may be unusable for ever, and looks as if its server were unreachable.
+            // A mapping from before a reboot may be unusable for ever, and cannot be told from one with an unreachable
+            // server.
             let is_current = mapping.u32("Status") == Some(STATUS_OK) || node.smb_users().contains_key(&share);
             match self.health(node) {
                 MappingHealth::Healthy => return self.refuse_another_user(node, &share).map(|()| false),
@@ -229,7 +230,7 @@ fn credential(username: &str, password: &Secret) -> Secret {
     Secret::new(format!("{username}:{}", password.expose()))
 }
 
-/// The error of a mapping that was not created, with advice if the code alone does not tell what to do.
+/// The error of a mapping that was not created, with advice if the code alone is not enough to act on.
 fn create_error(code: OsError, share: &str) -> OperationError {
     let error = OperationError::of(code, share);
     match code {

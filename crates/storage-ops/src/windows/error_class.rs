@@ -1,8 +1,8 @@
 //! What the error codes of Windows mean: one table for all operations.
 //!
 //! Each row of [`TABLE`] has a code, the [`Kind`] it is reported as where an operation knows nothing more specific, and
-//! the [`ErrorClass`]es it belongs to. Two classes that look alike differ on purpose; the documentation of a class says
-//! why. A code that is in no row is [`Kind::Internal`] and in no class.
+//! the [`ErrorClass`]es it belongs to. Similar classes differ on purpose; the documentation of a class gives
+//! the reason. A code that is in no row is [`Kind::Internal`] and in no class.
 
 use std::fmt;
 

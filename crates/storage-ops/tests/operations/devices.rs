@@ -137,9 +137,9 @@ fn waiting_for_a_volume_polls_at_most_five_times_a_second() {
     let (node, trace) = traced(&sim, NoProbe);
     let before = sim.now();
     node.run(&set(true)).unwrap();
-    let (waited, looks) = (sim.now() - before, trace.counts().of("volumes"));
+    let (waited, polls) = (sim.now() - before, trace.counts().of("volumes"));
     assert!(waited >= Duration::from_secs(20), "{waited:?}");
-    assert!(looks <= 110, "{looks} looks in {waited:?}");
+    assert!(polls <= 110, "{polls} polls in {waited:?}");
 }
 
 #[test]

@@ -39,8 +39,8 @@ fn each_windows_code_has_its_kind_and_is_in_the_error() {
         (OsError::IO_DEVICE, Kind::Internal),
         (OsError(4711), Kind::Internal),
     ] {
-        let look = IsSymlink { path: path(r"\pods\a") };
-        let error = crate::setup::refused(&failing_with(code).0, &look, kind);
+        let operation = IsSymlink { path: path(r"\pods\a") };
+        let error = crate::setup::refused(&failing_with(code).0, &operation, kind);
         assert_eq!(error.code(), Some(code));
         assert!(error.to_string().ends_with(&code.to_string()), "{error}");
     }

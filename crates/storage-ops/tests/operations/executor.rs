@@ -120,7 +120,7 @@ async fn contract_05_a_slow_mapping_delays_no_other_operation_and_its_queue_need
     gate.reached_by(1).await;
     // More requests wait than all pools together have threads; an unrelated one is still answered.
     assert!(executor.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
-    let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\nobody\x").unwrap(), local: None, ..map(r"\pods\x") };
+    let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\unknown\x").unwrap(), local: None, ..map(r"\pods\x") };
     tokio::spawn({
         let (gate, executor) = (gate.clone(), Arc::clone(&executor));
         async move { drop((gate, executor.run(other).await)) }

@@ -140,7 +140,7 @@ fn a_working_directory_may_be_created_later_and_recreated() {
 #[test]
 fn contract_11_a_dangling_link_exists_and_a_missing_parent_is_not_an_error() {
     let sim =
-        os_sim::node().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\gone").file(r"C:\var\lib\kubelet\f", b"").build();
+        os_sim::node().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\missing").file(r"C:\var\lib\kubelet\f", b"").build();
     let node = over(&sim);
     assert!(node.run(&exists(r"\pods\l")).unwrap());
     assert!(node.run(&exists(r"\f")).unwrap());
@@ -338,7 +338,7 @@ fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
 fn contract_15_a_relative_link_is_resolved_at_its_location() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\d").build();
     let (external, node) = (sim.external(), over(&sim));
-    for (name, target, expected) in [("there", "d", true), ("gone", "e", false)] {
+    for (name, target, expected) in [("existing", "d", true), ("dangling", "e", false)] {
         external.symlink(&format!(r"C:\var\lib\kubelet\pods\{name}"), target).unwrap();
         assert_eq!(node.run(&is_link(&format!(r"\pods\{name}"))).unwrap(), expected, "{name}");
     }
@@ -388,16 +388,16 @@ fn contract_09a_the_target_of_a_dangling_link_that_appears_is_not_created() {
         let attacked = || {
             let attacker = sim.clone();
             let step = move || {
-                let _ = attacker.external().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\gone");
+                let _ = attacker.external().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\missing");
             };
             let probed = os_sim::probe::Probed::new(sim.process(), os_sim::race::Race::before(nth, step));
             storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default())
         };
         let _ = attacked().run(&mkdir(r"\pods\l"));
-        assert!(!sim.external().exists(r"C:\gone"), "call {nth} of Mkdir");
+        assert!(!sim.external().exists(r"C:\missing"), "call {nth} of Mkdir");
         sim.external().remove_all(r"C:\var\lib\kubelet\pods\l").unwrap();
         let _ = attacked().run(&link(r"\plugins\d", r"\pods\l"));
-        assert!(!sim.external().exists(r"C:\gone"), "call {nth} of CreateSymlink");
+        assert!(!sim.external().exists(r"C:\missing"), "call {nth} of CreateSymlink");
     }
 }
 
@@ -411,8 +411,8 @@ fn contract_13_rmdir_with_force_does_not_succeed_because_an_entry_has_vanished()
                 .among(move |call| call.primitive == primitive);
             let probed = os_sim::probe::Probed::new(sim.process(), fault);
             let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
-            let gone = node.run(&rmdir(r"\pods\p", true)).is_ok();
-            assert!(!gone || !sim.external().exists(r"C:\var\lib\kubelet\pods\p"), "{primitive} {nth}");
+            let removed = node.run(&rmdir(r"\pods\p", true)).is_ok();
+            assert!(!removed || !sim.external().exists(r"C:\var\lib\kubelet\pods\p"), "{primitive} {nth}");
         }
     }
 }

@@ -47,7 +47,7 @@ fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes(
     let (node, before) = (over(&sim), sim.snapshot());
     refused(&node, &map(r"\\files\one", r"domain\user", "wrong", Some(LINK)), Kind::PermissionDenied);
     refused(&node, &map(r"\\files\none", r"domain\user", "pw", None), Kind::NotFound);
-    refused(&node, &map(r"\\nobody\one", r"domain\user", "pw", None), Kind::NotFound);
+    refused(&node, &map(r"\\unknown\one", r"domain\user", "pw", None), Kind::NotFound);
     assert_eq!(sim.snapshot(), before);
 }
 

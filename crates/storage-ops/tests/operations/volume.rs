@@ -30,7 +30,7 @@ fn contract_08_the_error_where_nothing_is_mounted_contains_because_it_does_not_e
         .mounted(MOUNT)
         .dir(r"C:\var\lib\kubelet\plugins\plain")
         .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\plain")
-        .symlink(r"C:\var\lib\kubelet\pods\d", r"C:\gone")
+        .symlink(r"C:\var\lib\kubelet\pods\d", r"C:\missing-target")
         .build();
     let node = over(&sim);
     sim.detach_disk(1);
@@ -268,10 +268,10 @@ fn contract_26_a_grown_disk_needs_no_rescan_and_stats_show_the_new_size_at_once(
     let node = over(&sim);
     let volume = volume_on(&node, 1);
     sim.grow_disk(1, 2 * GIB);
-    let asked = GIB + GIB / 2;
-    node.run(&resize(volume, asked)).unwrap();
+    let size = GIB + GIB / 2;
+    node.run(&resize(volume, size)).unwrap();
     let total = node.run(&GetVolumeStats { volume }).unwrap().total;
-    assert!(total <= asked && total > asked - (20 << 20), "{total}");
+    assert!(total <= size && total > size - (20 << 20), "{total}");
     node.run(&resize(volume, 0)).unwrap();
     let total = node.run(&GetVolumeStats { volume }).unwrap().total;
     assert!(total > 2 * GIB - (20 << 20), "{total}");
