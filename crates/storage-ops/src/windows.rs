@@ -9,7 +9,6 @@ pub(crate) mod disk_identifiers;
 pub(crate) mod error_class;
 pub(crate) mod file_system_signatures;
 pub(crate) mod msft_storage;
-pub(crate) mod partition_table;
 pub(crate) mod reparse_point;
 pub(crate) mod smbios;
 pub(crate) mod volume_device;
@@ -18,7 +17,7 @@ pub(crate) mod wmi;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{Clock, Os, Time};
+use os::{Clock, Os};
 
 use crate::config::Timeouts;
 use crate::error::OperationResult;
@@ -47,18 +46,13 @@ impl Host {
         self.os.clock()
     }
 
-    /// The time at which `timeout` has passed.
-    pub(crate) fn after(&self, timeout: Duration) -> Time {
-        self.clock().now() + timeout
-    }
-
     /// Calls `check` until it returns a value or `timeout` has passed, with growing pauses of at most 200 ms.
     pub(crate) fn poll<T>(
         &self,
         timeout: Duration,
         mut check: impl FnMut() -> OperationResult<Option<T>>,
     ) -> OperationResult<Option<T>> {
-        let end = self.after(timeout);
+        let end = self.clock().now() + timeout;
         let mut pause = Duration::from_millis(10);
         loop {
             if let Some(value) = check()? {

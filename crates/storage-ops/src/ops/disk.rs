@@ -11,10 +11,9 @@ use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
-use crate::windows::disk_device::{self, Disk};
+use crate::windows::disk_device::{self, Disk, TableStyle};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
-use crate::windows::partition_table::PartitionTable;
 use crate::windows::{msft_storage, volume_device, wmi};
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
@@ -268,25 +267,20 @@ impl Operation for PartitionDisk {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
-        match disk.partition_table()? {
-            table if table.is_partitioned() => {}
-            PartitionTable::Mbr(_) => {
+        let table = disk.partition_table()?;
+        if !table.is_partitioned() {
+            if table.style == TableStyle::Mbr {
                 return Err(OperationError::precondition(
                     "the disk has an MBR partition table without partitions, which csi-proxy does not replace; \
                      clear the disk or convert it to GPT",
                 ));
             }
-            PartitionTable::Raw => {
-                ctx.require_pool(PoolKind::Wmi)?;
-                set_state(node, ctx, &disk, true)?;
+            ctx.require_pool(PoolKind::Wmi)?;
+            set_state(node, ctx, &disk, true)?;
+            if table.style == TableStyle::Raw {
                 msft_storage::initialize(&node.host, ctx, &disk)?;
-                Self::add_partition(node, ctx, &disk)?;
             }
-            PartitionTable::Gpt(_) => {
-                ctx.require_pool(PoolKind::Wmi)?;
-                set_state(node, ctx, &disk, true)?;
-                Self::add_partition(node, ctx, &disk)?;
-            }
+            Self::add_partition(node, ctx, &disk)?;
         }
         // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
         // online.
@@ -301,7 +295,7 @@ impl Operation for PartitionDisk {
 /// error: the disk is partitioned.
 fn bring_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
     let table = disk.partition_table()?;
-    let volumes = volume_device::on_disk(&node.host, disk.number, table.partitions())?;
+    let volumes = volume_device::on_disk(&node.host, disk.number, &table.partitions)?;
     for partition in table.data().filter(|partition| !volumes.iter().any(|(offset, _)| *offset == partition.offset)) {
         msft_storage::bring_volume_online(&node.host, ctx, disk.number, partition)?;
     }

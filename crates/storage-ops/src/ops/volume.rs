@@ -16,8 +16,7 @@ use crate::executor::locks::LockKey;
 use crate::executor::operation::Operation;
 use crate::node::Node;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
-use crate::windows::disk_device::Disk;
-use crate::windows::partition_table::Partition;
+use crate::windows::disk_device::{Disk, Partition};
 use crate::windows::volume_device::{self, FileSystem};
 
 /// The key of the disk that `volume` is on.
@@ -56,7 +55,7 @@ impl Operation for ListVolumesOnDisk {
         // A new partition has no volume yet. A partition that never gets one must not fail the list of the others.
         node.host.poll(node.host.timeouts().arrival, || {
             let table = disk.partition_table()?;
-            let found = volume_device::on_disk(&node.host, self.disk, table.partitions())?;
+            let found = volume_device::on_disk(&node.host, self.disk, &table.partitions)?;
             let wanted = found.iter().filter(|(offset, _)| table.holds(self.partition, *offset));
             volumes = wanted.map(|(_, volume)| *volume).collect();
             let data: Vec<_> = table.data().filter(|partition| self.wants(partition)).collect();
@@ -71,7 +70,11 @@ impl Operation for ListVolumesOnDisk {
                 "the volume of the first data partition has not arrived, or cannot be read",
             ));
         }
-        if volumes.is_empty() { Err(OperationError::not_found("no volume was found")) } else { Ok(volumes) }
+        if volumes.is_empty() {
+            Err(OperationError::not_found(format!("no volume was found on {}", self.disk)))
+        } else {
+            Ok(volumes)
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! is a link or a mount point. So nothing that is renamed or swapped on the path, at whatever moment, can redirect an
 //! operation out of the working directory: the operation works on the handles that it has opened.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileIdInfo};
 use os::{
@@ -91,30 +91,25 @@ impl WorkingDirectory {
 
     /// Returns the cached handle of the directory; opens the directory if there is no handle, or if it is `stale`.
     fn open(&self, os: &dyn Os, stale: Option<&Arc<dyn Handle>>) -> OsResult<Arc<dyn Handle>> {
-        if let Some(handle) = self.cached(stale) {
+        if let Some(handle) = self.cached(stale, None) {
             return Ok(handle);
         }
         // Not under the lock: if opening hangs, other operations must not hang with it.
         let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
         let handle: Arc<dyn Handle> = os.open(&self.path.to_nt(), &how)?.into();
-        if let Some(earlier) = self.cached(stale) {
-            return Ok(earlier);
-        }
-        *self.lock() = Some(Arc::clone(&handle));
-        Ok(handle)
+        Ok(self.cached(stale, Some(&handle)).unwrap_or(handle))
     }
 
-    /// Returns the cached handle, unless it is `stale`, which is removed from the cache.
-    fn cached(&self, stale: Option<&Arc<dyn Handle>>) -> Option<Arc<dyn Handle>> {
-        let mut cached = self.lock();
+    /// Removes the `stale` handle from the cache, adds `fresh` if the cache is empty, and returns the cached handle.
+    fn cached(&self, stale: Option<&Arc<dyn Handle>>, fresh: Option<&Arc<dyn Handle>>) -> Option<Arc<dyn Handle>> {
+        let mut cached = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         if cached.as_ref().zip(stale).is_some_and(|(handle, stale)| Arc::ptr_eq(handle, stale)) {
             *cached = None;
         }
+        if cached.is_none() {
+            *cached = fresh.cloned();
+        }
         cached.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Handle>>> {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `operation` on the open directory. If that finds nothing, and the directory was deleted and created again

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use os::{NtPath, U16Str, U16String};
+use os::{NtPath, U16String};
 
 use crate::error::{OperationError, OperationResult};
 
@@ -74,6 +74,11 @@ impl HostPath {
 
     /// The components below `ancestor`, or `None` if the path is not in `ancestor`.
     pub(crate) fn below(&self, ancestor: &Self) -> Option<&[U16String]> {
+        // NTFS compares names by a table of its own. Upper case is close enough for a check that refuses every name it
+        // does not match.
+        let is_same_name = |a: &U16String, b: &U16String| {
+            a == b || a.to_string_lossy().to_uppercase() == b.to_string_lossy().to_uppercase()
+        };
         let depth = ancestor.components.len();
         let inside = self.drive == ancestor.drive
             && self.components.len() >= depth
@@ -90,12 +95,6 @@ impl HostPath {
     pub(crate) fn key(&self) -> String {
         self.to_string().to_uppercase()
     }
-}
-
-/// Whether two names are equal without regard to case. NTFS compares by a table of its own; simple upper case is close
-/// enough for a check that refuses every name it does not match.
-fn is_same_name(a: &U16Str, b: &U16Str) -> bool {
-    a == b || a.to_string_lossy().to_uppercase() == b.to_string_lossy().to_uppercase()
 }
 
 fn check_component(name: &str) -> Result<(), String> {

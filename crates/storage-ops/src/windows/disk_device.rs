@@ -1,10 +1,10 @@
 //! Disks as devices: their size, attributes and partition table.
 
 use os::abi::{
-    ControlCode, DEVICE_TYPE_DISK, DISK_INTERFACE, DiskAttributes, DiskGeometryEx, LengthInformation,
-    SetDiskAttributes, StorageDeviceNumber,
+    BASIC_DATA, ControlCode, DEVICE_TYPE_DISK, DISK_INTERFACE, DiskAttributes, DiskGeometryEx, DriveLayout,
+    LengthInformation, MSFT_RESERVED, PartitionEntry, PartitionStyle, SetDiskAttributes, StorageDeviceNumber,
 };
-use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult};
+use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
 use crate::error::{OperationError, OperationResult};
@@ -12,10 +12,12 @@ use crate::types::DiskNumber;
 use crate::windows::Host;
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
-use crate::windows::partition_table::PartitionTable;
 
 /// Opens a device for queries that need no right to its data.
 pub(crate) const OPEN_FOR_QUERY: Open = Open::existing(Access::empty(), Options::empty());
+
+/// A mebibyte, the alignment of partitions.
+pub(crate) const MIB: u64 = 1 << 20;
 
 /// The size of the first buffer for a partition table: some thirty partitions.
 const LAYOUT_SIZE: usize = 4800;
@@ -24,6 +26,95 @@ const LAYOUT_SIZE: usize = 4800;
 pub(crate) struct Disk {
     pub(crate) number: DiskNumber,
     pub(crate) handle: Box<dyn Handle>,
+}
+
+/// The types of MBR partitions for which Windows creates volumes: variants of FAT, NTFS and exFAT.
+const MBR_DATA: [u8; 7] = [0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e];
+
+/// A partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Partition {
+    pub(crate) number: u32,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) kind: PartitionKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartitionKind {
+    /// A basic data partition.
+    Data,
+    /// A Microsoft reserved partition, which never has a volume.
+    Reserved,
+    /// Any other: EFI, recovery, extended, or that of another operating system.
+    Other,
+}
+
+/// The partition table of a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PartitionTable {
+    pub(crate) style: TableStyle,
+    /// In the order of their offsets.
+    pub(crate) partitions: Vec<Partition>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TableStyle {
+    /// The disk has no partition table.
+    Raw,
+    Mbr,
+    Gpt,
+}
+
+impl PartitionTable {
+    /// The basic data partitions.
+    pub(crate) fn data(&self) -> impl Iterator<Item = &Partition> {
+        self.partitions.iter().filter(|partition| partition.kind == PartitionKind::Data)
+    }
+
+    /// Whether the disk has a partition other than the reserved one.
+    pub(crate) fn is_partitioned(&self) -> bool {
+        self.partitions.iter().any(|partition| partition.kind != PartitionKind::Reserved)
+    }
+
+    /// Whether the volume at `offset` is on the partition `number`, or on any partition if `number` is 0.
+    pub(crate) fn holds(&self, number: u32, offset: u64) -> bool {
+        if self.style == TableStyle::Raw {
+            // The disk may be one volume as a whole.
+            return number == 0;
+        }
+        let is_held = |partition: &Partition| number == 0 || partition.number == number;
+        self.partitions.iter().any(|partition| partition.offset == offset && is_held(partition))
+    }
+
+    /// Decodes a `DRIVE_LAYOUT_INFORMATION_EX`. Returns `None` if it is malformed.
+    pub(crate) fn parse(buffer: &[u8]) -> Option<Self> {
+        let head: DriveLayout = buffer::at(buffer, 0)?;
+        let style = PartitionStyle(head.style);
+        let mut partitions = Vec::new();
+        for index in 0..usize::try_from(head.partition_count).ok()? {
+            let offset = index.checked_mul(size_of::<PartitionEntry>())?.checked_add(size_of::<DriveLayout>())?;
+            let entry: PartitionEntry = buffer::at(buffer, offset)?;
+            let kind = match style {
+                PartitionStyle::MBR if entry.mbr_type() == 0 => continue,
+                PartitionStyle::MBR if MBR_DATA.contains(&entry.mbr_type()) => PartitionKind::Data,
+                PartitionStyle::MBR => PartitionKind::Other,
+                _ if entry.gpt_type() == Uuid::nil() => continue,
+                _ if entry.gpt_type() == MSFT_RESERVED => PartitionKind::Reserved,
+                _ if entry.gpt_type() == BASIC_DATA => PartitionKind::Data,
+                _ => PartitionKind::Other,
+            };
+            let (offset, length) = (u64::try_from(entry.offset).ok()?, u64::try_from(entry.length).ok()?);
+            partitions.push(Partition { number: entry.number, offset, length, kind });
+        }
+        partitions.sort_unstable_by_key(|partition| partition.offset);
+        match style {
+            PartitionStyle::RAW => Some(Self { style: TableStyle::Raw, partitions: Vec::new() }),
+            PartitionStyle::MBR => Some(Self { style: TableStyle::Mbr, partitions }),
+            PartitionStyle::GPT => Some(Self { style: TableStyle::Gpt, partitions }),
+            _ => None,
+        }
+    }
 }
 
 impl Disk {
@@ -159,13 +250,84 @@ fn open_error(code: OsError, number: DiskNumber) -> OperationError {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use os::abi::{ControlCode, DEVICE_TYPE_DISK, DiskAttributes, SetDiskAttributes, StorageDeviceNumber};
-    use os::{FileInfo, FsInfo, Handle, NtPath, Open, Os, OsError, OsResult, PathForm, U16Str, U16String};
+    use os::abi::{
+        BASIC_DATA, ControlCode, DEVICE_TYPE_DISK, DiskAttributes, DriveLayout, MSFT_RESERVED, PartitionEntry,
+        PartitionStyle, SetDiskAttributes, StorageDeviceNumber, gpt_entry, gpt_layout,
+    };
+    use os::{FileInfo, FsInfo, Handle, NtPath, Open, Os, OsError, OsResult, PathForm, U16Str, U16String, Uuid};
     use zerocopy::{FromBytes, IntoBytes};
 
-    use super::{Disk, OPEN_FOR_QUERY, device_number};
+    use super::{Disk, MIB, OPEN_FOR_QUERY, Partition, PartitionKind, PartitionTable, TableStyle, device_number};
     use crate::error::Kind;
     use crate::types::DiskNumber;
+
+    const EFI: Uuid = Uuid::from_u128(0xc12a_7328_f81f_11d2_ba4b_00a0_c93e_c93b);
+
+    fn decoded(style: PartitionStyle, entries: &[PartitionEntry]) -> Option<PartitionTable> {
+        let partition_count = u32::try_from(entries.len()).unwrap();
+        let head = DriveLayout { style: style.0, ..gpt_layout(Uuid::nil(), 0, 0, partition_count) };
+        PartitionTable::parse(&[head.as_bytes(), entries.as_bytes()].concat())
+    }
+
+    /// The partition `number`, which begins at that many mebibytes and is one mebibyte long.
+    fn entry(number: u32, partition_type: [u8; 16]) -> PartitionEntry {
+        let (offset, length) = (i64::from(number) << 20, 1 << 20);
+        PartitionEntry { partition_type, ..gpt_entry(number, Uuid::nil(), Uuid::nil(), offset, length) }
+    }
+
+    fn partition(number: u32, kind: PartitionKind) -> Partition {
+        Partition { number, offset: u64::from(number) * MIB, length: MIB, kind }
+    }
+
+    #[test]
+    fn a_volume_is_on_the_partition_at_its_offset_or_on_a_disk_without_a_partition_table() {
+        let partitions = vec![partition(1, PartitionKind::Data), partition(2, PartitionKind::Data)];
+        for style in [TableStyle::Gpt, TableStyle::Mbr] {
+            let table = PartitionTable { style, partitions: partitions.clone() };
+            assert!(table.holds(0, MIB) && table.holds(0, 2 * MIB) && !table.holds(0, 3 * MIB));
+            assert!(table.holds(1, MIB) && table.holds(2, 2 * MIB));
+            assert!(!table.holds(1, 2 * MIB) && !table.holds(2, MIB) && !table.holds(3, MIB));
+        }
+        let raw = PartitionTable { style: TableStyle::Raw, partitions: Vec::new() };
+        assert!(raw.holds(0, 0) && !raw.holds(1, 0));
+    }
+
+    #[test]
+    fn the_entries_of_a_gpt_are_decoded_by_type_and_sorted_by_offset() {
+        let types = [EFI, MSFT_RESERVED, BASIC_DATA, Uuid::nil()].map(|kind| kind.to_bytes_le());
+        let entries = [entry(4, types[2]), entry(1, types[0]), entry(2, types[1]), entry(3, types[3])];
+        let (efi, reserved) = (partition(1, PartitionKind::Other), partition(2, PartitionKind::Reserved));
+        let partitions = vec![efi, reserved, partition(4, PartitionKind::Data)];
+        let expected = PartitionTable { style: TableStyle::Gpt, partitions };
+        assert_eq!(decoded(PartitionStyle::GPT, &entries), Some(expected));
+    }
+
+    #[test]
+    fn the_entries_of_an_mbr_are_decoded_by_type() {
+        let of = |mbr: u8| [mbr, 0x80, 1, 0, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let entries = [
+            entry(1, of(0x07)),
+            entry(2, of(0x0c)),
+            entry(3, of(0x83)),
+            entry(0, of(0)),
+            // In an MBR entry these bytes have another meaning.
+            entry(4, MSFT_RESERVED.to_bytes_le()),
+        ];
+        let kinds = [PartitionKind::Data, PartitionKind::Data, PartitionKind::Other, PartitionKind::Other];
+        let partitions = (1..).zip(kinds).map(|(number, kind)| partition(number, kind)).collect();
+        assert_eq!(decoded(PartitionStyle::MBR, &entries), Some(PartitionTable { style: TableStyle::Mbr, partitions }));
+    }
+
+    #[test]
+    fn a_disk_with_only_a_reserved_partition_or_an_empty_entry_is_not_partitioned() {
+        let is_partitioned = |style, entry| decoded(style, &[entry]).unwrap().is_partitioned();
+        assert!(is_partitioned(PartitionStyle::GPT, entry(1, EFI.to_bytes_le())));
+        assert!(is_partitioned(PartitionStyle::GPT, entry(1, BASIC_DATA.to_bytes_le())));
+        assert!(!is_partitioned(PartitionStyle::GPT, entry(1, MSFT_RESERVED.to_bytes_le())));
+        assert!(!is_partitioned(PartitionStyle::GPT, entry(1, [0; 16])));
+        assert!(!is_partitioned(PartitionStyle::MBR, entry(0, [0; 16])));
+        assert_eq!(decoded(PartitionStyle(3), &[]), None, "an unknown style is not an empty disk");
+    }
 
     /// A device with a fixed number that records the attributes it is given.
     #[derive(Clone)]
@@ -262,5 +424,16 @@ mod tests {
         let given = device.given.lock().unwrap();
         let given: Vec<_> = given.iter().map(|set| (set.persist, set.attributes, set.attributes_mask)).collect();
         assert_eq!(given, [(1, 0, DiskAttributes::OFFLINE)]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn decoding_any_layout_does_not_panic(mut bytes: Vec<u8>, style in 0u32..3, count in 0u32..5) {
+            if bytes.len() >= 8 {
+                bytes[..4].copy_from_slice(&style.to_le_bytes());
+                bytes[4..8].copy_from_slice(&count.to_le_bytes());
+            }
+            let _ = PartitionTable::parse(&bytes);
+        }
     }
 }

@@ -12,9 +12,8 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::{OperationContext, PoolKind};
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::Host;
-use crate::windows::disk_device::Disk;
+use crate::windows::disk_device::{Disk, MIB, Partition};
 use crate::windows::disk_identifiers;
-use crate::windows::partition_table::{MIB, Partition};
 use crate::windows::wmi;
 
 /// The return values of the provider's methods that are distinguished here.

@@ -10,10 +10,9 @@ use crate::executor::locks::LockKey;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::Host;
 use crate::windows::buffer;
-use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY};
+use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
 use crate::windows::error_class::ErrorClass;
 use crate::windows::file_system_signatures;
-use crate::windows::partition_table::{Partition, PartitionKind};
 
 /// Opens the file system of a volume for reading. With fewer rights Windows would open the device.
 pub(crate) const OPEN_FOR_READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
@@ -111,7 +110,7 @@ pub(crate) fn on_disk(
 pub(crate) fn wait_for_all(host: &Host, disk: &Disk) -> OperationResult<bool> {
     let arrived = host.poll(host.timeouts().arrival, || {
         let table = disk.partition_table()?;
-        let volumes = on_disk(host, disk.number, table.partitions())?;
+        let volumes = on_disk(host, disk.number, &table.partitions)?;
         let all = table.data().all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset));
         Ok(all.then_some(()))
     })?;
@@ -202,7 +201,7 @@ mod tests {
 
     use super::{on_disk, parse_extents};
     use crate::windows::Host;
-    use crate::windows::partition_table::{Partition, PartitionKind};
+    use crate::windows::disk_device::{Partition, PartitionKind};
     use crate::{DiskNumber, Timeouts};
 
     #[test]

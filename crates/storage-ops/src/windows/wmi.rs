@@ -21,7 +21,7 @@ pub(crate) fn query_one(host: &Host, namespace: Namespace, wql: &str, object: &s
 
 /// Runs a query.
 pub(crate) fn query(host: &Host, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
-    let deadline = host.after(host.timeouts().query);
+    let deadline = host.clock().now() + host.timeouts().query;
     host.os().wmi().query(namespace, wql, deadline).map_err(|code| {
         if ErrorClass::NotStarted.contains(code) {
             let error = OperationError::of(code, "WMI did not answer the query in time");
@@ -42,7 +42,8 @@ pub(crate) fn call(
     timeout: Duration,
 ) -> OperationResult<Returned> {
     ctx.begin_mutation()?;
-    match host.os().wmi().call(namespace, path, method, arguments, host.after(timeout)) {
+    let deadline = host.clock().now() + timeout;
+    match host.os().wmi().call(namespace, path, method, arguments, deadline) {
         Ok(CallStatus::Done(returned)) => Ok(returned),
         Ok(CallStatus::StillRunning(call)) => {
             ctx.hold_locks_until(call);

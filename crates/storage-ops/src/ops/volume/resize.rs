@@ -11,8 +11,7 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
 use crate::types::{DiskNumber, VolumeId};
-use crate::windows::disk_device::Disk;
-use crate::windows::partition_table::{MIB, Partition, PartitionTable};
+use crate::windows::disk_device::{Disk, MIB, Partition, PartitionTable};
 use crate::windows::volume_device::{self, FileSystem};
 use crate::windows::{buffer, msft_storage};
 
@@ -70,8 +69,7 @@ impl Operation for ResizeVolume {
         disk.update()?;
         let extent = volume_device::extent(&node.host, volume)?;
         let table = disk.partition_table()?;
-        let partition =
-            table.partitions().iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
+        let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
         let partition =
             *partition.ok_or_else(|| OperationError::precondition("no partition begins where the volume begins"))?;
         if self.wants_growth(&disk, &table, &partition)? {
@@ -89,7 +87,7 @@ impl ResizeVolume {
             return Ok(self.size > partition.length);
         }
         let end = partition.offset + partition.length;
-        let next = table.partitions().iter().map(|other| other.offset).filter(|offset| *offset >= end).min();
+        let next = table.partitions.iter().map(|other| other.offset).filter(|offset| *offset >= end).min();
         match next {
             Some(next) => Ok(next - end >= MIB),
             // The last mebibyte has the backup of the partition table and the rest of the alignment.
@@ -160,7 +158,7 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
 
 /// The maximum size of the partition in bytes, by the partition table.
 fn max_size_by_table(disk: &Disk, table: &PartitionTable, partition: &Partition) -> OperationResult<u64> {
-    let next = table.partitions().iter().map(|other| other.offset).filter(|offset| *offset > partition.offset).min();
+    let next = table.partitions.iter().map(|other| other.offset).filter(|offset| *offset > partition.offset).min();
     let end = match next {
         Some(next) => next,
         None => disk.size()?.saturating_sub(MIB),
