@@ -12,7 +12,6 @@ pub(crate) mod handler;
 pub(crate) mod health;
 pub(crate) mod iscsi;
 pub(crate) mod message;
-pub(crate) mod resize;
 pub(crate) mod router;
 pub(crate) mod smb;
 pub(crate) mod status;

@@ -4,39 +4,39 @@ use std::time::Duration;
 
 use crate::types::HostPath;
 
-/// What an administrator can decide.
+/// What an administrator can configure.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Kubelet's directory, always a working directory; paths without a drive lie on its drive.
-    pub kubelet: HostPath,
-    /// Further directories that drivers may change.
-    pub working: Vec<HostPath>,
-    /// Where alone paths of the context PLUGIN may lie, if given (`-kubelet-csi-plugins-path`).
-    pub plugins: Option<HostPath>,
-    /// Where alone paths of the context POD may lie, if given (`-kubelet-pod-path`).
-    pub pods: Option<HostPath>,
+    /// Kubelet's directory, which is always a working directory. Paths without a drive are on its drive.
+    pub kubelet_dir: HostPath,
+    /// Further directories in which drivers may change files.
+    pub working_dirs: Vec<HostPath>,
+    /// If set, the only directory in which paths of the context PLUGIN may lie (`-kubelet-csi-plugins-path`).
+    pub plugin_dir: Option<HostPath>,
+    /// If set, the only directory in which paths of the context POD may lie (`-kubelet-pod-path`).
+    pub pod_dir: Option<HostPath>,
     /// Whether SMB mappings must be encrypted.
     pub require_privacy: bool,
-    /// Whether a readable mapping serves a user other than the one it was made for.
+    /// Whether a readable SMB mapping may be used by another user than the one it was created for.
     pub share_smb_mappings: bool,
-    /// How long Windows may take for things.
+    /// How long to wait for Windows.
     pub timeouts: Timeouts,
 }
 
-/// How long to wait before an operation answers without what it waits for.
+/// How long operations wait for Windows.
 ///
-/// None of these stops anything: what Windows has begun goes on, under its lock.
+/// A timeout ends the wait, not the work: what Windows has started keeps running and keeps its lock.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// A WMI query.
+    /// For a WMI query.
     pub query: Duration,
-    /// A WMI method that changes a partition table, a mapping or a session.
+    /// For a WMI method that changes a partition table, a mapping or an iSCSI session.
     pub change: Duration,
-    /// Formatting a volume.
+    /// For formatting a volume.
     pub format: Duration,
-    /// A volume's arrival after its partition was made or its disk brought online.
+    /// For the arrival of a volume after its partition was created or its disk was brought online.
     pub arrival: Duration,
-    /// A service's change of state.
+    /// For a service to change its state.
     pub service: Duration,
 }
 
@@ -55,10 +55,10 @@ impl Default for Timeouts {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            kubelet: HostPath::parse(r"C:\var\lib\kubelet").expect("a valid path"),
-            working: Vec::new(),
-            plugins: None,
-            pods: None,
+            kubelet_dir: HostPath::parse(r"C:\var\lib\kubelet").expect("a valid path"),
+            working_dirs: Vec::new(),
+            plugin_dir: None,
+            pod_dir: None,
             require_privacy: true,
             share_smb_mappings: false,
             timeouts: Timeouts::default(),

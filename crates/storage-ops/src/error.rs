@@ -1,51 +1,56 @@
-//! What went wrong, for whoever acts on it: a kind for the program, one sentence for the person.
+//! Errors.
+//!
+//! An [`OperationError`] is what a part of an operation returns: a kind and a reason, without the operation. An
+//! [`Error`] is what the caller receives: the same with the name of the operation and a sentence that names its object.
 
 use std::fmt;
 
 use os::OsError;
 
-use crate::executor::operation::PoolKind;
+use crate::executor::context::PoolKind;
 
-/// What the caller can conclude from a failure.
+/// What the caller can conclude from an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The request can never succeed as it stands.
+    /// The request is not valid and never succeeds unchanged.
     InvalidArgument,
-    /// Something it names is not there.
+    /// An object that the request names does not exist.
     NotFound,
-    /// Something else is already there.
+    /// Another object of that name exists already.
     AlreadyExists,
-    /// The node's state forbids it; somebody must change that first.
+    /// The state of the node does not allow the operation; change the state first.
     FailedPrecondition,
-    /// Windows, or a server, refuses the rights.
+    /// Access was denied by Windows, by a server, or because the path is outside the working directories.
     PermissionDenied,
-    /// Another change of the same object is under way, not by this process.
+    /// Another process is changing the same object.
     Busy,
-    /// It has begun and goes on; ask again.
+    /// The operation was started and is still running; repeat the request to wait for it.
     StillRunning,
-    /// It was not begun: the threads for such work are all taken.
+    /// The operation was not started because no thread or no WMI connection was available; try again later.
     Unavailable,
-    /// It was not begun: whoever asked has gone.
+    /// The operation was not started because every caller had cancelled.
     Cancelled,
-    /// A defect of ours, or of Windows.
+    /// A defect of csi-proxy or an unexpected error of Windows.
     Internal,
 }
 
-/// A failure that does not know what was being done: the second half of an [`Error`]'s sentence.
+/// The reason why a part of an operation failed.
+///
+/// Does not say which operation failed: see [`Error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationError {
     pub(crate) kind: Kind,
     pub(crate) reason: String,
     pub(crate) code: Option<OsError>,
-    pub(crate) again: Option<Again>,
+    pub(crate) rerun: Option<Rerun>,
 }
 
-/// Why an operation that changed nothing is to be run once more.
+/// Why an operation that has changed nothing yet must be run once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
-    /// It came to something that can hang, and asks for the threads for that.
-    InLane(PoolKind),
-    /// Its volume is not on the disk that was locked.
+pub(crate) enum Rerun {
+    /// The operation reached a call that may hang, which belongs on a thread of this pool.
+    InPool(PoolKind),
+    /// The volume is not on the disk that was locked.
     WithOtherLocks,
 }
 
@@ -53,30 +58,29 @@ pub(crate) enum Again {
 pub type OperationResult<T> = std::result::Result<T, OperationError>;
 
 impl OperationError {
-    /// One that Windows has no part in.
+    /// An error without a Windows code.
     pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into(), code: None, again: None }
+        Self { kind, reason: reason.into(), code: None, rerun: None }
     }
 
-    pub(crate) fn again(again: Again) -> Self {
-        let reason = "it has to be run again".to_string();
-        Self { kind: Kind::Internal, reason, code: None, again: Some(again) }
+    pub(crate) fn rerun(rerun: Rerun) -> Self {
+        Self { rerun: Some(rerun), ..Self::new(Kind::Internal, "the operation must be run again") }
     }
 
-    pub(crate) fn unsettled() -> Self {
-        Self::precondition("what it works on does not stay where it is")
+    pub(crate) fn too_many_reruns() -> Self {
+        Self::precondition("the volume kept moving to another disk")
     }
 
-    pub(crate) fn gone() -> Self {
-        Self::new(Kind::Cancelled, "the caller has gone before anything was changed")
+    pub(crate) fn cancelled() -> Self {
+        Self::new(Kind::Cancelled, "the caller cancelled before anything was changed")
     }
 
-    /// The failure of reading a request of `operation`.
+    /// Turns the error into that of a request to `operation` that could not be parsed.
     pub fn in_request_of(self, operation: &'static str) -> Error {
         Error::new(operation, String::new(), self)
     }
 
-    /// The request can never succeed as it stands.
+    /// An error of [`Kind::InvalidArgument`].
     pub fn invalid(reason: impl Into<String>) -> Self {
         Self::new(Kind::InvalidArgument, reason)
     }
@@ -89,13 +93,7 @@ impl OperationError {
         Self::new(Kind::FailedPrecondition, reason)
     }
 
-    /// `code`, with what it was about put before its words.
-    pub(crate) fn of(code: OsError, about: impl fmt::Display) -> Self {
-        Self { kind: kind_of(code), reason: format!("{about}: {code}"), code: Some(code), again: None }
-    }
-
-    /// Whether Windows said that the object does not exist.
-    pub(crate) fn is_missing(&self) -> bool {
+    pub(crate) fn is_not_found(&self) -> bool {
         self.kind == Kind::NotFound
     }
 }
@@ -105,56 +103,6 @@ impl std::error::Error for OperationError {}
 impl fmt::Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)
-    }
-}
-
-impl From<OsError> for OperationError {
-    fn from(code: OsError) -> Self {
-        Self { kind: kind_of(code), reason: code.to_string(), code: Some(code), again: None }
-    }
-}
-
-/// What a Windows code means to the caller where the operation knows nothing better.
-fn kind_of(code: OsError) -> Kind {
-    match code {
-        OsError::FILE_NOT_FOUND
-        | OsError::PATH_NOT_FOUND
-        | OsError::BAD_NETPATH
-        | OsError::BAD_NET_NAME
-        | OsError::DELETE_PENDING
-        | OsError::DEVICE_NOT_CONNECTED
-        | OsError::NO_SUCH_DEVICE
-        | OsError::DEV_NOT_EXIST
-        | OsError::SERVICE_DOES_NOT_EXIST
-        | OsError::WBEM_NOT_FOUND => Kind::NotFound,
-        OsError::ACCESS_DENIED
-        | OsError::PRIVILEGE_NOT_HELD
-        | OsError::LOGON_FAILURE
-        | OsError::ACCOUNT_RESTRICTION
-        | OsError::INVALID_PASSWORD => Kind::PermissionDenied,
-        OsError::ALREADY_EXISTS => Kind::AlreadyExists,
-        OsError::INVALID_NAME | OsError::FILENAME_EXCED_RANGE => Kind::InvalidArgument,
-        OsError::DIR_NOT_EMPTY
-        | OsError::DIRECTORY
-        | OsError::WRITE_PROTECT
-        | OsError::NOT_READY
-        | OsError::SHARING_VIOLATION
-        | OsError::LOCK_VIOLATION
-        | OsError::BUSY
-        | OsError::DISK_FULL
-        | OsError::NOT_SUPPORTED
-        | OsError::UNRECOGNIZED_VOLUME
-        | OsError::NOT_A_REPARSE_POINT
-        | OsError::REPARSE_TAG_MISMATCH
-        | OsError::REPARSE_POINT_ENCOUNTERED
-        | OsError::CANT_RESOLVE_FILENAME
-        | OsError::SESSION_CREDENTIAL_CONFLICT
-        | OsError::DEPENDENT_SERVICES_RUNNING
-        | OsError::SERVICE_DISABLED
-        | OsError::SERVICE_DATABASE_LOCKED
-        | OsError::SERVICE_CANNOT_ACCEPT_CTRL
-        | OsError::FVE_LOCKED_VOLUME => Kind::FailedPrecondition,
-        _ => Kind::Internal,
     }
 }
 
@@ -169,8 +117,9 @@ pub struct Error {
 }
 
 impl Error {
-    pub(crate) fn new(operation: &'static str, description: String, fault: OperationError) -> Self {
-        Self { kind: fault.kind, operation, description, reason: fault.reason, code: fault.code }
+    /// The error of `operation`; `description` completes "cannot", and is empty for a request that was not parsed.
+    pub(crate) fn new(operation: &'static str, description: String, error: OperationError) -> Self {
+        Self { kind: error.kind, operation, description, reason: error.reason, code: error.code }
     }
 
     /// What the caller can conclude.
@@ -178,12 +127,12 @@ impl Error {
         self.kind
     }
 
-    /// The operation's name, such as `MountVolume`.
+    /// The name of the operation, such as `MountVolume`.
     pub fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// The code Windows gave, if it was Windows that refused.
+    /// The code that Windows returned, if Windows returned the error.
     pub fn code(&self) -> Option<OsError> {
         self.code
     }
@@ -199,3 +148,8 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The beginning of `text`, which a request contained, as an error text quotes it.
+pub(crate) fn excerpt(text: &str) -> &str {
+    &text[..text.floor_char_boundary(80)]
+}

@@ -1,10 +1,12 @@
-//! Where many callers ask at once: shares answers, waits for locks without a thread, and keeps kinds of work apart.
+//! Runs operations for many callers: coalesces equal ones, queues for locks without a thread, and keeps kinds of work
+//! on separate pools of threads.
 //!
-//! A request equal to one that waits or runs shares its answer, where [`Operation::COALESCE`] says that this is
-//! right. Everything else waits for its locks as a future, then for a thread of its lane, and only then takes one.
-//! A caller that goes away before the first change takes its request with it; after that the operation runs to
-//! its end, and a retry joins it.
+//! A request that equals one under way shares its result where [`Operation::COALESCE`] allows it. Any other request
+//! waits for its locks as a future, then for a thread of its pool, and only then occupies a thread. If every caller
+//! cancels before the first change, the operation is cancelled; after the first change it runs to its end, and a
+//! retry joins it.
 
+pub(crate) mod context;
 pub(crate) mod locks;
 pub(crate) mod operation;
 pub(crate) mod worker_pools;
@@ -19,45 +21,46 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 use tracing::Instrument as _;
 
-use crate::error::{Again, Error, Kind, OperationError};
+use crate::error::{Error, Kind, OperationError, OperationResult, Rerun};
+use crate::executor::context::{Caller, OperationContext, PoolKind};
 use crate::executor::locks::{Guard, LockKey};
-use crate::executor::operation::{Caller, Coalesce, Operation, OperationContext, PoolKind};
-use crate::executor::worker_pools::{Work, WorkerPools};
-use crate::node::{MOVES, Node, failed};
+use crate::executor::operation::{Coalesce, Operation};
+use crate::executor::worker_pools::{DEFECT, Work, WorkerPools};
+use crate::node::{MAX_RUNS, Node, described};
 
-type Answer<O> = Result<<O as Operation>::Output, Error>;
+type JobResult<O> = Result<<O as Operation>::Output, Error>;
 
 type Jobs = HashMap<(TypeId, u64), Vec<Arc<dyn Any + Send + Sync>>>;
 
-/// A node with many callers. Its futures need a tokio runtime.
+/// Runs operations on a node for many callers. Its futures need a tokio runtime.
 pub struct Executor {
     node: Arc<Node>,
-    lanes: WorkerPools,
-    /// The jobs that may be joined, by type and hash of their operation.
+    pools: WorkerPools,
+    /// The jobs that equal requests may join, by type and hash of their operation.
     jobs: Mutex<Jobs>,
-    /// How many jobs wait or run, joinable or not.
+    /// The number of jobs that are queued or run, whether they can be joined or not.
     running: AtomicUsize,
-    /// Told when the last of them has ended.
+    /// Notified when the last of them has ended.
     idle: Notify,
 }
 
-/// One operation under way, and all who wait for its answer.
+/// One operation under way, with all callers that wait for its result.
 struct Job<O: Operation> {
     operation: O,
     phase: Mutex<Phase>,
-    answer: watch::Sender<Option<Answer<O>>>,
+    result: watch::Sender<Option<JobResult<O>>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// For locks or a thread.
-    Waiting,
-    /// On a thread, nothing changed yet.
-    Looking,
-    /// It will run to its end.
+    /// Waiting for locks or a thread.
+    Queued,
+    /// On a thread; nothing has been changed yet.
+    Reading,
+    /// Has begun to change something and runs to its end.
     Changing,
-    /// Given up.
-    Abandoned,
+    /// Cancelled, because every caller has cancelled.
+    Cancelled,
 }
 
 impl<O: Operation> Job<O> {
@@ -65,29 +68,31 @@ impl<O: Operation> Job<O> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives up if nobody waits for the answer any more; says whether it did.
-    fn abandoned(&self) -> bool {
+    /// Cancels the job if every caller has cancelled and nothing has been changed. Returns whether the job is
+    /// cancelled.
+    fn cancel_if_unwanted(&self) -> bool {
         let mut phase = self.phase();
-        if *phase != Phase::Changing && self.answer.receiver_count() == 0 {
-            *phase = Phase::Abandoned;
+        if *phase != Phase::Changing && self.result.receiver_count() == 0 {
+            *phase = Phase::Cancelled;
         }
-        *phase == Phase::Abandoned
+        *phase == Phase::Cancelled
     }
 
-    fn joinable(&self) -> Option<watch::Receiver<Option<Answer<O>>>> {
+    /// Adds a caller, if the phase allows it.
+    fn join(&self) -> Option<watch::Receiver<Option<JobResult<O>>>> {
         let phase = self.phase();
         let open = match O::COALESCE {
             Coalesce::Never => false,
-            Coalesce::Queued => *phase == Phase::Waiting,
-            Coalesce::InFlight => *phase != Phase::Abandoned,
+            Coalesce::Queued => *phase == Phase::Queued,
+            Coalesce::InFlight => *phase != Phase::Cancelled,
         };
-        open.then(|| self.answer.subscribe())
+        open.then(|| self.result.subscribe())
     }
 }
 
 impl<O: Operation> Caller for Job<O> {
     fn commit(&self) -> bool {
-        if self.abandoned() {
+        if self.cancel_if_unwanted() {
             return false;
         }
         *self.phase() = Phase::Changing;
@@ -102,149 +107,149 @@ impl<O: Operation> Work for Job<O> {
 }
 
 impl Executor {
-    /// A executor in front of `node`.
+    /// Creates an executor for `node`.
     pub fn new(node: Arc<Node>) -> Self {
         Self {
             node,
-            lanes: WorkerPools::default(),
+            pools: WorkerPools::default(),
             jobs: Mutex::default(),
             running: AtomicUsize::new(0),
             idle: Notify::new(),
         }
     }
 
-    /// The node behind it.
+    /// The node.
     pub fn node(&self) -> &Arc<Node> {
         &self.node
     }
 
-    /// Carries `operation` out, or joins an equal one.
+    /// Runs `operation`, or joins an equal one that is under way.
     pub async fn run<O: Operation>(self: &Arc<Self>, operation: O) -> Result<O::Output, Error> {
-        let mut answer = self.join_or_begin(operation);
-        let answer = answer.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
-        answer.unwrap_or_else(|| {
-            let fault = OperationError::new(Kind::Internal, "it ended without an answer");
-            Err(fault.in_request_of(O::NAME))
+        let mut receiver = self.join_or_begin(operation);
+        let result = receiver.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
+        result.unwrap_or_else(|| {
+            let error = OperationError::new(Kind::Internal, "the operation ended without a result");
+            Err(error.in_request_of(O::NAME))
         })
     }
 
-    /// How many operations wait or run, including those whose callers have gone.
+    /// The number of operations that are queued or run, including those whose callers have cancelled.
     pub fn running(&self) -> usize {
         self.running.load(Ordering::Acquire)
     }
 
-    /// Waits until no operation waits or runs.
+    /// Waits until no operation is queued or runs.
     pub async fn idle(&self) {
         loop {
-            let mut told = pin!(self.idle.notified());
-            // Listens first, so that an end between the look and the wait is not missed.
-            told.as_mut().enable();
+            let mut notified = pin!(self.idle.notified());
+            // Registers before the check, so that an end between the check and the wait is not missed.
+            notified.as_mut().enable();
             if self.running() == 0 {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 
-    fn join_or_begin<O: Operation>(self: &Arc<Self>, operation: O) -> watch::Receiver<Option<Answer<O>>> {
+    fn join_or_begin<O: Operation>(self: &Arc<Self>, operation: O) -> watch::Receiver<Option<JobResult<O>>> {
         if O::COALESCE == Coalesce::Never {
             return self.begin(operation).1;
         }
         let key = key_of(&operation);
         let mut jobs = self.jobs();
         let equal = jobs.get(&key).into_iter().flatten().filter_map(|job| job.downcast_ref::<Job<O>>());
-        if let Some(answer) = equal.filter(|job| job.operation == operation).find_map(Job::joinable) {
-            return answer;
+        if let Some(receiver) = equal.filter(|job| job.operation == operation).find_map(Job::join) {
+            return receiver;
         }
-        let (job, answer) = self.begin(operation);
+        let (job, receiver) = self.begin(operation);
         jobs.entry(key).or_default().push(job);
-        answer
+        receiver
     }
 
-    fn begin<O: Operation>(self: &Arc<Self>, operation: O) -> (Arc<Job<O>>, watch::Receiver<Option<Answer<O>>>) {
-        let (answer, receiver) = watch::channel(None);
-        let job = Arc::new(Job { operation, phase: Mutex::new(Phase::Waiting), answer });
-        let under_way = UnderWay::begin(Arc::clone(self), Arc::clone(&job));
+    fn begin<O: Operation>(self: &Arc<Self>, operation: O) -> (Arc<Job<O>>, watch::Receiver<Option<JobResult<O>>>) {
+        let (result, receiver) = watch::channel(None);
+        let job = Arc::new(Job { operation, phase: Mutex::new(Phase::Queued), result });
+        let registration = JobRegistration::new(Arc::clone(self), Arc::clone(&job));
         let work = async move {
-            let (executor, job) = (&under_way.executor, &under_way.job);
-            let mut held = None;
-            let outcome = tokio::select! {
-                outcome = executor.drive(job, &mut held) => outcome,
-                () = executor.given_up(job) => Err(failed(&job.operation, OperationError::gone())),
+            let (executor, job) = (&registration.executor, &registration.job);
+            let mut guard = None;
+            let result = tokio::select! {
+                result = executor.drive(job, &mut guard) => result,
+                () = executor.cancelled(job) => Err(described(&job.operation, OperationError::cancelled())),
             };
-            under_way.end(outcome, held);
+            registration.end(result, guard);
         };
         tokio::spawn(work.in_current_span());
         (job, receiver)
     }
 
-    /// Ends when nobody waits for the answer of a job that no thread has taken yet.
-    async fn given_up<O: Operation>(&self, job: &Job<O>) {
+    /// Waits until every caller of a job that has no thread yet has cancelled.
+    async fn cancelled<O: Operation>(&self, job: &Job<O>) {
         loop {
-            job.answer.closed().await;
-            if *job.phase() != Phase::Waiting {
+            job.result.closed().await;
+            if *job.phase() != Phase::Queued {
                 return std::future::pending().await;
             }
-            if job.abandoned() {
+            if job.cancel_if_unwanted() {
                 return;
             }
         }
     }
 
-    /// Runs the job, and leaves in `held` the locks under which it has got its answer.
-    async fn drive<O: Operation>(&self, job: &Arc<Job<O>>, held: &mut Option<Arc<Guard>>) -> Answer<O> {
-        let mut lane = O::POOL;
-        for _ in 0..MOVES {
-            let objects = self.lock_keys(job).await?;
-            let guard = Arc::new(self.node.locks.acquire(objects).await);
-            let outcome = self.run_in(lane, job, Arc::clone(&guard)).await?;
-            match outcome.as_ref().err().and_then(|fault| fault.again) {
-                Some(Again::InLane(other)) => lane = other,
-                Some(Again::WithOtherLocks) => {}
+    /// Runs the job, and leaves in `held` the locks under which it produced its result.
+    async fn drive<O: Operation>(&self, job: &Arc<Job<O>>, held: &mut Option<Arc<Guard>>) -> JobResult<O> {
+        let mut pool = O::POOL;
+        for _ in 0..MAX_RUNS {
+            let keys = self.lock_keys(job).await?;
+            let guard = Arc::new(self.node.locks.acquire(keys).await);
+            let result = self.run_in(pool, job, Arc::clone(&guard)).await?;
+            match result.as_ref().err().and_then(|error| error.rerun) {
+                Some(Rerun::InPool(other)) => pool = other,
+                Some(Rerun::WithOtherLocks) => {}
                 None => {
                     *held = Some(guard);
-                    return outcome.map_err(|fault| failed(&job.operation, fault));
+                    return result.map_err(|error| described(&job.operation, error));
                 }
             }
         }
-        Err(failed(&job.operation, OperationError::unsettled()))
+        Err(described(&job.operation, OperationError::too_many_reruns()))
     }
 
     async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> Result<Vec<LockKey>, Error> {
-        let found = if O::RESOLVES_LOCKS {
-            let (node, looked_up) = (Arc::clone(&self.node), Arc::clone(job));
-            let look_up = move || looked_up.operation.lock_keys(&node);
-            self.lanes.run(PoolKind::Disks, Arc::clone(job) as Arc<dyn Work>, self.node.clock(), look_up).await
+        let keys = if O::RESOLVES_LOCKS {
+            let (node, resolved) = (Arc::clone(&self.node), Arc::clone(job));
+            let resolve = move || resolved.operation.lock_keys(&node);
+            self.pools.run(PoolKind::Disks, Arc::clone(job) as Arc<dyn Work>, self.node.host.clock(), resolve).await
         } else {
             Ok(job.operation.lock_keys(&self.node))
         };
-        found.and_then(|objects| objects).map_err(|fault| failed(&job.operation, fault))
+        keys.and_then(|keys| keys).map_err(|error| described(&job.operation, error))
     }
 
     async fn run_in<O: Operation>(
         &self,
-        lane: PoolKind,
+        pool: PoolKind,
         job: &Arc<Job<O>>,
         guard: Arc<Guard>,
-    ) -> Result<crate::error::OperationResult<O::Output>, Error> {
+    ) -> Result<OperationResult<O::Output>, Error> {
         let (node, running) = (Arc::clone(&self.node), Arc::clone(job));
         let work = move || {
             {
                 let mut phase = running.phase();
                 match *phase {
-                    Phase::Abandoned => return Err(OperationError::gone()),
-                    Phase::Waiting => *phase = Phase::Looking,
-                    Phase::Looking | Phase::Changing => {}
+                    Phase::Cancelled => return Err(OperationError::cancelled()),
+                    Phase::Queued => *phase = Phase::Reading,
+                    Phase::Reading | Phase::Changing => {}
                 }
             }
-            let ctx = OperationContext::new(guard, Arc::clone(&running) as Arc<dyn Caller>, Some(lane));
+            let ctx = OperationContext::new(guard, Arc::clone(&running) as Arc<dyn Caller>, Some(pool));
             running.operation.run(&node, &ctx)
         };
-        let done = self.lanes.run(lane, Arc::clone(job) as Arc<dyn Work>, self.node.clock(), work).await;
-        done.map_err(|fault| failed(&job.operation, fault))
+        let done = self.pools.run(pool, Arc::clone(job) as Arc<dyn Work>, self.node.host.clock(), work).await;
+        done.map_err(|error| described(&job.operation, error))
     }
 
-    fn forget<O: Operation>(&self, job: &Arc<Job<O>>) {
+    fn unregister<O: Operation>(&self, job: &Arc<Job<O>>) {
         if O::COALESCE == Coalesce::Never {
             return;
         }
@@ -262,33 +267,36 @@ impl Executor {
     }
 }
 
-/// A job's entry in the books of its executor. It comes out however the job ends, by a panic too: nobody may wait for, or
-/// join, what is no more.
-struct UnderWay<O: Operation> {
+/// Registration of a running job; removed on drop, also after a panic, so that no caller joins or waits for a job that
+/// has ended.
+struct JobRegistration<O: Operation> {
     executor: Arc<Executor>,
     job: Arc<Job<O>>,
 }
 
-impl<O: Operation> UnderWay<O> {
-    fn begin(executor: Arc<Executor>, job: Arc<Job<O>>) -> Self {
+impl<O: Operation> JobRegistration<O> {
+    fn new(executor: Arc<Executor>, job: Arc<Job<O>>) -> Self {
         executor.running.fetch_add(1, Ordering::AcqRel);
         Self { executor, job }
     }
 
-    /// Nobody may join once the locks are gone: what comes after could undo what was done.
-    fn end(self, outcome: Answer<O>, held: Option<Arc<Guard>>) {
-        self.executor.forget(&self.job);
+    /// Publishes the result.
+    ///
+    /// The job is unregistered before the locks are released: the next holder of the locks may undo what the job did,
+    /// so a request that arrives later must not join it.
+    fn end(self, result: JobResult<O>, held: Option<Arc<Guard>>) {
+        self.executor.unregister(&self.job);
         drop(held);
-        self.job.answer.send_replace(Some(outcome));
+        self.job.result.send_replace(Some(result));
     }
 }
 
-impl<O: Operation> Drop for UnderWay<O> {
+impl<O: Operation> Drop for JobRegistration<O> {
     fn drop(&mut self) {
-        if self.job.answer.borrow().is_none() {
-            let fault = OperationError::new(Kind::Internal, "a defect in csi-proxy stopped it; the log has more");
-            self.executor.forget(&self.job);
-            self.job.answer.send_replace(Some(Err(failed(&self.job.operation, fault))));
+        if self.job.result.borrow().is_none() {
+            let error = OperationError::new(Kind::Internal, DEFECT);
+            self.executor.unregister(&self.job);
+            self.job.result.send_replace(Some(Err(described(&self.job.operation, error))));
         }
         if self.executor.running.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.executor.idle.notify_waiters();
@@ -308,13 +316,16 @@ mod tests {
 
     use super::Executor;
     use crate::error::{Kind, OperationResult};
+    use crate::executor::context::{OperationContext, PoolKind};
     use crate::executor::locks::LockKey;
-    use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+    use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
     use crate::{Config, Node};
 
-    /// Panics before any thread takes it.
+    /// Panics while its locks are looked up, before it has a thread.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
     struct Defective;
+
+    impl Sealed for Defective {}
 
     impl Operation for Defective {
         type Output = ();
@@ -323,7 +334,7 @@ mod tests {
         const COALESCE: Coalesce = Coalesce::InFlight;
 
         fn describe(&self) -> String {
-            "show a defect".into()
+            "demonstrate a defect".into()
         }
 
         fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
@@ -336,12 +347,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_anywhere_is_an_answer_and_leaves_nothing_to_join_or_to_wait_for() {
+    async fn a_panic_is_reported_as_an_internal_error_and_leaves_no_job_behind() {
         let node = Node::new(os_sim::node().build().process(), Config::default());
         let executor = Arc::new(Executor::new(Arc::new(node)));
         for _ in 0..2 {
             let (one, other) = tokio::join!(executor.run(Defective), executor.run(Defective));
-            assert_eq!([one, other].map(|answer| answer.unwrap_err().kind()), [Kind::Internal; 2]);
+            assert_eq!([one, other].map(|result| result.unwrap_err().kind()), [Kind::Internal; 2]);
         }
         executor.idle().await;
         assert_eq!(executor.running(), 0);

@@ -1,7 +1,7 @@
 //! The storage operations of a Windows node.
 //!
-//! Each operation is a value with its arguments; a [`Node`] carries it out. There is no gRPC in here: a driver in a
-//! HostProcess container, which may do all this itself, links this crate and calls it directly.
+//! Each operation is a value that holds its arguments; a [`Node`] runs it. The crate has no gRPC: a driver in a
+//! HostProcess container, which has the privileges itself, can link it and call it directly.
 //!
 //! ```
 //! use storage_ops::{Config, HostPath, ListVolumesOnDisk, MountVolume, Node, PartitionDisk};
@@ -23,9 +23,23 @@
 //! # }
 //! ```
 //!
-//! Operations on one object wait for each other; equal ones, asked for through a [`Executor`], share their answer. All
-//! are idempotent: what is already so, exactly so, is success. Whatever could destroy data is looked at again under
-//! its lock, and what cannot be told is an error.
+//! Operations on the same object run one after the other. Equal operations that are requested through an [`Executor`]
+//! share one result. All operations are idempotent: a state that is exactly as requested is success. Whatever could
+//! destroy data is checked again under the lock, and a state that cannot be determined is an error.
+//!
+//! # Layers
+//!
+//! A folder is a layer. A layer uses the layers above it in this list, and none below it.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `error`, `config` | errors and settings |
+//! | `types` | domain types, each validated when it is parsed |
+//! | `executor::{locks, context, worker_pools}` | locks, the context of a running operation, threads |
+//! | `windows` | what Windows takes and returns: device buffers, reparse points, WMI, error codes |
+//! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
+//! | `node`, `executor` | what runs operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
+//! | `ops` | the operations, one file for each API group |
 
 mod config;
 mod error;
@@ -39,37 +53,29 @@ mod windows;
 pub use config::{Config, Timeouts};
 pub use error::{Error, Kind, OperationError, OperationResult};
 pub use executor::Executor;
-pub use executor::locks::LockKey;
-pub use executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+pub use executor::operation::Operation;
 pub use executor::worker_pools::BLOCKING_THREADS;
 pub use node::Node;
 pub use ops::disk::{
-    DiskIds, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,
+    GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,
     SetDiskState,
 };
 pub use ops::filesystem::{CreateSymlink, IsSymlink, Mkdir, PathExists, Rmdir, RmdirContents};
 pub use ops::iscsi::{
-    AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn,
-    ListTargetPortals, Portal, RemoveTargetPortal, SetMutualChapSecret,
+    AddTargetPortal, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, ListTargetPortals,
+    RemoveTargetPortal, SetMutualChapSecret,
 };
 pub use ops::smb::{NewSmbGlobalMapping, RemoveSmbGlobalMapping};
-pub use ops::system::{GetBiosSerialNumber, GetService, ServiceInfo, ServiceName, StartService, StopService};
+pub use ops::system::{GetBiosSerialNumber, GetService, StartService, StopService};
+pub use ops::volume::format::FormatVolume;
+pub use ops::volume::mount::{MountVolume, UnmountVolume};
+pub use ops::volume::resize::{ResizeTarget, ResizeVolume};
+pub use ops::volume::target_path::{GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath};
 pub use ops::volume::{
-    FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath,
-    GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, MountVolume, ResizeFirstVolume, ResizeVolume, UnmountVolume,
-    WriteVolumeCache,
+    GetDiskNumberFromVolumeId, GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, WriteVolumeCache,
 };
 pub use os::Secret;
-pub use paths::working_directories::PathContext;
-pub use types::{DiskNumber, HostPath, UncPath, VolumeId};
-pub use windows::disk_identifiers::DiskLocation;
-pub use windows::volume_device::VolumeStats;
-
-/// As much of `text` from a request as belongs into a sentence.
-pub(crate) fn excerpt(text: &str) -> &str {
-    let mut end = text.len().min(80);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
+pub use types::{
+    Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo, ServiceName,
+    TargetPortal, UncPath, VolumeId, VolumeStats,
+};

@@ -1,62 +1,65 @@
-//! A node: what it runs on, its settings, its locks.
+//! The node that operations run on.
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use os::{Clock, Os, Time};
+use os::Os;
 
 use crate::config::Config;
-use crate::error::{Error, OperationError, OperationResult};
+use crate::error::{Error, OperationError};
+use crate::executor::context::{BlockingCaller, OperationContext};
 use crate::executor::locks::{Guard, LockKey, Locks};
-use crate::executor::operation::{Blocked, Operation, OperationContext};
+use crate::executor::operation::Operation;
 use crate::paths::working_directories::WorkingDirectories;
+use crate::windows::Host;
 
-/// How often an operation starts again because its volume has moved to another disk, or because it needs other threads.
-pub(crate) const MOVES: usize = 6;
+/// How often an operation is run at most, counting the reruns because its volume moved to another disk or because it
+/// needs a thread of another pool.
+pub(crate) const MAX_RUNS: usize = 6;
 
-/// One Windows node and the operations on it.
+/// One Windows node and the state that its operations share.
 ///
-/// Clones of the `Arc` it lives in share its locks. Two `Node`s over one system, or a node beside another program
-/// that changes disks, do not see each other's locks; what then still holds is that state is read again right
-/// before anything is changed, and that Windows' storage provider refuses what would destroy data.
+/// Two `Node`s over one system do not share their locks, nor does another program that changes disks. What protects
+/// data then is that state is read again right before a change, and that the storage provider of Windows refuses
+/// changes that would destroy data.
 pub struct Node {
-    os: Arc<dyn Os>,
+    pub(crate) host: Host,
     config: Config,
     pub(crate) locks: Locks,
     pub(crate) directories: WorkingDirectories,
-    /// Share to lower-case user, for the mappings this process has made.
+    /// Maps a share to the lower-case name of the user for whom this process has mapped it.
     smb_users: Mutex<HashMap<String, String>>,
 }
 
 impl Node {
-    /// A node over `os`.
+    /// Creates a node that calls `os`.
     pub fn new(os: Arc<dyn Os>, config: Config) -> Self {
         let directories = WorkingDirectories::new(&config);
-        Self { os, config, locks: Locks::default(), directories, smb_users: Mutex::default() }
+        let host = Host::new(os, config.timeouts);
+        Self { host, config, locks: Locks::default(), directories, smb_users: Mutex::default() }
     }
 
-    /// Carries `operation` out on this thread and blocks until it has ended.
+    /// Runs `operation` on this thread and blocks until it has ended.
     pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
-        for _ in 0..MOVES {
-            let objects = operation.lock_keys(self).map_err(|fault| failed(operation, fault))?;
-            let ctx = OperationContext::new(Arc::new(self.lock(objects)), Arc::new(Blocked), None);
+        for _ in 0..MAX_RUNS {
+            let keys = operation.lock_keys(self).map_err(|error| described(operation, error))?;
+            let ctx = OperationContext::new(Arc::new(self.lock(keys)), Arc::new(BlockingCaller), None);
             match operation.run(self, &ctx) {
-                Err(fault) if fault.again.is_some() => {}
-                outcome => return outcome.map_err(|fault| failed(operation, fault)),
+                Err(error) if error.rerun.is_some() => {}
+                outcome => return outcome.map_err(|error| described(operation, error)),
             }
         }
-        Err(failed(operation, OperationError::unsettled()))
+        Err(described(operation, OperationError::too_many_reruns()))
     }
 
-    fn lock(&self, objects: Vec<LockKey>) -> Guard {
+    fn lock(&self, keys: Vec<LockKey>) -> Guard {
         let mut guard = None;
         {
-            let mut wait = pin!(async { guard = Some(self.locks.acquire(objects).await) });
-            self.clock().block_on(wait.as_mut());
+            let mut wait = pin!(async { guard = Some(self.locks.acquire(keys).await) });
+            self.host.clock().block_on(wait.as_mut());
         }
-        guard.expect("the wait ends with the locks")
+        guard.expect("block_on returns when the locks are acquired")
     }
 
     /// The settings.
@@ -64,51 +67,18 @@ impl Node {
         &self.config
     }
 
-    /// How many objects are locked or waited for at this moment.
+    /// The number of objects that are locked or waited for.
     pub fn locked_objects(&self) -> usize {
-        self.locks.held()
+        self.locks.len()
     }
 
-    pub(crate) fn os(&self) -> &dyn Os {
-        &*self.os
-    }
-
-    pub(crate) fn clock(&self) -> &dyn Clock {
-        self.os.clock()
-    }
-
-    /// `span` from now.
-    pub(crate) fn after(&self, span: Duration) -> Time {
-        self.clock().now() + span
-    }
-
-    /// Looks until `found` answers something or `timeout` has run out.
-    pub(crate) fn poll<T>(
-        &self,
-        timeout: Duration,
-        mut found: impl FnMut() -> OperationResult<Option<T>>,
-    ) -> OperationResult<Option<T>> {
-        let end = self.after(timeout);
-        let mut pause = Duration::from_millis(10);
-        loop {
-            if let Some(value) = found()? {
-                return Ok(Some(value));
-            }
-            if self.clock().now() >= end {
-                return Ok(None);
-            }
-            self.clock().sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(200));
-        }
-    }
-
-    /// The users of the SMB mappings that this process has made.
-    pub(crate) fn smb_users(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
+    /// The users of the SMB mappings that this process has created.
+    pub(crate) fn smb_users(&self) -> MutexGuard<'_, HashMap<String, String>> {
         self.smb_users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The failure with what was attempted.
-pub(crate) fn failed<O: Operation>(operation: &O, fault: OperationError) -> Error {
-    Error::new(O::NAME, operation.describe(), fault)
+/// Adds to `error` what `operation` attempted.
+pub(crate) fn described<O: Operation>(operation: &O, error: OperationError) -> Error {
+    Error::new(O::NAME, operation.describe(), error)
 }

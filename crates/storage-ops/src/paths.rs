@@ -1,4 +1,5 @@
-//! Handle-relative access to paths: resolving a path below a working directory and removing directory trees.
+//! Paths: opening them below a working directory handle by handle, creating and following links, removing trees.
 
+pub(crate) mod links;
 pub(crate) mod remove_tree;
 pub(crate) mod working_directories;

@@ -1,11 +1,27 @@
-//! Domain types. Each is validated when it is parsed.
+//! Domain types. A value of one exists only if it was validated.
 
+mod authentication;
+mod disk_ids;
+mod disk_location;
 mod disk_number;
 mod host_path;
+mod iqn;
+mod path_context;
+mod service;
+mod target_portal;
 mod unc_path;
 mod volume_id;
+mod volume_stats;
 
+pub use authentication::Authentication;
+pub use disk_ids::DiskIds;
+pub use disk_location::DiskLocation;
 pub use disk_number::DiskNumber;
 pub use host_path::HostPath;
+pub use iqn::Iqn;
+pub use path_context::PathContext;
+pub use service::{ServiceInfo, ServiceName};
+pub use target_portal::TargetPortal;
 pub use unc_path::UncPath;
 pub use volume_id::VolumeId;
+pub use volume_stats::VolumeStats;

@@ -1,11 +1,68 @@
-//! Windows' own formats and interfaces: device buffers, reparse points, SMBIOS tables, WMI and the storage provider.
+//! What Windows takes and returns: error codes, device buffers, reparse points, SMBIOS tables, WMI.
+//!
+//! Decodes the formats of Windows and sends its requests. Which requests an operation sends, and when, is decided in
+//! `ops`.
 
 pub(crate) mod buffer;
 pub(crate) mod disk_device;
 pub(crate) mod disk_identifiers;
+pub(crate) mod error_class;
 pub(crate) mod file_system_signatures;
 pub(crate) mod msft_storage;
 pub(crate) mod reparse_point;
 pub(crate) mod smbios;
 pub(crate) mod volume_device;
 pub(crate) mod wmi;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use os::{Clock, Os};
+
+use crate::config::Timeouts;
+use crate::error::OperationResult;
+
+/// The Windows host: its primitives, its clock, and how long to wait for it.
+pub(crate) struct Host {
+    os: Arc<dyn Os>,
+    timeouts: Timeouts,
+}
+
+impl Host {
+    pub(crate) fn new(os: Arc<dyn Os>, timeouts: Timeouts) -> Self {
+        Self { os, timeouts }
+    }
+
+    /// How long operations wait for Windows.
+    pub(crate) fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    pub(crate) fn os(&self) -> &dyn Os {
+        &*self.os
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.os.clock()
+    }
+
+    /// Calls `check` until it returns a value or `timeout` has passed, with growing pauses of at most 200 ms.
+    pub(crate) fn poll<T>(
+        &self,
+        timeout: Duration,
+        mut check: impl FnMut() -> OperationResult<Option<T>>,
+    ) -> OperationResult<Option<T>> {
+        let end = self.clock().now() + timeout;
+        let mut pause = Duration::from_millis(10);
+        loop {
+            if let Some(value) = check()? {
+                return Ok(Some(value));
+            }
+            if self.clock().now() >= end {
+                return Ok(None);
+            }
+            self.clock().sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(200));
+        }
+    }
+}

@@ -9,8 +9,8 @@ use os_sim::{DiskView, Sim};
 use storage_ops::{
     Config, DiskIds, DiskLocation, DiskNumber, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsSymlink, IsVolumeFormatted, ListDiskIds, ListDiskLocations,
-    ListVolumesOnDisk, MountVolume, Node, PartitionDisk, ResizeVolume, Rmdir, RmdirContents, Timeouts, UnmountVolume,
-    VolumeId,
+    ListVolumesOnDisk, MountVolume, Node, PartitionDisk, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, Timeouts,
+    UnmountVolume, VolumeId,
 };
 
 use crate::{CorruptingOs, Corruption};
@@ -70,8 +70,8 @@ impl CorruptedNode {
             let _ = self.node.run(&ListVolumesOnDisk { disk, partition: 2 });
         }
         let _ = self.node.run(&FormatVolume { volume });
-        let _ = self.node.run(&ResizeVolume { volume, size: 0 });
-        let _ = self.node.run(&ResizeVolume { volume, size: 3 << 29 });
+        let _ = self.node.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 });
+        let _ = self.node.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size: 3 << 29 });
         let _ = self.node.run(&UnmountVolume { volume, target: target.clone() });
         let _ = self.node.run(&MountVolume { volume, target });
     }
@@ -167,7 +167,7 @@ pub(crate) fn file_system(bytes: &[u8]) {
         assert!(stats.used <= stats.total);
     }
     let _ = corrupted.node.run(&IsVolumeFormatted { volume });
-    let _ = corrupted.node.run(&ResizeVolume { volume, size: 0 });
+    let _ = corrupted.node.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 });
     corrupted.assert_nothing_destroyed();
 }
 

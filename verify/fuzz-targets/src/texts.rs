@@ -11,7 +11,7 @@ use storage_ops::{Config, HostPath, Iqn, ServiceName, UncPath, VolumeId};
 /// cut off or interpret in another way.
 pub(crate) fn host_path(bytes: &[u8]) {
     let text = &*String::from_utf8_lossy(bytes);
-    let home = Config::default().kubelet;
+    let home = Config::default().kubelet_dir;
     if let Ok(path) = HostPath::parse(text) {
         is_plain(&path);
         assert_eq!(

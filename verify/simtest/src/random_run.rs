@@ -10,8 +10,8 @@ use faults::{Call, FaultAction, Probe, Probed};
 use os_sim::{DetachedDisk, Sim};
 use storage_ops::{
     Config, CreateSymlink, DiskNumber, FormatVolume, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume, Node,
-    PartitionDisk, RemoveSmbGlobalMapping, Rescan, ResizeVolume, Rmdir, RmdirContents, SetDiskState, UncPath,
-    UnmountVolume,
+    PartitionDisk, RemoveSmbGlobalMapping, Rescan, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, SetDiskState,
+    UncPath, UnmountVolume,
 };
 
 use crate::attack::Attack;
@@ -81,7 +81,7 @@ fn request(rng: &mut Rng, sim: &Sim) -> Box<dyn Request> {
         6 | 7 => boxed(FormatVolume { volume: on_it }),
         8 | 9 => boxed(MountVolume { volume: on_it, target: at }),
         10 => boxed(UnmountVolume { volume: on_it, target: at }),
-        11 => boxed(ResizeVolume { volume: on_it, size: 0 }),
+        11 => boxed(ResizeVolume { target: ResizeTarget::Volume(on_it), size: 0 }),
         12 => boxed(Mkdir { path: at, context: None }),
         13 => boxed(Rmdir { path: at, context: None, force: true }),
         14 => boxed(RmdirContents { path: at }),
@@ -227,7 +227,7 @@ fn use_disk(sim: &Sim, node: &Node, number: u32) -> Result<(), Box<dyn std::erro
     node.run(&Mkdir { path: path(&target), context: None })?;
     node.run(&MountVolume { volume, target: path(&target) })?;
     sim.external().write(&format!(r"{target}\file"), b"1")?;
-    node.run(&ResizeVolume { volume, size: 0 })?;
+    node.run(&ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 })?;
     node.run(&UnmountVolume { volume, target: path(&target) })?;
     node.run(&Rmdir { path: path(&target), context: None, force: false })?;
     Ok(())

@@ -10,7 +10,10 @@ const OPERATIONS: usize = 39;
 
 /// Returns the names of all operations, as the library's sources declare them.
 fn declared() -> BTreeSet<String> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/storage-ops/src/ops");
+    declared_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/storage-ops/src/ops"))
+}
+
+fn declared_in(sources: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for entry in std::fs::read_dir(sources).expect("the library's sources") {
         let text = std::fs::read_to_string(entry.expect("a source file").path()).expect("a source file");

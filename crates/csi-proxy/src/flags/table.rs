@@ -68,7 +68,7 @@ pub static TABLE: [Flag; 30] = [
         default: r"C:\var\lib\kubelet",
         help: "Kubelet's directory, always a working directory. Paths without a drive lie on its drive.",
         section: Section::Node,
-        set: |flags, text| folder(text).map(|path| flags.node.kubelet = path),
+        set: |flags, text| folder(text).map(|path| flags.node.kubelet_dir = path),
     },
     Flag {
         name: "working-dir",
@@ -76,7 +76,7 @@ pub static TABLE: [Flag; 30] = [
         default: "",
         help: "A further directory in which drivers may change things.",
         section: Section::Node,
-        set: |flags, text| folder(text).map(|path| flags.node.working.push(path)),
+        set: |flags, text| folder(text).map(|path| flags.node.working_dirs.push(path)),
     },
     Flag {
         name: "kubelet-csi-plugins-path",
@@ -85,7 +85,7 @@ pub static TABLE: [Flag; 30] = [
         help: "Where alone paths of the context PLUGIN may lie, in the versions that have contexts.",
         section: Section::Node,
         set: |flags, text| {
-            flags.node.plugins = some_text(text).as_deref().map(folder).transpose()?;
+            flags.node.plugin_dir = some_text(text).as_deref().map(folder).transpose()?;
             Ok(())
         },
     },
@@ -96,7 +96,7 @@ pub static TABLE: [Flag; 30] = [
         help: "Where alone paths of the context POD may lie, in the versions that have contexts.",
         section: Section::Node,
         set: |flags, text| {
-            flags.node.pods = some_text(text).as_deref().map(folder).transpose()?;
+            flags.node.pod_dir = some_text(text).as_deref().map(folder).transpose()?;
             Ok(())
         },
     },

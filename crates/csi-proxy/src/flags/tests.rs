@@ -70,8 +70,8 @@ fn the_command_line_of_an_installation_keeps_its_meaning() {
     assert!(flags.windows_service && !flags.log.to_stderr && !flags.node.require_privacy);
     assert_eq!(flags.log.file.unwrap().to_str(), Some(r"\etc\kubernetes\logs\csi-proxy.log"));
     assert_eq!(flags.log.verbosity, 5);
-    assert_eq!(flags.node.working.iter().map(ToString::to_string).collect::<Vec<_>>(), [r"C:\csi", r"D:\more"]);
-    assert_eq!(flags.node.kubelet.to_string(), r"D:\var\lib\kubelet");
+    assert_eq!(flags.node.working_dirs.iter().map(ToString::to_string).collect::<Vec<_>>(), [r"C:\csi", r"D:\more"]);
+    assert_eq!(flags.node.kubelet_dir.to_string(), r"D:\var\lib\kubelet");
     assert_eq!(flags.metrics_address.as_deref(), Some(":8888"));
 }
 

@@ -33,7 +33,7 @@ impl<M: Default> IntoResponse<M> for () {
 
 /// Parses a path that may lack the drive and may have forward slashes, as some drivers send it.
 pub(crate) fn loose(path: &str, config: &Config) -> OperationResult<HostPath> {
-    HostPath::parse_loose(path, &config.kubelet)
+    HostPath::parse_loose(path, &config.kubelet_dir)
 }
 
 /// Checks a text that is passed to Windows unchanged. An error names it as `what`.

@@ -5,8 +5,8 @@ use std::num::TryFromIntError;
 use api::iscsi::v1alpha2;
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, DiskNumber,
-    GetTargetDisks, Iqn, ListTargetPortals, OperationError, OperationResult, Portal, RemoveTargetPortal,
-    SetMutualChapSecret,
+    GetTargetDisks, Iqn, ListTargetPortals, OperationError, OperationResult, RemoveTargetPortal, SetMutualChapSecret,
+    TargetPortal,
 };
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
@@ -34,9 +34,9 @@ crate::rpc::handler::rpcs! {
     }
 }
 
-fn portal(message: Option<v1alpha2::TargetPortal>) -> OperationResult<Portal> {
+fn portal(message: Option<v1alpha2::TargetPortal>) -> OperationResult<TargetPortal> {
     let message = message.ok_or_else(|| OperationError::invalid("target_portal is missing"))?;
-    Portal::parse(&message.target_address, message.target_port)
+    TargetPortal::parse(&message.target_address, message.target_port)
 }
 
 fn authentication(number: i32) -> OperationResult<Authentication> {
@@ -88,10 +88,12 @@ impl IntoOperation for v1alpha2::ListTargetPortalsRequest {
     }
 }
 
-impl IntoResponse<v1alpha2::ListTargetPortalsResponse> for Vec<Portal> {
+impl IntoResponse<v1alpha2::ListTargetPortalsResponse> for Vec<TargetPortal> {
     fn into_response(self) -> Result<v1alpha2::ListTargetPortalsResponse, TryFromIntError> {
-        let message =
-            |Portal { address, port }| v1alpha2::TargetPortal { target_address: address, target_port: u32::from(port) };
+        let message = |TargetPortal { address, port }| v1alpha2::TargetPortal {
+            target_address: address,
+            target_port: u32::from(port),
+        };
         Ok(v1alpha2::ListTargetPortalsResponse { target_portals: self.into_iter().map(message).collect() })
     }
 }

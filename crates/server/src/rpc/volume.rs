@@ -6,11 +6,10 @@ use api::volume::{v1, v1beta1, v2alpha1};
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
     GetVolumeIdFromTargetPath, GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, MountVolume, OperationError,
-    OperationResult, UnmountVolume, VolumeId, VolumeStats, WriteVolumeCache,
+    OperationResult, ResizeTarget, ResizeVolume, UnmountVolume, VolumeId, VolumeStats, WriteVolumeCache,
 };
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
-use crate::rpc::resize::Resize;
 
 crate::rpc::handler::rpcs! {
     volume;
@@ -157,19 +156,29 @@ fn size(bytes: i64) -> OperationResult<u64> {
     u64::try_from(bytes).map_err(|_| OperationError::invalid(format!("size {bytes} is negative")))
 }
 
-impl IntoOperation for v1::ResizeVolumeRequest {
-    type Operation = Resize;
+/// Reads a volume id; a number is the number of a disk and means its first volume.
+fn resize_target(id: &str) -> OperationResult<ResizeTarget> {
+    if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(ResizeTarget::FirstVolumeOfDisk(DiskNumber::parse(id)?));
+    }
+    Ok(ResizeTarget::Volume(VolumeId::parse(id)?))
+}
 
-    fn operation(self, _: &Config) -> OperationResult<Resize> {
-        Resize::parse(&self.volume_id, size(self.size_bytes)?)
+impl IntoOperation for v1::ResizeVolumeRequest {
+    type Operation = ResizeVolume;
+
+    fn operation(self, _: &Config) -> OperationResult<ResizeVolume> {
+        let size = size(self.size_bytes)?;
+        Ok(ResizeVolume { target: resize_target(&self.volume_id)?, size })
     }
 }
 
 impl IntoOperation for v1beta1::ResizeVolumeRequest {
-    type Operation = Resize;
+    type Operation = ResizeVolume;
 
-    fn operation(self, _: &Config) -> OperationResult<Resize> {
-        Resize::parse(&self.volume_id, size(self.size)?)
+    fn operation(self, _: &Config) -> OperationResult<ResizeVolume> {
+        let size = size(self.size)?;
+        Ok(ResizeVolume { target: resize_target(&self.volume_id)?, size })
     }
 }
 

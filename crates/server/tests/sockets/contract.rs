@@ -206,7 +206,7 @@ async fn contract_08_nothing_mounted_is_reported_in_the_words_that_drivers_searc
 async fn contract_10_paths_without_a_drive_are_on_the_drive_of_the_kubelet_directory() {
     let sim = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").mounted(r"C:\k\mnt").build();
     let kubelet = HostPath::parse(r"C:\k").expect("a path");
-    let config = Config { kubelet, ..Config::default() };
+    let config = Config { kubelet_dir: kubelet, ..Config::default() };
     let daemon = Setup::default().at(Node::new(sim.process(), config));
     let id = sim.volume_on(1).expect("disk 1 is partitioned").name();
     for path in [r"\k\mnt", "/k/mnt", "c:/k/mnt/"] {
@@ -270,7 +270,7 @@ async fn contract_31_path_contexts_restrict_only_if_their_directories_are_config
     let (plugins, pods) = (r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\pods");
     let sim = os_sim::node().build();
     let configured = |path: &str| Some(HostPath::parse(path).expect("a path"));
-    let config = Config { plugins: configured(plugins), pods: configured(pods), ..Config::default() };
+    let config = Config { plugin_dir: configured(plugins), pod_dir: configured(pods), ..Config::default() };
     let (lax, strict) = (Daemon::on(&sim), Setup::default().at(Node::new(sim.process(), config)));
     for (context, mine, other) in [("PLUGIN", plugins, pods), ("POD", pods, plugins)] {
         let outcome = async |daemon: &Daemon, path: &str| {
@@ -313,7 +313,7 @@ async fn after_a_panic_in_an_operation_the_status_is_internal_and_the_server_kee
     for _ in 0..40 {
         let status = call(&daemon, Group::Disk, "v1", "ListDiskIDs", json!({})).await.expect_err("it panics");
         assert_eq!(status.code(), Code::Internal);
-        assert!(status.message().ends_with("a defect in csi-proxy stopped it; the log has more"), "{status}");
+        assert!(status.message().ends_with("a defect in csi-proxy stopped the operation; see the log"), "{status}");
     }
     assert!(path_exists(&daemon).await);
     assert_eq!(daemon.executor.running(), 0);

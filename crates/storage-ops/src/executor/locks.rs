@@ -1,8 +1,8 @@
-//! Locks on the objects of a node, waited for in the order of arrival.
+//! Locks on the objects of a node, granted in the order of the requests.
 //!
-//! An operation takes all its locks at once: it joins the queues of all its objects in one step and runs when it
-//! heads them all. So no two operations can wait for each other, and none is overtaken. A lock is not bound to a
-//! thread: it goes where its [`Guard`] goes, and stays with a job of Windows that outlives the operation.
+//! An operation requests all its locks at once: it joins the queue of each key in one step and runs when it is first in
+//! all of them. So operations cannot deadlock, and none overtakes another. A lock belongs to its [`Guard`] and not to a
+//! thread: the guard can be handed to a job of Windows that outlives the operation.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -10,22 +10,22 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// What operations exclude each other on.
+/// What an operation locks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockKey {
-    /// A path, in one spelling.
+    /// A path, as `HostPath::key` spells it.
     Path(String),
     /// An SMB share, `\\host\share` in lower case.
     Share(String),
     /// An iSCSI target portal, `address:port` in lower case.
-    Portal(String),
+    TargetPortal(String),
     /// The iSCSI initiator's own settings.
     Initiator,
     /// A Windows service, in lower case.
     Service(String),
     /// A disk and all volumes on it.
     Disk(u32),
-    /// The search for new devices.
+    /// The scan for new devices.
     Devices,
 }
 
@@ -41,32 +41,32 @@ struct Table {
 pub(crate) struct Locks(Arc<Mutex<Table>>);
 
 impl Locks {
-    /// Joins the queues of `objects`; the future is ready when the caller heads them all.
-    pub(crate) fn acquire(&self, mut objects: Vec<LockKey>) -> Acquire {
-        objects.sort_unstable();
-        objects.dedup();
+    /// Joins the queues of `keys`. The future is ready when the caller is first in all of them.
+    pub(crate) fn acquire(&self, mut keys: Vec<LockKey>) -> Acquire {
+        keys.sort_unstable();
+        keys.dedup();
         let mut table = self.table();
         let id = table.next;
         table.next += 1;
-        for object in &objects {
-            table.queues.entry(object.clone()).or_default().push_back(id);
+        for key in &keys {
+            table.queues.entry(key.clone()).or_default().push_back(id);
         }
         drop(table);
-        Acquire(Some(Guard { locks: self.clone(), id, objects }))
+        Acquire(Some(Guard { locks: self.clone(), id, keys }))
     }
 
-    /// How many objects are locked or waited for.
-    pub(crate) fn held(&self) -> usize {
+    /// The number of keys that are locked or waited for.
+    pub(crate) fn len(&self) -> usize {
         self.table().queues.len()
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // Nothing in here can panic half-way through a change.
+        // No code that holds the lock can panic between two related changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Waiting for locks; dropping it leaves the queues.
+/// A request for locks. Dropping it leaves the queues.
 pub(crate) struct Acquire(Option<Guard>);
 
 impl Future for Acquire {
@@ -75,8 +75,8 @@ impl Future for Acquire {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Guard> {
         let guard = self.0.take().expect("polled after it was ready");
         let mut table = guard.locks.table();
-        let heads_all = guard.objects.iter().all(|object| table.queues[object].front() == Some(&guard.id));
-        if heads_all {
+        let is_first = guard.keys.iter().all(|key| table.queues[key].front() == Some(&guard.id));
+        if is_first {
             table.wakers.remove(&guard.id);
             drop(table);
             return Poll::Ready(guard);
@@ -88,17 +88,17 @@ impl Future for Acquire {
     }
 }
 
-/// Locks held; dropping it lets the next in each queue go on.
+/// Acquired locks. Dropping it wakes the next request of each queue.
 pub(crate) struct Guard {
     locks: Locks,
     id: u64,
-    objects: Vec<LockKey>,
+    keys: Vec<LockKey>,
 }
 
 impl Guard {
-    /// Whether `object` is among the locked.
-    pub(crate) fn covers(&self, object: &LockKey) -> bool {
-        self.objects.contains(object)
+    /// Whether `key` is locked.
+    pub(crate) fn covers(&self, key: &LockKey) -> bool {
+        self.keys.contains(key)
     }
 }
 
@@ -107,11 +107,11 @@ impl Drop for Guard {
         let mut table = self.locks.table();
         table.wakers.remove(&self.id);
         let mut woken = Vec::new();
-        for object in &self.objects {
-            let Some(queue) = table.queues.get_mut(object) else { continue };
+        for key in &self.keys {
+            let Some(queue) = table.queues.get_mut(key) else { continue };
             queue.retain(|id| *id != self.id);
             match queue.front().copied() {
-                None => drop(table.queues.remove(object)),
+                None => drop(table.queues.remove(key)),
                 Some(next) => woken.extend(table.wakers.get(&next).cloned()),
             }
         }
@@ -135,19 +135,19 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_given_in_the_order_of_arrival() {
+    fn locks_are_granted_in_the_order_of_the_requests() {
         let locks = Locks::default();
         let disk = || vec![LockKey::Disk(1)];
         let (mut a, mut b, mut c) =
             (pin!(locks.acquire(disk())), pin!(locks.acquire(disk())), pin!(locks.acquire(disk())));
-        assert_eq!(locks.held(), 1, "one object, however many wait for it");
-        let guard = ready(a.as_mut()).expect("nobody holds it");
+        assert_eq!(locks.len(), 1, "one key, however many requests wait for it");
+        let guard = ready(a.as_mut()).expect("the lock is free");
         assert!(ready(c.as_mut()).is_none() && ready(b.as_mut()).is_none());
         drop(guard);
-        assert!(ready(c.as_mut()).is_none(), "b came first");
+        assert!(ready(c.as_mut()).is_none(), "b requested it before c");
         drop(ready(b.as_mut()).expect("it is b's turn"));
         assert!(ready(c.as_mut()).is_some());
-        assert_eq!(locks.held(), 0);
+        assert_eq!(locks.len(), 0);
     }
 
     #[test]
@@ -156,20 +156,20 @@ mod tests {
         let (path, disk) = (LockKey::Path("C:\\X".into()), LockKey::Disk(1));
         let mut a = pin!(locks.acquire(vec![path.clone(), disk.clone()]));
         let mut b = pin!(locks.acquire(vec![disk, path]));
-        assert_eq!(locks.held(), 2);
-        let guard = ready(a.as_mut()).expect("a heads both queues");
+        assert_eq!(locks.len(), 2);
+        let guard = ready(a.as_mut()).expect("a is first in both queues");
         assert!(ready(b.as_mut()).is_none());
         drop(guard);
         assert!(ready(b.as_mut()).is_some());
     }
 
     #[test]
-    fn whoever_stops_waiting_leaves_the_queue() {
+    fn a_dropped_request_leaves_the_queue() {
         let locks = Locks::default();
         let mut a = pin!(locks.acquire(vec![LockKey::Disk(1)]));
         let guard = ready(a.as_mut()).unwrap();
         drop(locks.acquire(vec![LockKey::Disk(1)]));
         drop(guard);
-        assert_eq!(locks.held(), 0);
+        assert_eq!(locks.len(), 0);
     }
 }

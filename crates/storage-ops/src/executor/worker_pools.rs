@@ -1,4 +1,4 @@
-//! Threads for each kind of work, and an answer where they are all taken.
+//! Worker threads, a bounded number for each kind of work.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,121 +7,125 @@ use os::{Clock, Time};
 use tokio::sync::Semaphore;
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::operation::PoolKind;
+use crate::executor::context::PoolKind;
 
-/// How many threads a lane has.
+/// The number of threads of a pool.
 const THREADS: usize = 16;
 
-/// How many requests may wait for a thread of a lane.
+/// How many operations may wait for a thread of a pool.
 const QUEUE: usize = 256;
 
-/// All threads that a [`crate::Executor`] can keep at once; the runtime must allow as many for blocking work.
+/// The number of threads that a [`crate::Executor`] uses at most. The tokio runtime must allow as many blocking
+/// threads.
 pub const BLOCKING_THREADS: usize = THREADS * 5;
 
-/// Work that can say what it is.
+/// Work that can describe itself.
 pub(crate) trait Work: Send + Sync {
-    /// What it does, to go after "cannot".
+    /// Describes the work so that the text completes "cannot".
     fn describe(&self) -> String;
 }
 
-/// The lanes of one executor.
+/// The pools of one executor.
 #[derive(Default)]
 pub(crate) struct WorkerPools(Mutex<HashMap<PoolKind, Arc<WorkerPool>>>);
 
-/// One lane.
+/// One pool.
 struct WorkerPool {
     threads: Arc<Semaphore>,
-    places: Arc<Semaphore>,
-    busy: Mutex<Busy>,
+    /// One permit for each operation that has a thread or waits for one.
+    admission: Arc<Semaphore>,
+    running: Mutex<RunningWork>,
 }
 
 #[derive(Default)]
-struct Busy {
-    next: u64,
-    running: BTreeMap<u64, (Time, Arc<dyn Work>)>,
+struct RunningWork {
+    next_id: u64,
+    by_id: BTreeMap<u64, (Time, Arc<dyn Work>)>,
 }
 
 impl WorkerPools {
-    /// Runs `body` on a thread of `lane`, waiting for one if there is room to wait.
+    /// Runs `body` on a thread of the pool `kind`. Waits for a thread unless too many operations wait already.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        lane: PoolKind,
+        kind: PoolKind,
         work: Arc<dyn Work>,
         clock: &dyn Clock,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> OperationResult<T> {
-        let track = self.track(lane);
-        let Ok(place) = Arc::clone(&track.places).try_acquire_owned() else {
-            return Err(track.full(lane, clock.now()));
+        let pool = self.pool(kind);
+        let Ok(admitted) = Arc::clone(&pool.admission).try_acquire_owned() else {
+            return Err(pool.exhausted(kind, clock.now()));
         };
-        let thread = Arc::clone(&track.threads).acquire_owned().await.expect("never closed");
+        let thread = Arc::clone(&pool.threads).acquire_owned().await.expect("the semaphore is never closed");
         let since = clock.now();
-        // What is logged on that thread belongs to the same request.
+        // Log lines of the thread belong to the same request.
         let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {
-            let entry = track.enter(since, work);
+            let registration = pool.register(since, work);
             let value = span.in_scope(body);
-            drop(entry);
-            drop((thread, place));
+            drop(registration);
+            drop((thread, admitted));
             value
         });
         done.await.map_err(|failure| {
             tracing::error!(%failure, "an operation panicked");
-            OperationError::new(Kind::Internal, "a defect in csi-proxy stopped it; the log has more")
+            OperationError::new(Kind::Internal, DEFECT)
         })
     }
 
-    fn track(&self, lane: PoolKind) -> Arc<WorkerPool> {
-        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(lanes.entry(lane).or_insert_with(|| {
-            let busy = Mutex::default();
-            let (threads, places) = (Arc::new(Semaphore::new(THREADS)), Arc::new(Semaphore::new(THREADS + QUEUE)));
-            Arc::new(WorkerPool { threads, places, busy })
+    fn pool(&self, kind: PoolKind) -> Arc<WorkerPool> {
+        let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(pools.entry(kind).or_insert_with(|| {
+            let (threads, admission) = (Arc::new(Semaphore::new(THREADS)), Arc::new(Semaphore::new(THREADS + QUEUE)));
+            Arc::new(WorkerPool { threads, admission, running: Mutex::default() })
         }))
     }
 }
 
+/// The reason of an operation that panicked.
+pub(crate) const DEFECT: &str = "a defect in csi-proxy stopped the operation; see the log";
+
 impl WorkerPool {
-    fn busy(&self) -> MutexGuard<'_, Busy> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> MutexGuard<'_, RunningWork> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(self: &Arc<Self>, since: Time, work: Arc<dyn Work>) -> Entry {
-        let mut busy = self.busy();
-        let id = busy.next;
-        busy.next += 1;
-        busy.running.insert(id, (since, work));
-        drop(busy);
-        Entry { track: Arc::clone(self), id }
+    fn register(self: &Arc<Self>, since: Time, work: Arc<dyn Work>) -> Registration {
+        let mut running = self.running();
+        let id = running.next_id;
+        running.next_id += 1;
+        running.by_id.insert(id, (since, work));
+        drop(running);
+        Registration { pool: Arc::clone(self), id }
     }
 
-    fn full(&self, lane: PoolKind, now: Time) -> OperationError {
-        let busy = self.busy();
-        let oldest = busy.running.values().next().map_or_else(String::new, |(since, work)| {
-            format!("; the longest tries to {} for {} s", work.describe(), (now - *since).as_secs())
+    fn exhausted(&self, kind: PoolKind, now: Time) -> OperationError {
+        let running = self.running();
+        let oldest = running.by_id.values().next().map_or_else(String::new, |(since, work)| {
+            format!("; the oldest has been trying to {} for {} s", work.describe(), (now - *since).as_secs())
         });
-        let running = busy.running.len();
+        let count = running.by_id.len();
         OperationError::new(
             Kind::Unavailable,
-            format!("all threads for {} are taken ({running} running){oldest}", lane.what()),
+            format!("all threads for {} are in use ({count} running){oldest}", kind.purpose()),
         )
     }
 }
 
-/// A thread's entry in the list of what runs, taken out when dropped.
-struct Entry {
-    track: Arc<WorkerPool>,
+/// Registration of running work; removed on drop.
+struct Registration {
+    pool: Arc<WorkerPool>,
     id: u64,
 }
 
-impl Drop for Entry {
+impl Drop for Registration {
     fn drop(&mut self) {
-        self.track.busy().running.remove(&self.id);
+        self.pool.running().by_id.remove(&self.id);
     }
 }
 
 impl PoolKind {
-    fn what(self) -> &'static str {
+    fn purpose(self) -> &'static str {
         match self {
             Self::Files => "local files",
             Self::Remote => "remote paths",
@@ -135,12 +139,12 @@ impl PoolKind {
 #[cfg(test)]
 mod tests {
     use super::{BLOCKING_THREADS, WorkerPools};
-    use crate::executor::operation::PoolKind;
+    use crate::executor::context::PoolKind;
 
     #[test]
-    fn all_lanes_together_keep_as_many_threads_as_the_runtime_is_asked_for() {
-        let lanes = WorkerPools::default();
-        let threads = |lane| lanes.track(lane).threads.available_permits();
+    fn all_pools_together_have_as_many_threads_as_the_runtime_is_asked_for() {
+        let pools = WorkerPools::default();
+        let threads = |kind| pools.pool(kind).threads.available_permits();
         let all: usize = [PoolKind::Files, PoolKind::Remote, PoolKind::Disks, PoolKind::Wmi, PoolKind::System]
             .map(threads)
             .iter()

@@ -1,20 +1,22 @@
-//! The operations on disks.
+//! Operations on disks.
 
 use std::collections::BTreeMap;
 
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
 use os::{Access, Namespace, OsError};
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
 use crate::executor::locks::LockKey;
-use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
-use crate::types::DiskNumber;
-use crate::windows::disk_device::{self, Disk, Layout};
-use crate::windows::disk_identifiers::{self, DiskLocation};
+use crate::types::{DiskIds, DiskLocation, DiskNumber};
+use crate::windows::disk_device::{self, Disk, TableStyle};
+use crate::windows::disk_identifiers;
+use crate::windows::error_class::ErrorClass;
 use crate::windows::{msft_storage, volume_device, wmi};
 
-/// Where the disks are attached. What is attached to no adapter, such as a mounted VHDX, is left out.
+/// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListDiskLocations;
 
@@ -24,28 +26,19 @@ impl Operation for ListDiskLocations {
     const POOL: PoolKind = PoolKind::Wmi;
 
     fn describe(&self) -> String {
-        "list the locations of disks".into()
+        "list the locations of the disks".into()
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
-        // Only the provider's words for a location are known to be what drivers compare with.
-        let disks = wmi::query(node, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
+        // Drivers compare locations in the format of the storage provider, so they are not read from the devices.
+        let disks = wmi::query(&node.host, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
         let located =
             |disk: &os::Instance| Some((DiskNumber(disk.u32("Number")?), DiskLocation::parse(disk.text("Location")?)?));
         Ok(disks.iter().filter_map(located).collect())
     }
 }
 
-/// What names a disk wherever it is attached.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct DiskIds {
-    /// The page-83 identifier; empty if it has none.
-    pub page83: String,
-    /// The serial number, untrimmed; empty if it has none.
-    pub serial: String,
-}
-
-/// The identifiers of all disks.
+/// Lists the identifiers of all disks. Leaves out a disk that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListDiskIds;
 
@@ -55,34 +48,34 @@ impl Operation for ListDiskIds {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn describe(&self) -> String {
-        "list the identifiers of disks".into()
+        "list the identifiers of the disks".into()
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
-        Ok(identified(disk_device::all(node)?.0).0)
+        Ok(read_ids(disk_device::all(&node.host)?.0).0)
     }
 }
 
-/// The identifiers of disks, and the first error with which one of them did not tell its own.
-fn identified(disks: Vec<Disk>) -> (BTreeMap<DiskNumber, DiskIds>, Option<OsError>) {
-    let (mut ids, mut failed) = (BTreeMap::new(), None);
+/// Reads the identifiers of `disks`. Returns those that could be read, and the first error.
+fn read_ids(disks: Vec<Disk>) -> (BTreeMap<DiskNumber, DiskIds>, Option<OsError>) {
+    let (mut ids, mut first_error) = (BTreeMap::new(), None);
     for disk in disks {
         let page83 = disk_identifiers::page83(&*disk.handle);
         match page83.and_then(|page83| Ok(DiskIds { page83, serial: disk_identifiers::serial(&*disk.handle)? })) {
             Ok(found) => drop(ids.insert(disk.number, found)),
             Err(code) => {
-                tracing::warn!(disk = disk.number.0, %code, "a disk without identifiers is left out");
-                failed = failed.or(Some(code));
+                tracing::warn!(disk = disk.number.0, %code, "left out a disk whose identifiers could not be read");
+                first_error = first_error.or(Some(code));
             }
         }
     }
-    (ids, failed)
+    (ids, first_error)
 }
 
-/// The number of the disk whose page-83 identifier is a name, or ends with it as its last word.
+/// Finds the disk whose page 83 identifier equals a name or has it as its last word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetDiskNumberByName {
-    /// The name, without blanks.
+    /// The name, without spaces.
     pub name: String,
 }
 
@@ -92,33 +85,37 @@ impl Operation for GetDiskNumberByName {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn describe(&self) -> String {
-        format!("find the disk {:?}", crate::excerpt(&self.name))
+        format!("find the disk named {:?}", crate::error::excerpt(&self.name))
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<DiskNumber> {
         if self.name.trim().is_empty() {
             return Err(OperationError::invalid("the name is empty"));
         }
-        let named = |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
-        let (disks, unopened) = disk_device::all(node)?;
-        let (ids, unread) = identified(disks);
-        let found: Vec<_> = ids.iter().filter(|(_, ids)| named(ids)).map(|(number, _)| *number).collect();
+        let has_name =
+            |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
+        let (disks, open_error) = disk_device::all(&node.host)?;
+        let (ids, read_error) = read_ids(disks);
+        let found: Vec<_> = ids.iter().filter(|(_, ids)| has_name(ids)).map(|(number, _)| *number).collect();
         match found[..] {
             [number] => Ok(number),
-            [] => Err(match unopened.or(unread) {
-                // It may be the one.
-                Some(code) => OperationError::of(code, "no disk is known to have that name, and one could not be read"),
+            [] => Err(match open_error.or(read_error) {
+                // The disk that could not be read may have the name.
+                Some(code) => OperationError::of(code, "no readable disk has that name, and a disk could not be read"),
                 None => OperationError::not_found("no disk has that name"),
             }),
             [..] => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
-                Err(OperationError::precondition(format!("the disks {} all have that name", list.join(", "))))
+                Err(OperationError::precondition(format!(
+                    "the disks {} have that name; it must be unique",
+                    list.join(", ")
+                )))
             }
         }
     }
 }
 
-/// The size of a disk in bytes.
+/// Queries the size of a disk in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetDiskStats {
     /// The disk, which may be offline.
@@ -131,18 +128,18 @@ impl Operation for GetDiskStats {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn describe(&self) -> String {
-        format!("read the size of {}", self.disk)
+        format!("query the size of {}", self.disk)
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<u64> {
-        // Whoever may not read the disk may still ask the device.
-        let disk = Disk::open(node, self.disk, Access::GENERIC_READ)
-            .or_else(|_| Disk::open(node, self.disk, Access::empty()))?;
+        // A disk that cannot be opened for reading can still be queried.
+        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ)
+            .or_else(|_| Disk::open(&node.host, self.disk, Access::empty()))?;
         Ok(disk.size()?)
     }
 }
 
-/// Whether a disk is online.
+/// Queries whether a disk is online.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetDiskState {
     /// The disk.
@@ -155,11 +152,11 @@ impl Operation for GetDiskState {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn describe(&self) -> String {
-        format!("read the state of {}", self.disk)
+        format!("query the state of {}", self.disk)
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
-        Ok(!Disk::open(node, self.disk, Access::empty())?.is_offline()?)
+        Ok(!Disk::open(&node.host, self.disk, Access::empty())?.is_offline()?)
     }
 }
 
@@ -179,8 +176,7 @@ impl Operation for SetDiskState {
     const COALESCE: Coalesce = Coalesce::InFlight;
 
     fn describe(&self) -> String {
-        let state = if self.online { "bring online" } else { "take offline" };
-        format!("{state} {}", self.disk)
+        if self.online { format!("bring {} online", self.disk) } else { format!("take {} offline", self.disk) }
     }
 
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
@@ -188,66 +184,67 @@ impl Operation for SetDiskState {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open(node, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
         if !self.online {
-            refuse_own_disk(node, self.disk)?;
+            refuse_node_disk(node, self.disk)?;
         }
         set_state(node, ctx, &disk, self.online)?;
-        if self.online && !volume_device::wait_for_all(node, &disk)? {
-            tracing::warn!(disk = self.disk.0, "its volumes have not arrived");
+        if self.online && !volume_device::wait_for_all(&node.host, &disk)? {
+            tracing::warn!(disk = self.disk.0, "not all volumes of the disk have arrived");
         }
         Ok(())
     }
 }
 
-/// Refuses the disk that the node itself lives on, whose number is also what a request without one has.
-fn refuse_own_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
-    for volume in node.directories.volumes(node.os())? {
-        // One that lies on several disks is on none that a driver could have attached.
-        if volume_device::disk_of(node, volume).is_ok_and(|own| own == disk) {
-            return Err(OperationError::new(crate::Kind::PermissionDenied, "it holds a volume of the node itself"));
+/// Refuses a disk that the node itself uses. Disk 0 is usually one, and is what a request without a number means.
+fn refuse_node_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
+    for volume in node.directories.volumes(node.host.os())? {
+        // A volume that spans several disks is not on a disk that a driver has attached.
+        if volume_device::disk_of(&node.host, volume).is_ok_and(|number| number == disk) {
+            return Err(OperationError::new(Kind::PermissionDenied, "the disk has a volume that the node itself uses"));
         }
     }
     Ok(())
 }
 
-/// Gives a disk the state asked for, if it has another.
+/// Brings a disk online and makes it writable, or takes it offline, unless it is in that state already.
 fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> OperationResult<()> {
     use DiskAttributes as Bits;
-    let reached = |attributes: u64| {
+    let is_reached = |attributes: u64| {
         if online { attributes & (Bits::OFFLINE | Bits::READ_ONLY) == 0 } else { attributes & Bits::OFFLINE != 0 }
     };
     let attributes = disk.attributes()?;
-    if reached(attributes) {
+    if is_reached(attributes) {
         return Ok(());
     }
     ctx.begin_mutation()?;
     let changed = if online {
-        // Writable first: an online disk that is still read-only would mount its volumes read-only.
+        // Writable first: Windows would mount the volumes of a read-only disk read-only.
         let writable = attributes & Bits::READ_ONLY == 0;
         let cleared = if writable { Ok(()) } else { disk.set_attributes(0, Bits::READ_ONLY) };
         cleared.and_then(|()| disk.set_attributes(0, Bits::OFFLINE))
     } else {
         disk.set_attributes(Bits::OFFLINE, Bits::OFFLINE)
     };
-    if changed.is_ok() && reached(disk.attributes()?) {
+    if changed.is_ok() && is_reached(disk.attributes()?) {
         return Ok(());
     }
     if let Err(code) = changed
-        && disk_device::is_gone(code)
+        && ErrorClass::DeviceRemoved.contains(code)
     {
         return Err(code.into());
     }
-    // The driver does not do it, or a cluster or a disk with the same id stands against it: the provider knows.
-    msft_storage::set_online(node, ctx, disk, online)?;
-    if reached(disk.attributes()?) {
+    // The driver did not do it, or a cluster or a disk with the same signature prevents it. The storage provider
+    // handles such cases or returns the reason.
+    msft_storage::set_online(&node.host, ctx, disk, online)?;
+    if is_reached(disk.attributes()?) {
         return Ok(());
     }
-    Err(OperationError::precondition("Windows says that it is done, but the disk has not changed"))
+    Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed"))
 }
 
-/// Makes sure that a disk has a partition for data: a GUID partition table on a disk without any table, one basic
-/// data partition where there is none. A disk that is partitioned is left as it is.
+/// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
+/// basic data partition if it has no partition. A partitioned disk is left unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionDisk {
     /// The disk.
@@ -269,44 +266,41 @@ impl Operation for PartitionDisk {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open(node, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
-        match disk.layout()? {
-            layout if layout.is_partitioned() => {}
-            Layout::Mbr(_) => {
+        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        let table = disk.partition_table()?;
+        if !table.is_partitioned() {
+            if table.style == TableStyle::Mbr {
                 return Err(OperationError::precondition(
-                    "it has an MBR without partitions, and no table is ever replaced",
+                    "the disk has an MBR partition table without partitions, which csi-proxy does not replace; \
+                     clear the disk or convert it to GPT",
                 ));
             }
-            Layout::Raw => {
-                ctx.require_pool(PoolKind::Wmi)?;
-                set_state(node, ctx, &disk, true)?;
-                msft_storage::initialize(node, ctx, &disk)?;
-                Self::add_partition(node, ctx, &disk)?;
+            ctx.require_pool(PoolKind::Wmi)?;
+            set_state(node, ctx, &disk, true)?;
+            if table.style == TableStyle::Raw {
+                msft_storage::initialize(&node.host, ctx, &disk)?;
             }
-            Layout::Gpt(_) => {
-                ctx.require_pool(PoolKind::Wmi)?;
-                set_state(node, ctx, &disk, true)?;
-                Self::add_partition(node, ctx, &disk)?;
-            }
+            Self::add_partition(node, ctx, &disk)?;
         }
-        // The caller lists the volumes next, and does not ask twice. Those of an offline disk come with its state.
-        if disk.is_offline()? || volume_device::wait_for_all(node, &disk)? {
+        // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
+        // online.
+        if disk.is_offline()? || volume_device::wait_for_all(&node.host, &disk)? {
             return Ok(());
         }
         bring_volumes(node, ctx, &disk)
     }
 }
 
-/// Brings those volumes online that have not come by themselves. One that does not come then either is not this
-/// operation's to judge: the disk is partitioned.
+/// Brings the volumes online that have not arrived by themselves. A volume that does not arrive then either is not an
+/// error: the disk is partitioned.
 fn bring_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    let layout = disk.layout()?;
-    let volumes = volume_device::on_disk(node, disk.number, layout.partitions())?;
-    for partition in layout.data().filter(|part| !volumes.iter().any(|(offset, _)| *offset == part.offset)) {
-        msft_storage::bring_volume_online(node, ctx, disk, partition)?;
+    let table = disk.partition_table()?;
+    let volumes = volume_device::on_disk(&node.host, disk.number, &table.partitions)?;
+    for partition in table.data().filter(|partition| !volumes.iter().any(|(offset, _)| *offset == partition.offset)) {
+        msft_storage::bring_volume_online(&node.host, ctx, disk.number, partition)?;
     }
-    if !volume_device::wait_for_all(node, disk)? {
-        tracing::warn!(disk = disk.number.0, "not all of its partitions have a volume");
+    if !volume_device::wait_for_all(&node.host, disk)? {
+        tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume");
     }
     Ok(())
 }
@@ -314,18 +308,22 @@ fn bring_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationR
 impl PartitionDisk {
     fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
         disk.update()?;
-        // Somebody else may have been faster, whom our lock does not hold.
-        if disk.layout()?.is_partitioned() {
+        // Another program, which our lock does not exclude, may have partitioned the disk.
+        if disk.partition_table()?.is_partitioned() {
             return Ok(());
         }
-        msft_storage::create_partition(node, ctx, disk)?;
+        msft_storage::create_partition(&node.host, ctx, disk)?;
         disk.update()?;
-        let made = node.poll(node.config().timeouts.arrival, || Ok(disk.layout()?.is_partitioned().then_some(())))?;
-        made.ok_or_else(|| OperationError::precondition("Windows says that the partition is made, but there is none"))
+        let created = node
+            .host
+            .poll(node.host.timeouts().arrival, || Ok(disk.partition_table()?.is_partitioned().then_some(())))?;
+        created.ok_or_else(|| {
+            OperationError::precondition("Windows reported success, but no partition was found on the disk")
+        })
     }
 }
 
-/// Looks for disks that have come, gone or grown.
+/// Scans for disks that were attached, removed or resized.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rescan;
 
@@ -333,11 +331,11 @@ impl Operation for Rescan {
     type Output = ();
     const NAME: &'static str = "Rescan";
     const POOL: PoolKind = PoolKind::Wmi;
-    // A search under way may have passed by already where the caller's disk has come.
+    // A scan that is running may have missed the disk of this caller.
     const COALESCE: Coalesce = Coalesce::Queued;
 
     fn describe(&self) -> String {
-        "look for new disks".into()
+        "rescan for disks".into()
     }
 
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
@@ -346,20 +344,20 @@ impl Operation for Rescan {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         ctx.begin_mutation()?;
-        for port in node.os().device_interfaces(STORAGE_PORT_INTERFACE)? {
-            if let Err(code) = node.os().reenumerate(&port) {
-                tracing::warn!(port = %port.display(), %code, "a storage port cannot be searched");
+        for port in node.host.os().device_interfaces(STORAGE_PORT_INTERFACE)? {
+            if let Err(code) = node.host.os().reenumerate(&port) {
+                tracing::warn!(port = %port.display(), %code, "a storage port could not be scanned");
             }
         }
-        for disk in disk_device::all(node)?.0 {
+        for disk in disk_device::all(&node.host)?.0 {
             match disk.update() {
-                Err(code) if !disk_device::is_gone(code) => {
-                    tracing::warn!(disk = disk.number.0, %code, "a disk cannot be looked at again");
+                Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
+                    tracing::warn!(disk = disk.number.0, %code, "the properties of a disk could not be updated");
                 }
                 _ => {}
             }
         }
-        // Our own changes and an administrator's PowerShell go by the provider's cache.
-        msft_storage::refresh_all(node, ctx)
+        // The storage provider and the PowerShell cmdlets work from a cache, which must learn of the change.
+        msft_storage::refresh_all(&node.host, ctx)
     }
 }

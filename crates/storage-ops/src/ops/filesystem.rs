@@ -1,28 +1,28 @@
-//! Files and directories: existence, making and removing directories, links.
+//! Operations on directories and links.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Access, Disposition, Handle, NtPath, Open, Options, OsError, OsResult, Share, U16Str, U16String};
+use os::{Access, Open, Options, OsError, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
 use crate::executor::locks::LockKey;
-use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
+use crate::paths::links::{create_link, open_target, require_pool_for_ancestors};
 use crate::paths::remove_tree;
-use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, PathContext};
-use crate::types::HostPath;
-use crate::types::VolumeId;
+use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW};
+use crate::types::{HostPath, PathContext, VolumeId};
 use crate::windows::buffer;
-use crate::windows::reparse_point::{self, Link};
+use crate::windows::error_class::ErrorClass;
+use crate::windows::reparse_point::Link;
 
-/// How many links Windows follows in one path.
-const MOST_LINKS: usize = 63;
-
-/// Whether a path exists. A final link counts by itself, wherever it leads; a missing parent is a plain no.
+/// Checks whether a path exists. A link in the last component is not followed. A path with a missing parent does not
+/// exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathExists {
-    /// In a working directory.
+    /// A path in a working directory.
     pub path: HostPath,
-    /// What the path is for, where the API version says so.
+    /// The purpose of the path, if the API version has one.
     pub context: Option<PathContext>,
 }
 
@@ -32,20 +32,20 @@ impl Operation for PathExists {
     const POOL: PoolKind = PoolKind::Files;
 
     fn describe(&self) -> String {
-        format!("look for {}", self.path)
+        format!("check whether {} exists", self.path)
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
-        node.directories.exists(node.os(), &self.path, self.context)
+        node.directories.exists(node.host.os(), &self.path, self.context)
     }
 }
 
-/// Makes a directory and its missing parents. An existing directory, or link to one, is left as it is.
+/// Creates a directory and its missing parents. An existing directory, or link to one, is success.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mkdir {
-    /// In a working directory.
+    /// A path in a working directory.
     pub path: HostPath,
-    /// What the path is for, where the API version says so.
+    /// The purpose of the path, if the API version has one.
     pub context: Option<PathContext>,
 }
 
@@ -56,7 +56,7 @@ impl Operation for Mkdir {
     const COALESCE: Coalesce = Coalesce::InFlight;
 
     fn describe(&self) -> String {
-        format!("make the directory {}", self.path)
+        format!("create the directory {}", self.path)
     }
 
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
@@ -66,19 +66,19 @@ impl Operation for Mkdir {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         node.directories.check(&self.path, self.context)?;
         ctx.begin_mutation()?;
-        node.directories.make(node.os(), &self.path, self.context)
+        node.directories.create(node.host.os(), &self.path, self.context)
     }
 }
 
-/// Removes a directory, file, link or mount point. A link is removed, never what it leads to; a mounted folder is
-/// unmounted and removed, the volume's data untouched.
+/// Removes a directory, file, link or mount point. The target of a link is not removed. A mount point is unmounted and
+/// removed; the data on the volume is not changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rmdir {
-    /// In a working directory, and not one itself.
+    /// A path in a working directory; not a working directory itself.
     pub path: HostPath,
-    /// What the path is for, where the API version says so.
+    /// The purpose of the path, if the API version has one.
     pub context: Option<PathContext>,
-    /// Whether to remove what is in the directory too, and to accept that it does not exist.
+    /// Whether to remove the contents of the directory too, and to accept a missing path.
     pub force: bool,
 }
 
@@ -98,14 +98,14 @@ impl Operation for Rmdir {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         match self.remove(node, ctx) {
-            // What was missing may have been something on the way, so this is looked at again.
-            Err(fault) if self.force && fault.is_missing() => {
-                let still_there = node.directories.exists(node.os(), &self.path, self.context)?;
-                if !still_there {
+            // Not the path itself but an entry below it may have been missing, so the path is checked again.
+            Err(error) if self.force && error.is_not_found() => {
+                let still_exists = node.directories.exists(node.host.os(), &self.path, self.context)?;
+                if !still_exists {
                     return Ok(());
                 }
-                let reason = format!("others are removing something there: {}", fault.reason);
-                Err(OperationError { kind: Kind::Busy, reason, ..fault })
+                let reason = format!("another process is removing entries of it: {}", error.reason);
+                Err(OperationError { kind: Kind::Busy, reason, ..error })
             }
             outcome => outcome,
         }
@@ -114,24 +114,24 @@ impl Operation for Rmdir {
 
 impl Rmdir {
     fn remove(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let place = node.directories.entry(node.os(), &self.path, self.context, &OPEN_NO_DELETE_SHARE)?;
+        let entry = node.directories.entry(node.host.os(), &self.path, self.context, &OPEN_NO_DELETE_SHARE)?;
         ctx.begin_mutation()?;
-        let parent = remove_tree::Parent { handle: place.parent(), pinned: true };
-        let doomed = remove_tree::open(node.os(), parent, place.leaf())?;
+        let parent = remove_tree::Parent { handle: entry.parent(), path_is_stable: true };
+        let target = remove_tree::open(node.host.os(), parent, entry.leaf())?;
         if self.force {
-            remove_tree::delete_all(node.os(), doomed)?;
+            remove_tree::delete_all(node.host.os(), target)?;
         } else {
-            remove_tree::delete(&doomed)?;
+            remove_tree::delete(&target)?;
         }
         Ok(())
     }
 }
 
-/// Removes all that is in a directory, or on the volume mounted at it, but not the directory itself. Links in
-/// there are removed, not followed.
+/// Removes the contents of a directory, or of the volume mounted at it, but not the directory itself. Links are
+/// removed, not followed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RmdirContents {
-    /// In a working directory, and not one itself.
+    /// A path in a working directory; not a working directory itself.
     pub path: HostPath,
 }
 
@@ -142,7 +142,7 @@ impl Operation for RmdirContents {
     const COALESCE: Coalesce = Coalesce::InFlight;
 
     fn describe(&self) -> String {
-        format!("empty {}", self.path)
+        format!("remove the contents of {}", self.path)
     }
 
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
@@ -150,54 +150,62 @@ impl Operation for RmdirContents {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let place = node.directories.entry(node.os(), &self.path, None, &OPEN_NO_DELETE_SHARE)?;
-        let found = place.parent().open_child(place.leaf(), &OPEN_NO_DELETE_SHARE)?;
-        let (directory, pinned, spared) = match Link::of(&*found)? {
+        let entry = node.directories.entry(node.host.os(), &self.path, None, &OPEN_NO_DELETE_SHARE)?;
+        let found = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
+        let (directory, path_is_stable, spared) = match Link::of(&*found)? {
             None if buffer::attributes(&*found)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 return Err(OsError::DIRECTORY.into());
             }
             None => (found, true, None),
             Some(link) => {
                 let volume =
-                    link.volume().ok_or_else(|| OperationError::precondition("it is a link, not a directory"))?;
+                    link.volume().ok_or_else(|| OperationError::precondition("the path is a link, not a directory"))?;
                 ctx.require_pool(PoolKind::Disks)?;
-                check_mounted(node, volume, &place)?;
+                check_mounted(node, volume, &entry)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
-                let root = node.os().open(&volume.root(), &Open::existing(list, Options::DIRECTORY))?;
-                // By its path it may be somewhere else, where nobody holds what leads to it. And on every volume there
-                // is something that is Windows' own, and in use.
+                let root = node.host.os().open(&volume.root(), &Open::existing(list, Options::DIRECTORY))?;
+                // The path of the root may lead through directories that others can rename. Windows keeps files of its
+                // own, which are in use, in one directory of each volume.
                 (root, false, Some("System Volume Information"))
             }
         };
         ctx.begin_mutation()?;
-        Ok(remove_tree::delete_contents(node.os(), remove_tree::Parent { handle: &*directory, pinned }, spared)?)
+        Ok(remove_tree::delete_contents(
+            node.host.os(),
+            remove_tree::Parent { handle: &*directory, path_is_stable },
+            spared,
+        )?)
     }
 }
 
-/// Checks that `volume` is really mounted at `place`. Whoever may write to an empty directory can make it look like a
-/// mount point of any volume, the system's too; only an administrator can make the mount manager believe it.
-fn check_mounted(node: &Node, volume: VolumeId, place: &EntryRef) -> OperationResult<()> {
-    if node.directories.volumes(node.os())?.contains(&volume) {
-        return Err(OperationError::new(Kind::PermissionDenied, "it leads to a volume of the node itself"));
+/// Checks that the mount manager has `volume` mounted at `entry`. A process that can write to an empty directory can
+/// forge a mount point of any volume, also of the system volume; only an administrator can register it with the mount
+/// manager.
+fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationResult<()> {
+    if node.directories.volumes(node.host.os())?.contains(&volume) {
+        return Err(OperationError::new(
+            Kind::PermissionDenied,
+            "the mount point leads to a volume that the node itself uses",
+        ));
     }
-    let path = place.directory_path()?.to_string_lossy();
+    let path = entry.win32_path()?.to_string_lossy();
     let path = path.strip_prefix(r"\\?\").unwrap_or(&path).to_uppercase();
-    let known = node.os().volume_paths(&volume.to_windows())?;
-    if known.iter().any(|known| known.to_string_lossy().to_uppercase() == path) {
+    let registered = node.host.os().volume_paths(&volume.to_windows())?;
+    if registered.iter().any(|registered| registered.to_string_lossy().to_uppercase() == path) {
         return Ok(());
     }
     Err(OperationError::new(
         Kind::PermissionDenied,
-        "it looks like a mount point, but Windows has mounted nothing there",
+        "the directory has the reparse point of a mount, but the mount manager has no volume mounted there",
     ))
 }
 
-/// Makes a link: a directory link but where the source is a file. The identical link being there already is success.
+/// Creates a symbolic link: a directory link unless the source is a file. An identical link is success.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CreateSymlink {
-    /// Where the link leads: in a working directory; may be a link itself, or missing.
+    /// The target of the link: a path in a working directory, which may be a link or missing.
     pub source: HostPath,
-    /// Where the link is made: in a working directory; its parent exists.
+    /// The path of the link, in a working directory; its parent must exist.
     pub target: HostPath,
 }
 
@@ -208,7 +216,7 @@ impl Operation for CreateSymlink {
     const COALESCE: Coalesce = Coalesce::InFlight;
 
     fn describe(&self) -> String {
-        format!("make a link to {} at {}", self.source, self.target)
+        format!("create a link to {} at {}", self.source, self.target)
     }
 
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
@@ -217,80 +225,32 @@ impl Operation for CreateSymlink {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         node.directories.check(&self.source, None)?;
-        let place = node.directories.entry(node.os(), &self.target, None, &OPEN_NOFOLLOW)?;
-        let shown = U16String::from_str(&self.source.to_string());
-        make_link(&place, self.source.to_nt().as_u16str(), &shown, || self.kind(node, ctx), ctx)
+        let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NOFOLLOW)?;
+        let print = U16String::from_str(&self.source.to_string());
+        create_link(&entry, self.source.to_nt().as_u16str(), &print, || self.link_kind(node, ctx), ctx)
     }
 }
 
 impl CreateSymlink {
-    /// What the link has to be: through one of the wrong kind, Windows opens nothing. A link is of its target's kind.
-    fn kind(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Options> {
-        require_pool_for_ancestors(node, &self.source, ctx)?;
-        match node.os().open(&self.source.to_nt(), &OPEN_NOFOLLOW) {
+    /// The kind of the link, which is that of its source: Windows does not open a target of the other kind.
+    fn link_kind(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Options> {
+        require_pool_for_ancestors(node.host.os(), &self.source, ctx)?;
+        match node.host.os().open(&self.source.to_nt(), &OPEN_NOFOLLOW) {
             Ok(source) if buffer::attributes(&*source)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 Ok(Options::NON_DIRECTORY)
             }
-            // Behind a volume that nobody has formatted yet, there is nothing yet.
+            // The volume of the source has not been formatted yet.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(Options::DIRECTORY),
-            Err(code) if is_dangling(code) => Ok(Options::DIRECTORY),
-            Err(code) => Err(OperationError::of(code, "the source cannot be looked at")),
+            Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(Options::DIRECTORY),
+            Err(code) => Err(OperationError::of(code, "the source of the link cannot be opened")),
         }
     }
 }
 
-/// Makes `place` a link to the NT path `substitute`, shown as `print`: of the kind that it has to be, which is looked
-/// for if there is no link yet.
-pub(crate) fn make_link(
-    place: &EntryRef,
-    substitute: &U16Str,
-    print: &U16Str,
-    kind: impl FnOnce() -> OperationResult<Options>,
-    ctx: &OperationContext,
-) -> OperationResult<()> {
-    if link_exists(place, substitute)? {
-        return Ok(());
-    }
-    let kind = kind()?;
-    ctx.begin_mutation()?;
-    let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
-    // Until it is a link, it goes with its handle: whoever dies half-way leaves nothing behind. As itself, or a
-    // dangling link that has just appeared would be followed, and what it leads to made.
-    let options = kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
-    let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
-    let link = match place.parent().open_child(place.leaf(), &how) {
-        Err(OsError::ALREADY_EXISTS) => return same_link(&*place.look()?, substitute),
-        outcome => outcome?,
-    };
-    reparse_point::set_symlink(&*link, substitute, print)?;
-    Ok(remove_tree::keep(&*link)?)
-}
-
-/// Whether `place` is such a link already. Anything else there is an error.
-pub(crate) fn link_exists(place: &EntryRef, substitute: &U16Str) -> OperationResult<bool> {
-    match place.look() {
-        Err(OsError::FILE_NOT_FOUND) => Ok(false),
-        Err(code) => Err(code.into()),
-        Ok(existing) => same_link(&*existing, substitute).map(|()| true),
-    }
-}
-
-fn same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResult<()> {
-    let text = |name: &U16Str| name.to_string_lossy().trim_end_matches('\\').to_uppercase();
-    match Link::of(existing)? {
-        Some(Link::Symlink(target)) if text(&target) == text(substitute) => Ok(()),
-        Some(Link::Symlink(target)) => {
-            let reason = format!("a link to {} is there", target.display());
-            Err(OperationError::new(Kind::AlreadyExists, reason))
-        }
-        _ => Err(OperationError::new(Kind::AlreadyExists, "something else of that name is there")),
-    }
-}
-
-/// Whether a path is a symbolic link or a mounted folder whose target exists.
+/// Checks whether a path is a symbolic link or mount point whose target exists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IsSymlink {
-    /// Anywhere on the node.
+    /// Any path on the node.
     pub path: HostPath,
 }
 
@@ -300,88 +260,25 @@ impl Operation for IsSymlink {
     const POOL: PoolKind = PoolKind::Files;
 
     fn describe(&self) -> String {
-        format!("tell whether {} is a link or mount point", self.path)
+        format!("check whether {} is a link or mount point", self.path)
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         let path = self.path.to_nt();
-        require_pool_for_ancestors(node, &self.path, ctx)?;
-        let found = node.os().open(&path, &OPEN_NOFOLLOW)?;
+        require_pool_for_ancestors(node.host.os(), &self.path, ctx)?;
+        let found = node.host.os().open(&path, &OPEN_NOFOLLOW)?;
         let link = match Link::of(&*found)? {
             None | Some(Link::Other) => return Ok(false),
             Some(link) => link,
         };
-        if let Some(lane) = link.pool() {
-            ctx.require_pool(lane)?;
+        if let Some(pool) = link.pool() {
+            ctx.require_pool(pool)?;
         }
-        match open_target(node, &path, &link) {
-            // A volume that nobody has formatted yet has no root, but it is there.
+        match open_target(node.host.os(), &path, &link) {
+            // A volume that has not been formatted yet exists, but has no root directory.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(true),
-            Err(code) if is_dangling(code) => Ok(false),
-            Err(code) => Err(OperationError::of(code, "its target cannot be looked at")),
+            Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(false),
+            Err(code) => Err(OperationError::of(code, "the target of the link cannot be opened")),
         }
     }
-}
-
-/// Moves on to the threads that may hang with what a link leads to, over however many links.
-pub(crate) fn require_pool_for_link(node: &Node, link: &Link, ctx: &OperationContext) -> OperationResult<()> {
-    let mut link = link.clone();
-    for _ in 0..MOST_LINKS {
-        if let Some(lane) = link.pool() {
-            return ctx.require_pool(lane);
-        }
-        let (Link::Symlink(target) | Link::MountPoint(target)) = &link else { return Ok(()) };
-        // What cannot be opened is found missing where it is needed.
-        let Ok(next) = node.os().open(&NtPath::from_win32(target), &OPEN_NOFOLLOW) else { return Ok(()) };
-        match Link::of(&*next) {
-            Ok(Some(further)) => link = further,
-            _ => return Ok(()),
-        }
-    }
-    Ok(())
-}
-
-/// Moves on to the threads that may hang with what lies above the last component of `path`, if that is a link.
-pub(crate) fn require_pool_for_ancestors(node: &Node, path: &HostPath, ctx: &OperationContext) -> OperationResult<()> {
-    let mut above = path.parent();
-    let mut prefixes = Vec::new();
-    while !above.is_drive() {
-        prefixes.push(above.to_nt());
-        above = above.parent();
-    }
-    for prefix in prefixes.iter().rev() {
-        // What is missing is found missing where it is needed.
-        let Ok(found) = node.os().open(prefix, &OPEN_NOFOLLOW) else { return Ok(()) };
-        match Link::of(&*found) {
-            Ok(None) => {}
-            Ok(Some(link)) => return require_pool_for_link(node, &link, ctx),
-            Err(_) => return Ok(()),
-        }
-    }
-    Ok(())
-}
-
-/// Opens what a link leads to; if that is a link again, then as itself.
-fn open_target(node: &Node, path: &NtPath, link: &Link) -> OsResult<Box<dyn Handle>> {
-    match link {
-        Link::Symlink(target) | Link::MountPoint(target) => node.os().open(&NtPath::from_win32(target), &OPEN_NOFOLLOW),
-        // Only the system knows what such a link means where it stands.
-        Link::Relative(_) | Link::Other => node.os().open(path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }),
-    }
-}
-
-/// Whether a link's target is missing, be it a path, a server or a volume.
-pub(crate) fn is_dangling(code: OsError) -> bool {
-    matches!(
-        code,
-        OsError::FILE_NOT_FOUND
-            | OsError::PATH_NOT_FOUND
-            | OsError::BAD_NETPATH
-            | OsError::BAD_NET_NAME
-            | OsError::DELETE_PENDING
-            | OsError::DEVICE_NOT_CONNECTED
-            | OsError::NO_SUCH_DEVICE
-            | OsError::DEV_NOT_EXIST
-            | OsError::CANT_RESOLVE_FILENAME
-    )
 }

@@ -1,42 +1,36 @@
-//! SMB global mappings: the node's connections to shares, used by all containers.
+//! Operations on SMB global mappings: the node's connections to shares, which all containers use.
 //!
-//! Windows keeps one mapping for a share and one user for a mapping. A mapping that can be read is shared by all
-//! who ask for a path below the share; removing it would break the files that others have open.
+//! Windows has one mapping for each share, and one user for each mapping. All requests for a path on the share use the
+//! same mapping. A readable mapping is never removed, because that would break the files that other pods have open.
 
 use os::{Access, Instance, Namespace, Open, Options, OsError, OsResult, Secret, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
 use crate::executor::locks::LockKey;
-use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
-use crate::ops::filesystem::{link_exists, make_link};
+use crate::paths::links::{create_link, link_exists};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
-use crate::types::HostPath;
-use crate::types::UncPath;
+use crate::types::{HostPath, UncPath};
+use crate::windows::error_class::ErrorClass;
 use crate::windows::wmi::{call, query, quote};
 
 const CLASS: &str = "MSFT_SmbGlobalMapping";
 
-/// The `Status` of a mapping that is connected.
+/// `MSFT_SmbGlobalMapping.Status` of a mapping that is connected.
 const STATUS_OK: u32 = 0;
 
-/// Whether the network is at fault, or the server is away, rather than the mapping.
-fn is_outage(code: OsError) -> bool {
-    // ERROR_REM_NOT_LIST, BAD_NETPATH, NETNAME_DELETED, UNEXP_NET_ERR, SEM_TIMEOUT, NETWORK_UNREACHABLE,
-    // HOST_UNREACHABLE, CONNECTION_ABORTED.
-    matches!(code.0, 51 | 53 | 59 | 64 | 121 | 1231 | 1232 | 1236)
-}
-
-/// Connects the node to a share, if it is not, and makes a directory link to it.
+/// Maps a share, unless it is mapped already, and creates a directory link to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NewSmbGlobalMapping {
     /// The share, or a directory on it.
     pub remote: UncPath,
-    /// Where to make the link: in a working directory; its parent exists. None makes no link.
+    /// The path of the link, in a working directory; its parent must exist. `None` creates no link.
     pub local: Option<HostPath>,
-    /// `user` or `domain\user`; empty for the node's own identity.
+    /// `user` or `domain\user`; empty for the identity of the node.
     pub username: String,
-    /// The user's password.
+    /// The password of the user.
     pub password: Secret,
 }
 
@@ -54,61 +48,64 @@ impl Operation for NewSmbGlobalMapping {
     }
 
     fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        let mut objects = vec![LockKey::Share(self.remote.share())];
+        let mut keys = vec![LockKey::Share(self.remote.share())];
         if let Some(local) = &self.local {
             node.directories.check(local, None)?;
-            objects.push(LockKey::Path(local.key()));
+            keys.push(LockKey::Path(local.key()));
         }
-        Ok(objects)
+        Ok(keys)
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         if self.username.contains('\0') || self.password.expose().contains('\0') {
-            return Err(OperationError::invalid("the user name or password has a zero character"));
+            return Err(OperationError::invalid("the user name or the password contains a NUL character"));
         }
-        let (substitute, shown) = (self.remote.to_nt(false), self.remote.shown());
-        // Before a connection is made for nothing.
-        let place = match &self.local {
-            Some(local) => Some(node.directories.entry(node.os(), local, None, &OPEN_NOFOLLOW)?),
+        let (substitute, print) = (self.remote.to_nt(false), self.remote.print_name());
+        // Checks the path of the link first, so that no mapping is created for a link that cannot be created.
+        let entry = match &self.local {
+            Some(local) => Some(node.directories.entry(node.host.os(), local, None, &OPEN_NOFOLLOW)?),
             None => None,
         };
-        if let Some(place) = &place {
-            link_exists(place, substitute.as_u16str())?;
+        if let Some(entry) = &entry {
+            link_exists(entry, substitute.as_u16str())?;
         }
-        let made = self.connect(node, ctx)?;
-        let Some(place) = place else { return Ok(()) };
-        let linked = make_link(&place, substitute.as_u16str(), &shown, || Ok(Options::DIRECTORY), ctx);
-        if linked.is_err() && made {
-            // Nobody else can have begun to use it: its share is locked.
+        let created = self.connect(node, ctx)?;
+        let Some(entry) = entry else { return Ok(()) };
+        let linked = create_link(&entry, substitute.as_u16str(), &print, || Ok(Options::DIRECTORY), ctx);
+        if linked.is_err() && created {
+            // No other operation can use the new mapping yet: its share is locked.
             self.disconnect(node, ctx)?;
         }
         linked
     }
 }
 
-/// What looking through a mapping found.
-enum Look {
-    /// It can be read.
-    Readable,
-    /// Nothing can be reached just now; what can be open on it may live on.
-    OutOfReach(OsError),
-    /// The server does not take it for this user's any more.
-    Lost(OsError),
+/// Whether a mapping can be used.
+enum MappingHealth {
+    /// The share can be read.
+    Healthy,
+    /// The server cannot be reached at the moment. Files that are open on the share may become usable again.
+    Unreachable(OsError),
+    /// The server no longer accepts the mapping.
+    Broken(OsError),
 }
 
 impl NewSmbGlobalMapping {
-    /// Connects the node to the share, and says whether it had not been.
+    /// Maps the share. Returns false if a mapping exists that can be used.
     fn connect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         let share = self.remote.share();
-        if let Some(mapping) = mapping_of(node, &share)? {
-            // One that has outlived a reboot may be dead for good and look as if its server were.
-            let alive = mapping.u32("Status") == Some(STATUS_OK) || node.smb_users().contains_key(&share);
-            match self.look(node) {
-                Look::Readable => return self.refuse_another_user(node, &share).map(|()| false),
-                // Whoever has files open on it gets them back when the server comes back, unless it is removed.
-                Look::OutOfReach(code) if alive => return Err(OperationError::of(code, format!("{share} is mapped"))),
-                Look::OutOfReach(code) | Look::Lost(code) => {
-                    tracing::info!(share, %code, "a mapping that cannot be read is made anew");
+        if let Some(mapping) = find_mapping(node, &share)? {
+            // A mapping from before a reboot may be unusable for ever, and cannot be told from one with an unreachable
+            // server.
+            let is_current = mapping.u32("Status") == Some(STATUS_OK) || node.smb_users().contains_key(&share);
+            match self.health(node) {
+                MappingHealth::Healthy => return self.refuse_another_user(node, &share).map(|()| false),
+                // Open files become usable again when the server is back, unless the mapping is removed.
+                MappingHealth::Unreachable(code) if is_current => {
+                    return Err(OperationError::of(code, format!("{share} is mapped, but cannot be reached")));
+                }
+                MappingHealth::Unreachable(code) | MappingHealth::Broken(code) => {
+                    tracing::info!(share, %code, "replacing a mapping that cannot be read");
                     remove(node, ctx, &share, &mapping)?;
                 }
             }
@@ -120,57 +117,58 @@ impl NewSmbGlobalMapping {
         if !self.username.is_empty() {
             arguments.push(("Credential", Value::Secret(credential(&self.username, &self.password))));
         }
-        let timeout = node.config().timeouts.change;
-        // Known before it is made: it may be made long after this call has given up waiting.
+        let timeout = node.host.timeouts().change;
+        // Recorded before the call: the mapping may be created long after the call has timed out.
         node.smb_users().insert(share.clone(), self.username.to_lowercase());
-        let made = match call(node, ctx, Namespace::Smb, CLASS, "Create", &arguments, timeout) {
+        let error = match call(&node.host, ctx, Namespace::Smb, CLASS, "Create", &arguments, timeout) {
             Ok(returned) if returned.code == 0 => return Ok(true),
-            Ok(returned) => refused(OsError(returned.code), &share),
-            Err(fault) if fault.kind == Kind::StillRunning => return Err(fault),
-            Err(fault) => fault.code.map_or(fault, |code| refused(code, &share)),
+            Ok(returned) => create_error(OsError(returned.code), &share),
+            Err(error) if error.kind == Kind::StillRunning => return Err(error),
+            Err(error) => error.code.map_or(error, |code| create_error(code, &share)),
         };
         node.smb_users().remove(&share);
-        Err(made)
+        Err(error)
     }
 
     fn disconnect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let share = self.remote.share();
-        mapping_of(node, &share)?.map_or(Ok(()), |mapping| remove(node, ctx, &share, &mapping))
+        find_mapping(node, &share)?.map_or(Ok(()), |mapping| remove(node, ctx, &share, &mapping))
     }
 
-    /// Looks through the mapping there is, at the share and at the directory asked for.
-    fn look(&self, node: &Node) -> Look {
+    /// Reads the share and the requested directory through the existing mapping.
+    fn health(&self, node: &Node) -> MappingHealth {
         let list = |share_only: bool| -> OsResult<()> {
             let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
             let directory =
-                node.os().open(&self.remote.to_nt(share_only), &Open::existing(access, Options::DIRECTORY))?;
+                node.host.os().open(&self.remote.to_nt(share_only), &Open::existing(access, Options::DIRECTORY))?;
             match directory.list(true, &mut [0; 4096]) {
                 Err(OsError::NO_MORE_FILES) => Ok(()),
                 outcome => outcome,
             }
         };
-        // A third look, for a mapping that is removed takes other pods' open files with it: one error, which may have
-        // been gone a moment later, is not enough.
-        let looks = [true, false, true].map(|share_only| list(share_only).err());
-        match looks {
-            _ if looks.contains(&None) => Look::Readable,
-            // The user may not list the share, and the server says that the directory is missing: so it answers.
+        // Three attempts: removing a mapping breaks the open files of other pods, so a single error, which may be
+        // transient, is not enough.
+        let attempts = [true, false, true].map(|share_only| list(share_only).err());
+        match attempts {
+            _ if attempts.contains(&None) => MappingHealth::Healthy,
+            // The user may not list the share, but the server answers that the directory does not exist.
             [Some(OsError::ACCESS_DENIED), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND), _] => {
-                Look::Readable
+                MappingHealth::Healthy
             }
-            [.., Some(code)] if is_outage(code) => Look::OutOfReach(code),
-            [.., code] => Look::Lost(code.unwrap_or(OsError::GEN_FAILURE)),
+            [.., Some(code)] if ErrorClass::ServerUnreachable.contains(code) => MappingHealth::Unreachable(code),
+            [.., code] => MappingHealth::Broken(code.unwrap_or(OsError::GEN_FAILURE)),
         }
     }
 
-    /// Windows would silently give the second user the first one's access.
+    /// Refuses a user other than that of the mapping: Windows would silently give the access of the first user.
     fn refuse_another_user(&self, node: &Node, share: &str) -> OperationResult<()> {
         let users = node.smb_users();
         match users.get(share) {
             Some(user) if *user != self.username.to_lowercase() && !node.config().share_smb_mappings => {
                 Err(OperationError::precondition(format!(
-                    "{share} is mapped for another user, and Windows knows one user per share; \
-                     use the same user for all volumes of this share on a node, or another name for the server"
+                    "{share} is mapped for another user, and Windows allows one user per share; use the same user for \
+                     all volumes of the share on a node, map it by another name of the server, or allow sharing with \
+                     -share-smb-mappings"
                 )))
             }
             _ => Ok(()),
@@ -201,43 +199,47 @@ impl Operation for RemoveSmbGlobalMapping {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let share = self.remote.share();
-        let mapping = mapping_of(node, &share)?.ok_or_else(|| OperationError::not_found("it is not mapped"))?;
+        let mapping =
+            find_mapping(node, &share)?.ok_or_else(|| OperationError::not_found("the share is not mapped"))?;
         remove(node, ctx, &share, &mapping)
     }
 }
 
-fn mapping_of(node: &Node, share: &str) -> OperationResult<Option<Instance>> {
+fn find_mapping(node: &Node, share: &str) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM {CLASS} WHERE RemotePath = {}", quote(share));
-    Ok(query(node, Namespace::Smb, &wql)?.into_iter().next())
+    Ok(query(&node.host, Namespace::Smb, &wql)?.into_iter().next())
 }
 
 fn remove(node: &Node, ctx: &OperationContext, share: &str, mapping: &Instance) -> OperationResult<()> {
     let force = [("Force", Value::Bool(true))];
-    let timeout = node.config().timeouts.change;
-    let returned = call(node, ctx, Namespace::Smb, &mapping.path, "Remove", &force, timeout)?;
+    let timeout = node.host.timeouts().change;
+    let returned = call(&node.host, ctx, Namespace::Smb, &mapping.path, "Remove", &force, timeout)?;
     if returned.code != 0 {
-        return Err(OperationError::of(OsError(returned.code), format!("the mapping of {share} cannot be removed")));
+        return Err(OperationError::of(
+            OsError(returned.code),
+            format!("Windows did not remove the mapping of {share}"),
+        ));
     }
     node.smb_users().remove(share);
     Ok(())
 }
 
-/// The user and password in the form the class takes.
+/// The user and the password in the form that [`CLASS`] expects.
 fn credential(username: &str, password: &Secret) -> Secret {
     let username = username.replace('\\', r"\\").replace(':', r"\:");
     Secret::new(format!("{username}:{}", password.expose()))
 }
 
-/// The server's refusal, with what to do where the words alone do not say it.
-fn refused(code: OsError, share: &str) -> OperationError {
-    let fault = OperationError::of(code, share);
+/// The error of a mapping that was not created, with advice if the code alone is not enough to act on.
+fn create_error(code: OsError, share: &str) -> OperationError {
+    let error = OperationError::of(code, share);
     match code {
         OsError::SESSION_CREDENTIAL_CONFLICT => {
             let advice = "Windows allows one user per server at a time; \
-                          use the same user for all its shares, or another name for the server";
-            OperationError { reason: format!("{}; {advice}", fault.reason), ..fault }
+                          use the same user for all its shares, or map it by another name of the server";
+            OperationError { reason: format!("{}; {advice}", error.reason), ..error }
         }
-        _ => fault,
+        _ => error,
     }
 }
 
@@ -247,7 +249,7 @@ mod tests {
     use os::Secret;
 
     #[test]
-    fn a_credential_is_written_so_that_the_user_ends_at_the_first_bare_colon() {
+    fn the_user_of_a_credential_ends_at_the_first_unescaped_colon() {
         let text = credential(r"AZURE\acct:1", &Secret::new(r"p:w\".into()));
         assert_eq!(text.expose(), r"AZURE\\acct\:1:p:w\");
     }

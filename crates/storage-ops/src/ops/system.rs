@@ -1,11 +1,14 @@
-//! Windows services, and the serial number of the machine.
+//! Operations on Windows services, and the BIOS serial number.
 
 use os::{Namespace, OsError, Service, ServiceAccess, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
 use crate::executor::locks::LockKey;
-use crate::executor::operation::{Coalesce, Operation, OperationContext, PoolKind};
+use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
+use crate::types::{ServiceInfo, ServiceName};
+use crate::windows::error_class::ErrorClass;
 use crate::windows::{smbios, wmi};
 
 /// `SERVICE_STOPPED`.
@@ -19,47 +22,17 @@ const PAUSE_PENDING: u32 = 6;
 /// `SERVICE_PAUSED`.
 const PAUSED: u32 = 7;
 
-/// The short name of a Windows service, such as `MSiSCSI`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ServiceName(String);
-
 impl ServiceName {
-    /// Checks a name by the rules of `CreateServiceW`.
-    pub fn parse(text: &str) -> OperationResult<Self> {
-        let long = text.encode_utf16().count() > 256;
-        if text.is_empty() || long || text.contains(['/', '\\']) || text.contains(char::is_control) {
-            return Err(OperationError::invalid(format!("{:?} is not the name of a service", crate::excerpt(text))));
-        }
-        Ok(Self(text.to_owned()))
-    }
-
     fn open(&self, node: &Node, access: ServiceAccess) -> OperationResult<Box<dyn Service>> {
-        Ok(node.os().open_service(&U16String::from_str(&self.0), access)?)
+        Ok(node.host.os().open_service(&U16String::from_str(self.as_str()), access)?)
     }
 
     fn lock_key(&self) -> LockKey {
-        LockKey::Service(self.0.to_lowercase())
+        LockKey::Service(self.as_str().to_lowercase())
     }
 }
 
-impl std::fmt::Display for ServiceName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// A service as it is. The numbers are those of Windows.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ServiceInfo {
-    /// The name shown to people.
-    pub display_name: String,
-    /// `SERVICE_BOOT_START` 0 to `SERVICE_DISABLED` 4.
-    pub start_type: u32,
-    /// `SERVICE_STOPPED` 1 to `SERVICE_PAUSED` 7.
-    pub state: u32,
-}
-
-/// Reads a service's configuration and state.
+/// Queries the configuration and state of a service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetService {
     /// The service.
@@ -72,7 +45,7 @@ impl Operation for GetService {
     const POOL: PoolKind = PoolKind::System;
 
     fn describe(&self) -> String {
-        format!("read the service {}", self.name)
+        format!("query the service {}", self.name)
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<ServiceInfo> {
@@ -106,21 +79,21 @@ impl Operation for StartService {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let service = self.name.open(node, ServiceAccess::Start)?;
         match service.state()? {
-            STOP_PENDING => wait(node, &*service, STOPPED)?,
+            STOP_PENDING => wait_for_state(node, &*service, STOPPED)?,
             PAUSE_PENDING | PAUSED => {
-                return Err(OperationError::precondition("it is paused, and has to be continued"));
+                return Err(OperationError::precondition("the service is paused; continue or stop it first"));
             }
             _ => {}
         }
         ctx.begin_mutation()?;
-        // While another service starts, as when the node has just booted, none can be started.
-        let asked = node.poll(node.config().timeouts.service, || match service.start() {
+        // While Windows starts another service, for instance right after booting, it refuses to start this one.
+        let accepted = node.host.poll(node.host.timeouts().service, || match service.start() {
             Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => Ok(Some(())),
             Err(OsError::SERVICE_DATABASE_LOCKED) => Ok(None),
             Err(code) => Err(code.into()),
         })?;
-        asked.ok_or(OperationError::from(OsError::SERVICE_DATABASE_LOCKED))?;
-        wait(node, &*service, RUNNING)
+        accepted.ok_or(OperationError::from(OsError::SERVICE_DATABASE_LOCKED))?;
+        wait_for_state(node, &*service, RUNNING)
     }
 }
 
@@ -129,7 +102,7 @@ impl Operation for StartService {
 pub struct StopService {
     /// The service.
     pub name: ServiceName,
-    /// Whether to stop the services that depend on it first.
+    /// Whether to stop running services that depend on it first.
     pub force: bool,
 }
 
@@ -155,7 +128,7 @@ impl Operation for StopService {
         let dependents = service.active_dependents()?;
         if !dependents.is_empty() && !self.force {
             let names: Vec<_> = dependents.iter().map(|name| name.to_string_lossy()).collect();
-            let reason = format!("running services depend on it: {}", names.join(", "));
+            let reason = format!("running services depend on it: {}; stop them first, or set force", names.join(", "));
             return Err(OperationError {
                 code: Some(OsError::DEPENDENT_SERVICES_RUNNING),
                 ..OperationError::precondition(reason)
@@ -163,10 +136,10 @@ impl Operation for StopService {
         }
         ctx.begin_mutation()?;
         for name in dependents {
-            let dependent = node.os().open_service(&name, ServiceAccess::Stop)?;
-            stop(node, &*dependent).map_err(|fault| OperationError {
-                reason: format!("{} depends on it and does not stop: {}", name.display(), fault.reason),
-                ..fault
+            let dependent = node.host.os().open_service(&name, ServiceAccess::Stop)?;
+            stop(node, &*dependent).map_err(|error| OperationError {
+                reason: format!("the dependent service {} could not be stopped: {}", name.display(), error.reason),
+                ..error
             })?;
         }
         stop(node, &*service)
@@ -174,32 +147,35 @@ impl Operation for StopService {
 }
 
 fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
-    // A service that is just starting takes no requests for a while.
-    let asked = node.poll(node.config().timeouts.service, || match service.stop() {
+    // A service that is starting refuses requests until it runs.
+    let accepted = node.host.poll(node.host.timeouts().service, || match service.stop() {
         Ok(()) | Err(OsError::SERVICE_NOT_ACTIVE) => Ok(Some(())),
         Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => Ok(if service.state()? == STOP_PENDING { Some(()) } else { None }),
         Err(code) => Err(code.into()),
     })?;
-    asked.ok_or(OperationError::from(OsError::SERVICE_CANNOT_ACCEPT_CTRL))?;
-    wait(node, service, STOPPED)
+    accepted.ok_or(OperationError::from(OsError::SERVICE_CANNOT_ACCEPT_CTRL))?;
+    wait_for_state(node, service, STOPPED)
 }
 
-fn wait(node: &Node, service: &dyn Service, wanted: u32) -> OperationResult<()> {
+fn wait_for_state(node: &Node, service: &dyn Service, wanted: u32) -> OperationResult<()> {
     let mut last = 0;
-    let reached = node.poll(node.config().timeouts.service, || {
+    let reached = node.host.poll(node.host.timeouts().service, || {
         last = service.state()?;
         if wanted == RUNNING && last == STOPPED {
-            return Err(OperationError::precondition("it stopped again while starting"));
+            return Err(OperationError::precondition("the service stopped while it was starting"));
         }
         Ok((last == wanted).then_some(()))
     })?;
-    let seconds = node.config().timeouts.service.as_secs();
+    let seconds = node.host.timeouts().service.as_secs();
     reached.ok_or_else(|| {
-        OperationError::new(Kind::StillRunning, format!("after {seconds} s it is in state {last} still, not {wanted}"))
+        OperationError::new(
+            Kind::StillRunning,
+            format!("after {seconds} s the service is still in state {last}, not {wanted}"),
+        )
     })
 }
 
-/// The serial number of the machine, as its maker wrote it into the firmware.
+/// Queries the serial number of the machine, as its firmware has it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetBiosSerialNumber;
 
@@ -209,7 +185,7 @@ impl Operation for GetBiosSerialNumber {
     const POOL: PoolKind = PoolKind::System;
 
     fn describe(&self) -> String {
-        "read the BIOS serial number".into()
+        "query the BIOS serial number".into()
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<String> {
@@ -217,17 +193,17 @@ impl Operation for GetBiosSerialNumber {
             return Ok(serial);
         }
         ctx.require_pool(PoolKind::Wmi)?;
-        let found = wmi::query(node, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS")?;
+        let found = wmi::query(&node.host, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS")?;
         Ok(found.iter().find_map(|bios| bios.text("SerialNumber")).unwrap_or_default().to_owned())
     }
 }
 
 fn firmware_serial(node: &Node) -> OperationResult<Option<String>> {
     let mut table = vec![0; 4096];
-    // The size may change between two calls only with the firmware itself, so the second look has room enough.
+    // The first call may return only the size; the table does not change while the system runs.
     for _ in 0..2 {
-        match node.os().firmware_table(os::abi::FIRMWARE_SMBIOS, 0, &mut table) {
-            Err(OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED) => return Ok(None),
+        match node.host.os().firmware_table(os::abi::FIRMWARE_SMBIOS, 0, &mut table) {
+            Err(code) if ErrorClass::Unsupported.contains(code) => return Ok(None),
             Err(code) => return Err(code.into()),
             Ok(size) if size <= table.len() => return Ok(smbios::serial(&table[..size])),
             Ok(size) => table = vec![0; size.min(1 << 20)],

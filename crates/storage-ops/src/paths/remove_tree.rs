@@ -1,4 +1,4 @@
-//! Deleting directories with all that is in them, by handle, without ever following a link.
+//! Removing directory trees by handle, without ever following a link.
 
 use os::abi::{
     FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE,
@@ -8,18 +8,19 @@ use os::abi::{
 use os::{Access, FileInfo, Handle, Open, Options, Os, OsError, OsResult, Share, U16Str, U16String};
 use zerocopy::IntoBytes;
 
-use crate::paths::working_directories::{OPEN_NO_DELETE_SHARE, directory_path};
+use crate::paths::working_directories::{OPEN_NO_DELETE_SHARE, win32_path};
 use crate::windows::buffer;
+use crate::windows::error_class::ErrorClass;
 use crate::windows::reparse_point::Link;
 
-/// Room for some hundred names at a time.
+/// The size of the buffer for directory entries: some hundred names at a time.
 const LISTING: usize = 64 * 1024;
 
-/// How often a directory that somebody fills meanwhile is emptied again.
+/// How often a directory is emptied again if another process fills it at the same time.
 const ROUNDS: usize = 3;
 
-/// Opening what is to be deleted, as itself. Others may not rename it meanwhile, so that the path by which the
-/// mount manager is told stays the one that was walked.
+/// Opens an object to delete it, without following a link. Others cannot rename it while the handle is open, so that a
+/// path given to the mount manager keeps leading to the same object.
 const OPEN_FOR_DELETE: Open = Open {
     share: Share::READ.union(Share::WRITE),
     ..Open::existing(
@@ -28,35 +29,36 @@ const OPEN_FOR_DELETE: Open = Open {
     )
 };
 
-/// A directory in which something is deleted.
+/// An open directory in which something is deleted.
 #[derive(Clone, Copy)]
 pub(crate) struct Parent<'a> {
-    /// The open directory.
+    /// The directory.
     pub(crate) handle: &'a dyn Handle,
-    /// Whether nobody can rename it or what leads to it, so that its path leads to it for as long as it is open.
-    pub(crate) pinned: bool,
+    /// Whether no process can rename the directory or one above it, so that its path leads to it while it is open.
+    pub(crate) path_is_stable: bool,
 }
 
-/// Something opened for deleting it.
+/// An object that was opened to delete it.
 pub(crate) struct DeleteHandle {
     handle: Box<dyn Handle>,
-    pinned: bool,
+    path_is_stable: bool,
 }
 
-/// Opens `name` in `parent` for deleting it. If a volume is mounted there, it is unmounted first.
+/// Opens `name` in `parent` to delete it. If it is a volume mount point, the volume is unmounted first.
 pub(crate) fn open(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
-    let doomed = open_for_delete(parent, name)?;
-    // The mount manager is told by path, so only where the path cannot have come to lead to another mount point.
-    if !parent.pinned || !is_mount_point(&*doomed.handle) {
-        return Ok(doomed);
+    let entry = open_for_delete(parent, name)?;
+    // The mount manager takes a path, so it is called only if the path cannot lead to another mount point by now.
+    if !parent.path_is_stable || !is_mount_point(&*entry.handle) {
+        return Ok(entry);
     }
-    // It opens the directory too, and not beside a handle that may delete it.
-    drop(doomed);
+    // The mount manager opens the directory too, which fails while a handle with the right to delete is open.
+    drop(entry);
     {
-        let pinned = parent.handle.open_child(name, &OPEN_NO_DELETE_SHARE)?;
-        if is_mount_point(&*pinned) {
-            // It forgets the path only if it is told; the directory goes either way.
-            let _ = directory_path(parent.handle, name).and_then(|path| os.delete_volume_mount_point(&path));
+        let held = parent.handle.open_child(name, &OPEN_NO_DELETE_SHARE)?;
+        if is_mount_point(&*held) {
+            // Removes the path from the database of the mount manager. The directory is deleted whether it works or
+            // not.
+            let _ = win32_path(parent.handle, name).and_then(|path| os.delete_volume_mount_point(&path));
         }
     }
     open_for_delete(parent, name)
@@ -68,53 +70,52 @@ fn is_mount_point(handle: &dyn Handle) -> bool {
 
 fn open_for_delete(parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
     match parent.handle.open_child(name, &OPEN_FOR_DELETE) {
-        // Somebody has it open for deleting or renaming it: then it can only be deleted along with them.
+        // Another process has it open to delete or rename it: then it can be deleted only with deletion shared.
         Err(OsError::SHARING_VIOLATION) => {
             let handle = parent.handle.open_child(name, &Open { share: Share::all(), ..OPEN_FOR_DELETE })?;
-            Ok(DeleteHandle { handle, pinned: false })
+            Ok(DeleteHandle { handle, path_is_stable: false })
         }
-        outcome => Ok(DeleteHandle { handle: outcome?, pinned: parent.pinned }),
+        outcome => Ok(DeleteHandle { handle: outcome?, path_is_stable: parent.path_is_stable }),
     }
 }
 
-/// Deletes `doomed`, opened by [`open`]: a file, an empty directory, or a link as itself.
+/// Deletes `entry`, opened by [`open`]: a file, an empty directory, or a link, but not its target.
 ///
 /// Errors: `DIR_NOT_EMPTY`.
-pub(crate) fn delete(doomed: &DeleteHandle) -> OsResult<()> {
-    let doomed = &*doomed.handle;
+pub(crate) fn delete(entry: &DeleteHandle) -> OsResult<()> {
+    let handle = &*entry.handle;
     let flags = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX | FILE_DISPOSITION_IGNORE_READONLY;
-    let at_once = FileDispositionInfoEx { flags };
-    match doomed.set(FileInfo::DispositionEx, at_once.as_bytes()) {
-        Err(OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED | OsError::INVALID_PARAMETER) => {}
+    match handle.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags }.as_bytes()) {
+        Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {}
         outcome => return outcome,
     }
-    // A file system that knows only the older way, which does not take read-only files.
-    if buffer::attributes(doomed)?.attributes & FILE_ATTRIBUTE_READONLY != 0 {
+    // The file system knows only the older information class, which does not delete read-only files.
+    if buffer::attributes(handle)?.attributes & FILE_ATTRIBUTE_READONLY != 0 {
         let writable = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
-        doomed.set(FileInfo::Basic, writable.as_bytes())?;
+        handle.set(FileInfo::Basic, writable.as_bytes())?;
     }
-    doomed.set(FileInfo::Disposition, FileDispositionInfo { delete_file: 1 }.as_bytes())
+    handle.set(FileInfo::Disposition, FileDispositionInfo { delete_file: 1 }.as_bytes())
 }
 
-/// Keeps what was made with [`Options::DELETE_ON_CLOSE`].
-pub(crate) fn keep(made: &dyn Handle) -> OsResult<()> {
-    made.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags: FILE_DISPOSITION_ON_CLOSE }.as_bytes())
+/// Keeps an object that was created with [`Options::DELETE_ON_CLOSE`].
+pub(crate) fn keep(created: &dyn Handle) -> OsResult<()> {
+    created.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags: FILE_DISPOSITION_ON_CLOSE }.as_bytes())
 }
 
-/// Deletes `doomed`, opened by [`open`], with all that is in it.
-pub(crate) fn delete_all(os: &dyn Os, doomed: DeleteHandle) -> OsResult<()> {
-    let mut level = Level::new(doomed)?;
-    // Depth is what an attacker chooses: the stack of levels is on the heap.
+/// Deletes `entry`, opened by [`open`], with all its contents.
+pub(crate) fn delete_all(os: &dyn Os, entry: DeleteHandle) -> OsResult<()> {
+    let mut level = Level::new(entry)?;
+    // An attacker chooses the depth of the tree, so the levels are on the heap and not on the stack.
     let mut above: Vec<Level> = Vec::new();
     loop {
         if let Some(child) = level.next_child(os)? {
             above.push(std::mem::replace(&mut level, child));
             continue;
         }
-        match delete(&level.directory) {
+        match delete(&level.entry) {
             Err(OsError::DIR_NOT_EMPTY) if level.is_directory && level.rounds < ROUNDS => {
                 level.rounds += 1;
-                level.names = names(&*level.directory.handle)?;
+                level.names = names(&*level.entry.handle)?;
                 continue;
             }
             outcome => outcome?,
@@ -126,9 +127,7 @@ pub(crate) fn delete_all(os: &dyn Os, doomed: DeleteHandle) -> OsResult<()> {
     }
 }
 
-/// Deletes all that is in `directory`.
-///
-/// `spared` is a name that is left alone there.
+/// Deletes the contents of `directory`, except the entry `spared`.
 pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, spared: Option<&str>) -> OsResult<()> {
     for _ in 0..ROUNDS {
         let mut found_any = false;
@@ -136,18 +135,18 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, spared: Option
             if spared.is_some_and(|spared| name.to_string_lossy().eq_ignore_ascii_case(spared)) {
                 continue;
             }
-            let doomed = match open(os, directory, &name) {
-                Err(code) if is_vanished(code) => continue,
+            let entry = match open(os, directory, &name) {
+                Err(code) if ErrorClass::EntryDeleted.contains(code) => continue,
                 opened => opened?,
             };
             found_any = true;
-            match delete_all(os, doomed) {
-                // It, or only something in it: the next round tells.
-                Err(code) if is_vanished(code) => {}
+            match delete_all(os, entry) {
+                // Either the entry or one below it was deleted by another process; the next round finds out.
+                Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
                 outcome => outcome?,
             }
         }
-        // A name may be listed and yet be gone, so what counts is what could be opened.
+        // A listed name may belong to a deleted entry, so only entries that could be opened count.
         if !found_any {
             return Ok(());
         }
@@ -155,60 +154,55 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, spared: Option
     Err(OsError::DIR_NOT_EMPTY)
 }
 
-/// A directory on the way down, or a file or link at the end of it.
+/// A directory of the tree whose contents are being deleted, or a file or link.
 struct Level {
-    directory: DeleteHandle,
+    entry: DeleteHandle,
     is_directory: bool,
     names: Vec<U16String>,
     rounds: usize,
 }
 
 impl Level {
-    fn new(directory: DeleteHandle) -> OsResult<Self> {
-        let handle = &*directory.handle;
-        let plain = Link::of(handle)?.is_none();
-        let is_directory = plain && buffer::attributes(handle)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0;
+    fn new(entry: DeleteHandle) -> OsResult<Self> {
+        let handle = &*entry.handle;
+        let is_link = Link::of(handle)?.is_some();
+        let is_directory = !is_link && buffer::attributes(handle)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0;
         let names = if is_directory { names(handle)? } else { Vec::new() };
-        Ok(Self { directory, is_directory, names, rounds: 0 })
+        Ok(Self { entry, is_directory, names, rounds: 0 })
     }
 
     fn as_parent(&self) -> Parent<'_> {
-        Parent { handle: &*self.directory.handle, pinned: self.directory.pinned }
+        Parent { handle: &*self.entry.handle, path_is_stable: self.entry.path_is_stable }
     }
 
-    /// The next thing in here that has things in it; what has none is deleted on the way.
+    /// Deletes entries of the directory up to one that is not empty, and returns that one.
     fn next_child(&mut self, os: &dyn Os) -> OsResult<Option<Self>> {
         while let Some(name) = self.names.pop() {
-            match Self::take(os, self.as_parent(), &name) {
+            match Self::delete_unless_full(os, self.as_parent(), &name) {
                 Ok(None) => {}
                 Ok(child) => return Ok(child),
-                // Somebody else was faster.
-                Err(code) if is_vanished(code) => {}
+                // Another process has deleted it.
+                Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
                 Err(code) => return Err(code),
             }
         }
         Ok(None)
     }
 
-    /// Deletes `name` of `parent`, or answers it if there are things in it.
-    fn take(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<Option<Self>> {
+    /// Deletes `name` in `parent`, or returns it if it is a directory that is not empty.
+    fn delete_unless_full(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<Option<Self>> {
         let child = Self::new(open(os, parent, name)?)?;
         if !child.names.is_empty() {
             return Ok(Some(child));
         }
-        match delete(&child.directory) {
+        match delete(&child.entry) {
             Err(OsError::DIR_NOT_EMPTY) => Ok(Some(child)),
             outcome => outcome.map(|()| None),
         }
     }
 }
 
-/// Whether it is gone already, or will be when others close it.
-fn is_vanished(code: OsError) -> bool {
-    matches!(code, OsError::FILE_NOT_FOUND | OsError::DELETE_PENDING)
-}
-
-/// The names in `directory`, without `.` and `..`.
+/// Lists the names in `directory`, without `.` and `..`.
 pub(crate) fn names(directory: &dyn Handle) -> OsResult<Vec<U16String>> {
     let mut found = Vec::new();
     let mut listing = vec![0; LISTING];
@@ -223,7 +217,7 @@ pub(crate) fn names(directory: &dyn Handle) -> OsResult<Vec<U16String>> {
     }
 }
 
-/// Takes the names out of a buffer of directory entries; none if it is not such a buffer.
+/// Adds the names in a buffer of directory entries to `found`. Returns `None` if the buffer is malformed.
 fn entries(listing: &[u8], found: &mut Vec<U16String>) -> Option<()> {
     let mut offset = 0;
     loop {
@@ -235,15 +229,15 @@ fn entries(listing: &[u8], found: &mut Vec<U16String>) -> Option<()> {
         }
         match usize::try_from(entry.next_entry_offset).ok()? {
             0 => return Some(()),
-            // One that began within another would make more names than there is room for.
+            // Overlapping entries would yield more names than the buffer can hold.
             step if step < FileIdBothDirInfo::NAME_OFFSET + length => return None,
             step => offset = offset.checked_add(step)?,
         }
     }
 }
 
-/// `name`, if it is one component: opened by an empty name, a directory is its own child, and one with a separator
-/// leads past the links that are looked for. No file system should have such names.
+/// Returns `name` if it is a single component. An empty name would open the directory itself, and a name with a
+/// separator would bypass the check for links. No correct file system returns such names.
 fn component(name: U16String) -> Option<U16String> {
     let separates = |unit: &u16| [u16::from(b'\\'), u16::from(b'/'), 0].contains(unit);
     (!name.is_empty() && !name.as_slice().iter().any(separates)).then_some(name)
@@ -257,8 +251,8 @@ mod tests {
 
     use super::{component, entries};
 
-    /// The entry of a file `abcd`, which says how far it is to the next one. Where it begins within another, that
-    /// one's name has no zero in it and so looks like a name.
+    /// The entry of a file `abcd` with this offset to the next entry. Its change time reads as a name, so that an entry
+    /// that begins within another one is well formed.
     fn entry(next_entry_offset: u32) -> Vec<u8> {
         let change_time = i64::from_le_bytes(*b"a\0b\0c\0d\0");
         let head = FileIdBothDirInfo {
@@ -271,7 +265,7 @@ mod tests {
         [&head.as_bytes()[..FileIdBothDirInfo::NAME_OFFSET], b"a\0b\0c\0d\0"].concat()
     }
 
-    /// How many names there are in a listing with these distances between its entries.
+    /// The number of names in a listing with these distances between its entries.
     fn count(steps: &[usize]) -> Option<usize> {
         let (mut listing, mut at) = (Vec::new(), 0);
         for step in steps.iter().chain(&[0]) {
@@ -284,15 +278,15 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_begins_behind_the_name_of_the_one_before_and_not_within_it() {
+    fn an_entry_that_begins_within_another_makes_the_listing_malformed() {
         assert_eq!(entry(0).len(), 112);
         assert_eq!(count(&[112, 120]), Some(3));
-        assert_eq!(count(&[72]), None, "within its head");
-        assert_eq!(count(&[105, 256]), None, "within its name");
+        assert_eq!(count(&[72]), None, "within the fixed part");
+        assert_eq!(count(&[105, 256]), None, "within the name");
     }
 
     #[test]
-    fn a_name_that_is_no_component_is_not_opened() {
+    fn a_name_that_is_not_a_single_component_is_not_opened() {
         for bad in ["", "a\\b", "..\\..\\Windows", "a/b", "\\", "a\0b"] {
             assert_eq!(component(U16String::from_str(bad)), None, "{bad:?}");
         }
@@ -301,7 +295,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn directory_entries_of_any_kind_are_read_without_a_panic(listing: Vec<u8>) {
+        fn decoding_any_directory_entries_does_not_panic(listing: Vec<u8>) {
             let _ = entries(&listing, &mut Vec::new());
         }
     }

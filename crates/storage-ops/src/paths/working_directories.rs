@@ -1,11 +1,11 @@
-//! From a working directory to a path in it, one component at a time, on handles.
+//! The working directories, and paths below them.
 //!
-//! A working directory is opened with links followed, as operators move it to another drive. From its handle on,
-//! no link is: each component is opened relative to the one before, as itself, and refused if it is a link or a
-//! mount point. So no renaming or swapping of what lies on the way can lead out of the working directory, however
-//! it is timed; what was opened is what is worked on.
+//! A working directory is opened with links followed, because operators move it to another drive. Below it no link is
+//! followed: each component is opened relative to the handle of its parent, without following links, and refused if it
+//! is a link or a mount point. So nothing that is renamed or swapped on the path, at whatever moment, can redirect an
+//! operation out of the working directory: the operation works on the handles that it has opened.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileIdInfo};
 use os::{
@@ -15,33 +15,24 @@ use os::{
 
 use crate::config::Config;
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::types::HostPath;
-use crate::types::VolumeId;
+use crate::types::{HostPath, PathContext, VolumeId};
 use crate::windows::buffer;
+use crate::windows::error_class::ErrorClass;
 
-/// The drive that Windows is on, whatever drive the working directories are on.
-const WINDOWS: char = 'C';
+/// The drive that Windows is assumed to be installed on.
+const SYSTEM_DRIVE: char = 'C';
 
-/// What old API versions say a path is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PathContext {
-    /// A plugin's own directory.
-    Plugin,
-    /// A pod's directory.
-    Pod,
-}
-
-/// Opening what is there, for looking at it.
+/// Opens an existing object to query it, without following a link.
 pub(crate) const OPEN_NOFOLLOW: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
 
-/// Opening what must not be renamed or deleted by others as long as it is held. A handle without a right to the data
-/// would not count.
+/// Opens an existing object so that nothing can rename or delete it while the handle is open. Windows checks the share
+/// mode only of handles with a right to the data.
 pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
     share: Share::READ.union(Share::WRITE),
     ..Open::existing(Access::READ_DATA.union(Access::READ_ATTRIBUTES), Options::REPARSE_POINT)
 };
 
-/// The directories in which drivers may change something.
+/// The directories in which drivers may change files.
 pub(crate) struct WorkingDirectories {
     all: Vec<WorkingDirectory>,
     plugins: Option<WorkingDirectory>,
@@ -53,37 +44,37 @@ struct WorkingDirectory {
     handle: Mutex<Option<Arc<dyn Handle>>>,
 }
 
-/// A place in a working directory: an open directory and a name in it, which may or may not exist.
+/// A name in an open directory below a working directory. An object of that name may or may not exist.
 pub(crate) struct EntryRef {
-    /// From the working directory down to the parent, all kept open.
+    /// The open directories from the working directory down to the parent.
     chain: Vec<Arc<dyn Handle>>,
     leaf: U16String,
 }
 
 impl EntryRef {
-    /// The directory that the name is in.
+    /// The directory of the entry.
     pub(crate) fn parent(&self) -> &dyn Handle {
-        &**self.chain.last().expect("it begins with the working directory")
+        &**self.chain.last().expect("the chain begins with the working directory")
     }
 
-    /// Opens what is there, as itself if it is a link, for looking at it.
-    pub(crate) fn look(&self) -> OsResult<Box<dyn Handle>> {
+    /// Opens the entry to query it, without following a link.
+    pub(crate) fn open(&self) -> OsResult<Box<dyn Handle>> {
         self.parent().open_child(&self.leaf, &OPEN_NOFOLLOW)
     }
 
-    /// The name in the parent.
+    /// The name of the entry.
     pub(crate) fn leaf(&self) -> &U16Str {
         &self.leaf
     }
 
-    /// The path by which functions that take no handle reach this place, with a final backslash.
-    pub(crate) fn directory_path(&self) -> OsResult<U16String> {
-        directory_path(self.parent(), &self.leaf)
+    /// The Win32 path of the entry with a final backslash, for functions that take no handle.
+    pub(crate) fn win32_path(&self) -> OsResult<U16String> {
+        win32_path(self.parent(), &self.leaf)
     }
 }
 
 /// The Win32 path of `name` in `parent`, with a final backslash.
-pub(crate) fn directory_path(parent: &dyn Handle, name: &U16Str) -> OsResult<U16String> {
+pub(crate) fn win32_path(parent: &dyn Handle, name: &U16Str) -> OsResult<U16String> {
     let mut path = parent.final_path(PathForm::Dos)?;
     if path.as_slice().last() != Some(&u16::from(b'\\')) {
         path.push_char('\\');
@@ -98,40 +89,39 @@ impl WorkingDirectory {
         Self { path: path.clone(), handle: Mutex::default() }
     }
 
-    /// The open directory: opened when first needed, and again when `stale` is the one that has gone.
+    /// Returns the cached handle of the directory; opens the directory if there is no handle, or if it is `stale`.
     fn open(&self, os: &dyn Os, stale: Option<&Arc<dyn Handle>>) -> OsResult<Arc<dyn Handle>> {
-        if let Some(handle) = self.held_but(stale) {
+        if let Some(handle) = self.cached(stale, None) {
             return Ok(handle);
         }
-        // Not under the lock: opening may hang, and others may be luckier.
+        // Not under the lock: if opening hangs, other operations must not hang with it.
         let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
         let handle: Arc<dyn Handle> = os.open(&self.path.to_nt(), &how)?.into();
-        if let Some(earlier) = self.held_but(stale) {
-            return Ok(earlier);
+        Ok(self.cached(stale, Some(&handle)).unwrap_or(handle))
+    }
+
+    /// Removes the `stale` handle from the cache, adds `fresh` if the cache is empty, and returns the cached handle.
+    fn cached(&self, stale: Option<&Arc<dyn Handle>>, fresh: Option<&Arc<dyn Handle>>) -> Option<Arc<dyn Handle>> {
+        let mut cached = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.as_ref().zip(stale).is_some_and(|(handle, stale)| Arc::ptr_eq(handle, stale)) {
+            *cached = None;
         }
-        *self.held() = Some(Arc::clone(&handle));
-        Ok(handle)
-    }
-
-    /// The directory if it is open, unless it is `stale`, which is let go.
-    fn held_but(&self, stale: Option<&Arc<dyn Handle>>) -> Option<Arc<dyn Handle>> {
-        let mut held = self.held();
-        if held.as_ref().zip(stale).is_some_and(|(handle, stale)| Arc::ptr_eq(handle, stale)) {
-            *held = None;
+        if cached.is_none() {
+            *cached = fresh.cloned();
         }
-        held.clone()
+        cached.clone()
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Arc<dyn Handle>>> {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Runs `walk` from the directory; where that finds nothing, makes sure that it was not a deleted directory's
-    /// handle it started from.
-    fn walk<T>(&self, os: &dyn Os, walk: impl Fn(&Arc<dyn Handle>) -> OperationResult<T>) -> OperationResult<T> {
+    /// Runs `operation` on the open directory. If that finds nothing, and the directory was deleted and created again
+    /// since it was opened, runs `operation` once more on the new one.
+    fn with_handle<T>(
+        &self,
+        os: &dyn Os,
+        operation: impl Fn(&Arc<dyn Handle>) -> OperationResult<T>,
+    ) -> OperationResult<T> {
         let handle = self.open(os, None)?;
-        let outcome = walk(&handle);
-        if !outcome.as_ref().is_err_and(OperationError::is_missing) {
+        let outcome = operation(&handle);
+        if !outcome.as_ref().is_err_and(OperationError::is_not_found) {
             return outcome;
         }
         let fresh = self.open(os, Some(&handle))?;
@@ -139,24 +129,24 @@ impl WorkingDirectory {
         if id(&handle).is_ok_and(|old| id(&fresh).is_ok_and(|new| old == new)) {
             return outcome;
         }
-        walk(&fresh)
+        operation(&fresh)
     }
 }
 
 impl WorkingDirectories {
     pub(crate) fn new(config: &Config) -> Self {
-        let all = std::iter::once(&config.kubelet).chain(&config.working).map(WorkingDirectory::new).collect();
-        let given = |path: &Option<HostPath>| path.as_ref().map(WorkingDirectory::new);
-        Self { all, plugins: given(&config.plugins), pods: given(&config.pods) }
+        let all = std::iter::once(&config.kubelet_dir).chain(&config.working_dirs).map(WorkingDirectory::new).collect();
+        let optional = |path: &Option<HostPath>| path.as_ref().map(WorkingDirectory::new);
+        Self { all, plugins: optional(&config.plugin_dir), pods: optional(&config.pod_dir) }
     }
 
-    /// Checks that `path` lies in a working directory by its text, which a request can be refused for at once.
+    /// Checks by its text that `path` is in a working directory.
     pub(crate) fn check(&self, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
-        self.holding(path, context).map(drop)
+        self.locate(path, context).map(drop)
     }
 
-    /// Finds `path`, which must not be a working directory itself. The directories on the way are opened as `how`
-    /// says, [`OPEN_NOFOLLOW`] or [`OPEN_NO_DELETE_SHARE`], and kept open.
+    /// Opens the parent directories of `path`, which must not be a working directory itself. They are opened as `how`
+    /// states ([`OPEN_NOFOLLOW`] or [`OPEN_NO_DELETE_SHARE`]) and stay open as long as the result lives.
     pub(crate) fn entry(
         &self,
         os: &dyn Os,
@@ -164,34 +154,35 @@ impl WorkingDirectories {
         context: Option<PathContext>,
         how: &Open,
     ) -> OperationResult<EntryRef> {
-        let (directory, below) = self.holding(path, context)?;
+        let (directory, below) = self.locate(path, context)?;
         let Some((leaf, above)) = below.split_last() else {
-            return Err(OperationError::new(Kind::PermissionDenied, format!("{path} is a working directory itself")));
+            let reason = format!("{path} is a working directory itself, not a path in one");
+            return Err(OperationError::new(Kind::PermissionDenied, reason));
         };
-        directory.walk(os, |root| {
+        directory.with_handle(os, |root| {
             let mut chain = vec![Arc::clone(root)];
             for name in above {
-                let child = descend(&**chain.last().expect("never empty"), name, how)?;
+                let child = open_subdirectory(&**chain.last().expect("never empty"), name, how)?;
                 chain.push(child.into());
             }
             Ok(EntryRef { chain, leaf: leaf.clone() })
         })
     }
 
-    /// The volumes that the working directories lie on, those of their drives, and that of Windows: the node's own, no
-    /// driver's.
+    /// The volumes that the node itself uses and that drivers must not: that of Windows, those of the working
+    /// directories, and those of their drives.
     pub(crate) fn volumes(&self, os: &dyn Os) -> OperationResult<Vec<VolumeId>> {
         let mut volumes = Vec::new();
         let mut add = |opened: OsResult<Arc<dyn Handle>>| -> OperationResult<()> {
             let path = match opened.and_then(|handle| handle.final_path(PathForm::VolumeGuid)) {
-                // What is not there yet lies on no volume.
-                Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => return Ok(()),
+                // A directory that does not exist yet is on no volume.
+                Err(code) if ErrorClass::DirectoryMissing.contains(code) => return Ok(()),
                 path => path?,
             };
             volumes.extend(VolumeId::of_final_path(&path).map(|(volume, _)| volume));
             Ok(())
         };
-        add(os.open(&NtPath::drive_root(WINDOWS), &OPEN_NOFOLLOW).map(Arc::from))?;
+        add(os.open(&NtPath::drive_root(SYSTEM_DRIVE), &OPEN_NOFOLLOW).map(Arc::from))?;
         for directory in self.all.iter().chain(&self.plugins).chain(&self.pods) {
             add(os.open(&directory.path.drive_root(), &OPEN_NOFOLLOW).map(Arc::from))?;
             add(directory.open(os, None))?;
@@ -201,48 +192,49 @@ impl WorkingDirectories {
         Ok(volumes)
     }
 
-    /// Whether `path` exists; a final link is not followed.
+    /// Whether `path` exists, without following a link in its last component.
     pub(crate) fn exists(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
-        let (directory, below) = self.holding(path, context)?;
-        let found = directory.walk(os, |root| {
+        let (directory, below) = self.locate(path, context)?;
+        let found = directory.with_handle(os, |root| {
             let Some((leaf, above)) = below.split_last() else { return Ok(()) };
             let mut parent = Arc::clone(root);
             for name in above {
-                parent = descend(&*parent, name, &OPEN_NOFOLLOW)?.into();
+                parent = open_subdirectory(&*parent, name, &OPEN_NOFOLLOW)?.into();
             }
             parent.open_child(leaf, &OPEN_NOFOLLOW).map(drop).map_err(OperationError::from)
         });
         match found {
             Ok(()) => Ok(true),
-            Err(fault) if fault.is_missing() => Ok(false),
-            Err(fault) => Err(fault),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
-    /// Makes the directory `path` and those above it that are missing. A last component that is a directory or a
-    /// link to one is left as it is.
-    pub(crate) fn make(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
-        let (directory, below) = self.holding(path, context)?;
-        let Some((leaf, above)) = below.split_last() else { return directory.walk(os, |_| Ok(())) };
-        directory.walk(os, |root| {
+    /// Creates the directory `path` and its missing parents. If the last component is a directory, or a link to one, it
+    /// is left unchanged.
+    pub(crate) fn create(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
+        let (directory, below) = self.locate(path, context)?;
+        let Some((leaf, above)) = below.split_last() else { return directory.with_handle(os, |_| Ok(())) };
+        directory.with_handle(os, |root| {
             let mut parent = Arc::clone(root);
             for name in above {
-                let child = match descend(&*parent, name, &OPEN_NOFOLLOW) {
-                    Err(fault) if fault.is_missing() => create(&*parent, name)?,
+                let child = match open_subdirectory(&*parent, name, &OPEN_NOFOLLOW) {
+                    Err(error) if error.is_not_found() => create_subdirectory(&*parent, name)?,
                     outcome => outcome?,
                 };
                 parent = child.into();
             }
             match parent.open_child(leaf, &OPEN_NOFOLLOW) {
                 Ok(existing) if buffer::attributes(&*existing)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 => Ok(()),
-                Ok(_) => Err(OperationError::new(Kind::AlreadyExists, "a file of that name exists")),
-                Err(OsError::FILE_NOT_FOUND) => create(&*parent, leaf).map(drop),
+                Ok(_) => Err(OperationError::new(Kind::AlreadyExists, "a file of that name already exists")),
+                Err(OsError::FILE_NOT_FOUND) => create_subdirectory(&*parent, leaf).map(drop),
                 Err(code) => Err(code.into()),
             }
         })
     }
 
-    fn holding<'a>(
+    /// Returns the working directory that `path` is in, and the components below it.
+    fn locate<'a>(
         &'a self,
         path: &'a HostPath,
         context: Option<PathContext>,
@@ -253,21 +245,19 @@ impl WorkingDirectories {
             None => None,
         };
         let allowed = only.map_or(&self.all[..], std::slice::from_ref);
-        // Where a context has no directory of its own, those of both contexts are working directories.
-        let named = self.plugins.iter().chain(&self.pods).filter(|_| only.is_none());
-        let mut candidates = allowed.iter().chain(named);
+        // If the context has no directory of its own, the directories of both contexts are working directories.
+        let of_contexts = self.plugins.iter().chain(&self.pods).filter(|_| only.is_none());
+        let mut candidates = allowed.iter().chain(of_contexts);
         candidates.find_map(|directory| Some((directory, path.below(&directory.path)?))).ok_or_else(|| {
             let list: Vec<_> = allowed.iter().map(|directory| directory.path.to_string()).collect();
-            OperationError::new(
-                Kind::PermissionDenied,
-                format!("{path} is not in a working directory ({})", list.join(", ")),
-            )
+            let reason = format!("{path} is not in a working directory ({})", list.join(", "));
+            OperationError::new(Kind::PermissionDenied, reason)
         })
     }
 }
 
-/// Opens the directory `name` in `parent`, which must not be a link.
-fn descend(parent: &dyn Handle, name: &U16Str, how: &Open) -> OperationResult<Box<dyn Handle>> {
+/// Opens the directory `name` in `parent`; refuses a link and a mount point.
+fn open_subdirectory(parent: &dyn Handle, name: &U16Str, how: &Open) -> OperationResult<Box<dyn Handle>> {
     let child = parent.open_child(name, how)?;
     let attributes = buffer::attributes(&*child)?.attributes;
     if attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0 {
@@ -279,14 +269,15 @@ fn descend(parent: &dyn Handle, name: &U16Str, how: &Open) -> OperationResult<Bo
     Ok(child)
 }
 
-/// Makes the directory `name` in `parent`, or opens the one that somebody else made just now.
-fn create(parent: &dyn Handle, name: &U16Str) -> OperationResult<Box<dyn Handle>> {
-    // As itself, too: otherwise a dangling link that has just appeared would be followed, and what it leads to made.
+/// Creates the directory `name` in `parent`, or opens it if another process has just created it.
+fn create_subdirectory(parent: &dyn Handle, name: &U16Str) -> OperationResult<Box<dyn Handle>> {
+    // Without following a link: otherwise a dangling link that appears at this moment would be followed, and its target
+    // created.
     let how =
         Open { disposition: Disposition::Create, options: OPEN_NOFOLLOW.options | Options::DIRECTORY, ..OPEN_NOFOLLOW };
     match parent.open_child(name, &how) {
-        Ok(made) => Ok(made),
-        Err(OsError::ALREADY_EXISTS) => descend(parent, name, &OPEN_NOFOLLOW),
+        Ok(created) => Ok(created),
+        Err(OsError::ALREADY_EXISTS) => open_subdirectory(parent, name, &OPEN_NOFOLLOW),
         Err(code) => Err(code.into()),
     }
 }

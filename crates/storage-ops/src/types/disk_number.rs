@@ -1,22 +1,22 @@
-//! The numbers of disks.
+//! Disk numbers.
 
 use std::fmt;
 
 use crate::error::{OperationError, OperationResult};
 
-/// The number of a disk, the N of `\\.\PhysicalDriveN`: sparse, unbounded, and given anew when a disk comes back.
+/// The N of `\\.\PhysicalDriveN`. Windows may give a disk another number when it is attached again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskNumber(pub u32);
 
 impl DiskNumber {
-    /// Reads the decimal form that old API versions use.
+    /// Parses the decimal form that old API versions use.
     pub fn parse(text: &str) -> OperationResult<Self> {
         let decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         decimal
             .then(|| text.parse().ok())
             .flatten()
             .map(Self)
-            .ok_or_else(|| OperationError::invalid(format!("{:?} is not a disk number", crate::excerpt(text))))
+            .ok_or_else(|| OperationError::invalid(format!("{:?} is not a disk number", crate::error::excerpt(text))))
     }
 }
 

@@ -1,21 +1,21 @@
 //! Paths on the node, as drivers send them.
 //!
-//! What is checked here is the text alone. Whether a path may be touched is decided component by component on
-//! handles, in `walk`.
+//! Only the text is checked here. Whether a path may be used is decided when its components are opened, in
+//! `paths::working_directories`.
 
 use std::fmt;
 
-use os::{NtPath, U16Str, U16String};
+use os::{NtPath, U16String};
 
 use crate::error::{OperationError, OperationResult};
 
-/// The longest path that is accepted, in UTF-16 units: `MAX_PATH`, as drivers have always been held to.
-const LONGEST: usize = 260;
+/// The maximum length of a path in UTF-16 code units: `MAX_PATH`, which the Go csi-proxy enforced too.
+const MAX_LENGTH: usize = 260;
 
 /// An absolute path on a drive, `C:\var\lib\kubelet`: a letter and checked components.
 ///
-/// No component is empty, `.` or `..`, names a stream or a device, or ends with a blank or a dot, which Win32
-/// would cut off silently.
+/// No component is empty, `.` or `..`, names a stream or a device, or ends with a space or a dot, which Win32 would
+/// strip silently.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct HostPath {
     drive: char,
@@ -23,10 +23,10 @@ pub struct HostPath {
 }
 
 impl HostPath {
-    /// Reads a path that must begin with a drive and have backslashes only.
+    /// Parses a path that begins with a drive and contains no forward slashes.
     pub fn parse(text: &str) -> OperationResult<Self> {
-        let refused = |why: &str| OperationError::invalid(format!("the path {:?} {why}", crate::excerpt(text)));
-        if text.encode_utf16().count() > LONGEST {
+        let refused = |why: &str| OperationError::invalid(format!("the path {:?} {why}", crate::error::excerpt(text)));
+        if text.encode_utf16().count() > MAX_LENGTH {
             return Err(refused("is longer than 260 characters"));
         }
         let mut letters = text.chars();
@@ -46,22 +46,23 @@ impl HostPath {
         Ok(Self { drive: drive.to_ascii_uppercase(), components })
     }
 
-    /// Reads a path that may have forward slashes, and lacks the drive of `home` where real drivers leave it out.
-    pub fn parse_loose(text: &str, home: &Self) -> OperationResult<Self> {
+    /// Parses a path that may contain forward slashes and may lack a drive; then it is on the drive of `default`. Some
+    /// drivers send such paths.
+    pub fn parse_loose(text: &str, default: &Self) -> OperationResult<Self> {
         let text = text.replace('/', r"\");
         if text.starts_with('\\') && !text.starts_with(r"\\") {
-            return Self::parse(&format!("{}:{text}", home.drive));
+            return Self::parse(&format!("{}:{text}", default.drive));
         }
         Self::parse(&text)
     }
 
-    /// The directory that the path is in; a drive's root is in itself.
+    /// The parent directory. The parent of the root of a drive is the root.
     pub(crate) fn parent(&self) -> Self {
         let above = self.components.len().saturating_sub(1);
         Self { drive: self.drive, components: self.components[..above].to_vec() }
     }
 
-    /// Whether it is a drive's root.
+    /// Whether the path is the root of its drive.
     pub(crate) fn is_drive(&self) -> bool {
         self.components.is_empty()
     }
@@ -71,30 +72,29 @@ impl HostPath {
         NtPath::drive_root(self.drive)
     }
 
-    /// What is left of this path below `ancestor`; none if it does not lie in it.
+    /// The components below `ancestor`, or `None` if the path is not in `ancestor`.
     pub(crate) fn below(&self, ancestor: &Self) -> Option<&[U16String]> {
+        // NTFS compares names by a table of its own. Upper case is close enough for a check that refuses every name it
+        // does not match.
+        let is_same_name = |a: &U16String, b: &U16String| {
+            a == b || a.to_string_lossy().to_uppercase() == b.to_string_lossy().to_uppercase()
+        };
         let depth = ancestor.components.len();
         let inside = self.drive == ancestor.drive
             && self.components.len() >= depth
-            && self.components.iter().zip(&ancestor.components).all(|(mine, its)| same_name(mine, its));
+            && self.components.iter().zip(&ancestor.components).all(|(own, other)| is_same_name(own, other));
         inside.then(|| &self.components[depth..])
     }
 
-    /// The path as the object manager knows it.
+    /// The path in the namespace of the NT object manager.
     pub(crate) fn to_nt(&self) -> NtPath {
         self.components.iter().fold(NtPath::drive_root(self.drive), |path, component| path.join(component))
     }
 
-    /// One text for all spellings that differ in case.
+    /// A text that is equal for all spellings of the path that differ in case.
     pub(crate) fn key(&self) -> String {
         self.to_string().to_uppercase()
     }
-}
-
-/// Whether Windows takes two names for one. NTFS keeps a table of its own; simple upper case is close enough for
-/// a check that refuses what it does not recognise.
-fn same_name(a: &U16Str, b: &U16Str) -> bool {
-    a == b || a.to_string_lossy().to_uppercase() == b.to_string_lossy().to_uppercase()
 }
 
 fn check_component(name: &str) -> Result<(), String> {
@@ -108,7 +108,7 @@ fn check_component(name: &str) -> Result<(), String> {
         return Err(format!("has the character {bad:?}"));
     }
     if name.ends_with([' ', '.']) {
-        return Err("has a component that ends with a blank or a dot".into());
+        return Err("has a component that ends with a space or a dot".into());
     }
     if is_device(name) {
         return Err(format!("has the device name {name:?}"));
@@ -116,7 +116,7 @@ fn check_component(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether Win32 would take `name` for a device, with or without an extension.
+/// Whether Win32 interprets `name` as a device, with or without an extension.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end_matches(' ').to_ascii_uppercase();
     if matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn contract_09_paths_are_absolute_short_and_plain() {
+    fn contract_09_paths_are_absolute_short_and_without_special_characters() {
         for good in [r"C:\", r"c:\var\lib\kubelet", r"D:\a\", r"C:\pod~1\é\日本", r"C:\a.b\.c", r"C:\Program Files\x"]
         {
             assert!(HostPath::parse(good).is_ok(), "{good}");
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn what_only_begins_like_a_device_name_is_none() {
+    fn a_name_that_only_begins_like_a_device_name_is_accepted() {
         for good in [r"C:\compute", r"C:\com", r"C:\LPT10", r"C:\comx", r"C:\x1", r"C:\abc1", r"C:\nulls\console"] {
             assert!(HostPath::parse(good).is_ok(), "{good}");
         }
     }
 
     #[test]
-    fn a_path_that_climbs_is_refused_for_that() {
+    fn a_dot_component_is_named_in_the_error() {
         for (bad, component) in [(r"C:\a\..\b", "\"..\""), (r"C:\a\.\b", "\".\"")] {
             let reason = HostPath::parse(bad).unwrap_err().to_string();
             assert!(reason.contains(component), "{reason}");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_one_path_share_a_key_and_others_do_not() {
+    fn spellings_of_one_path_have_the_same_key_and_other_paths_have_not() {
         assert_eq!(path(r"c:\VAR\é").key(), path(r"C:\var\É\").key());
         assert_ne!(path(r"C:\var").key(), path(r"D:\var").key());
         assert_ne!(path(r"C:\var").key(), path(r"C:\var\lib").key());
@@ -234,9 +234,9 @@ mod tests {
     }
 
     #[test]
-    fn contract_10_drive_less_and_forward_slash_paths_land_on_the_kubelet_drive() {
-        let home = path(r"D:\kubelet");
-        let loose = |text| HostPath::parse_loose(text, &home).map(|path| path.to_string());
+    fn contract_10_paths_without_a_drive_or_with_forward_slashes_are_on_the_kubelet_drive() {
+        let kubelet = path(r"D:\kubelet");
+        let loose = |text| HostPath::parse_loose(text, &kubelet).map(|path| path.to_string());
         assert_eq!(loose(r"\var\lib").unwrap(), r"D:\var\lib");
         assert_eq!(loose("/var/lib/").unwrap(), r"D:\var\lib");
         assert_eq!(loose("c:/var/lib").unwrap(), r"C:\var\lib");
@@ -246,7 +246,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_parses_prints_as_itself(text in r"[a-zA-Z]:\\[ -~é日]{0,40}") {
+        fn a_parsed_path_is_displayed_so_that_it_parses_to_the_same_path(text in r"[a-zA-Z]:\\[ -~é日]{0,40}") {
             if let Ok(path) = HostPath::parse(&text) {
                 assert_eq!(HostPath::parse(&path.to_string()).unwrap(), path);
                 assert!(path.components.iter().all(|name| name.to_string_lossy() != ".."), "{path}");

@@ -6,23 +6,24 @@ use os::{NtPath, U16String};
 
 use crate::error::{OperationError, OperationResult};
 
-/// The longest path that is accepted, in UTF-16 units.
-const LONGEST: usize = 1024;
+/// The maximum length of a path in UTF-16 code units.
+const MAX_LENGTH: usize = 1024;
 
-/// `\\host\share` with what may follow, as a driver sent it but for the direction of the slashes.
+/// `\\host\share`, or a path on it, as a driver sent it but with backslashes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct UncPath {
     /// Without a final backslash.
     path: String,
-    /// The length of `\\host\share` in it.
+    /// The length of `\\host\share` at its beginning.
     share: usize,
 }
 
 impl UncPath {
-    /// Reads a path with slashes of either direction and a host and share at least.
+    /// Parses a path that has at least a host and a share; slashes may be forward or back.
     pub fn parse(text: &str) -> OperationResult<Self> {
-        let refused = |why: &str| OperationError::invalid(format!("the remote path {:?} {why}", crate::excerpt(text)));
-        if text.encode_utf16().count() > LONGEST {
+        let refused =
+            |why: &str| OperationError::invalid(format!("the remote path {:?} {why}", crate::error::excerpt(text)));
+        if text.encode_utf16().count() > MAX_LENGTH {
             return Err(refused("is longer than 1024 characters"));
         }
         let path = text.replace('/', r"\");
@@ -37,25 +38,25 @@ impl UncPath {
                 return Err(refused(&format!("has the component {part:?}")));
             }
             if part.contains(['"', ':', '?', '*', '|', '<', '>']) || part.contains(char::is_control) {
-                return Err(refused(&format!("has a character in {part:?} that no name can have")));
+                return Err(refused(&format!("has a character in {part:?} that is not allowed in a name")));
             }
         }
         Ok(Self { path: path.to_owned(), share: 2 + parts[0].len() + 1 + parts[1].len() })
     }
 
-    /// `\\host\share` in lower case: what a mapping is made for.
+    /// `\\host\share` in lower case: the name of the mapping.
     pub(crate) fn share(&self) -> String {
         self.path[..self.share].to_lowercase()
     }
 
-    /// The path, or its share, as a directory of the object manager.
+    /// The path, or its share, as a directory in the namespace of the NT object manager.
     pub(crate) fn to_nt(&self, share_only: bool) -> NtPath {
         let path = if share_only { &self.path[..self.share] } else { &self.path[..] };
         NtPath::from_win32(&U16String::from_str(&format!("{path}\\")))
     }
 
-    /// How a link to it is shown, with a final backslash.
-    pub(crate) fn shown(&self) -> U16String {
+    /// The print name of a link to the path, with a final backslash.
+    pub(crate) fn print_name(&self) -> U16String {
         U16String::from_str(&format!("{}\\", self.path))
     }
 }
@@ -77,27 +78,27 @@ mod tests {
     use super::UncPath;
 
     #[test]
-    fn a_remote_path_of_1024_units_is_taken_and_not_one_more() {
+    fn a_remote_path_of_1024_units_is_accepted_and_one_of_1025_is_not() {
         for unit in ["x", "\u{e9}"] {
             let longest = format!(r"\\h\{}", unit.repeat(1020));
             assert_eq!(UncPath::parse(&longest).unwrap().to_string(), longest);
-            for more in ["x", "xx"] {
-                assert!(UncPath::parse(&format!("{longest}{more}")).is_err());
+            for rest in ["x", "xx"] {
+                assert!(UncPath::parse(&format!("{longest}{rest}")).is_err());
             }
         }
     }
 
     #[test]
-    fn a_link_to_a_remote_path_is_shown_as_the_driver_wrote_it_with_a_final_backslash() {
+    fn the_print_name_of_a_link_is_the_path_as_the_driver_sent_it_with_a_final_backslash() {
         for text in [r"\\Host\Share\Sub", r"\\Host\Share\Sub\", "//Host/Share/Sub/"] {
             let path = UncPath::parse(text).unwrap();
-            assert_eq!(path.shown().to_string_lossy(), r"\\Host\Share\Sub\");
-            assert_eq!(format!("{path:?}"), r"\\Host\Share\Sub", "a debug line says which path it is");
+            assert_eq!(path.print_name().to_string_lossy(), r"\\Host\Share\Sub\");
+            assert_eq!(format!("{path:?}"), r"\\Host\Share\Sub", "Debug shows the path");
         }
     }
 
     #[test]
-    fn contract_28_slashes_turn_and_the_share_is_lower_case() {
+    fn contract_28_forward_slashes_become_backslashes_and_the_share_is_lower_case() {
         for (text, shown, share) in [
             (r"\\Host\Share", r"\\Host\Share", r"\\host\share"),
             (r"\\host\share\", r"\\host\share", r"\\host\share"),
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn contract_28_a_remote_path_without_a_share_or_with_tricks_is_refused() {
+    fn contract_28_a_remote_path_without_a_share_or_with_forbidden_components_is_refused() {
         for bad in [
             "",
             "host",

@@ -1,4 +1,4 @@
-//! The names of volumes.
+//! Volume ids.
 
 use std::fmt;
 
@@ -6,23 +6,24 @@ use os::{NtPath, U16Str, U16String, Uuid};
 
 use crate::error::{OperationError, OperationResult};
 
-/// `\\?\Volume{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}\`, the name Windows gives a volume for good.
+/// `\\?\Volume{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}\`, the permanent name of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(Uuid);
 
 impl VolumeId {
-    /// Reads the name in exactly the form in which it is given out; letters compare without case.
+    /// Parses exactly the form in which [`fmt::Display`] writes it, without regard to case.
     pub fn parse(text: &str) -> OperationResult<Self> {
         Self::guid_in(text, r"\\?\", r"\")
-            .ok_or_else(|| OperationError::invalid(format!("{:?} is not a volume id", crate::excerpt(text))))
+            .ok_or_else(|| OperationError::invalid(format!("{:?} is not a volume id", crate::error::excerpt(text))))
     }
 
-    /// The volume a mount point's substitute name (`\??\Volume{...}\`) leads to.
+    /// Parses the substitute name of a volume mount point, `\??\Volume{...}\`.
     pub(crate) fn from_substitute(name: &U16Str) -> Option<Self> {
         Self::guid_in(&name.to_string().ok()?, r"\??\", r"\")
     }
 
-    /// The volume that a final path in its GUID form lies on, and whether the path is the volume's root.
+    /// Parses a path in [`os::PathForm::VolumeGuid`]: returns its volume, and whether the path is the root of the
+    /// volume.
     pub(crate) fn of_final_path(path: &U16Str) -> Option<(Self, bool)> {
         let text = path.to_string_lossy();
         let end = text.find('}')? + 1;
@@ -31,7 +32,7 @@ impl VolumeId {
         (rest.is_empty() || rest.starts_with('\\')).then_some((id, rest.len() <= 1))
     }
 
-    /// The volume named by Windows, as [`os::Os::volumes`] gives it.
+    /// Parses a name that [`os::Os::volumes`] returned.
     pub(crate) fn from_windows(name: &U16Str) -> Option<Self> {
         Self::guid_in(&name.to_string().ok()?, r"\\?\", r"\")
     }
@@ -40,21 +41,21 @@ impl VolumeId {
         let guid = text.strip_prefix(prefix)?.strip_suffix(suffix)?;
         let guid = guid.get(..7).filter(|word| word.eq_ignore_ascii_case("volume{")).map(|_| &guid[7..])?;
         let guid = guid.strip_suffix('}')?;
-        // Uuid also reads forms without hyphens and with braces of their own; only the 36 are a volume's.
+        // Uuid also parses forms without hyphens and with further braces; a volume name has the 36 characters.
         (guid.len() == 36).then(|| Uuid::parse_str(guid).ok()).flatten().map(Self)
     }
 
-    /// The volume as a device.
+    /// The path of the volume as a device.
     pub(crate) fn device(self) -> NtPath {
         NtPath::volume(self.0)
     }
 
-    /// The root directory of the volume's file system.
+    /// The path of the root directory of its file system.
     pub(crate) fn root(self) -> NtPath {
         NtPath::volume_root(self.0)
     }
 
-    /// The name as Win32 functions take it.
+    /// The name as Win32 functions expect it.
     pub(crate) fn to_windows(self) -> U16String {
         U16String::from_str(&self.to_string())
     }
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_final_path_tells_its_volume_and_whether_it_is_the_root() {
+    fn a_final_path_has_its_volume_and_whether_it_is_the_root() {
         let of = |path: &str| VolumeId::of_final_path(&U16String::from_str(path));
         let id = VolumeId::parse(ID).unwrap();
         assert_eq!(of(ID), Some((id, true)));

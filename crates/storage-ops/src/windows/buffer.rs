@@ -1,13 +1,15 @@
-//! Typed reading of the buffers that devices and file systems fill.
+//! Requests to devices and file systems, with typed buffers.
 
 use os::abi::{ControlCode, FileAttributeTagInfo};
 use os::{FileInfo, Handle, OsError, OsResult};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// The largest answer that is believed: far above any drive layout or descriptor.
-const LARGEST: usize = 1 << 20;
+use crate::windows::error_class::ErrorClass;
 
-/// Sends `code` and reads one fixed structure.
+/// The maximum size of a buffer: far above any partition table or descriptor.
+const MAX_SIZE: usize = 1 << 20;
+
+/// Sends `code` and returns the structure in the answer.
 pub(crate) fn control<T>(handle: &dyn Handle, code: ControlCode, input: &[u8]) -> OsResult<T>
 where
     T: FromBytes + IntoBytes + FromZeros,
@@ -17,7 +19,7 @@ where
     if filled < size_of::<T>() { Err(OsError::INSUFFICIENT_BUFFER) } else { Ok(answer) }
 }
 
-/// Sends `code` with buffers that double until the answer fits.
+/// Sends `code` and returns the answer. Doubles the buffer, which begins with `first` bytes, until the answer fits.
 pub(crate) fn control_grown(handle: &dyn Handle, code: ControlCode, input: &[u8], first: usize) -> OsResult<Vec<u8>> {
     let mut buffer = vec![0; first];
     loop {
@@ -26,7 +28,7 @@ pub(crate) fn control_grown(handle: &dyn Handle, code: ControlCode, input: &[u8]
                 buffer.truncate(filled);
                 return Ok(buffer);
             }
-            Err(OsError::INSUFFICIENT_BUFFER | OsError::MORE_DATA) if buffer.len() < LARGEST => {
+            Err(code) if ErrorClass::BufferTooSmall.contains(code) && buffer.len() < MAX_SIZE => {
                 buffer = vec![0; buffer.len() * 2];
             }
             Err(code) => return Err(code),
@@ -34,12 +36,12 @@ pub(crate) fn control_grown(handle: &dyn Handle, code: ControlCode, input: &[u8]
     }
 }
 
-/// Sends `code`, which answers nothing.
+/// Sends `code`, whose answer is empty.
 pub(crate) fn send(handle: &dyn Handle, code: ControlCode, input: &[u8]) -> OsResult<()> {
     handle.control(code, input, &mut []).map(drop)
 }
 
-/// Reads one fixed structure of information about a file.
+/// Queries an information class of a file.
 pub(crate) fn query<T>(handle: &dyn Handle, class: FileInfo) -> OsResult<T>
 where
     T: FromBytes + IntoBytes + FromZeros,
@@ -49,17 +51,17 @@ where
     Ok(answer)
 }
 
-/// The attributes of a file and the tag of its reparse point.
+/// Queries the attributes of a file and the tag of its reparse point.
 pub(crate) fn attributes(handle: &dyn Handle) -> OsResult<FileAttributeTagInfo> {
     query(handle, FileInfo::AttributeTag)
 }
 
-/// The structure at `offset` of `buffer`, if it lies in there as a whole.
+/// The structure at `offset` of `buffer`, or `None` if the buffer is too short.
 pub(crate) fn at<T: FromBytes + KnownLayout + Immutable>(buffer: &[u8], offset: usize) -> Option<T> {
     T::read_from_prefix(buffer.get(offset..)?).ok().map(|(value, _)| value)
 }
 
-/// The UTF-16 units in `length` bytes at `offset` of `buffer`, if they lie in there as a whole.
+/// The UTF-16 text in `length` bytes at `offset` of `buffer`, or `None` if the buffer is too short.
 pub(crate) fn units_at(buffer: &[u8], offset: usize, length: usize) -> Option<os::U16String> {
     let bytes = buffer.get(offset..offset.checked_add(length)?)?;
     let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
@@ -70,44 +72,46 @@ pub(crate) fn units_at(buffer: &[u8], offset: usize, length: usize) -> Option<os
 mod tests {
     use std::sync::Arc;
 
-    use faults::{Fault, FaultAction, Probe, Probed, Trace, When};
+    use faults::Trace;
+    use faults::{Fault, When};
+    use faults::{FaultAction, Probe, Probed};
     use os::abi::{ControlCode, DriveLayout, PartitionEntry};
     use os::{NtPath, Os, OsError};
 
     use super::{control, control_grown};
-    use crate::windows::disk_device::QUERY;
+    use crate::windows::disk_device::OPEN_FOR_QUERY;
 
     const LAYOUT: ControlCode = ControlCode::DISK_GET_DRIVE_LAYOUT_EX;
 
     #[test]
-    fn an_answer_is_read_as_a_whole_however_small_the_first_buffer_is() {
+    fn an_answer_is_complete_however_small_the_first_buffer_is() {
         let sim = os_sim::node().disk(1 << 30).partitioned().build();
-        let disk = sim.open(&NtPath::disk(1), &QUERY).unwrap();
+        let disk = sim.open(&NtPath::disk(1), &OPEN_FOR_QUERY).unwrap();
         let whole = control_grown(&*disk, LAYOUT, &[], 4096).unwrap();
         assert_eq!(whole.len(), size_of::<DriveLayout>() + 2 * size_of::<PartitionEntry>());
         assert_eq!(control_grown(&*disk, LAYOUT, &[], 1).unwrap(), whole);
     }
 
     #[test]
-    fn a_device_that_asks_for_ever_more_room_gets_a_mebibyte_and_no_more() {
+    fn a_buffer_grows_to_one_mebibyte_at_most() {
         let sim = os_sim::node().build();
         let trace = Arc::new(Trace::counting());
-        let greedy = Fault::each(
+        let insatiable = Fault::each(
             |call| call.primitive.starts_with("control"),
             When::Before,
             FaultAction::Fail(OsError::INSUFFICIENT_BUFFER),
         );
-        let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(greedy)];
-        let disk = Probed::new(sim.process(), probes).open(&NtPath::disk(0), &QUERY).unwrap();
+        let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(insatiable)];
+        let disk = Probed::new(sim.process(), probes).open(&NtPath::disk(0), &OPEN_FOR_QUERY).unwrap();
         assert_eq!(control_grown(&*disk, LAYOUT, &[], 1 << 18), Err(OsError::INSUFFICIENT_BUFFER));
         // With 256, 512 and 1024 KiB.
         assert_eq!(trace.counts().of("control DISK_GET_DRIVE_LAYOUT_EX"), 3);
     }
 
     #[test]
-    fn an_answer_that_is_no_whole_structure_is_an_error() {
+    fn an_answer_shorter_than_the_structure_is_an_error() {
         let sim = os_sim::node().build();
-        let disk = sim.open(&NtPath::disk(0), &QUERY).unwrap();
+        let disk = sim.open(&NtPath::disk(0), &OPEN_FOR_QUERY).unwrap();
         let nothing = control::<u32>(&*disk, ControlCode::DISK_UPDATE_PROPERTIES, &[]);
         assert_eq!(nothing, Err(OsError::INSUFFICIENT_BUFFER));
     }

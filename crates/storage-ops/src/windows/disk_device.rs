@@ -1,4 +1,4 @@
-//! A disk as a device: finding it, its size, attributes and partition table.
+//! Disks as devices: their size, attributes and partition table.
 
 use os::abi::{
     BASIC_DATA, ControlCode, DEVICE_TYPE_DISK, DISK_INTERFACE, DiskAttributes, DiskGeometryEx, DriveLayout,
@@ -8,29 +8,30 @@ use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
 use crate::error::{OperationError, OperationResult};
-use crate::node::Node;
 use crate::types::DiskNumber;
+use crate::windows::Host;
 use crate::windows::buffer;
+use crate::windows::error_class::ErrorClass;
 
-/// Opening a device for queries alone.
-pub(crate) const QUERY: Open = Open::existing(Access::empty(), Options::empty());
+/// Opens a device for queries that need no right to its data.
+pub(crate) const OPEN_FOR_QUERY: Open = Open::existing(Access::empty(), Options::empty());
 
-/// A mebibyte, to which Windows aligns partitions.
+/// A mebibyte, the alignment of partitions.
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// Room for a layout of some thirty partitions; more is asked for when needed.
-const LAYOUT: usize = 4800;
+/// The size of the first buffer for a partition table: some thirty partitions.
+const LAYOUT_SIZE: usize = 4800;
 
-/// An open disk whose number was just now what it was asked for.
+/// An open disk. Its number was checked when it was opened.
 pub(crate) struct Disk {
     pub(crate) number: DiskNumber,
     pub(crate) handle: Box<dyn Handle>,
 }
 
-/// The types of MBR partitions that Windows makes volumes of: FAT, NTFS and their kin.
+/// The types of MBR partitions for which Windows creates volumes: variants of FAT, NTFS and exFAT.
 const MBR_DATA: [u8; 7] = [0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e];
 
-/// A partition, as far as it matters here.
+/// A partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Partition {
     pub(crate) number: u32,
@@ -43,51 +44,50 @@ pub(crate) struct Partition {
 pub(crate) enum PartitionKind {
     /// A basic data partition.
     Data,
-    /// Reserved by Windows; never a volume.
+    /// A Microsoft reserved partition, which never has a volume.
     Reserved,
-    /// Anything else: EFI, recovery, extended, another system's.
+    /// Any other: EFI, recovery, extended, or that of another operating system.
     Other,
 }
 
-/// A disk's partition table.
+/// The partition table of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
-    Raw,
-    Mbr(Vec<Partition>),
-    Gpt(Vec<Partition>),
+pub(crate) struct PartitionTable {
+    pub(crate) style: TableStyle,
+    /// In the order of their offsets.
+    pub(crate) partitions: Vec<Partition>,
 }
 
-impl Layout {
-    /// The partitions there are.
-    pub(crate) fn partitions(&self) -> &[Partition] {
-        match self {
-            Self::Raw => &[],
-            Self::Mbr(partitions) | Self::Gpt(partitions) => partitions,
-        }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TableStyle {
+    /// The disk has no partition table.
+    Raw,
+    Mbr,
+    Gpt,
+}
 
-    /// Those that hold or can hold a volume of a driver's.
+impl PartitionTable {
+    /// The basic data partitions.
     pub(crate) fn data(&self) -> impl Iterator<Item = &Partition> {
-        self.partitions().iter().filter(|partition| partition.kind == PartitionKind::Data)
+        self.partitions.iter().filter(|partition| partition.kind == PartitionKind::Data)
     }
 
-    /// Whether somebody uses the disk: the reserved partition alone does not count.
+    /// Whether the disk has a partition other than the reserved one.
     pub(crate) fn is_partitioned(&self) -> bool {
-        self.partitions().iter().any(|partition| partition.kind != PartitionKind::Reserved)
+        self.partitions.iter().any(|partition| partition.kind != PartitionKind::Reserved)
     }
 
-    /// Whether a volume that begins at `offset` is that of the partition `number`, or of any where that is 0.
+    /// Whether the volume at `offset` is on the partition `number`, or on any partition if `number` is 0.
     pub(crate) fn holds(&self, number: u32, offset: u64) -> bool {
-        match self {
-            // Without a table the disk itself may be a volume.
-            Self::Raw => number == 0,
-            Self::Mbr(partitions) | Self::Gpt(partitions) => partitions
-                .iter()
-                .any(|partition| partition.offset == offset && (number == 0 || partition.number == number)),
+        if self.style == TableStyle::Raw {
+            // The disk may be one volume as a whole.
+            return number == 0;
         }
+        let is_held = |partition: &Partition| number == 0 || partition.number == number;
+        self.partitions.iter().any(|partition| partition.offset == offset && is_held(partition))
     }
 
-    /// Reads a drive layout; none if it is not one.
+    /// Decodes a `DRIVE_LAYOUT_INFORMATION_EX`. Returns `None` if it is malformed.
     pub(crate) fn parse(buffer: &[u8]) -> Option<Self> {
         let head: DriveLayout = buffer::at(buffer, 0)?;
         let style = PartitionStyle(head.style);
@@ -109,43 +109,43 @@ impl Layout {
         }
         partitions.sort_unstable_by_key(|partition| partition.offset);
         match style {
-            PartitionStyle::RAW => Some(Self::Raw),
-            PartitionStyle::MBR => Some(Self::Mbr(partitions)),
-            PartitionStyle::GPT => Some(Self::Gpt(partitions)),
+            PartitionStyle::RAW => Some(Self { style: TableStyle::Raw, partitions: Vec::new() }),
+            PartitionStyle::MBR => Some(Self { style: TableStyle::Mbr, partitions }),
+            PartitionStyle::GPT => Some(Self { style: TableStyle::Gpt, partitions }),
             _ => None,
         }
     }
 }
 
 impl Disk {
-    /// Opens the disk `number`.
-    pub(crate) fn open(node: &Node, number: DiskNumber, access: Access) -> OperationResult<Self> {
-        let how = Open { access, ..QUERY };
-        let handle = node.os().open(&NtPath::disk(number.0), &how).map_err(|code| missing(code, number))?;
-        Self::opened(number, handle)
+    /// Opens the disk `number`, and checks that the device has that number.
+    pub(crate) fn open(host: &Host, number: DiskNumber, access: Access) -> OperationResult<Self> {
+        let how = Open { access, ..OPEN_FOR_QUERY };
+        let handle = host.os().open(&NtPath::disk(number.0), &how).map_err(|code| open_error(code, number))?;
+        Self::from_handle(number, handle)
     }
 
-    /// The disk behind `handle`, if its number is `number`.
-    fn opened(number: DiskNumber, handle: Box<dyn Handle>) -> OperationResult<Self> {
+    fn from_handle(number: DiskNumber, handle: Box<dyn Handle>) -> OperationResult<Self> {
         if device_number(&*handle)? == Some(number) {
             return Ok(Self { number, handle });
         }
-        Err(OperationError::not_found(format!("there is no {number}")))
+        Err(OperationError::not_found(format!("{number} does not exist")))
     }
 
-    /// Checks that the handle is still on the disk of that number: numbers are given anew, devices are not.
+    /// Checks that the device still has the number of the disk: Windows reuses numbers.
     pub(crate) fn check_number(&self) -> OperationResult<()> {
         if device_number(&*self.handle)? == Some(self.number) {
             return Ok(());
         }
-        Err(OperationError::precondition(format!("{} has become another disk meanwhile", self.number)))
+        Err(OperationError::precondition(format!("{} has been replaced by another disk", self.number)))
     }
 
-    /// Its size in bytes, as the device says it now.
+    /// Queries the size in bytes.
     pub(crate) fn size(&self) -> OsResult<u64> {
-        // Without this the size from before the disk grew may be what is answered, which is still better than none.
+        // Otherwise Windows may return the size from before the disk grew. If the update fails, that size is still
+        // returned.
         if let Err(code) = self.update()
-            && is_gone(code)
+            && ErrorClass::DeviceRemoved.contains(code)
         {
             return Err(code);
         }
@@ -156,38 +156,38 @@ impl Disk {
         u64::try_from(length).map_err(|_| OsError::GEN_FAILURE)
     }
 
-    /// Its geometry, of which the size and the sector's size are true.
+    /// Queries the geometry. Only the sizes of the disk and of its sectors are meaningful.
     pub(crate) fn geometry(&self) -> OsResult<DiskGeometryEx> {
         buffer::control(&*self.handle, ControlCode::DISK_GET_DRIVE_GEOMETRY_EX, &[])
     }
 
-    /// Makes the system look at the disk's size and partitions again.
+    /// Makes Windows read the size and the partition table of the disk again.
     pub(crate) fn update(&self) -> OsResult<()> {
         match buffer::send(&*self.handle, ControlCode::DISK_UPDATE_PROPERTIES, &[]) {
-            Err(OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED) => Ok(()),
+            Err(code) if ErrorClass::Unsupported.contains(code) => Ok(()),
             outcome => outcome,
         }
     }
 
-    /// Its partition table.
-    pub(crate) fn layout(&self) -> OperationResult<Layout> {
-        let buffer = buffer::control_grown(&*self.handle, ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], LAYOUT)?;
-        Layout::parse(&buffer)
-            .ok_or_else(|| OperationError::of(OsError::GEN_FAILURE, "its partition table cannot be read"))
+    /// Queries the partition table.
+    pub(crate) fn partition_table(&self) -> OperationResult<PartitionTable> {
+        let buffer = buffer::control_grown(&*self.handle, ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], LAYOUT_SIZE)?;
+        PartitionTable::parse(&buffer)
+            .ok_or_else(|| OperationError::of(OsError::GEN_FAILURE, "the partition table cannot be decoded"))
     }
 
-    /// [`DiskAttributes::OFFLINE`] and [`DiskAttributes::READ_ONLY`].
+    /// Queries [`DiskAttributes::OFFLINE`] and [`DiskAttributes::READ_ONLY`].
     pub(crate) fn attributes(&self) -> OsResult<u64> {
         let answer: DiskAttributes = buffer::control(&*self.handle, ControlCode::DISK_GET_DISK_ATTRIBUTES, &[])?;
         Ok(answer.attributes)
     }
 
-    /// Whether it is offline.
+    /// Whether the disk is offline.
     pub(crate) fn is_offline(&self) -> OsResult<bool> {
         Ok(self.attributes()? & DiskAttributes::OFFLINE != 0)
     }
 
-    /// Sets the attributes in `mask` to those in `attributes`, for good.
+    /// Sets the attributes in `mask` to those in `attributes`, persistently.
     pub(crate) fn set_attributes(&self, attributes: u64, mask: u64) -> OsResult<()> {
         let size = u32::try_from(size_of::<SetDiskAttributes>()).expect("40 fits");
         let request = |version| SetDiskAttributes {
@@ -199,7 +199,8 @@ impl Disk {
         };
         let send =
             |version| buffer::send(&*self.handle, ControlCode::DISK_SET_DISK_ATTRIBUTES, request(version).as_bytes());
-        // The documentation wants the size of the other structure here, shipped programs pass this one's.
+        // Microsoft documents the size of `GET_DISK_ATTRIBUTES` here; shipped programs pass that of
+        // `SET_DISK_ATTRIBUTES`.
         match send(size) {
             Err(OsError::INVALID_PARAMETER) => {
                 send(u32::try_from(size_of::<DiskAttributes>()).expect("16 fits"))?;
@@ -210,25 +211,25 @@ impl Disk {
     }
 }
 
-/// The number of the disk behind `handle`; none for another kind of device.
+/// Queries the number of the disk behind `handle`; `None` for another kind of device.
 pub(crate) fn device_number(handle: &dyn Handle) -> OsResult<Option<DiskNumber>> {
     let number: StorageDeviceNumber = buffer::control(handle, ControlCode::STORAGE_GET_DEVICE_NUMBER, &[])?;
     let is_disk = number.device_type == DEVICE_TYPE_DISK && number.device_number != u32::MAX;
     Ok(is_disk.then_some(DiskNumber(number.device_number)))
 }
 
-/// All disks that are present, in the order of their numbers, and the first error with which one was not opened.
-pub(crate) fn all(node: &Node) -> OperationResult<(Vec<Disk>, Option<OsError>)> {
+/// Opens all disks. Returns them in the order of their numbers, and the first error of a disk that could not be opened.
+pub(crate) fn all(host: &Host) -> OperationResult<(Vec<Disk>, Option<OsError>)> {
     let (mut disks, mut failed) = (Vec::new(), None);
-    for interface in node.os().device_interfaces(DISK_INTERFACE)? {
-        let opened = node.os().open(&NtPath::from_win32(&interface), &QUERY);
-        // A disk that vanishes while the list is walked is simply not on it.
+    for interface in host.os().device_interfaces(DISK_INTERFACE)? {
+        let opened = host.os().open(&NtPath::from_win32(&interface), &OPEN_FOR_QUERY);
+        // A disk that is removed while the list is read is left out.
         let found = opened.and_then(|handle| Ok(device_number(&*handle)?.map(|number| Disk { number, handle })));
         match found {
             Ok(disk) => disks.extend(disk),
-            Err(code) if is_gone(code) => {}
+            Err(code) if ErrorClass::DeviceRemoved.contains(code) => {}
             Err(code) => {
-                tracing::warn!(interface = %interface.display(), %code, "a disk is left out");
+                tracing::warn!(interface = %interface.display(), %code, "left out a disk that could not be opened");
                 failed = failed.or(Some(code));
             }
         }
@@ -237,21 +238,12 @@ pub(crate) fn all(node: &Node) -> OperationResult<(Vec<Disk>, Option<OsError>)> 
     Ok((disks, failed))
 }
 
-/// Whether the device has been removed.
-pub(crate) fn is_gone(code: OsError) -> bool {
-    matches!(
-        code,
-        OsError::FILE_NOT_FOUND
-            | OsError::PATH_NOT_FOUND
-            | OsError::DEVICE_NOT_CONNECTED
-            | OsError::NO_SUCH_DEVICE
-            | OsError::DEV_NOT_EXIST
-            | OsError::NOT_READY
-    )
-}
-
-fn missing(code: OsError, number: DiskNumber) -> OperationError {
-    if is_gone(code) { OperationError::not_found(format!("there is no {number} ({})", code.0)) } else { code.into() }
+fn open_error(code: OsError, number: DiskNumber) -> OperationError {
+    if ErrorClass::DeviceRemoved.contains(code) {
+        OperationError::not_found(format!("{number} does not exist ({})", code.0))
+    } else {
+        code.into()
+    }
 }
 
 #[cfg(test)]
@@ -265,19 +257,19 @@ mod tests {
     use os::{FileInfo, FsInfo, Handle, NtPath, Open, Os, OsError, OsResult, PathForm, U16Str, U16String, Uuid};
     use zerocopy::{FromBytes, IntoBytes};
 
-    use super::{Disk, Layout, MIB, Partition, PartitionKind, QUERY, device_number};
+    use super::{Disk, MIB, OPEN_FOR_QUERY, Partition, PartitionKind, PartitionTable, TableStyle, device_number};
     use crate::error::Kind;
     use crate::types::DiskNumber;
 
     const EFI: Uuid = Uuid::from_u128(0xc12a_7328_f81f_11d2_ba4b_00a0_c93e_c93b);
 
-    fn layout(style: PartitionStyle, entries: &[PartitionEntry]) -> Option<Layout> {
+    fn decoded(style: PartitionStyle, entries: &[PartitionEntry]) -> Option<PartitionTable> {
         let partition_count = u32::try_from(entries.len()).unwrap();
         let head = DriveLayout { style: style.0, ..gpt_layout(Uuid::nil(), 0, 0, partition_count) };
-        Layout::parse(&[head.as_bytes(), entries.as_bytes()].concat())
+        PartitionTable::parse(&[head.as_bytes(), entries.as_bytes()].concat())
     }
 
-    /// The partition `number`, which begins after as many mebibytes and is one long.
+    /// The partition `number`, which begins at that many mebibytes and is one mebibyte long.
     fn entry(number: u32, partition_type: [u8; 16]) -> PartitionEntry {
         let (offset, length) = (i64::from(number) << 20, 1 << 20);
         PartitionEntry { partition_type, ..gpt_entry(number, Uuid::nil(), Uuid::nil(), offset, length) }
@@ -288,53 +280,56 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_belongs_to_the_partition_it_begins_with_and_without_a_table_to_the_disk() {
+    fn a_volume_is_on_the_partition_at_its_offset_or_on_a_disk_without_a_partition_table() {
         let partitions = vec![partition(1, PartitionKind::Data), partition(2, PartitionKind::Data)];
-        for table in [Layout::Gpt(partitions.clone()), Layout::Mbr(partitions)] {
+        for style in [TableStyle::Gpt, TableStyle::Mbr] {
+            let table = PartitionTable { style, partitions: partitions.clone() };
             assert!(table.holds(0, MIB) && table.holds(0, 2 * MIB) && !table.holds(0, 3 * MIB));
             assert!(table.holds(1, MIB) && table.holds(2, 2 * MIB));
             assert!(!table.holds(1, 2 * MIB) && !table.holds(2, MIB) && !table.holds(3, MIB));
         }
-        assert!(Layout::Raw.holds(0, 0) && !Layout::Raw.holds(1, 0));
+        let raw = PartitionTable { style: TableStyle::Raw, partitions: Vec::new() };
+        assert!(raw.holds(0, 0) && !raw.holds(1, 0));
     }
 
     #[test]
-    fn the_entries_of_a_gpt_are_read_as_what_they_are_in_the_order_of_the_disk() {
+    fn the_entries_of_a_gpt_are_decoded_by_type_and_sorted_by_offset() {
         let types = [EFI, MSFT_RESERVED, BASIC_DATA, Uuid::nil()].map(|kind| kind.to_bytes_le());
         let entries = [entry(4, types[2]), entry(1, types[0]), entry(2, types[1]), entry(3, types[3])];
         let (efi, reserved) = (partition(1, PartitionKind::Other), partition(2, PartitionKind::Reserved));
-        let expected = Layout::Gpt(vec![efi, reserved, partition(4, PartitionKind::Data)]);
-        assert_eq!(layout(PartitionStyle::GPT, &entries), Some(expected));
+        let partitions = vec![efi, reserved, partition(4, PartitionKind::Data)];
+        let expected = PartitionTable { style: TableStyle::Gpt, partitions };
+        assert_eq!(decoded(PartitionStyle::GPT, &entries), Some(expected));
     }
 
     #[test]
-    fn the_entries_of_an_mbr_are_read_as_what_they_are() {
+    fn the_entries_of_an_mbr_are_decoded_by_type() {
         let of = |mbr: u8| [mbr, 0x80, 1, 0, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let entries = [
             entry(1, of(0x07)),
             entry(2, of(0x0c)),
             entry(3, of(0x83)),
             entry(0, of(0)),
-            // The bytes of a GPT's type mean something else here.
+            // In an MBR entry these bytes have another meaning.
             entry(4, MSFT_RESERVED.to_bytes_le()),
         ];
         let kinds = [PartitionKind::Data, PartitionKind::Data, PartitionKind::Other, PartitionKind::Other];
-        let expected = (1..).zip(kinds).map(|(number, kind)| partition(number, kind)).collect();
-        assert_eq!(layout(PartitionStyle::MBR, &entries), Some(Layout::Mbr(expected)));
+        let partitions = (1..).zip(kinds).map(|(number, kind)| partition(number, kind)).collect();
+        assert_eq!(decoded(PartitionStyle::MBR, &entries), Some(PartitionTable { style: TableStyle::Mbr, partitions }));
     }
 
     #[test]
-    fn whoever_holds_a_partition_uses_the_disk_but_a_reserved_one_alone_or_an_empty_entry_does_not() {
-        let is_used = |style, entry| layout(style, &[entry]).unwrap().is_partitioned();
-        assert!(is_used(PartitionStyle::GPT, entry(1, EFI.to_bytes_le())));
-        assert!(is_used(PartitionStyle::GPT, entry(1, BASIC_DATA.to_bytes_le())));
-        assert!(!is_used(PartitionStyle::GPT, entry(1, MSFT_RESERVED.to_bytes_le())));
-        assert!(!is_used(PartitionStyle::GPT, entry(1, [0; 16])));
-        assert!(!is_used(PartitionStyle::MBR, entry(0, [0; 16])));
-        assert_eq!(layout(PartitionStyle(3), &[]), None, "what is not known is no empty disk");
+    fn a_disk_with_only_a_reserved_partition_or_an_empty_entry_is_not_partitioned() {
+        let is_partitioned = |style, entry| decoded(style, &[entry]).unwrap().is_partitioned();
+        assert!(is_partitioned(PartitionStyle::GPT, entry(1, EFI.to_bytes_le())));
+        assert!(is_partitioned(PartitionStyle::GPT, entry(1, BASIC_DATA.to_bytes_le())));
+        assert!(!is_partitioned(PartitionStyle::GPT, entry(1, MSFT_RESERVED.to_bytes_le())));
+        assert!(!is_partitioned(PartitionStyle::GPT, entry(1, [0; 16])));
+        assert!(!is_partitioned(PartitionStyle::MBR, entry(0, [0; 16])));
+        assert_eq!(decoded(PartitionStyle(3), &[]), None, "an unknown style is not an empty disk");
     }
 
-    /// A device that says which it is and keeps the attributes it is given.
+    /// A device with a fixed number that records the attributes it is given.
     #[derive(Clone)]
     struct Device {
         number: StorageDeviceNumber,
@@ -397,32 +392,32 @@ mod tests {
     }
 
     #[test]
-    fn only_a_disk_has_the_number_of_a_disk() {
+    fn only_a_disk_has_a_disk_number() {
         const CD_ROM: u32 = 2;
         let number = |device_type, number| device_number(&Device::new(device_type, number)).unwrap();
         assert_eq!(number(DEVICE_TYPE_DISK, 3), Some(DiskNumber(3)));
         assert_eq!(number(CD_ROM, 3), None);
-        // What a member of a pool, or of several paths, answers.
+        // The number of a disk that is a member of a storage pool or of a multipath device.
         assert_eq!(number(DEVICE_TYPE_DISK, u32::MAX), None);
     }
 
     #[test]
-    fn a_disk_that_has_another_number_once_it_is_open_is_refused() {
+    fn a_disk_that_has_another_number_when_it_is_open_is_not_found() {
         let sim = os_sim::node().disk(1 << 30).disk(1 << 30).build();
-        let open = |number| Disk::opened(DiskNumber(number), sim.open(&NtPath::disk(2), &QUERY).unwrap());
+        let open = |number| Disk::from_handle(DiskNumber(number), sim.open(&NtPath::disk(2), &OPEN_FOR_QUERY).unwrap());
         assert_eq!(open(2).ok().map(|disk| disk.number), Some(DiskNumber(2)));
-        assert_eq!(open(1).err().map(|fault| fault.kind), Some(Kind::NotFound));
+        assert_eq!(open(1).err().map(|error| error.kind), Some(Kind::NotFound));
     }
 
     #[test]
-    fn a_disk_that_has_become_another_under_its_handle_is_noticed() {
+    fn a_disk_whose_number_changes_while_it_is_open_is_refused() {
         let disk = |number| Disk { number: DiskNumber(number), handle: Box::new(Device::new(DEVICE_TYPE_DISK, 1)) };
         assert_eq!(disk(1).check_number(), Ok(()));
-        assert_eq!(disk(2).check_number().err().map(|fault| fault.kind), Some(Kind::FailedPrecondition));
+        assert_eq!(disk(2).check_number().err().map(|error| error.kind), Some(Kind::FailedPrecondition));
     }
 
     #[test]
-    fn attributes_are_set_for_good_and_no_others_with_them() {
+    fn attributes_are_set_persistently_and_only_those_in_the_mask() {
         let device = Device::new(DEVICE_TYPE_DISK, 1);
         let disk = Disk { number: DiskNumber(1), handle: Box::new(device.clone()) };
         disk.set_attributes(0, DiskAttributes::OFFLINE).unwrap();
@@ -433,12 +428,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn layouts_of_any_kind_are_read_without_a_panic(mut bytes: Vec<u8>, style in 0u32..3, count in 0u32..5) {
+        fn decoding_any_layout_does_not_panic(mut bytes: Vec<u8>, style in 0u32..3, count in 0u32..5) {
             if bytes.len() >= 8 {
                 bytes[..4].copy_from_slice(&style.to_le_bytes());
                 bytes[4..8].copy_from_slice(&count.to_le_bytes());
             }
-            let _ = Layout::parse(&bytes);
+            let _ = PartitionTable::parse(&bytes);
         }
     }
 }

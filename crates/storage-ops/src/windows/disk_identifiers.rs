@@ -1,53 +1,54 @@
-//! What tells one disk from another: page-83 identifiers, serial numbers, locations.
+//! The identifiers of disks: SCSI page 83 identifiers and serial numbers.
 
 use os::Handle;
+use os::OsResult;
 use os::abi::{
     ASSOCIATION_DEVICE, CODE_SET_ASCII, CODE_SET_BINARY, ControlCode, StorageDescriptorHead, StorageDeviceDescriptor,
     StorageDeviceIdDescriptor, StorageIdentifier, StoragePropertyQuery,
 };
-use os::{OsError, OsResult};
 use zerocopy::IntoBytes;
 
 use crate::windows::buffer;
+use crate::windows::error_class::ErrorClass;
 
-/// Room for any descriptor seen so far.
-const DESCRIPTOR: usize = 4096;
+/// The size of the first buffer, which holds any usual descriptor.
+const DESCRIPTOR_SIZE: usize = 4096;
 
-/// The largest descriptor that is believed.
-const LARGEST: usize = 1 << 20;
+/// The maximum size of a descriptor.
+const MAX_SIZE: usize = 1 << 20;
 
-/// The page-83 identifier of the disk behind `handle`: the first that names the device itself, ASCII as it stands
-/// or binary as lower-case hex. Empty where there is none, never all blanks.
+/// The page 83 identifier of the disk behind `handle`: the first one that identifies the device itself, as ASCII text
+/// or, if it is binary, in lower-case hex. Empty if the disk has none; never all spaces.
 pub(crate) fn page83(handle: &dyn Handle) -> OsResult<String> {
     Ok(descriptor(handle, StoragePropertyQuery::DEVICE_ID)?.as_deref().and_then(parse_page83).unwrap_or_default())
 }
 
-/// The serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty where there is none.
+/// The serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty if the disk has none.
 pub(crate) fn serial(handle: &dyn Handle) -> OsResult<String> {
     Ok(descriptor(handle, StoragePropertyQuery::DEVICE)?.as_deref().and_then(parse_serial).unwrap_or_default())
 }
 
-/// The descriptor of a property, or none where the device has no such property.
+/// Queries the descriptor of a property, or `None` if the device does not have the property.
 fn descriptor(handle: &dyn Handle, property_id: u32) -> OsResult<Option<Vec<u8>>> {
     let query = StoragePropertyQuery { property_id, ..StoragePropertyQuery::default() };
-    let mut room = DESCRIPTOR;
+    let mut size = DESCRIPTOR_SIZE;
     loop {
-        let mut answer = vec![0; room];
+        let mut answer = vec![0; size];
         let filled = match handle.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), &mut answer) {
-            Err(OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED | OsError::INVALID_PARAMETER) => return Ok(None),
+            Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => return Ok(None),
             outcome => outcome?,
         };
         answer.truncate(filled);
-        // A buffer too small is filled as far as it goes; the head says how much there is.
+        // Windows fills a buffer that is too small as far as it goes; the header has the full size.
         let whole = buffer::at::<StorageDescriptorHead>(&answer, 0).map_or(0, |head| head.size);
         match usize::try_from(whole) {
-            Ok(whole) if whole > room && whole <= LARGEST => room = whole,
+            Ok(whole) if whole > size && whole <= MAX_SIZE => size = whole,
             _ => return Ok(Some(answer)),
         }
     }
 }
 
-/// Reads a device id descriptor (vital product data page 83 as Windows hands it on).
+/// Decodes a device id descriptor: page 83 of the vital product data, as Windows returns it.
 pub(crate) fn parse_page83(descriptor: &[u8]) -> Option<String> {
     let head: StorageDeviceIdDescriptor = buffer::at(descriptor, 0)?;
     let mut offset = size_of::<StorageDeviceIdDescriptor>();
@@ -72,7 +73,7 @@ pub(crate) fn parse_page83(descriptor: &[u8]) -> Option<String> {
     None
 }
 
-/// Reads the serial number out of a device descriptor.
+/// Decodes the serial number in a device descriptor.
 pub(crate) fn parse_serial(descriptor: &[u8]) -> Option<String> {
     let head: StorageDeviceDescriptor = buffer::at(descriptor, 0)?;
     let start = match head.serial_number_offset {
@@ -89,81 +90,19 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|half| char::from(DIGITS[usize::from(half)])).collect()
 }
 
-/// What should be ASCII, made valid text in any case; zero bytes at the end are filling.
+/// Decodes what should be ASCII; each other byte becomes the character of that number. Zero bytes at the end are
+/// padding.
 fn text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect::<String>().trim_end_matches('\0').to_owned()
 }
 
-/// Where a disk is attached, in the words of the storage provider. Each part is decimal, or empty where the
-/// location does not say it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct DiskLocation {
-    /// The adapter's number.
-    pub adapter: String,
-    /// The PCI (or virtual) bus of the adapter.
-    pub bus: String,
-    /// The SCSI target.
-    pub target: String,
-    /// The SCSI logical unit.
-    pub lun: String,
-}
-
-impl DiskLocation {
-    /// Reads `Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1`; none for what is not attached to an adapter,
-    /// such as a mounted VHDX, whose location is its file's path.
-    pub(crate) fn parse(location: &str) -> Option<Self> {
-        let parts: Vec<_> = location.split(':').map(str::trim).collect();
-        if parts.len() < 5 || location.contains('\\') {
-            return None;
-        }
-        let mut found = Self::default();
-        for part in parts {
-            let words: Vec<_> = part.split_whitespace().collect();
-            let [name, value] = words[..] else { continue };
-            if !value.bytes().all(|byte| byte.is_ascii_digit()) {
-                continue;
-            }
-            match name {
-                "Adapter" => found.adapter = value.into(),
-                "Bus" => found.bus = value.into(),
-                "Target" => found.target = value.into(),
-                "LUN" => found.lun = value.into(),
-                _ => {}
-            }
-        }
-        Some(found)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{DiskLocation, parse_page83, parse_serial};
-
-    #[test]
-    fn contract_16_locations_are_read_as_the_provider_writes_them() {
-        let location = |adapter: &str, bus: &str, target: &str, lun: &str| {
-            Some(DiskLocation { adapter: adapter.into(), bus: bus.into(), target: target.into(), lun: lun.into() })
-        };
-        for (text, expected) in [
-            ("Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1", location("3", "", "0", "1")),
-            (
-                "Integrated : Bus 0 : Device 63667 : Function 30747 : Adapter 1 : Port 0 : Target 0 : LUN 1",
-                location("1", "0", "0", "1"),
-            ),
-            ("PCI Slot 3 : Adapter 0 : Port 0 : Target 1 : LUN 0", location("0", "", "1", "0")),
-            ("Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0", location("0", "12606208", "", "")),
-            (r"C:\ProgramData\containerd\root\sandbox.vhdx", None),
-            (r"C:\odd:a:b:c:d:e\sandbox.vhdx", None),
-            ("Integrated : Adapter 3 : Port 0 : Target 0", None),
-            ("", None),
-        ] {
-            assert_eq!(DiskLocation::parse(text), expected, "{text}");
-        }
-    }
+    use super::{parse_page83, parse_serial};
 
     proptest::proptest! {
         #[test]
-        fn descriptors_of_any_kind_are_read_without_a_panic(bytes: Vec<u8>) {
+        fn decoding_any_descriptor_does_not_panic(bytes: Vec<u8>) {
             let _ = parse_page83(&bytes);
             let _ = parse_serial(&bytes);
         }

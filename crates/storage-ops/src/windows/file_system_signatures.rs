@@ -1,15 +1,16 @@
-//! Signatures of file systems on media that Windows takes for raw.
+//! Signatures of file systems on volumes that Windows reports as raw.
 //!
-//! Windows calls a volume raw that no file system of its own mounts: one of another system, one that is encrypted, an
-//! NTFS that is damaged or was made for another sector size. To a driver raw means "format it".
+//! Windows reports a volume as raw if none of its file systems can mount it. The volume may have the file system of
+//! another operating system, may be encrypted, or may have a damaged NTFS or one for another sector size. A driver
+//! formats a raw volume.
 
-/// How much is read at a time; a multiple of every sector's size.
+/// The number of bytes to read at once; a multiple of every sector size.
 pub(crate) const BLOCK: usize = 4096;
 
-/// Where to read blocks.
+/// The offsets to read at.
 pub(crate) const BLOCKS: [u64; 2] = [0, 64 * 1024];
 
-/// A name, where its bytes stand on the medium, and the bytes.
+/// The name of a file system or container, the offset of its signature on the volume, and the signature.
 const KNOWN: &[(&str, u64, &[u8])] = &[
     ("NTFS", 3, b"NTFS    "),
     ("BitLocker", 3, b"-FVE-FS-"),
@@ -26,13 +27,13 @@ const KNOWN: &[(&str, u64, &[u8])] = &[
     ("btrfs", 65600, b"_BHRfS_M"),
 ];
 
-/// The file system or container whose signature stands in `block`, the bytes of the medium from `offset` on.
+/// The file system or container whose signature is in `block`, which begins at `offset` of the volume.
 pub(crate) fn find(offset: u64, block: &[u8]) -> Option<&'static str> {
-    let stands = |at: u64, bytes: &[u8]| {
+    let has_signature = |at: u64, bytes: &[u8]| {
         let start = usize::try_from(at.checked_sub(offset)?).ok()?;
         Some(block.get(start..start.checked_add(bytes.len())?)? == bytes)
     };
-    KNOWN.iter().find(|(_, at, bytes)| stands(*at, bytes) == Some(true)).map(|(name, ..)| *name)
+    KNOWN.iter().find(|(_, at, bytes)| has_signature(*at, bytes) == Some(true)).map(|(name, ..)| *name)
 }
 
 #[cfg(test)]
@@ -51,6 +52,6 @@ mod tests {
             assert_eq!(found, Some(*name));
         }
         assert_eq!(find(0, &[0; BLOCK]), None);
-        assert_eq!(find(0, b"NTFS"), None, "a block may be short");
+        assert_eq!(find(0, b"NTFS"), None, "a block may be shorter than a signature");
     }
 }

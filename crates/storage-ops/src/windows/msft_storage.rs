@@ -1,139 +1,146 @@
-//! Windows' storage provider: the WMI classes through which disks and volumes are changed.
+//! The storage provider of Windows: the WMI classes through which disks and volumes are changed.
 //!
-//! What could destroy data goes through here, because the provider refuses what the raw control codes would do: it
-//! initialises only a disk that has no partition table. Its answers come from a cache, so it is made to look again
-//! before it is relied on.
+//! Changes that could destroy data are made here, because the provider refuses what the control codes would do: it
+//! initializes only a disk without a partition table. It answers from a cache, which is refreshed before it is relied
+//! on.
+
+use std::time::Duration;
 
 use os::{Instance, Namespace, OsError, Returned, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::operation::{OperationContext, PoolKind};
-use crate::node::Node;
-use crate::types::DiskNumber;
-use crate::types::VolumeId;
+use crate::executor::context::{OperationContext, PoolKind};
+use crate::types::{DiskNumber, VolumeId};
+use crate::windows::Host;
 use crate::windows::disk_device::{Disk, MIB, Partition};
 use crate::windows::disk_identifiers;
-use crate::windows::wmi::{call, one, quote};
+use crate::windows::wmi;
 
-/// What the provider's methods return, beside 0 for success.
+/// The return values of the provider's methods that are distinguished here.
 mod code {
-    pub(super) const TIMEOUT: u32 = 3;
-    pub(super) const IN_USE: u32 = 6;
-    pub(super) const ACCESS_DENIED: u32 = 40001;
-    pub(super) const STALE_CACHE: u32 = 40003;
-    pub(super) const ALREADY_INITIALISED: u32 = 41001;
-    pub(super) const TOO_SMALL_FOR_GPT: u32 = 41014;
-    pub(super) const CLUSTERED: u32 = 41018;
-    /// The partition was made; only a path could not be assigned, which was not asked for.
-    pub(super) const PATH_NOT_ASSIGNED: u32 = 42002;
+    use os::OsError;
+
+    pub(super) const TIMEOUT: OsError = OsError(3);
+    pub(super) const IN_USE: OsError = OsError(6);
+    pub(super) const ACCESS_DENIED: OsError = OsError(40001);
+    pub(super) const STALE_CACHE: OsError = OsError(40003);
+    pub(super) const ALREADY_INITIALIZED: OsError = OsError(41001);
+    pub(super) const TOO_SMALL_FOR_GPT: OsError = OsError(41014);
+    pub(super) const CLUSTERED: OsError = OsError(41018);
+    /// The partition was created, but no access path was assigned. None was requested.
+    pub(super) const PATH_NOT_ASSIGNED: OsError = OsError(42002);
 }
 
-/// `PartitionStyle` of `MSFT_Disk`; not the numbers that control codes use.
+/// `MSFT_Disk.PartitionStyle` of a disk without a partition table. The control codes use other numbers.
 const RAW: u32 = 0;
+/// `MSFT_Disk.PartitionStyle` of a disk with a GUID partition table.
 const GPT: u32 = 2;
 
-fn storage(
-    node: &Node,
+/// Calls a method of the provider. A return value other than 0 is an error.
+fn invoke(
+    host: &Host,
     ctx: &OperationContext,
     path: &str,
     method: &str,
     arguments: &[(&str, Value)],
+    timeout: Duration,
 ) -> OperationResult<Returned> {
     ctx.require_pool(PoolKind::Wmi)?;
-    call(node, ctx, Namespace::Storage, path, method, arguments, node.config().timeouts.change)
+    let returned = wmi::call(host, ctx, Namespace::Storage, path, method, arguments, timeout)?;
+    if returned.code == 0 { Ok(returned) } else { Err(method_error(method, OsError(returned.code))) }
 }
 
-/// The provider's refusal as a failure.
-fn refused(method: &str, code: u32) -> OperationError {
-    let (kind, words) = match code {
-        code::TIMEOUT => (Kind::StillRunning, "ran into a timeout of its own"),
-        code::IN_USE => (Kind::Busy, "says that the object is in use"),
-        code::ACCESS_DENIED => (Kind::PermissionDenied, "says that access is denied"),
-        code::STALE_CACHE => (Kind::FailedPrecondition, "says that its cache is out of date"),
-        code::TOO_SMALL_FOR_GPT => (Kind::FailedPrecondition, "says that the disk is too small for a GPT"),
-        code::CLUSTERED => (Kind::FailedPrecondition, "says that the disk belongs to a cluster"),
-        _ => (Kind::Internal, "failed"),
+fn method_error(method: &str, code: OsError) -> OperationError {
+    let (kind, reason) = match code {
+        code::TIMEOUT => (Kind::StillRunning, ": the provider timed out"),
+        code::IN_USE => (Kind::Busy, ": the object is in use"),
+        code::ACCESS_DENIED => (Kind::PermissionDenied, ": access is denied"),
+        code::STALE_CACHE => (Kind::FailedPrecondition, ": the cache of the provider is out of date"),
+        code::TOO_SMALL_FOR_GPT => (Kind::FailedPrecondition, ": the disk is too small for a GPT"),
+        code::CLUSTERED => (Kind::FailedPrecondition, ": the disk belongs to a cluster"),
+        _ => (Kind::Internal, ""),
     };
-    OperationError {
-        code: Some(OsError(code)),
-        ..OperationError::new(kind, format!("the storage provider's {method} {words} ({code})"))
+    let reason = format!("the storage provider's {method} failed{reason} ({})", code.0);
+    OperationError { code: Some(code), ..OperationError::new(kind, reason) }
+}
+
+/// Treats an error with `code` as success.
+fn accept(code: OsError, outcome: OperationResult<Returned>) -> OperationResult<()> {
+    match outcome {
+        Err(error) if error.code != Some(code) => Err(error),
+        _ => Ok(()),
     }
 }
 
-fn done(method: &str, returned: &Returned) -> OperationResult<()> {
-    if returned.code == 0 { Ok(()) } else { Err(refused(method, returned.code)) }
+/// Runs `change`. If the provider reports that its cache is out of date, refreshes the cache and runs `change` again.
+fn retry_if_stale<T>(
+    host: &Host,
+    ctx: &OperationContext,
+    change: impl Fn() -> OperationResult<T>,
+) -> OperationResult<T> {
+    match change() {
+        Err(error) if error.code == Some(code::STALE_CACHE) => {
+            refresh_all(host, ctx)?;
+            change()
+        }
+        outcome => outcome,
+    }
 }
 
-/// As [`done`], where `code` is as good as success.
-fn done_or(code: u32, method: &str, returned: &Returned) -> OperationResult<()> {
-    if returned.code == code { Ok(()) } else { done(method, returned) }
-}
-
-/// The provider's view of a disk, which must be the one that is open.
+/// The provider's instance of a disk that is open as a device, checked to be the same disk.
 ///
-/// Numbers are given anew, devices are not: where the device tells a serial number, the provider must know the same,
-/// and where it tells none, the same size.
-fn disk(node: &Node, disk: &Disk) -> OperationResult<Instance> {
+/// Windows may reuse the number of a disk. So the serial numbers must be equal, or the sizes if there is no serial
+/// number.
+fn instance_of(host: &Host, disk: &Disk) -> OperationResult<Instance> {
     let number = disk.number;
     let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
-    let instance = one(node, Namespace::Storage, &wql, &number.to_string())?;
+    let instance = wmi::query_one(host, Namespace::Storage, &wql, &number.to_string())?;
     disk.check_number()?;
-    let serial = disk_identifiers::serial(&*disk.handle)?;
-    let known = instance.text("SerialNumber").unwrap_or_default();
-    let same = match (serial.trim(), known.trim()) {
+    let of_device = disk_identifiers::serial(&*disk.handle)?;
+    let of_wmi = instance.text("SerialNumber").unwrap_or_default();
+    let is_same = match (of_device.trim(), of_wmi.trim()) {
         ("", "") => instance.u64("Size").is_none_or(|size| disk.size().is_ok_and(|own| own.abs_diff(size) < MIB)),
-        (serial, known) => serial == known,
+        (of_device, of_wmi) => of_device == of_wmi,
     };
-    if same {
+    if is_same {
         return Ok(instance);
     }
-    let reason = format!("{number} is another disk to WMI (serial {known:?}) than to the device ({serial:?})");
+    let reason = format!(
+        "{number} is another disk in WMI (serial number {of_wmi:?}) than the device (serial number {of_device:?})"
+    );
     Err(OperationError::precondition(reason))
 }
 
-/// Makes the provider look at a disk again.
-fn refresh(node: &Node, ctx: &OperationContext, number: DiskNumber) -> OperationResult<()> {
+/// Refreshes the provider's data of a disk.
+fn refresh(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<()> {
     ctx.require_pool(PoolKind::Wmi)?;
     let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
-    let instance = one(node, Namespace::Storage, &wql, &number.to_string())?;
-    done("Refresh", &storage(node, ctx, &instance.path, "Refresh", &[])?)
+    let instance = wmi::query_one(host, Namespace::Storage, &wql, &number.to_string())?;
+    invoke(host, ctx, &instance.path, "Refresh", &[], host.timeouts().change).map(drop)
 }
 
-/// Makes the provider look at all disks, partitions and volumes again.
-pub(crate) fn refresh_all(node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-    done("UpdateHostStorageCache", &storage(node, ctx, "MSFT_StorageSetting", "UpdateHostStorageCache", &[])?)
+/// Refreshes the provider's data of all disks, partitions and volumes.
+pub(crate) fn refresh_all(host: &Host, ctx: &OperationContext) -> OperationResult<()> {
+    invoke(host, ctx, "MSFT_StorageSetting", "UpdateHostStorageCache", &[], host.timeouts().change).map(drop)
 }
 
-/// Runs `change`; where the provider finds its cache out of date, makes it look again and runs `change` once more.
-fn fresh(
-    node: &Node,
-    ctx: &OperationContext,
-    change: impl Fn() -> OperationResult<Returned>,
-) -> OperationResult<Returned> {
-    let returned = change()?;
-    if returned.code != code::STALE_CACHE {
-        return Ok(returned);
-    }
-    refresh_all(node, ctx)?;
-    change()
-}
-
-/// Puts a GUID partition table on a disk that has no table. One that has is refused by the provider itself.
-pub(crate) fn initialize(node: &Node, ctx: &OperationContext, open: &Disk) -> OperationResult<()> {
-    refresh(node, ctx, open.number)?;
-    let returned = fresh(node, ctx, || {
-        let disk = disk(node, open)?;
-        if disk.u32("PartitionStyle") != Some(RAW) {
-            return Ok(Returned::default());
+/// Creates a GUID partition table on a disk without a partition table. A disk that has one is left unchanged.
+pub(crate) fn initialize(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+    refresh(host, ctx, disk.number)?;
+    retry_if_stale(host, ctx, || {
+        let instance = instance_of(host, disk)?;
+        if instance.u32("PartitionStyle") != Some(RAW) {
+            return Ok(());
         }
-        storage(node, ctx, &disk.path, "Initialize", &[("PartitionStyle", Value::U32(GPT))])
-    })?;
-    done_or(code::ALREADY_INITIALISED, "Initialize", &returned)
+        let style = [("PartitionStyle", Value::U32(GPT))];
+        let initialized = invoke(host, ctx, &instance.path, "Initialize", &style, host.timeouts().change);
+        accept(code::ALREADY_INITIALIZED, initialized)
+    })
 }
 
-/// Makes one basic data partition of all the room on a disk, without a drive letter.
-pub(crate) fn create_partition(node: &Node, ctx: &OperationContext, open: &Disk) -> OperationResult<()> {
-    refresh(node, ctx, open.number)?;
+/// Creates one basic data partition of all the unallocated space of a disk, without a drive letter.
+pub(crate) fn create_partition(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+    refresh(host, ctx, disk.number)?;
     let arguments = [
         ("UseMaximumSize", Value::Bool(true)),
         ("AssignDriveLetter", Value::Bool(false)),
@@ -141,44 +148,45 @@ pub(crate) fn create_partition(node: &Node, ctx: &OperationContext, open: &Disk)
         ("IsHidden", Value::Bool(false)),
         ("IsActive", Value::Bool(false)),
     ];
-    let returned = fresh(node, ctx, || {
-        let disk = disk(node, open)?;
-        storage(node, ctx, &disk.path, "CreatePartition", &arguments)
-    })?;
-    done_or(code::PATH_NOT_ASSIGNED, "CreatePartition", &returned)
+    retry_if_stale(host, ctx, || {
+        let instance = instance_of(host, disk)?;
+        let created = invoke(host, ctx, &instance.path, "CreatePartition", &arguments, host.timeouts().change);
+        accept(code::PATH_NOT_ASSIGNED, created)
+    })
 }
 
-/// Brings a disk online and makes it writable, or takes it offline, where the control code did not.
-pub(crate) fn set_online(node: &Node, ctx: &OperationContext, open: &Disk, online: bool) -> OperationResult<()> {
-    refresh(node, ctx, open.number)?;
-    let disk = disk(node, open)?;
+/// Brings a disk online and makes it writable, or takes it offline.
+pub(crate) fn set_online(host: &Host, ctx: &OperationContext, disk: &Disk, online: bool) -> OperationResult<()> {
+    refresh(host, ctx, disk.number)?;
+    let (instance, timeout) = (instance_of(host, disk)?, host.timeouts().change);
     if !online {
-        return done("Offline", &storage(node, ctx, &disk.path, "Offline", &[])?);
+        return invoke(host, ctx, &instance.path, "Offline", &[], timeout).map(drop);
     }
-    if disk.bool("IsReadOnly") == Some(true) {
+    if instance.bool("IsReadOnly") == Some(true) {
         let writable = [("IsReadOnly", Value::Bool(false))];
-        done("SetAttributes", &storage(node, ctx, &disk.path, "SetAttributes", &writable)?)?;
+        invoke(host, ctx, &instance.path, "SetAttributes", &writable, timeout)?;
     }
-    done("Online", &storage(node, ctx, &disk.path, "Online", &[])?)
+    invoke(host, ctx, &instance.path, "Online", &[], timeout).map(drop)
 }
 
-/// Brings a partition's volume online, which Windows leaves to others where automatic mounting is off.
+/// Brings the volume of a partition online, which Windows does not do by itself if automatic mounting is disabled.
 pub(crate) fn bring_volume_online(
-    node: &Node,
+    host: &Host,
     ctx: &OperationContext,
-    open: &Disk,
+    disk: DiskNumber,
     partition: &Partition,
 ) -> OperationResult<()> {
-    let instance = self::partition(node, ctx, open.number, partition.number, partition.offset)?;
-    done("Online", &storage(node, ctx, &instance.path, "Online", &[])?)
+    let instance = partition_instance(host, ctx, disk, partition)?;
+    invoke(host, ctx, &instance.path, "Online", &[], host.timeouts().change).map(drop)
 }
 
-/// Formats a volume with NTFS, quickly, if the caller still says so right before.
+/// Formats a volume with NTFS (a quick format). Calls `needs_format` right before, and does nothing if that returns
+/// false.
 pub(crate) fn format_ntfs(
-    node: &Node,
+    host: &Host,
     ctx: &OperationContext,
     volume: VolumeId,
-    still_raw: impl Fn() -> OperationResult<bool>,
+    needs_format: impl Fn() -> OperationResult<bool>,
 ) -> OperationResult<()> {
     let arguments = [
         ("FileSystem", Value::Text("NTFS".into())),
@@ -187,81 +195,81 @@ pub(crate) fn format_ntfs(
         ("Force", Value::Bool(true)),
     ];
     ctx.require_pool(PoolKind::Wmi)?;
-    let returned = fresh(node, ctx, || {
-        let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", quote(&volume.to_string()));
-        let instance = one(node, Namespace::Storage, &wql, &format!("volume {volume}"))?;
-        if !still_raw()? {
-            return Ok(Returned::default());
+    retry_if_stale(host, ctx, || {
+        let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&volume.to_string()));
+        let instance = wmi::query_one(host, Namespace::Storage, &wql, &format!("volume {volume}"))?;
+        if !needs_format()? {
+            return Ok(());
         }
-        let timeout = node.config().timeouts.format;
-        call(node, ctx, Namespace::Storage, &instance.path, "Format", &arguments, timeout)
-    })?;
-    done("Format", &returned)
+        invoke(host, ctx, &instance.path, "Format", &arguments, host.timeouts().format).map(drop)
+    })
 }
 
-/// A partition as the provider sees it, looked at again just now.
-pub(crate) fn partition(
-    node: &Node,
+/// The provider's instance of a partition, refreshed.
+pub(crate) fn partition_instance(
+    host: &Host,
     ctx: &OperationContext,
-    number: DiskNumber,
-    partition: u32,
-    offset: u64,
+    disk: DiskNumber,
+    partition: &Partition,
 ) -> OperationResult<Instance> {
-    refresh(node, ctx, number)?;
-    let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {partition}", number.0);
-    let found = one(node, Namespace::Storage, &wql, &format!("partition {partition} of {number}"))?;
-    if found.u64("Offset") != Some(offset) {
-        return Err(OperationError::precondition(format!("WMI sees partition {partition} of {number} somewhere else")));
+    refresh(host, ctx, disk)?;
+    let number = partition.number;
+    let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {number}", disk.0);
+    let found = wmi::query_one(host, Namespace::Storage, &wql, &format!("partition {number} of {disk}"))?;
+    if found.u64("Offset") != Some(partition.offset) {
+        let reason = format!("WMI reports another offset for partition {number} of {disk} than the disk");
+        return Err(OperationError::precondition(reason));
     }
     Ok(found)
 }
 
-/// The largest size in bytes that a partition can have.
-pub(crate) fn largest(node: &Node, ctx: &OperationContext, partition: &Instance) -> OperationResult<u64> {
-    let returned = fresh(node, ctx, || storage(node, ctx, &partition.path, "GetSupportedSize", &[]))?;
-    done("GetSupportedSize", &returned)?;
-    let missing = || OperationError::new(Kind::Internal, "the storage provider's GetSupportedSize gave no SizeMax");
+/// The maximum size of a partition in bytes.
+pub(crate) fn max_partition_size(host: &Host, ctx: &OperationContext, partition: &Instance) -> OperationResult<u64> {
+    let returned = retry_if_stale(host, ctx, || {
+        invoke(host, ctx, &partition.path, "GetSupportedSize", &[], host.timeouts().change)
+    })?;
+    let missing = || OperationError::new(Kind::Internal, "the storage provider's GetSupportedSize returned no SizeMax");
     returned.out.u64("SizeMax").ok_or_else(missing)
 }
 
 /// Grows a partition and its file system to `size` bytes.
-pub(crate) fn resize(node: &Node, ctx: &OperationContext, partition: &Instance, size: u64) -> OperationResult<()> {
+pub(crate) fn resize(host: &Host, ctx: &OperationContext, partition: &Instance, size: u64) -> OperationResult<()> {
     let arguments = [("Size", Value::Text(size.to_string()))];
-    let returned = fresh(node, ctx, || storage(node, ctx, &partition.path, "Resize", &arguments))?;
-    done("Resize", &returned)
+    retry_if_stale(host, ctx, || {
+        invoke(host, ctx, &partition.path, "Resize", &arguments, host.timeouts().change).map(drop)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use os::{OsError, Returned};
+    use os::OsError;
 
-    use super::{code, done_or, refused};
+    use super::{accept, code, method_error};
     use crate::error::Kind;
 
     #[test]
-    fn each_refusal_tells_the_caller_what_it_can_conclude_and_keeps_its_number() {
+    fn an_error_of_the_provider_has_its_kind_its_reason_and_its_code() {
         for (code, kind, words) in [
-            (code::TIMEOUT, Kind::StillRunning, "timeout"),
+            (code::TIMEOUT, Kind::StillRunning, "timed out"),
             (code::IN_USE, Kind::Busy, "in use"),
             (code::ACCESS_DENIED, Kind::PermissionDenied, "denied"),
             (code::STALE_CACHE, Kind::FailedPrecondition, "out of date"),
             (code::TOO_SMALL_FOR_GPT, Kind::FailedPrecondition, "too small"),
             (code::CLUSTERED, Kind::FailedPrecondition, "cluster"),
-            (4, Kind::Internal, "failed"),
+            (OsError(4), Kind::Internal, "failed"),
         ] {
-            let fault = refused("Format", code);
-            assert_eq!((fault.kind, fault.code), (kind, Some(OsError(code))));
-            let sentence = fault.to_string();
+            let error = method_error("Format", code);
+            assert_eq!((error.kind, error.code), (kind, Some(code)));
+            let sentence = error.to_string();
             assert!(sentence.contains("Format") && sentence.contains(words), "{sentence}");
-            assert!(sentence.ends_with(&format!("({code})")), "{sentence}");
+            assert!(sentence.ends_with(&format!("({})", code.0)), "{sentence}");
         }
     }
 
     #[test]
-    fn a_partition_without_the_path_that_nobody_asked_for_is_made_and_any_other_code_is_a_failure() {
-        let create =
-            |code| done_or(code::PATH_NOT_ASSIGNED, "CreatePartition", &Returned { code, ..Returned::default() });
-        assert!(create(0).is_ok() && create(code::PATH_NOT_ASSIGNED).is_ok());
-        assert!(create(code::ALREADY_INITIALISED).is_err());
+    fn only_the_accepted_code_is_success() {
+        let create = |code| accept(code::PATH_NOT_ASSIGNED, Err(method_error("CreatePartition", code)));
+        assert!(create(code::PATH_NOT_ASSIGNED).is_ok());
+        assert!(create(code::ALREADY_INITIALIZED).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Reparse points: symbolic links, junctions and volume mount points, read from and written to handles.
+//! Reparse points: symbolic links, junctions and volume mount points.
 
 use os::abi::{
     ControlCode, FILE_ATTRIBUTE_REPARSE_POINT, MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK,
@@ -7,28 +7,29 @@ use os::abi::{
 use os::{Handle, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
 
-use crate::executor::operation::PoolKind;
+use crate::executor::context::PoolKind;
 use crate::types::VolumeId;
 use crate::windows::buffer;
 
 /// `MAXIMUM_REPARSE_DATA_BUFFER_SIZE`.
-const LARGEST: usize = 16 * 1024;
+const MAX_SIZE: usize = 16 * 1024;
 
-/// Where a reparse point leads.
+/// A reparse point and its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
     /// A symbolic link to an NT path.
     Symlink(U16String),
-    /// A symbolic link to a path relative to the link's directory.
+    /// A symbolic link to a path relative to the directory of the link.
     Relative(U16String),
     /// A junction or volume mount point to an NT path.
     MountPoint(U16String),
-    /// Something else that makes files special, such as a file kept in a cloud: not a link.
+    /// A reparse point that is not a link, such as a placeholder for a file in cloud storage.
     Other,
 }
 
 impl Link {
-    /// The link behind `handle`, which was opened as the link itself; none for a plain file or directory.
+    /// Reads the reparse point behind `handle`, which was opened without following it. Returns `None` for an ordinary
+    /// file or directory.
     pub(crate) fn of(handle: &dyn Handle) -> OsResult<Option<Self>> {
         let info = buffer::attributes(handle)?;
         if info.attributes & FILE_ATTRIBUTE_REPARSE_POINT == 0 {
@@ -37,12 +38,12 @@ impl Link {
         if info.reparse_tag != REPARSE_TAG_SYMLINK && info.reparse_tag != REPARSE_TAG_MOUNT_POINT {
             return Ok(Some(Self::Other));
         }
-        let mut data = vec![0; LARGEST];
+        let mut data = vec![0; MAX_SIZE];
         let filled = handle.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut data)?;
-        Self::parse(&data[..filled.min(LARGEST)]).map(Some).ok_or(OsError::FILE_CORRUPT)
+        Self::parse(&data[..filled.min(MAX_SIZE)]).map(Some).ok_or(OsError::FILE_CORRUPT)
     }
 
-    /// Reads a reparse data buffer.
+    /// Decodes a reparse data buffer.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
         let head: ReparseHead = buffer::at(data, 0)?;
         let data = data.get(size_of::<ReparseHead>()..)?;
@@ -63,7 +64,7 @@ impl Link {
         }
     }
 
-    /// The volume that is mounted here, if this is a volume mount point.
+    /// The mounted volume, if this is a volume mount point.
     pub(crate) fn volume(&self) -> Option<VolumeId> {
         match self {
             Self::MountPoint(target) => VolumeId::from_substitute(target),
@@ -71,37 +72,38 @@ impl Link {
         }
     }
 
-    /// Whose threads to take for looking at what it leads to, if that can hang.
+    /// The pool on whose threads the target must be opened, if opening it can hang.
     pub(crate) fn pool(&self) -> Option<PoolKind> {
         if self.is_remote() { Some(PoolKind::Remote) } else { self.volume().map(|_| PoolKind::Disks) }
     }
 
-    /// Whether it leads to a server.
+    /// Whether the target is on a server.
     fn is_remote(&self) -> bool {
         let prefix: Vec<u16> = r"\??\UNC\".encode_utf16().collect();
         matches!(self, Self::Symlink(target) | Self::MountPoint(target)
             if target.len() >= prefix.len()
-                && target.as_slice()[..prefix.len()].iter().zip(&prefix).all(|(a, b)| fold(*a) == fold(*b)))
+                && target.as_slice()[..prefix.len()].iter().zip(&prefix).all(|(a, b)| upper(*a) == upper(*b)))
     }
 }
 
-fn fold(unit: u16) -> u16 {
+fn upper(unit: u16) -> u16 {
     u8::try_from(unit).map_or(unit, |byte| byte.to_ascii_uppercase().into())
 }
 
-/// Makes the empty directory behind `handle` a symbolic link to the NT path `substitute`, shown as `print`.
+/// Makes the empty file or directory behind `handle` a symbolic link to the NT path `substitute` with the print name
+/// `print`.
 ///
-/// Errors: `FILENAME_EXCED_RANGE` where the names do not fit into a reparse point.
+/// Errors: `FILENAME_EXCED_RANGE` if the names do not fit into a reparse point.
 pub(crate) fn set_symlink(handle: &dyn Handle, substitute: &U16Str, print: &U16Str) -> OsResult<()> {
     let data = symlink_data(substitute, print).ok_or(OsError::FILENAME_EXCED_RANGE)?;
     buffer::send(handle, ControlCode::FSCTL_SET_REPARSE_POINT, &data)
 }
 
-/// The reparse data buffer of a symbolic link.
+/// Encodes the reparse data buffer of a symbolic link. Returns `None` if the names do not fit.
 fn symlink_data(substitute: &U16Str, print: &U16Str) -> Option<Vec<u8>> {
     let (substitute, print) = (substitute.as_slice().as_bytes(), print.as_slice().as_bytes());
     let length = size_of::<SymlinkReparse>() + substitute.len() + print.len();
-    if length + size_of::<ReparseHead>() > LARGEST {
+    if length + size_of::<ReparseHead>() > MAX_SIZE {
         return None;
     }
     let head = ReparseHead { tag: REPARSE_TAG_SYMLINK, data_length: u16::try_from(length).ok()?, reserved: 0 };
@@ -121,21 +123,21 @@ mod tests {
     use os::U16String;
 
     #[test]
-    fn a_symlink_reads_back_as_written() {
-        let (nt, shown) = (U16String::from_str(r"\??\UNC\host\share\"), U16String::from_str(r"\\host\share\"));
-        let link = Link::parse(&symlink_data(&nt, &shown).unwrap()).unwrap();
+    fn an_encoded_symlink_decodes_to_the_same_target() {
+        let (nt, print) = (U16String::from_str(r"\??\UNC\host\share\"), U16String::from_str(r"\\host\share\"));
+        let link = Link::parse(&symlink_data(&nt, &print).unwrap()).unwrap();
         assert_eq!(link, Link::Symlink(nt));
         assert!(link.is_remote());
     }
 
     #[test]
-    fn names_fill_a_reparse_point_to_its_16_kib_and_no_further() {
-        // All but 8 bytes of the reparse point's head and 12 of the link's.
+    fn names_that_exceed_16_kib_with_their_headers_are_refused() {
+        // The header of a reparse point has 8 bytes, that of a symbolic link 12.
         let units = (16 * 1024 - 8 - 12) / 2;
         for substitute in [1, 4000, units] {
             let name = |length| U16String::from_vec(vec![u16::from(b'x'); length]);
-            let (nt, shown) = (name(substitute), name(units - substitute));
-            let data = symlink_data(&nt, &shown).unwrap();
+            let (nt, print) = (name(substitute), name(units - substitute));
+            let data = symlink_data(&nt, &print).unwrap();
             assert_eq!(data.len(), 16 * 1024);
             assert_eq!(Link::parse(&data), Some(Link::Symlink(nt.clone())));
             assert_eq!(symlink_data(&nt, &name(units - substitute + 1)), None);
@@ -145,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_read_wherever_in_its_names_the_target_stands() {
-        let (shown, nt) = (r"C:\d", r"\??\C:\d");
+    fn the_target_is_found_at_any_offset_among_the_names() {
+        let (print, nt) = (r"C:\d", r"\??\C:\d");
         let bytes = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
-        let offsets = [bytes(shown).len(), bytes(nt).len(), 0, bytes(shown).len()];
+        let offsets = [bytes(print).len(), bytes(nt).len(), 0, bytes(print).len()];
         let offsets: Vec<_> = offsets.iter().flat_map(|n| u16::try_from(*n).unwrap().to_le_bytes()).collect();
         let target = U16String::from_str(nt);
         for (tag, flags, link) in [
@@ -156,7 +158,7 @@ mod tests {
             (0xa000_000c, &[1, 0, 0, 0], Link::Relative(target.clone())),
             (0xa000_0003, &[], Link::MountPoint(target)),
         ] {
-            let body = [&offsets, flags, &bytes(shown), &bytes(nt)].concat();
+            let body = [&offsets, flags, &bytes(print), &bytes(nt)].concat();
             let length = u32::try_from(body.len()).unwrap();
             let data = [&tag.to_le_bytes()[..], &length.to_le_bytes(), &body].concat();
             assert_eq!(Link::parse(&data), Some(link));
@@ -165,7 +167,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn reparse_data_of_any_kind_are_read_without_a_panic(mut data: Vec<u8>, mount_point: bool) {
+        fn decoding_any_reparse_data_does_not_panic(mut data: Vec<u8>, mount_point: bool) {
             let tag: u32 = if mount_point { 0xa000_0003 } else { 0xa000_000c };
             if data.len() >= 4 {
                 data[..4].copy_from_slice(&tag.to_le_bytes());

@@ -1,4 +1,4 @@
-//! The system's serial number in an SMBIOS table.
+//! The serial number of the machine in the SMBIOS tables.
 //!
 //! <https://www.dmtf.org/standards/smbios>
 
@@ -6,23 +6,23 @@ use os::abi::RawSmbios;
 
 use crate::windows::buffer;
 
-/// The structure "system information".
+/// The type of the structure "system information".
 const SYSTEM: u8 = 1;
-/// The structure that ends the table.
+/// The type of the structure that ends the table.
 const END: u8 = 127;
-/// Where in "system information" the serial number's index among its strings stands.
+/// The offset in "system information" of the index of the serial number among the strings.
 const SERIAL_INDEX: usize = 7;
-/// The length of what every structure begins with: type, length, handle.
-const HEAD: usize = 4;
+/// The length of the header of a structure: type, length, handle.
+const HEADER: usize = 4;
 
-/// The serial number, verbatim; none if the table has none or is not one.
+/// The serial number, verbatim; `None` if there is no serial number or the table is malformed.
 pub(crate) fn serial(raw: &[u8]) -> Option<String> {
     let head: RawSmbios = buffer::at(raw, 0)?;
     let table = raw.get(size_of::<RawSmbios>()..)?;
     let mut rest = table.get(..usize::try_from(head.length).ok()?).unwrap_or(table);
     loop {
         let (kind, length) = (*rest.first()?, usize::from(*rest.get(1)?));
-        if kind == END || length < HEAD {
+        if kind == END || length < HEADER {
             return None;
         }
         let (formatted, strings) = rest.split_at_checked(length)?;
@@ -36,7 +36,7 @@ pub(crate) fn serial(raw: &[u8]) -> Option<String> {
     }
 }
 
-/// The length of a structure's strings with the two zeros that end them.
+/// The length of the strings of a structure, with the two zero bytes that end them.
 fn end_of(strings: &[u8]) -> Option<usize> {
     strings.windows(2).position(|pair| pair == [0, 0]).map(|at| at + 2)
 }
@@ -73,13 +73,13 @@ mod tests {
     const SYSTEM: &[u8] = b"\x01\x08\x01\x00\x00\x00\x00\x01serial\0\0";
 
     #[test]
-    fn a_structure_that_is_a_head_alone_is_walked_over() {
+    fn a_structure_of_a_header_alone_is_skipped() {
         let bare = b"\x80\x04\x00\x00\0\0";
         assert_eq!(serial(&table(&[bare, SYSTEM, END])).as_deref(), Some("serial"));
     }
 
     #[test]
-    fn a_structure_shorter_than_its_head_makes_the_rest_unreadable() {
+    fn a_structure_shorter_than_its_header_makes_the_table_malformed() {
         for length in 0..4 {
             let broken = [0x80, length, 0, 0, 0, 0];
             assert_eq!(serial(&table(&[&broken, SYSTEM, END])), None, "{length}");
@@ -87,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_behind_the_end_of_the_table_is_not_read() {
+    fn structures_after_the_end_of_the_table_are_ignored() {
         assert_eq!(serial(&table(&[BIOS, END, SYSTEM])), None);
     }
 
     proptest::proptest! {
         #[test]
-        fn tables_of_any_kind_are_read_without_a_panic(body: Vec<u8>) {
+        fn decoding_any_table_does_not_panic(body: Vec<u8>) {
             let _ = serial(&table(&[&body]));
         }
     }

@@ -1,26 +1,26 @@
-//! A volume as a device: finding it, where it lies, what file system it has.
+//! Volumes as devices: the disks they are on, and their file systems.
 
 use os::abi::{ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation, VolumeDiskExtents};
 use os::{Access, FsInfo, Handle, Open, Options, OsError, OsResult};
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::error::{OperationError, OperationResult};
-use crate::executor::operation::OperationContext;
-use crate::node::Node;
-use crate::types::DiskNumber;
-use crate::types::VolumeId;
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::OperationContext;
+use crate::executor::locks::LockKey;
+use crate::types::{DiskNumber, VolumeId, VolumeStats};
+use crate::windows::Host;
 use crate::windows::buffer;
-use crate::windows::disk_device::{Disk, Partition, PartitionKind, QUERY, is_gone};
+use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
+use crate::windows::error_class::ErrorClass;
 use crate::windows::file_system_signatures;
-use crate::{Kind, LockKey};
 
-/// Reading a volume's file system; fewer rights would open the bare device.
-pub(crate) const READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
+/// Opens the file system of a volume for reading. With fewer rights Windows would open the device.
+pub(crate) const OPEN_FOR_READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
 
-/// What a volume holds.
+/// The file system of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileSystem {
-    /// Nothing that Windows, or any recogniser it has, knows.
+    /// None that is known.
     Raw,
     /// NTFS.
     Ntfs,
@@ -28,78 +28,70 @@ pub(crate) enum FileSystem {
     Other(String),
 }
 
-/// The size of a file system in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct VolumeStats {
-    /// All of it.
-    pub total: u64,
-    /// What is not free.
-    pub used: u64,
-}
-
 /// Opens `volume`.
-pub(crate) fn open(node: &Node, volume: VolumeId, how: &Open) -> OperationResult<Box<dyn Handle>> {
-    node.os().open(&volume.device(), how).map_err(|code| gone_or(code, volume))
+pub(crate) fn open(host: &Host, volume: VolumeId, how: &Open) -> OperationResult<Box<dyn Handle>> {
+    host.os().open(&volume.device(), how).map_err(|code| volume_error(code, volume))
 }
 
-fn gone_or(code: OsError, volume: VolumeId) -> OperationError {
-    if is_gone(code) {
-        OperationError::not_found(format!("there is no volume {volume} ({})", code.0))
+fn volume_error(code: OsError, volume: VolumeId) -> OperationError {
+    if ErrorClass::DeviceRemoved.contains(code) {
+        OperationError::not_found(format!("volume {volume} does not exist ({})", code.0))
     } else {
         code.into()
     }
 }
 
-/// Where the volume behind `handle` lies.
+/// Queries the extents of the volume behind `handle`.
 pub(crate) fn extents(handle: &dyn Handle) -> OsResult<Vec<DiskExtent>> {
     let first = size_of::<VolumeDiskExtents>() + size_of::<DiskExtent>();
     let answer = buffer::control_grown(handle, ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], first)?;
     parse_extents(&answer).ok_or(OsError::GEN_FAILURE)
 }
 
-/// Reads the answer about a volume's extents.
+/// Decodes a `VOLUME_DISK_EXTENTS`. Returns `None` if it is malformed.
 pub(crate) fn parse_extents(answer: &[u8]) -> Option<Vec<DiskExtent>> {
     let head: VolumeDiskExtents = buffer::at(answer, 0)?;
     let offset = |index: usize| index.checked_mul(size_of::<DiskExtent>())?.checked_add(size_of_val(&head));
     (0..usize::try_from(head.count).ok()?).map(|index| buffer::at(answer, offset(index)?)).collect()
 }
 
-/// The one extent of `volume`.
-pub(crate) fn extent(node: &Node, volume: VolumeId) -> OperationResult<DiskExtent> {
-    let handle = open(node, volume, &QUERY)?;
-    let extents = extents(&*handle).map_err(|code| gone_or(code, volume))?;
+/// Queries the extent of `volume`. A volume with several extents is an error.
+pub(crate) fn extent(host: &Host, volume: VolumeId) -> OperationResult<DiskExtent> {
+    let handle = open(host, volume, &OPEN_FOR_QUERY)?;
+    let extents = extents(&*handle).map_err(|code| volume_error(code, volume))?;
     match extents[..] {
         [extent] => Ok(extent),
         _ => Err(OperationError::precondition(format!(
-            "the volume lies on {} extents of disks, not on one",
+            "the volume has {} extents; only volumes with one extent are supported",
             extents.len()
         ))),
     }
 }
 
 /// The disk that `volume` is on.
-pub(crate) fn disk_of(node: &Node, volume: VolumeId) -> OperationResult<DiskNumber> {
-    extent(node, volume).map(|extent| DiskNumber(extent.disk_number))
+pub(crate) fn disk_of(host: &Host, volume: VolumeId) -> OperationResult<DiskNumber> {
+    extent(host, volume).map(|extent| DiskNumber(extent.disk_number))
 }
 
-/// The disk that `volume` is on, which must be the one that is locked.
-pub(crate) fn locked_disk_of(node: &Node, volume: VolumeId, ctx: &OperationContext) -> OperationResult<DiskNumber> {
-    let disk = disk_of(node, volume)?;
+/// The disk that `volume` is on, checked to be locked.
+pub(crate) fn locked_disk_of(host: &Host, volume: VolumeId, ctx: &OperationContext) -> OperationResult<DiskNumber> {
+    let disk = disk_of(host, volume)?;
     ctx.ensure_locked(&LockKey::Disk(disk.0))?;
     Ok(disk)
 }
 
-/// The volumes on `disk` with where they begin: data partitions first, each kind in partition order.
+/// The volumes on `disk` with their offsets: those on data partitions first, then the others, in the order of the
+/// offsets.
 pub(crate) fn on_disk(
-    node: &Node,
+    host: &Host,
     disk: DiskNumber,
     partitions: &[Partition],
 ) -> OperationResult<Vec<(u64, VolumeId)>> {
     let mut found = Vec::new();
-    for id in node.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
-        let extents = node.os().open(&id.device(), &QUERY).and_then(|handle| extents(&*handle));
-        // A CD drive, or a volume that goes just now, is on no disk. Nor must one that cannot be asked fail the list of
-        // another disk: whoever needs it here finds it missing.
+    for id in host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
+        let extents = host.os().open(&id.device(), &OPEN_FOR_QUERY).and_then(|handle| extents(&*handle));
+        // A CD drive has no extents, nor has a volume that is being removed. A volume that cannot be queried must not
+        // fail the list of another disk; if it is on this one, callers notice that it is missing.
         let Ok(extents) = extents else { continue };
         if let [extent] = extents[..]
             && extent.disk_number == disk.0
@@ -114,45 +106,51 @@ pub(crate) fn on_disk(
     Ok(found)
 }
 
-/// Waits until each data partition of `disk` has its volume; says whether that came true.
-pub(crate) fn wait_for_all(node: &Node, disk: &Disk) -> OperationResult<bool> {
-    let arrived = node.poll(node.config().timeouts.arrival, || {
-        let layout = disk.layout()?;
-        let volumes = on_disk(node, disk.number, layout.partitions())?;
-        let all = layout.data().all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset));
+/// Waits until each data partition of `disk` has a volume. Returns false if that takes too long.
+pub(crate) fn wait_for_all(host: &Host, disk: &Disk) -> OperationResult<bool> {
+    let arrived = host.poll(host.timeouts().arrival, || {
+        let table = disk.partition_table()?;
+        let volumes = on_disk(host, disk.number, &table.partitions)?;
+        let all = table.data().all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset));
         Ok(all.then_some(()))
     })?;
     Ok(arrived.is_some())
 }
 
-/// What file system `volume` has. Whatever cannot be told is an error: the caller's next step may be to format it.
-pub(crate) fn file_system(node: &Node, volume: VolumeId) -> OperationResult<FileSystem> {
-    let handle = open(node, volume, &READ)?;
+/// Determines the file system of `volume`. What cannot be determined is an error, because callers format a raw volume.
+pub(crate) fn file_system(host: &Host, volume: VolumeId) -> OperationResult<FileSystem> {
+    let handle = open(host, volume, &OPEN_FOR_READ)?;
     let name = match file_system_name(&*handle) {
         Ok(name) => name,
         Err(OsError::UNRECOGNIZED_VOLUME) => String::new(),
-        Err(code) => return Err(OperationError::of(code, "its file system cannot be read")),
+        Err(code) => return Err(OperationError::of(code, "the file system cannot be read")),
     };
     match name.as_str() {
         "" | "RAW" => {}
         "NTFS" => return Ok(FileSystem::Ntfs),
         _ => return Ok(FileSystem::Other(name)),
     }
-    // Windows mounts nothing here. That does not mean that nothing is here.
+    // Windows has mounted no file system. The volume may still have one that Windows cannot mount.
     match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut [0; 16]) {
-        Err(OsError::UNRECOGNIZED_VOLUME | OsError::INVALID_FUNCTION | OsError::NOT_SUPPORTED) => {}
-        Ok(_) | Err(OsError::INSUFFICIENT_BUFFER | OsError::MORE_DATA) => {
+        Err(OsError::UNRECOGNIZED_VOLUME) => {}
+        Err(code) if ErrorClass::Unsupported.contains(code) => {}
+        Err(code) if !ErrorClass::BufferTooSmall.contains(code) => {
+            return Err(OperationError::of(code, "the file system cannot be determined"));
+        }
+        _ => {
             return Err(OperationError::precondition(
-                "it carries a file system that Windows recognises but cannot mount",
+                "the volume has a file system that Windows recognizes but cannot mount",
             ));
         }
-        Err(code) => return Err(OperationError::of(code, "its file system cannot be told")),
     }
     let mut block = vec![0; file_system_signatures::BLOCK];
     for offset in file_system_signatures::BLOCKS {
-        let read = handle.read(offset, &mut block).map_err(|code| OperationError::of(code, "it cannot be read"))?;
+        let read =
+            handle.read(offset, &mut block).map_err(|code| OperationError::of(code, "the volume cannot be read"))?;
         if let Some(name) = file_system_signatures::find(offset, &block[..read.min(file_system_signatures::BLOCK)]) {
-            return Err(OperationError::precondition(format!("it carries {name}, which Windows cannot mount")));
+            return Err(OperationError::precondition(format!(
+                "the volume has the signature of {name}, which Windows cannot mount"
+            )));
         }
     }
     Ok(FileSystem::Raw)
@@ -168,9 +166,9 @@ fn file_system_name(handle: &dyn Handle) -> OsResult<String> {
     Ok(name.to_string_lossy())
 }
 
-/// The size of the file system of `volume`.
-pub(crate) fn stats(node: &Node, volume: VolumeId) -> OperationResult<VolumeStats> {
-    let handle = open(node, volume, &READ)?;
+/// Queries the size and use of the file system of `volume`.
+pub(crate) fn stats(host: &Host, volume: VolumeId) -> OperationResult<VolumeStats> {
+    let handle = open(host, volume, &OPEN_FOR_READ)?;
     let mut size = FsFullSizeInformation::new_zeroed();
     handle.query_fs(FsInfo::FullSize, size.as_mut_bytes())?;
     let unit = u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);
@@ -180,16 +178,19 @@ pub(crate) fn stats(node: &Node, volume: VolumeId) -> OperationResult<VolumeStat
     Ok(VolumeStats { total, used: total.saturating_sub(free) })
 }
 
-/// Writes all that is cached for `volume` to its disk.
-pub(crate) fn flush(node: &Node, volume: VolumeId) -> OperationResult<()> {
+/// Writes the cache of `volume` to its disk.
+pub(crate) fn flush(host: &Host, volume: VolumeId) -> OperationResult<()> {
     let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
-    let flushed = open(node, volume, &Open::existing(access, Options::empty()))
+    let flushed = open(host, volume, &Open::existing(access, Options::empty()))
         .and_then(|handle| handle.flush().map_err(OperationError::from));
     match flushed {
-        // Nothing can be waiting to be written to a volume that cannot be written to.
-        Err(fault) if fault.code == Some(OsError::WRITE_PROTECT) => Ok(()),
-        Err(fault) if fault.kind == Kind::NotFound => Err(fault),
-        Err(fault) => Err(OperationError { reason: format!("its cache cannot be written: {}", fault.reason), ..fault }),
+        // A write-protected volume has nothing to write.
+        Err(error) if error.code == Some(OsError::WRITE_PROTECT) => Ok(()),
+        Err(error) if error.kind == Kind::NotFound => Err(error),
+        Err(error) => {
+            let reason = format!("the cache of the volume could not be written to its disk: {}", error.reason);
+            Err(OperationError { reason, ..error })
+        }
         Ok(()) => Ok(()),
     }
 }
@@ -199,11 +200,12 @@ mod tests {
     use os::{Namespace, Os, Value};
 
     use super::{on_disk, parse_extents};
+    use crate::windows::Host;
     use crate::windows::disk_device::{Partition, PartitionKind};
-    use crate::{Config, DiskNumber, Node};
+    use crate::{DiskNumber, Timeouts};
 
     #[test]
-    fn a_disks_volumes_come_in_partition_order_but_those_on_data_partitions_first() {
+    fn volumes_are_in_the_order_of_their_partitions_with_data_partitions_first() {
         let sim = os_sim::node().disk(1 << 30).gpt().build();
         let (os, never) = (sim.process(), os::Time(std::time::Duration::MAX));
         let disk = os.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 1", never).unwrap();
@@ -212,23 +214,23 @@ mod tests {
             os.wmi().call(Namespace::Storage, &disk[0].path, "CreatePartition", &arguments, never).unwrap();
         }
         sim.advance(std::time::Duration::from_mins(1));
-        let node = Node::new(sim.process(), Config::default());
+        let host = Host::new(sim.process(), Timeouts::default());
         let offsets: Vec<_> = sim.disk(1).unwrap().partitions[1..].iter().map(|partition| partition.offset).collect();
         let [first, second] = offsets[..] else { panic!("{offsets:?}") };
         let order = |kinds: [PartitionKind; 2]| -> Vec<_> {
             let partition = |number, offset, kind| Partition { number, offset, length: 100 << 20, kind };
             let table = [partition(2, first, kinds[0]), partition(3, second, kinds[1])];
-            on_disk(&node, DiskNumber(1), &table).unwrap().into_iter().map(|(offset, _)| offset).collect()
+            on_disk(&host, DiskNumber(1), &table).unwrap().into_iter().map(|(offset, _)| offset).collect()
         };
         assert_eq!(order([PartitionKind::Data, PartitionKind::Data]), [first, second]);
         assert_eq!(order([PartitionKind::Data, PartitionKind::Other]), [first, second]);
         assert_eq!(order([PartitionKind::Other, PartitionKind::Data]), [second, first]);
-        assert!(on_disk(&node, DiskNumber(2), &[]).unwrap().is_empty());
+        assert!(on_disk(&host, DiskNumber(2), &[]).unwrap().is_empty());
     }
 
     proptest::proptest! {
         #[test]
-        fn extents_of_any_kind_are_read_without_a_panic(bytes: Vec<u8>) {
+        fn decoding_any_extents_does_not_panic(bytes: Vec<u8>) {
             let _ = parse_extents(&bytes);
         }
     }

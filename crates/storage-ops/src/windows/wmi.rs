@@ -1,37 +1,39 @@
-//! Asking WMI, and calling methods that may outlive their caller.
+//! WMI queries, and methods that may outlive their caller.
 
 use std::time::Duration;
 
-use os::{CallStatus, Instance, Namespace, OsError, Returned, Value};
+use os::{CallStatus, Instance, Namespace, Returned, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::operation::OperationContext;
-use crate::node::Node;
+use crate::executor::context::OperationContext;
+use crate::windows::Host;
+use crate::windows::error_class::ErrorClass;
 
-/// A query that must answer exactly one object.
-pub(crate) fn one(node: &Node, namespace: Namespace, wql: &str, what: &str) -> OperationResult<Instance> {
-    let mut found = query(node, namespace, wql)?;
+/// Runs a query that must find exactly one instance; `object` names it in errors.
+pub(crate) fn query_one(host: &Host, namespace: Namespace, wql: &str, object: &str) -> OperationResult<Instance> {
+    let mut found = query(host, namespace, wql)?;
     match (found.pop(), found.is_empty()) {
         (Some(instance), true) => Ok(instance),
-        (None, _) => Err(OperationError::not_found(format!("WMI knows no {what}"))),
-        (Some(_), false) => Err(OperationError::precondition(format!("WMI knows more than one {what}"))),
+        (None, _) => Err(OperationError::not_found(format!("WMI found no {object}"))),
+        (Some(_), false) => Err(OperationError::precondition(format!("WMI found more than one {object}"))),
     }
 }
 
-/// The answers to a query.
-pub(crate) fn query(node: &Node, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
-    let deadline = node.after(node.config().timeouts.query);
-    node.os().wmi().query(namespace, wql, deadline).map_err(|code| match code {
-        OsError::WAIT_TIMEOUT | OsError::BUSY => {
-            OperationError { kind: Kind::Unavailable, ..OperationError::of(code, "WMI did not answer") }
+/// Runs a query.
+pub(crate) fn query(host: &Host, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
+    let deadline = host.clock().now() + host.timeouts().query;
+    host.os().wmi().query(namespace, wql, deadline).map_err(|code| {
+        if ErrorClass::NotStarted.contains(code) {
+            let error = OperationError::of(code, "WMI did not answer the query in time");
+            return OperationError { kind: Kind::Unavailable, ..error };
         }
-        code => OperationError::of(code, "WMI"),
+        OperationError::of(code, "the WMI query failed")
     })
 }
 
-/// Calls a method and waits for its end. Where that takes longer than `timeout`, the locks stay with it.
+/// Calls a method and waits until it ends. If it takes longer than `timeout`, the method keeps the locks until it ends.
 pub(crate) fn call(
-    node: &Node,
+    host: &Host,
     ctx: &OperationContext,
     namespace: Namespace,
     path: &str,
@@ -40,32 +42,28 @@ pub(crate) fn call(
     timeout: Duration,
 ) -> OperationResult<Returned> {
     ctx.begin_mutation()?;
-    match node.os().wmi().call(namespace, path, method, arguments, node.after(timeout)) {
+    let deadline = host.clock().now() + timeout;
+    match host.os().wmi().call(namespace, path, method, arguments, deadline) {
         Ok(CallStatus::Done(returned)) => Ok(returned),
-        Ok(CallStatus::StillRunning(job)) => {
-            ctx.hold_locks_until(job);
+        Ok(CallStatus::StillRunning(call)) => {
+            ctx.hold_locks_until(call);
             let seconds = timeout.as_secs();
-            Err(OperationError::new(Kind::StillRunning, format!("{method} goes on after {seconds} s; ask again later")))
+            let reason = format!("{method} is still running after {seconds} s; repeat the request to wait for it");
+            Err(OperationError::new(Kind::StillRunning, reason))
         }
-        Err(code @ (OsError::WAIT_TIMEOUT | OsError::BUSY)) => Err(OperationError {
+        Err(code) if ErrorClass::NotStarted.contains(code) => Err(OperationError {
             kind: Kind::Unavailable,
-            ..OperationError::of(code, format!("{method} was not begun"))
+            ..OperationError::of(code, format!("WMI did not start {method} in time"))
         }),
-        // The connection broke while it ran, or before, or after.
-        Err(code) if may_run_on(code) => Err(OperationError {
+        Err(code) if ErrorClass::OutcomeUnknown.contains(code) => Err(OperationError {
             kind: Kind::StillRunning,
-            ..OperationError::of(code, format!("{method} may be going on"))
+            ..OperationError::of(code, format!("the connection to WMI broke, and {method} may still be running"))
         }),
-        Err(code) => Err(OperationError::of(code, method)),
+        Err(code) => Err(OperationError::of(code, format!("{method} failed"))),
     }
 }
 
-/// Whether after this error nobody knows if the method ran.
-pub(crate) fn may_run_on(code: OsError) -> bool {
-    matches!(code, OsError::RPC_CALL_FAILED | OsError::WBEM_TRANSPORT_FAILURE)
-}
-
-/// Text as it stands in a WQL string.
+/// Quotes `text` as a WQL string.
 pub(crate) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
 }

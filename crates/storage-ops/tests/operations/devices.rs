@@ -1,9 +1,11 @@
-//! Disks: what is sent to the device, what to the provider, and what is made of their answers.
+//! Tests of what disk operations send to the device and to the storage provider, and of how they treat the answers.
 
 use std::time::Duration;
 
-use crate::setup::{Calm, GIB, add_partition, over, probed, refused, traced, volume_on};
-use faults::{Call, Fault, FaultAction, Race, When};
+use crate::setup::{GIB, NoProbe, add_partition, over, probed, refused, traced, volume_on};
+use faults::Race;
+use faults::{Call, FaultAction};
+use faults::{Fault, When};
 use os::{Namespace, Os, OsError};
 use os_sim::Sim;
 use storage_ops::{
@@ -24,7 +26,7 @@ fn failing(primitive: &'static str, code: OsError) -> Fault {
 }
 
 #[test]
-fn a_state_is_set_by_the_device_itself_and_only_as_far_as_it_is_another() {
+fn the_device_sets_only_the_attributes_that_differ() {
     let disk = || os_sim::node().disk(GIB).partitioned();
     for (name, sim, online, changes) in [
         ("offline", disk().offline().build(), true, 1),
@@ -34,7 +36,7 @@ fn a_state_is_set_by_the_device_itself_and_only_as_far_as_it_is_another() {
         ("to be taken offline", disk().build(), false, 1),
         ("offline already", disk().offline().build(), false, 0),
     ] {
-        let (node, trace) = traced(&sim, Calm);
+        let (node, trace) = traced(&sim, NoProbe);
         node.run(&set(online)).unwrap();
         assert_eq!((trace.counts().of(SET), trace.counts().wmi), (changes, 0), "{name}");
         let disk = sim.disk(1).unwrap();
@@ -46,17 +48,17 @@ fn a_state_is_set_by_the_device_itself_and_only_as_far_as_it_is_another() {
 fn a_disk_is_writable_before_it_comes_online() {
     let sim = os_sim::node().disk(GIB).partitioned().offline().read_only().build();
     let seen = sim.clone();
-    let looked = Race::before(1, move || {
+    let checked = Race::before(1, move || {
         let disk = seen.disk(1).unwrap();
         assert!(disk.offline && !disk.read_only, "its volumes would be mounted read-only");
     })
     .among(|call| call.primitive == SET);
-    probed(&sim, looked).run(&set(true)).unwrap();
+    probed(&sim, checked).run(&set(true)).unwrap();
     assert!(!sim.disk(1).unwrap().offline);
 }
 
 #[test]
-fn a_disk_whose_driver_knows_no_states_gets_them_from_the_provider() {
+fn the_provider_sets_the_state_if_the_driver_does_not_support_it() {
     let disk = || os_sim::node().disk(GIB).partitioned();
     for (name, sim, online, attributes) in [
         ("offline", disk().offline().build(), true, 0),
@@ -73,10 +75,10 @@ fn a_disk_whose_driver_knows_no_states_gets_them_from_the_provider() {
 }
 
 #[test]
-fn a_state_that_did_not_last_is_not_reported_as_reached() {
+fn a_disk_state_that_was_undone_is_set_again() {
     let sim = os_sim::node().disk(GIB).partitioned().offline().build();
     let other = sim.clone();
-    // Between the change and the look at what has come of it.
+    // Between the change and the check of its result.
     let undone = Race::before(0, move || over(&other).run(&set(false)).unwrap())
         .among(|call| call.primitive == "control DISK_UPDATE_PROPERTIES");
     probed(&sim, undone).run(&set(true)).unwrap();
@@ -84,9 +86,9 @@ fn a_state_that_did_not_last_is_not_reported_as_reached() {
 }
 
 #[test]
-fn a_raw_disk_that_is_offline_is_brought_online_by_the_device_itself() {
+fn a_raw_disk_that_is_offline_is_brought_online_without_wmi() {
     let sim = os_sim::node().disk(GIB).offline().build();
-    let (node, trace) = traced(&sim, Calm);
+    let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
     volume_on(&node, 1);
     assert_eq!(trace.counts().of("wmi call MSFT_Disk.Online"), 0);
@@ -95,14 +97,14 @@ fn a_raw_disk_that_is_offline_is_brought_online_by_the_device_itself() {
 #[test]
 fn a_partitioned_disk_that_is_offline_is_not_waited_for() {
     let sim = os_sim::node().disk(GIB).partitioned().offline().build();
-    let (node, trace) = traced(&sim, Calm);
+    let (node, trace) = traced(&sim, NoProbe);
     let before = sim.now();
     node.run(&PARTITION).unwrap();
     assert_eq!((sim.now(), trace.counts().wmi), (before, 0));
 }
 
 #[test]
-fn a_disk_is_waited_for_until_its_volumes_have_come_and_no_longer() {
+fn partition_disk_returns_as_soon_as_the_volumes_have_arrived() {
     let sim = os_sim::node().disk(GIB).build();
     sim.set_timing(|timing| timing.volume_arrival = Duration::from_secs(7));
     let (node, before) = (over(&sim), sim.now());
@@ -113,14 +115,14 @@ fn a_disk_is_waited_for_until_its_volumes_have_come_and_no_longer() {
 }
 
 #[test]
-fn contract_18_a_volume_that_does_not_come_by_itself_is_brought_and_no_other() {
+fn contract_18_only_a_volume_that_does_not_arrive_is_brought_online() {
     let sim = os_sim::node().disk(GIB).gpt().build();
     add_partition(&sim, None, 100 << 20);
     sim.advance(Duration::from_mins(1));
     assert!(sim.volume_on(1).is_some_and(|volume| volume.arrived));
     sim.set_timing(|timing| timing.volume_arrival = Duration::from_hours(1));
     add_partition(&sim, None, 100 << 20);
-    let (node, trace) = traced(&sim, Calm);
+    let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
     let brought: Vec<_> =
         trace.take().into_iter().filter(|record| record.call.primitive.ends_with(".Online")).collect();
@@ -129,32 +131,32 @@ fn contract_18_a_volume_that_does_not_come_by_itself_is_brought_and_no_other() {
 }
 
 #[test]
-fn waiting_for_a_volume_looks_at_most_five_times_a_second() {
+fn waiting_for_a_volume_polls_at_most_five_times_a_second() {
     let sim = os_sim::node().disk(GIB).partitioned().offline().build();
     sim.set_timing(|timing| timing.volume_arrival = Duration::from_hours(1));
-    let (node, trace) = traced(&sim, Calm);
+    let (node, trace) = traced(&sim, NoProbe);
     let before = sim.now();
     node.run(&set(true)).unwrap();
-    let (waited, looks) = (sim.now() - before, trace.counts().of("volumes"));
+    let (waited, polls) = (sim.now() - before, trace.counts().of("volumes"));
     assert!(waited >= Duration::from_secs(20), "{waited:?}");
-    assert!(looks <= 110, "{looks} looks in {waited:?}");
+    assert!(polls <= 110, "{polls} polls in {waited:?}");
 }
 
 #[test]
-fn somebody_who_initialises_the_disk_first_is_as_good() {
+fn a_disk_that_another_program_initializes_first_is_partitioned() {
     for primitive in
         ["wmi call MSFT_Disk.Refresh", "wmi call MSFT_Disk.Initialize", "wmi call MSFT_Disk.CreatePartition"]
     {
         let sim = os_sim::node().disk(GIB).build();
         let other = sim.clone();
-        let faster = Race::before(0, move || {
+        let earlier = Race::before(0, move || {
             let (os, deadline) = (other.process(), os::Time(Duration::MAX));
             let disk = "SELECT * FROM MSFT_Disk WHERE Number = 1";
             let disk = os.wmi().query(Namespace::Storage, disk, deadline).unwrap().remove(0);
             os.wmi().call(Namespace::Storage, &disk.path, "Initialize", &[], deadline).unwrap();
         })
         .among(move |call| call.primitive == primitive);
-        let node = probed(&sim, faster);
+        let node = probed(&sim, earlier);
         node.run(&PARTITION).unwrap();
         volume_on(&node, 1);
         assert_eq!(sim.disk(1).unwrap().partitions.len(), 2, "{primitive}");
@@ -163,11 +165,11 @@ fn somebody_who_initialises_the_disk_first_is_as_good() {
 }
 
 #[test]
-fn a_disk_without_a_serial_number_is_the_same_to_wmi_if_it_is_as_large() {
+fn a_disk_without_a_serial_number_is_identified_in_wmi_by_its_size() {
     for (growth, same) in [(0, true), ((1 << 20) - 512, true), (1 << 20, false)] {
         let sim = os_sim::node().disk(GIB).serial("").build();
         let other = sim.clone();
-        // The provider is made to look at the disk between the first question and the second.
+        // The cache of the provider is refreshed between the first query and the second.
         let grown = Race::before(1, move || {
             other.grow_disk(1, GIB + growth);
         })
@@ -177,28 +179,28 @@ fn a_disk_without_a_serial_number_is_the_same_to_wmi_if_it_is_as_large() {
             node.run(&PARTITION).unwrap();
         } else {
             let error = refused(&node, &PARTITION, Kind::FailedPrecondition);
-            assert!(error.to_string().contains("another disk to WMI"), "{error}");
+            assert!(error.to_string().contains("another disk in WMI"), "{error}");
             assert_eq!(sim.disk(1).unwrap().layout, "raw");
         }
     }
 }
 
 #[test]
-fn a_disk_that_may_not_be_read_still_tells_its_size() {
+fn the_size_of_a_disk_is_returned_although_reading_is_denied() {
     let sim = os_sim::node().disk(GIB).build();
     let denied =
         Fault::at(0, When::Before, FaultAction::Fail(OsError::ACCESS_DENIED)).among(|call| call.primitive == "open");
     assert_eq!(probed(&sim, denied).run(&GetDiskStats { disk: ONE }).unwrap(), GIB);
 }
 
-/// Takes disk 1 away before the first call of `primitive`.
+/// Removes disk 1 before the first call of `primitive`.
 fn pulled(sim: &Sim, primitive: &'static str) -> Race {
     let other = sim.clone();
     Race::before(0, move || drop(other.detach_disk(1))).among(move |call: &Call| call.primitive == primitive)
 }
 
 #[test]
-fn a_disk_that_vanishes_is_not_found_whatever_is_asked_of_it() {
+fn every_query_reports_a_removed_disk_as_not_found() {
     for primitive in ["open", "control STORAGE_GET_DEVICE_NUMBER", "control DISK_UPDATE_PROPERTIES"] {
         let sim = os_sim::node().disk(GIB).build();
         refused(&probed(&sim, pulled(&sim, primitive)), &GetDiskStats { disk: ONE }, Kind::NotFound);
@@ -207,15 +209,15 @@ fn a_disk_that_vanishes_is_not_found_whatever_is_asked_of_it() {
         let sim = os_sim::node().disk(GIB).offline().build();
         let (node, trace) = traced(&sim, pulled(&sim, primitive));
         refused(&node, &set(true), Kind::NotFound);
-        assert_eq!(trace.counts().wmi, 0, "WMI knows no better");
+        assert_eq!(trace.counts().wmi, 0, "WMI is not called");
     }
     let absent = probed(&os_sim::node().build(), failing("open", OsError::NOT_READY));
     let error = refused(&absent, &GetDiskState { disk: ONE }, Kind::NotFound);
-    assert!(error.to_string().ends_with("there is no disk 1 (21)"), "{error}");
+    assert!(error.to_string().ends_with("disk 1 does not exist (21)"), "{error}");
 }
 
 #[test]
-fn a_disk_that_vanishes_while_names_are_compared_is_just_not_among_them() {
+fn a_disk_that_is_removed_while_names_are_compared_is_left_out() {
     let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
     let node = probed(&sim, pulled(&sim, "open"));
     let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::NotFound);
@@ -223,7 +225,7 @@ fn a_disk_that_vanishes_while_names_are_compared_is_just_not_among_them() {
 }
 
 #[test]
-fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_opened() {
+fn a_name_is_not_reported_as_not_found_while_a_disk_cannot_be_opened() {
     let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
     let node = probed(&sim, failing("open", OsError::IO_DEVICE));
     let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::Internal);
@@ -231,8 +233,8 @@ fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_opened() {
 }
 
 #[test]
-fn what_became_of_a_wmi_method_is_told_apart() {
-    const SEARCH: &str = "wmi call MSFT_StorageSetting.UpdateHostStorageCache";
+fn each_failure_of_a_wmi_method_has_its_own_kind() {
+    const RESCAN: &str = "wmi call MSFT_StorageSetting.UpdateHostStorageCache";
     for (code, kind) in [
         (OsError::WAIT_TIMEOUT, Kind::Unavailable),
         (OsError::BUSY, Kind::Unavailable),
@@ -242,31 +244,31 @@ fn what_became_of_a_wmi_method_is_told_apart() {
         (OsError::WBEM_FAILED, Kind::Internal),
     ] {
         let sim = os_sim::node().build();
-        let error = refused(&probed(&sim, failing(SEARCH, code)), &Rescan, kind);
+        let error = refused(&probed(&sim, failing(RESCAN, code)), &Rescan, kind);
         assert_eq!(error.code(), Some(code));
     }
 }
 
 #[test]
-fn a_method_that_outlives_its_caller_keeps_the_lock_until_it_ends() {
+fn a_method_that_outlives_its_timeout_keeps_the_lock_until_it_ends() {
     let sim = os_sim::node().disk(GIB).build();
     sim.set_timing(|timing| timing.create_partition = Duration::from_mins(5));
     let node = over(&sim);
     let error = refused(&node, &PARTITION, Kind::StillRunning);
-    assert!(error.to_string().contains("CreatePartition goes on after 120 s"), "{error}");
+    assert!(error.to_string().contains("CreatePartition is still running after 120 s"), "{error}");
     assert_eq!(node.locked_objects(), 1);
-    // Waits for the lock, and finds all done.
+    // Waits for the lock and finds the disk partitioned.
     node.run(&PARTITION).unwrap();
     assert_eq!(node.locked_objects(), 0);
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
 }
 
 #[test]
-fn a_volume_whose_disk_gets_another_number_is_worked_on_under_that_number() {
+fn a_volume_whose_disk_is_renumbered_is_locked_by_the_new_number() {
     let sim = os_sim::node().disk(GIB).disk(GIB).partitioned().build();
     let volume = volume_on(&over(&sim), 2);
     let other = sim.clone();
-    // The first look is for the lock to wait for, the second under that lock.
+    // The first lookup is for the lock, the second is under that lock.
     let moved = Race::before(1, move || {
         other.detach_disk(1);
         let disk = other.detach_disk(2).unwrap();

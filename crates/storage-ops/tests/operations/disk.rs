@@ -1,7 +1,9 @@
-//! Disks: finding, partitioning, states.
+//! Tests of the operations on disks.
 
 use crate::setup::{self, GIB, over, refused, volume_on};
-use faults::{Fault, FaultAction, Race, When};
+use faults::FaultAction;
+use faults::Race;
+use faults::{Fault, When};
 use os::OsError;
 use os::abi::BusType;
 use os_sim::DiskDescription;
@@ -17,7 +19,7 @@ fn set(online: bool) -> SetDiskState {
 }
 
 #[test]
-fn contract_16_locations_leave_out_what_is_not_on_an_adapter() {
+fn contract_16_disks_without_an_adapter_are_left_out() {
     let sim = os_sim::node()
         .disk(GIB)
         .location("Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1")
@@ -37,7 +39,7 @@ fn contract_16_locations_leave_out_what_is_not_on_an_adapter() {
 }
 
 #[test]
-fn contract_17_identifiers_are_given_as_the_device_gives_them() {
+fn contract_17_identifiers_are_returned_as_the_device_reports_them() {
     let sim = os_sim::node()
         .disk(GIB)
         .page83_ascii("Google  pvc-x")
@@ -59,14 +61,14 @@ fn contract_17_identifiers_are_given_as_the_device_gives_them() {
 }
 
 #[test]
-fn contract_17_an_identifier_longer_than_the_first_buffer_is_read_whole() {
+fn contract_17_an_identifier_longer_than_the_first_buffer_is_complete() {
     let long = "x".repeat(5000);
     let sim = os_sim::node().disk(GIB).page83_ascii(&long).build();
     assert_eq!(over(&sim).run(&ListDiskIds).unwrap()[&ONE].page83, long);
 }
 
 #[test]
-fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_is_there_at_once() {
+fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_has_arrived() {
     for offline in [false, true] {
         let raw = os_sim::node().disk(GIB);
         let sim = if offline { raw.offline() } else { raw }.build();
@@ -89,7 +91,7 @@ fn contract_18_the_reserved_partition_alone_is_not_partitioned() {
 }
 
 #[test]
-fn contract_18_what_is_partitioned_is_left_alone() {
+fn contract_18_a_partitioned_disk_is_left_unchanged() {
     for (name, sim) in [
         ("partitioned", os_sim::node().disk(GIB).partitioned().build()),
         ("formatted", os_sim::node().disk(GIB).partitioned().formatted("NTFS").build()),
@@ -111,11 +113,11 @@ fn contract_18_set_disk_state_waits_for_the_volumes_of_the_disk() {
     node.run(&PartitionDisk { disk: ONE }).unwrap();
     refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 0 }, Kind::FailedPrecondition);
     node.run(&set(true)).unwrap();
-    assert_eq!(sim.volume_on(1).map(|volume| volume.arrived), Some(true), "it has arrived by now");
+    assert_eq!(sim.volume_on(1).map(|volume| volume.arrived), Some(true), "the volume has arrived");
 }
 
 #[test]
-fn contract_20_states_are_idempotent_both_ways_and_stats_never_fail_for_a_present_disk() {
+fn contract_20_set_disk_state_is_idempotent_and_stats_never_fail_for_a_present_disk() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let node = over(&sim);
     for online in [true, false, false, true] {
@@ -157,7 +159,7 @@ fn contract_20b_a_disk_is_found_by_its_name_or_the_last_word_of_it() {
 }
 
 #[test]
-fn an_unknown_disk_is_not_found_by_anything() {
+fn every_operation_reports_an_unknown_disk_as_not_found() {
     let sim = os_sim::node().build();
     let (node, before) = (over(&sim), sim.snapshot());
     for disk in [DiskNumber(7), DiskNumber(u32::MAX)] {
@@ -171,7 +173,7 @@ fn an_unknown_disk_is_not_found_by_anything() {
 }
 
 #[test]
-fn a_rescan_shows_a_new_disk_and_a_grown_one() {
+fn a_rescan_shows_the_size_of_a_disk_that_grew() {
     let sim = os_sim::node().disk(GIB).build();
     let node = over(&sim);
     sim.grow_disk(1, 2 * GIB);
@@ -180,7 +182,7 @@ fn a_rescan_shows_a_new_disk_and_a_grown_one() {
 }
 
 #[test]
-fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_read() {
+fn a_name_is_not_reported_as_not_found_while_a_disk_cannot_be_read() {
     let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
     let unreadable = faults::Fault::each(
         |call| call.primitive == "control STORAGE_QUERY_PROPERTY",
@@ -194,7 +196,7 @@ fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_read() {
 }
 
 #[test]
-fn an_error_of_wmi_names_its_code_when_the_time_ran_out_too() {
+fn a_wmi_timeout_is_unavailable_and_has_its_code() {
     let sim = os_sim::node().build();
     let late = Fault::each(faults::Call::is_wmi, When::Before, FaultAction::Fail(OsError::WAIT_TIMEOUT));
     let error = refused(&setup::probed(&sim, late), &ListDiskLocations, Kind::Unavailable);
@@ -202,7 +204,7 @@ fn an_error_of_wmi_names_its_code_when_the_time_ran_out_too() {
 }
 
 #[test]
-fn the_disk_that_the_node_lives_on_is_not_taken_offline() {
+fn a_disk_that_the_node_itself_uses_is_not_taken_offline() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let (node, before) = (over(&sim), sim.snapshot());
     refused(&node, &SetDiskState { disk: DiskNumber(0), online: false }, Kind::PermissionDenied);
@@ -210,7 +212,7 @@ fn the_disk_that_the_node_lives_on_is_not_taken_offline() {
 }
 
 #[test]
-fn contract_20_a_disk_that_can_only_be_queried_still_tells_its_size() {
+fn contract_20_the_size_is_returned_although_one_query_fails() {
     for primitive in ["control DISK_UPDATE_PROPERTIES", "control DISK_GET_LENGTH_INFO"] {
         let sim = os_sim::node().disk(GIB).build();
         let broken =
@@ -220,7 +222,7 @@ fn contract_20_a_disk_that_can_only_be_queried_still_tells_its_size() {
 }
 
 #[test]
-fn a_disk_that_takes_the_number_of_another_is_not_partitioned_for_it() {
+fn a_disk_that_takes_over_a_number_is_not_partitioned() {
     let sim = os_sim::node().disk(GIB).serial("old").build();
     let other = sim.clone();
     let swapped = Race::before(0, move || {
@@ -235,9 +237,9 @@ fn a_disk_that_takes_the_number_of_another_is_not_partitioned_for_it() {
 }
 
 #[test]
-fn contract_31_a_disk_id_is_decimal_and_fits() {
+fn contract_31_a_disk_id_is_a_decimal_of_32_bits() {
     assert_eq!(DiskNumber::parse("4294967295").unwrap(), DiskNumber(u32::MAX));
-    for bad in ["", "-1", "+1", " 1", "1 ", "0x1", "1.0", "4294967296", "99999999999999999999", "eins"] {
+    for bad in ["", "-1", "+1", " 1", "1 ", "0x1", "1.0", "4294967296", "99999999999999999999", "one"] {
         assert!(DiskNumber::parse(bad).is_err(), "{bad:?}");
     }
 }

@@ -1,30 +1,31 @@
-//! What a failure says: what was attempted, on what, in which direction.
+//! Error texts: what was attempted, on which object.
 
-use crate::setup::path;
-use faults::{Fault, FaultAction, When};
+use crate::setup::{path, resize};
+use faults::FaultAction;
+use faults::{Fault, When};
 use os::OsError;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, CreateSymlink, DisconnectTarget, DiscoverTargetPortal, DiskNumber,
     FormatVolume, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,
     GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath,
     GetVolumeStats, Iqn, IsSymlink, IsVolumeFormatted, Kind, ListDiskIds, ListDiskLocations, ListTargetPortals,
-    ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk, PathExists, Portal,
-    RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeFirstVolume, ResizeVolume, Rmdir, RmdirContents, Secret,
-    ServiceName, SetDiskState, SetMutualChapSecret, StartService, StopService, UncPath, UnmountVolume, VolumeId,
-    WriteVolumeCache,
+    ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk, PathExists,
+    RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, Secret,
+    ServiceName, SetDiskState, SetMutualChapSecret, StartService, StopService, TargetPortal, UncPath, UnmountVolume,
+    VolumeId, WriteVolumeCache,
 };
 
 #[test]
-fn a_request_that_cannot_be_read_is_refused_with_the_reason() {
-    let fault = DiskNumber::parse("eins").unwrap_err();
-    assert_eq!(fault.to_string(), r#""eins" is not a disk number"#);
-    let error = fault.in_request_of("PartitionDisk");
+fn a_request_that_cannot_be_parsed_is_refused_with_the_reason() {
+    let error = DiskNumber::parse("eins").unwrap_err();
+    assert_eq!(error.to_string(), r#""eins" is not a disk number"#);
+    let error = error.in_request_of("PartitionDisk");
     assert_eq!(error.kind(), Kind::InvalidArgument);
     assert_eq!(error.to_string(), r#"bad PartitionDisk request: "eins" is not a disk number"#);
 }
 
 #[test]
-fn a_code_of_windows_tells_the_caller_what_it_can_conclude_and_is_in_the_sentence() {
+fn each_windows_code_has_its_kind_and_is_in_the_error() {
     for (code, kind) in [
         (OsError::PATH_NOT_FOUND, Kind::NotFound),
         (OsError::DELETE_PENDING, Kind::NotFound),
@@ -38,20 +39,20 @@ fn a_code_of_windows_tells_the_caller_what_it_can_conclude_and_is_in_the_sentenc
         (OsError::IO_DEVICE, Kind::Internal),
         (OsError(4711), Kind::Internal),
     ] {
-        let look = IsSymlink { path: path(r"\pods\a") };
-        let error = crate::setup::refused(&failing_with(code).0, &look, kind);
+        let operation = IsSymlink { path: path(r"\pods\a") };
+        let error = crate::setup::refused(&failing_with(code).0, &operation, kind);
         assert_eq!(error.code(), Some(code));
         assert!(error.to_string().ends_with(&code.to_string()), "{error}");
     }
 }
 
-/// A node on which nothing works, and the sentences in which operations on it fail.
+/// A node on which every primitive call fails.
 struct Broken(Node);
 
 impl Broken {
-    fn says(&self, operation: &impl Operation, attempt: &str) {
+    fn fails_to(&self, operation: &impl Operation, attempt: &str) {
         let sentence = self.0.run(operation).expect_err(attempt).to_string();
-        assert!(sentence.starts_with(&format!("cannot {attempt}: ")), "{sentence:?} is not about {attempt:?}");
+        assert!(sentence.starts_with(&format!("cannot {attempt}: ")), "{sentence:?} does not begin with {attempt:?}");
     }
 }
 
@@ -67,77 +68,85 @@ fn failing_with(code: OsError) -> Broken {
 const VOLUME: &str = r"\\?\Volume{12345678-9abc-4def-8123-456789abcdef}\";
 
 #[test]
-fn a_failure_of_a_path_names_it() {
+fn a_path_error_names_the_path() {
     let broken = broken();
     let (a, b) = (path(r"\pods\a"), path(r"\plugins\b"));
-    broken.says(&PathExists { path: a.clone(), context: None }, r"look for C:\var\lib\kubelet\pods\a");
-    broken.says(&Mkdir { path: a.clone(), context: None }, r"make the directory C:\var\lib\kubelet\pods\a");
-    broken.says(&Rmdir { path: a.clone(), context: None, force: true }, r"remove C:\var\lib\kubelet\pods\a");
-    broken.says(&RmdirContents { path: a.clone() }, r"empty C:\var\lib\kubelet\pods\a");
-    broken.says(&IsSymlink { path: a.clone() }, r"tell whether C:\var\lib\kubelet\pods\a is a link or mount point");
-    broken.says(
+    broken.fails_to(&PathExists { path: a.clone(), context: None }, r"check whether C:\var\lib\kubelet\pods\a exists");
+    broken.fails_to(&Mkdir { path: a.clone(), context: None }, r"create the directory C:\var\lib\kubelet\pods\a");
+    broken.fails_to(&Rmdir { path: a.clone(), context: None, force: true }, r"remove C:\var\lib\kubelet\pods\a");
+    broken.fails_to(&RmdirContents { path: a.clone() }, r"remove the contents of C:\var\lib\kubelet\pods\a");
+    broken
+        .fails_to(&IsSymlink { path: a.clone() }, r"check whether C:\var\lib\kubelet\pods\a is a link or mount point");
+    broken.fails_to(
         &CreateSymlink { source: b, target: a },
-        r"make a link to C:\var\lib\kubelet\plugins\b at C:\var\lib\kubelet\pods\a",
+        r"create a link to C:\var\lib\kubelet\plugins\b at C:\var\lib\kubelet\pods\a",
     );
 }
 
 #[test]
-fn a_failure_of_a_disk_names_it_and_the_state_it_was_to_have() {
+fn a_disk_error_names_the_disk_and_the_requested_state() {
     let broken = broken();
     let disk = DiskNumber(3);
-    broken.says(&ListDiskLocations, "list the locations of disks");
-    broken.says(&ListDiskIds, "list the identifiers of disks");
-    broken.says(&GetDiskNumberByName { name: "pvc-x".into() }, r#"find the disk "pvc-x""#);
-    broken.says(&GetDiskStats { disk }, "read the size of disk 3");
-    broken.says(&GetDiskState { disk }, "read the state of disk 3");
-    broken.says(&SetDiskState { disk, online: true }, "bring online disk 3");
-    broken.says(&SetDiskState { disk, online: false }, "take offline disk 3");
-    broken.says(&PartitionDisk { disk }, "partition disk 3");
-    broken.says(&Rescan, "look for new disks");
+    broken.fails_to(&ListDiskLocations, "list the locations of the disks");
+    broken.fails_to(&ListDiskIds, "list the identifiers of the disks");
+    broken.fails_to(&GetDiskNumberByName { name: "pvc-x".into() }, r#"find the disk named "pvc-x""#);
+    broken.fails_to(&GetDiskStats { disk }, "query the size of disk 3");
+    broken.fails_to(&GetDiskState { disk }, "query the state of disk 3");
+    broken.fails_to(&SetDiskState { disk, online: true }, "bring disk 3 online");
+    broken.fails_to(&SetDiskState { disk, online: false }, "take disk 3 offline");
+    broken.fails_to(&PartitionDisk { disk }, "partition disk 3");
+    broken.fails_to(&Rescan, "rescan for disks");
 }
 
 #[test]
-fn a_name_from_a_request_is_cut_between_two_characters() {
+fn a_quoted_name_is_cut_between_two_characters() {
     let broken = broken();
     // The 80th byte is the first half of a letter.
     let name = format!("x{}", "\u{e4}".repeat(200));
-    broken.says(&GetDiskNumberByName { name }, &format!("find the disk {:?}", format!("x{}", "\u{e4}".repeat(39))));
+    broken.fails_to(
+        &GetDiskNumberByName { name },
+        &format!("find the disk named {:?}", format!("x{}", "\u{e4}".repeat(39))),
+    );
 }
 
 #[test]
-fn a_failure_of_a_volume_names_it_and_where_it_was_to_be_or_how_large() {
+fn a_volume_error_names_the_volume_with_its_target_or_size() {
     let broken = broken();
     let (disk, volume, target) = (DiskNumber(3), VolumeId::parse(VOLUME).unwrap(), path(r"\plugins\v"));
     let at = r"C:\var\lib\kubelet\plugins\v";
-    broken.says(&ListVolumesOnDisk { disk, partition: 0 }, "list the volumes on disk 3");
-    broken.says(&ListVolumesOnDisk { disk, partition: 2 }, "list the volumes on partition 2 of disk 3");
-    broken.says(&ResizeFirstVolume { disk, size: 0 }, "resize the first volume of disk 3");
-    broken.says(&IsVolumeFormatted { volume }, &format!("tell whether volume {VOLUME} is formatted"));
-    broken.says(&FormatVolume { volume }, &format!("format volume {VOLUME}"));
-    broken.says(&MountVolume { volume, target: target.clone() }, &format!("mount volume {VOLUME} at {at}"));
-    broken.says(&UnmountVolume { volume, target: target.clone() }, &format!("unmount volume {VOLUME} from {at}"));
-    broken.says(&ResizeVolume { volume, size: 0 }, &format!("resize volume {VOLUME} to its maximum"));
-    broken.says(&ResizeVolume { volume, size: 4096 }, &format!("resize volume {VOLUME} to 4096 bytes"));
-    broken.says(&GetVolumeStats { volume }, &format!("read the size of volume {VOLUME}"));
-    broken.says(&GetDiskNumberFromVolumeId { volume }, &format!("find the disk of volume {VOLUME}"));
-    broken.says(&WriteVolumeCache { volume }, &format!("write the cache of volume {VOLUME}"));
-    broken.says(
+    broken.fails_to(&ListVolumesOnDisk { disk, partition: 0 }, "list the volumes on disk 3");
+    broken.fails_to(&ListVolumesOnDisk { disk, partition: 2 }, "list the volumes on partition 2 of disk 3");
+    let first = ResizeTarget::FirstVolumeOfDisk(disk);
+    broken.fails_to(&ResizeVolume { target: first, size: 0 }, "resize the first volume of disk 3 to its maximum");
+    broken.fails_to(&IsVolumeFormatted { volume }, &format!("check whether volume {VOLUME} is formatted"));
+    broken.fails_to(&FormatVolume { volume }, &format!("format volume {VOLUME}"));
+    broken.fails_to(&MountVolume { volume, target: target.clone() }, &format!("mount volume {VOLUME} at {at}"));
+    broken.fails_to(&UnmountVolume { volume, target: target.clone() }, &format!("unmount volume {VOLUME} from {at}"));
+    broken.fails_to(&resize(volume, 0), &format!("resize volume {VOLUME} to its maximum"));
+    broken.fails_to(&resize(volume, 4096), &format!("resize volume {VOLUME} to 4096 bytes"));
+    broken.fails_to(&GetVolumeStats { volume }, &format!("query the size of volume {VOLUME}"));
+    broken.fails_to(&GetDiskNumberFromVolumeId { volume }, &format!("find the disk of volume {VOLUME}"));
+    broken.fails_to(&WriteVolumeCache { volume }, &format!("write the cache of volume {VOLUME}"));
+    broken.fails_to(
         &GetVolumeIdFromTargetPath { target: target.clone() },
         r"find the volume mounted at C:\var\lib\kubelet\plugins\v",
     );
-    broken
-        .says(&GetClosestVolumeIdFromTargetPath { target }, r"find the volume that C:\var\lib\kubelet\plugins\v is on");
+    broken.fails_to(
+        &GetClosestVolumeIdFromTargetPath { target },
+        r"find the volume that C:\var\lib\kubelet\plugins\v is on",
+    );
 }
 
 #[test]
-fn a_failure_of_iscsi_names_the_portal_and_the_target() {
+fn an_iscsi_error_names_the_portal_and_the_target() {
     let broken = broken();
-    let (portal, iqn) = (Portal::parse("10.0.0.5", 0).unwrap(), Iqn::parse("iqn.2024-01.test:x").unwrap());
-    broken.says(&AddTargetPortal { portal: portal.clone() }, "add the target portal 10.0.0.5:3260");
-    broken.says(&DiscoverTargetPortal { portal: portal.clone() }, "discover the targets of the portal 10.0.0.5:3260");
-    broken.says(&RemoveTargetPortal { portal: portal.clone() }, "remove the target portal 10.0.0.5:3260");
-    broken.says(&ListTargetPortals, "list the target portals");
-    broken.says(
+    let (portal, iqn) = (TargetPortal::parse("10.0.0.5", 0).unwrap(), Iqn::parse("iqn.2024-01.test:x").unwrap());
+    broken.fails_to(&AddTargetPortal { portal: portal.clone() }, "add the target portal 10.0.0.5:3260");
+    broken
+        .fails_to(&DiscoverTargetPortal { portal: portal.clone() }, "discover the targets of the portal 10.0.0.5:3260");
+    broken.fails_to(&RemoveTargetPortal { portal: portal.clone() }, "remove the target portal 10.0.0.5:3260");
+    broken.fails_to(&ListTargetPortals, "list the target portals");
+    broken.fails_to(
         &ConnectTarget {
             portal: portal.clone(),
             iqn: iqn.clone(),
@@ -147,16 +156,20 @@ fn a_failure_of_iscsi_names_the_portal_and_the_target() {
         },
         "connect to the target iqn.2024-01.test:x at 10.0.0.5:3260",
     );
-    broken.says(
+    broken.fails_to(
         &DisconnectTarget { portal: portal.clone(), iqn: iqn.clone() },
         "disconnect from the target iqn.2024-01.test:x at 10.0.0.5:3260",
     );
-    broken.says(&GetTargetDisks { portal, iqn }, "list the disks of the target iqn.2024-01.test:x at 10.0.0.5:3260");
-    broken.says(&SetMutualChapSecret { secret: Secret::new("secret-secret".into()) }, "set the secret for mutual CHAP");
+    broken
+        .fails_to(&GetTargetDisks { portal, iqn }, "list the disks of the target iqn.2024-01.test:x at 10.0.0.5:3260");
+    broken.fails_to(
+        &SetMutualChapSecret { secret: Secret::new("secret-secret".into()) },
+        "set the secret for mutual CHAP",
+    );
 }
 
 #[test]
-fn a_failure_of_a_mapping_names_the_share_and_the_link() {
+fn a_mapping_error_names_the_share_and_the_link() {
     let broken = broken();
     let remote = UncPath::parse(r"\\files\one").unwrap();
     let mapping = NewSmbGlobalMapping {
@@ -165,20 +178,20 @@ fn a_failure_of_a_mapping_names_the_share_and_the_link() {
         username: "user".into(),
         password: Secret::new("pw".into()),
     };
-    broken.says(&mapping, r"map \\files\one");
-    broken.says(
+    broken.fails_to(&mapping, r"map \\files\one");
+    broken.fails_to(
         &NewSmbGlobalMapping { local: Some(path(r"\plugins\s")), ..mapping },
         r"map \\files\one at C:\var\lib\kubelet\plugins\s",
     );
-    broken.says(&RemoveSmbGlobalMapping { remote }, r"remove the mapping of \\files\one");
+    broken.fails_to(&RemoveSmbGlobalMapping { remote }, r"remove the mapping of \\files\one");
 }
 
 #[test]
-fn a_failure_of_a_service_names_it_and_what_was_to_become_of_it() {
+fn a_service_error_names_the_service() {
     let broken = broken();
     let name = || ServiceName::parse("MSiSCSI").unwrap();
-    broken.says(&GetService { name: name() }, "read the service MSiSCSI");
-    broken.says(&StartService { name: name() }, "start the service MSiSCSI");
-    broken.says(&StopService { name: name(), force: false }, "stop the service MSiSCSI");
-    broken.says(&GetBiosSerialNumber, "read the BIOS serial number");
+    broken.fails_to(&GetService { name: name() }, "query the service MSiSCSI");
+    broken.fails_to(&StartService { name: name() }, "start the service MSiSCSI");
+    broken.fails_to(&StopService { name: name(), force: false }, "stop the service MSiSCSI");
+    broken.fails_to(&GetBiosSerialNumber, "query the BIOS serial number");
 }

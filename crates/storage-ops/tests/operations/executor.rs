@@ -1,4 +1,4 @@
-//! Many callers at once.
+//! Tests of the executor with many callers.
 
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -9,16 +9,16 @@ use storage_ops::{
     Config, DiskNumber, Executor, Kind, NewSmbGlobalMapping, Node, PartitionDisk, PathExists, Rescan, Secret, UncPath,
 };
 
-/// Holds up some calls until it is opened.
+/// Blocks some calls until it is opened.
 #[derive(Clone)]
 struct Gate {
-    holds: fn(&Call) -> bool,
+    blocks: fn(&Call) -> bool,
     state: Arc<(Mutex<(bool, usize)>, Condvar)>,
 }
 
 impl Gate {
-    fn closed(holds: fn(&Call) -> bool) -> Self {
-        Self { holds, state: Arc::default() }
+    fn closed(blocks: fn(&Call) -> bool) -> Self {
+        Self { blocks, state: Arc::default() }
     }
 
     fn open(&self) {
@@ -26,7 +26,7 @@ impl Gate {
         self.state.1.notify_all();
     }
 
-    /// Ends when `count` calls have come to the gate.
+    /// Waits until `count` calls are blocked.
     async fn reached_by(&self, count: usize) {
         let gate = Arc::clone(&self.state);
         let wait = move || drop(gate.1.wait_while(gate.0.lock().unwrap(), |state| state.1 < count).unwrap());
@@ -34,10 +34,10 @@ impl Gate {
     }
 }
 
-/// A test that fails lets go what it has held up, or the runtime would wait for it for ever.
-struct Opened(Gate);
+/// Opens the gate when a test fails: otherwise the runtime would wait for ever for the blocked calls.
+struct OpenOnDrop(Gate);
 
-impl Drop for Opened {
+impl Drop for OpenOnDrop {
     fn drop(&mut self) {
         self.0.open();
     }
@@ -45,7 +45,7 @@ impl Drop for Opened {
 
 impl Probe for Gate {
     fn before(&self, call: &Call) -> FaultAction {
-        if (self.holds)(call) {
+        if (self.blocks)(call) {
             let mut state = self.state.0.lock().unwrap();
             state.1 += 1;
             self.state.1.notify_all();
@@ -81,10 +81,10 @@ fn map(local: &str) -> NewSmbGlobalMapping {
 const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn contract_06_a_retry_joins_what_its_caller_left_behind() {
+async fn contract_06_a_retry_joins_the_operation_of_a_cancelled_caller() {
     let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
     let (executor, trace) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
+    let _open_on_drop = OpenOnDrop(gate.clone());
     let first = tokio::spawn({
         let executor = Arc::clone(&executor);
         async move { executor.run(map(r"\plugins\a")).await }
@@ -106,10 +106,10 @@ async fn contract_06_a_retry_joins_what_its_caller_left_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn contract_05_a_slow_mapping_delays_nothing_else_and_others_of_its_share_wait_without_a_thread() {
+async fn contract_05_a_slow_mapping_delays_no_other_operation_and_its_queue_needs_no_threads() {
     let (sim, gate) = (smb(), Gate::closed(|call| call.primitive == CREATE));
     let (executor, _) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
+    let _open_on_drop = OpenOnDrop(gate.clone());
     let waiting: Vec<_> = (0..100)
         .map(|n| {
             let executor = Arc::clone(&executor);
@@ -117,9 +117,9 @@ async fn contract_05_a_slow_mapping_delays_nothing_else_and_others_of_its_share_
         })
         .collect();
     gate.reached_by(1).await;
-    // More than the threads of all lanes together wait; these answer all the same.
+    // More requests wait than all pools together have threads; an unrelated one is still answered.
     assert!(executor.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
-    let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\nobody\x").unwrap(), local: None, ..map(r"\pods\x") };
+    let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\unknown\x").unwrap(), local: None, ..map(r"\pods\x") };
     tokio::spawn({
         let (gate, executor) = (gate.clone(), Arc::clone(&executor));
         async move { drop((gate, executor.run(other).await)) }
@@ -132,7 +132,7 @@ async fn contract_05_a_slow_mapping_delays_nothing_else_and_others_of_its_share_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_to_a_dead_server_or_a_lost_disk_hold_up_no_local_path() {
+async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
     let plugins = r"C:\var\lib\kubelet\plugins";
     let sim = os_sim::node()
         .disk(GIB)
@@ -146,12 +146,12 @@ async fn links_to_a_dead_server_or_a_lost_disk_hold_up_no_local_path() {
         call.object.contains("UNC") || call.object.ends_with("below") || call.object.starts_with(r"\??\Volume")
     });
     let (executor, _) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
+    let _open_on_drop = OpenOnDrop(gate.clone());
     let mut all = tokio::task::JoinSet::new();
     let below = [r"\plugins\share\below", r"\plugins\chain\below"];
     for link in [r"\plugins\share", r"\plugins\v", below[0], below[1]].repeat(50) {
         let executor = Arc::clone(&executor);
-        // There is nothing below, which is found out from where the link leads.
+        // The paths below the links do not exist, which only the target of the link can tell.
         all.spawn(async move {
             executor.run(storage_ops::IsSymlink { path: path(link) }).await.is_ok() || below.contains(&link)
         });
@@ -163,16 +163,16 @@ async fn links_to_a_dead_server_or_a_lost_disk_hold_up_no_local_path() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_goes_before_the_first_change_takes_the_request_with_it() {
+async fn a_queued_request_is_cancelled_with_its_only_caller() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
     let (executor, trace) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
+    let _open_on_drop = OpenOnDrop(gate.clone());
     let running = tokio::spawn({
         let executor = Arc::clone(&executor);
         async move { executor.run(Rescan).await }
     });
     gate.reached_by(1).await;
-    // This one waits for the lock, and its caller goes.
+    // This request waits for the lock when its caller cancels.
     let waiting = tokio::spawn({
         let executor = Arc::clone(&executor);
         async move { executor.run(Rescan).await }
@@ -182,7 +182,7 @@ async fn whoever_goes_before_the_first_change_takes_the_request_with_it() {
     assert!(waiting.await.unwrap_err().is_cancelled());
     gate.open();
     running.await.unwrap().unwrap();
-    // The one that was given up notices when it gets its turn.
+    // The cancelled request leaves the queue.
     while executor.node().locked_objects() > 0 {
         tokio::task::yield_now().await;
     }
@@ -191,10 +191,10 @@ async fn whoever_goes_before_the_first_change_takes_the_request_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn searches_asked_for_while_one_runs_share_the_next() {
+async fn rescans_requested_while_one_runs_share_the_next_one() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
     let (executor, trace) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
+    let _open_on_drop = OpenOnDrop(gate.clone());
     let rescan = || {
         let executor = Arc::clone(&executor);
         tokio::spawn(async move { executor.run(Rescan).await })
@@ -202,7 +202,7 @@ async fn searches_asked_for_while_one_runs_share_the_next() {
     let mut all = vec![rescan()];
     gate.reached_by(1).await;
     all.extend((0..50).map(|_| rescan()));
-    // Each of them must have asked before the first can end.
+    // All requests must be queued before the first can end.
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
@@ -215,28 +215,29 @@ async fn searches_asked_for_while_one_runs_share_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_lane_refuses_with_the_name_of_what_holds_it() {
+async fn an_exhausted_pool_refuses_and_names_its_oldest_operation() {
     let (sim, gate) =
         (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES"));
     let (executor, _) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
+    let _open_on_drop = OpenOnDrop(gate.clone());
     let mut all = tokio::task::JoinSet::new();
-    let ask = |all: &mut tokio::task::JoinSet<_>, count| {
+    let query = |all: &mut tokio::task::JoinSet<_>, count| {
         for _ in 0..count {
             let executor = Arc::clone(&executor);
             all.spawn(async move { executor.run(storage_ops::GetDiskState { disk: DiskNumber(1) }).await });
         }
     };
-    // What has ended holds nothing.
+    // An operation that has ended does not count.
     executor.run(storage_ops::GetDiskStats { disk: ONE }).await.unwrap();
-    ask(&mut all, 16);
+    query(&mut all, 16);
     gate.reached_by(16).await;
-    ask(&mut all, 1000);
-    // Whoever has a thread is held at the gate, so the first to be answered is one for whom there is no room.
+    query(&mut all, 1000);
+    // The requests that have a thread are blocked, so the first result is that of a refused request.
     let error = all.join_next().await.unwrap().unwrap().unwrap_err();
     assert_eq!(error.kind(), Kind::Unavailable);
-    let longest = "all threads for disks are taken (16 running); the longest tries to read the state of disk 1 for";
-    assert!(error.to_string().contains(longest), "{error}");
+    let oldest =
+        "all threads for disks are in use (16 running); the oldest has been trying to query the state of disk 1 for";
+    assert!(error.to_string().contains(oldest), "{error}");
     gate.open();
     let rest = all.join_all().await;
     assert!(rest.iter().any(Result::is_ok));
@@ -245,20 +246,20 @@ async fn a_full_lane_refuses_with_the_name_of_what_holds_it() {
 
 const ONE: DiskNumber = DiskNumber(1);
 
-/// Asks for a partition on disk 1, and goes away when aborted.
+/// Requests a partition on disk 1; aborting the task cancels the request.
 fn partition(executor: &Arc<Executor>) -> tokio::task::JoinHandle<Result<(), storage_ops::Error>> {
     let executor = Arc::clone(executor);
     tokio::spawn(async move { executor.run(PartitionDisk { disk: ONE }).await })
 }
 
-/// Lets all tasks of a runtime with one thread go as far as they can while the gate is closed.
+/// Lets all tasks of a runtime with one thread run until they are blocked.
 async fn settled() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Whether `future` is done without waiting.
+/// Whether `future` is ready at once.
 async fn at_once(future: impl Future<Output = ()>) -> bool {
     tokio::select! {
         biased;
@@ -268,87 +269,87 @@ async fn at_once(future: impl Future<Output = ()>) -> bool {
 }
 
 #[tokio::test]
-async fn a_request_equal_to_one_under_way_shares_its_answer_and_a_later_one_does_not() {
+async fn an_equal_request_shares_the_result_of_one_under_way_and_a_later_one_does_not() {
     let (sim, gate) =
         (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
     let (executor, trace) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
+    let _open_on_drop = OpenOnDrop(gate.clone());
     let mut all = vec![partition(&executor)];
     gate.reached_by(1).await;
     all.extend([partition(&executor), partition(&executor)]);
     settled().await;
-    assert_eq!(executor.running(), 1, "the later ones have joined");
+    assert_eq!(executor.running(), 1, "the later requests have joined");
     gate.open();
     for one in all {
         one.await.unwrap().unwrap();
     }
     assert_eq!(trace.counts().of("wmi call MSFT_Disk.CreatePartition"), 1);
     sim.detach_disk(1);
-    assert_eq!(partition(&executor).await.unwrap().unwrap_err().kind(), Kind::NotFound, "nothing answers for the past");
+    assert_eq!(partition(&executor).await.unwrap().unwrap_err().kind(), Kind::NotFound, "an old result is not shared");
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_while_the_node_is_only_looked_at_leaves_it_unchanged() {
+async fn a_caller_that_cancels_before_the_first_change_leaves_the_node_unchanged() {
     let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(layout));
     let (executor, _) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
+    let _open_on_drop = OpenOnDrop(gate.clone());
     let before = sim.snapshot();
-    let asked = partition(&executor);
+    let request = partition(&executor);
     gate.reached_by(1).await;
-    asked.abort();
-    assert!(asked.await.unwrap_err().is_cancelled());
+    request.abort();
+    assert!(request.await.unwrap_err().is_cancelled());
     gate.open();
     executor.idle().await;
     assert_eq!(sim.snapshot(), before);
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_after_the_first_change_does_not_stop_it() {
+async fn a_caller_that_cancels_after_the_first_change_does_not_stop_the_operation() {
     let (sim, gate) =
         (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
     let (executor, _) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
-    let asked = partition(&executor);
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    let request = partition(&executor);
     gate.reached_by(1).await;
-    asked.abort();
-    assert!(asked.await.unwrap_err().is_cancelled());
+    request.abort();
+    assert!(request.await.unwrap_err().is_cancelled());
     settled().await;
     assert_eq!(executor.running(), 1);
-    assert!(!at_once(executor.idle()).await, "it goes on without its caller");
+    assert!(!at_once(executor.idle()).await, "the operation continues without its caller");
     gate.open();
     executor.idle().await;
-    assert!(sim.volume_on(1).is_some_and(|volume| volume.arrived), "all of it was done");
+    assert!(sim.volume_on(1).is_some_and(|volume| volume.arrived), "the operation was completed");
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_while_its_request_waits_for_a_lock_takes_it_away_at_once() {
+async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() {
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
     let (executor, _) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
+    let _open_on_drop = OpenOnDrop(gate.clone());
     let rescan = || {
         let executor = Arc::clone(&executor);
         tokio::spawn(async move { executor.run(Rescan).await })
     };
-    let holds = rescan();
+    let running = rescan();
     gate.reached_by(1).await;
-    let waits = rescan();
+    let queued = rescan();
     settled().await;
     assert_eq!(executor.running(), 2);
-    waits.abort();
+    queued.abort();
     settled().await;
-    assert_eq!(executor.running(), 1, "the lock is still held by the other");
+    assert_eq!(executor.running(), 1, "the other still holds the lock");
     gate.open();
-    holds.await.unwrap().unwrap();
+    running.await.unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_desk_to_be_idle_is_told_when_the_last_operation_ends() {
+async fn idle_ends_when_the_last_operation_has_ended() {
     let read = |call: &Call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES";
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(read));
     let (executor, _) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
-    assert!(at_once(executor.idle()).await, "nothing runs");
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    assert!(at_once(executor.idle()).await, "no operation runs");
     let all: Vec<_> = (0..2)
         .map(|_| {
             let executor = Arc::clone(&executor);
@@ -356,7 +357,7 @@ async fn whoever_waits_for_a_desk_to_be_idle_is_told_when_the_last_operation_end
         })
         .collect();
     gate.reached_by(2).await;
-    assert_eq!(executor.running(), 2, "each question gets an answer of its own");
+    assert_eq!(executor.running(), 2, "the queries are not coalesced");
     let idle = tokio::spawn({
         let executor = Arc::clone(&executor);
         async move { executor.idle().await }
@@ -372,11 +373,11 @@ async fn whoever_waits_for_a_desk_to_be_idle_is_told_when_the_last_operation_end
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_hangs_in_wmi_holds_up_no_question_to_a_disk() {
+async fn a_hanging_wmi_call_does_not_delay_a_disk_query() {
     let node = (0..16).fold(os_sim::node(), |node, _| node.disk(GIB));
     let (sim, gate) = (node.build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Refresh"));
     let (executor, _) = executor(&sim, &gate);
-    let _opened = Opened(gate.clone());
+    let _open_on_drop = OpenOnDrop(gate.clone());
     let mut all = tokio::task::JoinSet::new();
     for disk in 1..=16 {
         let executor = Arc::clone(&executor);

@@ -1,7 +1,8 @@
-//! Files, directories and links.
+//! Tests of the operations on directories and links.
 
 use crate::setup::{self, GIB, over, path, refused, volume_on};
-use faults::{Fault, FaultAction, When};
+use faults::FaultAction;
+use faults::{Fault, When};
 use os_sim::FileKind;
 use storage_ops::{CreateSymlink, IsSymlink, Kind, Mkdir, PathContext, PathExists, Rmdir, RmdirContents};
 
@@ -42,7 +43,7 @@ fn contract_09_a_path_outside_the_working_directories_is_refused_by_component() 
 }
 
 #[test]
-fn contract_09_drive_and_names_compare_without_case() {
+fn contract_09_drives_and_names_are_compared_without_case() {
     let sim = os_sim::node().build();
     let node = over(&sim);
     node.run(&mkdir(r"c:\VAR\Lib\KUBELET\Plugins\New")).unwrap();
@@ -80,18 +81,18 @@ fn contract_09a_the_working_directory_itself_may_be_a_link() {
 }
 
 #[test]
-fn contract_09a_rmdir_contents_empties_a_mounted_volume_but_not_what_a_link_leads_to() {
+fn contract_09a_rmdir_contents_empties_a_mounted_volume_but_not_the_target_of_a_link() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
-    let door = sim.external();
-    door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\b").unwrap();
-    door.write(r"C:\var\lib\kubelet\plugins\v\a\f", b"1").unwrap();
-    door.mkdir_all(r"C:\outside\kept").unwrap();
-    door.symlink(r"C:\var\lib\kubelet\plugins\v\l", r"C:\outside").unwrap();
+    let external = sim.external();
+    external.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\b").unwrap();
+    external.write(r"C:\var\lib\kubelet\plugins\v\a\f", b"1").unwrap();
+    external.mkdir_all(r"C:\outside\kept").unwrap();
+    external.symlink(r"C:\var\lib\kubelet\plugins\v\l", r"C:\outside").unwrap();
     let node = over(&sim);
     node.run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
-    assert_eq!(door.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), Vec::<String>::new());
-    assert!(door.exists(r"C:\outside\kept"));
-    door.symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\outside").unwrap();
+    assert_eq!(external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), Vec::<String>::new());
+    assert!(external.exists(r"C:\outside\kept"));
+    external.symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\outside").unwrap();
     refused(&node, &RmdirContents { path: path(r"\plugins\l") }, Kind::FailedPrecondition);
 }
 
@@ -102,13 +103,13 @@ fn rmdir_contents_empties_a_directory_and_refuses_a_file() {
         .file(r"C:\var\lib\kubelet\pods\p\f", b"1")
         .symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\Windows")
         .build();
-    let (door, node) = (sim.external(), over(&sim));
-    door.set_read_only(r"C:\var\lib\kubelet\pods\p\f", true).unwrap();
+    let (external, node) = (sim.external(), over(&sim));
+    external.set_read_only(r"C:\var\lib\kubelet\pods\p\f", true).unwrap();
     refused(&node, &RmdirContents { path: path(r"\pods\p\f") }, Kind::FailedPrecondition);
-    assert!(door.exists(r"C:\var\lib\kubelet\pods\p\f"));
+    assert!(external.exists(r"C:\var\lib\kubelet\pods\p\f"));
     node.run(&RmdirContents { path: path(r"\pods\p") }).unwrap();
-    assert!(door.read_dir(r"C:\var\lib\kubelet\pods\p").unwrap().is_empty());
-    assert!(door.exists(r"C:\Windows"));
+    assert!(external.read_dir(r"C:\var\lib\kubelet\pods\p").unwrap().is_empty());
+    assert!(external.exists(r"C:\Windows"));
 }
 
 #[test]
@@ -121,25 +122,25 @@ fn a_working_directory_itself_is_neither_removed_nor_emptied() {
 }
 
 #[test]
-fn the_working_directory_may_come_later_and_may_be_made_anew() {
+fn a_working_directory_may_be_created_later_and_recreated() {
     let sim = os_sim::node().build();
-    let door = sim.external();
-    door.remove_all(setup::KUBELET).unwrap();
+    let external = sim.external();
+    external.remove_all(setup::KUBELET).unwrap();
     let node = over(&sim);
     assert!(!node.run(&exists(r"\pods")).unwrap());
     refused(&node, &mkdir(r"\pods"), Kind::NotFound);
-    door.mkdir_all(setup::KUBELET).unwrap();
+    external.mkdir_all(setup::KUBELET).unwrap();
     node.run(&mkdir(r"\pods")).unwrap();
-    door.remove_all(setup::KUBELET).unwrap();
-    door.mkdir_all(setup::KUBELET).unwrap();
+    external.remove_all(setup::KUBELET).unwrap();
+    external.mkdir_all(setup::KUBELET).unwrap();
     node.run(&mkdir(r"\pods\again")).unwrap();
-    assert!(door.exists(r"C:\var\lib\kubelet\pods\again"));
+    assert!(external.exists(r"C:\var\lib\kubelet\pods\again"));
 }
 
 #[test]
-fn contract_11_a_dangling_link_exists_and_a_missing_parent_does_not_fail() {
+fn contract_11_a_dangling_link_exists_and_a_missing_parent_is_not_an_error() {
     let sim =
-        os_sim::node().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\gone").file(r"C:\var\lib\kubelet\f", b"").build();
+        os_sim::node().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\missing").file(r"C:\var\lib\kubelet\f", b"").build();
     let node = over(&sim);
     assert!(node.run(&exists(r"\pods\l")).unwrap());
     assert!(node.run(&exists(r"\f")).unwrap());
@@ -184,27 +185,27 @@ fn contract_13_rmdir_with_force_removes_trees_but_never_follows_a_link() {
 }
 
 #[test]
-fn contract_13_rmdir_of_a_mounted_folder_unmounts_it_and_leaves_the_volume_alone() {
+fn contract_13_rmdir_of_a_mount_point_unmounts_it_and_keeps_the_data() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
-    let door = sim.external();
-    door.write(r"C:\var\lib\kubelet\plugins\v\data", b"precious").unwrap();
+    let external = sim.external();
+    external.write(r"C:\var\lib\kubelet\plugins\v\data", b"precious").unwrap();
     let node = over(&sim);
     let volume = volume_on(&node, 1);
     node.run(&rmdir(r"\plugins\v", true)).unwrap();
-    assert!(!door.exists(r"C:\var\lib\kubelet\plugins\v"));
+    assert!(!external.exists(r"C:\var\lib\kubelet\plugins\v"));
     node.run(&mkdir(r"\plugins\again")).unwrap();
     node.run(&storage_ops::MountVolume { volume, target: path(r"\plugins\again") }).unwrap();
-    assert_eq!(door.read(r"C:\var\lib\kubelet\plugins\again\data").unwrap(), b"precious");
-    // Also where the mount point is somewhere in the tree.
+    assert_eq!(external.read(r"C:\var\lib\kubelet\plugins\again\data").unwrap(), b"precious");
+    // Also if the mount point is further down in the tree.
     node.run(&rmdir(r"\plugins", true)).unwrap();
     node.run(&mkdir(r"\plugins\third")).unwrap();
     node.run(&storage_ops::MountVolume { volume, target: path(r"\plugins\third") }).unwrap();
-    assert_eq!(door.read(r"C:\var\lib\kubelet\plugins\third\data").unwrap(), b"precious");
+    assert_eq!(external.read(r"C:\var\lib\kubelet\plugins\third\data").unwrap(), b"precious");
     sim.invariants().unwrap();
 }
 
 #[test]
-fn contract_13_rmdir_without_force_refuses_what_is_not_empty_and_what_is_missing() {
+fn contract_13_rmdir_without_force_refuses_a_full_directory_and_a_missing_path() {
     let sim = os_sim::node()
         .dir(r"C:\var\lib\kubelet\pods\full\x")
         .dir(r"C:\var\lib\kubelet\pods\empty")
@@ -222,39 +223,39 @@ fn contract_13_rmdir_without_force_refuses_what_is_not_empty_and_what_is_missing
 #[test]
 fn a_tree_of_two_thousand_levels_is_removed_without_deep_recursion() {
     let sim = os_sim::node().build();
-    let (door, node) = (sim.external(), over(&sim));
-    door.mkdir(r"C:\var\lib\kubelet\pods\p").unwrap();
-    // Each round puts what there is below one more directory.
+    let (external, node) = (sim.external(), over(&sim));
+    external.mkdir(r"C:\var\lib\kubelet\pods\p").unwrap();
+    // Each round moves the tree below one more directory.
     for _ in 0..2_000 {
-        door.mkdir(r"C:\var\lib\kubelet\pods\outer").unwrap();
-        door.rename(r"C:\var\lib\kubelet\pods\p", r"C:\var\lib\kubelet\pods\outer\p").unwrap();
-        door.rename(r"C:\var\lib\kubelet\pods\outer", r"C:\var\lib\kubelet\pods\p").unwrap();
+        external.mkdir(r"C:\var\lib\kubelet\pods\outer").unwrap();
+        external.rename(r"C:\var\lib\kubelet\pods\p", r"C:\var\lib\kubelet\pods\outer\p").unwrap();
+        external.rename(r"C:\var\lib\kubelet\pods\outer", r"C:\var\lib\kubelet\pods\p").unwrap();
     }
     node.run(&rmdir(r"\pods\p", true)).unwrap();
-    assert!(!door.exists(r"C:\var\lib\kubelet\pods\p"));
+    assert!(!external.exists(r"C:\var\lib\kubelet\pods\p"));
 }
 
 #[test]
-fn contract_14_a_link_is_made_for_what_is_or_will_be_a_directory() {
+fn contract_14_a_link_to_a_directory_or_a_missing_path_is_a_directory_link() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
-    let (door, node) = (sim.external(), over(&sim));
+    let (external, node) = (sim.external(), over(&sim));
     for (source, target) in [(r"\plugins\d", r"\pods\a"), (r"\pods\a", r"\pods\b"), (r"\plugins\later", r"\pods\c")] {
         node.run(&link(source, target)).unwrap();
-        // Again: the identical link is what was asked for.
+        // Again: an identical link is success.
         node.run(&link(source, target)).unwrap();
-        let text = door.read_link(&path(target).to_string()).unwrap();
+        let text = external.read_link(&path(target).to_string()).unwrap();
         assert_eq!(text, path(source).to_string());
     }
     for link in sim.tree(r"C:\var\lib\kubelet\pods").unwrap() {
         assert_ne!(link.attributes & os::abi::FILE_ATTRIBUTE_DIRECTORY, 0, "{link:?}");
     }
-    door.mkdir(r"C:\var\lib\kubelet\plugins\later").unwrap();
-    door.write(r"C:\var\lib\kubelet\pods\c\f", b"through").unwrap();
-    assert_eq!(door.read(r"C:\var\lib\kubelet\plugins\later\f").unwrap(), b"through");
+    external.mkdir(r"C:\var\lib\kubelet\plugins\later").unwrap();
+    external.write(r"C:\var\lib\kubelet\pods\c\f", b"through").unwrap();
+    assert_eq!(external.read(r"C:\var\lib\kubelet\plugins\later\f").unwrap(), b"through");
 }
 
 #[test]
-fn contract_14_a_link_to_a_file_is_no_directory_link() {
+fn contract_14_a_link_to_a_file_is_a_file_link() {
     let sim = os_sim::node().file(r"C:\var\lib\kubelet\plugins\f", b"content").build();
     let node = over(&sim);
     for (source, target) in [(r"\plugins\f", r"\pods\a"), (r"\pods\a", r"\pods\b")] {
@@ -269,7 +270,7 @@ fn contract_14_a_link_to_a_file_is_no_directory_link() {
 }
 
 #[test]
-fn contract_14_a_link_that_cannot_be_made_leaves_nothing() {
+fn contract_14_a_link_that_cannot_be_created_leaves_nothing_behind() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
     let verdict = FaultAction::Fail(os::OsError::PRIVILEGE_NOT_HELD);
     let fault = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", When::Before, verdict);
@@ -287,9 +288,9 @@ fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
         .build();
     let (node, before) = (over(&sim), sim.snapshot());
     for (target, what) in [
-        (r"\pods\empty", "something else"),
+        (r"\pods\empty", "a file or directory"),
         (r"\pods\other", r"a link to \??\C:\var\lib\kubelet\plugins "),
-        (r"\pods\f", "something else"),
+        (r"\pods\f", "a file or directory"),
     ] {
         let error = refused(&node, &link(r"\plugins\d", target), Kind::AlreadyExists);
         assert!(error.to_string().contains(what), "{error}");
@@ -299,7 +300,7 @@ fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
 }
 
 #[test]
-fn contract_14_the_identical_link_is_there_whatever_has_become_of_its_source() {
+fn contract_14_an_identical_link_is_success_even_if_its_source_cannot_be_opened() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
     over(&sim).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
     let code = os::OsError::LOGON_FAILURE;
@@ -328,23 +329,23 @@ fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
     }
     refused(&node, &is_link(r"\pods\missing"), Kind::NotFound);
     sim.external().remove_all(r"C:\var\lib\kubelet\plugins\d").unwrap();
-    assert!(!node.run(&is_link(r"\pods\l")).unwrap(), "its target has gone");
+    assert!(!node.run(&is_link(r"\pods\l")).unwrap(), "its target does not exist any more");
     sim.detach_disk(1);
-    assert!(!node.run(&is_link(r"\plugins\v")).unwrap(), "its volume has gone");
+    assert!(!node.run(&is_link(r"\plugins\v")).unwrap(), "its volume does not exist any more");
 }
 
 #[test]
-fn contract_15_a_relative_link_leads_from_where_it_stands() {
+fn contract_15_a_relative_link_is_resolved_at_its_location() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\d").build();
-    let (door, node) = (sim.external(), over(&sim));
-    for (name, target, expected) in [("there", "d", true), ("gone", "e", false)] {
-        door.symlink(&format!(r"C:\var\lib\kubelet\pods\{name}"), target).unwrap();
+    let (external, node) = (sim.external(), over(&sim));
+    for (name, target, expected) in [("existing", "d", true), ("dangling", "e", false)] {
+        external.symlink(&format!(r"C:\var\lib\kubelet\pods\{name}"), target).unwrap();
         assert_eq!(node.run(&is_link(&format!(r"\pods\{name}"))).unwrap(), expected, "{name}");
     }
 }
 
 #[test]
-fn contract_15_a_target_that_cannot_be_looked_at_is_not_called_missing() {
+fn contract_15_a_target_that_cannot_be_opened_is_not_reported_missing() {
     let sim = os_sim::node()
         .dir(r"C:\var\lib\kubelet\plugins\d")
         .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\d")
@@ -368,12 +369,12 @@ fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
 }
 
 #[test]
-fn contract_31_a_context_decides_only_where_its_directory_is_given() {
+fn contract_31_a_context_restricts_paths_only_if_its_directory_is_configured() {
     let sim = os_sim::node().dir(r"C:\csi\plugins").build();
     let mkdir = |text: &str, context| Mkdir { path: path(text), context: Some(context) };
     let node = over(&sim);
     node.run(&mkdir(r"\pods\a", PathContext::Plugin)).unwrap();
-    let config = storage_ops::Config { plugins: Some(path(r"C:\csi\plugins")), ..storage_ops::Config::default() };
+    let config = storage_ops::Config { plugin_dir: Some(path(r"C:\csi\plugins")), ..storage_ops::Config::default() };
     let node = storage_ops::Node::new(sim.process(), config);
     node.run(&mkdir(r"C:\csi\plugins\a", PathContext::Plugin)).unwrap();
     refused(&node, &mkdir(r"\pods\b", PathContext::Plugin), Kind::PermissionDenied);
@@ -381,27 +382,27 @@ fn contract_31_a_context_decides_only_where_its_directory_is_given() {
 }
 
 #[test]
-fn contract_09a_a_dangling_link_that_appears_meanwhile_is_not_made_to_lead_somewhere() {
+fn contract_09a_the_target_of_a_dangling_link_that_appears_is_not_created() {
     for nth in 0..12 {
         let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
         let attacked = || {
             let attacker = sim.clone();
             let step = move || {
-                let _ = attacker.external().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\gone");
+                let _ = attacker.external().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\missing");
             };
             let probed = faults::Probed::new(sim.process(), faults::Race::before(nth, step));
             storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default())
         };
         let _ = attacked().run(&mkdir(r"\pods\l"));
-        assert!(!sim.external().exists(r"C:\gone"), "call {nth} of Mkdir");
+        assert!(!sim.external().exists(r"C:\missing"), "call {nth} of Mkdir");
         sim.external().remove_all(r"C:\var\lib\kubelet\pods\l").unwrap();
         let _ = attacked().run(&link(r"\plugins\d", r"\pods\l"));
-        assert!(!sim.external().exists(r"C:\gone"), "call {nth} of CreateSymlink");
+        assert!(!sim.external().exists(r"C:\missing"), "call {nth} of CreateSymlink");
     }
 }
 
 #[test]
-fn contract_13_rmdir_with_force_does_not_take_something_gone_on_the_way_for_all_gone() {
+fn contract_13_rmdir_with_force_does_not_succeed_because_an_entry_has_vanished() {
     for primitive in ["query AttributeTag", "list", "set DispositionEx"] {
         for nth in 0..4 {
             let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p\a\b").build();
@@ -410,20 +411,20 @@ fn contract_13_rmdir_with_force_does_not_take_something_gone_on_the_way_for_all_
                 faults::Fault::at(nth, faults::When::Before, verdict).among(move |call| call.primitive == primitive);
             let probed = faults::Probed::new(sim.process(), fault);
             let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
-            let gone = node.run(&rmdir(r"\pods\p", true)).is_ok();
-            assert!(!gone || !sim.external().exists(r"C:\var\lib\kubelet\pods\p"), "{primitive} {nth}");
+            let removed = node.run(&rmdir(r"\pods\p", true)).is_ok();
+            assert!(!removed || !sim.external().exists(r"C:\var\lib\kubelet\pods\p"), "{primitive} {nth}");
         }
     }
 }
 
 #[test]
-fn a_forged_mount_point_does_not_lead_rmdir_contents_to_any_volume() {
+fn rmdir_contents_refuses_a_forged_mount_point() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
-    let door = sim.external();
-    door.write(r"C:\var\lib\kubelet\plugins\v\data", b"another pod's").unwrap();
+    let external = sim.external();
+    external.write(r"C:\var\lib\kubelet\plugins\v\data", b"data of another pod").unwrap();
     for (name, disk) in [("system", 0), ("others", 1)] {
         let volume = sim.volume_on(disk).unwrap().name();
-        door.junction(&format!(r"C:\var\lib\kubelet\pods\{name}"), &volume).unwrap();
+        external.junction(&format!(r"C:\var\lib\kubelet\pods\{name}"), &volume).unwrap();
     }
     let (node, before) = (over(&sim), sim.snapshot());
     for forged in [r"\pods\system", r"\pods\others"] {
@@ -433,17 +434,17 @@ fn a_forged_mount_point_does_not_lead_rmdir_contents_to_any_volume() {
 }
 
 #[test]
-fn what_windows_keeps_on_a_volume_is_spared_when_it_is_emptied() {
+fn rmdir_contents_spares_the_system_volume_information_of_a_volume() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
-    let door = sim.external();
-    door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\System Volume Information\x").unwrap();
-    door.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\System Volume Information").unwrap();
+    let external = sim.external();
+    external.mkdir_all(r"C:\var\lib\kubelet\plugins\v\System Volume Information\x").unwrap();
+    external.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\System Volume Information").unwrap();
     over(&sim).run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
-    assert_eq!(door.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), ["System Volume Information"]);
+    assert_eq!(external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), ["System Volume Information"]);
 }
 
 #[test]
-fn contract_10_queries_go_anywhere_and_changes_only_into_working_directories() {
+fn contract_10_queries_accept_any_path_and_changes_only_paths_in_working_directories() {
     let sim = os_sim::node()
         .disk(GIB)
         .partitioned()
@@ -462,7 +463,7 @@ fn contract_10_queries_go_anywhere_and_changes_only_into_working_directories() {
 }
 
 #[test]
-fn contract_13_a_mount_point_elsewhere_stays_though_the_way_to_the_doomed_one_is_swapped() {
+fn contract_13_swapping_a_parent_directory_does_not_redirect_the_removal_of_a_mount_point() {
     use os::Os;
     let sim = || {
         let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\elsewhere\m");
@@ -470,14 +471,16 @@ fn contract_13_a_mount_point_elsewhere_stays_though_the_way_to_the_doomed_one_is
     };
     for nth in 0..60 {
         let sim = sim();
-        // Whoever has a directory open for renaming keeps others from pinning it.
+        // While a process has a directory open to rename it, others cannot open it without sharing deletion.
         let how = os::Open::existing(os::Access::DELETE, os::Options::REPARSE_POINT);
         let held = os::NtPath::from_win32(&os::U16String::from_str(r"C:\var\lib\kubelet\pods\p\d"));
         let held = sim.open(&held, &how).unwrap();
         let attacker = sim.clone();
         let step = move || {
-            let (door, d) = (attacker.external(), r"C:\var\lib\kubelet\pods\p\d");
-            let _ = door.rename(d, r"C:\var\lib\kubelet\pods\p\aside").and_then(|()| door.junction(d, r"C:\elsewhere"));
+            let (external, d) = (attacker.external(), r"C:\var\lib\kubelet\pods\p\d");
+            let _ = external
+                .rename(d, r"C:\var\lib\kubelet\pods\p\aside")
+                .and_then(|()| external.junction(d, r"C:\elsewhere"));
         };
         let probed = faults::Probed::new(sim.process(), faults::Race::before(nth, step));
         let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
@@ -487,31 +490,31 @@ fn contract_13_a_mount_point_elsewhere_stays_though_the_way_to_the_doomed_one_is
     }
 }
 
-/// Lets the first caller of `open` go only when a second has come, or when none has for long.
+/// Blocks the first call of `open` until there is a second one, or for five seconds.
 #[derive(Default)]
-struct Meeting {
-    come: std::sync::Mutex<usize>,
+struct Rendezvous {
+    arrived: std::sync::Mutex<usize>,
     changed: std::sync::Condvar,
 }
 
-impl faults::Probe for Meeting {
+impl faults::Probe for Rendezvous {
     fn before(&self, call: &faults::Call) -> faults::FaultAction {
         if call.primitive == "open" {
-            let mut come = self.come.lock().unwrap();
-            *come += 1;
+            let mut arrived = self.arrived.lock().unwrap();
+            *arrived += 1;
             self.changed.notify_all();
-            let long = std::time::Duration::from_secs(5);
-            drop(self.changed.wait_timeout_while(come, long, |come| *come < 2).unwrap());
+            let limit = std::time::Duration::from_secs(5);
+            drop(self.changed.wait_timeout_while(arrived, limit, |arrived| *arrived < 2).unwrap());
         }
         faults::FaultAction::Go
     }
 }
 
 #[test]
-fn nobody_waits_for_a_lock_while_another_opens_the_working_directory() {
+fn opening_the_working_directory_does_not_block_other_operations() {
     let sim = os_sim::node().build();
-    let meeting = std::sync::Arc::new(Meeting::default());
-    let probed = faults::Probed::new(sim.process(), meeting.clone());
+    let rendezvous = std::sync::Arc::new(Rendezvous::default());
+    let probed = faults::Probed::new(sim.process(), rendezvous.clone());
     let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
     std::thread::scope(|scope| {
         for name in [r"\pods", r"\plugins"] {
@@ -519,6 +522,6 @@ fn nobody_waits_for_a_lock_while_another_opens_the_working_directory() {
             scope.spawn(move || assert!(node.run(&exists(name)).unwrap()));
         }
     });
-    assert_eq!(*meeting.come.lock().unwrap(), 2, "both opened it at once");
-    assert_eq!(sim.open_handles(), 1, "and one of them was enough");
+    assert_eq!(*rendezvous.arrived.lock().unwrap(), 2, "both opened it at the same time");
+    assert_eq!(sim.open_handles(), 1, "one of the handles is kept");
 }

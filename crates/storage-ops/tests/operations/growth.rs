@@ -1,16 +1,18 @@
-//! Growing a volume: by how much, up to where, and when nothing is to be done.
+//! Tests of growing a volume: by how much, up to which size, and when nothing is changed.
 
-use crate::setup::{Calm, GIB, add_partition, over, probed, provider, refused, traced, volume_on};
-use faults::{Fault, FaultAction, Race, When};
+use crate::setup::{GIB, NoProbe, add_partition, over, probed, provider, refused, resize, traced, volume_on};
+use faults::FaultAction;
+use faults::Race;
+use faults::{Fault, When};
 use os::{OsError, Value};
 use os_sim::Sim;
-use storage_ops::{DiskNumber, GetVolumeStats, Kind, ListVolumesOnDisk, ResizeVolume, VolumeId};
+use storage_ops::{DiskNumber, GetVolumeStats, Kind, ListVolumesOnDisk, VolumeId};
 
 const MIB: u64 = 1 << 20;
 const SUPPORTED: &str = "wmi call MSFT_Partition.GetSupportedSize";
 const RESIZE: &str = "wmi call MSFT_Partition.Resize";
 
-/// Two partitions of 100 MiB with `gap` bytes between them, and the volume on the first.
+/// A disk with two partitions of 100 MiB and `gap` bytes between them; returns the volume on the first.
 fn two(gap: u64) -> (Sim, VolumeId) {
     let sim = os_sim::node().disk(GIB).gpt().build();
     add_partition(&sim, Some(16 * MIB), 100 * MIB);
@@ -20,7 +22,7 @@ fn two(gap: u64) -> (Sim, VolumeId) {
     (sim, volumes[0])
 }
 
-/// A disk of one gibibyte, all of it one volume, which has then grown by `growth` bytes.
+/// A disk of one gibibyte with one volume, which has grown by `growth` bytes.
 fn grown(growth: u64) -> (Sim, VolumeId) {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let volume = volume_on(&over(&sim), 1);
@@ -28,84 +30,84 @@ fn grown(growth: u64) -> (Sim, VolumeId) {
     (sim, volume)
 }
 
-/// The length in bytes of the data partition that comes first.
+/// The length in bytes of the first data partition.
 fn length(sim: &Sim) -> u64 {
     sim.disk(1).unwrap().partitions[1].length
 }
 
-/// Asking for the largest size needs the service that defragments, which may be disabled.
+/// The query for the maximum size needs the service "Optimize drives", which may be disabled.
 fn service(enabled: bool) -> Fault {
     let fails = move |call: &faults::Call| !enabled && call.primitive == SUPPORTED;
     Fault::each(fails, When::Before, FaultAction::Fail(OsError::WBEM_FAILED))
 }
 
 #[test]
-fn a_volume_grows_up_to_the_next_partition_and_not_into_it() {
+fn a_volume_grows_up_to_the_next_partition() {
     for enabled in [true, false] {
         for gap in [0, 1, 57] {
             let (sim, volume) = two(gap * MIB);
             let (node, trace) = traced(&sim, service(enabled));
-            node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+            node.run(&resize(volume, 0)).unwrap();
             assert_eq!(length(&sim), (100 + gap) * MIB, "{enabled}");
-            assert_eq!(trace.counts().wmi == 0, gap == 0, "where there is no room, WMI need not say so");
+            assert_eq!(trace.counts().wmi == 0, gap == 0, "WMI is not called if there is no space");
             sim.invariants().unwrap();
         }
     }
 }
 
 #[test]
-fn growth_of_the_disk_is_used_in_whole_mebibytes_and_less_is_not_asked_about() {
+fn growth_of_less_than_a_mebibyte_is_ignored_without_wmi() {
     for (growth, used) in [(512, 0), (MIB / 2, 0), (MIB, MIB), (MIB * 5 / 2, 3 * MIB)] {
         let (sim, volume) = grown(growth);
-        let (before, (node, trace)) = (length(&sim), traced(&sim, Calm));
-        node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+        let (before, (node, trace)) = (length(&sim), traced(&sim, NoProbe));
+        node.run(&resize(volume, 0)).unwrap();
         assert_eq!(length(&sim) - before, used, "{growth}");
         assert_eq!(trace.counts().wmi == 0, used == 0, "{growth}");
     }
 }
 
 #[test]
-fn a_size_is_reached_from_one_mebibyte_more_on() {
+fn a_partition_grows_by_at_least_one_mebibyte() {
     let (sim, volume) = grown(GIB);
     let before = length(&sim);
     for (more, gained) in [(0, 0), (MIB - 1, 0), (MIB, MIB)] {
-        let (node, trace) = traced(&sim, Calm);
-        node.run(&ResizeVolume { volume, size: before + more }).unwrap();
+        let (node, trace) = traced(&sim, NoProbe);
+        node.run(&resize(volume, before + more)).unwrap();
         assert_eq!(length(&sim) - before, gained, "{more}");
         assert_eq!(trace.counts().of(RESIZE) == 0, gained == 0, "{more}");
-        assert_eq!(trace.counts().wmi == 0, more == 0, "what is that large already is no matter for WMI");
+        assert_eq!(trace.counts().wmi == 0, more == 0, "WMI is not called if the partition is large enough");
     }
 }
 
 #[test]
-fn a_size_may_be_less_than_a_mebibyte_more_than_there_is_room_for() {
+fn a_size_less_than_a_mebibyte_above_the_maximum_is_accepted() {
     for enabled in [true, false] {
         let (sim, volume) = two(57 * MIB);
         let node = probed(&sim, service(enabled));
-        let error = refused(&node, &ResizeVolume { volume, size: 158 * MIB }, Kind::FailedPrecondition);
-        let room = 157 * MIB;
-        assert!(error.to_string().contains(&format!("there is room for {room}")), "{error}");
+        let error = refused(&node, &resize(volume, 158 * MIB), Kind::FailedPrecondition);
+        let max = 157 * MIB;
+        assert!(error.to_string().contains(&format!("at most {max}")), "{error}");
         assert_eq!(error.code().is_none(), enabled, "{error}");
         assert_eq!(length(&sim), 100 * MIB);
-        node.run(&ResizeVolume { volume, size: 158 * MIB - 1 }).unwrap();
-        assert_eq!(length(&sim), room);
+        node.run(&resize(volume, 158 * MIB - 1)).unwrap();
+        assert_eq!(length(&sim), max);
     }
 }
 
 #[test]
-fn a_provider_that_has_no_time_is_not_taken_for_one_that_cannot_tell() {
+fn a_busy_provider_is_unavailable_and_the_partition_table_is_not_used_instead() {
     let (sim, volume) = grown(GIB);
     let busy = Fault::each(|call| call.primitive == SUPPORTED, When::Before, FaultAction::Fail(OsError::BUSY));
     let before = sim.snapshot();
-    refused(&probed(&sim, busy), &ResizeVolume { volume, size: 0 }, Kind::Unavailable);
+    refused(&probed(&sim, busy), &resize(volume, 0), Kind::Unavailable);
     assert_eq!(sim.disk(1).unwrap().partitions[1].length, GIB - 17 * MIB, "{:?}", before.difference(&sim.snapshot()));
 }
 
 #[test]
-fn growth_that_did_not_last_is_not_reported() {
+fn growth_that_was_undone_is_not_reported_as_success() {
     let (sim, volume) = grown(GIB);
     let (other, before) = (sim.clone(), length(&sim));
-    // Between the change and the look at what has come of it.
+    // Between the change and the check of its result.
     let undone = Race::before(1, move || {
         assert_eq!(length(&other), before + 100 * MIB);
         let wql = "SELECT * FROM MSFT_Partition WHERE DiskNumber = 1 AND PartitionNumber = 2";
@@ -113,17 +115,17 @@ fn growth_that_did_not_last_is_not_reported() {
     })
     .among(|call| call.primitive == "control DISK_UPDATE_PROPERTIES");
     let node = probed(&sim, undone);
-    let error = refused(&node, &ResizeVolume { volume, size: before + 100 * MIB }, Kind::FailedPrecondition);
+    let error = refused(&node, &resize(volume, before + 100 * MIB), Kind::FailedPrecondition);
     assert!(error.to_string().ends_with("but the partition has not grown"), "{error}");
 }
 
 #[test]
-fn a_file_system_that_fell_behind_its_partition_is_made_as_large_if_it_is_ntfs() {
+fn a_file_system_smaller_than_its_partition_is_extended_if_it_is_ntfs() {
     for (name, fills) in [("NTFS", true), ("ReFS", false)] {
         let sim = os_sim::node().disk(GIB).partitioned().formatted(name).file_system_of(GIB / 2).build();
         let node = over(&sim);
         let volume = volume_on(&node, 1);
-        node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+        node.run(&resize(volume, 0)).unwrap();
         let total = node.run(&GetVolumeStats { volume }).unwrap().total;
         if fills {
             assert!(total <= length(&sim) && total + MIB > length(&sim), "{total}");
@@ -134,24 +136,24 @@ fn a_file_system_that_fell_behind_its_partition_is_made_as_large_if_it_is_ntfs()
 }
 
 #[test]
-fn a_file_system_is_extended_from_one_mebibyte_of_room_on() {
-    // NTFS keeps one cluster at the end for itself.
+fn a_file_system_is_extended_if_at_least_one_mebibyte_is_missing() {
+    // NTFS reserves the last cluster.
     let full = GIB - 17 * MIB + 4096;
     for (missing, extended) in [(4096, 0), (MIB - 4096, 0), (MIB, 1)] {
         let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").file_system_of(full - missing).build();
-        let (node, trace) = traced(&sim, Calm);
+        let (node, trace) = traced(&sim, NoProbe);
         let volume = volume_on(&node, 1);
-        node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+        node.run(&resize(volume, 0)).unwrap();
         assert_eq!(trace.counts().of("control FSCTL_EXTEND_VOLUME"), extended, "{missing}");
     }
 }
 
 #[test]
-fn a_file_system_whose_size_cannot_be_read_is_not_called_large_enough() {
+fn a_file_system_whose_size_cannot_be_read_is_an_error() {
     let (sim, volume) = grown(0);
     for code in [OsError::IO_DEVICE, OsError::ACCESS_DENIED, OsError::FVE_LOCKED_VOLUME] {
         let broken = Fault::each(|call| call.primitive == "query_fs FullSize", When::Before, FaultAction::Fail(code));
-        let error = probed(&sim, broken).run(&ResizeVolume { volume, size: 0 }).unwrap_err();
+        let error = probed(&sim, broken).run(&resize(volume, 0)).unwrap_err();
         assert_eq!(error.code(), Some(code));
     }
 }

@@ -1,10 +1,10 @@
-//! iSCSI portals, targets and their disks.
+//! Tests of the operations on the iSCSI initiator.
 
-use crate::setup::{Calm, GIB, over, provider, refused, traced};
+use crate::setup::{GIB, NoProbe, over, provider, refused, traced};
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn, Kind,
-    ListTargetPortals, Portal, RemoveTargetPortal, Secret, SetMutualChapSecret,
+    ListTargetPortals, RemoveTargetPortal, Secret, SetMutualChapSecret, TargetPortal,
 };
 
 const PLAIN: &str = "iqn.2024-01.test:plain";
@@ -28,8 +28,8 @@ fn sim() -> Sim {
         .build()
 }
 
-fn portal() -> Portal {
-    Portal::parse("10.0.0.5", 0).unwrap()
+fn portal() -> TargetPortal {
+    TargetPortal::parse("10.0.0.5", 0).unwrap()
 }
 
 fn connect(iqn: &str, authentication: Authentication, secret: &str) -> ConnectTarget {
@@ -46,7 +46,7 @@ fn contract_30_port_0_is_3260_and_adding_twice_is_success() {
     for _ in 0..2 {
         node.run(&AddTargetPortal { portal: portal() }).unwrap();
     }
-    assert_eq!(node.run(&ListTargetPortals).unwrap(), [Portal::parse("10.0.0.5", 3260).unwrap()]);
+    assert_eq!(node.run(&ListTargetPortals).unwrap(), [TargetPortal::parse("10.0.0.5", 3260).unwrap()]);
     let mut found = node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
     found.sort();
     assert_eq!(found, [CHAP, MUTUAL, PLAIN]);
@@ -81,7 +81,7 @@ fn contract_30_connecting_and_disconnecting_twice_is_success_and_an_unconnected_
 }
 
 #[test]
-fn chap_secrets_are_checked_by_the_target_and_mutual_ones_by_the_initiator() {
+fn a_target_checks_the_chap_secret_and_the_initiator_the_mutual_one() {
     let sim = sim();
     let node = over(&sim);
     node.run(&AddTargetPortal { portal: portal() }).unwrap();
@@ -97,8 +97,8 @@ fn chap_secrets_are_checked_by_the_target_and_mutual_ones_by_the_initiator() {
 }
 
 #[test]
-fn an_address_has_up_to_255_bytes_of_names_addresses_and_zones_and_a_port_16_bits() {
-    let portal = |address: &str, port| Portal::parse(address, port).ok().map(|portal| portal.to_string());
+fn a_portal_has_an_address_of_up_to_255_bytes_and_a_port_of_16_bits() {
+    let portal = |address: &str, port| TargetPortal::parse(address, port).ok().map(|portal| portal.to_string());
     for address in ["10.0.0.5", "fe80::1%eth0", "[2001:db8::1]", "Target_1.example-net.org", &"a".repeat(255)] {
         assert_eq!(portal(address, 65_535), Some(format!("{address}:65535")));
         assert_eq!(portal(address, 0), Some(format!("{address}:3260")));
@@ -111,7 +111,7 @@ fn an_address_has_up_to_255_bytes_of_names_addresses_and_zones_and_a_port_16_bit
 }
 
 #[test]
-fn a_targets_name_has_up_to_223_bytes_and_one_of_three_beginnings() {
+fn a_target_name_has_up_to_223_bytes_and_one_of_three_prefixes() {
     let longest = format!("iqn.{}", "a".repeat(219));
     for name in [PLAIN, "IQN.2024-01.Test:X_1", "eui.02004567A425678D", "naa.52004567BA64678D", &longest] {
         assert_eq!(Iqn::parse(name).unwrap().to_string(), name);
@@ -123,7 +123,7 @@ fn a_targets_name_has_up_to_223_bytes_and_one_of_three_beginnings() {
 }
 
 #[test]
-fn a_target_is_connected_when_its_disks_are_there_and_not_waited_for_after_that() {
+fn connecting_a_target_returns_as_soon_as_its_disks_have_arrived() {
     let sim = sim();
     let node = over(&sim);
     node.run(&AddTargetPortal { portal: portal() }).unwrap();
@@ -134,11 +134,11 @@ fn a_target_is_connected_when_its_disks_are_there_and_not_waited_for_after_that(
 }
 
 #[test]
-fn a_session_that_would_come_again_after_a_reboot_does_not_once_it_is_disconnected() {
+fn a_persistent_session_does_not_return_after_it_was_disconnected() {
     const UNREGISTER: &str = "wmi call MSFT_iSCSISession.Unregister";
     for persistent in [false, true] {
         let sim = sim();
-        let (node, trace) = traced(&sim, Calm);
+        let (node, trace) = traced(&sim, NoProbe);
         let iqn = Iqn::parse(PLAIN).unwrap();
         node.run(&AddTargetPortal { portal: portal() }).unwrap();
         node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();

@@ -1,4 +1,4 @@
-//! The operations, on a simulated node: what must hold for each, by group, and for many at once.
+//! Tests of the operations on a simulated node, by API group and by subject.
 
 mod devices;
 mod disk;

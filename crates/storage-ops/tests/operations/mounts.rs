@@ -1,11 +1,13 @@
-//! Mount points: what stands in the way of one, and whose it is.
+//! Tests of mount points: what can be mounted where, and which volume a mount point has.
 
-use crate::setup::{self, Calm, GIB, over, path, probed, refused, traced, volume_on};
-use faults::{Fault, FaultAction, Race, When};
+use crate::setup::{self, GIB, NoProbe, over, path, probed, refused, resize, traced, volume_on};
+use faults::FaultAction;
+use faults::Race;
+use faults::{Fault, When};
 use os::{Os, OsError, U16String};
 use storage_ops::{
     FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk, MountVolume,
-    ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
+    UnmountVolume, VolumeId, WriteVolumeCache,
 };
 
 const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
@@ -15,9 +17,9 @@ fn mounted_at(text: &str) -> GetVolumeIdFromTargetPath {
 }
 
 #[test]
-fn nothing_is_mounted_at_a_file() {
+fn a_file_is_refused_as_a_mount_target() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").file(MOUNT, "data").build();
-    let (node, trace) = traced(&sim, Calm);
+    let (node, trace) = traced(&sim, NoProbe);
     let volume = volume_on(&node, 1);
     let error = refused(&node, &MountVolume { volume, target: path(MOUNT) }, Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::DIRECTORY));
@@ -25,25 +27,25 @@ fn nothing_is_mounted_at_a_file() {
 }
 
 #[test]
-fn a_volume_whose_place_another_took_at_once_is_not_called_mounted() {
+fn a_mount_that_another_program_replaces_is_not_reported_as_success() {
     let sim =
         os_sim::node().dir(MOUNT).disk(GIB).partitioned().formatted("NTFS").disk(GIB).partitioned().formatted("NTFS");
     let sim = sim.build();
     let (one, two) = (volume_on(&over(&sim), 1), sim.volume_on(2).unwrap().id);
     let other = sim.clone();
-    // Between the change and the look at what has come of it.
-    let taken = Race::before(0, move || {
+    // Between the change and the check of its result.
+    let replaced = Race::before(0, move || {
         other.process().delete_volume_mount_point(&U16String::from_str(&format!(r"{MOUNT}\"))).unwrap();
         other.external().set_mount_point(MOUNT, two).unwrap();
     })
     .among(|call| call.primitive == "control FSCTL_GET_REPARSE_POINT");
-    let node = probed(&sim, taken);
+    let node = probed(&sim, replaced);
     let error = refused(&node, &MountVolume { volume: one, target: path(MOUNT) }, Kind::Internal);
-    assert!(error.to_string().ends_with("the directory says otherwise"), "{error}");
+    assert!(error.to_string().ends_with("the directory is not a mount point of the volume"), "{error}");
 }
 
 #[test]
-fn neither_the_directory_nor_those_above_it_can_be_moved_while_a_volume_is_being_mounted() {
+fn the_target_and_its_parents_cannot_be_renamed_while_a_volume_is_being_mounted() {
     let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
     let volume = volume_on(&over(&sim), 1);
     let other = sim.clone();
@@ -58,16 +60,16 @@ fn neither_the_directory_nor_those_above_it_can_be_moved_while_a_volume_is_being
 }
 
 #[test]
-fn contract_25_the_volume_behind_a_link_is_that_of_the_directory_it_leads_to() {
+fn contract_25_the_volume_of_a_link_is_that_of_its_target() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    let (node, door) = (over(&sim), sim.external());
+    let (node, external) = (over(&sim), sim.external());
     let volume = volume_on(&node, 1);
-    door.mkdir(&format!(r"{MOUNT}\sub")).unwrap();
+    external.mkdir(&format!(r"{MOUNT}\sub")).unwrap();
     let (into, out) = (r"C:\var\lib\kubelet\pods\into".to_owned(), format!(r"{MOUNT}\out"));
-    door.symlink(&into, &format!(r"{MOUNT}\sub")).unwrap();
-    // From within the volume to its root, which is mounted, and to a directory of the same volume, which is not.
-    door.symlink(&out, MOUNT).unwrap();
-    door.symlink(&format!(r"{MOUNT}\across"), &format!(r"{MOUNT}\sub")).unwrap();
+    external.symlink(&into, &format!(r"{MOUNT}\sub")).unwrap();
+    // A link on the volume to its root, which is mounted, and one to a directory of the volume, which is not.
+    external.symlink(&out, MOUNT).unwrap();
+    external.symlink(&format!(r"{MOUNT}\across"), &format!(r"{MOUNT}\sub")).unwrap();
     for text in [&into, &out] {
         assert_eq!(node.run(&mounted_at(text)).unwrap(), volume, "{text}");
     }
@@ -75,9 +77,9 @@ fn contract_25_the_volume_behind_a_link_is_that_of_the_directory_it_leads_to() {
 }
 
 #[test]
-fn contract_08_what_cannot_be_looked_at_is_not_called_unmounted() {
+fn contract_08_a_path_that_cannot_be_opened_is_not_reported_unmounted() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    // The mount point as itself, and what it leads to.
+    // The mount point itself, and its target.
     for nth in [0, 1] {
         for (code, kind) in [
             (OsError::ACCESS_DENIED, Kind::PermissionDenied),
@@ -94,7 +96,7 @@ fn contract_08_what_cannot_be_looked_at_is_not_called_unmounted() {
 }
 
 #[test]
-fn a_volume_that_is_not_formatted_yet_is_found_where_it_is_mounted() {
+fn a_mounted_volume_without_a_file_system_is_found_by_its_mount_point() {
     let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().build();
     sim.external().set_mount_point(MOUNT, sim.volume_on(1).unwrap().id).unwrap();
     let node = over(&sim);
@@ -102,7 +104,7 @@ fn a_volume_that_is_not_formatted_yet_is_found_where_it_is_mounted() {
 }
 
 #[test]
-fn a_volume_that_spans_disks_is_on_none_of_them_and_is_left_as_it_is() {
+fn a_volume_that_spans_disks_is_refused_and_left_unchanged() {
     let sim = os_sim::node()
         .disk(GIB)
         .partitioned()
@@ -115,9 +117,12 @@ fn a_volume_that_spans_disks_is_on_none_of_them_and_is_left_as_it_is() {
     let (node, before) = (over(&sim), sim.snapshot());
     let volume = VolumeId::parse(&format!(r"\\?\Volume{{{}}}\", sim.volume_on(1).unwrap().id)).unwrap();
     let error = refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::FailedPrecondition);
-    assert!(error.to_string().ends_with("lies on 2 extents of disks, not on one"), "{error}");
+    assert!(
+        error.to_string().ends_with("the volume has 2 extents; only volumes with one extent are supported"),
+        "{error}"
+    );
     refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
-    refused(&node, &ResizeVolume { volume, size: 0 }, Kind::FailedPrecondition);
+    refused(&node, &resize(volume, 0), Kind::FailedPrecondition);
     refused(&node, &MountVolume { volume, target: path(r"\pods\p") }, Kind::FailedPrecondition);
     refused(&node, &UnmountVolume { volume, target: path(MOUNT) }, Kind::FailedPrecondition);
     for disk in [1, 2] {
@@ -128,7 +133,7 @@ fn a_volume_that_spans_disks_is_on_none_of_them_and_is_left_as_it_is() {
 }
 
 #[test]
-fn contract_24_a_volume_that_cannot_be_written_to_has_nothing_to_flush() {
+fn contract_24_unmounting_a_write_protected_volume_succeeds() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").read_only().mounted(MOUNT).build();
     let node = over(&sim);
     let volume = volume_on(&node, 1);
@@ -138,20 +143,20 @@ fn contract_24_a_volume_that_cannot_be_written_to_has_nothing_to_flush() {
 }
 
 #[test]
-fn a_flush_that_fails_says_that_data_is_not_written_and_a_volume_that_is_not_there_says_that() {
+fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let volume = volume_on(&over(&sim), 1);
     let broken = Fault::each(|call| call.primitive == "flush", When::Before, FaultAction::Fail(OsError::IO_DEVICE));
     let error = refused(&setup::probed(&sim, broken), &WriteVolumeCache { volume }, Kind::Internal);
-    assert!(error.to_string().contains(": its cache cannot be written: "), "{error}");
+    assert!(error.to_string().contains(": the cache of the volume could not be written to its disk: "), "{error}");
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     sim.detach_disk(1);
     let error = refused(&over(&sim), &WriteVolumeCache { volume }, Kind::NotFound);
-    assert!(error.to_string().contains(&format!("{volume}: there is no volume {volume}")), "{error}");
+    assert!(error.to_string().contains(&format!("{volume}: volume {volume} does not exist")), "{error}");
 }
 
 #[test]
-fn a_format_that_failed_for_good_is_not_waited_for() {
+fn a_format_that_failed_is_not_waited_for() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let failed = Fault::each(
         |call| call.primitive == "wmi call MSFT_Volume.Format",

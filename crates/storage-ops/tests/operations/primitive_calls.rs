@@ -1,15 +1,16 @@
-//! What operations cost: the calls that a trace counts.
+//! Tests of the number of primitive calls that operations make.
 
 use std::sync::Arc;
 
-use crate::setup::{GIB, path, volume_on};
-use faults::{Probed, Trace};
+use crate::setup::{GIB, path, resize, volume_on};
+use faults::Probed;
+use faults::Trace;
 use os_sim::Sim;
 use storage_ops::{
     Config, DiskNumber, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,
     GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath,
     GetVolumeStats, Iqn, IsSymlink, IsVolumeFormatted, ListDiskIds, ListDiskLocations, ListTargetPortals,
-    ListVolumesOnDisk, Node, Operation, PathExists, Portal, ServiceName, WriteVolumeCache,
+    ListVolumesOnDisk, Node, Operation, PathExists, ServiceName, TargetPortal, WriteVolumeCache,
 };
 
 const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
@@ -19,7 +20,7 @@ fn traced(sim: &Sim) -> (Node, Arc<Trace>) {
     (Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), Config::default()), trace)
 }
 
-/// Runs `operation`, checks that it has changed nothing, and answers how many WMI calls it made.
+/// Runs `operation`, checks that it has changed nothing, and returns the number of its WMI calls.
 fn reads<O: Operation>(node: &Node, trace: &Trace, operation: &O) -> u64 {
     let before = trace.counts();
     trace.take();
@@ -31,7 +32,7 @@ fn reads<O: Operation>(node: &Node, trace: &Trace, operation: &O) -> u64 {
 }
 
 #[test]
-fn reading_needs_no_wmi_but_for_the_named_exceptions() {
+fn reads_need_no_wmi_except_the_named_ones() {
     let sim = os_sim::node()
         .disk(GIB)
         .page83_ascii("Google  pvc-x")
@@ -69,19 +70,24 @@ fn reading_needs_no_wmi_but_for_the_named_exceptions() {
     ];
     assert_eq!(costs, [0; 15]);
 
-    node.run(&storage_ops::AddTargetPortal { portal: Portal::parse("10.0.0.5", 0).unwrap() }).unwrap();
-    node.run(&storage_ops::DiscoverTargetPortal { portal: Portal::parse("10.0.0.5", 0).unwrap() }).unwrap();
-    let target = GetTargetDisks { portal: Portal::parse("10.0.0.5", 0).unwrap(), iqn: Iqn::parse("iqn.x:y").unwrap() };
+    node.run(&storage_ops::AddTargetPortal { portal: TargetPortal::parse("10.0.0.5", 0).unwrap() }).unwrap();
+    node.run(&storage_ops::DiscoverTargetPortal { portal: TargetPortal::parse("10.0.0.5", 0).unwrap() }).unwrap();
+    let target =
+        GetTargetDisks { portal: TargetPortal::parse("10.0.0.5", 0).unwrap(), iqn: Iqn::parse("iqn.x:y").unwrap() };
     assert_eq!(reads(&node, &trace, &ListDiskLocations), 1);
     assert_eq!(reads(&node, &trace, &ListTargetPortals), 1);
     assert!(reads(&node, &trace, &target) > 0);
     let sim = os_sim::node().build();
     let (node, trace) = traced(&sim);
-    assert_eq!(reads(&node, &trace, &GetBiosSerialNumber), 1, "without a serial in the firmware table, WMI is asked");
+    assert_eq!(
+        reads(&node, &trace, &GetBiosSerialNumber),
+        1,
+        "without a serial number in the firmware table, WMI is queried"
+    );
 }
 
 #[test]
-fn a_pods_cycle_on_a_formatted_disk_needs_no_wmi() {
+fn the_operations_of_a_pod_on_a_formatted_disk_need_no_wmi() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").dir(MOUNT).build();
     let (node, trace) = traced(&sim);
     let (disk, target) = (DiskNumber(1), path(MOUNT));
@@ -90,13 +96,13 @@ fn a_pods_cycle_on_a_formatted_disk_needs_no_wmi() {
     let volume = volume_on(&node, 1);
     node.run(&storage_ops::FormatVolume { volume }).unwrap();
     node.run(&storage_ops::MountVolume { volume, target: target.clone() }).unwrap();
-    node.run(&storage_ops::ResizeVolume { volume, size: 0 }).unwrap();
+    node.run(&resize(volume, 0)).unwrap();
     node.run(&storage_ops::CreateSymlink { source: target.clone(), target: path(r"\pods\l") }).unwrap();
     node.run(&storage_ops::Rmdir { path: path(r"\pods\l"), context: None, force: true }).unwrap();
     node.run(&storage_ops::UnmountVolume { volume, target: target.clone() }).unwrap();
     node.run(&storage_ops::Rmdir { path: target, context: None, force: true }).unwrap();
     node.run(&storage_ops::SetDiskState { disk, online: false }).unwrap();
     assert_eq!(trace.counts().wmi, 0);
-    assert_eq!(sim.open_handles(), 1, "kubelet's directory alone stays open");
+    assert_eq!(sim.open_handles(), 1, "only kubelet's directory stays open");
     assert_eq!(node.locked_objects(), 0);
 }

@@ -1,12 +1,13 @@
-//! A node over a simulated one, and short names for what the tests write most.
+//! Set-up of nodes and short names for frequent requests.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use faults::{Probe, Probed, Trace};
+use faults::Trace;
+use faults::{Probe, Probed};
 use os::{CallStatus, Namespace, Os, Value};
 use os_sim::Sim;
-use storage_ops::{Config, Error, HostPath, Kind, Node, Operation, VolumeId};
+use storage_ops::{Config, Error, HostPath, Kind, Node, Operation, ResizeTarget, ResizeVolume, VolumeId};
 
 /// Kubelet's directory.
 pub(crate) const KUBELET: &str = r"C:\var\lib\kubelet";
@@ -14,15 +15,15 @@ pub(crate) const KUBELET: &str = r"C:\var\lib\kubelet";
 /// A gibibyte.
 pub(crate) const GIB: u64 = 1 << 30;
 
-/// The operations over `sim`, with the settings as they come.
+/// A node on `sim` with the default settings.
 pub(crate) fn over(sim: &Sim) -> Node {
     Node::new(sim.process(), Config::default())
 }
 
-/// A path; one that begins with a backslash lies in kubelet's directory.
+/// Parses a path; one that begins with a backslash is in kubelet's directory.
 pub(crate) fn path(text: &str) -> HostPath {
     let text = if text.starts_with('\\') { format!("{KUBELET}{text}") } else { text.to_owned() };
-    HostPath::parse(&text).expect("a good path")
+    HostPath::parse(&text).expect("a valid path")
 }
 
 /// The id of the only volume on `disk`.
@@ -34,14 +35,19 @@ pub(crate) fn volume_on(node: &Node, disk: u32) -> VolumeId {
     volumes[0]
 }
 
+/// Grows `volume` to `size` bytes.
+pub(crate) fn resize(volume: VolumeId, size: u64) -> ResizeVolume {
+    ResizeVolume { target: ResizeTarget::Volume(volume), size }
+}
+
 /// The shares that are mapped.
 pub(crate) fn mapped(sim: &Sim) -> Vec<String> {
     sim.smb_mappings().into_iter().map(|mapping| mapping.remote).collect()
 }
 
-/// The failure of `operation`, which must be of `kind`.
+/// The error of `operation`, which must be of `kind`.
 pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: Kind) -> Error {
-    let error = node.run(operation).expect_err("it must be refused");
+    let error = node.run(operation).expect_err("the operation must be refused");
     assert_eq!(error.kind(), kind, "{error}");
     assert_eq!(error.operation(), O::NAME);
     let text = error.to_string();
@@ -49,24 +55,24 @@ pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: Kind) -> E
     error
 }
 
-/// The operations over `sim`, with `probe` between them and the node.
+/// A node on `sim` with `probe` at each primitive call.
 pub(crate) fn probed(sim: &Sim, probe: impl Probe + 'static) -> Node {
     Node::new(Arc::new(Probed::new(sim.process(), probe)), Config::default())
 }
 
-/// The operations over `sim`, with `probe` next to it and a trace of what is called.
+/// A node on `sim` with `probe` at each primitive call, and a trace of the calls.
 pub(crate) fn traced(sim: &Sim, probe: impl Probe + 'static) -> (Node, Arc<Trace>) {
     let trace = Arc::new(Trace::recording());
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(probe)];
     (Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default()), trace)
 }
 
-/// Disturbs nothing.
-pub(crate) struct Calm;
+/// Disturbs no call.
+pub(crate) struct NoProbe;
 
-impl Probe for Calm {}
+impl Probe for NoProbe {}
 
-/// Makes a partition of `size` bytes on disk 1, as an administrator does.
+/// Creates a partition of `size` bytes on disk 1, as an administrator does.
 pub(crate) fn add_partition(sim: &Sim, offset: Option<u64>, size: u64) {
     let mut arguments = vec![("Size", Value::Text(size.to_string()))];
     arguments.extend(offset.map(|offset| ("Offset", Value::Text(offset.to_string()))));
@@ -77,6 +83,6 @@ pub(crate) fn add_partition(sim: &Sim, offset: Option<u64>, size: u64) {
 pub(crate) fn provider(sim: &Sim, wql: &str, method: &str, arguments: &[(&str, Value)]) {
     let (os, deadline) = (sim.process(), os::Time(Duration::MAX));
     let found = os.wmi().query(Namespace::Storage, wql, deadline).expect("an answer").remove(0);
-    let made = os.wmi().call(Namespace::Storage, &found.path, method, arguments, deadline).expect("an end");
-    assert!(matches!(&made, CallStatus::Done(returned) if returned.code == 0));
+    let created = os.wmi().call(Namespace::Storage, &found.path, method, arguments, deadline).expect("a status");
+    assert!(matches!(&created, CallStatus::Done(returned) if returned.code == 0));
 }

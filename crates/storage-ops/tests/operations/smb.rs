@@ -1,7 +1,8 @@
-//! SMB mappings.
+//! Tests of the operations on SMB global mappings.
 
 use crate::setup::{self, over, path, refused};
-use faults::{Call, Fault, FaultAction, Probe, When};
+use faults::{Call, FaultAction, Probe};
+use faults::{Fault, When};
 use os::OsError;
 use os_sim::Sim;
 use storage_ops::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
@@ -26,7 +27,7 @@ fn unmap(remote: &str) -> RemoveSmbGlobalMapping {
 }
 
 #[test]
-fn contract_28_a_mapping_is_made_once_for_the_share_and_linked_as_go_reads_it() {
+fn contract_28_a_share_is_mapped_once_and_go_reads_the_link_to_it() {
     let sim = sim();
     let node = over(&sim);
     for _ in 0..2 {
@@ -46,12 +47,12 @@ fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes(
     let (node, before) = (over(&sim), sim.snapshot());
     refused(&node, &map(r"\\files\one", r"domain\user", "wrong", Some(LINK)), Kind::PermissionDenied);
     refused(&node, &map(r"\\files\none", r"domain\user", "pw", None), Kind::NotFound);
-    refused(&node, &map(r"\\nobody\one", r"domain\user", "pw", None), Kind::NotFound);
+    refused(&node, &map(r"\\unknown\one", r"domain\user", "pw", None), Kind::NotFound);
     assert_eq!(sim.snapshot(), before);
 }
 
 #[test]
-fn contract_28_another_user_of_a_readable_mapping_is_refused_and_told_what_to_do() {
+fn contract_28_another_user_of_a_readable_mapping_is_refused_with_advice() {
     let sim = sim();
     let node = over(&sim);
     node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
@@ -79,7 +80,7 @@ fn contract_28_another_user_on_the_same_server_is_explained() {
 }
 
 #[test]
-fn contract_28_a_mapping_that_cannot_be_read_is_made_anew_with_the_new_password() {
+fn contract_28_a_mapping_that_cannot_be_read_is_replaced_with_the_new_password() {
     let sim = sim();
     let node = over(&sim);
     node.run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
@@ -100,7 +101,7 @@ fn contract_28_a_mapping_is_repaired_after_a_reboot() {
 }
 
 #[test]
-fn contract_28_a_local_path_that_is_taken_or_outside_is_refused_before_a_mapping_is_made() {
+fn contract_28_an_occupied_or_forbidden_local_path_is_refused_before_the_share_is_mapped() {
     let sim = sim();
     let node = over(&sim);
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(r"C:\elsewhere")), Kind::PermissionDenied);
@@ -139,7 +140,7 @@ fn contract_29_the_password_is_in_no_error_trace_or_dump() {
 }
 
 #[test]
-fn contract_28_a_mapping_is_not_given_up_for_one_error_of_one_look() {
+fn contract_28_a_single_error_does_not_remove_a_mapping() {
     let sim = sim();
     over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     let before = sim.snapshot();
@@ -157,7 +158,7 @@ fn contract_28_a_mapping_is_not_given_up_for_one_error_of_one_look() {
 }
 
 #[test]
-fn contract_28_an_outage_does_not_cost_a_mapping_that_others_use() {
+fn contract_28_an_outage_does_not_remove_a_mapping() {
     let sim = sim();
     over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     let outage = Fault::each(
@@ -171,12 +172,12 @@ fn contract_28_an_outage_does_not_cost_a_mapping_that_others_use() {
 }
 
 #[test]
-fn contract_28_a_long_outage_does_not_cost_a_mapping_either() {
+fn contract_28_a_long_outage_does_not_remove_a_mapping() {
     let sim = sim();
     let node = over(&sim);
     node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     sim.set_smb_reachable("files", false);
-    // The first look makes Windows show the mapping as disconnected.
+    // The first attempt makes Windows report the mapping as disconnected.
     for _ in 0..3 {
         refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::NotFound);
         assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
@@ -185,13 +186,13 @@ fn contract_28_a_long_outage_does_not_cost_a_mapping_either() {
     node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
 }
 
-/// Fails each look through a mapping: `at_share` at the share itself, `below` it.
-struct Looks {
+/// Fails each attempt to open the share with `at_share`, and each attempt to open a path below it with `below`.
+struct FailedOpens {
     at_share: OsError,
     below: OsError,
 }
 
-impl Probe for Looks {
+impl Probe for FailedOpens {
     fn before(&self, call: &Call) -> FaultAction {
         match call.object.to_lowercase().split_once(r"\unc\files\one") {
             Some(_) if call.primitive != "open" => FaultAction::Go,
@@ -203,14 +204,14 @@ impl Probe for Looks {
     }
 }
 
-/// What becomes of a mapping for `remote` when all looks through it fail: the outcome, and whether it was made anew.
-fn looked(sim: &Sim, at_share: OsError, below: OsError) -> (Result<(), storage_ops::Error>, bool) {
-    let (node, trace) = setup::traced(sim, Looks { at_share, below });
+/// Maps the share again while all attempts to open it fail. Returns the result, and whether the mapping was replaced.
+fn map_again(sim: &Sim, at_share: OsError, below: OsError) -> (Result<(), storage_ops::Error>, bool) {
+    let (node, trace) = setup::traced(sim, FailedOpens { at_share, below });
     let outcome = node.run(&map(r"\\files\one\sub", r"domain\user", "pw", None));
     let counts = trace.counts();
-    let [removed, made] =
+    let [removed, created] =
         ["Remove", "Create"].map(|method| counts.of(&format!("wmi call MSFT_SmbGlobalMapping.{method}")));
-    assert_eq!(removed, made);
+    assert_eq!(removed, created);
     assert_eq!(setup::mapped(sim), [r"\\files\one"]);
     (outcome, removed == 1)
 }
@@ -222,51 +223,51 @@ fn mapped_before() -> Sim {
 }
 
 #[test]
-fn contract_28_a_mapping_is_kept_while_the_network_or_the_server_is_at_fault() {
+fn contract_28_a_mapping_is_kept_while_its_server_is_unreachable() {
     for code in [51, 53, 59, 64, 121, 1231, 1232, 1236].map(OsError) {
-        let (outcome, anew) = looked(&mapped_before(), code, code);
+        let (outcome, replaced) = map_again(&mapped_before(), code, code);
         let error = outcome.unwrap_err();
-        assert_eq!((error.code(), anew), (Some(code), false));
-        assert!(error.to_string().contains(r"\\files\one is mapped: "), "{error}");
+        assert_eq!((error.code(), replaced), (Some(code), false));
+        assert!(error.to_string().contains(r"\\files\one is mapped, but cannot be reached: "), "{error}");
     }
 }
 
 #[test]
-fn contract_28_a_mapping_that_its_server_no_longer_takes_is_made_anew() {
+fn contract_28_a_mapping_that_its_server_no_longer_accepts_is_replaced() {
     for code in [OsError::ACCESS_DENIED, OsError::LOGON_FAILURE, OsError::BAD_NET_NAME, OsError::IO_DEVICE] {
-        let (outcome, anew) = looked(&mapped_before(), code, code);
+        let (outcome, replaced) = map_again(&mapped_before(), code, code);
         outcome.unwrap();
-        assert!(anew, "{code:?}");
+        assert!(replaced, "{code:?}");
     }
 }
 
 #[test]
-fn contract_28_a_mapping_from_before_a_reboot_is_made_anew_though_nothing_can_be_reached_through_it() {
+fn contract_28_an_unreachable_mapping_from_before_a_reboot_is_replaced() {
     let sim = mapped_before();
     sim.reboot();
-    let (outcome, anew) = looked(&sim, OsError::BAD_NETPATH, OsError::BAD_NETPATH);
+    let (outcome, replaced) = map_again(&sim, OsError::BAD_NETPATH, OsError::BAD_NETPATH);
     outcome.unwrap();
-    assert!(anew);
+    assert!(replaced);
 }
 
 #[test]
-fn contract_28_a_share_that_may_not_be_listed_is_alive_if_its_server_knows_that_the_directory_is_missing() {
+fn contract_28_a_mapping_is_healthy_if_listing_is_denied_and_the_directory_is_reported_missing() {
     for missing in [OsError::FILE_NOT_FOUND, OsError::PATH_NOT_FOUND] {
-        let (outcome, anew) = looked(&mapped_before(), OsError::ACCESS_DENIED, missing);
+        let (outcome, replaced) = map_again(&mapped_before(), OsError::ACCESS_DENIED, missing);
         outcome.unwrap();
-        assert!(!anew, "{missing:?}");
-        // Whoever is not known to the server any more is told nothing.
-        let (outcome, anew) = looked(&mapped_before(), OsError::LOGON_FAILURE, missing);
+        assert!(!replaced, "{missing:?}");
+        // A user that the server does not know gets no information about its directories.
+        let (outcome, replaced) = map_again(&mapped_before(), OsError::LOGON_FAILURE, missing);
         outcome.unwrap();
-        assert!(anew, "{missing:?}");
+        assert!(replaced, "{missing:?}");
     }
 }
 
 #[test]
-fn a_zero_character_in_the_user_or_the_password_is_refused_before_anything_is_asked() {
+fn a_nul_character_in_the_user_or_the_password_is_refused_without_a_call() {
     let sim = sim();
     for (user, password) in [("us\0er", "pw"), ("user", "p\0w")] {
-        let (node, trace) = setup::traced(&sim, setup::Calm);
+        let (node, trace) = setup::traced(&sim, setup::NoProbe);
         refused(&node, &map(r"\\files\one", user, password, None), Kind::InvalidArgument);
         assert_eq!(trace.take().len(), 0);
     }
@@ -275,7 +276,7 @@ fn a_zero_character_in_the_user_or_the_password_is_refused_before_anything_is_as
 const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 
 #[test]
-fn contract_28_whose_mapping_it_is_stays_known_where_nobody_knows_whether_it_was_made() {
+fn contract_28_the_user_of_a_mapping_is_remembered_if_the_outcome_is_unknown() {
     let sim = sim();
     let lost =
         Fault::at(0, When::After, FaultAction::Fail(OsError::RPC_CALL_FAILED)).among(|call| call.primitive == CREATE);
@@ -287,13 +288,13 @@ fn contract_28_whose_mapping_it_is_stays_known_where_nobody_knows_whether_it_was
 }
 
 #[test]
-fn contract_28_whose_mapping_was_not_made_is_forgotten_and_a_conflict_explained_whichever_way_it_is_told() {
+fn contract_28_the_user_of_a_mapping_that_was_not_created_is_forgotten_and_a_conflict_is_explained() {
     let sim = sim();
     let conflict = FaultAction::Fail(OsError::SESSION_CREDENTIAL_CONFLICT);
     let node = setup::probed(&sim, Fault::at(0, When::Before, conflict).among(|call| call.primitive == CREATE));
     let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per server"), "{error}");
-    // Somebody else, an administrator, maps it for another user.
+    // An administrator maps the share for another user.
     over(&sim).run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
     node.run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
 }

@@ -1,7 +1,9 @@
-//! Services and the BIOS serial number.
+//! Tests of the operations on services, and of the BIOS serial number.
 
 use crate::setup::{over, refused};
-use faults::{Fault, FaultAction, Trace, When};
+use faults::FaultAction;
+use faults::Trace;
+use faults::{Fault, When};
 use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
 use std::sync::Arc;
@@ -48,7 +50,7 @@ fn contract_30_start_and_stop_wait_for_the_state() {
 }
 
 #[test]
-fn a_service_that_takes_longer_than_30_s_is_still_under_way() {
+fn a_start_that_takes_longer_than_30_s_is_still_running() {
     let sim = os_sim::node().service("slow", "Slow").slow(Duration::from_mins(2)).build();
     refused(&over(&sim), &StartService { name: name("slow") }, Kind::StillRunning);
 }
@@ -80,7 +82,7 @@ fn a_service_with_running_dependents_stops_only_with_force_and_after_them() {
 }
 
 #[test]
-fn a_service_is_started_once_the_others_have() {
+fn a_service_is_started_when_the_service_database_is_unlocked() {
     let sim = os_sim::node().service("late", "Late").build();
     let locked = Fault::at(0, When::Before, FaultAction::Fail(OsError::SERVICE_DATABASE_LOCKED))
         .among(|call| call.primitive == "service start");
@@ -88,20 +90,20 @@ fn a_service_is_started_once_the_others_have() {
     assert_eq!(state(&sim, "late"), 4);
 }
 
-/// A node with one service, `a`, which is in this state for good.
+/// A node with one service, `a`, which stays in this state.
 fn node_with_a_service_in(state: &str) -> Sim {
     let text = format!("[[service]]\nname = \"a\"\ndisplay_name = \"A\"\nstate = \"{state}\"\n");
     Sim::from_toml(&text).unwrap()
 }
 
 #[test]
-fn a_paused_service_is_not_started_and_the_answer_says_what_is_in_the_way() {
+fn a_paused_service_is_not_started_and_the_error_says_so() {
     for (state, number) in [("paused", 7), ("pause_pending", 6)] {
         let sim = node_with_a_service_in(state);
         let trace = Arc::new(Trace::counting());
         let node = crate::setup::probed(&sim, Arc::clone(&trace));
         let error = refused(&node, &StartService { name: name("a") }, Kind::FailedPrecondition);
-        assert!(error.to_string().contains("it is paused"), "{error}");
+        assert!(error.to_string().contains("the service is paused"), "{error}");
         assert_eq!(trace.counts().of("service start"), 0);
         assert_eq!(self::state(&sim, "a"), number);
     }
@@ -118,14 +120,14 @@ fn a_service_that_is_stopping_is_started_when_it_has_stopped() {
 }
 
 #[test]
-fn a_service_that_does_not_end_its_stopping_is_said_to_be_under_way() {
+fn starting_a_service_that_never_finishes_stopping_is_still_running() {
     let error =
         refused(&over(&node_with_a_service_in("stop_pending")), &StartService { name: name("a") }, Kind::StillRunning);
-    assert!(error.to_string().contains("in state 3 still, not 1"), "{error}");
+    assert!(error.to_string().contains("still in state 3, not 1"), "{error}");
 }
 
 #[test]
-fn a_service_that_is_starting_or_stopping_is_stopped_when_it_takes_requests_again() {
+fn a_starting_or_stopping_service_is_stopped_when_it_accepts_controls_again() {
     let sim = os_sim::node().service("slow", "Slow").slow(Duration::from_secs(5)).build();
     let open = |access| sim.process().open_service(&U16String::from_str("slow"), access).unwrap();
     open(ServiceAccess::Start).start().unwrap();
@@ -138,28 +140,28 @@ fn a_service_that_is_starting_or_stopping_is_stopped_when_it_takes_requests_agai
     let trace = Arc::new(Trace::counting());
     crate::setup::probed(&sim, Arc::clone(&trace)).run(&StopService { name: name("slow"), force: false }).unwrap();
     assert_eq!(state(&sim, "slow"), 1);
-    assert_eq!(trace.counts().of("service stop"), 1, "it is asked to stop already");
+    assert_eq!(trace.counts().of("service stop"), 1, "the service is stopping already");
 }
 
 #[test]
-fn the_dependents_of_a_service_are_named_where_they_are_in_its_way() {
+fn the_error_names_the_dependents_that_prevent_a_stop() {
     let sim = os_sim::node().service("base", "Base").running().service("top", "Top").depends_on("base").running();
     let sim = sim.build();
     let error = refused(&over(&sim), &StopService { name: name("base"), force: false }, Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::DEPENDENT_SERVICES_RUNNING));
-    let deaf = Fault::each(
+    let refusing = Fault::each(
         |call| call.primitive == "service stop" && call.object == "top",
         When::Before,
         FaultAction::Fail(OsError::ACCESS_DENIED),
     );
     let stop = StopService { name: name("base"), force: true };
-    let error = refused(&crate::setup::probed(&sim, deaf), &stop, Kind::PermissionDenied);
-    assert!(error.to_string().contains("top depends on it and does not stop"), "{error}");
+    let error = refused(&crate::setup::probed(&sim, refusing), &stop, Kind::PermissionDenied);
+    assert!(error.to_string().contains("the dependent service top could not be stopped"), "{error}");
     assert_eq!(state(&sim, "base"), 4);
 }
 
 #[test]
-fn a_service_name_has_256_units_at_most_and_nothing_that_no_name_can_have() {
+fn a_service_name_has_at_most_256_units_and_no_forbidden_character() {
     for unit in ["x", "\u{e9}"] {
         let longest = unit.repeat(256);
         assert_eq!(name(&longest).to_string(), longest);

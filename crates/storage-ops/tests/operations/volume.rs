@@ -1,12 +1,13 @@
-//! Volumes: listing, formatting, mounting, growing.
+//! Tests of the operations on volumes.
 
-use crate::setup::{self, GIB, over, path, refused, volume_on};
-use faults::{Fault, FaultAction, When};
+use crate::setup::{self, GIB, over, path, refused, resize, volume_on};
+use faults::FaultAction;
+use faults::{Fault, When};
 use os::OsError;
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node,
-    PartitionDisk, ResizeFirstVolume, ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
+    PartitionDisk, ResizeTarget, ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
 };
 
 const ONE: DiskNumber = DiskNumber(1);
@@ -21,7 +22,7 @@ fn mounted_at(text: &str) -> GetVolumeIdFromTargetPath {
 }
 
 #[test]
-fn contract_08_nothing_mounted_says_because_it_does_not_exist() {
+fn contract_08_the_error_where_nothing_is_mounted_contains_because_it_does_not_exist() {
     let sim = os_sim::node()
         .disk(GIB)
         .partitioned()
@@ -29,7 +30,7 @@ fn contract_08_nothing_mounted_says_because_it_does_not_exist() {
         .mounted(MOUNT)
         .dir(r"C:\var\lib\kubelet\plugins\plain")
         .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\plain")
-        .symlink(r"C:\var\lib\kubelet\pods\d", r"C:\gone")
+        .symlink(r"C:\var\lib\kubelet\pods\d", r"C:\missing-target")
         .build();
     let node = over(&sim);
     sim.detach_disk(1);
@@ -47,7 +48,7 @@ fn contract_08_nothing_mounted_says_because_it_does_not_exist() {
 }
 
 #[test]
-fn not_mounted_mounted_and_stale_are_three_answers() {
+fn mounted_not_mounted_and_stale_are_distinguished() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
     let node = over(&sim);
     let volume = volume_on(&node, 1);
@@ -59,7 +60,7 @@ fn not_mounted_mounted_and_stale_are_three_answers() {
 }
 
 #[test]
-fn contract_19_volumes_come_in_partition_order_with_their_final_backslash_and_none_is_an_error() {
+fn contract_19_volumes_are_in_partition_order_and_an_empty_list_is_an_error() {
     let sim = os_sim::node().disk(GIB).disk(GIB).partitioned().build();
     let node = over(&sim);
     refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 0 }, Kind::NotFound);
@@ -80,7 +81,7 @@ fn contract_19_a_disk_that_is_one_file_system_has_one_volume() {
 }
 
 #[test]
-fn contract_21_a_volume_without_a_path_still_tells_its_disk() {
+fn contract_21_the_disk_of_a_volume_without_a_path_is_found() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
     let node = over(&sim);
     let volume = volume_on(&node, 1);
@@ -89,7 +90,7 @@ fn contract_21_a_volume_without_a_path_still_tells_its_disk() {
 }
 
 #[test]
-fn contract_22_any_file_system_is_formatted_and_what_cannot_be_told_is_an_error() {
+fn contract_22_any_file_system_counts_as_formatted_and_an_unknown_state_is_an_error() {
     for (name, sim, expected) in [
         ("raw", os_sim::node().disk(GIB).partitioned().build(), Some(false)),
         ("NTFS", os_sim::node().disk(GIB).partitioned().formatted("NTFS").build(), Some(true)),
@@ -143,7 +144,7 @@ fn contract_22_a_raw_volume_is_formatted_once() {
 }
 
 #[test]
-fn contract_23_mounting_twice_is_success_and_anything_else_in_the_way_an_error() {
+fn contract_23_mounting_twice_is_success_and_an_occupied_target_is_an_error() {
     let sim = os_sim::node()
         .disk(GIB)
         .partitioned()
@@ -267,37 +268,37 @@ fn contract_26_a_grown_disk_needs_no_rescan_and_stats_show_the_new_size_at_once(
     let node = over(&sim);
     let volume = volume_on(&node, 1);
     sim.grow_disk(1, 2 * GIB);
-    let asked = GIB + GIB / 2;
-    node.run(&ResizeVolume { volume, size: asked }).unwrap();
+    let size = GIB + GIB / 2;
+    node.run(&resize(volume, size)).unwrap();
     let total = node.run(&GetVolumeStats { volume }).unwrap().total;
-    assert!(total <= asked && total > asked - (20 << 20), "{total}");
-    node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+    assert!(total <= size && total > size - (20 << 20), "{total}");
+    node.run(&resize(volume, 0)).unwrap();
     let total = node.run(&GetVolumeStats { volume }).unwrap().total;
     assert!(total > 2 * GIB - (20 << 20), "{total}");
     sim.invariants().unwrap();
 }
 
 #[test]
-fn contract_26_what_is_large_enough_stays_as_it_is() {
+fn contract_26_a_volume_that_is_large_enough_is_left_unchanged() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let node = over(&sim);
     let (volume, before) = (volume_on(&node, 1), sim.snapshot());
     for size in [0, 1, 2 << 20, GIB / 2] {
-        node.run(&ResizeVolume { volume, size }).unwrap();
+        node.run(&resize(volume, size)).unwrap();
     }
     assert_eq!(sim.snapshot(), before);
-    refused(&node, &ResizeVolume { volume, size: 3 * GIB }, Kind::FailedPrecondition);
+    refused(&node, &resize(volume, 3 * GIB), Kind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }
 
 #[test]
-fn contract_26_less_than_100_mib_is_grown_too() {
+fn contract_26_growth_of_less_than_100_mib_is_used() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let node = over(&sim);
     let volume = volume_on(&node, 1);
     let before = node.run(&GetVolumeStats { volume }).unwrap().total;
     sim.grow_disk(1, GIB + (10 << 20));
-    node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+    node.run(&resize(volume, 0)).unwrap();
     let after = node.run(&GetVolumeStats { volume }).unwrap().total;
     assert!(after >= before + (8 << 20), "{before} {after}");
 }
@@ -318,19 +319,19 @@ fn contract_31_a_disk_number_means_its_first_volume_when_resizing() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let node = over(&sim);
     sim.grow_disk(1, 2 * GIB);
-    node.run(&ResizeFirstVolume { disk: ONE, size: 0 }).unwrap();
+    node.run(&ResizeVolume { target: ResizeTarget::FirstVolumeOfDisk(ONE), size: 0 }).unwrap();
     let volume = volume_on(&node, 1);
     assert!(node.run(&GetVolumeStats { volume }).unwrap().total > GIB);
 }
 
 #[test]
-fn an_unknown_volume_is_not_found_by_anything() {
+fn every_operation_reports_an_unknown_volume_as_not_found() {
     let sim = os_sim::node().dir(MOUNT).build();
     let (node, before) = (over(&sim), sim.snapshot());
     let volume = nowhere();
     refused(&node, &IsVolumeFormatted { volume }, Kind::NotFound);
     refused(&node, &FormatVolume { volume }, Kind::NotFound);
-    refused(&node, &ResizeVolume { volume, size: 0 }, Kind::NotFound);
+    refused(&node, &resize(volume, 0), Kind::NotFound);
     refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
     refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
     refused(&node, &WriteVolumeCache { volume }, Kind::NotFound);
@@ -338,7 +339,7 @@ fn an_unknown_volume_is_not_found_by_anything() {
 }
 
 #[test]
-fn a_format_that_outlives_its_deadline_keeps_its_disk_locked_and_is_found_done_later() {
+fn a_format_that_outlives_its_timeout_keeps_the_lock_and_is_found_done_later() {
     let sim = os_sim::node().disk(GIB).build();
     let timeouts =
         storage_ops::Timeouts { format: std::time::Duration::from_millis(100), ..storage_ops::Timeouts::default() };
@@ -347,7 +348,7 @@ fn a_format_that_outlives_its_deadline_keeps_its_disk_locked_and_is_found_done_l
     node.run(&PartitionDisk { disk: ONE }).unwrap();
     let volume = volume_on(&node, 1);
     refused(&node, &FormatVolume { volume }, Kind::StillRunning);
-    assert_eq!(node.locked_objects(), 1, "the provider still works on it");
+    assert_eq!(node.locked_objects(), 1, "the storage provider is still formatting");
     sim.advance(std::time::Duration::from_secs(10));
     assert_eq!(node.locked_objects(), 0);
     node.run(&FormatVolume { volume }).unwrap();
@@ -355,7 +356,7 @@ fn a_format_that_outlives_its_deadline_keeps_its_disk_locked_and_is_found_done_l
 }
 
 #[test]
-fn contract_22_what_windows_cannot_mount_but_carries_a_signature_is_not_unformatted() {
+fn contract_22_a_volume_with_a_foreign_signature_is_not_unformatted() {
     for name in ["NTFS", "ReFS", "ext4", "XFS", "LUKS", "btrfs"] {
         let sim = os_sim::node().disk(GIB).partitioned().formatted(name).unmountable().build();
         let (node, before) = (over(&sim), sim.snapshot());
@@ -367,7 +368,7 @@ fn contract_22_what_windows_cannot_mount_but_carries_a_signature_is_not_unformat
 }
 
 #[test]
-fn contract_22_a_format_whose_answer_is_lost_is_waited_for_under_the_lock() {
+fn contract_22_a_format_with_an_unknown_outcome_is_waited_for_under_the_lock() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let lost = Fault::each(
         |call| call.primitive == "wmi call MSFT_Volume.Format",
@@ -391,7 +392,7 @@ fn contract_22_a_format_whose_answer_is_lost_is_waited_for_under_the_lock() {
 }
 
 #[test]
-fn contract_19_another_volume_never_takes_the_first_ones_place() {
+fn contract_19_no_other_volume_is_returned_as_the_first() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let unreadable = Fault::each(
         |call| call.primitive == "control VOLUME_GET_VOLUME_DISK_EXTENTS",
@@ -417,19 +418,19 @@ fn contract_24_a_failed_flush_leaves_the_volume_mounted() {
 }
 
 #[test]
-fn contract_26_less_than_a_mebibyte_is_left() {
+fn contract_26_growth_of_less_than_a_mebibyte_is_success_without_a_change() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let node = over(&sim);
     let volume = volume_on(&node, 1);
     let length = sim.disk(1).unwrap().partitions.last().unwrap().length;
     sim.grow_disk(1, 2 * GIB);
     let before = node.run(&GetVolumeStats { volume }).unwrap();
-    node.run(&ResizeVolume { volume, size: length + 1000 }).unwrap();
+    node.run(&resize(volume, length + 1000)).unwrap();
     assert_eq!(node.run(&GetVolumeStats { volume }).unwrap(), before);
 }
 
 #[test]
-fn growing_does_not_need_the_service_that_defragments() {
+fn growing_does_not_need_the_optimize_drives_service() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let disabled = Fault::each(
         |call| call.primitive == "wmi call MSFT_Partition.GetSupportedSize",
@@ -439,7 +440,7 @@ fn growing_does_not_need_the_service_that_defragments() {
     let node = setup::probed(&sim, disabled);
     let volume = volume_on(&node, 1);
     sim.grow_disk(1, 2 * GIB);
-    node.run(&ResizeVolume { volume, size: 0 }).unwrap();
+    node.run(&resize(volume, 0)).unwrap();
     assert!(node.run(&GetVolumeStats { volume }).unwrap().total > 2 * GIB - (20 << 20));
     sim.invariants().unwrap();
 }
@@ -461,16 +462,16 @@ fn contract_09a_a_link_above_a_mount_target_is_refused() {
 }
 
 #[test]
-fn a_disk_pulled_out_is_missing_whichever_way_windows_says_so() {
+fn every_code_for_a_removed_disk_means_not_found() {
     for code in [OsError::NO_SUCH_DEVICE, OsError::DEV_NOT_EXIST, OsError::DEVICE_NOT_CONNECTED] {
         let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
         let volume = volume_on(&over(&sim), 1);
-        let pulled = Fault::each(
+        let removed = Fault::each(
             |call| call.primitive == "open" && call.object.starts_with(r"\??\Volume"),
             When::Before,
             FaultAction::Fail(code),
         );
-        let node = setup::probed(&sim, pulled);
+        let node = setup::probed(&sim, removed);
         assert!(!node.run(&storage_ops::IsSymlink { path: path(MOUNT) }).unwrap());
         refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
         refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
@@ -478,24 +479,24 @@ fn a_disk_pulled_out_is_missing_whichever_way_windows_says_so() {
 }
 
 #[test]
-fn a_volume_that_the_node_lives_on_is_not_mounted_for_a_container() {
+fn a_volume_that_the_node_itself_uses_is_not_mounted_for_a_container() {
     let working = r"C:\data\working";
     let sim =
         os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\data").dir(working).dir(MOUNT).build();
-    let working = vec![HostPath::parse(working).unwrap()];
-    let node = Node::new(sim.process(), Config { working, ..Config::default() });
+    let working_dirs = vec![HostPath::parse(working).unwrap()];
+    let node = Node::new(sim.process(), Config { working_dirs, ..Config::default() });
     let before = sim.snapshot();
     for home in [r"C:\Windows", r"C:\data\working"] {
         let target = HostPath::parse(home).unwrap();
         let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
         let error = refused(&node, &MountVolume { volume, target: path(r"\plugins\v") }, Kind::PermissionDenied);
-        assert!(error.to_string().ends_with("it is a volume of the node itself"), "{error}");
+        assert!(error.to_string().ends_with("the volume is used by the node itself"), "{error}");
     }
     assert_eq!(sim.snapshot(), before);
 
-    // That of Windows, even where no working directory is on it.
-    let kubelet = HostPath::parse(r"D:\kubelet").unwrap();
-    let node = Node::new(sim.process(), Config { kubelet, ..Config::default() });
+    // The volume of Windows, even if no working directory is on it.
+    let kubelet_dir = HostPath::parse(r"D:\kubelet").unwrap();
+    let node = Node::new(sim.process(), Config { kubelet_dir, ..Config::default() });
     let target = HostPath::parse(r"C:\Windows").unwrap();
     let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
     let target = HostPath::parse(r"D:\kubelet\v").unwrap();

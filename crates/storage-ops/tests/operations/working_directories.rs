@@ -1,7 +1,8 @@
-//! The way from a working directory to a path in it.
+//! Tests of opening paths below a working directory.
 
-use crate::setup::{Calm, KUBELET, over, path, refused, traced};
-use faults::{Fault, FaultAction, When};
+use crate::setup::{KUBELET, NoProbe, over, path, refused, traced};
+use faults::FaultAction;
+use faults::{Fault, When};
 use os::OsError;
 use storage_ops::{Kind, Mkdir, PathExists};
 
@@ -15,7 +16,7 @@ fn mkdir(text: &str) -> Mkdir {
 
 #[test]
 fn a_working_directory_is_opened_once() {
-    let (node, trace) = traced(&os_sim::node().dir(r"C:\var\lib\kubelet\pods\p").build(), Calm);
+    let (node, trace) = traced(&os_sim::node().dir(r"C:\var\lib\kubelet\pods\p").build(), NoProbe);
     for _ in 0..3 {
         node.run(&mkdir(r"\pods\p\q")).unwrap();
     }
@@ -24,7 +25,7 @@ fn a_working_directory_is_opened_once() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_looked_at_is_not_made() {
+fn mkdir_fails_if_a_component_cannot_be_opened() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p").build();
     for (name, code, kind) in [
         ("pods", OsError::ACCESS_DENIED, Kind::PermissionDenied),
@@ -45,7 +46,7 @@ fn a_directory_that_cannot_be_looked_at_is_not_made() {
 }
 
 #[test]
-fn nothing_is_or_can_be_below_a_file() {
+fn nothing_exists_or_is_created_below_a_file() {
     let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\f", "data").build();
     let (node, before) = (over(&sim), sim.snapshot());
     for below in [r"\pods\f\x", r"\pods\f\x\y"] {

@@ -3,7 +3,7 @@
 use os_sim::{Builder, DiskDescription};
 use storage_ops::{
     DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, ListVolumesOnDisk,
-    PartitionDisk, Rescan, ResizeFirstVolume, SetDiskState,
+    PartitionDisk, Rescan, ResizeTarget, ResizeVolume, SetDiskState,
 };
 
 use super::{GIB, Scenario, Spec, State, boxed, combine};
@@ -73,9 +73,11 @@ const OPERATIONS: &[Spec] = &[
         .on_disk(1),
     RESCAN,
     Spec::new("ListVolumesOnDisk", |_| boxed(ListVolumesOnDisk { disk: ONE, partition: 0 })).on_disk(1),
-    Spec::new("ResizeVolume(of a disk)", |_| boxed(ResizeFirstVolume { disk: ONE, size: 0 }))
-        .may_change(&["disk 1 "])
-        .on_disk(1),
+    Spec::new("ResizeVolume(of a disk)", |_| {
+        boxed(ResizeVolume { target: ResizeTarget::FirstVolumeOfDisk(ONE), size: 0 })
+    })
+    .may_change(&["disk 1 "])
+    .on_disk(1),
 ];
 
 /// Returns each operation on disks in each state of a disk.

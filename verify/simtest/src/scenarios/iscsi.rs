@@ -3,7 +3,7 @@
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks,
-    Iqn, ListTargetPortals, Node, Portal, RemoveTargetPortal, Secret, SetMutualChapSecret,
+    Iqn, ListTargetPortals, Node, RemoveTargetPortal, Secret, SetMutualChapSecret, TargetPortal,
 };
 
 use super::{GIB, Scenario, Spec, State, boxed, combine};
@@ -25,8 +25,8 @@ fn network(initiator_runs: bool) -> Sim {
         .build()
 }
 
-fn portal() -> Portal {
-    Portal::parse("10.0.0.5", 0).expect("an address")
+fn portal() -> TargetPortal {
+    TargetPortal::parse("10.0.0.5", 0).expect("an address")
 }
 
 fn iqn(name: &str) -> Iqn {

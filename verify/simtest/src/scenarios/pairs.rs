@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use os_sim::{Builder, Sim, Timing};
 use storage_ops::{
-    CreateSymlink, DiskNumber, FormatVolume, Mkdir, MountVolume, PartitionDisk, RemoveSmbGlobalMapping, ResizeVolume,
-    Rmdir, RmdirContents, ServiceName, SetDiskState, StartService, StopService, UncPath, UnmountVolume,
+    CreateSymlink, DiskNumber, FormatVolume, Mkdir, MountVolume, PartitionDisk, RemoveSmbGlobalMapping, ResizeTarget,
+    ResizeVolume, Rmdir, RmdirContents, ServiceName, SetDiskState, StartService, StopService, UncPath, UnmountVolume,
 };
 
 use super::smb::{PASSWORD, map, server};
@@ -88,7 +88,7 @@ fn mkdir(_: &Sim) -> Box<dyn Request> {
 }
 
 fn resize(sim: &Sim) -> Box<dyn Request> {
-    boxed(ResizeVolume { volume: volume(sim, 1), size: 0 })
+    boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 0 })
 }
 
 fn link(_: &Sim) -> Box<dyn Request> {

@@ -3,7 +3,7 @@
 use os_sim::{Builder, Sim};
 use storage_ops::{
     FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath,
-    GetVolumeStats, IsVolumeFormatted, MountVolume, ResizeVolume, UnmountVolume, WriteVolumeCache,
+    GetVolumeStats, IsVolumeFormatted, MountVolume, ResizeTarget, ResizeVolume, UnmountVolume, WriteVolumeCache,
 };
 
 use super::{GIB, Scenario, Spec, State, boxed, combine, path, volume};
@@ -93,14 +93,18 @@ const OPERATIONS: &[Spec] = &[
         .may_change(&[r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v", AT_TARGET, MBR_MOUNT])
         .ensures(|sim| !is_at_target(sim))
         .on_disk(1),
-    Spec::new("ResizeVolume(to its maximum)", |sim| boxed(ResizeVolume { volume: volume(sim, 1), size: 0 }))
-        .may_change(&["disk 1 partition "])
-        .ensures(is_filled)
-        .on_disk(1),
-    Spec::new("ResizeVolume(to 1.5 GiB)", |sim| boxed(ResizeVolume { volume: volume(sim, 1), size: 3 * GIB / 2 }))
-        .may_change(&["disk 1 partition "])
-        .ensures(is_filled)
-        .on_disk(1),
+    Spec::new("ResizeVolume(to its maximum)", |sim| {
+        boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 0 })
+    })
+    .may_change(&["disk 1 partition "])
+    .ensures(is_filled)
+    .on_disk(1),
+    Spec::new("ResizeVolume(to 1.5 GiB)", |sim| {
+        boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 3 * GIB / 2 })
+    })
+    .may_change(&["disk 1 partition "])
+    .ensures(is_filled)
+    .on_disk(1),
     Spec::new("GetVolumeStats", |sim| boxed(GetVolumeStats { volume: volume(sim, 1) })).on_disk(1),
     Spec::new("GetDiskNumberFromVolumeID", |sim| boxed(GetDiskNumberFromVolumeId { volume: volume(sim, 1) }))
         .on_disk(1),

@@ -1,0 +1,104 @@
+//! What the executor offers to the operation that it runs.
+
+use std::sync::Arc;
+
+use os::PendingCall;
+
+use crate::error::{OperationError, OperationResult, Rerun};
+use crate::executor::locks::{Guard, LockKey};
+
+/// The pools of worker threads. A dead server or a lost disk can block only the threads of its own pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PoolKind {
+    /// Files and directories on local disks.
+    Files,
+    /// Paths on a server.
+    Remote,
+    /// Disks and volumes, as devices.
+    Disks,
+    /// WMI.
+    Wmi,
+    /// Services and firmware.
+    System,
+}
+
+/// The callers of an operation, consulted once, right before the first change.
+pub(crate) trait Caller: Send + Sync {
+    /// Whether the operation may change something. Once this returns true, the operation runs to its end.
+    fn commit(&self) -> bool;
+}
+
+/// A caller that blocks until the operation has ended.
+pub(crate) struct BlockingCaller;
+
+impl Caller for BlockingCaller {
+    fn commit(&self) -> bool {
+        true
+    }
+}
+
+/// One run of an operation: its locks, its callers, and the pool of its thread.
+pub struct OperationContext {
+    guard: Arc<Guard>,
+    caller: Arc<dyn Caller>,
+    pool: Option<PoolKind>,
+}
+
+impl OperationContext {
+    /// A run on a thread of `pool`, or on the thread of the caller.
+    pub(crate) fn new(guard: Arc<Guard>, caller: Arc<dyn Caller>, pool: Option<PoolKind>) -> Self {
+        Self { guard, caller, pool }
+    }
+
+    /// Cancels the operation if every caller has cancelled. Must precede the first call that changes something.
+    pub(crate) fn begin_mutation(&self) -> OperationResult<()> {
+        if self.caller.commit() {
+            return Ok(());
+        }
+        Err(OperationError::cancelled())
+    }
+
+    /// Requests a rerun on a thread of `pool`. Must precede a call that can hang with what the pool is for.
+    pub(crate) fn require_pool(&self, pool: PoolKind) -> OperationResult<()> {
+        match self.pool {
+            Some(current) if current != pool => Err(OperationError::rerun(Rerun::InPool(pool))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Requests a rerun under other locks unless `key`, which was looked up just now, is locked.
+    pub(crate) fn ensure_locked(&self, key: &LockKey) -> OperationResult<()> {
+        if self.guard.covers(key) {
+            return Ok(());
+        }
+        Err(OperationError::rerun(Rerun::WithOtherLocks))
+    }
+
+    /// Keeps the locks until `call`, which outlives the operation, has ended.
+    pub(crate) fn hold_locks_until(&self, call: Box<dyn PendingCall>) {
+        let guard = Arc::clone(&self.guard);
+        call.when_ended(Box::new(move || drop(guard)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    use super::{BlockingCaller, OperationContext};
+    use crate::error::Rerun;
+    use crate::executor::locks::{LockKey, Locks};
+
+    #[test]
+    fn an_operation_needs_the_lock_of_the_disk_that_its_volume_is_on() {
+        let mut lock = pin!(Locks::default().acquire(vec![LockKey::Disk(1)]));
+        let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("no other operation holds the lock")
+        };
+        let ctx = OperationContext::new(Arc::new(guard), Arc::new(BlockingCaller), None);
+        assert_eq!(ctx.ensure_locked(&LockKey::Disk(1)), Ok(()));
+        assert_eq!(ctx.ensure_locked(&LockKey::Disk(2)).unwrap_err().rerun, Some(Rerun::WithOtherLocks));
+    }
+}

@@ -1,0 +1,82 @@
+//! Formatting a volume.
+
+use std::time::Duration;
+
+use crate::error::{OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::locks::LockKey;
+use crate::executor::operation::{Coalesce, Operation};
+use crate::node::Node;
+use crate::ops::volume::disk_lock_key;
+use crate::types::VolumeId;
+use crate::windows::error_class::ErrorClass;
+use crate::windows::msft_storage;
+use crate::windows::volume_device::{self, FileSystem};
+
+/// Formats a volume with NTFS. A volume that has NTFS already is success; one with another file system is an error.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FormatVolume {
+    /// The volume.
+    pub volume: VolumeId,
+}
+
+impl Operation for FormatVolume {
+    type Output = ();
+    const NAME: &'static str = "FormatVolume";
+    const POOL: PoolKind = PoolKind::Disks;
+    const COALESCE: Coalesce = Coalesce::InFlight;
+    const RESOLVES_LOCKS: bool = true;
+
+    fn describe(&self) -> String {
+        format!("format volume {}", self.volume)
+    }
+
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![disk_lock_key(node, self.volume)?])
+    }
+
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        if !self.needs_format(node, ctx)? {
+            return Ok(());
+        }
+        match msft_storage::format_ntfs(&node.host, ctx, self.volume, || self.needs_format(node, ctx)) {
+            // Formatting may still be running, so the disk stays locked as long as it may take.
+            Err(error) if error.code.is_some_and(|code| ErrorClass::OutcomeUnknown.contains(code)) => {
+                self.wait_until_formatted(node, node.host.timeouts().format)?.ok_or(error)
+            }
+            outcome => {
+                outcome?;
+                let formatted = self.wait_until_formatted(node, node.host.timeouts().arrival)?;
+                formatted.ok_or_else(|| {
+                    OperationError::precondition("Windows reported success, but the volume has no NTFS file system")
+                })
+            }
+        }
+    }
+}
+
+impl FormatVolume {
+    /// Whether the volume is raw, determined under the lock of its disk. Called again right before formatting, because
+    /// another program may have formatted the volume.
+    fn needs_format(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+        volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
+        match volume_device::file_system(&node.host, self.volume)? {
+            FileSystem::Raw => Ok(true),
+            FileSystem::Ntfs => Ok(false),
+            FileSystem::Other(name) => Err(occupied(&name)),
+        }
+    }
+
+    /// Waits until the volume has NTFS. Returns `None` if that takes too long.
+    fn wait_until_formatted(&self, node: &Node, timeout: Duration) -> OperationResult<Option<()>> {
+        node.host.poll(timeout, || {
+            Ok((volume_device::file_system(&node.host, self.volume)? == FileSystem::Ntfs).then_some(()))
+        })
+    }
+}
+
+fn occupied(file_system: &str) -> OperationError {
+    OperationError::precondition(format!(
+        "the volume has the file system {file_system}, which csi-proxy does not overwrite"
+    ))
+}

@@ -1,0 +1,167 @@
+//! Growing a volume.
+
+use os::abi::ControlCode;
+use os::{Access, OsError};
+use zerocopy::IntoBytes;
+
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::locks::LockKey;
+use crate::executor::operation::{Coalesce, Operation};
+use crate::node::Node;
+use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
+use crate::types::{DiskNumber, VolumeId};
+use crate::windows::disk_device::{Disk, MIB, Partition, PartitionTable};
+use crate::windows::volume_device::{self, FileSystem};
+use crate::windows::{buffer, msft_storage};
+
+/// Names the volume to resize.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResizeTarget {
+    /// A volume by its id.
+    Volume(VolumeId),
+    /// The first volume of a disk: the azuredisk driver since version 1.30 sends a disk number instead of a volume id.
+    FirstVolumeOfDisk(DiskNumber),
+}
+
+/// Grows a volume and its partition. Never shrinks one; a volume that is large enough already is success.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ResizeVolume {
+    /// The volume.
+    pub target: ResizeTarget,
+    /// The size of the partition to reach, in bytes; 0 means as large as possible.
+    pub size: u64,
+}
+
+impl Operation for ResizeVolume {
+    type Output = ();
+    const NAME: &'static str = "ResizeVolume";
+    const POOL: PoolKind = PoolKind::Disks;
+    const COALESCE: Coalesce = Coalesce::InFlight;
+    const RESOLVES_LOCKS: bool = true;
+
+    fn describe(&self) -> String {
+        let volume = match self.target {
+            ResizeTarget::Volume(volume) => format!("volume {volume}"),
+            ResizeTarget::FirstVolumeOfDisk(disk) => format!("the first volume of {disk}"),
+        };
+        match self.size {
+            0 => format!("resize {volume} to its maximum"),
+            size => format!("resize {volume} to {size} bytes"),
+        }
+    }
+
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![match self.target {
+            ResizeTarget::Volume(volume) => disk_lock_key(node, volume)?,
+            ResizeTarget::FirstVolumeOfDisk(disk) => LockKey::Disk(disk.0),
+        }])
+    }
+
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        let volume = match self.target {
+            ResizeTarget::Volume(volume) => volume,
+            // The list is never empty.
+            ResizeTarget::FirstVolumeOfDisk(disk) => ListVolumesOnDisk { disk, partition: 0 }.run(node, ctx)?[0],
+        };
+        let number = volume_device::locked_disk_of(&node.host, volume, ctx)?;
+        let disk = Disk::open(&node.host, number, Access::GENERIC_READ)?;
+        disk.update()?;
+        let extent = volume_device::extent(&node.host, volume)?;
+        let table = disk.partition_table()?;
+        let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
+        let partition =
+            *partition.ok_or_else(|| OperationError::precondition("no partition begins where the volume begins"))?;
+        if self.wants_growth(&disk, &table, &partition)? {
+            ctx.require_pool(PoolKind::Wmi)?;
+            self.grow(node, ctx, &disk, &table, &partition, volume)?;
+        }
+        fill_partition(node, ctx, volume)
+    }
+}
+
+impl ResizeVolume {
+    /// Whether the partition may have to grow, determined without the storage provider.
+    fn wants_growth(&self, disk: &Disk, table: &PartitionTable, partition: &Partition) -> OperationResult<bool> {
+        if self.size != 0 {
+            return Ok(self.size > partition.length);
+        }
+        let end = partition.offset + partition.length;
+        let next = table.partitions.iter().map(|other| other.offset).filter(|offset| *offset >= end).min();
+        match next {
+            Some(next) => Ok(next - end >= MIB),
+            // The last mebibyte has the backup of the partition table and the rest of the alignment.
+            None => Ok(disk.size()?.saturating_sub(end) >= 2 * MIB),
+        }
+    }
+
+    fn grow(
+        &self,
+        node: &Node,
+        ctx: &OperationContext,
+        disk: &Disk,
+        table: &PartitionTable,
+        partition: &Partition,
+        volume: VolumeId,
+    ) -> OperationResult<()> {
+        let instance = msft_storage::partition_instance(&node.host, ctx, disk.number, partition)?;
+        let (max, provider_error) = match msft_storage::max_partition_size(&node.host, ctx, &instance) {
+            Ok(max) => (max, None),
+            // The query needs the service "Optimize drives", resizing does not. The provider refuses too large a size.
+            Err(error) if error.kind == Kind::Internal => (max_size_by_table(disk, table, partition)?, Some(error)),
+            Err(error) => return Err(error),
+        };
+        if self.size.saturating_sub(max) >= MIB {
+            let reason = format!("{} bytes were requested, and the partition can have at most {max}", self.size);
+            return Err(match provider_error {
+                None => OperationError::precondition(reason),
+                Some(error) => {
+                    let reason = format!("{reason} by the partition table; {}", error.reason);
+                    OperationError { kind: Kind::FailedPrecondition, reason, ..error }
+                }
+            });
+        }
+        let size = if self.size == 0 { max } else { self.size.min(max) };
+        if size < partition.length + MIB {
+            return Ok(());
+        }
+        msft_storage::resize(&node.host, ctx, &instance, size)?;
+        disk.update()?;
+        let grown = node.host.poll(node.host.timeouts().arrival, || {
+            let extent = volume_device::extent(&node.host, volume)?;
+            Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
+        })?;
+        grown.ok_or_else(|| OperationError::precondition("Windows reported success, but the partition has not grown"))
+    }
+}
+
+/// Grows the file system to the size of its partition, if an earlier attempt was interrupted in between.
+fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
+    let total = match volume_device::stats(&node.host, volume) {
+        Ok(stats) => stats.total,
+        Err(error) if error.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let extent = volume_device::extent(&node.host, volume)?;
+    let length = u64::try_from(extent.length).unwrap_or_default();
+    if length < total.saturating_add(MIB) || volume_device::file_system(&node.host, volume)? != FileSystem::Ntfs {
+        return Ok(());
+    }
+    let number = volume_device::locked_disk_of(&node.host, volume, ctx)?;
+    let geometry = Disk::open(&node.host, number, Access::empty())?.geometry()?;
+    let sectors = extent.length / i64::from(geometry.bytes_per_sector.max(512));
+    ctx.begin_mutation()?;
+    let handle = volume_device::open(&node.host, volume, &volume_device::OPEN_FOR_READ)?;
+    buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes())
+        .map_err(|code| OperationError::of(code, "the partition has grown, but the file system could not be extended"))
+}
+
+/// The maximum size of the partition in bytes, by the partition table.
+fn max_size_by_table(disk: &Disk, table: &PartitionTable, partition: &Partition) -> OperationResult<u64> {
+    let next = table.partitions.iter().map(|other| other.offset).filter(|offset| *offset > partition.offset).min();
+    let end = match next {
+        Some(next) => next,
+        None => disk.size()?.saturating_sub(MIB),
+    };
+    Ok(end.saturating_sub(partition.offset) / MIB * MIB)
+}

@@ -1,0 +1,111 @@
+//! Finding the volume that a path leads to.
+
+use os::{Open, Options, OsError, PathForm, U16String};
+
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::operation::Operation;
+use crate::node::Node;
+use crate::paths::links::{require_pool_for_ancestors, require_pool_for_link};
+use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::types::{HostPath, VolumeId};
+use crate::windows::error_class::ErrorClass;
+use crate::windows::reparse_point::Link;
+
+/// The text by which drivers recognize that no volume is mounted at a path. Part of the contract.
+const NOT_MOUNTED: &str = "because it does not exist";
+
+/// Finds the volume that is mounted at a path, or at the target of the link at a path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GetVolumeIdFromTargetPath {
+    /// Any path on the node.
+    pub target: HostPath,
+}
+
+impl Operation for GetVolumeIdFromTargetPath {
+    type Output = VolumeId;
+    const NAME: &'static str = "GetVolumeIDFromTargetPath";
+    const POOL: PoolKind = PoolKind::Files;
+
+    fn describe(&self) -> String {
+        format!("find the volume mounted at {}", self.target)
+    }
+
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeId> {
+        let not_mounted =
+            |why: &str| OperationError::not_found(format!("the mount point cannot be found {NOT_MOUNTED} ({why})"));
+        let path = self.target.to_nt();
+        require_pool_for_ancestors(node.host.os(), &self.target, ctx)?;
+        let found = match node.host.os().open(&path, &OPEN_NOFOLLOW) {
+            Err(code) if ErrorClass::TargetMissing.contains(code) => {
+                return Err(not_mounted("there is no file or directory at the path"));
+            }
+            outcome => outcome?,
+        };
+        let link = match Link::of(&*found)? {
+            None | Some(Link::Other) => return Err(not_mounted("the path is not a mount point")),
+            Some(link) => link,
+        };
+        require_pool_for_link(node.host.os(), &link, ctx)?;
+        let target = match node.host.os().open(&path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }) {
+            Err(code) if ErrorClass::TargetMissing.contains(code) => {
+                return Err(not_mounted("the mount point is stale, its volume does not exist any more"));
+            }
+            // A volume without a file system is mounted, but has no root directory to open.
+            Err(OsError::UNRECOGNIZED_VOLUME) => {
+                return link.volume().ok_or_else(|| OperationError::from(OsError::UNRECOGNIZED_VOLUME));
+            }
+            outcome => outcome?,
+        };
+        let (volume, is_root) = volume_under(&target.final_path(PathForm::VolumeGuid)?)?;
+        // A link to an ordinary directory of the same volume does not lead to a mount point.
+        if !is_root && closest(node, &self.target.parent())? == volume {
+            return Err(not_mounted("the path is a link to an ordinary directory"));
+        }
+        Ok(volume)
+    }
+}
+
+/// Finds the volume that a path is on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GetClosestVolumeIdFromTargetPath {
+    /// Any path on the node; it must exist.
+    pub target: HostPath,
+}
+
+impl Operation for GetClosestVolumeIdFromTargetPath {
+    type Output = VolumeId;
+    const NAME: &'static str = "GetClosestVolumeIDFromTargetPath";
+    const POOL: PoolKind = PoolKind::Files;
+
+    fn describe(&self) -> String {
+        format!("find the volume that {} is on", self.target)
+    }
+
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeId> {
+        require_pool_for_ancestors(node.host.os(), &self.target, ctx)?;
+        if let Ok(found) = node.host.os().open(&self.target.to_nt(), &OPEN_NOFOLLOW)
+            && let Some(link) = Link::of(&*found)?
+        {
+            require_pool_for_link(node.host.os(), &link, ctx)?;
+        }
+        closest(node, &self.target)
+    }
+}
+
+fn closest(node: &Node, path: &HostPath) -> OperationResult<VolumeId> {
+    let found = node.host.os().open(&path.to_nt(), &Open { options: Options::empty(), ..OPEN_NOFOLLOW })?;
+    let final_path = found
+        .final_path(PathForm::VolumeGuid)
+        .map_err(|code| OperationError::of(code, "the path is not on a volume"))?;
+    volume_under(&final_path).map(|(volume, _)| volume)
+}
+
+fn volume_under(path: &U16String) -> OperationResult<(VolumeId, bool)> {
+    VolumeId::of_final_path(path).ok_or_else(|| {
+        OperationError::new(
+            Kind::Internal,
+            format!("Windows returned the path {}, which has no volume", path.display()),
+        )
+    })
+}

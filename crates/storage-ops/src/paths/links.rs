@@ -1,0 +1,111 @@
+//! Links: creating them, and the pools of threads on which they can be followed.
+
+use os::{Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResult, Share, U16Str};
+
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::OperationContext;
+use crate::paths::remove_tree;
+use crate::paths::working_directories::{EntryRef, OPEN_NOFOLLOW};
+use crate::types::HostPath;
+use crate::windows::reparse_point::{self, Link};
+
+/// How many links Windows follows in one path.
+const MAX_LINKS: usize = 63;
+
+/// Makes `entry` a symbolic link to the NT path `substitute` with the print name `print`. An identical link is success;
+/// any other object of that name is an error.
+///
+/// `link_kind` returns [`Options::DIRECTORY`] or [`Options::NON_DIRECTORY`]; it is called if there is no link yet.
+pub(crate) fn create_link(
+    entry: &EntryRef,
+    substitute: &U16Str,
+    print: &U16Str,
+    link_kind: impl FnOnce() -> OperationResult<Options>,
+    ctx: &OperationContext,
+) -> OperationResult<()> {
+    if link_exists(entry, substitute)? {
+        return Ok(());
+    }
+    let link_kind = link_kind()?;
+    ctx.begin_mutation()?;
+    let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
+    // Deleted on close until it is a link, so that a process that dies in between leaves nothing behind. Without
+    // following a link: otherwise a dangling link that appears at this moment would be followed, and its target
+    // created.
+    let options = link_kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
+    let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
+    let link = match entry.parent().open_child(entry.leaf(), &how) {
+        Err(OsError::ALREADY_EXISTS) => return check_same_link(&*entry.open()?, substitute),
+        outcome => outcome?,
+    };
+    reparse_point::set_symlink(&*link, substitute, print)?;
+    Ok(remove_tree::keep(&*link)?)
+}
+
+/// Whether `entry` is a link to `substitute`. Any other object of that name is an error.
+pub(crate) fn link_exists(entry: &EntryRef, substitute: &U16Str) -> OperationResult<bool> {
+    match entry.open() {
+        Err(OsError::FILE_NOT_FOUND) => Ok(false),
+        Err(code) => Err(code.into()),
+        Ok(existing) => check_same_link(&*existing, substitute).map(|()| true),
+    }
+}
+
+fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResult<()> {
+    let text = |name: &U16Str| name.to_string_lossy().trim_end_matches('\\').to_uppercase();
+    match Link::of(existing)? {
+        Some(Link::Symlink(target)) if text(&target) == text(substitute) => Ok(()),
+        Some(Link::Symlink(target)) => {
+            let reason = format!("a link to {} already exists at that path", target.display());
+            Err(OperationError::new(Kind::AlreadyExists, reason))
+        }
+        _ => Err(OperationError::new(Kind::AlreadyExists, "a file or directory already exists at that path")),
+    }
+}
+
+/// Requires the pool of the first link, in the chain that begins with `link`, whose target can hang.
+pub(crate) fn require_pool_for_link(os: &dyn Os, link: &Link, ctx: &OperationContext) -> OperationResult<()> {
+    let mut link = link.clone();
+    for _ in 0..MAX_LINKS {
+        if let Some(pool) = link.pool() {
+            return ctx.require_pool(pool);
+        }
+        let (Link::Symlink(target) | Link::MountPoint(target)) = &link else { return Ok(()) };
+        // A target that cannot be opened is reported where the target is needed.
+        let Ok(next) = os.open(&NtPath::from_win32(target), &OPEN_NOFOLLOW) else { return Ok(()) };
+        match Link::of(&*next) {
+            Ok(Some(further)) => link = further,
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// Requires the pool for the first link above the last component of `path`, if there is one.
+pub(crate) fn require_pool_for_ancestors(os: &dyn Os, path: &HostPath, ctx: &OperationContext) -> OperationResult<()> {
+    let mut above = path.parent();
+    let mut prefixes = Vec::new();
+    while !above.is_drive() {
+        prefixes.push(above.to_nt());
+        above = above.parent();
+    }
+    for prefix in prefixes.iter().rev() {
+        // A component that cannot be opened is reported where the path is needed.
+        let Ok(found) = os.open(prefix, &OPEN_NOFOLLOW) else { return Ok(()) };
+        match Link::of(&*found) {
+            Ok(None) => {}
+            Ok(Some(link)) => return require_pool_for_link(os, &link, ctx),
+            Err(_) => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// Opens the target of the link at `path`. If the target is a link, it is opened without being followed.
+pub(crate) fn open_target(os: &dyn Os, path: &NtPath, link: &Link) -> OsResult<Box<dyn Handle>> {
+    match link {
+        Link::Symlink(target) | Link::MountPoint(target) => os.open(&NtPath::from_win32(target), &OPEN_NOFOLLOW),
+        // Only Windows can resolve such a link at its location.
+        Link::Relative(_) | Link::Other => os.open(path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }),
+    }
+}

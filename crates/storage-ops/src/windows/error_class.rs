@@ -1,0 +1,204 @@
+//! What the error codes of Windows mean: one table for all operations.
+//!
+//! Each row of [`TABLE`] has a code, the [`Kind`] it is reported as where an operation knows nothing more specific, and
+//! the [`ErrorClass`]es it belongs to. Similar classes differ on purpose; the documentation of a class gives
+//! the reason. A code that is in no row is [`Kind::Internal`] and in no class.
+
+use std::fmt;
+
+use os::OsError;
+
+use crate::error::{Kind, OperationError};
+
+use ErrorClass::{
+    BufferTooSmall, DeviceRemoved, DirectoryMissing, EntryDeleted, NotStarted, OutcomeUnknown, ServerUnreachable,
+    TargetMissing, Unsupported, UnsupportedOrInvalid,
+};
+use Kind::{AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
+
+/// A set of codes that operations react to in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorClass {
+    /// A disk or volume, addressed as a device, has been removed.
+    ///
+    /// Contains `ERROR_NOT_READY`, unlike [`Self::TargetMissing`]: a device returns it while it is being removed.
+    DeviceRemoved,
+    /// The target of a link or mount point does not exist, be it a path, a server or a volume.
+    ///
+    /// Contains codes of the network and of deletion, which no device returns. Does not contain `ERROR_NOT_READY`: a
+    /// volume that is not ready exists, and a mount point that leads to it is not stale.
+    TargetMissing,
+    /// An entry, opened by its name in an open directory, has been deleted or is being deleted.
+    ///
+    /// Does not contain `ERROR_PATH_NOT_FOUND`: relative to an open handle that code means that the parent is not a
+    /// usable directory, not that the entry has been deleted.
+    EntryDeleted,
+    /// A directory, opened by its path, does not exist.
+    DirectoryMissing,
+    /// The network or the server cannot be reached. Files that are open on the server may become usable again.
+    ServerUnreachable,
+    /// WMI did not accept the request in time; nothing was started.
+    NotStarted,
+    /// The connection to WMI failed; whether the method ran, or still runs, is unknown.
+    OutcomeUnknown,
+    /// The device or file system does not implement the request.
+    Unsupported,
+    /// As [`Self::Unsupported`], for requests that select a property or an information class by number: drivers and
+    /// file systems also refuse an unknown number with `ERROR_INVALID_PARAMETER`.
+    UnsupportedOrInvalid,
+    /// The output buffer is too small for the answer.
+    BufferTooSmall,
+}
+
+impl ErrorClass {
+    /// Whether `code` belongs to the class.
+    pub(crate) fn contains(self, code: OsError) -> bool {
+        find(code).is_some_and(|row| row.classes.contains(&self))
+    }
+}
+
+/// A code and what it means.
+struct Row {
+    code: OsError,
+    kind: Kind,
+    classes: &'static [ErrorClass],
+}
+
+const fn row(code: OsError, kind: Kind, classes: &'static [ErrorClass]) -> Row {
+    Row { code, kind, classes }
+}
+
+/// `ERROR_REM_NOT_LIST`.
+const REM_NOT_LIST: OsError = OsError(51);
+/// `ERROR_UNEXP_NET_ERR`.
+const UNEXP_NET_ERR: OsError = OsError(59);
+/// `ERROR_NETNAME_DELETED`.
+const NETNAME_DELETED: OsError = OsError(64);
+/// `ERROR_NETWORK_UNREACHABLE`.
+const NETWORK_UNREACHABLE: OsError = OsError(1231);
+/// `ERROR_HOST_UNREACHABLE`.
+const HOST_UNREACHABLE: OsError = OsError(1232);
+/// `ERROR_CONNECTION_ABORTED`.
+const CONNECTION_ABORTED: OsError = OsError(1236);
+
+/// The codes that operations distinguish, in the order and under the page where Microsoft documents them.
+const TABLE: &[Row] = &[
+    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499->
+    row(OsError::INVALID_FUNCTION, Internal, &[Unsupported, UnsupportedOrInvalid]),
+    row(OsError::FILE_NOT_FOUND, NotFound, &[DeviceRemoved, TargetMissing, EntryDeleted, DirectoryMissing]),
+    row(OsError::PATH_NOT_FOUND, NotFound, &[DeviceRemoved, TargetMissing, DirectoryMissing]),
+    row(OsError::ACCESS_DENIED, PermissionDenied, &[]),
+    row(OsError::WRITE_PROTECT, FailedPrecondition, &[]),
+    row(OsError::NOT_READY, FailedPrecondition, &[DeviceRemoved]),
+    row(OsError::SHARING_VIOLATION, FailedPrecondition, &[]),
+    row(OsError::LOCK_VIOLATION, FailedPrecondition, &[]),
+    row(OsError::NOT_SUPPORTED, FailedPrecondition, &[Unsupported, UnsupportedOrInvalid]),
+    row(REM_NOT_LIST, Internal, &[ServerUnreachable]),
+    row(OsError::BAD_NETPATH, NotFound, &[TargetMissing, ServerUnreachable]),
+    row(OsError::DEV_NOT_EXIST, NotFound, &[DeviceRemoved, TargetMissing]),
+    row(UNEXP_NET_ERR, Internal, &[ServerUnreachable]),
+    row(NETNAME_DELETED, Internal, &[ServerUnreachable]),
+    row(OsError::BAD_NET_NAME, NotFound, &[TargetMissing]),
+    row(OsError::INVALID_PASSWORD, PermissionDenied, &[]),
+    row(OsError::INVALID_PARAMETER, Internal, &[UnsupportedOrInvalid]),
+    row(OsError::DISK_FULL, FailedPrecondition, &[]),
+    row(OsError::SEM_TIMEOUT, Internal, &[ServerUnreachable]),
+    row(OsError::INSUFFICIENT_BUFFER, Internal, &[BufferTooSmall]),
+    row(OsError::INVALID_NAME, InvalidArgument, &[]),
+    row(OsError::DIR_NOT_EMPTY, FailedPrecondition, &[]),
+    row(OsError::BUSY, FailedPrecondition, &[NotStarted]),
+    row(OsError::ALREADY_EXISTS, AlreadyExists, &[]),
+    row(OsError::FILENAME_EXCED_RANGE, InvalidArgument, &[]),
+    row(OsError::MORE_DATA, Internal, &[BufferTooSmall]),
+    row(OsError::WAIT_TIMEOUT, Internal, &[NotStarted]),
+    row(OsError::DIRECTORY, FailedPrecondition, &[]),
+    row(OsError::DELETE_PENDING, NotFound, &[TargetMissing, EntryDeleted]),
+    row(OsError::NO_SUCH_DEVICE, NotFound, &[DeviceRemoved, TargetMissing]),
+    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1000-1299->
+    row(OsError::UNRECOGNIZED_VOLUME, FailedPrecondition, &[]),
+    row(OsError::DEPENDENT_SERVICES_RUNNING, FailedPrecondition, &[]),
+    row(OsError::SERVICE_DATABASE_LOCKED, FailedPrecondition, &[]),
+    row(OsError::SERVICE_DISABLED, FailedPrecondition, &[]),
+    row(OsError::SERVICE_DOES_NOT_EXIST, NotFound, &[]),
+    row(OsError::SERVICE_CANNOT_ACCEPT_CTRL, FailedPrecondition, &[]),
+    row(OsError::DEVICE_NOT_CONNECTED, NotFound, &[DeviceRemoved, TargetMissing]),
+    row(OsError::SESSION_CREDENTIAL_CONFLICT, FailedPrecondition, &[]),
+    row(NETWORK_UNREACHABLE, Internal, &[ServerUnreachable]),
+    row(HOST_UNREACHABLE, Internal, &[ServerUnreachable]),
+    row(CONNECTION_ABORTED, Internal, &[ServerUnreachable]),
+    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1300-1699->
+    row(OsError::PRIVILEGE_NOT_HELD, PermissionDenied, &[]),
+    row(OsError::LOGON_FAILURE, PermissionDenied, &[]),
+    row(OsError::ACCOUNT_RESTRICTION, PermissionDenied, &[]),
+    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999->
+    row(OsError::RPC_CALL_FAILED, Internal, &[OutcomeUnknown]),
+    row(OsError::CANT_RESOLVE_FILENAME, FailedPrecondition, &[TargetMissing]),
+    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--4000-5999->
+    row(OsError::NOT_A_REPARSE_POINT, FailedPrecondition, &[]),
+    row(OsError::REPARSE_TAG_MISMATCH, FailedPrecondition, &[]),
+    row(OsError::REPARSE_POINT_ENCOUNTERED, FailedPrecondition, &[]),
+    // <https://learn.microsoft.com/windows/win32/com/com-error-codes-6>
+    row(OsError::FVE_LOCKED_VOLUME, FailedPrecondition, &[]),
+    // <https://learn.microsoft.com/windows/win32/wmisdk/wmi-error-constants>
+    row(OsError::WBEM_NOT_FOUND, NotFound, &[]),
+    row(OsError::WBEM_TRANSPORT_FAILURE, Internal, &[OutcomeUnknown]),
+];
+
+fn find(code: OsError) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.code == code)
+}
+
+fn kind(code: OsError) -> Kind {
+    find(code).map_or(Internal, |row| row.kind)
+}
+
+impl From<OsError> for OperationError {
+    fn from(code: OsError) -> Self {
+        Self { code: Some(code), ..Self::new(kind(code), code.to_string()) }
+    }
+}
+
+impl OperationError {
+    /// An error for `code`, with `context` in front of the description of the code.
+    pub(crate) fn of(code: OsError, context: impl fmt::Display) -> Self {
+        Self { code: Some(code), ..Self::new(kind(code), format!("{context}: {code}")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use os::OsError;
+
+    use super::{ErrorClass, TABLE, kind};
+    use crate::error::Kind;
+
+    #[test]
+    fn each_class_contains_exactly_the_documented_codes() {
+        for (class, expected) in [
+            (ErrorClass::DeviceRemoved, &[2, 3, 21, 55, 433, 1167][..]),
+            (ErrorClass::TargetMissing, &[2, 3, 53, 55, 67, 303, 433, 1167, 1921]),
+            (ErrorClass::EntryDeleted, &[2, 303]),
+            (ErrorClass::DirectoryMissing, &[2, 3]),
+            (ErrorClass::ServerUnreachable, &[51, 53, 59, 64, 121, 1231, 1232, 1236]),
+            (ErrorClass::NotStarted, &[170, 258]),
+            (ErrorClass::OutcomeUnknown, &[1726, 0x8004_1015]),
+            (ErrorClass::Unsupported, &[1, 50]),
+            (ErrorClass::UnsupportedOrInvalid, &[1, 50, 87]),
+            (ErrorClass::BufferTooSmall, &[122, 234]),
+        ] {
+            let codes: BTreeSet<u32> =
+                TABLE.iter().map(|row| row.code.0).filter(|code| class.contains(OsError(*code))).collect();
+            assert_eq!(codes, expected.iter().copied().collect(), "{class:?}");
+        }
+    }
+
+    #[test]
+    fn no_code_is_in_two_rows_and_an_unknown_code_is_internal() {
+        let codes: BTreeSet<u32> = TABLE.iter().map(|row| row.code.0).collect();
+        assert_eq!(codes.len(), TABLE.len());
+        assert_eq!(kind(OsError(4711)), Kind::Internal);
+        assert!(!ErrorClass::DeviceRemoved.contains(OsError(4711)));
+    }
+}
