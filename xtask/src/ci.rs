@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::tally::Tally;
+use crate::summary::Tally;
 use crate::{Outcome, lint, process, test, workspace};
 
 /// Runs all checks and all tests, even after a failure, and counts each check as one.

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use cargo_metadata::Metadata;
 
-use crate::tally::{self, Failure, Skip, Tally};
+use crate::summary::{self, Failure, Skip, Tally};
 use crate::{process, windows, wine, workspace};
 
 /// Followed by a file: makes the daemon serve the simulated node that it describes.
@@ -195,7 +195,7 @@ impl Report {
         self.all_called |= line == CALLED;
         self.skipped.extend(Skip::from_line(line));
         self.failed.extend(line.strip_prefix("FAILED ").map(Failure::new));
-        self.counts = tally::counts(line).or(self.counts);
+        self.counts = summary::counts(line).or(self.counts);
     }
 
     fn finish(mut self, client: &str, succeeded: bool) -> Tally {

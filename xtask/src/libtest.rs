@@ -6,7 +6,7 @@
 
 use std::process::ExitStatus;
 
-use crate::tally::{Failure, Skip, Tally};
+use crate::summary::{Failure, Skip, Tally};
 
 /// Adds up the suites of one `cargo test`.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::fs;
 
 use crate::{Outcome, workspace};
 
-mod arrows;
+mod crate_deps;
 mod source;
 
 /// Prints what breaks a rule; true when nothing does.
@@ -22,7 +22,7 @@ pub(crate) fn run() -> Outcome {
 /// Everything in this tree that breaks a rule, one line each.
 fn breaches() -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let metadata = workspace::metadata()?;
-    let mut breaches = arrows::breaches(&arrows::of(&metadata));
+    let mut breaches = crate_deps::breaches(&crate_deps::of(&metadata));
     let root = workspace::root();
     for file in source::files(&root)? {
         let text = fs::read_to_string(root.join(&file))?;

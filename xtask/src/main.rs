@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod apt;
-mod broken;
 mod ci;
 mod fuzz;
 mod go;
@@ -18,8 +17,9 @@ mod mutants;
 mod process;
 mod prove;
 mod python;
+mod sensitivity;
 mod soak;
-mod tally;
+mod summary;
 mod test;
 mod tools;
 mod vhd;
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         Task::Ci => ci::run(),
         Task::Lint => lint::run(),
         Task::Prove { arguments } => prove::run(&arguments),
-        Task::Broken => broken::run(),
+        Task::Broken => sensitivity::run(),
         Task::Mutants(options) => mutants::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),

@@ -5,8 +5,8 @@ use std::process::Command;
 use clap::ValueEnum;
 
 use crate::libtest::Suites;
-use crate::tally::Tally;
-use crate::{Outcome, apt, broken, go, process, python, windows, workspace};
+use crate::summary::Tally;
+use crate::{Outcome, apt, go, process, python, sensitivity, windows, workspace};
 
 /// A part of the tests that can be run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -41,7 +41,7 @@ fn sum(parts: &[Part]) -> Result<Tally, Box<dyn std::error::Error>> {
             Part::Linux => linux()?,
             Part::Windows => windows::test()?,
             Part::Go => go::test()?,
-            Part::Broken => broken::test()?,
+            Part::Broken => sensitivity::test()?,
         };
     }
     Ok(sum)

@@ -11,7 +11,7 @@ use std::process::Command;
 use cargo_metadata::Metadata;
 use clap::Subcommand;
 
-use crate::tally::Tally;
+use crate::summary::Tally;
 use crate::{Outcome, apt, process, soak, test, vhd, wine, workspace};
 
 #[derive(Subcommand)]

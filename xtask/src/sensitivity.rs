@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{fs, io};
 
-use crate::tally::Tally;
+use crate::summary::Tally;
 use crate::{Outcome, process, workspace};
 
 /// One patch.
