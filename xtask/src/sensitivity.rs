@@ -1,97 +1,87 @@
-//! Whether the proof would notice: each patch in `verify/sensitivity-patches` breaks one rule, in a copy of this tree, and
-//! there the sweep must fail.
+//! Whether the simulation tests detect a broken rule: each patch in `verify/sensitivity-patches` breaks one rule in a
+//! copy of this tree, in which the tests must then fail.
 //!
-//! A patch begins with a sentence that says which rule it breaks. Lines `Case:` say which part of the sweep is run, and
-//! lines `Fails:` which operations must be among those that fail. A patch that does not apply any more is a failure.
+//! A patch begins with a sentence that states which rule it breaks. Its lines `Case:` select the cases to run, and its
+//! lines `Fails:` name operations that must be among those that fail. A patch that does not apply is a failure.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{fs, io};
 
-use crate::summary::Tally;
-use crate::{Outcome, process, workspace};
+use crate::summary::Summary;
+use crate::{Error, durations, process, workspace};
 
-/// One patch.
+/// A patch file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Patch {
     name: String,
-    /// What it breaks.
+    /// Which rule it breaks.
     rule: String,
     cases: Vec<String>,
     operations: Vec<String>,
 }
 
-/// What a sweep found.
+/// What one run of the simulation tests found.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Sweep {
+struct Findings {
+    /// The operations with failures.
     operations: BTreeSet<String>,
     failures: usize,
 }
 
-/// Runs all and prints the count.
-pub(crate) fn run() -> Outcome {
-    let tally = test()?;
-    tally.print();
-    Ok(tally.is_green())
-}
-
-/// Runs the sweep without a patch, where it must succeed, and with each patch.
-pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
-    let Some(files) = tracked() else {
-        return Ok(Tally::skip("broken", "only a checkout knows its files, and here is none, or no git"));
+/// Runs the simulation tests without a patch, where they must pass, and with each patch, where they must fail.
+pub(crate) fn run() -> Result<Summary, Error> {
+    let Some(files) = workspace::files() else {
+        return Ok(Summary::skipped(
+            "sensitivity",
+            "the list of files to copy comes from git: this is no git checkout",
+        ));
     };
-    let bench =
-        Bench { tree: workspace::target().join("broken/tree"), built: workspace::target().join("broken/build") };
+    let folder = workspace::target().join("sensitivity");
+    let copy = TreeCopy { root: folder.join("tree"), target: folder.join("build") };
     let patches = patches()?;
-    let mut tally = Tally::default();
-    let mut rows = Vec::new();
-    bench.restore(&files)?;
+    let mut summary = Summary::default();
+    let mut results = Vec::new();
+    copy.restore(&files)?;
     let cases: Vec<&str> = patches.iter().flat_map(|patch| &patch.cases).map(String::as_str).collect();
-    match bench.sweep(&cases)? {
-        Ok(sweep) if sweep.failures == 0 => tally.passed += 1,
-        Ok(sweep) => tally += Tally::broken(&format!("the sweep fails without a patch: {}", sweep.row())),
-        Err(why) => tally += Tally::broken(&format!("without a patch, {why}")),
-    }
+    summary += match copy.test(&cases)? {
+        Ok(findings) if findings.failures == 0 => Summary::passed(),
+        Ok(findings) => Summary::failed(&format!("the tests fail without a patch: {}", findings.describe())),
+        Err(reason) => Summary::failed(&format!("without a patch, {reason}")),
+    };
     for patch in &patches {
-        bench.restore(&files)?;
+        copy.restore(&files)?;
         let cases: Vec<&str> = patch.cases.iter().map(String::as_str).collect();
-        let swept = if bench.apply(patch)? { bench.sweep(&cases)? } else { Err("it does not apply".to_owned()) };
-        let verdict = match swept {
-            Ok(sweep) if sweep.failures == 0 => Err("nobody notices".to_owned()),
-            Ok(sweep) => match patch.operations.iter().find(|operation| !sweep.operations.contains(*operation)) {
-                Some(missing) => Err(format!("{missing} does not fail, but {}", sweep.row())),
-                None => Ok(sweep.row()),
+        let findings = if copy.apply(patch)? { copy.test(&cases)? } else { Err("it does not apply".to_owned()) };
+        let result = match findings {
+            Ok(findings) if findings.failures == 0 => Err("no test fails".to_owned()),
+            Ok(findings) => match patch.operations.iter().find(|name| !findings.operations.contains(*name)) {
+                Some(missing) => Err(format!("{missing} does not fail, but {}", findings.describe())),
+                None => Ok(findings.describe()),
             },
-            Err(why) => Err(why),
+            Err(reason) => Err(reason),
         };
-        rows.push((patch, verdict.clone()));
-        match verdict {
-            Ok(_) => tally.passed += 1,
-            Err(why) => tally += Tally::broken(&format!("the patch {}: {why}", patch.name)),
-        }
+        summary += match &result {
+            Ok(_) => Summary::passed(),
+            Err(reason) => Summary::failed(&format!("the patch {}: {reason}", patch.name)),
+        };
+        results.push((patch, result));
     }
-    for (patch, verdict) in rows {
-        let (Ok(verdict) | Err(verdict)) = verdict;
-        println!("\n{}\n    {}\n    {verdict}", patch.rule, patch.name);
+    for (patch, result) in results {
+        let (Ok(result) | Err(result)) = result;
+        println!("\n{}\n    {}\n    {result}", patch.rule, patch.name);
     }
-    Ok(tally)
+    Ok(summary)
 }
 
-/// The tracked files of this tree; none where there is no git or no checkout.
-fn tracked() -> Option<Vec<PathBuf>> {
-    let listed = process::output(Command::new("git").args(["ls-files", "-z"]).current_dir(workspace::root()))?;
-    let files: Vec<PathBuf> = listed.split('\0').filter(|file| !file.is_empty()).map(PathBuf::from).collect();
-    // In a tarball within another checkout there is a git, which knows none of these.
-    (!files.is_empty()).then_some(files)
-}
-
+/// Reads the patches, ordered by name.
 fn patches() -> io::Result<Vec<Patch>> {
     let mut patches = Vec::new();
     for entry in fs::read_dir(folder())? {
         let path = entry?.path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        patches.push(Patch::read(&name, &fs::read_to_string(&path)?));
+        patches.push(Patch::parse(&name, &fs::read_to_string(&path)?));
     }
     patches.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(patches)
@@ -102,7 +92,7 @@ fn folder() -> PathBuf {
 }
 
 impl Patch {
-    fn read(name: &str, text: &str) -> Self {
+    fn parse(name: &str, text: &str) -> Self {
         let mut patch = Self { name: name.to_owned(), ..Self::default() };
         let mut rule: Vec<&str> = Vec::new();
         for line in text.lines().take_while(|line| !line.starts_with("diff ")).filter(|line| !line.is_empty()) {
@@ -119,61 +109,62 @@ impl Patch {
     }
 }
 
-impl Sweep {
-    /// Reads the table that `prove` prints: an operation in the first column, its failures in the last.
-    fn read(output: &str) -> Self {
-        let mut sweep = Self::default();
+impl Findings {
+    /// Parses the table that `prove` prints: an operation in the first column, the number of its failures in the last.
+    fn parse(output: &str) -> Self {
+        let mut findings = Self::default();
         let table = output.lines().skip_while(|line| !line.starts_with("operation "));
         for line in table.skip(1).take_while(|line| !line.is_empty()) {
             let mut words = line.split_whitespace();
             let (operation, failures) = (words.next(), words.next_back().and_then(|count| count.parse().ok()));
             match (operation, failures) {
-                (Some("all"), Some(sum)) => sweep.failures = sum,
-                (Some(operation), Some(1usize..)) => drop(sweep.operations.insert(operation.to_owned())),
+                (Some("all"), Some(sum)) => findings.failures = sum,
+                (Some(operation), Some(1usize..)) => drop(findings.operations.insert(operation.to_owned())),
                 _ => {}
             }
         }
-        sweep
+        findings
     }
 
-    fn row(&self) -> String {
+    fn describe(&self) -> String {
         let operations: Vec<&str> = self.operations.iter().map(String::as_str).collect();
         format!("{} cases fail: {}", self.failures, operations.join(", "))
     }
 }
 
-/// A copy of the tree in which one patch after the other is tried, and one folder in which it is built.
-struct Bench {
-    tree: PathBuf,
-    built: PathBuf,
+/// A copy of the source tree, to which the patches are applied one after the other.
+struct TreeCopy {
+    root: PathBuf,
+    /// Where the copy is built.
+    target: PathBuf,
 }
 
-impl Bench {
-    /// Makes the copy what the tree is. Only what differs is written, so that only that is built again.
+impl TreeCopy {
+    /// Makes the copy equal to the source tree. Writes only files that differ, so that only these are compiled again.
     fn restore(&self, files: &[PathBuf]) -> io::Result<()> {
         for file in files {
-            let copy = self.tree.join(file);
+            let copy = self.root.join(file);
             match fs::read(workspace::root().join(file)) {
                 Ok(text) if fs::read(&copy).is_ok_and(|old| old == text) => {}
                 Ok(text) => {
-                    fs::create_dir_all(copy.parent().unwrap_or(&self.tree))?;
+                    fs::create_dir_all(copy.parent().unwrap_or(&self.root))?;
                     fs::write(copy, text)?;
                 }
-                // It is tracked still, but gone.
+                // The file was removed without `git rm`.
                 Err(_) if copy.exists() => fs::remove_file(copy)?,
                 Err(_) => {}
             }
         }
-        self.forget_others(&self.tree, &files.iter().collect())
+        self.remove_others(&self.root, &files.iter().collect())
     }
 
-    /// Removes what is no file of the tree any more.
-    fn forget_others(&self, folder: &Path, files: &BTreeSet<&PathBuf>) -> io::Result<()> {
+    /// Removes files that are not in the source tree any more.
+    fn remove_others(&self, folder: &Path, files: &BTreeSet<&PathBuf>) -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
-            let file = path.strip_prefix(&self.tree).unwrap_or(&path).to_path_buf();
+            let file = path.strip_prefix(&self.root).unwrap_or(&path).to_path_buf();
             if path.is_dir() {
-                self.forget_others(&path, files)?;
+                self.remove_others(&path, files)?;
             } else if !files.contains(&file) {
                 fs::remove_file(path)?;
             }
@@ -181,51 +172,52 @@ impl Bench {
         Ok(())
     }
 
-    /// Whether the patch applies.
+    /// Applies a patch. Returns whether that succeeded.
     fn apply(&self, patch: &Patch) -> io::Result<bool> {
         let mut git = Command::new("git");
-        git.args(["apply", "--whitespace=nowarn"]).arg(folder().join(&patch.name)).current_dir(&self.tree);
-        // The copy lies in a checkout, but is none: git would pass over files that it does not track.
-        git.env("GIT_CEILING_DIRECTORIES", self.tree.parent().unwrap_or(&self.tree));
+        git.args(["apply", "--whitespace=nowarn"]).arg(folder().join(&patch.name)).current_dir(&self.root);
+        // The copy is in the target folder of a checkout. Without this, git would skip files that it does not track.
+        git.env("GIT_CEILING_DIRECTORIES", self.root.parent().unwrap_or(&self.root));
         for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
             git.env_remove(variable);
         }
         process::succeeds(&mut git)
     }
 
-    /// Builds the sweep and runs it; or says why there was none.
-    fn sweep(&self, cases: &[&str]) -> io::Result<Result<Sweep, String>> {
+    /// Builds the simulation tests and runs these cases. The inner error states why there is no result.
+    fn test(&self, cases: &[&str]) -> io::Result<Result<Findings, String>> {
         let mut build = workspace::cargo();
         build.args(["build", "--quiet", "--locked", "--release", "--package", "csi-proxy-simtest", "--bin", "prove"]);
-        // Building takes longer than running: some optimising pays, all of it does not.
+        // Building takes longer than running, so optimise a little and not fully.
         build.args(["--config", "profile.release.lto='off'", "--config", "profile.release.opt-level=1"]);
-        build.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.built);
-        println!("$ {}", process::typed(&build));
-        // What a patch leaves unused is warned of, and of no interest.
-        let Output { status, stderr, .. } = build.output()?;
+        build.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
+        process::print(&build);
+        // A patch can leave an item unused. Those warnings are of no interest unless the build fails.
+        let Output { status, stderr, .. } = durations::record(&mut build, Command::output)?;
         if !status.success() {
             println!("{}", String::from_utf8_lossy(&stderr));
-            return Ok(Err("it does not build".to_owned()));
+            return Ok(Err("the tests do not build".to_owned()));
         }
-        let mut prove = Command::new(self.built.join("release").join(format!("prove{}", std::env::consts::EXE_SUFFIX)));
+        let program = format!("prove{}", std::env::consts::EXE_SUFFIX);
+        let mut prove = Command::new(self.target.join("release").join(program));
         prove.args(["--seeds", "0", "--show", "1"]).args(cases.iter().flat_map(|case| ["--case", case]));
         let Output { status, stdout, .. } = prove.output()?;
-        let sweep = Sweep::read(&String::from_utf8_lossy(&stdout));
-        Ok(match (status.code(), sweep.failures) {
-            (Some(0), 0) | (Some(1), 1..) => Ok(sweep),
-            _ => Err(format!("the sweep ended with {status} and {} failures", sweep.failures)),
+        let findings = Findings::parse(&String::from_utf8_lossy(&stdout));
+        Ok(match (status.code(), findings.failures) {
+            (Some(0), 0) | (Some(1), 1..) => Ok(findings),
+            _ => Err(format!("`prove` exited with {status} and {} failures", findings.failures)),
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Patch, Sweep, patches};
+    use super::{Findings, Patch, patches};
 
     #[test]
-    fn a_patch_says_what_it_breaks_before_it_begins() {
+    fn a_patch_states_its_rule_before_its_diff() {
         let text = "A lock is\nremoved.\n\nCase: Rmdir/\nFails: Rmdir\n\ndiff --git a/x b/x\n--- a/x\nCase: no\n";
-        let patch = Patch::read("a.patch", text);
+        let patch = Patch::parse("a.patch", text);
         assert_eq!(
             (patch.rule.as_str(), patch.cases, patch.operations),
             ("A lock is removed.", vec!["Rmdir/".to_owned()], vec!["Rmdir".to_owned()])
@@ -233,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn every_patch_names_a_rule_and_who_must_fail() {
+    fn every_patch_has_a_rule_cases_and_operations() {
         for patch in patches().expect("the patches") {
             let is_complete = patch.rule.ends_with('.') && !patch.cases.is_empty() && !patch.operations.is_empty();
             assert!(is_complete, "{patch:?}");
@@ -241,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn the_operations_that_fail_are_read_from_the_table() {
-        let output = "FAILED --case 'Rmdir/a tree #1 slow'\n    all is lost\n\
+    fn the_failing_operations_are_parsed_from_the_table() {
+        let output = "FAILED --case 'Rmdir/a tree #1 slow'\n    the end state differs\n\
                       operation   states   calls    faults     cases  failures\n\
                       Mkdir            2       3        10        10         0\n\
                       Rmdir            2       3        10        10         7\n\
                       all              4       6        20        20         7\n\n0.1 s\n7 failures\n";
-        let sweep = Sweep::read(output);
-        assert_eq!((sweep.failures, sweep.operations), (7, ["Rmdir".to_owned()].into()));
+        let findings = Findings::parse(output);
+        assert_eq!((findings.failures, findings.operations), (7, ["Rmdir".to_owned()].into()));
     }
 }

@@ -1,33 +1,33 @@
-//! The daemon under load for as long as one likes: the test `soak` of the daemon's crate, in its release build.
+//! The server under load for a given time: the test `soak` of the daemon's package, in its release build.
 //!
-//! `cargo xtask test` runs ten seconds of it, here and as a Windows program.
+//! `cargo xtask test` runs ten seconds of it, on this machine and as a Windows program.
 
 use clap::Args;
 
-use crate::{Outcome, process, windows, workspace};
+use crate::{Error, process, windows, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How long
+    /// How many seconds to run
     #[arg(long, default_value_t = 120)]
     seconds: u64,
-    /// The Windows program, over named pipes: under Wine, or on Windows itself
+    /// Run the Windows program over named pipes: under Wine, or on Windows itself
     #[arg(long)]
     windows: bool,
 }
 
-/// Runs it, showing what it has counted and measured.
-pub(crate) fn run(options: &Options) -> Outcome {
+/// Runs the soak test, which prints its counts and measurements.
+pub(crate) fn run(options: &Options) -> Result<bool, Error> {
     let seconds = options.seconds.to_string();
     if options.windows {
-        let tally = windows::soak(&seconds)?;
-        tally.print();
-        return Ok(tally.is_green());
+        let summary = windows::soak(&seconds)?;
+        summary.print();
+        return Ok(summary.is_success());
     }
     let mut cargo = workspace::cargo();
     cargo.args(["test", "--release", "-p", "csi-proxy", "--test", "soak", "--", "--nocapture"]);
     Ok(process::succeeds(cargo.env(SECONDS, seconds))?)
 }
 
-/// The variable that says how long.
+/// The environment variable that contains the duration in seconds.
 pub(crate) const SECONDS: &str = "CSI_PROXY_SOAK_SECONDS";

@@ -1,102 +1,116 @@
-//! How many tests passed, failed and were skipped, over all runners.
+//! The result of a test run: how many tests passed, failed and were skipped, and how long its steps took.
 //!
-//! The line a tally prints, `N passed, N failed, N skipped`, is also what it reads from runners that are not libtest.
+//! Test programs other than libtest's print the line `N passed, N failed, N skipped`, which is also this one's last line.
 
 use std::fmt;
 use std::ops::AddAssign;
+
+use crate::durations::Step;
 
 /// A test, or a whole part of the tests, that did not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Skip {
     pub(crate) name: String,
-    pub(crate) why: String,
+    pub(crate) reason: String,
 }
 
 impl Skip {
-    pub(crate) fn new(name: &str, why: &str) -> Self {
-        Self { name: name.into(), why: why.into() }
+    pub(crate) fn new(name: &str, reason: &str) -> Self {
+        Self { name: name.into(), reason: reason.into() }
     }
 
-    /// Reads `skipped: <name>: <why>`, the line with which a test says that it could not run here.
+    /// Parses `skipped: <name>: <reason>`, the line that a test prints if it cannot run on this machine.
     ///
-    /// A name may hold `::`, so it ends at the first colon with a blank behind it.
+    /// A name can contain `::`, so it ends at the first colon that is followed by a space.
     pub(crate) fn from_line(line: &str) -> Option<Self> {
-        let (name, why) = line.strip_prefix("skipped: ")?.split_once(": ")?;
-        Some(Self::new(name.trim(), why.trim()))
+        let (name, reason) = line.strip_prefix("skipped: ")?.split_once(": ")?;
+        Some(Self::new(name.trim(), reason.trim()))
     }
 }
 
-/// A test that failed, or a runner that did.
+/// A test or check that failed, or a command that failed without naming a test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// The test's name, or a sentence.
-    pub(crate) what: String,
-    /// What it printed.
-    pub(crate) said: Vec<String>,
+    /// The name of the test, or a sentence about the command.
+    pub(crate) name: String,
+    /// The lines that the test printed.
+    pub(crate) output: Vec<String>,
 }
 
 impl Failure {
-    pub(crate) fn new(what: &str) -> Self {
-        Self { what: what.into(), said: Vec::new() }
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.into(), output: Vec::new() }
     }
 }
 
-/// The outcome of a test run.
+/// The results of any number of tests and checks. Summaries are added up with `+=`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct Summary {
     pub(crate) passed: usize,
     pub(crate) failed: Vec<Failure>,
     pub(crate) skipped: Vec<Skip>,
+    pub(crate) steps: Vec<Step>,
 }
 
-/// As much of what a failed test printed is repeated at the end.
-const REPEATED: usize = 30;
+/// How many lines of a failed test's output are repeated in the report.
+const REPEATED_LINES: usize = 30;
 
-impl Tally {
-    pub(crate) fn skip(name: &str, why: &str) -> Self {
-        Self { skipped: vec![Skip::new(name, why)], ..Self::default() }
+impl Summary {
+    /// One passed test or check.
+    pub(crate) fn passed() -> Self {
+        Self { passed: 1, ..Self::default() }
     }
 
-    /// The failure of a runner itself, which no line of its output tells.
-    pub(crate) fn broken(sentence: &str) -> Self {
-        Self { failed: vec![Failure::new(sentence)], ..Self::default() }
+    /// One skipped test or check.
+    pub(crate) fn skipped(name: &str, reason: &str) -> Self {
+        Self { skipped: vec![Skip::new(name, reason)], ..Self::default() }
     }
 
-    pub(crate) fn is_green(&self) -> bool {
+    /// One failed test, check or command.
+    pub(crate) fn failed(name: &str) -> Self {
+        Self { failed: vec![Failure::new(name)], ..Self::default() }
+    }
+
+    pub(crate) fn is_success(&self) -> bool {
         self.failed.is_empty()
     }
 
-    /// The reasons, then the counts on a line of their own. Failures come last, where they are looked for.
+    /// Returns the skipped tests, the failed tests with their output, and the counts on a line of their own.
     pub(crate) fn report(&self) -> Vec<String> {
-        let skipped = self.skipped.iter().map(|Skip { name, why }| format!("skipped: {name}: {why}"));
-        let failed = self.failed.iter().flat_map(|Failure { what, said }| {
-            let said = said.iter().take(REPEATED).map(|line| format!("    {line}"));
-            std::iter::once(format!("failed: {what}")).chain(said)
+        let skipped = self.skipped.iter().map(|Skip { name, reason }| format!("skipped: {name}: {reason}"));
+        let failed = self.failed.iter().flat_map(|Failure { name, output }| {
+            let output = output.iter().take(REPEATED_LINES).map(|line| format!("    {line}"));
+            std::iter::once(format!("failed: {name}")).chain(output)
         });
         skipped.chain(failed).chain([self.to_string()]).collect()
     }
 
+    /// Prints how long the steps took, then the report.
     pub(crate) fn print(&self) {
+        if !self.steps.is_empty() {
+            println!("\n{}", Step::table(&self.steps));
+        }
         println!();
         self.report().iter().for_each(|line| println!("{line}"));
     }
 }
 
-impl AddAssign for Tally {
+impl AddAssign for Summary {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed.extend(other.failed);
         self.skipped.extend(other.skipped);
+        self.steps.extend(other.steps);
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped.len())
     }
 }
 
-/// Reads `N passed, N failed, N skipped`, and nothing else, from a line.
+/// Parses a line that consists of `N passed, N failed, N skipped`.
 pub(crate) fn counts(line: &str) -> Option<[usize; 3]> {
     let mut parts = line.trim().split(", ");
     let mut count = |word: &str| parts.next()?.strip_suffix(word)?.strip_suffix(' ')?.parse().ok();
@@ -109,46 +123,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_printed_counts_read_back() {
-        let failed = vec![Failure::new("died"), Failure::new("hung")];
-        let tally = Tally { passed: 7, failed, skipped: vec![Skip::new("a", "b")] };
-        assert_eq!(tally.to_string(), "7 passed, 2 failed, 1 skipped");
-        assert_eq!(counts(&tally.to_string()), Some([7, 2, 1]));
+    fn the_printed_counts_can_be_parsed() {
+        let failed = vec![Failure::new("a"), Failure::new("b")];
+        let summary = Summary { passed: 7, failed, skipped: vec![Skip::new("c", "d")], steps: Vec::new() };
+        assert_eq!(summary.to_string(), "7 passed, 2 failed, 1 skipped");
+        assert_eq!(counts(&summary.to_string()), Some([7, 2, 1]));
     }
 
     #[test]
-    fn what_failed_is_told_last_with_what_it_said() {
-        let failed = Failure { what: "b::c".into(), said: vec!["left: 1".into(), "right: 2".into()] };
-        let tally = Tally { passed: 7, failed: vec![failed], skipped: vec![Skip::new("a", "no Wine")] };
+    fn failed_tests_are_reported_after_skipped_ones_with_their_output() {
+        let failed = Failure { name: "b::c".into(), output: vec!["left: 1".into(), "right: 2".into()] };
+        let skipped = vec![Skip::new("a", "no Wine")];
+        let summary = Summary { passed: 7, failed: vec![failed], skipped, steps: Vec::new() };
         let report =
             ["skipped: a: no Wine", "failed: b::c", "    left: 1", "    right: 2", "7 passed, 1 failed, 1 skipped"];
-        assert_eq!(tally.report(), report);
+        assert_eq!(summary.report(), report);
     }
 
     #[test]
-    fn other_lines_are_not_counts() {
+    fn other_lines_are_not_parsed_as_counts() {
         for line in ["", "7 passed", "7 passed, 2 failed, 1 skipped, 3 more", "x passed, 2 failed, 1 skipped"] {
             assert_eq!(counts(line), None, "{line:?}");
         }
     }
 
     #[test]
-    fn a_skip_names_the_test_and_the_reason() {
+    fn a_skipped_line_has_a_name_and_a_reason() {
         assert_eq!(
             Skip::from_line("skipped: transport::tests::first_instance: Wine does not enforce it: 8.0"),
             Some(Skip::new("transport::tests::first_instance", "Wine does not enforce it: 8.0"))
         );
         assert_eq!(Skip::from_line("skipped: without a reason"), None);
-        assert_eq!(Skip::from_line("  skipped: not: at the margin"), None);
+        assert_eq!(Skip::from_line("  skipped: indented: a reason"), None);
     }
 
     #[test]
-    fn a_broken_runner_makes_the_whole_run_fail() {
-        let mut sum = Tally { passed: 100, ..Tally::default() };
-        assert!(sum.is_green());
-        sum += Tally::skip("windows", "no Wine");
-        assert!(sum.is_green());
-        sum += Tally::broken("cargo test died");
-        assert!(!sum.is_green());
+    fn one_failure_makes_the_sum_a_failure() {
+        let mut sum = Summary { passed: 100, ..Summary::default() };
+        assert!(sum.is_success());
+        sum += Summary::skipped("windows", "no Wine");
+        assert!(sum.is_success());
+        sum += Summary::failed("cargo test exited with 101");
+        assert!(!sum.is_success());
     }
 }

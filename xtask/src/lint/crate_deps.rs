@@ -1,157 +1,148 @@
-//! Which of our crates may depend on which.
+//! Which packages of this tree depend on which.
 //!
-//! Logic stands on the seam (`os`) and never on one of its implementations; only the daemon's crate knows all.
+//! The folder of a package decides. Shipped packages (`crates/`) depend neither on the simulator (`sim/`) nor on what
+//! checks them (`verify/`), the simulator does not depend on `verify/`, and nothing depends on `xtask`. Only tests may
+//! use a simulator from `crates/`. In addition, a library of `crates/` or `sim/` depends on no other packages than the
+//! table allows.
+//!
+//! cargo-deny has a similar rule, `wrappers`, but does not distinguish dependencies of tests from those of programs.
 
-use cargo_metadata::{DependencyKind, Metadata};
+use std::path::{Path, PathBuf};
 
-/// One dependency between two of our crates, by package name.
+use cargo_metadata::{DependencyKind, Package};
+
+use crate::{Error, workspace};
+
+/// A dependency between two packages of this tree, by the folders of their manifests. A package without dependencies
+/// appears as a dependency on itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Arrow {
-    from: String,
-    to: String,
+pub(super) struct Dependency {
+    from: PathBuf,
+    to: PathBuf,
     for_tests: bool,
+    from_program: bool,
 }
 
-/// What a crate may depend on.
-struct Allowed {
-    from: &'static str,
-    to: &'static [&'static str],
-    /// In addition, for its tests, benches and examples.
-    for_tests: &'static [&'static str],
-}
+/// The top folders, each with those that packages in it depend on.
+const FOLDERS: [(&str, &[&str]); 4] =
+    [("crates", &["crates"]), ("sim", &["crates", "sim"]), ("verify", &["crates", "sim", "verify"]), ("xtask", &[])];
 
-const ALLOWED: &[Allowed] = &[
-    Allowed { from: "csi-proxy-os", to: &[], for_tests: &[] },
-    Allowed { from: "csi-proxy-api", to: &[], for_tests: &[] },
-    Allowed { from: "csi-proxy-transport", to: &[], for_tests: &[] },
-    Allowed { from: "csi-proxy-authority-filter", to: &[], for_tests: &["csi-proxy-transport"] },
-    Allowed { from: "csi-proxy-os-win32", to: &["csi-proxy-os"], for_tests: &[] },
-    Allowed { from: "csi-proxy-os-sim", to: &["csi-proxy-os"], for_tests: &[] },
-    Allowed { from: "csi-proxy-storage-ops", to: &["csi-proxy-os"], for_tests: &["csi-proxy-os-sim"] },
-    Allowed {
-        from: "csi-proxy-server",
-        to: &["csi-proxy-storage-ops", "csi-proxy-api", "csi-proxy-authority-filter", "csi-proxy-transport"],
-        for_tests: &["csi-proxy-os-sim"],
-    },
-    Allowed { from: "csi-proxy-client", to: &["csi-proxy-api", "csi-proxy-transport"], for_tests: &[] },
-    Allowed {
-        from: "csi-proxy",
-        to: &[
-            "csi-proxy-os",
-            "csi-proxy-api",
-            "csi-proxy-transport",
-            "csi-proxy-os-win32",
-            "csi-proxy-os-sim",
-            "csi-proxy-storage-ops",
-            "csi-proxy-server",
-            "csi-proxy-client",
-        ],
-        for_tests: &[],
-    },
-    // A program of tests: nothing depends on it, and it is not published.
-    Allowed {
-        from: "csi-proxy-simtest",
-        to: &["csi-proxy-os", "csi-proxy-os-sim", "csi-proxy-storage-ops"],
-        for_tests: &[],
-    },
-    Allowed {
-        from: "csi-proxy-fuzz-targets",
-        to: &[
-            "csi-proxy-authority-filter",
-            "csi-proxy-os",
-            "csi-proxy-api",
-            "csi-proxy-transport",
-            "csi-proxy-os-sim",
-            "csi-proxy-storage-ops",
-            "csi-proxy-server",
-            "csi-proxy",
-        ],
-        for_tests: &[],
-    },
-    Allowed { from: "xtask", to: &[], for_tests: &[] },
+/// The libraries of the first two folders, each with the packages it depends on. Packages with a program are not
+/// listed: they choose among all libraries.
+const LIBRARIES: [(&str, &[&str]); 9] = [
+    ("crates/api", &[]),
+    ("crates/authority-filter", &[]),
+    ("crates/os", &[]),
+    ("crates/os-win32", &["crates/os"]),
+    ("crates/server", &["crates/api", "crates/authority-filter", "crates/storage-ops", "crates/transport"]),
+    ("crates/storage-ops", &["crates/os"]),
+    ("crates/transport", &[]),
+    ("sim/faults", &["crates/os"]),
+    ("sim/os-sim", &["crates/os"]),
 ];
 
-/// The arrows between the members of this workspace. A member without any appears as an arrow to itself.
-pub(super) fn of(metadata: &Metadata) -> Vec<Arrow> {
-    let packages = metadata.workspace_packages();
-    let ours: Vec<&str> = packages.iter().map(|package| package.name.as_str()).collect();
-    let mut arrows = Vec::new();
-    for package in &packages {
-        let from = package.name.to_string();
-        arrows.push(Arrow { from: from.clone(), to: from.clone(), for_tests: false });
-        for dependency in package.dependencies.iter().filter(|dependency| ours.contains(&dependency.name.as_str())) {
+/// The daemon contains the simulator until it is a program of its own.
+const EXCEPTION: (&str, &str) = ("crates/csi-proxy", "sim/os-sim");
+
+/// Returns the dependencies between these packages.
+pub(super) fn dependencies(packages: &[&Package]) -> Result<Vec<Dependency>, Error> {
+    let root = workspace::root();
+    let mut found = Vec::new();
+    for package in packages {
+        let manifest = package.manifest_path.as_std_path();
+        let from = manifest.parent().unwrap_or(manifest).strip_prefix(&root)?.to_path_buf();
+        let from_program = package.targets.iter().any(cargo_metadata::Target::is_bin);
+        found.push(Dependency { from: from.clone(), to: from.clone(), for_tests: false, from_program });
+        for dependency in &package.dependencies {
+            // Only a package of this tree has a path.
+            let Some(path) = &dependency.path else { continue };
+            let to = path.as_std_path().strip_prefix(&root)?.to_path_buf();
             let for_tests = dependency.kind == DependencyKind::Development;
-            arrows.push(Arrow { from: from.clone(), to: dependency.name.clone(), for_tests });
+            found.push(Dependency { from: from.clone(), to, for_tests, from_program });
         }
     }
-    arrows
+    Ok(found)
 }
 
-/// The arrows that may not be, one sentence each.
-pub(super) fn breaches(arrows: &[Arrow]) -> Vec<String> {
-    arrows.iter().filter_map(breach).collect()
+/// Returns a sentence for each dependency that breaks the rules.
+pub(super) fn breaches(dependencies: &[Dependency]) -> Vec<String> {
+    dependencies.iter().filter_map(breach).collect()
 }
 
-fn breach(Arrow { from, to, for_tests }: &Arrow) -> Option<String> {
-    let Some(allowed) = ALLOWED.iter().find(|allowed| allowed.from == from) else {
-        return Some(format!("{from}: not in the table of dependency arrows, xtask/src/lint/crate_deps.rs"));
+fn breach(Dependency { from, to, for_tests, from_program }: &Dependency) -> Option<String> {
+    let table = "xtask/src/lint/crate_deps.rs";
+    let Some((folder, may)) = FOLDERS.iter().find(|(folder, _)| from.starts_with(folder)) else {
+        return Some(format!("{}: its top folder is not in the table of {table}", from.display()));
     };
-    let to = to.as_str();
-    let may = from == to || allowed.to.contains(&to) || (*for_tests && allowed.for_tests.contains(&to));
-    let even = if *for_tests { " even in tests" } else { "" };
-    (!may).then(|| format!("{from}: may not depend on {to}{even}"))
+    let is_in = |folders: &[&str], path: &Path| folders.iter().any(|folder| path.starts_with(folder));
+    let is_library = ["crates", "sim"].contains(folder) && !from_program;
+    let library = LIBRARIES.iter().find(|(library, _)| from == Path::new(library));
+    if is_library && library.is_none() {
+        return Some(format!("{}: this library is not in the table of {table}", from.display()));
+    }
+    let allowed = match library {
+        _ if from == to => true,
+        _ if (from.as_path(), to.as_path()) == (Path::new(EXCEPTION.0), Path::new(EXCEPTION.1)) => true,
+        _ if *for_tests => is_in(may, to) || (*folder == "crates" && is_in(&["sim"], to)),
+        Some((_, may)) => may.iter().any(|library| to == Path::new(library)),
+        None => is_in(may, to),
+    };
+    let even = if *for_tests { ", not even for tests" } else { "" };
+    (!allowed).then(|| format!("{}: must not depend on {}{even}", from.display(), to.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn arrow(from: &str, to: &str, for_tests: bool) -> Vec<String> {
-        breaches(&[Arrow { from: from.into(), to: to.into(), for_tests }])
+    fn breach_of(from: &str, to: &str, for_tests: bool) -> Option<String> {
+        let from_program = ["crates/csi-proxy", "sim/csi-proxy-sim", "xtask"].contains(&from);
+        breach(&Dependency { from: from.into(), to: to.into(), for_tests, from_program })
     }
 
     #[test]
-    fn logic_may_not_see_an_implementation_of_the_seam() {
-        assert_eq!(
-            arrow("csi-proxy-storage-ops", "csi-proxy-os-win32", false),
-            ["csi-proxy-storage-ops: may not depend on csi-proxy-os-win32"]
-        );
-        assert_eq!(
-            arrow("csi-proxy-storage-ops", "csi-proxy-os-sim", false),
-            ["csi-proxy-storage-ops: may not depend on csi-proxy-os-sim"]
-        );
-        assert_eq!(arrow("csi-proxy-server", "csi-proxy-os", false).len(), 1);
+    fn the_storage_operations_depend_on_no_implementation_of_the_os() {
+        for implementation in ["crates/os-win32", "sim/os-sim"] {
+            assert_eq!(
+                breach_of("crates/storage-ops", implementation, false),
+                Some(format!("crates/storage-ops: must not depend on {implementation}"))
+            );
+        }
+        assert!(breach_of("crates/server", "crates/os", false).is_some());
     }
 
     #[test]
-    fn tests_of_logic_may_use_the_simulated_node_and_nothing_more() {
-        assert!(arrow("csi-proxy-storage-ops", "csi-proxy-os-sim", true).is_empty());
-        assert!(arrow("csi-proxy-server", "csi-proxy-os-sim", true).is_empty());
+    fn tests_of_shipped_packages_may_use_the_simulator_and_not_what_checks_them() {
+        assert_eq!(breach_of("crates/storage-ops", "sim/os-sim", true), None);
         assert_eq!(
-            arrow("csi-proxy-transport", "csi-proxy-os-sim", true),
-            ["csi-proxy-transport: may not depend on csi-proxy-os-sim even in tests"]
+            breach_of("crates/storage-ops", "verify/simtest", true).as_deref(),
+            Some("crates/storage-ops: must not depend on verify/simtest, not even for tests")
         );
     }
 
     #[test]
-    fn no_arrow_points_back() {
-        for allowed in ALLOWED {
-            for to in allowed.to {
-                assert!(!arrow(to, allowed.from, false).is_empty(), "{to} -> {} is allowed both ways", allowed.from);
+    fn each_folder_depends_on_those_before_it() {
+        assert!(breach_of("crates/csi-proxy", "sim/faults", false).is_some());
+        assert_eq!(breach_of("sim/csi-proxy-sim", "crates/csi-proxy", false), None);
+        assert!(breach_of("sim/csi-proxy-sim", "verify/soak", false).is_some());
+        assert!(breach_of("sim/os-sim", "verify/simtest", true).is_some());
+        assert_eq!(breach_of("verify/simtest", "sim/os-sim", false), None);
+        assert!(breach_of("verify/simtest", "xtask", false).is_some());
+        assert!(breach_of("xtask", "crates/os", false).is_some());
+    }
+
+    #[test]
+    fn no_two_libraries_depend_on_each_other() {
+        for (library, may) in LIBRARIES {
+            for other in may {
+                assert!(breach_of(other, library, false).is_some(), "{other} and {library} depend on each other");
             }
         }
     }
 
     #[test]
-    fn only_the_daemon_and_what_tests_it_choose_an_implementation() {
-        let users = |name| ALLOWED.iter().filter(move |row| row.to.contains(&name)).map(|row| row.from);
-        assert_eq!(users("csi-proxy-os-win32").collect::<Vec<_>>(), ["csi-proxy"]);
-        let of_the_simulated_node = ["csi-proxy", "csi-proxy-simtest", "csi-proxy-fuzz-targets"];
-        assert_eq!(users("csi-proxy-os-sim").collect::<Vec<_>>(), of_the_simulated_node);
-    }
-
-    #[test]
-    fn an_unknown_crate_is_a_breach() {
-        assert_eq!(arrow("csi-proxy-new", "csi-proxy-new", false).len(), 1);
+    fn a_new_library_is_reported_until_it_is_in_the_table() {
+        assert!(breach_of("crates/new", "crates/new", false).is_some());
+        assert!(breach_of("tools/new", "tools/new", false).is_some());
     }
 }
