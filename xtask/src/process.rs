@@ -87,7 +87,9 @@ pub(crate) fn copy(command: &Command) -> Command {
 
 /// Formats a command as one would type it, without its environment.
 pub(crate) fn typed(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let program = command.get_program();
+    let program = if std::env::var_os("CARGO").as_deref() == Some(program) { "cargo".as_ref() } else { program };
+    let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
