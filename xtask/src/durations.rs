@@ -47,9 +47,12 @@ impl Step {
             let build = build.map_or(String::new(), seconds);
             let _infallible = writeln!(table, "{:<44}{build:>9}{:>9}", format!("{indent}{name}"), seconds(*run));
         }
-        let build = steps.iter().filter_map(|step| step.build).sum();
-        let run = steps.iter().filter(|step| step.build.is_some()).map(|step| step.run).sum();
-        let _infallible = write!(table, "{:<44}{:>9}{:>9}", "all", seconds(build), seconds(run));
+        let parts = || steps.iter().filter(|step| step.build.is_some());
+        let build = parts().filter_map(|step| step.build).sum();
+        let run = parts().map(|step| step.run).sum();
+        if parts().count() > 1 {
+            let _infallible = writeln!(table, "{:<44}{:>9}{:>9}", "all", seconds(build), seconds(run));
+        }
         table
     }
 }

@@ -53,8 +53,12 @@ fn sources() -> Result<Vec<Source>, Error> {
         let extension = file.extension().and_then(|extension| extension.to_str());
         !file.starts_with("proto") && ["rs", "toml", "md", "go"].iter().any(|known| extension == Some(known))
     };
-    // A file that was removed without `git rm` is still listed.
-    let read = |path: PathBuf| fs::read_to_string(workspace::root().join(&path)).ok().map(|text| Source { path, text });
+    let read = |path: PathBuf| {
+        // A file that was removed without `git rm` is still listed.
+        let text = fs::read_to_string(workspace::root().join(&path)).ok()?;
+        // On Windows, git may have changed the ends of lines.
+        Some(Source { path, text: text.replace("\r\n", "\n") })
+    };
     Ok(files.into_iter().filter(checked).filter_map(read).collect())
 }
 

@@ -88,7 +88,7 @@ impl Summary {
     /// Prints how long the steps took, then the report.
     pub(crate) fn print(&self) {
         if !self.steps.is_empty() {
-            println!("\n{}", Step::table(&self.steps));
+            print!("\n{}", Step::table(&self.steps));
         }
         println!();
         self.report().iter().for_each(|line| println!("{line}"));

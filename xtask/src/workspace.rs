@@ -34,6 +34,8 @@ pub(crate) fn metadata() -> Result<Metadata, cargo_metadata::Error> {
 /// or the tree is not a checkout.
 pub(crate) fn files() -> Option<Vec<PathBuf>> {
     let mut git = Command::new("git");
+    // In a container, the checkout can belong to another user, which git refuses by default.
+    git.args(["-c", "safe.directory=*"]);
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root());
     let listed = process::output(&mut git)?;
     let files: Vec<PathBuf> = listed.split('\0').filter(|file| !file.is_empty()).map(PathBuf::from).collect();
