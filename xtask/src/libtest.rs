@@ -2,7 +2,7 @@
 //!
 //! libtest prints `running N tests`, a line per test, what the tests printed (`--show-output`; that of failed tests
 //! below `failures:`), and one `test result:` line. A test program that prints the first line and not the last counts
-//! as a failure, whatever the exit code of cargo is.
+//! as a failure, even if cargo exits with 0.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader};

@@ -22,7 +22,7 @@ pub(crate) fn interpreter() -> Option<Result<PathBuf, String>> {
 
     let make =
         || process::succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder)).unwrap_or(false);
-    // On Debian, the module venv is in a package of its own.
+    // On Debian, the module venv is in a separate package.
     if !make() {
         match apt::install(&["python3-venv"]) {
             Ok(()) if make() => {}

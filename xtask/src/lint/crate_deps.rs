@@ -1,7 +1,7 @@
 //! Which packages of this tree depend on which.
 //!
-//! The folder of a package decides. Shipped packages (`crates/`) depend neither on the simulator (`sim/`) nor on what
-//! checks them (`verify/`), the simulator does not depend on `verify/`, and nothing depends on `xtask`. Only tests may
+//! The folder of a package decides. Shipped packages (`crates/`) depend neither on the simulator (`sim/`) nor on the
+//! test machinery (`verify/`), the simulator does not depend on `verify/`, and nothing depends on `xtask`. Only tests may
 //! use a simulator from `crates/`. In addition, a library of `crates/` or `sim/` depends on no other packages than the
 //! table allows.
 //!

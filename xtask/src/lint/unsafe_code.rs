@@ -1,7 +1,7 @@
 //! Unsafe code, which only `crates/os-win32` contains.
 //!
-//! rustc denies it by the workspace's lint table. So what is checked here is that each package uses that table, and
-//! that no other package makes an exception.
+//! The workspace's lint table lets rustc deny it. This rule only ensures that each package uses that table and that
+//! no other package makes an exception.
 
 use super::Source;
 
