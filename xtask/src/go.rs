@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use cargo_metadata::Metadata;
 
 use crate::summary::{self, Failure, Skip, Summary};
-use crate::{Error, process, windows, wine, workspace};
+use crate::{Error, bench, process, windows, wine, workspace};
 
 /// The flag that names the description file of the simulated node to serve.
 const NODE: &str = "-node";
@@ -40,7 +40,7 @@ pub(crate) fn test() -> Result<Summary, Error> {
         return Ok(Summary::skipped("Go client", "the daemon of this tree has no simulated node to serve"));
     }
     let on_windows = std::env::consts::OS == "windows";
-    let mut sum = Summary::default();
+    let mut sum = bench::test_client()?;
     if !on_windows {
         sum += over_sockets(&source)?;
     }

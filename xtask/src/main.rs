@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod apt;
+mod bench;
 mod checks;
 mod ci;
 mod durations;
@@ -28,8 +29,6 @@ mod vhd;
 mod windows;
 mod wine;
 mod workspace;
-
-use summary::Summary;
 
 /// Why a task could not be run to its end.
 type Error = Box<dyn std::error::Error>;
@@ -63,6 +62,8 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Run the server under the load of 64 clients, and check that it loses no call and does not grow
     Soak(soak::Options),
+    /// Measure the server and minimal servers with grpc-go and tonic, and write docs/performance.md
+    Bench(bench::Options),
     /// Build, test or lint the Windows programs, on Linux with mingw and Wine or on Windows itself
     Windows {
         #[command(subcommand)]
@@ -72,14 +73,15 @@ enum Task {
 
 fn main() -> ExitCode {
     let succeeded = match Arguments::parse().task {
-        Task::Test(options) => print(test::task(&options)),
-        Task::Ci => print(ci::run()),
+        Task::Test(options) => test::task(&options).map(|summary| summary.print()),
+        Task::Ci => ci::run().map(|summary| summary.print()),
         Task::Lint => lint::run(),
         Task::Prove { arguments } => prove::run(&arguments),
-        Task::Sensitivity => print(sensitivity::run()),
+        Task::Sensitivity => sensitivity::run().map(|summary| summary.print()),
         Task::Mutants(options) => mutants::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
+        Task::Bench(options) => bench::run(&options),
         Task::Windows { task } => windows::run(&task),
     };
     match succeeded {
@@ -90,11 +92,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Prints the summary of a run and returns whether everything passed.
-fn print(summary: Result<Summary, Error>) -> Result<bool, Error> {
-    let summary = summary?;
-    summary.print();
-    Ok(summary.is_success())
 }

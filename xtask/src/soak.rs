@@ -20,9 +20,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<bool, Error> {
     let seconds = options.seconds.to_string();
     if options.windows {
-        let summary = windows::soak(&seconds)?;
-        summary.print();
-        return Ok(summary.is_success());
+        return Ok(windows::soak(&seconds)?.print());
     }
     let mut cargo = workspace::cargo();
     cargo.args(["test", "--release", "-p", "csi-proxy", "--test", "soak", "--", "--nocapture"]);

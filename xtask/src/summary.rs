@@ -85,13 +85,14 @@ impl Summary {
         skipped.chain(failed).chain([self.to_string()]).collect()
     }
 
-    /// Prints how long the steps took, then the report.
-    pub(crate) fn print(&self) {
+    /// Prints how long the steps took, then the report. Returns whether no test failed.
+    pub(crate) fn print(&self) -> bool {
         if !self.steps.is_empty() {
             print!("\n{}", Step::table(&self.steps));
         }
         println!();
         self.report().iter().for_each(|line| println!("{line}"));
+        self.is_success()
     }
 }
 

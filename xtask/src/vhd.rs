@@ -30,8 +30,7 @@ pub(crate) fn test() -> Result<bool, Error> {
     sum += go::run_on_disk(&client, disk.number()?, &["-grown"])?;
     sum += daemon.end();
     drop(disk);
-    sum.print();
-    Ok(sum.is_success())
+    Ok(sum.print())
 }
 
 /// An attached VHD file. Dropping it detaches the disk and removes the file.

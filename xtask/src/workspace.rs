@@ -38,7 +38,9 @@ pub(crate) fn files() -> Option<Vec<PathBuf>> {
     git.args(["-c", "safe.directory=*"]);
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root());
     let listed = process::output(&mut git)?;
-    let files: Vec<PathBuf> = listed.split('\0').filter(|file| !file.is_empty()).map(PathBuf::from).collect();
+    let mut files: Vec<PathBuf> = listed.split('\0').filter(|file| !file.is_empty()).map(PathBuf::from).collect();
+    // During a merge, a file in conflict is listed several times.
+    files.dedup();
     // An unpacked archive inside another checkout has a git that tracks none of its files.
     files.iter().any(|file| file == Path::new("Cargo.toml")).then_some(files)
 }

@@ -1,16 +1,16 @@
-//! Frames (RFC 9113, section 4): finding the header blocks in what a client sends.
+//! Frames (RFC 9113, section 4): finds the header blocks in the bytes that a client sends.
 
 use crate::ProtocolError;
 use crate::hpack::Table;
 
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEAD: usize = 9;
-/// The default of `SETTINGS_MAX_FRAME_SIZE`. Only header blocks are held to it here.
-const LARGEST_FRAME: usize = 16_384;
-/// A header block with its frames' heads and padding. hyper takes 16 KiB of header list, decoded.
-const LARGEST_HELD: usize = 64 * 1024;
-/// Allocations above this are not kept for the next block.
-const LARGEST_KEPT: usize = 4 * 1024;
+/// The default of `SETTINGS_MAX_FRAME_SIZE`. The filter checks it for header blocks only.
+const MAX_FRAME: usize = 16_384;
+/// Maximum size of a buffered header block, with frame heads and padding. hyper accepts 16 KiB of decoded headers.
+const MAX_BUFFERED: usize = 64 * 1024;
+/// Maximum size of an allocation that is kept for the next block.
+const MAX_KEPT: usize = 4 * 1024;
 
 const HEADERS: u8 = 0x1;
 const PUSH_PROMISE: u8 = 0x5;
@@ -21,34 +21,34 @@ const PADDED: u8 = 0x8;
 const PRIORITY: u8 = 0x20;
 const PRIORITY_OCTETS: usize = 5;
 
-/// One direction of a connection, client to server: octets in, octets out, no input or output of its own.
+/// Filters the bytes from a client to a server. It does no input or output.
 #[derive(Debug)]
 pub struct FrameFilter {
     state: State,
     table: Table,
-    /// The head of the frame that is next, or as much of it as there is.
+    /// The head of the next frame, as far as it has been received.
     head: [u8; HEAD],
     head_length: usize,
-    /// The frames of an unfinished header block, as they came.
-    held: Vec<u8>,
-    /// The HEADERS frame that began the block in `held`, when that frame was not its last.
+    /// The frames of an unfinished header block, unchanged.
+    buffered: Vec<u8>,
+    /// The HEADERS frame that began the buffered block, if CONTINUATION frames follow.
     opening: Option<Opening>,
-    /// The fragments of the block that `opening` began.
+    /// The fragments of that block.
     block: Vec<u8>,
-    /// Empty between blocks; kept for its allocation.
-    mended: Vec<u8>,
+    /// The rewritten block. Empty between blocks; kept for its allocation.
+    rewritten: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// So many octets of the preface have come.
+    /// How many octets of the preface have been received.
     Preface(usize),
     /// Between frames, or within the head of one.
     Head,
-    /// So many octets of a frame that is passed on are to come.
+    /// How many octets of a frame that passes unchanged are left.
     Passing(usize),
-    /// So many octets of a frame of a header block are to come.
-    Holding(Head, usize),
+    /// How many octets of a buffered frame of a header block are left.
+    Buffering(Head, usize),
     Failed(ProtocolError),
 }
 
@@ -61,7 +61,7 @@ struct Head {
     stream: [u8; 4],
 }
 
-/// What of a HEADERS frame goes with its block if that is written anew.
+/// The fields of a HEADERS frame that are written again with a rewritten block.
 #[derive(Clone, Copy, Debug)]
 struct Opening {
     flags: u8,
@@ -69,11 +69,11 @@ struct Opening {
     priority: Option<[u8; PRIORITY_OCTETS]>,
 }
 
-/// The octets given to one call of `feed`.
+/// The octets passed to one call of `feed`.
 struct Input<'a> {
     octets: &'a [u8],
     at: usize,
-    /// So many of the first octets go on as they are.
+    /// How many of the first octets pass unchanged.
     passed: usize,
 }
 
@@ -84,26 +84,21 @@ impl Default for FrameFilter {
 }
 
 impl FrameFilter {
-    /// The filter of a connection on which nothing has been sent. Allocates nothing.
+    /// Creates the filter of a new connection. Allocates nothing.
     pub fn new() -> Self {
         Self {
             state: State::Preface(0),
             table: Table::new(),
             head: [0; HEAD],
             head_length: 0,
-            held: Vec::new(),
+            buffered: Vec::new(),
             opening: None,
             block: Vec::new(),
-            mended: Vec::new(),
+            rewritten: Vec::new(),
         }
     }
 
-    /// Whether the client has said all of its preface, so that it is one that speaks HTTP/2.
-    pub fn has_preface(&self) -> bool {
-        self.preface_left() == 0
-    }
-
-    /// How many octets of the preface are to come.
+    /// How many octets of the preface are left to receive.
     pub(crate) fn preface_left(&self) -> usize {
         match self.state {
             State::Preface(seen) => PREFACE.len() - seen,
@@ -111,19 +106,19 @@ impl FrameFilter {
         }
     }
 
-    /// Takes what the client sent next, and returns how many of its first octets go on to the server as they are.
-    /// What goes on behind those is appended to `out`.
+    /// Filters the next octets from the client, and returns how many of them, from the first on, pass to the server
+    /// unchanged. Appends to `out` what the server must read after those.
     ///
-    /// Nothing can follow [`ProtocolError`]: every later call returns it again.
+    /// After a [`ProtocolError`] every later call returns the same error.
     pub fn feed(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
         let mut input = Input { octets, at: 0, passed: 0 };
-        self.advance(&mut input, out).inspect_err(|malformed| self.state = State::Failed(*malformed))?;
+        self.advance(&mut input, out).inspect_err(|error| self.state = State::Failed(*error))?;
         Ok(input.passed)
     }
 
     fn advance(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        if let State::Failed(malformed) = self.state {
-            return Err(malformed);
+        if let State::Failed(error) = self.state {
+            return Err(error);
         }
         while !input.rest().is_empty() {
             match self.state {
@@ -132,10 +127,10 @@ impl FrameFilter {
                 State::Passing(left) => {
                     let some = left.min(input.rest().len());
                     input.pass(some, out);
-                    self.pass_on(left - some);
+                    self.pass_frame(left - some);
                 }
-                State::Holding(head, left) => self.hold(head, left, input, out)?,
-                State::Failed(malformed) => return Err(malformed),
+                State::Buffering(head, left) => self.buffer(head, left, input, out)?,
+                State::Failed(error) => return Err(error),
             }
         }
         Ok(())
@@ -168,76 +163,82 @@ impl FrameFilter {
         self.head_length = 0;
         let head = Head::read(&self.head);
         self.check_order(head)?;
-        if head.is_of_block() {
-            return self.begin_holding(head, input, out);
+        if head.is_header_frame() {
+            return self.begin_buffering(head, input, out);
         }
         out.extend_from_slice(&self.head);
-        self.pass_on(head.length);
+        self.pass_frame(head.length);
         Ok(())
     }
 
-    /// Goes on from a head that stands whole in the input.
+    /// Processes a frame whose head is complete in the input.
     fn whole_head(&mut self, head: Head, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        if !head.is_of_block() {
+        if !head.is_header_frame() {
             input.pass(HEAD, out);
-            self.pass_on(head.length);
+            self.pass_frame(head.length);
             return Ok(());
         }
         let is_whole = self.opening.is_none() && head.flags & END_HEADERS != 0;
         let Some(payload) = input.rest().get(HEAD..HEAD + head.length).filter(|_| is_whole) else {
             self.head.copy_from_slice(input.skip(HEAD));
-            return self.begin_holding(head, input, out);
+            return self.begin_buffering(head, input, out);
         };
-        // The usual case: a block in one frame, all of it here, is read where it is.
+        // The usual case: a block in one frame, complete in the input, is read without buffering.
         let (opening, fragment) = head.split(payload)?;
-        if self.table.read(fragment, &mut self.mended)? {
+        if self.table.rewrite(fragment, &mut self.rewritten)? {
             input.skip(HEAD + head.length);
-            opening.write(&self.mended, out);
-            self.forget_block();
+            opening.write(&self.rewritten, out);
+            self.clear_block();
         } else {
             input.pass(HEAD + head.length, out);
         }
         Ok(())
     }
 
-    fn pass_on(&mut self, left: usize) {
+    fn pass_frame(&mut self, left: usize) {
         self.state = if left == 0 { State::Head } else { State::Passing(left) };
     }
 
-    /// Refuses a frame that may not come now, or may not come from a client at all.
+    /// Refuses a frame that a client may not send, or may not send at this point.
     fn check_order(&self, head: Head) -> Result<(), ProtocolError> {
-        let fault = match (head.kind, self.opening) {
-            (CONTINUATION, None) => "a CONTINUATION frame without a header block",
+        let violation = match (head.kind, self.opening) {
+            (CONTINUATION, None) => "a CONTINUATION frame follows no header block",
             (CONTINUATION, Some(opening)) if opening.stream_id() != head.stream_id() => {
-                "a CONTINUATION frame of another stream"
+                "a CONTINUATION frame belongs to another stream"
             }
             (CONTINUATION, Some(_)) => return head.check_length(),
-            (_, Some(_)) => "another frame within a header block",
-            (HEADERS, None) if head.stream_id() == 0 => "a HEADERS frame of stream 0",
+            (_, Some(_)) => "another frame interrupts a header block",
+            (HEADERS, None) if head.stream_id() == 0 => "a HEADERS frame belongs to stream 0",
             (HEADERS, None) => return head.check_length(),
-            (PUSH_PROMISE, None) => "a PUSH_PROMISE frame from a client",
+            (PUSH_PROMISE, None) => "a client sent a PUSH_PROMISE frame",
             _ => return Ok(()),
         };
-        Err(ProtocolError(fault))
+        Err(ProtocolError(violation))
     }
 
-    fn begin_holding(&mut self, head: Head, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        if self.held.len() + HEAD + head.length > LARGEST_HELD {
-            return Err(ProtocolError("a header block of more than 64 KiB"));
+    fn begin_buffering(&mut self, head: Head, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        if self.buffered.len() + HEAD + head.length > MAX_BUFFERED {
+            return Err(ProtocolError("a header block is larger than 64 KiB"));
         }
-        self.held.extend_from_slice(&self.head);
-        self.hold(head, head.length, input, out)
+        self.buffered.extend_from_slice(&self.head);
+        self.buffer(head, head.length, input, out)
     }
 
-    fn hold(&mut self, head: Head, left: usize, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+    fn buffer(
+        &mut self,
+        head: Head,
+        left: usize,
+        input: &mut Input<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ProtocolError> {
         let some = left.min(input.rest().len());
-        self.held.extend_from_slice(input.skip(some));
+        self.buffered.extend_from_slice(input.skip(some));
         if some < left {
-            self.state = State::Holding(head, left - some);
+            self.state = State::Buffering(head, left - some);
             return Ok(());
         }
         self.state = State::Head;
-        let payload = &self.held[self.held.len() - head.length..];
+        let payload = &self.buffered[self.buffered.len() - head.length..];
         let (opening, fragment) = match self.opening {
             Some(opening) => (opening, payload),
             None => head.split(payload)?,
@@ -247,25 +248,25 @@ impl FrameFilter {
             self.block.extend_from_slice(fragment);
             return Ok(());
         }
-        let is_mended = if self.opening.take().is_some() {
+        let is_rewritten = if self.opening.take().is_some() {
             self.block.extend_from_slice(fragment);
-            self.table.read(&self.block, &mut self.mended)?
+            self.table.rewrite(&self.block, &mut self.rewritten)?
         } else {
-            self.table.read(fragment, &mut self.mended)?
+            self.table.rewrite(fragment, &mut self.rewritten)?
         };
-        if is_mended {
-            opening.write(&self.mended, out);
+        if is_rewritten {
+            opening.write(&self.rewritten, out);
         } else {
-            out.extend_from_slice(&self.held);
+            out.extend_from_slice(&self.buffered);
         }
-        self.forget_block();
+        self.clear_block();
         Ok(())
     }
 
-    fn forget_block(&mut self) {
-        for buffer in [&mut self.held, &mut self.block, &mut self.mended] {
+    fn clear_block(&mut self) {
+        for buffer in [&mut self.buffered, &mut self.block, &mut self.rewritten] {
             buffer.clear();
-            buffer.shrink_to(LARGEST_KEPT);
+            buffer.shrink_to(MAX_KEPT);
         }
     }
 }
@@ -277,7 +278,7 @@ impl Head {
         Self { length, kind, flags, stream: *stream }
     }
 
-    fn is_of_block(self) -> bool {
+    fn is_header_frame(self) -> bool {
         matches!(self.kind, HEADERS | CONTINUATION)
     }
 
@@ -286,30 +287,30 @@ impl Head {
     }
 
     fn check_length(self) -> Result<(), ProtocolError> {
-        if self.length > LARGEST_FRAME {
-            return Err(ProtocolError("a header frame larger than the server allows"));
+        if self.length > MAX_FRAME {
+            return Err(ProtocolError("a header frame is larger than the server allows"));
         }
         Ok(())
     }
 
-    /// Splits the payload of a HEADERS frame into what it says of the stream and its fragment of the block.
+    /// Splits the payload of a HEADERS frame into its fields and its fragment of the header block.
     fn split(self, payload: &[u8]) -> Result<(Opening, &[u8]), ProtocolError> {
         const SHORT: ProtocolError = ProtocolError("a HEADERS frame is shorter than its padding and priority");
         let mut rest = payload;
         let mut padding = 0;
         if self.flags & PADDED != 0 {
-            let (&length, behind) = rest.split_first().ok_or(SHORT)?;
-            (padding, rest) = (usize::from(length), behind);
+            let (&length, after) = rest.split_first().ok_or(SHORT)?;
+            (padding, rest) = (usize::from(length), after);
         }
         let mut priority = None;
         if self.flags & PRIORITY != 0 {
-            let (octets, behind) = rest.split_first_chunk::<PRIORITY_OCTETS>().ok_or(SHORT)?;
+            let (octets, after) = rest.split_first_chunk::<PRIORITY_OCTETS>().ok_or(SHORT)?;
             let &[a, b, c, d, _] = octets;
             if stream_id([a, b, c, d]) == self.stream_id() {
-                // A server may drop such a block unread, and its header table would no longer be the client's.
-                return Err(ProtocolError("a stream that depends on itself"));
+                // A server may discard such a block unread. Its header table would then differ from the client's.
+                return Err(ProtocolError("a stream depends on itself"));
             }
-            (priority, rest) = (Some(*octets), behind);
+            (priority, rest) = (Some(*octets), after);
         }
         let length = rest.len().checked_sub(padding).ok_or(SHORT)?;
         Ok((Opening { flags: self.flags, stream: self.stream, priority }, &rest[..length]))
@@ -321,7 +322,7 @@ impl Opening {
         stream_id(self.stream)
     }
 
-    /// Writes the frames of a header block that has been written anew. Padding is left out.
+    /// Writes the frames of a rewritten header block, without padding.
     fn write(self, block: &[u8], out: &mut Vec<u8>) {
         let priority = self.priority.as_ref().map_or(&[][..], |octets| octets);
         let flags = self.flags & !(PADDED | END_HEADERS);
@@ -331,9 +332,9 @@ impl Opening {
         }
     }
 
-    /// Writes a frame with as much of `block` as it can hold, and returns what is left.
+    /// Writes a frame with as much of `block` as fits, and returns the rest.
     fn write_frame<'a>(self, kind: u8, flags: u8, first: &[u8], block: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
-        let (some, rest) = block.split_at(block.len().min(LARGEST_FRAME - first.len()));
+        let (some, rest) = block.split_at(block.len().min(MAX_FRAME - first.len()));
         let [.., high, middle, low] = (first.len() + some.len()).to_be_bytes();
         let flags = if rest.is_empty() { flags | END_HEADERS } else { flags };
         out.extend_from_slice(&[high, middle, low, kind, flags]);
@@ -344,7 +345,7 @@ impl Opening {
     }
 }
 
-/// The number of a stream, without the bit that has no meaning.
+/// Returns the number of a stream, without the reserved bit.
 fn stream_id(octets: [u8; 4]) -> u32 {
     u32::from_be_bytes(octets) & 0x7fff_ffff
 }
@@ -354,14 +355,14 @@ impl<'a> Input<'a> {
         &self.octets[self.at..]
     }
 
-    /// Takes `length` octets out.
+    /// Returns the next `length` octets, which do not pass.
     fn skip(&mut self, length: usize) -> &'a [u8] {
         let octets = &self.rest()[..length];
         self.at += length;
         octets
     }
 
-    /// Lets `length` octets go on: where they are, or through `out` if something before them has been held or mended.
+    /// Passes `length` octets: in place, or through `out` if octets before them were buffered or rewritten.
     fn pass(&mut self, length: usize, out: &mut Vec<u8>) {
         if self.passed == self.at {
             self.passed += length;

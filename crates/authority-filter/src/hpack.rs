@@ -1,9 +1,9 @@
-//! Header blocks (HPACK, RFC 7541), read as far as finding `:authority` needs.
+//! Header blocks (HPACK, RFC 7541), parsed as far as needed to find `:authority`.
 //!
-//! A field's name may be an index into the dynamic table, so the table is followed: of each entry how long its name
-//! is, because sizes decide what is evicted, and whether the name is `:authority`. The texts themselves are not kept.
-//! A mended value is as long as the one it replaces, so the sender's table, this one and the reader's have entries of
-//! the same sizes, always.
+//! The name of a field may be an index into the dynamic table, so the filter keeps a table too. It stores only the
+//! length of each entry's name, because sizes decide which entries are evicted, and whether the name is `:authority`.
+//! A rewritten value is as long as the original, so the entries of the sender's table, of this one and of the reader's
+//! always have the same sizes.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,14 @@ use crate::{ProtocolError, huffman, value};
 
 const AUTHORITY: &[u8] = b":authority";
 const AUTHORITY_INDEX: usize = 1;
-/// The default of `SETTINGS_HEADER_TABLE_SIZE`; a server behind the filter must not announce another.
-const LARGEST_TABLE: usize = 4096;
-/// What an entry counts for beyond its name and value.
+/// The default of `SETTINGS_HEADER_TABLE_SIZE`. The server must not announce another value.
+const MAX_TABLE: usize = 4096;
+/// What an entry counts in addition to its name and value.
 const ENTRY_OVERHEAD: usize = 32;
-/// Octets of an integer behind its prefix. More would be above 2^28, and no reader takes them.
-const LONGEST_INTEGER: u32 = 4;
+/// Maximum octets of an integer after its prefix. More would exceed 2^28, and no reader accepts that.
+const MAX_INTEGER: u32 = 4;
 
-/// How long the names of the static table are (RFC 7541, appendix A).
+/// The lengths of the names in the static table (RFC 7541, appendix A).
 const STATIC_NAMES: [u8; 61] = [
     10, 7, 7, 5, 5, 7, 7, 7, 7, 7, 7, 7, 7, 7, 14, 15, 15, 13, 6, 27, 3, 5, 13, 13, 19, 16, 16, 14, 16, 13, 12, 6, 4,
     4, 6, 7, 4, 4, 8, 17, 13, 8, 19, 13, 4, 8, 12, 18, 19, 5, 7, 7, 11, 6, 10, 25, 17, 10, 4, 3, 16,
@@ -41,7 +41,7 @@ struct Entry {
     size: usize,
 }
 
-/// A field's name: all that matters is how long it is and whether it is the one.
+/// The name of a field: its length, and whether it is `:authority`.
 #[derive(Clone, Copy, Debug)]
 struct Name {
     length: usize,
@@ -50,19 +50,19 @@ struct Name {
 
 impl Table {
     pub(crate) fn new() -> Self {
-        Self { entries: VecDeque::new(), size: 0, limit: LARGEST_TABLE, value: Vec::new() }
+        Self { entries: VecDeque::new(), size: 0, limit: MAX_TABLE, value: Vec::new() }
     }
 
-    /// Reads a whole header block. Where a value has to be mended, writes the block anew to `mended`, which is to be
-    /// empty, and returns true; otherwise leaves `mended` alone.
-    pub(crate) fn read(&mut self, block: &[u8], mended: &mut Vec<u8>) -> Result<bool, ProtocolError> {
+    /// Reads a complete header block. If an authority must be rewritten, writes the new block to `rewritten`, which
+    /// must be empty, and returns true.
+    pub(crate) fn rewrite(&mut self, block: &[u8], rewritten: &mut Vec<u8>) -> Result<bool, ProtocolError> {
         let mut cursor = Cursor { rest: block };
         let mut unwritten = block;
         let mut may_resize = true;
         while let Some(&first) = cursor.rest.first() {
             if first & 0b1110_0000 == 0b0010_0000 {
                 if !may_resize {
-                    return Err(ProtocolError("a header block resizes the table behind its first field"));
+                    return Err(ProtocolError("a header block resizes the table after its first field"));
                 }
                 self.resize(cursor.integer(5)?)?;
                 continue;
@@ -79,25 +79,25 @@ impl Table {
             };
             let before_value = cursor.rest.len();
             let text = cursor.text()?;
-            if name.is_authority && self.needs_mending(text)? {
-                value::mend(&mut self.value);
-                mended.extend_from_slice(&unwritten[..unwritten.len() - before_value]);
-                write_text(&self.value, mended);
+            if name.is_authority && self.is_invalid(text)? {
+                value::sanitize(&mut self.value);
+                rewritten.extend_from_slice(&unwritten[..unwritten.len() - before_value]);
+                write_text(&self.value, rewritten);
                 unwritten = cursor.rest;
             }
             if is_added {
                 self.add(Entry { name, size: name.length + text.length()? + ENTRY_OVERHEAD });
             }
         }
-        if mended.is_empty() {
+        if rewritten.is_empty() {
             return Ok(false);
         }
-        mended.extend_from_slice(unwritten);
+        rewritten.extend_from_slice(unwritten);
         Ok(true)
     }
 
-    /// Whether a server refuses the authority; if so, it is left in `self.value`.
-    fn needs_mending(&mut self, text: Text<'_>) -> Result<bool, ProtocolError> {
+    /// Whether a server refuses the authority. If it does, the decoded authority is in `self.value`.
+    fn is_invalid(&mut self, text: Text<'_>) -> Result<bool, ProtocolError> {
         if !text.is_huffman && value::is_accepted(text.octets) {
             return Ok(false);
         }
@@ -107,28 +107,28 @@ impl Table {
     }
 
     fn name_at(&self, index: usize) -> Result<Name, ProtocolError> {
-        let Some(place) = index.checked_sub(1) else {
+        let Some(position) = index.checked_sub(1) else {
             return Err(ProtocolError("a header field has index 0"));
         };
-        if let Some(&length) = STATIC_NAMES.get(place) {
+        if let Some(&length) = STATIC_NAMES.get(position) {
             return Ok(Name { length: length.into(), is_authority: index == AUTHORITY_INDEX });
         }
-        match self.entries.get(place - STATIC_NAMES.len()) {
+        match self.entries.get(position - STATIC_NAMES.len()) {
             Some(entry) => Ok(entry.name),
             None => Err(ProtocolError("a header field has an index beyond the table")),
         }
     }
 
     fn resize(&mut self, limit: usize) -> Result<(), ProtocolError> {
-        if limit > LARGEST_TABLE {
-            return Err(ProtocolError("a header table larger than the server allows"));
+        if limit > MAX_TABLE {
+            return Err(ProtocolError("a header table is larger than the server allows"));
         }
         self.limit = limit;
         self.evict(limit);
         Ok(())
     }
 
-    /// Adds an entry; one larger than the table empties it and is not kept.
+    /// Adds an entry. An entry larger than the table empties the table and is not added.
     fn add(&mut self, entry: Entry) {
         self.evict(self.limit.saturating_sub(entry.size));
         if entry.size <= self.limit {
@@ -137,7 +137,7 @@ impl Table {
         }
     }
 
-    /// Drops the oldest entries until what is left fits into `size`.
+    /// Removes the oldest entries until the others fit into `size`.
     fn evict(&mut self, size: usize) {
         while self.size > size {
             let Some(oldest) = self.entries.pop_back() else { break };
@@ -157,7 +157,7 @@ impl Name {
     }
 }
 
-/// A string as it stands in a block.
+/// A string in a block, not decoded.
 #[derive(Clone, Copy)]
 struct Text<'a> {
     octets: &'a [u8],
@@ -183,7 +183,7 @@ impl Text<'_> {
     }
 }
 
-/// What of a block has not been read.
+/// The unread part of a block.
 struct Cursor<'a> {
     rest: &'a [u8],
 }
@@ -195,16 +195,16 @@ impl<'a> Cursor<'a> {
         Ok(octet)
     }
 
-    /// An integer that begins with the low `prefix` bits of the next octet.
+    /// Reads an integer that begins with the low `prefix` bits of the next octet.
     fn integer(&mut self, prefix: u32) -> Result<usize, ProtocolError> {
-        let most = (1 << prefix) - 1;
-        let mut integer = usize::from(self.octet()?) & most;
-        if integer < most {
+        let max = (1 << prefix) - 1;
+        let mut integer = usize::from(self.octet()?) & max;
+        if integer < max {
             return Ok(integer);
         }
-        for place in 0..LONGEST_INTEGER {
+        for position in 0..MAX_INTEGER {
             let octet = self.octet()?;
-            integer += usize::from(octet & 0b0111_1111) << (7 * place);
+            integer += usize::from(octet & 0b0111_1111) << (7 * position);
             if octet & 0b1000_0000 == 0 {
                 return Ok(integer);
             }
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_static_names_are_as_long_as_another_implementation_says() {
+    fn the_static_names_have_the_lengths_of_another_implementation() {
         let mut decoder = httlib_hpack::Decoder::default();
         for (index, &length) in (1_u8..).zip(&STATIC_NAMES) {
             let mut fields = Vec::new();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_breaks_the_rules_is_refused() {
+    fn an_invalid_block_is_refused() {
         let mut long = vec![0x7f];
         long.extend([0xff; 5]);
         for (what, block) in [
@@ -273,33 +273,36 @@ mod tests {
             ("short integer", vec![0x7f]),
             ("endless integer", long),
             ("table of 4097", vec![0x3f, 0xe2, 0x1f]),
-            ("resize behind a field", vec![0x82, 0x20]),
+            ("resize after a field", vec![0x82, 0x20]),
             ("Huffman padding of zeros", vec![0x41, 0x81, 0b0001_1000]),
         ] {
-            assert!(Table::new().read(&block, &mut Vec::new()).is_err(), "{what}");
+            assert!(Table::new().rewrite(&block, &mut Vec::new()).is_err(), "{what}");
         }
-        assert!(!Table::new().read(&[0x3f, 0xe1, 0x1f, 0x82], &mut Vec::new()).unwrap(), "a table of 4096 is allowed");
+        assert!(
+            !Table::new().rewrite(&[0x3f, 0xe1, 0x1f, 0x82], &mut Vec::new()).unwrap(),
+            "a table of 4096 is allowed"
+        );
     }
 
-    /// A field that is added to the table and counts for 34 there.
+    /// A field that adds an entry of size 34 to the table.
     const ADDED: &[u8] = &[0x40, 1, b'a', 1, b'b'];
     const NEWEST: &[u8] = &[0xbe];
 
     fn read(table: &mut Table, block: &[u8]) -> Result<bool, ProtocolError> {
-        table.read(block, &mut Vec::new())
+        table.rewrite(block, &mut Vec::new())
     }
 
     #[test]
-    fn the_oldest_entries_go_when_the_table_is_full() {
+    fn the_oldest_entries_are_evicted_from_a_full_table() {
         let mut table = Table::new();
-        read(&mut table, &ADDED.repeat(LARGEST_TABLE / 34 + 1)).unwrap();
-        // An indexed field: the low seven bits are full, and the rest follows.
-        assert!(read(&mut table, &[0xff, 61 + 120 - 127]).is_ok(), "the 120th newest is there");
-        assert!(read(&mut table, &[0xff, 61 + 121 - 127]).is_err(), "the 121st is gone");
+        read(&mut table, &ADDED.repeat(MAX_TABLE / 34 + 1)).unwrap();
+        // An indexed field whose index does not fit into seven bits.
+        assert!(read(&mut table, &[0xff, 61 + 120 - 127]).is_ok(), "the 120th newest entry is in the table");
+        assert!(read(&mut table, &[0xff, 61 + 121 - 127]).is_err(), "the 121st was evicted");
     }
 
     #[test]
-    fn the_oldest_entries_go_when_the_table_shrinks() {
+    fn the_oldest_entries_are_evicted_when_the_table_shrinks() {
         let mut table = Table::new();
         read(&mut table, &ADDED.repeat(2)).unwrap();
         read(&mut table, &[0x3f, 34 - 31]).unwrap();
@@ -318,15 +321,15 @@ mod tests {
     }
 
     #[test]
-    fn a_huffman_coded_value_is_judged_by_what_it_stands_for() {
-        // "%%%%", whose code happens to spell "UUU".
-        let mut mended = Vec::new();
-        assert!(Table::new().read(b"\x41\x83UUU", &mut mended).unwrap());
-        assert_eq!(mended, b"\x41\x04----");
+    fn a_huffman_coded_value_is_checked_after_decoding() {
+        // The Huffman code of "%%%%" is "UUU".
+        let mut rewritten = Vec::new();
+        assert!(Table::new().rewrite(b"\x41\x83UUU", &mut rewritten).unwrap());
+        assert_eq!(rewritten, b"\x41\x04----");
     }
 
     #[test]
-    fn a_text_of_any_length_reads_back() {
+    fn a_string_of_any_length_reads_back() {
         for length in (0..300).chain([16_510, 16_511, 65_536]) {
             let mut block = Vec::new();
             write_text(&vec![b'-'; length], &mut block);

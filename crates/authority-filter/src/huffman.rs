@@ -1,15 +1,15 @@
-//! The Huffman code of HPACK (RFC 7541, appendix B), read only.
+//! A decoder of the Huffman code of HPACK (RFC 7541, appendix B).
 //!
-//! The code is canonical: codes of one length are consecutive and in the order of their symbols, shorter codes come
-//! before longer ones. So the lengths alone are the whole code, and a symbol is found by comparing the next 32 bits
-//! with the end of each length's range.
+//! The code is canonical: codes of one length are consecutive and in the order of their symbols, and shorter codes
+//! precede longer ones. The lengths alone therefore define the code, and a symbol is found by comparing the next 32
+//! bits with the end of the range of each length.
 
 use crate::ProtocolError;
 
 const SYMBOLS: usize = 257;
-const LONGEST: usize = 30;
+const MAX_LENGTH: usize = 30;
 
-/// How many bits the code of each octet has, and of the end-of-string symbol.
+/// The code length in bits of each octet, and of the end-of-string symbol.
 #[rustfmt::skip]
 const LENGTHS: [u8; SYMBOLS] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
@@ -26,32 +26,32 @@ const LENGTHS: [u8; SYMBOLS] = [
 /// The codes of one length.
 #[derive(Clone, Copy)]
 struct Range {
-    /// The first code, moved to the top of 32 bits.
+    /// The first code, shifted to the top of 32 bits.
     first: u32,
-    /// Behind the last code, likewise. Wider than a code, because the longest range ends at 2^32.
+    /// The end after the last code, shifted likewise. Wider than a code, because the last range ends at 2^32.
     end: u64,
-    /// Where in `ORDER` the first code's symbol is.
+    /// The index in `ORDER` of the symbol of the first code.
     symbol: usize,
 }
 
-const CODE: ([Range; LONGEST + 1], [u16; SYMBOLS]) = canonical();
-static RANGES: [Range; LONGEST + 1] = CODE.0;
+const CODE: ([Range; MAX_LENGTH + 1], [u16; SYMBOLS]) = canonical();
+static RANGES: [Range; MAX_LENGTH + 1] = CODE.0;
 /// The symbols in the order of their codes.
 static ORDER: [u16; SYMBOLS] = CODE.1;
 
-const fn canonical() -> ([Range; LONGEST + 1], [u16; SYMBOLS]) {
-    let mut ranges = [Range { first: 0, end: 0, symbol: 0 }; LONGEST + 1];
+const fn canonical() -> ([Range; MAX_LENGTH + 1], [u16; SYMBOLS]) {
+    let mut ranges = [Range { first: 0, end: 0, symbol: 0 }; MAX_LENGTH + 1];
     let mut order = [0; SYMBOLS];
-    let (mut placed, mut end, mut length) = (0, 0_u64, 1);
-    while length <= LONGEST {
+    let (mut symbols, mut end, mut length) = (0, 0_u64, 1);
+    while length <= MAX_LENGTH {
         #[expect(clippy::cast_possible_truncation, reason = "only the longest range ends above 32 bits")]
         let first = end as u32;
-        ranges[length] = Range { first, end, symbol: placed };
+        ranges[length] = Range { first, end, symbol: symbols };
         let mut symbol: u16 = 0;
         while (symbol as usize) < SYMBOLS {
             if LENGTHS[symbol as usize] as usize == length {
-                order[placed] = symbol;
-                placed += 1;
+                order[symbols] = symbol;
+                symbols += 1;
                 end += 1 << (32 - length);
             }
             symbol += 1;
@@ -62,10 +62,10 @@ const fn canonical() -> ([Range; LONGEST + 1], [u16; SYMBOLS]) {
     (ranges, order)
 }
 
-/// Gives `emit` each octet of the text that `coded` stands for.
+/// Decodes `coded` and calls `emit` with each octet of the text.
 pub(crate) fn decode(coded: &[u8], mut emit: impl FnMut(u8)) -> Result<(), ProtocolError> {
-    const FAULT: ProtocolError = ProtocolError("a Huffman-coded string does not end as one may");
-    // The bits not yet decoded are the topmost `count` ones of `bits`; below them are zeros.
+    const INVALID: ProtocolError = ProtocolError("a Huffman-coded string has an invalid end");
+    // The top `count` bits of `bits` are not decoded yet; the others are zero.
     let (mut bits, mut count) = (0_u64, 0_usize);
     let mut coded = coded.iter();
     loop {
@@ -77,16 +77,16 @@ pub(crate) fn decode(coded: &[u8], mut emit: impl FnMut(u8)) -> Result<(), Proto
         if count == 0 {
             return Ok(());
         }
-        // Behind the last octet one reads ones, the beginning of the end-of-string symbol.
+        // The padding after the last octet consists of ones, a prefix of the end-of-string symbol.
         let window = ((bits | (u64::MAX >> 1 >> (count - 1))) >> 32) as u32;
         let (length, range) = range_of(window);
         if length > count {
             let padding_only = bits == !(u64::MAX >> count);
-            return if count < 8 && padding_only { Ok(()) } else { Err(FAULT) };
+            return if count < 8 && padding_only { Ok(()) } else { Err(INVALID) };
         }
         let symbol = ORDER[range.symbol + ((window - range.first) >> (32 - length)) as usize];
-        // The one symbol that is no octet is the end of string, which may not be written out.
-        let octet = u8::try_from(symbol).map_err(|_| FAULT)?;
+        // The only symbol that is not an octet is the end of string, which must not be encoded.
+        let octet = u8::try_from(symbol).map_err(|_| INVALID)?;
         emit(octet);
         bits <<= length;
         count -= length;
@@ -94,7 +94,7 @@ pub(crate) fn decode(coded: &[u8], mut emit: impl FnMut(u8)) -> Result<(), Proto
 }
 
 fn range_of(window: u32) -> (usize, Range) {
-    let mut length = 5; // nothing is shorter
+    let mut length = 5; // the shortest code
     while u64::from(window) >= RANGES[length].end {
         length += 1;
     }
@@ -111,28 +111,28 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_rfc_read_as_printed() {
+    fn the_example_of_the_rfc_decodes() {
         let coded = [0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff];
         assert_eq!(text_of(&coded).unwrap(), b"www.example.com");
         assert_eq!(text_of(&[]).unwrap(), b"");
     }
 
     #[test]
-    fn every_octet_reads_as_another_implementation_wrote_it() {
+    fn every_octet_decodes_from_the_output_of_another_implementation() {
         for octet in 0..=u8::MAX {
             let text = [octet, b'a', octet, octet];
             let mut coded = Vec::new();
             httlib_hpack::Encoder::default().encode_literal(Vec::new(), text.to_vec(), 2, &mut coded).unwrap();
-            // A literal without index and name: two octets before the value's length, which is below 127 here.
+            // A literal without index and name: two octets precede the length of the value, which is below 127 here.
             assert_eq!(text_of(&coded[3..]).unwrap(), text, "{octet:#x}");
         }
     }
 
     #[test]
-    fn a_string_ends_in_less_than_an_octet_of_ones() {
+    fn a_string_is_padded_with_less_than_an_octet_of_ones() {
         assert_eq!(text_of(&[0b0001_1111]).unwrap(), b"a");
         assert!(text_of(&[0b0001_1111, 0xff]).is_err(), "an octet of padding");
-        assert!(text_of(&[0b0001_1110]).is_err(), "zero in the padding");
-        assert!(text_of(&[0xff; 4]).is_err(), "end of string within");
+        assert!(text_of(&[0b0001_1110]).is_err(), "a zero in the padding");
+        assert!(text_of(&[0xff; 4]).is_err(), "an end-of-string symbol");
     }
 }

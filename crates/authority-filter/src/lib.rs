@@ -1,16 +1,21 @@
-//! The filter that lets an HTTP/2 server answer clients which name a pipe in `:authority`.
+//! A filter that lets an HTTP/2 server accept clients that send the path of a named pipe as `:authority`.
 //!
 //! Go clients dial `\\.\\pipe\\csi-proxy-disk-v1` and send that text as `:authority`, raw or percent-encoded. Neither
-//! is an authority, and the HTTP/2 implementation under hyper and tonic resets such a stream before any service sees
-//! it; there is no setting. [`AuthorityFilter`] sits between the connection and the server and mends the value: octets that
-//! may be at fault become `-`.
+//! is a valid authority ([RFC 9113, section 8.3.1]). The `h2` crate, on which hyper and tonic are built, resets such a
+//! stream before any service sees it, and has no setting for that ([hyperium/h2#442], [hyperium/h2#487]).
+//! [`AuthorityFilter`] wraps the connection and rewrites invalid values: octets that could be invalid become `-`.
 //!
-//! The value keeps its length and the field its representation, so the header tables at both ends stay in step: only
-//! the block that spells the value out changes, and all later ones, which name it by index, pass as they are. For the
-//! same reason nothing is ever encoded again, and apart from a header block that arrives in pieces nothing is held
-//! back. What breaks the framing of HTTP/2 closes the connection, because what cannot be read cannot be followed.
+//! A rewritten value keeps its length, and its field keeps its representation, so that the dynamic tables at both ends
+//! stay equal. Only the header block that has the value as a literal changes; later blocks that refer to it by index
+//! pass unchanged. Nothing else is encoded again, and nothing is buffered except header blocks that arrive in several
+//! frames or reads. A client that violates the framing of HTTP/2 is disconnected, because the filter could no longer
+//! follow its header table.
 //!
-//! The server is taken to announce the defaults of `SETTINGS_HEADER_TABLE_SIZE` and `SETTINGS_MAX_FRAME_SIZE`.
+//! The server must announce the default values of `SETTINGS_HEADER_TABLE_SIZE` and `SETTINGS_MAX_FRAME_SIZE`.
+//!
+//! [RFC 9113, section 8.3.1]: https://www.rfc-editor.org/rfc/rfc9113#section-8.3.1
+//! [hyperium/h2#442]: https://github.com/hyperium/h2/issues/442
+//! [hyperium/h2#487]: https://github.com/hyperium/h2/issues/487
 
 mod frames;
 mod hpack;
@@ -23,20 +28,20 @@ use std::{error, fmt, io};
 pub use frames::FrameFilter;
 pub use stream::AuthorityFilter;
 
-/// What a client sent is not HTTP/2, or breaks a rule that the filter depends on.
+/// The client violated HTTP/2, or a rule of it that the filter depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtocolError(&'static str);
 
 impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the client broke HTTP/2: {}", self.0)
+        write!(f, "the client violated HTTP/2: {}", self.0)
     }
 }
 
 impl error::Error for ProtocolError {}
 
 impl From<ProtocolError> for io::Error {
-    fn from(malformed: ProtocolError) -> Self {
-        Self::new(io::ErrorKind::InvalidData, malformed)
+    fn from(error: ProtocolError) -> Self {
+        Self::new(io::ErrorKind::InvalidData, error)
     }
 }

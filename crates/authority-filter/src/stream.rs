@@ -1,4 +1,4 @@
-//! The filter on a stream.
+//! The filter on the byte stream of a connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,65 +9,55 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::FrameFilter;
 
-/// A client's connection as a server can read it. What the server writes goes out as it is.
+/// A client's connection whose requests have a valid `:authority`. Bytes to the client pass unchanged.
 #[derive(Debug)]
 pub struct AuthorityFilter<S> {
     stream: S,
     filter: FrameFilter,
-    /// What the server has not read yet of what did not come from the stream right into its buffer.
-    out: Vec<u8>,
+    /// Filtered bytes for the server that are not in its own buffer: the preface, and rewritten or buffered blocks.
+    pending: Vec<u8>,
+    /// How many of the pending bytes the server has read.
     read: usize,
 }
 
 impl<S> AuthorityFilter<S> {
-    /// Filters `stream`, from which nothing has been read. A client that says nothing costs no memory but this.
+    /// Filters `stream`, from which nothing may have been read. Allocates nothing until the client sends bytes.
     pub fn new(stream: S) -> Self {
-        Self { stream, filter: FrameFilter::new(), out: Vec::new(), read: 0 }
-    }
-
-    /// Whether the client has said all of its preface.
-    pub fn has_preface(&self) -> bool {
-        self.filter.has_preface()
-    }
-
-    /// The stream itself. Reading from it would take octets away from the filter.
-    pub fn get_ref(&self) -> &S {
-        &self.stream
+        Self { stream, filter: FrameFilter::new(), pending: Vec::new(), read: 0 }
     }
 }
 
 impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
-    /// Waits until the client has said all of its preface, which the server reads later as if nobody had waited.
+    /// Waits until the client has sent its HTTP/2 preface. The server still reads the preface afterwards.
     ///
-    /// So a server can leave a silent client alone before spending its own handshake on it.
+    /// A server that calls this first allocates no HTTP/2 state for silent clients.
     pub async fn preface(&mut self) -> io::Result<()> {
         poll_fn(|cx| self.poll_preface(cx)).await
     }
 
-    /// Polls for what [`AuthorityFilter::preface`] waits for.
-    pub fn poll_preface(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.has_preface() {
+    fn poll_preface(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.filter.preface_left() > 0 {
             let mut octets = [0; 24];
             let mut buffer = ReadBuf::new(&mut octets[..self.filter.preface_left()]);
             ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
             if buffer.filled().is_empty() {
                 return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
             }
-            // Of the preface nothing is held back, so all that was read is all that goes on.
+            // The filter passes a preface unchanged and produces no other bytes.
             self.filter.feed(buffer.filled(), &mut Vec::new())?;
-            self.out.extend_from_slice(buffer.filled());
+            self.pending.extend_from_slice(buffer.filled());
         }
         Poll::Ready(Ok(()))
     }
 
-    fn give(&mut self, buffer: &mut ReadBuf<'_>) {
-        let rest = &self.out[self.read..];
+    fn read_pending(&mut self, buffer: &mut ReadBuf<'_>) {
+        let rest = &self.pending[self.read..];
         let some = rest.len().min(buffer.remaining());
         buffer.put_slice(&rest[..some]);
         self.read += some;
-        if self.read == self.out.len() {
-            self.out.clear();
-            self.out.shrink_to(4096);
+        if self.read == self.pending.len() {
+            self.pending.clear();
+            self.pending.shrink_to(4096);
             self.read = 0;
         }
     }
@@ -78,8 +68,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
         let this = self.get_mut();
         let before = buffer.filled().len();
         loop {
-            if !this.out.is_empty() {
-                this.give(buffer);
+            if !this.pending.is_empty() {
+                this.read_pending(buffer);
                 return Poll::Ready(Ok(()));
             }
             ready!(Pin::new(&mut this.stream).poll_read(cx, buffer))?;
@@ -87,7 +77,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
             if octets.is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            let passed = this.filter.feed(octets, &mut this.out);
+            let passed = this.filter.feed(octets, &mut this.pending);
             buffer.set_filled(before + passed.as_ref().map_or(0, |passed| *passed));
             if passed? > 0 {
                 return Poll::Ready(Ok(()));

@@ -1,4 +1,4 @@
-//! The filter between an encoder and a decoder that know nothing of it, nor of each other.
+//! The filter between an encoder and a decoder of other implementations.
 
 use authority_filter::{AuthorityFilter, FrameFilter, ProtocolError};
 use httlib_hpack::Encoder;
@@ -10,7 +10,7 @@ use proptest::sample::Index;
 use tokio::io::AsyncReadExt as _;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const LARGEST_FRAME: usize = 16_384;
+const MAX_FRAME: usize = 16_384;
 const AUTHORITY: &[u8] = b":authority";
 
 const DATA: u8 = 0x0;
@@ -25,9 +25,9 @@ const PRIORITY: u8 = 0x20;
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// One thing a client sends.
+/// A header block or another frame that a client sends.
 #[derive(Clone, Debug)]
-enum Said {
+enum Sent {
     Block(Block),
     Other { kind: u8, payload: Vec<u8> },
 }
@@ -40,7 +40,7 @@ struct Block {
     priority: Option<u8>,
     table_sizes: Vec<u32>,
     fields: Vec<Field>,
-    /// Where the block is cut into frames.
+    /// Where the block is split into frames.
     cuts: Vec<Index>,
 }
 
@@ -48,16 +48,16 @@ struct Block {
 struct Field {
     name: Vec<u8>,
     value: Vec<u8>,
-    /// How the encoder is to write it.
+    /// The representation that the encoder uses.
     flags: u8,
-    /// Takes the name, or all of it, from this entry of the dynamic table instead, if there is one.
+    /// Uses the name, or the whole field, of this entry of the dynamic table instead, if it exists.
     entry: Option<u32>,
     whole_entry: bool,
 }
 
-/// What a server is to read of it.
+/// What a server must receive of it.
 #[derive(Clone, Debug, PartialEq)]
-enum Heard {
+enum Received {
     Block { stream: u32, ends_stream: bool, priority: Option<Vec<u8>>, fields: Fields },
     Other { kind: u8, payload: Vec<u8> },
 }
@@ -87,7 +87,7 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
         2 => Just(b"localhost".to_vec()),
         1 => Just(b"a:b:c".to_vec()),
         1 => vec(any::<u8>(), 0..60),
-        // Long enough to drive out much of the table, or all of it.
+        // Long enough to evict much or all of the table.
         1 => (any::<u8>(), 1000..5000_usize).prop_map(|(octet, length)| vec![octet; length]),
         1 => (120..140_usize).prop_map(|length| vec![b'\\'; length]),
     ]
@@ -121,9 +121,9 @@ fn block() -> impl Strategy<Value = Block> {
     )
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn any_frame() -> impl Strategy<Value = Sent> {
     let other = (prop_oneof![Just(DATA), Just(PING), Just(0xee)], vec(any::<u8>(), 0..200));
-    prop_oneof![4 => block().prop_map(Said::Block), 1 => other.prop_map(|(kind, payload)| Said::Other { kind, payload })]
+    prop_oneof![4 => block().prop_map(Sent::Block), 1 => other.prop_map(|(kind, payload)| Sent::Other { kind, payload })]
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -165,8 +165,8 @@ impl Block {
         }
 
         let mut cuts: Vec<_> = self.cuts.iter().map(|cut| cut.index(block.len() + 1)).collect();
-        // No fragment may be longer than a frame with padding and priority can hold.
-        cuts.extend((0..block.len()).step_by(LARGEST_FRAME - 300));
+        // A fragment must fit into a frame with padding and priority.
+        cuts.extend((0..block.len()).step_by(MAX_FRAME - 300));
         cuts.sort_unstable();
         cuts.push(block.len());
         let mut frames = Vec::new();
@@ -201,7 +201,7 @@ impl Block {
     }
 }
 
-fn mended(name: &[u8], value: &[u8]) -> Vec<u8> {
+fn rewritten(name: &[u8], value: &[u8]) -> Vec<u8> {
     if name != AUTHORITY || value.is_empty() || Authority::try_from(value).is_ok() {
         return value.to_vec();
     }
@@ -209,46 +209,46 @@ fn mended(name: &[u8], value: &[u8]) -> Vec<u8> {
     value.iter().map(|octet| if keep(octet) { *octet } else { b'-' }).collect()
 }
 
-fn write(said: &[Said]) -> Vec<u8> {
+fn write(frames: &[Sent]) -> Vec<u8> {
     let mut encoder = Encoder::default();
     let mut octets = PREFACE.to_vec();
-    for one in said {
+    for one in frames {
         octets.extend(match one {
-            Said::Block(block) => block.write(&mut encoder),
-            Said::Other { kind, payload } => frame(*kind, 0, 0, payload),
+            Sent::Block(block) => block.write(&mut encoder),
+            Sent::Other { kind, payload } => frame(*kind, 0, 0, payload),
         });
     }
     octets
 }
 
-/// What a server is to read, by what it would have read without the filter.
-fn expected(said: &[Said], sent: &[u8]) -> Vec<Heard> {
-    let mut heard = read(sent);
-    assert_eq!(heard.len(), said.len());
-    for (said, heard) in said.iter().zip(&mut heard) {
-        let (Said::Block(block), Heard::Block { fields, .. }) = (said, heard) else { continue };
+/// What a server must receive, derived from what it receives without the filter.
+fn expected(frames: &[Sent], sent: &[u8]) -> Vec<Received> {
+    let mut received = read(sent);
+    assert_eq!(received.len(), frames.len());
+    for (frame, received) in frames.iter().zip(&mut received) {
+        let (Sent::Block(block), Received::Block { fields, .. }) = (frame, received) else { continue };
         assert_eq!(block.fields.len(), fields.len());
-        for (said, (name, value)) in block.fields.iter().zip(fields) {
-            if said.entry.is_none() {
-                assert_eq!((&said.name, &said.value), (&*name, &*value), "the encoder and the decoder disagree");
+        for (field, (name, value)) in block.fields.iter().zip(fields) {
+            if field.entry.is_none() {
+                assert_eq!((&field.name, &field.value), (&*name, &*value), "the encoder and the decoder disagree");
             }
-            *value = mended(name, value);
+            *value = rewritten(name, value);
         }
     }
-    heard
+    received
 }
 
-/// Reads what a server would, holding the sender to the rules of RFC 9113.
-fn read(octets: &[u8]) -> Vec<Heard> {
+/// Parses frames like a server, and checks the rules of RFC 9113.
+fn read(octets: &[u8]) -> Vec<Received> {
     let mut decoder = loona_hpack::Decoder::new();
     decoder.set_max_allowed_table_size(4096);
     let mut rest = octets.strip_prefix(PREFACE).unwrap();
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     // The frame that began the block, and the block so far.
     let mut open: Option<(Opening, Vec<u8>)> = None;
     while !rest.is_empty() {
         let length = usize::from(rest[0]) << 16 | usize::from(rest[1]) << 8 | usize::from(rest[2]);
-        assert!(length <= LARGEST_FRAME);
+        assert!(length <= MAX_FRAME);
         let (kind, flags) = (rest[3], rest[4]);
         let stream = u32::from_be_bytes(rest[5..9].try_into().unwrap());
         let mut payload = &rest[9..9 + length];
@@ -273,21 +273,21 @@ fn read(octets: &[u8]) -> Vec<Heard> {
             }
             kind => {
                 assert!(open.is_none());
-                heard.push(Heard::Other { kind, payload: payload.to_vec() });
+                received.push(Received::Other { kind, payload: payload.to_vec() });
                 continue;
             }
         }
         if flags & END_HEADERS != 0 {
             let (Opening { stream, flags, priority }, block) = open.take().unwrap();
             let fields = decoder.decode(&block).unwrap();
-            heard.push(Heard::Block { stream, ends_stream: flags & END_STREAM != 0, priority, fields });
+            received.push(Received::Block { stream, ends_stream: flags & END_STREAM != 0, priority, fields });
         }
     }
     assert!(open.is_none());
-    heard
+    received
 }
 
-/// Feeds the filter in pieces of these lengths, again and again.
+/// Feeds the filter in pieces of these lengths, repeatedly.
 fn filtered(octets: &[u8], pieces: &[usize]) -> Result<Vec<u8>, ProtocolError> {
     let mut filter = FrameFilter::new();
     let mut result = Vec::new();
@@ -296,12 +296,12 @@ fn filtered(octets: &[u8], pieces: &[usize]) -> Result<Vec<u8>, ProtocolError> {
         if rest.is_empty() {
             break;
         }
-        let (some, behind) = rest.split_at(rest.len().min(*piece));
+        let (some, after) = rest.split_at(rest.len().min(*piece));
         let mut out = Vec::new();
         let passed = filter.feed(some, &mut out)?;
         result.extend_from_slice(&some[..passed]);
         result.extend(out);
-        rest = behind;
+        rest = after;
     }
     Ok(result)
 }
@@ -311,33 +311,39 @@ fn pieces() -> impl Strategy<Value = Vec<usize>> {
 }
 
 proptest! {
-    // Fewer than usual: the decoder builds its Huffman table anew for every string.
+    // Fewer than usual, because the decoder builds its Huffman table for every string.
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn a_server_reads_all_that_was_said_but_the_mended_authority(said in vec(said(), 1..20), pieces in pieces()) {
-        let sent = write(&said);
+    fn a_server_receives_everything_unchanged_except_invalid_authorities(
+        frames in vec(any_frame(), 1..20),
+        pieces in pieces(),
+    ) {
+        let sent = write(&frames);
         let arrived = filtered(&sent, &pieces).unwrap();
-        prop_assert_eq!(read(&arrived), expected(&said, &sent));
+        prop_assert_eq!(read(&arrived), expected(&frames, &sent));
     }
 }
 
 proptest! {
     #[test]
-    fn what_needs_no_mending_arrives_octet_for_octet(mut said in vec(said(), 1..25), pieces in pieces()) {
-        for one in &mut said {
-            let Said::Block(block) = one else { continue };
+    fn bytes_without_invalid_authorities_pass_unchanged(mut frames in vec(any_frame(), 1..25), pieces in pieces()) {
+        for one in &mut frames {
+            let Sent::Block(block) = one else { continue };
             for field in block.fields.iter_mut().filter(|field| field.name == AUTHORITY || field.entry.is_some()) {
                 field.value = b"csi-proxy.local:80".to_vec();
             }
         }
-        let sent = write(&said);
+        let sent = write(&frames);
         prop_assert_eq!(filtered(&sent, &pieces).unwrap(), sent);
     }
 
     #[test]
-    fn a_stream_gives_what_the_filter_gives(said in vec(said(), 1..10), pieces in vec(1..2000_usize, 1..10)) {
-        let sent = write(&said);
+    fn a_filtered_stream_yields_the_output_of_the_filter(
+        frames in vec(any_frame(), 1..10),
+        pieces in vec(1..2000_usize, 1..10),
+    ) {
+        let sent = write(&frames);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let read = runtime.block_on(async {
             let mut stream = AuthorityFilter::new(&sent[..]);
@@ -356,7 +362,7 @@ proptest! {
     }
 
     #[test]
-    fn no_octets_upset_it(
+    fn arbitrary_bytes_never_panic_and_pieces_do_not_matter(
         frames in vec((vec(any::<u8>(), 0..60), 0..12_u8, any::<u8>(), 0..3_u32), 0..12),
         tail in vec(any::<u8>(), 0..40),
         pieces in pieces(),
@@ -375,8 +381,8 @@ proptest! {
 }
 
 #[test]
-fn a_block_that_outgrows_its_frame_goes_on_in_another() {
-    // Huffman coding makes five bits of an octet; written raw, 24 KiB that came in one frame need two.
+fn a_rewritten_block_larger_than_a_frame_continues_in_another() {
+    // Huffman coding needs five bits for this octet. Without it, 24 KiB that fitted into one frame need two.
     let block = Block {
         stream: 1,
         ends_stream: true,
@@ -396,31 +402,31 @@ fn a_block_that_outgrows_its_frame_goes_on_in_another() {
     let mut fragment = Vec::new();
     block.fields[0].write(&mut encoder, &mut fragment);
     let sent = [PREFACE, &block.first_frame(END_HEADERS, &fragment)].concat();
-    assert!(sent.len() < LARGEST_FRAME);
-    let said = [Said::Block(block)];
+    assert!(sent.len() < MAX_FRAME);
+    let frames = [Sent::Block(block)];
     for pieces in [&[usize::MAX][..], &[1], &[1000]] {
-        assert_eq!(read(&filtered(&sent, pieces).unwrap()), expected(&said, &sent));
+        assert_eq!(read(&filtered(&sent, pieces).unwrap()), expected(&frames, &sent));
     }
 }
 
 #[test]
-fn what_breaks_the_framing_closes_the_connection() {
+fn framing_violations_are_errors() {
     let block = [0x82];
     let headers = |flags| frame(HEADERS, flags, 1, &block);
     let flood: Vec<u8> = frame(CONTINUATION, 0, 1, &[]).repeat(8000);
-    let big = vec![0; LARGEST_FRAME + 1];
+    let big = vec![0; MAX_FRAME + 1];
     for (what, frames) in [
         ("CONTINUATION first", frame(CONTINUATION, END_HEADERS, 1, &block)),
-        ("CONTINUATION behind a whole block", [headers(END_HEADERS), frame(CONTINUATION, 0, 1, &block)].concat()),
+        ("CONTINUATION after a complete block", [headers(END_HEADERS), frame(CONTINUATION, 0, 1, &block)].concat()),
         ("CONTINUATION of another stream", [headers(0), frame(CONTINUATION, END_HEADERS, 3, &block)].concat()),
         ("DATA within a block", [headers(0), frame(DATA, 0, 1, &[])].concat()),
         ("HEADERS within a block", [headers(0), headers(END_HEADERS)].concat()),
         ("HEADERS of stream 0", frame(HEADERS, END_HEADERS, 0, &block)),
-        ("HEADERS of the unused bit alone", frame(HEADERS, END_HEADERS, 1 << 31, &block)),
+        ("HEADERS of the reserved bit alone", frame(HEADERS, END_HEADERS, 1 << 31, &block)),
         ("PUSH_PROMISE", frame(0x5, END_HEADERS, 1, &[0, 0, 0, 2, 0x82])),
-        ("no room for padding", frame(HEADERS, END_HEADERS | PADDED, 1, &[])),
+        ("no octet for the padding length", frame(HEADERS, END_HEADERS | PADDED, 1, &[])),
         ("padding longer than the frame", frame(HEADERS, END_HEADERS | PADDED, 1, &[2, 0x82])),
-        ("no room for priority", frame(HEADERS, END_HEADERS | PRIORITY, 1, &[0, 0, 0, 3])),
+        ("an incomplete priority", frame(HEADERS, END_HEADERS | PRIORITY, 1, &[0, 0, 0, 3])),
         ("a stream that depends on itself", frame(HEADERS, END_HEADERS | PRIORITY, 1, &[0, 0, 0, 1, 0, 0x82])),
         ("a HEADERS frame too large", frame(HEADERS, END_HEADERS, 1, &big)),
         ("a CONTINUATION frame too large", [headers(0), frame(CONTINUATION, 0, 1, &big)].concat()),
@@ -439,17 +445,17 @@ fn what_breaks_the_framing_closes_the_connection() {
 }
 
 #[test]
-fn nothing_follows_what_closed_the_connection() {
+fn after_an_error_every_call_returns_it_again() {
     let mut filter = FrameFilter::new();
     let mut out = Vec::new();
-    let malformed = filter.feed(b"GET", &mut out).unwrap_err();
-    assert_eq!(filter.feed(PREFACE, &mut out), Err(malformed));
+    let error = filter.feed(b"GET", &mut out).unwrap_err();
+    assert_eq!(filter.feed(PREFACE, &mut out), Err(error));
     assert!(out.is_empty());
 }
 
 #[test]
 fn trailers_and_large_messages_pass() {
-    let message = vec![b'x'; LARGEST_FRAME];
+    let message = vec![b'x'; MAX_FRAME];
     let octets = [
         PREFACE,
         &frame(HEADERS, END_HEADERS, 1, &[0x82]),
@@ -460,5 +466,5 @@ fn trailers_and_large_messages_pass() {
     let mut filter = FrameFilter::new();
     let mut out = Vec::new();
     assert_eq!(filter.feed(&octets, &mut out), Ok(octets.len()));
-    assert!(out.is_empty(), "nothing of it was copied");
+    assert!(out.is_empty(), "nothing was copied");
 }

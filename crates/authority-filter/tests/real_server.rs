@@ -1,4 +1,4 @@
-//! A server of the kind that csi-proxy has, called by clients that name a pipe.
+//! An HTTP/2 server of the kind that csi-proxy has, called by clients whose authority is the path of a pipe.
 #![cfg(unix)]
 
 mod server;
@@ -25,7 +25,7 @@ struct Frame {
     payload: Vec<u8>,
 }
 
-/// A client that writes its frames itself, so that it can send what no library lets through.
+/// An HTTP/2 client that writes its frames itself, so that it can send what no library sends.
 struct Client {
     stream: UnixStream,
     encoder: Encoder<'static>,
@@ -40,7 +40,7 @@ impl Client {
         Self { stream, encoder: Encoder::default(), decoder: loona_hpack::Decoder::new(), next_stream: 1 }
     }
 
-    /// Sends one request, each field in the representation that `flags` ask for.
+    /// Sends one request, with each field in the representation that `flags` select.
     async fn call(&mut self, authority: &str, flags: u8) {
         let mut block = Vec::new();
         for (name, value) in
@@ -64,7 +64,7 @@ impl Client {
         Frame { kind: head[3], flags: head[4], payload }
     }
 
-    /// Reads until one stream has ended: the authority that the server saw, or that it reset the stream.
+    /// Reads until a stream ends. Returns the authority that the server received, or an error if it reset the stream.
     async fn answer(&mut self) -> Result<String, &'static str> {
         let mut authority = None;
         loop {
@@ -81,7 +81,7 @@ impl Client {
                     }
                 }
                 0x3 => return Err("reset"),
-                0x7 => panic!("the server gave the connection up: {:?}", frame.payload),
+                0x7 => panic!("the server sent GOAWAY: {:?}", frame.payload),
                 _ => {}
             }
         }
@@ -91,7 +91,7 @@ impl Client {
 const INDEXED: u8 = Encoder::BEST_FORMAT | Encoder::WITH_INDEXING;
 
 #[tokio::test]
-async fn a_bare_server_resets_what_names_a_pipe() {
+async fn without_the_filter_a_server_resets_streams_that_name_a_pipe() {
     let (client, stream) = UnixStream::pair().unwrap();
     tokio::spawn(server::serve_stream(stream));
     let mut client = Client::new(client).await;
@@ -132,7 +132,7 @@ async fn many_streams_at_once_are_answered() {
     for _ in 0..100 {
         client.call(RAW, INDEXED | Encoder::HUFFMAN_VALUE).await;
     }
-    // Answers come in any order, and their headers and ends may interleave: only the ends are counted here.
+    // Responses arrive in any order and may interleave, so only their ends are counted.
     let mut ended = 0;
     while ended < 100 {
         let frame = client.frame().await;
@@ -141,7 +141,7 @@ async fn many_streams_at_once_are_answered() {
     }
 }
 
-/// Calls the server 200 times through Python's gRPC, whose HTTP/2 is neither Go's nor ours.
+/// Calls the server 200 times through Python's gRPC, which has another HTTP/2 implementation than Go and hyper.
 async fn python_calls(python: &str, address: &Address, authority: &[u8]) -> String {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../verify/python-client/calls.py");
     let mut command = Command::new(python);

@@ -65,7 +65,7 @@ pub async fn until(
 }
 
 fn limits(flags: &Flags) -> Limits {
-    let connections = server::connections::Limits {
+    let connections = server::ConnectionLimits {
         open: flags.max_connections,
         silence: flags.silence,
         // Those that run, and as many that have yet to send their message, wait, or are taking their answer.

@@ -1,7 +1,8 @@
-//! Admission control: which connections, calls and bodies the server takes, and the limits on each.
+//! Admission: limits on connections, calls, request bodies and unread responses, shared fairly between connections.
 
 pub(crate) mod call_slots;
-pub mod connections;
+pub(crate) mod connections;
+pub(crate) mod fair_limiter;
 pub(crate) mod limits;
 pub(crate) mod request_body;
 pub(crate) mod response_body;

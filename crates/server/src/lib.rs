@@ -1,8 +1,8 @@
 //! The gRPC server of csi-proxy.
 //!
-//! It turns requests of all group-versions into operations of [`node`] and their outcomes into responses. What an
-//! operation does is not here: here is which message means which operation, which status means which failure, and how
-//! connections and calls are taken in, bounded, counted and let go.
+//! It turns the requests of all group-versions into operations of [`storage_ops`] and their results into responses.
+//! What an operation does is not defined here. This crate defines which message requests which operation, which status
+//! reports which failure, and how connections and calls are accepted, limited, counted and drained.
 //!
 //! ```
 //! # use std::{error::Error, io, sync::Arc};
@@ -22,17 +22,25 @@
 //! }
 //! ```
 //!
-//! The way of a call: [`server`](Server) accepts the connection, `routes` finds the service, `call` numbers, times and
-//! counts it, `handlers` reads the request by `wire`, lets the node run it, and writes the response.
+//! The layers, in the order in which a call passes them:
+//!
+//! - `listen`: endpoints, the accept loop, and the task of each connection;
+//! - `admission`: limits on connections, calls, request bodies and unread responses;
+//! - `rpc`: routing, and for each RPC the conversion of messages to operations and back;
+//! - `metrics`: the counters of all layers in Prometheus' text format;
+//! - `drain`: the phases of a shutdown.
 
 mod admission;
+mod drain;
 mod listen;
 mod metrics;
 mod rpc;
 mod server;
+mod server_state;
 
-pub use admission::connections;
+pub use admission::connections::{ConnectionCounts, ConnectionId, ConnectionLimits, Connections};
 pub use admission::limits::Limits;
+pub use drain::Unfinished;
 pub use listen::endpoint::{CannotServe, Endpoint, EndpointSpec};
-pub use metrics::rpc_metrics::Metrics;
-pub use server::{Server, Unfinished};
+pub use metrics::registry::Metrics;
+pub use server::Server;

@@ -1,5 +1,5 @@
-//! Metrics of the server, in the text format of Prometheus.
+//! Metrics: the names, help texts and values of everything that the server reports to Prometheus.
 
-pub(crate) mod active_count;
-pub(crate) mod rpc_metrics;
-pub(crate) mod server_state;
+pub(crate) mod registry;
+pub(crate) mod rpc;
+mod text_format;

@@ -1,4 +1,4 @@
-//! What is logged of a call. A process of its own, because a process has one log.
+//! What is logged about calls. This is a test binary by itself because a process has only one log.
 #![cfg(unix)]
 
 use std::io;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use transport::address::Location;
 use transport::listener::{bind, connect};
 
-/// All that was logged.
+/// The log so far.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -36,7 +36,7 @@ impl io::Write for Log {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contract_29_a_failure_is_logged_once_with_its_number_and_no_secret_at_all() {
+async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secrets() {
     let log = Log::default();
     let writer = log.clone();
     tracing_subscriber::fmt()
@@ -47,9 +47,9 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_no_secret_at_a
 
     let sim = os_sim::node().smb_server("fileserver").share("share").user("anna", "right-secret").build();
     let folder = tempfile::tempdir().expect("a folder");
-    let place = Location::Directory(folder.path().join("sockets"));
-    let address = place.address("csi-proxy-smb-v1").expect("a name");
-    let endpoints = Endpoint::open_all(&place, false, bind).expect("all endpoints");
+    let location = Location::Directory(folder.path().join("sockets"));
+    let address = location.address("csi-proxy-smb-v1").expect("a name");
+    let endpoints = Endpoint::open_all(&location, false, bind).expect("all endpoints");
     let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), Config::default()))));
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(async move {
@@ -61,7 +61,7 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_no_secret_at_a
         async move { connect(&address).await.map(TokioIo::new) }
     });
     let channel = tonic::transport::Endpoint::from_static("http://localhost").connect_with_connector(dial).await;
-    let mut client = SmbClient::new(channel.expect("it accepts"));
+    let mut client = SmbClient::new(channel.expect("the endpoint accepts"));
 
     let mapping = |remote_path: &str, password: String| NewSmbGlobalMappingRequest {
         remote_path: remote_path.into(),
@@ -77,17 +77,20 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_no_secret_at_a
     ] {
         let status = client.new_smb_global_mapping(mapping(remote, password)).await.expect_err(remote);
         assert!(!status.message().contains("secret"), "{}", status.message());
-        let id = status.metadata().get("csi-proxy-request-id").expect("a number").to_str().expect("digits");
+        let id = status.metadata().get("csi-proxy-request-id").expect("a request id").to_str().expect("digits");
         let lines = log.lines_with(status.message());
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].contains(&format!("id={id} ")), "{}", lines[0]);
         assert!(lines[0].contains("/v1.Smb/NewSmbGlobalMapping"), "{}", lines[0]);
     }
-    client.new_smb_global_mapping(mapping(r"\\fileserver\share", "right-secret".into())).await.expect("it is mapped");
+    client
+        .new_smb_global_mapping(mapping(r"\\fileserver\share", "right-secret".into()))
+        .await
+        .expect("the share is mapped");
     let request = RemoveSmbGlobalMappingRequest { remote_path: r"\\fileserver\share".into() };
-    client.remove_smb_global_mapping(request).await.expect("it was mapped");
+    client.remove_smb_global_mapping(request).await.expect("the share was mapped");
     drop((client, stop));
     serving.await.expect("no panic");
-    assert!(log.lines_with("NewSmbGlobalMapping").len() >= 5, "the log has something to look through");
+    assert!(log.lines_with("NewSmbGlobalMapping").len() >= 5, "the log has entries for the calls");
     assert_eq!(log.lines_with("-secret"), Vec::<String>::new());
 }

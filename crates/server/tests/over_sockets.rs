@@ -1,4 +1,4 @@
-//! The server over real Unix sockets, in front of a simulated node.
+//! Tests of the server over real Unix sockets, on a simulated node.
 #![cfg(unix)]
 
 mod sockets;

@@ -1,49 +1,49 @@
-//! Addresses: where an endpoint lives.
+//! The addresses of endpoints.
 //!
-//! An endpoint has a name, such as `csi-proxy-disk-v1`, and a place. On Windows the place is the namespace of named
-//! pipes, `\\.\pipe\csi-proxy-disk-v1`; elsewhere it is a folder with a Unix socket for each endpoint,
-//! `<folder>/csi-proxy-disk-v1.sock`. Both kinds can be written, read and compared on either system; only opening one
-//! depends on where the program runs.
+//! An endpoint has a name, such as `csi-proxy-disk-v1`, and a location. On Windows the location is the namespace of
+//! named pipes, `\\.\pipe\csi-proxy-disk-v1`. Elsewhere it is a directory with a Unix socket for each endpoint,
+//! `<directory>/csi-proxy-disk-v1.sock`. Both kinds of address can be formatted, parsed and compared on every system;
+//! only opening one depends on the system.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The namespace of named pipes, in the spelling that Windows documents.
+/// The namespace of named pipes, as Windows documents it.
 const PIPES: &str = r"\\.\pipe\";
 const SOCKET_SUFFIX: &str = ".sock";
-/// Windows allows a pipe's whole path 256 characters.
-const LONGEST_NAME: usize = 256 - PIPES.len();
+/// Windows limits the whole path of a pipe to 256 characters.
+const MAX_NAME: usize = 256 - PIPES.len();
 
-/// Where endpoints live together.
+/// The common location of endpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Location {
-    /// The namespace of named pipes of this machine.
+    /// The named pipes of this machine.
     NamedPipes,
-    /// A folder of Unix sockets.
+    /// A directory of Unix sockets.
     Directory(PathBuf),
 }
 
 impl Location {
-    /// The address of the endpoint called `name` in this place.
+    /// Returns the address of the endpoint `name` in this location.
     pub fn address(&self, name: &str) -> Result<Address, BadAddress> {
-        let fault = if name.is_empty() {
-            "the endpoint has no name"
-        } else if name.len() > LONGEST_NAME {
-            "the endpoint's name is too long"
+        let reason = if name.is_empty() {
+            "the name of the endpoint is missing"
+        } else if name.len() > MAX_NAME {
+            "the name of the endpoint is too long"
         } else if name.contains(['\\', '/', '\0']) {
-            "an endpoint's name has no separators"
+            "the name of the endpoint contains a separator or a NUL character"
         } else {
             return Ok(Address { location: self.clone(), name: name.to_owned() });
         };
-        Err(BadAddress { text: name.to_owned(), fault })
+        Err(BadAddress { text: name.to_owned(), reason })
     }
 }
 
-/// Where one endpoint lives.
+/// The address of one endpoint.
 ///
-/// Reads both spellings of a pipe's path: `\\.\pipe\name`, and `\\.\\pipe\\name` as Go clients have it in a raw string.
-/// Anything else is a socket's path and ends in `.sock`.
+/// Parses the path of a pipe in both spellings, `\\.\pipe\name` and `\\.\\pipe\\name`; Go clients use the second one in
+/// raw strings. Any other text must be the path of a socket, which ends in `.sock`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     location: Location,
@@ -51,21 +51,21 @@ pub struct Address {
 }
 
 impl Address {
-    /// The endpoint's name, the same on every system.
+    /// The name of the endpoint, which is the same on every system.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The pipes or the folder in which the endpoint is.
+    /// The location of the endpoint.
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// The path that opens the endpoint.
+    /// Returns the path that opens the endpoint.
     pub fn path(&self) -> PathBuf {
         match &self.location {
             Location::NamedPipes => PathBuf::from(format!("{PIPES}{}", self.name)),
-            Location::Directory(folder) => folder.join(format!("{}{SOCKET_SUFFIX}", self.name)),
+            Location::Directory(directory) => directory.join(format!("{}{SOCKET_SUFFIX}", self.name)),
         }
     }
 }
@@ -80,20 +80,20 @@ impl FromStr for Address {
     type Err = BadAddress;
 
     fn from_str(text: &str) -> Result<Self, BadAddress> {
-        let bad = |fault| BadAddress { text: text.to_owned(), fault };
+        let bad = |reason| BadAddress { text: text.to_owned(), reason };
         if let Some(name) = pipe_name(text) {
-            return Location::NamedPipes.address(name).map_err(|error| bad(error.fault));
+            return Location::NamedPipes.address(name).map_err(|error| bad(error.reason));
         }
         let path = Path::new(text);
         let name = path.file_name().and_then(|file| file.to_str()).and_then(|file| file.strip_suffix(SOCKET_SUFFIX));
-        let (Some(name), Some(folder)) = (name, path.parent()) else {
-            return Err(bad("an address is a pipe's path or a socket's path that ends in .sock"));
+        let (Some(name), Some(directory)) = (name, path.parent()) else {
+            return Err(bad(r"use \\.\pipe\<name> for a named pipe, or <directory>/<name>.sock for a Unix socket"));
         };
-        Location::Directory(folder.to_owned()).address(name).map_err(|error| bad(error.fault))
+        Location::Directory(directory.to_owned()).address(name).map_err(|error| bad(error.reason))
     }
 }
 
-/// What follows the namespace of pipes in `text`, either separator after the dot being single or doubled.
+/// Returns what follows the namespace of pipes in `text`. The separators after the dot may be doubled.
 fn pipe_name(text: &str) -> Option<&str> {
     let rest = text.strip_prefix(r"\\.\")?;
     let rest = rest.strip_prefix('\\').unwrap_or(rest);
@@ -101,16 +101,16 @@ fn pipe_name(text: &str) -> Option<&str> {
     pipe.eq_ignore_ascii_case("pipe").then(|| rest.strip_prefix('\\').unwrap_or(rest))
 }
 
-/// A text that is no address.
+/// The error for a text that is not the address of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadAddress {
     text: String,
-    fault: &'static str,
+    reason: &'static str,
 }
 
 impl fmt::Display for BadAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is not the address of an endpoint: {}", self.text, self.fault)
+        write!(f, "'{}' is not the address of an endpoint: {}", self.text, self.reason)
     }
 }
 
@@ -131,20 +131,20 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_lies_in_its_folder_and_reads_back() {
+    fn the_address_of_a_socket_is_a_path_in_its_directory_and_parses_back() {
         let address = Location::Directory("/run/csi-proxy".into()).address("csi-proxy-disk-v1").unwrap();
         assert_eq!(address.path(), Path::new("/run/csi-proxy/csi-proxy-disk-v1.sock"));
         assert_eq!(address.to_string().parse::<Address>().unwrap(), address);
     }
 
     #[test]
-    fn what_names_no_endpoint_is_refused_with_its_text() {
+    fn a_text_that_is_not_an_address_is_refused_and_quoted() {
         for text in ["", "/", "/run/csi-proxy", "/run/.sock", r"\\.\pipe\", r"\\.\pipe\a\b", r"\\.\\pipe\\", "\0.sock"]
         {
             let error = text.parse::<Address>().unwrap_err();
             assert!(error.to_string().starts_with(&format!("'{text}'")), "{error}");
         }
-        assert!(Location::NamedPipes.address(&"x".repeat(LONGEST_NAME)).is_ok());
-        assert!(Location::NamedPipes.address(&"x".repeat(LONGEST_NAME + 1)).is_err());
+        assert!(Location::NamedPipes.address(&"x".repeat(MAX_NAME)).is_ok());
+        assert!(Location::NamedPipes.address(&"x".repeat(MAX_NAME + 1)).is_err());
     }
 }

@@ -1,10 +1,10 @@
-//! The endpoints of csi-proxy: where they are, accepting connections there, and connecting to them.
+//! The transport of csi-proxy: named pipes on Windows, Unix sockets elsewhere.
 //!
-//! - [`address`]: the address of an endpoint, a named pipe or a Unix socket;
-//! - [`listener`]: accepting connections at an address, and making them;
+//! - [`address`]: the address of an endpoint;
+//! - [`listener`]: the listener of an endpoint, and client connections to it;
 //! - [`memory`]: an endpoint inside the process, for tests.
 //!
-//! This crate moves bytes and knows nothing of the protocol that they carry.
+//! This crate transports bytes and does not depend on the protocol above it.
 
 pub mod address;
 pub mod listener;

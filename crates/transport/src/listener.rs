@@ -1,8 +1,8 @@
-//! Listeners: taking connections at an address.
+//! Listeners, and client connections to them.
 //!
-//! An accept loop is written once, over [`Listener`]; what it hands out is a byte stream and nothing more. On Unix
-//! the endpoint is a socket ([`UnixEndpoint`], made by [`bind`]). Creating a named pipe needs a security descriptor,
-//! so the pipe's listener is made beside the other Windows calls and only implements the trait.
+//! The server's accept loop is written for any [`Listener`], which returns byte streams. On Unix the listener is a
+//! socket ([`UnixEndpoint`], opened by [`bind`]). A named pipe needs a security descriptor, so its listener is created
+//! with the other Windows calls in another crate and implements the trait there.
 
 use std::future::Future;
 use std::io;
@@ -11,18 +11,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::address::Address;
 
-/// An endpoint that clients connect to.
+/// An open endpoint that accepts connections.
 pub trait Listener: Send + 'static {
-    /// One connection.
+    /// The byte stream of one connection.
     type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
 
     /// Waits for the next connection.
     ///
-    /// An error concerns that one connection or a passing shortage, such as too many open files: the endpoint stays
-    /// open and may be asked again. A call dropped before it is ready loses no connection.
+    /// An error concerns that connection or a temporary shortage, such as too many open files. The endpoint stays open,
+    /// and the caller may try again. Dropping the future before it completes loses no connection.
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
-    /// Where clients find this endpoint.
+    /// The address that clients connect to.
     fn address(&self) -> &Address;
 }
 

@@ -1,4 +1,4 @@
-//! An endpoint within one process: what is served over it meets everything but the operating system.
+//! An endpoint inside the process, for tests of everything above the operating system.
 
 use std::future::pending;
 use std::io;
@@ -9,29 +9,29 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::address::Address;
 use crate::listener::Listener;
 
-/// How many octets may be on their way in each direction of a connection.
-const ROOM: usize = 1 << 16;
+/// Maximum bytes in flight in each direction of a connection.
+const CAPACITY: usize = 1 << 16;
 
-/// The endpoint, under an address that nobody else can reach, and what connects to it.
-pub fn endpoint(address: Address) -> (Dial, MemoryEndpoint) {
-    let (dial, streams) = unbounded_channel();
-    (Dial(dial), MemoryEndpoint { address, streams })
+/// Creates an endpoint, and the dialer that connects to it. Only the dialer can reach the address.
+pub fn endpoint(address: Address) -> (Dialer, MemoryEndpoint) {
+    let (dialer, streams) = unbounded_channel();
+    (Dialer(dialer), MemoryEndpoint { address, streams })
 }
 
-/// Where connections come from. When it is gone, no more come.
+/// Opens connections to a [`MemoryEndpoint`].
 #[derive(Debug)]
-pub struct Dial(UnboundedSender<DuplexStream>);
+pub struct Dialer(UnboundedSender<DuplexStream>);
 
-impl Dial {
-    /// The client's end of a new connection; an error if nobody listens any more.
+impl Dialer {
+    /// Opens a connection and returns the client's end. Fails if the endpoint was dropped.
     pub fn connect(&self) -> io::Result<DuplexStream> {
-        let (client, server) = duplex(ROOM);
+        let (client, server) = duplex(CAPACITY);
         self.0.send(server).map_err(|_| io::ErrorKind::ConnectionRefused)?;
         Ok(client)
     }
 }
 
-/// Takes the connections that a [`Dial`] makes.
+/// Accepts the connections of its [`Dialer`].
 #[derive(Debug)]
 pub struct MemoryEndpoint {
     address: Address,

@@ -1,26 +1,27 @@
-//! Building a node in one line.
+//! Builds a node in one line of a test.
 
 use std::time::Duration;
 
 use os::abi::BusType;
 
+use crate::clock::timing::Timing;
 use crate::description::{
     Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, Span, VolumeHealth,
 };
 use crate::iscsi::{Chap, Lun, Portal, PortalAddress, Target};
-use crate::service::{ServiceModel, StartType, State as ServiceState};
+use crate::services::{ServiceModel, ServiceState, StartType};
 use crate::sim::Sim;
 use crate::smb::{Server, Share, User};
-use crate::timing::Timing;
 
-/// A node with the system disk alone: disk 0, with `C:\Windows`, `C:\ProgramData` and kubelet's directories.
+/// Starts to build a node. It has the system disk, which is disk 0 with `C:\Windows`, `C:\ProgramData` and kubelet's
+/// directories.
 pub fn node() -> Builder {
     Builder::default()
 }
 
-/// What a node shall be. Each method adds to it, or changes the disk, server, target or service added last.
+/// Builds a node. Each method adds an object, or changes the disk, server, share, target or service that was added last.
 ///
-/// A method that has nothing to change panics: such a test is wrong.
+/// A method panics if there is nothing to change, because the test is wrong then.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Builder {
@@ -28,25 +29,25 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Starts from a description.
+    /// Starts from `description`.
     pub fn description(mut self, description: &Description) -> Self {
         self.description = description.clone();
         self
     }
 
-    /// How long things take.
+    /// Sets how long operations take.
     pub fn timing(mut self, timing: Timing) -> Self {
         self.description.timing = timing;
         self
     }
 
-    /// The serial number in the firmware.
+    /// Sets the serial number in the firmware.
     pub fn bios_serial(mut self, serial: &str) -> Self {
         self.description.bios_serial = Some(serial.to_owned());
         self
     }
 
-    /// A raw disk with the next number: online, writable, on SAS, its LUN its number.
+    /// Adds a raw disk with the next number. It is online, writable and on SAS, and its LUN is its number.
     pub fn disk(mut self, bytes: u64) -> Self {
         let number = self.description.disks.iter().filter_map(|disk| disk.number).max().map_or(1, |last| last + 1);
         self.description.disks.push(DiskDescription { number: Some(number), ..DiskDescription::new(bytes) });
@@ -54,56 +55,56 @@ impl Builder {
     }
 
     fn change(mut self, change: impl FnOnce(&mut DiskDescription)) -> Self {
-        change(self.description.disks.last_mut().expect("a disk comes first"));
+        change(self.description.disks.last_mut().expect("add a disk first"));
         self
     }
 
-    /// With this number.
+    /// Sets the number of the disk.
     pub fn number(self, number: u32) -> Self {
         self.change(|disk| disk.number = Some(number))
     }
 
-    /// Offline.
+    /// Takes the disk offline.
     pub fn offline(self) -> Self {
         self.change(|disk| disk.offline = true)
     }
 
-    /// Read-only.
+    /// Makes the disk read-only.
     pub fn read_only(self) -> Self {
         self.change(|disk| disk.read_only = true)
     }
 
-    /// With a vendor's text as page-83 identifier.
+    /// Sets a vendor-specific text as the page-83 identifier.
     pub fn page83_ascii(self, text: &str) -> Self {
         self.change(|disk| disk.page83 = Page83::Ascii(text.to_owned()))
     }
 
-    /// With these bytes as page-83 identifier.
+    /// Sets bytes as the page-83 identifier.
     pub fn page83_binary(self, bytes: &[u8]) -> Self {
         self.change(|disk| disk.page83 = Page83::Binary(bytes.to_vec()))
     }
 
-    /// Without the page of identifiers.
+    /// Removes page 83 from the disk.
     pub fn no_page83(self) -> Self {
         self.change(|disk| disk.page83 = Page83::None)
     }
 
-    /// With this serial number.
+    /// Sets the serial number of the disk.
     pub fn serial(self, serial: &str) -> Self {
         self.change(|disk| disk.serial = Some(serial.to_owned()))
     }
 
-    /// With this location.
+    /// Sets the location of the disk.
     pub fn location(self, location: &str) -> Self {
         self.change(|disk| disk.location = Some(location.to_owned()))
     }
 
-    /// On this bus.
+    /// Sets the bus of the disk.
     pub fn bus(self, bus: BusType) -> Self {
         self.change(|disk| disk.bus = bus.0)
     }
 
-    /// A mounted VHDX file, as containers have them.
+    /// Makes the disk a mounted VHDX file, such as the scratch space of a container.
     pub fn vhd(self) -> Self {
         self.change(|disk| {
             disk.bus = BusType::FILE_BACKED_VIRTUAL.0;
@@ -111,57 +112,57 @@ impl Builder {
         })
     }
 
-    /// With an MBR and one basic partition.
+    /// Gives the disk an MBR and one partition.
     pub fn mbr(self) -> Self {
         self.change(|disk| disk.content = Content::Mbr)
     }
 
-    /// With a GPT and the reserved partition alone.
+    /// Gives the disk a GPT and only the Microsoft reserved partition.
     pub fn gpt(self) -> Self {
         self.change(|disk| disk.content = Content::Gpt)
     }
 
-    /// With a GPT, the reserved partition and one of basic data, whose volume has arrived.
+    /// Gives the disk a GPT, the Microsoft reserved partition and a basic data partition whose volume has arrived.
     pub fn partitioned(self) -> Self {
         self.change(|disk| disk.content = Content::Partitioned)
     }
 
-    /// With a file system from the first sector on, and no partition table.
+    /// Gives the disk a file system from the first sector on, without a partition table.
     pub fn superfloppy(self) -> Self {
         self.change(|disk| disk.content = Content::Superfloppy)
     }
 
-    /// With a file system on its volume: `NTFS`, `ReFS`, `FAT32`.
+    /// Gives the volume a file system, such as `NTFS`, `ReFS` or `FAT32`.
     pub fn formatted(self, file_system: &str) -> Self {
         self.change(|disk| disk.file_system = Some(file_system.to_owned()))
     }
 
-    /// Its volume locked by BitLocker.
+    /// Locks the volume with BitLocker.
     pub fn bitlocker_locked(self) -> Self {
         self.change(|disk| disk.volume = VolumeHealth::Locked)
     }
 
-    /// Its volume answering with I/O errors.
+    /// Makes reading the volume fail with I/O errors.
     pub fn unreadable(self) -> Self {
         self.change(|disk| disk.volume = VolumeHealth::Unreadable)
     }
 
-    /// Its volume naming a file system that this system cannot mount.
+    /// Gives the volume a file system that Windows recognises but cannot mount.
     pub fn unmountable(self) -> Self {
         self.change(|disk| disk.volume = VolumeHealth::Unmountable)
     }
 
-    /// Its volume going on for `bytes` on another disk.
+    /// Extends the volume by `bytes` on another disk.
     pub fn spanned(self, disk: u32, bytes: u64) -> Self {
         self.change(|on| on.spans.push(Span { disk, offset: 1 << 20, length: bytes }))
     }
 
-    /// Grown since it was partitioned, which Windows has not noticed.
+    /// Sets the size that the disk has grown to since it was partitioned. Windows has not noticed.
     pub fn grown_to(self, bytes: u64) -> Self {
         self.change(|disk| disk.grown_to = Some(bytes))
     }
 
-    /// With a file system that has stayed that small, where growing it was interrupted.
+    /// Sets the size of the file system, as if growing it had been interrupted.
     pub fn file_system_of(self, bytes: u64) -> Self {
         self.change(|disk| disk.file_system_size = Some(bytes))
     }
@@ -171,62 +172,62 @@ impl Builder {
         self
     }
 
-    /// A directory, with those above it.
+    /// Adds a directory and its missing parents.
     pub fn dir(self, path: &str) -> Self {
         self.file_entry(FileDescription::Directory { path: path.to_owned() })
     }
 
-    /// A file, with the directories above it.
+    /// Adds a file and its missing parent directories.
     pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         self.file_entry(FileDescription::File { path: path.to_owned(), content: content.as_ref().to_vec() })
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     pub fn symlink(self, link: &str, target: &str) -> Self {
         self.file_entry(FileDescription::Symlink { path: link.to_owned(), target: target.to_owned() })
     }
 
-    /// A junction.
+    /// Adds a junction.
     pub fn junction(self, link: &str, target: &str) -> Self {
         self.file_entry(FileDescription::Junction { path: link.to_owned(), target: target.to_owned() })
     }
 
-    /// The last disk's volume mounted at this directory.
+    /// Mounts the volume of the disk at this directory.
     pub fn mounted(self, path: &str) -> Self {
         let disk = self.description.disks.last().and_then(|disk| disk.number);
-        let number = disk.expect("a disk comes first");
+        let number = disk.expect("add a disk first");
         self.file_entry(FileDescription::Mount { path: path.to_owned(), disk: number })
     }
 
-    /// An SMB server on the network.
+    /// Adds an SMB server to the network.
     pub fn smb_server(mut self, host: &str) -> Self {
         self.description.smb_servers.push(Server::new(host));
         self
     }
 
     fn server(mut self, change: impl FnOnce(&mut Server)) -> Self {
-        change(self.description.smb_servers.last_mut().expect("a server comes first"));
+        change(self.description.smb_servers.last_mut().expect("add a server first"));
         self
     }
 
-    /// A share of the last server.
+    /// Adds a share to the server.
     pub fn share(self, name: &str) -> Self {
         self.server(|server| {
             server.shares.push(Share { name: name.to_owned(), tree: os::Uuid::nil(), guest: false });
         })
     }
 
-    /// The last share lets in guests.
+    /// Makes the share accept guests.
     pub fn guest(self) -> Self {
-        self.server(|server| server.shares.last_mut().expect("a share comes first").guest = true)
+        self.server(|server| server.shares.last_mut().expect("add a share first").guest = true)
     }
 
-    /// A user of the last server.
+    /// Adds a user to the server.
     pub fn user(self, name: &str, password: &str) -> Self {
         self.server(|server| server.users.push(User::new(name, password)))
     }
 
-    /// An iSCSI portal on the network.
+    /// Adds an iSCSI portal to the network.
     pub fn iscsi_portal(mut self, address: &str, port: u16) -> Self {
         let portal = PortalAddress::new(address, port);
         self.description.iscsi_portals.push(Portal {
@@ -238,9 +239,9 @@ impl Builder {
         self
     }
 
-    /// A target at the last portal.
+    /// Adds a target at the portal that was added last.
     pub fn target(mut self, iqn: &str) -> Self {
-        let portal = self.description.iscsi_portals.last().expect("a portal comes first");
+        let portal = self.description.iscsi_portals.last().expect("add a portal first");
         let portals = vec![PortalAddress::new(&portal.address, portal.port)];
         let target = Target { iqn: iqn.to_owned(), portals, chap: Chap::None, luns: Vec::new() };
         self.description.iscsi_targets.push(target);
@@ -248,11 +249,11 @@ impl Builder {
     }
 
     fn change_target(mut self, change: impl FnOnce(&mut Target)) -> Self {
-        change(self.description.iscsi_targets.last_mut().expect("a target comes first"));
+        change(self.description.iscsi_targets.last_mut().expect("add a target first"));
         self
     }
 
-    /// A logical unit of the last target.
+    /// Adds a logical unit to the target.
     pub fn lun(self, bytes: u64) -> Self {
         self.change_target(|target| {
             let number = u8::try_from(target.luns.len()).expect("fewer than 256 units");
@@ -260,48 +261,48 @@ impl Builder {
         })
     }
 
-    /// The last target asks for this user's secret.
+    /// Makes the target require one-way CHAP with this user and secret.
     pub fn chap(self, user: &str, secret: &str) -> Self {
         self.change_target(|target| {
             target.chap = Chap::OneWay { user: user.to_owned(), secret: secret.to_owned() };
         })
     }
 
-    /// The last target proves itself with this secret, too.
+    /// Makes the target use mutual CHAP and sets the target's secret.
     pub fn mutual(self, target_secret: &str) -> Self {
         self.change_target(|target| {
-            let Chap::OneWay { user, secret } = target.chap.clone() else { panic!("one-way CHAP comes first") };
+            let Chap::OneWay { user, secret } = target.chap.clone() else { panic!("call chap() first") };
             target.chap = Chap::Mutual { user, secret, target_secret: target_secret.to_owned() };
         })
     }
 
-    /// A stopped service that starts at once on demand.
+    /// Adds a stopped service that starts without delay on demand.
     pub fn service(mut self, name: &str, display_name: &str) -> Self {
         self.description.services.push(ServiceModel::new(name, display_name));
         self
     }
 
     fn change_service(mut self, change: impl FnOnce(&mut ServiceModel)) -> Self {
-        change(self.description.services.last_mut().expect("a service comes first"));
+        change(self.description.services.last_mut().expect("add a service first"));
         self
     }
 
-    /// The last service needs another.
+    /// Makes the service depend on another.
     pub fn depends_on(self, name: &str) -> Self {
         self.change_service(|service| service.depends_on.push(name.to_owned()))
     }
 
-    /// The last service runs.
+    /// Sets the service to running.
     pub fn running(self) -> Self {
         self.change_service(|service| service.state = ServiceState::Running)
     }
 
-    /// The last service is disabled.
+    /// Disables the service.
     pub fn disabled(self) -> Self {
         self.change_service(|service| service.start_type = StartType::Disabled)
     }
 
-    /// The last service takes this long to start and to stop.
+    /// Sets how long the service takes to start and to stop.
     pub fn slow(self, span: Duration) -> Self {
         let milliseconds = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         self.change_service(|service| {
@@ -310,14 +311,12 @@ impl Builder {
         })
     }
 
-    /// The node, or what is wrong with it.
+    /// Creates the node.
     pub fn try_build(&self) -> Result<Sim, DescriptionError> {
         Sim::describe(&self.description)
     }
 
-    /// The node.
-    ///
-    /// Panics if there can be no such node.
+    /// Creates the node. Panics if the description is not valid.
     pub fn build(&self) -> Sim {
         self.try_build().unwrap_or_else(|error| panic!("{error}"))
     }

@@ -1,4 +1,6 @@
-//! The node itself: its state behind one lock, and the time that moves it.
+//! Simulates time: the clock of the node, and the lock around the state that the clock changes.
+
+pub(crate) mod timing;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,27 +14,27 @@ use os::{Clock, Time};
 
 use crate::state::State;
 
-/// How long a blocked thread gives the others before it moves simulated time itself.
-const PATIENCE: Duration = Duration::from_millis(1);
+/// How long a blocked thread waits for the other threads before it advances simulated time.
+const WAKE_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// How often real time is looked at when nobody asks for anything.
-const LULL: Duration = Duration::from_millis(100);
+/// How often simulated time catches up with the wall clock while no calls are made.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How time moves.
+/// What advances the simulated time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum ClockMode {
-    /// Whoever waits moves it.
+    /// Any thread that waits.
     #[default]
-    Flowing,
-    /// Only [`crate::Sim::advance`] does.
+    AutoAdvance,
+    /// Only [`crate::Sim::advance`].
     Held,
-    /// As the wall clock does: then it was that late here.
+    /// The wall clock: the simulated time at this instant, and what has passed since.
     Real(Instant, Duration),
 }
 
-/// A simulated node, shared by all who see it.
+/// The state of a node, shared by its processes, handles and jobs.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct SharedState {
     inner: Mutex<Inner>,
     changed: Condvar,
     this: Weak<Self>,
@@ -41,35 +43,35 @@ pub(crate) struct Node {
 #[derive(Debug, Default)]
 struct Inner {
     state: State,
-    pace: ClockMode,
-    /// How many threads wait for a change.
+    mode: ClockMode,
+    /// How many threads wait for a change of the state.
     waiting: usize,
 }
 
 impl Inner {
-    /// Lets real time catch up.
+    /// Advances simulated time to the wall clock, if it follows that.
     fn catch_up(&mut self) {
-        if let ClockMode::Real(since, then) = self.pace {
+        if let ClockMode::Real(since, then) = self.mode {
             self.state.advance_to(then + since.elapsed());
         }
     }
 }
 
-impl Node {
+impl SharedState {
     pub(crate) fn new(state: State) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
-            inner: Mutex::new(Inner { state, pace: ClockMode::Flowing, waiting: 0 }),
+            inner: Mutex::new(Inner { state, mode: ClockMode::AutoAdvance, waiting: 0 }),
             changed: Condvar::new(),
             this: Weak::clone(this),
         })
     }
 
-    /// The node itself, for what outlives a call.
+    /// Returns an owned reference, for objects that outlive a call.
     pub(crate) fn this(&self) -> Arc<Self> {
-        self.this.upgrade().expect("whoever calls holds the node")
+        self.this.upgrade().expect("the caller holds a reference")
     }
 
-    /// Does something with the state. Nobody is called back: the caller may hold a lock that a callback takes.
+    /// Locks the state and runs `act` on it. Runs no callbacks: the caller may hold a lock that a callback takes.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut guard = self.lock();
         let result = act(&mut guard.state);
@@ -77,8 +79,8 @@ impl Node {
         result
     }
 
-    /// Does something with the state, and then makes the calls that became due.
-    pub(crate) fn with_calls<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+    /// Locks the state, runs `act` on it, and then runs the callbacks that became due.
+    pub(crate) fn with_callbacks<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut guard = self.lock();
         let result = act(&mut guard.state);
         self.release(guard);
@@ -100,36 +102,36 @@ impl Node {
     }
 
     fn release(&self, mut guard: MutexGuard<'_, Inner>) {
-        let calls = std::mem::take(&mut guard.state.calls);
+        let callbacks = std::mem::take(&mut guard.state.callbacks);
         self.unlock(guard);
-        for call in calls {
-            call();
+        for callback in callbacks {
+            callback();
         }
     }
 
-    pub(crate) fn set_pace(&self, pace: impl FnOnce(Duration) -> ClockMode) {
+    pub(crate) fn set_mode(&self, mode: impl FnOnce(Duration) -> ClockMode) {
         let mut guard = self.lock();
-        guard.pace = pace(guard.state.now);
+        guard.mode = mode(guard.state.now);
         self.release(guard);
     }
 
-    /// Moves time on by `span`, whatever its pace but real.
+    /// Advances the simulated time by `span`.
     pub(crate) fn advance(&self, span: Duration) {
-        self.with_calls(|state| state.advance_to(state.now + span));
+        self.with_callbacks(|state| state.advance_to(state.now + span));
     }
 
-    /// Waits until `ready` has an answer, or until `deadline`.
+    /// Waits until `ready` returns a value, at most until `deadline`.
     pub(crate) fn wait<R>(&self, deadline: Duration, mut ready: impl FnMut(&mut State) -> Option<R>) -> Option<R> {
         let mut guard = self.lock();
         loop {
-            let answer = ready(&mut guard.state);
-            if answer.is_some() || guard.state.now >= deadline {
+            let value = ready(&mut guard.state);
+            if value.is_some() || guard.state.now >= deadline {
                 self.release(guard);
-                return answer;
+                return value;
             }
-            let next = guard.state.next_due().map_or(deadline, |due| due.min(deadline));
-            guard = match guard.pace {
-                ClockMode::Flowing => {
+            let next = guard.state.next_event().map_or(deadline, |next| next.min(deadline));
+            guard = match guard.mode {
+                ClockMode::AutoAdvance => {
                     guard.state.advance_to(next);
                     self.release(guard);
                     self.lock()
@@ -146,9 +148,9 @@ impl Node {
                     let waited = self.changed.wait_timeout(guard, span);
                     let mut guard = waited.unwrap_or_else(PoisonError::into_inner).0;
                     guard.waiting -= 1;
-                    // What real time brings is to be told at once.
+                    // Callbacks of events that became due while waiting must not wait for the next call.
                     guard.catch_up();
-                    if !guard.state.calls.is_empty() {
+                    if !guard.state.callbacks.is_empty() {
                         self.release(guard);
                         guard = self.lock();
                     }
@@ -158,35 +160,36 @@ impl Node {
         }
     }
 
-    /// Moves flowing time to the next event, if there is one.
-    fn move_on(&self) {
+    /// Advances the time to the next event, if waiting threads advance it.
+    fn advance_to_next_event(&self) {
         let mut guard = self.lock();
-        if let (ClockMode::Flowing, Some(next)) = (guard.pace, guard.state.next_due()) {
+        if let (ClockMode::AutoAdvance, Some(next)) = (guard.mode, guard.state.next_event()) {
             guard.state.advance_to(next);
         }
         self.release(guard);
     }
 
-    /// Follows real time for as long as the node exists, so that what is due happens though nobody asks.
+    /// Makes simulated time follow the wall clock for as long as the node exists. A thread lets events happen even while
+    /// no calls are made.
     pub(crate) fn follow_real_time(self: &Arc<Self>) {
-        self.set_pace(|now| ClockMode::Real(Instant::now(), now));
-        let node = Arc::downgrade(self);
+        self.set_mode(|now| ClockMode::Real(Instant::now(), now));
+        let shared = Arc::downgrade(self);
         thread::spawn(move || {
-            while let Some(next) = next_step(&node) {
+            while let Some(next) = next_step(&shared) {
                 thread::sleep(next);
             }
         });
     }
 }
 
-/// Lets happen what is due, and returns when to come back.
-fn next_step(node: &Weak<Node>) -> Option<Duration> {
-    let node = node.upgrade()?;
-    let (now, due) = node.with_calls(|state| (state.now, state.next_due()));
-    Some(due.map_or(LULL, |due| due.saturating_sub(now).min(LULL)))
+/// Lets the events that are due happen, and returns how long to sleep.
+fn next_step(shared: &Weak<SharedState>) -> Option<Duration> {
+    let shared = shared.upgrade()?;
+    let (now, next) = shared.with_callbacks(|state| (state.now, state.next_event()));
+    Some(next.map_or(POLL_INTERVAL, |next| next.saturating_sub(now).min(POLL_INTERVAL)))
 }
 
-impl Clock for Node {
+impl Clock for SharedState {
     fn now(&self) -> Time {
         Time(self.with(|state| state.now))
     }
@@ -202,17 +205,17 @@ impl Clock for Node {
         let mut context = Context::from_waker(&waker);
         while wait.as_mut().poll(&mut context).is_pending() {
             while !woken.flag.swap(false, Ordering::AcqRel) {
-                thread::park_timeout(PATIENCE);
-                // Others had their chance: nothing but time can be what is waited for.
+                thread::park_timeout(WAKE_TIMEOUT);
+                // No other thread woke this one, so it can only be waiting for simulated time to pass.
                 if !woken.flag.load(Ordering::Acquire) {
-                    self.move_on();
+                    self.advance_to_next_event();
                 }
             }
         }
     }
 }
 
-/// Wakes a thread that is blocked on a future.
+/// Wakes a thread that blocks on a future.
 struct Woken {
     thread: Thread,
     flag: AtomicBool,

@@ -1,30 +1,32 @@
-//! A description of a node: what a TOML file says, and what the builder collects.
+//! The description of a node: what a TOML file contains and what the builder collects.
+
+mod from_description;
 
 use std::fmt;
 
 use os::abi::BusType;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
+use crate::clock::timing::Timing;
 use crate::hex;
 use crate::iscsi::{Portal, Target};
-use crate::service::ServiceModel;
+use crate::services::ServiceModel;
 use crate::smb::Server;
-use crate::timing::Timing;
 
-/// A node: its disks, files, services and the servers around it.
+/// A node: its disks, files and services, and the servers on its network.
 ///
-/// The system disk, number 0, is always there and is not described.
+/// Every node has the system disk, number 0. It is not described.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Description {
-    /// The serial number in the firmware's tables, if there is one.
+    /// The serial number in the firmware's tables, if they have one.
     pub bios_serial: Option<String>,
-    /// How long things take.
+    /// How long operations take.
     pub timing: Timing,
-    /// The disks besides the system disk.
+    /// The disks other than the system disk.
     #[serde(rename = "disk")]
     pub disks: Vec<DiskDescription>,
-    /// Files, directories, links and mount points, made one after the other.
+    /// Files, directories, links and mount points, created in this order.
     #[serde(rename = "file")]
     pub files: Vec<FileDescription>,
     /// The services.
@@ -36,7 +38,7 @@ pub struct Description {
     /// The iSCSI portals on the network.
     #[serde(rename = "iscsi_portal")]
     pub iscsi_portals: Vec<Portal>,
-    /// The iSCSI targets at them.
+    /// The iSCSI targets at the portals.
     #[serde(rename = "iscsi_target")]
     pub iscsi_targets: Vec<Target>,
 }
@@ -45,107 +47,108 @@ pub struct Description {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskDescription {
-    /// Bytes when it was partitioned, or text such as `10 GiB`.
+    /// The size when the disk was partitioned: bytes, or a text such as `10 GiB`.
     #[serde(deserialize_with = "size")]
     pub size: u64,
-    /// The size it has grown to since.
+    /// The size that the disk has grown to since.
     #[serde(default, deserialize_with = "some_size")]
     pub grown_to: Option<u64>,
-    /// Its number; the next free one if none is given.
+    /// The number of the disk. Default: the lowest free one.
     #[serde(default)]
     pub number: Option<u32>,
-    /// The bus it is on (`STORAGE_BUS_TYPE`), by name or number.
+    /// The bus that the disk is on, by name (`scsi`, `iscsi`, `sas`, `sata`, `vhd`, `spaces`, `nvme`) or by number
+    /// (`STORAGE_BUS_TYPE`). Default: `sas`.
     #[serde(default = "sas", deserialize_with = "bus")]
     pub bus: u32,
-    /// `MSFT_Disk.Location`; made of its number if none is given.
+    /// The location (`MSFT_Disk.Location`). Default: one with the number of the disk as LUN.
     #[serde(default)]
     pub location: Option<String>,
-    /// The serial number; made up if none is given.
+    /// The serial number. Default: a generated one.
     #[serde(default)]
     pub serial: Option<String>,
-    /// The page-83 identifier.
+    /// The identifier of page 83.
     #[serde(default)]
     pub page83: Page83,
-    /// Offline.
+    /// Whether the disk is offline.
     #[serde(default)]
     pub offline: bool,
-    /// Read-only.
+    /// Whether the disk is read-only.
     #[serde(default)]
     pub read_only: bool,
-    /// What is on it.
+    /// The partition table and partitions.
     #[serde(default)]
     pub content: Content,
-    /// The file system on its volume.
+    /// The file system on the volume, such as `NTFS`.
     #[serde(default)]
     pub file_system: Option<String>,
-    /// The size its file system has stayed at, where growing it was interrupted; that of its partition if none is given.
+    /// The size of the file system, if it is smaller than the partition because growing it was interrupted.
     #[serde(default, deserialize_with = "some_size")]
     pub file_system_size: Option<u64>,
-    /// Whether its volume can be read.
+    /// Whether the volume can be read.
     #[serde(default)]
     pub volume: VolumeHealth,
-    /// Where else its volume lies.
+    /// The extents of the volume on other disks.
     #[serde(default)]
     pub spans: Vec<Span>,
 }
 
-/// A further extent of a volume.
+/// An extent of a volume on another disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
-    /// The number of the disk it is on.
+    /// The number of the disk.
     pub disk: u32,
-    /// Where it begins, in bytes.
+    /// Its offset in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
 }
 
-/// A disk's page-83 identifiers.
+/// The page-83 identifier of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Page83 {
-    /// A binary one that no other disk has.
+    /// A binary identifier that no other disk has.
     #[default]
     Unique,
-    /// The device does not know the page.
+    /// The device does not support the page.
     None,
-    /// A vendor's text.
+    /// A vendor-specific text.
     Ascii(String),
-    /// Bytes; in a file, hexadecimal.
+    /// Bytes, which a file gives in hexadecimal.
     #[serde(deserialize_with = "hex::deserialize")]
     Binary(Vec<u8>),
 }
 
-/// What is on a disk.
+/// The partition table and partitions of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
-    /// Nothing.
+    /// No partition table.
     #[default]
     Raw,
-    /// An MBR with one basic partition.
+    /// An MBR with one partition.
     Mbr,
-    /// A GPT with the reserved partition alone.
+    /// A GPT with only the Microsoft reserved partition.
     Gpt,
-    /// A GPT with the reserved partition and one of basic data.
+    /// A GPT with the Microsoft reserved partition and a basic data partition.
     Partitioned,
-    /// A file system without a partition table.
+    /// A file system from the first sector on, without a partition table.
     Superfloppy,
 }
 
-/// Whether a volume's file system can be read.
+/// Whether the file system of a volume can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeHealth {
-    /// It can.
+    /// It can be read.
     #[default]
     Readable,
-    /// BitLocker has locked it.
+    /// The volume is locked by BitLocker.
     Locked,
-    /// The disk answers with I/O errors.
+    /// Reading fails with I/O errors.
     Unreadable,
-    /// The medium names a file system that cannot be mounted.
+    /// The medium names a file system that Windows cannot mount.
     Unmountable,
 }
 
@@ -153,43 +156,56 @@ pub enum VolumeHealth {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum FileDescription {
-    /// A directory, with those above it.
+    /// A directory and its missing parents.
     Directory {
-        /// Where.
+        /// The path.
         path: String,
     },
-    /// A file, with the directories above it.
+    /// A file and its missing parent directories.
     File {
-        /// Where.
+        /// The path.
         path: String,
-        /// What is in it.
+        /// Its content as text.
         #[serde(default, deserialize_with = "text")]
         content: Vec<u8>,
     },
-    /// A symbolic link.
+    /// A symbolic link and its missing parent directories.
     Symlink {
-        /// Where.
+        /// The path.
         path: String,
-        /// Where to.
+        /// The target of the link.
         target: String,
     },
-    /// A junction.
+    /// A junction and its missing parent directories.
     Junction {
-        /// Where.
+        /// The path.
         path: String,
-        /// Where to.
+        /// The target of the link.
         target: String,
     },
-    /// A mount point of a disk's last volume; the directory is made.
+    /// The last volume of a disk, mounted at a directory that is created.
     Mount {
-        /// Where.
+        /// The path.
         path: String,
         /// The disk's number.
         disk: u32,
     },
 }
 
-/// Why a description does not describe a node.
+impl FileDescription {
+    /// Returns the path of the file, directory, link or mount point.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Directory { path }
+            | Self::File { path, .. }
+            | Self::Symlink { path, .. }
+            | Self::Junction { path, .. }
+            | Self::Mount { path, .. } => path,
+        }
+    }
+}
+
+/// The reason why no node can be created from a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptionError(pub(crate) String);
 
@@ -202,9 +218,9 @@ impl fmt::Display for DescriptionError {
 impl std::error::Error for DescriptionError {}
 
 impl Description {
-    /// Reads a description from TOML.
+    /// Parses a description in TOML.
     pub fn from_toml(text: &str) -> Result<Self, DescriptionError> {
-        // The message alone: the rest would show the line, which may hold a password.
+        // The full text of the error would quote the line, which may hold a password.
         toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].lines().count().max(1));
             DescriptionError(format!("line {line}: {}", error.message()))
@@ -213,7 +229,7 @@ impl Description {
 }
 
 impl DiskDescription {
-    /// A raw disk of `bytes`, online and writable.
+    /// Returns a raw disk of `bytes` that is online and writable.
     pub fn new(bytes: u64) -> Self {
         Self {
             size: bytes,
@@ -260,7 +276,12 @@ fn bus<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
         NumberOrText::Number(number) => u32::try_from(number).map_err(D::Error::custom),
         NumberOrText::Text(name) => {
             let known = BUSES.iter().find(|(known, _)| *known == name);
-            known.map(|(_, bus)| bus.0).ok_or_else(|| D::Error::custom(format!("no such bus: {name}")))
+            known.map(|(_, bus)| bus.0).ok_or_else(|| {
+                D::Error::custom(format!(
+                    "unknown bus {name:?}: use {} or a number",
+                    BUSES.map(|(known, _)| known).join(", ")
+                ))
+            })
         }
     }
 }
@@ -275,7 +296,7 @@ fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
         let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
         number.checked_mul(1 << shift)
     });
-    parsed.ok_or_else(|| D::Error::custom(format!("not a size such as \"10 GiB\": {text}")))
+    parsed.ok_or_else(|| D::Error::custom(format!("{text:?} is not a size: use bytes, or a text such as \"10 GiB\"")))
 }
 
 fn some_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {

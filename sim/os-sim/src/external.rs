@@ -1,27 +1,27 @@
-//! The side door: what a driver's own container, or an attacker in it, does to files without csi-proxy.
+//! File operations that do not go through csi-proxy: those of a driver's container, or of an attacker in it.
 //!
-//! Paths are Win32 paths as a program gives them: slashes turn, `.` and `..` are resolved in the text, and one
-//! without a drive is on `C:`. The answers are those that Go's `os` package gives on Windows.
+//! Paths are Win32 paths as a program writes them: slashes become backslashes, `.` and `..` are resolved in the text, and
+//! a path without a drive is on `C:`. Results are those of Go's `os` package on Windows.
 
 use std::time::Duration;
 
 use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, NtPath, OsError, OsResult, Share, U16String, Uuid};
 
-use crate::clock::Node;
-use crate::msft_storage::volume_path;
-use crate::name::SEPARATOR;
-use crate::reparse::{self, Target};
-use crate::resolve::{Found, Place};
+use crate::clock::SharedState;
+use crate::files::file_name::SEPARATOR;
+use crate::files::file_system::{Body, FileId};
+use crate::files::path_resolution::{ParsedPath, Resolved};
+use crate::files::reparse_point::{self, Target};
 use crate::state::{FsId, State};
-use crate::tree::{Body, NodeId};
+use crate::wmi::msft_storage::volume_path;
 
-/// The side door of a node.
+/// File operations on a node that do not go through csi-proxy.
 #[derive(Clone, Copy, Debug)]
-pub struct External<'a>(pub(crate) &'a Node);
+pub struct External<'a>(pub(crate) &'a SharedState);
 
 impl External<'_> {
-    /// Does something in no time: what the network would take is another's to wait for.
+    /// Runs `act` without letting time pass for the network.
     fn with<R>(self, act: impl FnOnce(&mut State) -> R) -> R {
         self.0.with(|state| {
             let result = act(state);
@@ -30,17 +30,17 @@ impl External<'_> {
         })
     }
 
-    /// Makes a directory and those above it that are missing (`os.MkdirAll`).
+    /// Creates a directory and its missing parents (`os.MkdirAll`).
     pub fn mkdir_all(&self, path: &str) -> OsResult<()> {
         self.with(|state| state.make_directories(path))
     }
 
-    /// Makes one directory (`os.Mkdir`).
+    /// Creates a directory (`os.Mkdir`).
     pub fn mkdir(&self, path: &str) -> OsResult<()> {
         self.with(|state| state.make(path, true).map(drop))
     }
 
-    /// Writes a file, which is made if it is missing (`os.WriteFile`).
+    /// Writes a file and creates it if it is missing (`os.WriteFile`).
     pub fn write(&self, path: &str, data: impl AsRef<[u8]>) -> OsResult<()> {
         self.with(|state| state.write_file(path, data.as_ref()))
     }
@@ -48,82 +48,88 @@ impl External<'_> {
     /// Reads a file (`os.ReadFile`).
     pub fn read(&self, path: &str) -> OsResult<Vec<u8>> {
         self.with(|state| {
-            let (fs, node) = state.existing(path, true)?;
-            match &state.file_system(&fs)?.node(node)?.body {
+            let (fs, file) = state.existing(path, true)?;
+            match &state.file_system(&fs)?.record(file)?.body {
                 Body::File(data) => Ok(data.clone()),
                 Body::Directory(_) => Err(OsError::INVALID_FUNCTION),
             }
         })
     }
 
-    /// The names in a directory, in order (`os.ReadDir`).
+    /// Returns the names in a directory in order (`os.ReadDir`).
     pub fn read_dir(&self, path: &str) -> OsResult<Vec<String>> {
         self.with(|state| {
-            let (fs, node) = state.existing(path, true)?;
-            let children = state.file_system(&fs)?.node(node)?.children().ok_or(OsError::DIRECTORY)?;
+            let (fs, file) = state.existing(path, true)?;
+            let children = state.file_system(&fs)?.record(file)?.children().ok_or(OsError::DIRECTORY)?;
             Ok(children.keys().map(ToString::to_string).collect())
         })
     }
 
-    /// Where a link or mount point leads, as Go's `os.Readlink` says it.
+    /// Returns the target of a link or mount point as Go's `os.Readlink` does.
     pub fn read_link(&self, path: &str) -> OsResult<String> {
         self.with(|state| {
-            let (fs, node) = state.existing(path, false)?;
-            let node = state.file_system(&fs)?.node(node)?;
-            let data = node.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?;
-            match reparse::target(data)? {
+            let (fs, file) = state.existing(path, false)?;
+            let file = state.file_system(&fs)?.record(file)?;
+            let data = file.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?;
+            match reparse_point::target(data)? {
                 Target::Relative(target) => Ok(String::from_utf16_lossy(&target)),
-                Target::Absolute(target) => Ok(shown(&String::from_utf16_lossy(&target))),
+                Target::Absolute(target) => Ok(readlink_text(&String::from_utf16_lossy(&target))),
             }
         })
     }
 
-    /// Whether the path is a symbolic link or mount point itself.
+    /// Returns whether the path itself is a symbolic link, junction or mount point.
     pub fn is_link(&self, path: &str) -> bool {
         self.with(|state| {
-            let Ok((fs, node)) = state.existing(path, false) else { return false };
-            let tag = state.file_system(&fs).and_then(|fs| fs.node(node)).map_or(0, crate::tree::Node::reparse_tag);
+            let Ok((fs, file)) = state.existing(path, false) else { return false };
+            let tag = state
+                .file_system(&fs)
+                .and_then(|fs| fs.record(file))
+                .map_or(0, crate::files::file_system::FileRecord::reparse_tag);
             [REPARSE_TAG_SYMLINK, REPARSE_TAG_MOUNT_POINT].contains(&tag)
         })
     }
 
-    /// Whether there is something at the path, a last link not followed (`os.Lstat`).
+    /// Returns whether the path exists. A link in the last component is not followed (`os.Lstat`).
     pub fn exists(&self, path: &str) -> bool {
         self.with(|state| state.existing(path, false).is_ok())
     }
 
-    /// Whether the path leads to something, links followed (`os.Stat`).
-    pub fn leads_somewhere(&self, path: &str) -> bool {
+    /// Returns whether the target of the path exists. All links are followed (`os.Stat`).
+    pub fn target_exists(&self, path: &str) -> bool {
         self.with(|state| state.existing(path, true).is_ok())
     }
 
-    /// Removes what is at the path and below it, even while it is open with deletion shared; links are removed, not
-    /// followed. A missing path is success (`os.RemoveAll`).
+    /// Removes the path and everything below it (`os.RemoveAll`). Succeeds if the path is missing.
+    ///
+    /// Links are removed and not followed. Files that are open are removed too if their handles share deletion.
     pub fn remove_all(&self, path: &str) -> OsResult<()> {
         self.with(|state| match state.existing(path, false) {
             Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => Ok(()),
             Err(error) => Err(error),
-            Ok((fs, node)) => state.remove_tree(&fs, node),
+            Ok((fs, file)) => state.remove_tree(&fs, file),
         })
     }
 
-    /// Makes a symbolic link at `link` (`os.Symlink`, with the link first).
+    /// Creates a symbolic link at `link` (`os.Symlink`, but with the link first).
     pub fn symlink(&self, link: &str, target: &str) -> OsResult<()> {
         self.with(|state| state.make_symlink(link, target))
     }
 
-    /// Makes a junction at `link`.
+    /// Creates a junction at `link`.
     pub fn junction(&self, link: &str, target: &str) -> OsResult<()> {
         self.with(|state| state.make_junction(link, target))
     }
 
-    /// Renames, on one volume; an existing target is refused. What is open below a directory does not keep it where
-    /// it is, as it may not with POSIX semantics: an attacker has all the means there are.
+    /// Renames a file or directory on the same volume. Fails if the target exists.
+    ///
+    /// Handles that are open below a directory do not prevent its renaming, as with a POSIX rename: an attacker would
+    /// use that.
     pub fn rename(&self, from: &str, to: &str) -> OsResult<()> {
         self.with(|state| state.rename(from, to))
     }
 
-    /// Mounts a volume at an empty directory, as an operator would.
+    /// Mounts a volume at an empty directory.
     pub fn set_mount_point(&self, directory: &str, volume: Uuid) -> OsResult<()> {
         self.with(|state| state.mount_at(directory, volume))
     }
@@ -131,15 +137,15 @@ impl External<'_> {
     /// Sets or clears the read-only attribute.
     pub fn set_read_only(&self, path: &str, read_only: bool) -> OsResult<()> {
         self.with(|state| {
-            let (fs, node) = state.existing(path, true)?;
-            let node = state.file_system_mut(&fs)?.node_mut(node)?;
+            let (fs, file) = state.existing(path, true)?;
+            let file = state.file_system_mut(&fs)?.record_mut(file)?;
             let bit = os::abi::FILE_ATTRIBUTE_READONLY;
-            node.attributes = node.attributes & !bit | if read_only { bit } else { 0 };
+            file.attributes = file.attributes & !bit | if read_only { bit } else { 0 };
             Ok(())
         })
     }
 
-    /// Total and free bytes of the file system the path leads to.
+    /// Returns the total and the free bytes of the file system that the path is on.
     pub fn df(&self, path: &str) -> OsResult<(u64, u64)> {
         self.with(|state| {
             let (fs, _) = state.existing(path, true)?;
@@ -149,8 +155,8 @@ impl External<'_> {
     }
 }
 
-/// Cuts the NT prefix as Go does.
-fn shown(target: &str) -> String {
+/// Replaces the NT prefix of a link's target as Go does.
+fn readlink_text(target: &str) -> String {
     let Some(rest) = target.strip_prefix(r"\??\") else { return target.to_owned() };
     if rest.as_bytes().get(1) == Some(&b':') {
         return rest.to_owned();
@@ -161,7 +167,7 @@ fn shown(target: &str) -> String {
     }
 }
 
-/// What Win32 makes of a path.
+/// Converts a Win32 path to the NT path that Windows opens.
 pub(crate) fn nt_path(path: &str) -> Vec<u16> {
     let path = path.replace('/', r"\");
     let literal = [r"\\?\", r"\\.\", r"\??\"].iter().any(|prefix| path.starts_with(prefix));
@@ -188,62 +194,62 @@ pub(crate) fn nt_path(path: &str) -> Vec<u16> {
 }
 
 impl State {
-    /// What is at a path.
-    pub(crate) fn existing(&mut self, path: &str, follow_last: bool) -> OsResult<(FsId, NodeId)> {
-        match self.find(&nt_path(path), follow_last)? {
-            Found::Node(fs, node) => Ok((fs, node)),
-            Found::Absent { .. } => Err(OsError::FILE_NOT_FOUND),
+    /// Returns the existing file at a path.
+    pub(crate) fn existing(&mut self, path: &str, follow_last: bool) -> OsResult<(FsId, FileId)> {
+        match self.resolve(&nt_path(path), follow_last)? {
+            Resolved::File(fs, file) => Ok((fs, file)),
+            Resolved::Missing { .. } => Err(OsError::FILE_NOT_FOUND),
         }
     }
 
-    /// Makes an empty file or directory that must be missing.
-    fn make(&mut self, path: &str, directory: bool) -> OsResult<(FsId, NodeId)> {
-        match self.find(&nt_path(path), false)? {
-            Found::Node(..) => Err(OsError::ALREADY_EXISTS),
-            Found::Absent { fs, parent, name } => {
-                let node = self.create(&fs, parent, &name, directory)?;
-                Ok((fs, node))
+    /// Creates an empty file or directory. Fails if the path exists.
+    fn make(&mut self, path: &str, directory: bool) -> OsResult<(FsId, FileId)> {
+        match self.resolve(&nt_path(path), false)? {
+            Resolved::File(..) => Err(OsError::ALREADY_EXISTS),
+            Resolved::Missing { fs, parent, name } => {
+                let file = self.create(&fs, parent, &name, directory)?;
+                Ok((fs, file))
             }
         }
     }
 
     pub(crate) fn make_directories(&mut self, path: &str) -> OsResult<()> {
         let path = nt_path(path);
-        let (fs, names) = match self.place(&path)? {
-            Place::Path(fs, names) => (fs, names),
-            Place::Disk(_) | Place::Volume(_) => return Err(OsError::INVALID_PARAMETER),
+        let (fs, names) = match self.parse_path(&path)? {
+            ParsedPath::File(fs, names) => (fs, names),
+            ParsedPath::Disk(_) | ParsedPath::Volume(_) => return Err(OsError::INVALID_PARAMETER),
         };
         let root = self.file_system(&fs)?.root;
         for length in 1..=names.len() {
-            match self.walk(fs.clone(), root, names[..length].to_vec(), true)? {
-                Found::Node(fs, node) if !self.file_system(&fs)?.node(node)?.is_directory() => {
+            match self.resolve_from(fs.clone(), root, names[..length].to_vec(), true)? {
+                Resolved::File(fs, file) if !self.file_system(&fs)?.record(file)?.is_directory() => {
                     return Err(OsError::DIRECTORY);
                 }
-                Found::Node(..) => {}
-                Found::Absent { fs, parent, name } => drop(self.create(&fs, parent, &name, true)?),
+                Resolved::File(..) => {}
+                Resolved::Missing { fs, parent, name } => drop(self.create(&fs, parent, &name, true)?),
             }
         }
         Ok(())
     }
 
     pub(crate) fn write_file(&mut self, path: &str, data: &[u8]) -> OsResult<()> {
-        let (fs, node) = match self.find(&nt_path(path), true)? {
-            Found::Node(fs, node) => (fs, node),
-            Found::Absent { fs, parent, name } => {
-                let node = self.create(&fs, parent, &name, false)?;
-                (fs, node)
+        let (fs, file) = match self.resolve(&nt_path(path), true)? {
+            Resolved::File(fs, file) => (fs, file),
+            Resolved::Missing { fs, parent, name } => {
+                let file = self.create(&fs, parent, &name, false)?;
+                (fs, file)
             }
         };
         self.check_writable(&fs)?;
         let time = self.time_of_day();
         let file_system = self.file_system_mut(&fs)?;
-        if crate::tree::allocated(data.len()) > file_system.free() {
+        if crate::files::file_system::allocated(data.len()) > file_system.free() {
             return Err(OsError::DISK_FULL);
         }
-        let node = file_system.node_mut(node)?;
-        let Body::File(content) = &mut node.body else { return Err(OsError::ACCESS_DENIED) };
+        let file = file_system.record_mut(file)?;
+        let Body::File(content) = &mut file.body else { return Err(OsError::ACCESS_DENIED) };
         data.clone_into(content);
-        node.written = time;
+        file.written = time;
         Ok(())
     }
 
@@ -251,57 +257,57 @@ impl State {
         let target = target.replace('/', r"\");
         let absolute = target.starts_with(r"\\") || target.as_bytes().get(1) == Some(&b':');
         let print: Vec<u16> = target.encode_utf16().collect();
-        let leads_to_file = self.leads_to_file(link, &target, absolute);
+        let target_is_file = self.target_is_file(link, &target, absolute);
         let substitute = if absolute { absolute_substitute(&target) } else { print.clone() };
-        let data = reparse::symlink(&substitute, &print, !absolute)?;
-        let (fs, node) = self.make(link, !leads_to_file)?;
-        self.file_system_mut(&fs)?.node_mut(node)?.reparse = Some(data);
+        let data = reparse_point::symlink(&substitute, &print, !absolute)?;
+        let (fs, file) = self.make(link, !target_is_file)?;
+        self.file_system_mut(&fs)?.record_mut(file)?.reparse = Some(data);
         Ok(())
     }
 
-    /// Go makes a file link only of a target that is a file.
-    fn leads_to_file(&mut self, link: &str, target: &str, absolute: bool) -> bool {
-        let beside = if absolute { target.to_owned() } else { format!(r"{link}\..\{target}") };
-        let Ok((fs, node)) = self.existing(&beside, true) else { return false };
-        self.file_system(&fs).and_then(|fs| fs.node(node)).is_ok_and(|node| !node.is_directory())
+    /// Returns whether the target of a new link is a file. Go creates a file link then, and otherwise a directory link.
+    fn target_is_file(&mut self, link: &str, target: &str, absolute: bool) -> bool {
+        let path = if absolute { target.to_owned() } else { format!(r"{link}\..\{target}") };
+        let Ok((fs, file)) = self.existing(&path, true) else { return false };
+        self.file_system(&fs).and_then(|fs| fs.record(file)).is_ok_and(|file| !file.is_directory())
     }
 
     pub(crate) fn make_junction(&mut self, link: &str, target: &str) -> OsResult<()> {
         let substitute = nt_path(target);
         let print: Vec<u16> = target.encode_utf16().collect();
-        let data = reparse::mount_point(&substitute, &print)?;
-        reparse::check(&data)?;
-        let (fs, node) = match self.make(link, true) {
+        let data = reparse_point::mount_point(&substitute, &print)?;
+        reparse_point::check(&data)?;
+        let (fs, file) = match self.make(link, true) {
             Err(OsError::ALREADY_EXISTS) => self.existing(link, false)?,
             made => made?,
         };
-        let node = self.file_system_mut(&fs)?.node_mut(node)?;
-        if !node.is_empty_directory() || node.reparse.is_some() {
+        let file = self.file_system_mut(&fs)?.record_mut(file)?;
+        if !file.is_empty_directory() || file.reparse.is_some() {
             return Err(OsError::DIR_NOT_EMPTY);
         }
-        node.reparse = Some(data);
+        file.reparse = Some(data);
         Ok(())
     }
 
     fn rename(&mut self, from: &str, to: &str) -> OsResult<()> {
-        let (fs, node) = self.existing(from, false)?;
-        let Found::Absent { fs: other, parent, name } = self.find(&nt_path(to), false)? else {
+        let (fs, file) = self.existing(from, false)?;
+        let Resolved::Missing { fs: other, parent, name } = self.resolve(&nt_path(to), false)? else {
             return Err(OsError::ALREADY_EXISTS);
         };
         if fs != other {
             return Err(OsError(17)); // ERROR_NOT_SAME_DEVICE
         }
         self.check_writable(&fs)?;
-        self.check_sharing(&fs, node, Access::DELETE, Share::all())?;
+        self.check_sharing(&fs, file, Access::DELETE, Share::all())?;
         let file_system = self.file_system_mut(&fs)?;
         let mut above = Some(parent);
         while let Some(at) = above {
-            if at == node {
+            if at == file {
                 return Err(OsError::INVALID_PARAMETER);
             }
-            above = file_system.node(at)?.parent;
+            above = file_system.record(at)?.parent;
         }
-        file_system.relink(node, parent, &name)
+        file_system.relink(file, parent, &name)
     }
 
     pub(crate) fn mount_at(&mut self, directory: &str, volume: Uuid) -> OsResult<()> {
@@ -312,10 +318,10 @@ impl State {
         self.mount(&path, &U16String::from_str(&volume_path(volume)))
     }
 
-    fn remove_tree(&mut self, fs: &FsId, node: NodeId) -> OsResult<()> {
+    fn remove_tree(&mut self, fs: &FsId, file: FileId) -> OsResult<()> {
         self.check_writable(fs)?;
-        let children: Vec<NodeId> = {
-            let at = self.file_system(fs)?.node(node)?;
+        let children: Vec<FileId> = {
+            let at = self.file_system(fs)?.record(file)?;
             match at.children() {
                 Some(children) if at.reparse.is_none() => children.values().copied().collect(),
                 _ => Vec::new(),
@@ -324,28 +330,28 @@ impl State {
         for child in children {
             self.remove_tree(fs, child)?;
         }
-        self.check_sharing(fs, node, Access::DELETE, Share::all())?;
-        let open = self.is_open(fs, node);
+        self.check_sharing(fs, file, Access::DELETE, Share::all())?;
+        let open = self.is_open(fs, file);
         let file_system = self.file_system_mut(fs)?;
-        if node != file_system.root {
-            file_system.unlink(node);
-            // What others have open goes with their last handle.
+        if file != file_system.root {
+            file_system.unlink(file);
+            // A file that is open disappears with its last handle.
             if !open {
-                file_system.forget(node);
+                file_system.forget(file);
             }
         }
         Ok(())
     }
 }
 
-/// The substitute name that `CreateSymbolicLinkW` makes of an absolute target.
+/// Returns the substitute name that `CreateSymbolicLinkW` writes for an absolute target.
 fn absolute_substitute(target: &str) -> Vec<u16> {
     NtPath::from_win32(&U16String::from_str(target)).as_u16str().as_slice().to_vec()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{nt_path, shown};
+    use super::{nt_path, readlink_text};
 
     #[test]
     fn win32_paths_are_made_absolute() {
@@ -360,9 +366,9 @@ mod tests {
     }
 
     #[test]
-    fn links_are_shown_as_go_shows_them() {
-        assert_eq!(shown(r"\??\C:\var"), r"C:\var");
-        assert_eq!(shown(r"\??\UNC\host\share\"), r"\\host\share\");
-        assert_eq!(shown(r"\??\Volume{1}\"), r"\\?\Volume{1}\");
+    fn link_targets_are_written_as_go_writes_them() {
+        assert_eq!(readlink_text(r"\??\C:\var"), r"C:\var");
+        assert_eq!(readlink_text(r"\??\UNC\host\share\"), r"\\host\share\");
+        assert_eq!(readlink_text(r"\??\Volume{1}\"), r"\\?\Volume{1}\");
     }
 }

@@ -1,44 +1,40 @@
-//! iSCSI: portals and targets on the network, and the node's initiator.
+//! Simulates iSCSI: portals and targets on the network, and the node's initiator with its WMI classes.
 //!
-//! The model keeps what the initiator knows and answers its WMI classes. Disks are not its business: a call that
-//! makes LUNs come or go says so with an [`Effect`]. The Microsoft iSCSI service, without which none of this works,
-//! is not its business either.
+//! This module does not change disks: a call that attaches or detaches logical units returns an [`Effect`]. Neither does
+//! it check that the Microsoft iSCSI service runs. Its callers do both.
 
-mod code;
-mod wmi;
+mod return_code;
+mod wmi_classes;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
 use os::{Secret, Uuid};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-pub use code::IscsiCode;
-pub use wmi::Related;
+pub use return_code::IscsiCode;
+pub use wmi_classes::Associated;
 
-/// How long a portal that does not answer is waited for.
+/// How long Windows waits for a portal that does not answer.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The port of a portal that names none.
+/// The default port of a portal.
 pub const DEFAULT_PORT: u16 = 3260;
 
-/// The iSCSI side of a node's world.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The iSCSI network and the initiator of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Iscsi {
     /// The portals on the network.
-    #[serde(default)]
     pub portals: Vec<Portal>,
     /// The targets on the network.
-    #[serde(default)]
     pub targets: Vec<Target>,
-    /// What the node's initiator knows.
-    #[serde(default)]
+    /// The node's initiator.
     initiator: Initiator,
 }
 
-/// Where a portal is sought.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The address of a portal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortalAddress {
     /// A host name or an IP address.
@@ -48,32 +44,32 @@ pub struct PortalAddress {
     pub port: u16,
 }
 
-/// A portal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// An iSCSI portal.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Portal {
-    /// The host name or IP address it listens at.
+    /// The host name or IP address on which it listens.
     pub address: String,
-    /// The TCP port it listens at.
+    /// The TCP port on which it listens.
     #[serde(default = "default_port")]
     pub port: u16,
     /// Whether it answers.
     #[serde(default = "yes")]
     pub reachable: bool,
-    /// How long it takes over every answer.
+    /// How long it takes to answer a request.
     #[serde(default)]
     pub slow_milliseconds: u64,
 }
 
-/// A target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// An iSCSI target.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// Its name.
+    /// Its iSCSI qualified name.
     pub iqn: String,
-    /// The portals it is found at.
+    /// The portals through which it can be reached.
     pub portals: Vec<PortalAddress>,
-    /// Whom it lets in.
+    /// How it authenticates initiators.
     #[serde(default)]
     pub chap: Chap,
     /// Its logical units.
@@ -81,21 +77,21 @@ pub struct Target {
     pub luns: Vec<Lun>,
 }
 
-/// How a target authenticates initiators, and itself.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The CHAP authentication that a target requires.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Chap {
-    /// It does not.
+    /// No authentication.
     #[default]
     None,
-    /// The initiator proves that it knows the user's secret.
+    /// The initiator authenticates itself to the target.
     OneWay {
         /// The user.
         user: String,
         /// Its secret.
         secret: String,
     },
-    /// So does the target, with the secret that the initiator expects.
+    /// The initiator and the target authenticate each other.
     Mutual {
         /// The user.
         user: String,
@@ -107,54 +103,53 @@ pub enum Chap {
 }
 
 /// A logical unit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lun {
-    /// Its number in the target.
+    /// Its number (LUN).
     pub number: u8,
-    /// Its medium, which stays the same through all sessions; a description leaves it out, the node gives it one.
-    #[serde(default)]
+    /// Its identity, which the node assigns and which is the same in all sessions.
+    #[serde(skip)]
     pub id: Uuid,
     /// Its size in bytes.
     pub size: u64,
 }
 
-/// What the node's disks have to do after a call.
+/// A change of the node's disks that follows from a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The target's units appear as disks.
+    /// The logical units of a target become disks.
     Attach {
         /// The target.
         iqn: String,
-        /// Its units.
+        /// Its logical units.
         luns: Vec<Lun>,
     },
-    /// They disappear.
+    /// The disks of a target disappear.
     Detach {
         /// The target.
         iqn: String,
-        /// Its units.
+        /// Its logical units.
         luns: Vec<Lun>,
     },
 }
 
-/// What the initiator knows and does.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The state of the initiator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Initiator {
     portals: BTreeSet<PortalAddress>,
-    /// Each target that was discovered, with each portal that told of it.
+    /// The discovered targets, each with every portal that reported it.
     discovered: BTreeSet<(String, PortalAddress)>,
     sessions: Vec<Session>,
-    /// The sessions to open again after a restart.
+    /// The sessions to open again after a restart (favorite targets).
     favourites: Vec<Session>,
     logins: u64,
-    /// What a target must know in mutual CHAP. It is not saved: set it again after loading.
-    #[serde(skip)]
+    /// The secret that a target must know in mutual CHAP.
     secret: Option<Secret>,
 }
 
 /// A session with a target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Session {
     number: u64,
     iqn: String,
@@ -163,14 +158,14 @@ struct Session {
 }
 
 /// `AuthenticationType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Authentication {
     None,
     OneWayChap,
     MutualChap,
 }
 
-/// What an initiator logs in to a target with.
+/// A login request to a target.
 struct Login<'a> {
     iqn: &'a str,
     portal: Option<PortalAddress>,
@@ -181,7 +176,7 @@ struct Login<'a> {
 }
 
 impl PortalAddress {
-    /// A portal's address; port 0 is [`DEFAULT_PORT`].
+    /// Returns the address of a portal. Port 0 stands for [`DEFAULT_PORT`].
     pub fn new(address: &str, port: u16) -> Self {
         Self { address: address.to_owned(), port: if port == 0 { DEFAULT_PORT } else { port } }
     }
@@ -198,18 +193,18 @@ impl fmt::Debug for Chap {
 }
 
 impl Chap {
-    /// Whether a login is let in, and the initiator finds the target to be the right one.
-    fn admits(&self, login: &Login<'_>, initiator: Option<&Secret>) -> bool {
-        let knows = |user: &str, secret: &str| {
+    /// Returns whether the target accepts a login and, in mutual CHAP, the initiator accepts the target.
+    fn accepts(&self, login: &Login<'_>, initiator: Option<&Secret>) -> bool {
+        let is_known = |user: &str, secret: &str| {
             user == login.user && login.secret.as_ref().is_some_and(|given| given.expose() == secret)
         };
         match (self, login.authentication) {
             (Self::None, Authentication::None) => true,
             (Self::OneWay { user, secret } | Self::Mutual { user, secret, .. }, Authentication::OneWayChap) => {
-                knows(user, secret)
+                is_known(user, secret)
             }
             (Self::Mutual { user, secret, target_secret }, Authentication::MutualChap) => {
-                knows(user, secret) && initiator.is_some_and(|expected| expected.expose() == target_secret)
+                is_known(user, secret) && initiator.is_some_and(|expected| expected.expose() == target_secret)
             }
             _ => false,
         }
@@ -217,12 +212,12 @@ impl Chap {
 }
 
 impl Iscsi {
-    /// Whether the initiator has a session with the target `iqn`.
+    /// Returns whether the initiator has a session with the target `iqn`.
     pub fn is_connected(&self, iqn: &str) -> bool {
         self.initiator.sessions.iter().any(|session| session.iqn.eq_ignore_ascii_case(iqn))
     }
 
-    /// Starts the node anew: sessions end, and those that were to persist are opened again.
+    /// Restarts the node: ends all sessions and opens the persistent ones again.
     pub fn reboot(&mut self) -> Vec<Effect> {
         let mut effects: Vec<_> =
             std::mem::take(&mut self.initiator.sessions).iter().map(|session| self.detach(&session.iqn)).collect();
@@ -235,7 +230,7 @@ impl Iscsi {
         effects
     }
 
-    /// Adds a send-target portal and discovers what it offers.
+    /// Adds a target portal and discovers its targets.
     fn add_portal(&mut self, at: &PortalAddress) -> Result<(), IscsiCode> {
         if !self.answers(at) {
             return Err(IscsiCode::CONNECTION_FAILED);
@@ -245,7 +240,7 @@ impl Iscsi {
         Ok(())
     }
 
-    /// Removes a send-target portal and what only it told of. Sessions stay.
+    /// Removes a target portal and the targets discovered only through it. Sessions stay.
     fn remove_portal(&mut self, at: &PortalAddress) -> Result<(), IscsiCode> {
         if !self.initiator.portals.remove(at) {
             return Err(IscsiCode::NOT_FOUND);
@@ -254,7 +249,7 @@ impl Iscsi {
         Ok(())
     }
 
-    /// Asks a send-target portal again.
+    /// Discovers the targets of a target portal again.
     fn update_portal(&mut self, at: &PortalAddress) -> Result<(), IscsiCode> {
         if !self.initiator.portals.contains(at) {
             return Err(IscsiCode::NOT_FOUND);
@@ -266,7 +261,7 @@ impl Iscsi {
         Ok(())
     }
 
-    /// Asks all send-target portals that answer again.
+    /// Discovers the targets of all target portals that answer again.
     fn update_targets(&mut self) {
         for portal in self.initiator.portals.clone() {
             if self.answers(&portal) {
@@ -282,16 +277,16 @@ impl Iscsi {
     }
 
     fn log_in(&mut self, login: &Login<'_>) -> Result<(u64, Effect), IscsiCode> {
-        let told: Vec<_> =
+        let reports: Vec<_> =
             self.initiator.discovered.iter().filter(|(iqn, _)| iqn.eq_ignore_ascii_case(login.iqn)).collect();
-        let (_, first) = told.first().ok_or(IscsiCode::TARGET_NOT_FOUND)?;
+        let (_, first) = reports.first().ok_or(IscsiCode::TARGET_NOT_FOUND)?;
         let portal = login.portal.as_ref().unwrap_or(first).clone();
         if self.is_connected(login.iqn) {
             return Err(IscsiCode::SESSION_ALREADY_EXISTS);
         }
         let target = self.target(login.iqn).filter(|target| target.portals.contains(&portal));
         let target = target.filter(|_| self.answers(&portal)).ok_or(IscsiCode::CONNECTION_FAILED)?;
-        if !target.chap.admits(login, self.initiator.secret.as_ref()) {
+        if !target.chap.accepts(login, self.initiator.secret.as_ref()) {
             return Err(IscsiCode::AUTHENTICATION_FAILURE);
         }
         let iqn = target.iqn.clone();
@@ -319,7 +314,7 @@ impl Iscsi {
         Effect::Detach { iqn: iqn.to_owned(), luns: self.luns(iqn) }
     }
 
-    /// The initiator takes 12 to 16 bytes; more is for IPsec.
+    /// Sets the initiator's secret for mutual CHAP. It has 12 to 16 bytes; longer ones need IPsec.
     fn set_secret(&mut self, secret: Secret) -> Result<(), IscsiCode> {
         if !(12..=16).contains(&secret.expose().len()) {
             return Err(IscsiCode::INVALID_PARAMETER);
@@ -336,15 +331,15 @@ impl Iscsi {
         self.portal(at).is_some()
     }
 
-    /// How long the portal takes to answer, or is waited for.
+    /// Returns how long the portal takes to answer, or how long Windows waits for it.
     fn answer_time(&self, at: &PortalAddress) -> Duration {
         self.portal(at).map_or(CONNECT_TIMEOUT, |portal| Duration::from_millis(portal.slow_milliseconds))
     }
 
-    /// The portal that answers there.
+    /// Returns the portal that answers at an address.
     fn portal(&self, at: &PortalAddress) -> Option<&Portal> {
-        let is_there = |portal: &Portal| portal.address.eq_ignore_ascii_case(&at.address) && portal.port == at.port;
-        self.portals.iter().find(|portal| is_there(portal) && portal.reachable)
+        let is_at = |portal: &Portal| portal.address.eq_ignore_ascii_case(&at.address) && portal.port == at.port;
+        self.portals.iter().find(|portal| is_at(portal) && portal.reachable)
     }
 
     fn target(&self, iqn: &str) -> Option<&Target> {

@@ -1,67 +1,44 @@
-//! A simulated Windows node: disks, partitions, volumes, files, services, SMB, iSCSI and WMI, with a clock of its own.
+//! A simulated Windows node: disks, partitions, volumes, files, services, SMB, iSCSI and WMI, with its own clock.
 //!
-//! It answers what Windows answers, byte for byte where that is bytes, so that all of csi-proxy above [`os`] runs
-//! on it unchanged, and so that drivers can be tested where there is no Windows. It is not a mock: there is one
-//! state, which everything changes and reads, and [`Sim::invariants`] says whether it still makes sense.
+//! It returns what Windows returns, byte for byte where the answer is a buffer. So everything in csi-proxy above [`os`]
+//! runs on it unchanged, and drivers can be tested without Windows. It is not a mock: all calls read and change one
+//! state, and [`Sim::invariants`] checks that this state is consistent.
 //!
 //! ```
-//! use os::{Os, Uuid};
+//! use os::Os;
 //!
 //! let node = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").build();
-//! assert_eq!(node.volumes().unwrap().len(), 2, "the system's and the new one");
+//! assert_eq!(node.volumes().unwrap().len(), 2, "the system volume and the new one");
 //! ```
 //!
-//! Simulated time moves when somebody waits: a sleeper, or a call that takes time, moves it and lets happen what
-//! falls due. Where nobody blocks, as in an asynchronous test, [`Sim::advance`] or [`Sim::real_time`] move it.
+//! Simulated time advances while a thread waits: a sleep, or a call that takes time, advances the clock and lets the
+//! events that are due happen. Where no thread blocks, as in an asynchronous test, advance it with [`Sim::advance`] or
+//! let it follow the wall clock with [`Sim::real_time`].
 
 mod builder;
 mod clock;
 mod description;
-mod disk;
-mod disk_control;
+mod disks;
 mod external;
-pub mod fault;
-mod file;
-mod from_description;
+mod files;
 mod hex;
-mod hotplug;
-mod invariant;
 pub mod iscsi;
-mod job;
-mod medium;
-pub mod method;
-mod mount;
-mod msft_storage;
-mod name;
-mod open;
-pub mod probe;
 mod process;
-pub mod race;
-mod reparse;
-mod resolve;
-mod saved;
-pub mod service;
+pub mod services;
 mod sim;
 pub mod smb;
 pub mod smbios;
-mod snapshot;
 mod state;
-mod timing;
-pub mod trace;
-mod tree;
 mod view;
-mod volume_control;
 mod wmi;
-pub mod wql;
 
 pub use builder::{Builder, node};
+pub use clock::timing::Timing;
 pub use description::{
     Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, Span, VolumeHealth,
 };
 pub use external::External;
 pub use process::Process;
-pub use saved::SavedError;
 pub use sim::{DetachedDisk, Sim};
-pub use snapshot::Snapshot;
-pub use timing::Timing;
-pub use view::{DiskView, FileKind, FileView, PartitionView, VolumeView};
+pub use view::{DiskView, FileKind, FileView, PartitionView, Snapshot, VolumeView};
+pub use wmi::wql;

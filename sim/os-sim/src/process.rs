@@ -1,4 +1,4 @@
-//! The node as one process sees it: the primitives, and handles that end with the process.
+//! The node as one process sees it: the primitives of [`Os`], and handles that are closed when the process ends.
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use os::{
     ServiceConfig, Time, U16Str, U16String, Uuid, Wmi,
 };
 
-use crate::clock::Node;
-use crate::msft_storage::volume_path;
-use crate::open::ProcessId;
+use crate::clock::SharedState;
+use crate::files::handles::ProcessId;
 use crate::smbios;
 use crate::state::State;
+use crate::wmi::msft_storage::volume_path;
 
 /// A process on a simulated node.
 ///
-/// When it is dropped it has ended: the system closes its handles, and one that is still held answers
-/// `INVALID_HANDLE`. What it had asked the storage provider to do goes on.
+/// Dropping it ends the process: the system closes its handles, and every call on a handle that the program still holds
+/// fails with `INVALID_HANDLE`. Jobs that it started in the storage provider continue.
 #[derive(Debug)]
 pub struct Process {
-    node: Arc<Node>,
+    shared: Arc<SharedState>,
     id: ProcessId,
 }
 
 impl Process {
-    pub(crate) fn new(node: &Arc<Node>) -> Self {
-        let id = node.with(State::fresh);
-        Self { node: Arc::clone(node), id }
+    pub(crate) fn new(shared: &Arc<SharedState>) -> Self {
+        let id = shared.with(State::fresh);
+        Self { shared: Arc::clone(shared), id }
     }
 
-    /// Runs `act`, then lets the time pass that the network took.
+    /// Runs `act`, then waits for as long as the network took.
     fn over_network<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        let (result, took) = self.node.with(|state| (act(state), std::mem::take(&mut state.network_time)));
+        let (result, took) = self.shared.with(|state| (act(state), std::mem::take(&mut state.network_time)));
         if !took.is_zero() {
-            self.node.sleep(took);
+            self.shared.sleep(took);
         }
         result
     }
@@ -42,18 +42,18 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.node.with(|state| state.end_process(self.id));
+        self.shared.with(|state| state.end_process(self.id));
     }
 }
 
 impl Os for Process {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         let id = self.over_network(|state| state.open(self.id, path.as_u16str().as_slice(), how))?;
-        Ok(Box::new(OpenHandle { node: Arc::clone(&self.node), id }))
+        Ok(Box::new(OpenHandle { shared: Arc::clone(&self.shared), id }))
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        Ok(self.node.with(|state| match class {
+        Ok(self.shared.with(|state| match class {
             DISK_INTERFACE => {
                 let disks = state.disks.values().filter(|disk| disk.visible);
                 disks.map(|disk| U16String::from_str(&disk.interface())).collect()
@@ -64,17 +64,17 @@ impl Os for Process {
     }
 
     fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        if !crate::name::same(interface.as_slice(), &storage_port()) {
+        if !crate::files::file_name::same(interface.as_slice(), &storage_port()) {
             return Err(OsError::FILE_NOT_FOUND);
         }
-        let takes = self.node.with(|state| state.timing.rescan);
-        self.node.sleep(takes);
-        self.node.with(State::rescan);
+        let takes = self.shared.with(|state| state.timing.rescan);
+        self.shared.sleep(takes);
+        self.shared.with(State::rescan);
         Ok(())
     }
 
     fn volumes(&self) -> OsResult<Vec<U16String>> {
-        Ok(self.node.with(|state| {
+        Ok(self.shared.with(|state| {
             let mut ids: Vec<Uuid> = state.arrived_volumes().map(|(_, volume)| volume.id).collect();
             ids.sort_unstable();
             ids.into_iter().map(|id| U16String::from_str(&volume_path(id))).collect()
@@ -82,7 +82,7 @@ impl Os for Process {
     }
 
     fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        self.node.with(|state| state.paths_of(volume))
+        self.shared.with(|state| state.paths_of(volume))
     }
 
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
@@ -95,15 +95,15 @@ impl Os for Process {
 
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
         let name = name.to_string_lossy();
-        self.node.with(|state| state.services.open(&name, access))?;
-        Ok(Box::new(OpenService { node: Arc::clone(&self.node), name, access }))
+        self.shared.with(|state| state.services.open(&name, access))?;
+        Ok(Box::new(OpenService { shared: Arc::clone(&self.shared), name, access }))
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
         if provider != FIRMWARE_SMBIOS || table != 0 {
             return Err(OsError::INVALID_FUNCTION);
         }
-        let bytes = self.node.with(|state| smbios::table(state.bios_serial.as_deref()));
+        let bytes = self.shared.with(|state| smbios::table(state.bios_serial.as_deref()));
         if let Some(output) = output.get_mut(..bytes.len()) {
             output.copy_from_slice(&bytes);
         }
@@ -111,15 +111,15 @@ impl Os for Process {
     }
 
     fn wmi(&self) -> &dyn Wmi {
-        &*self.node
+        &*self.shared
     }
 
     fn clock(&self) -> &dyn Clock {
-        &*self.node
+        &*self.shared
     }
 }
 
-/// The interface of the node's only storage port.
+/// Returns the device interface of the node's only storage port.
 fn storage_port() -> String {
     format!(r"\\?\pci#ven_1414&dev_5353#3&267a616a&0&38#{{{STORAGE_PORT_INTERFACE}}}")
 }
@@ -127,68 +127,68 @@ fn storage_port() -> String {
 /// An open handle.
 #[derive(Debug)]
 struct OpenHandle {
-    node: Arc<Node>,
+    shared: Arc<SharedState>,
     id: u64,
 }
 
 impl Drop for OpenHandle {
     fn drop(&mut self) {
-        self.node.with(|state| state.close(self.id));
+        self.shared.with(|state| state.close(self.id));
     }
 }
 
 impl Handle for OpenHandle {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         let (id, took) =
-            self.node.with(|state| (state.open_child(self.id, name, how), std::mem::take(&mut state.network_time)));
+            self.shared.with(|state| (state.open_child(self.id, name, how), std::mem::take(&mut state.network_time)));
         if !took.is_zero() {
-            self.node.sleep(took);
+            self.shared.sleep(took);
         }
-        Ok(Box::new(Self { node: Arc::clone(&self.node), id: id? }))
+        Ok(Box::new(Self { shared: Arc::clone(&self.shared), id: id? }))
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        self.node.with(|state| state.control(self.id, code, input, output))
+        self.shared.with(|state| state.control(self.id, code, input, output))
     }
 
     fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        self.node.with(|state| state.query_file(self.id, class, output))
+        self.shared.with(|state| state.query_file(self.id, class, output))
     }
 
     fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
-        self.node.with(|state| state.set_file(self.id, class, input))
+        self.shared.with(|state| state.set_file(self.id, class, input))
     }
 
     fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        self.node.with(|state| state.query_file_system(self.id, class, output))
+        self.shared.with(|state| state.query_file_system(self.id, class, output))
     }
 
     fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        self.node.with(|state| state.list_directory(self.id, restart, output))
+        self.shared.with(|state| state.list_directory(self.id, restart, output))
     }
 
     fn final_path(&self, form: PathForm) -> OsResult<U16String> {
-        self.node.with(|state| state.final_path(self.id, form))
+        self.shared.with(|state| state.final_path(self.id, form))
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        self.node.with(|state| state.read(self.id, offset, output))
+        self.shared.with(|state| state.read(self.id, offset, output))
     }
 
     fn flush(&self) -> OsResult<()> {
-        self.node.with(|state| state.flush(self.id))
+        self.shared.with(|state| state.flush(self.id))
     }
 }
 
 /// An open service.
 struct OpenService {
-    node: Arc<Node>,
+    shared: Arc<SharedState>,
     name: String,
     access: ServiceAccess,
 }
 
 impl OpenService {
-    /// Refuses what the service was not opened for.
+    /// Fails with `ACCESS_DENIED` unless the service was opened for `needed`.
     fn check(&self, needed: ServiceAccess) -> OsResult<()> {
         if self.access == needed { Ok(()) } else { Err(OsError::ACCESS_DENIED) }
     }
@@ -196,25 +196,25 @@ impl OpenService {
 
 impl Service for OpenService {
     fn config(&self) -> OsResult<ServiceConfig> {
-        self.node.with(|state| state.services.config(&self.name))
+        self.shared.with(|state| state.services.config(&self.name))
     }
 
     fn state(&self) -> OsResult<u32> {
-        self.node.with(|state| state.services.state(&self.name, Time(state.now)))
+        self.shared.with(|state| state.services.state(&self.name, Time(state.now)))
     }
 
     fn start(&self) -> OsResult<()> {
         self.check(ServiceAccess::Start)?;
-        self.node.with(|state| state.services.start(&self.name, Time(state.now)))
+        self.shared.with(|state| state.services.start(&self.name, Time(state.now)))
     }
 
     fn stop(&self) -> OsResult<()> {
         self.check(ServiceAccess::Stop)?;
-        self.node.with(|state| state.services.stop(&self.name, Time(state.now)))
+        self.shared.with(|state| state.services.stop(&self.name, Time(state.now)))
     }
 
     fn active_dependents(&self) -> OsResult<Vec<U16String>> {
         self.check(ServiceAccess::Stop)?;
-        self.node.with(|state| state.services.active_dependents(&self.name, Time(state.now)))
+        self.shared.with(|state| state.services.active_dependents(&self.name, Time(state.now)))
     }
 }

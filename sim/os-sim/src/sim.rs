@@ -1,112 +1,114 @@
-//! The simulated node as its owner sees it.
+//! [`Sim`]: a simulated node, and what its owner can do with it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi};
 
-use crate::clock::{ClockMode, Node};
+use crate::clock::timing::Timing;
+use crate::clock::{ClockMode, SharedState};
 use crate::description::{Description, DescriptionError, DiskDescription};
-use crate::disk::Disk;
+use crate::disks::Disk;
 use crate::external::External;
+use crate::files::file_system::FileSystem;
 use crate::process::Process;
 use crate::state::{Event, State};
-use crate::timing::Timing;
-use crate::tree::FileSystem;
 
-/// A simulated Windows node. Clones are the same node.
+/// A simulated Windows node. Clones refer to the same node.
 ///
-/// It is itself a process of the node, one that never ends.
+/// As an [`Os`] it is a process on the node that ends with the last clone; [`Sim::process`] starts another one.
 #[derive(Clone, Debug)]
 pub struct Sim {
-    node: Arc<Node>,
+    shared: Arc<SharedState>,
     system: Arc<Process>,
 }
 
 /// The description of [`Sim::default_node`].
 const DEFAULT_NODE: &str = include_str!("default_node.toml");
 
-/// A disk that was detached, with all that is on it.
+/// A detached disk with its content.
 #[derive(Clone, Debug)]
 pub struct DetachedDisk(Disk);
 
 impl Sim {
     pub(crate) fn new(state: State) -> Self {
-        let node = Node::new(state);
-        let system = Arc::new(Process::new(&node));
-        Self { node, system }
+        let shared = SharedState::new(state);
+        let system = Arc::new(Process::new(&shared));
+        Self { shared, system }
     }
 
-    /// A node as described.
+    /// Creates a node from a description.
     pub fn describe(description: &Description) -> Result<Self, DescriptionError> {
         State::describe(description).map(Self::new)
     }
 
-    /// A node as described in TOML.
+    /// Creates a node from a description in TOML.
     pub fn from_toml(text: &str) -> Result<Self, DescriptionError> {
         Self::describe(&Description::from_toml(text)?)
     }
 
-    /// A node with enough of everything: disks as Azure, Google, Amazon and VMware show them, an SMB server, iSCSI
-    /// targets and services.
+    /// Creates the built-in node, which has what the drivers look for: disks as Azure, Google, Amazon and VMware present
+    /// them, SMB servers, iSCSI targets and services.
     pub fn default_node() -> Self {
         Self::from_toml(DEFAULT_NODE).expect("the built-in description is valid")
     }
 
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        self.node.with(act)
+        self.shared.with(act)
     }
 
-    /// The node as a new process of it sees it. Drop the process and it has ended.
+    /// Starts a process on the node and returns the node as that process sees it. Dropping it ends the process.
     pub fn process(&self) -> Arc<Process> {
-        Arc::new(Process::new(&self.node))
+        Arc::new(Process::new(&self.shared))
     }
 
-    /// What others than csi-proxy do on this node.
+    /// Returns file operations that act on the node without csi-proxy, as a container on the node does.
     pub fn external(&self) -> External<'_> {
-        External(&self.node)
+        External(&self.shared)
     }
 
-    /// The present moment.
+    /// Returns the simulated time.
     pub fn now(&self) -> Time {
-        self.node.now()
+        self.shared.now()
     }
 
-    /// Lets simulated time pass, and what falls due happen.
+    /// Advances the simulated time by `span` and lets the events that are due happen.
     pub fn advance(&self, span: Duration) {
-        self.node.advance(span);
+        self.shared.advance(span);
     }
 
-    /// From now on time stands still but for [`Self::advance`]: whoever waits blocks until then.
+    /// Holds the clock: from now on only [`Self::advance`] moves it, and threads that wait block until then.
     #[must_use]
     pub fn held(self) -> Self {
-        self.node.set_pace(|_| ClockMode::Held);
+        self.shared.set_mode(|_| ClockMode::Held);
         self
     }
 
-    /// From now on time passes as the wall clock's does.
+    /// Makes simulated time follow the wall clock from now on.
     #[must_use]
     pub fn real_time(self) -> Self {
-        self.node.follow_real_time();
+        self.shared.follow_real_time();
         self
     }
 
-    /// Changes how long things take.
+    /// Changes how long operations take.
     pub fn set_timing(&self, change: impl FnOnce(&mut Timing)) {
         self.with(|state| change(&mut state.timing));
     }
 
-    /// Attaches a disk and returns its number. One that is not `noticed` appears with the next rescan.
+    /// Attaches a disk and returns its number. If it is not `noticed`, Windows shows it after the next rescan.
     pub fn attach_disk(&self, disk: &DiskDescription, noticed: bool) -> Result<u32, DescriptionError> {
         self.with(|state| state.attach(disk, noticed))
     }
 
-    /// Attaches a disk that was detached and returns its number, which may be another.
-    pub fn attach_again(&self, disk: DetachedDisk, noticed: bool) -> u32 {
-        self.with(|state| state.attach_again(disk.0, noticed))
+    /// Attaches a detached disk and returns its number, which may differ from the one it had.
+    ///
+    /// If it is not `noticed`, Windows shows it after the next rescan.
+    pub fn reattach_disk(&self, disk: DetachedDisk, noticed: bool) -> u32 {
+        self.with(|state| state.reattach(disk.0, noticed))
     }
 
-    /// Takes a disk away without a warning.
+    /// Removes a disk without warning, as when its cable is pulled. Returns `None` if no disk has this number.
     pub fn detach_disk(&self, number: u32) -> Option<DetachedDisk> {
         self.with(|state| {
             let device = state.device(number)?;
@@ -114,8 +116,9 @@ impl Sim {
         })
     }
 
-    /// Makes a disk larger, which Windows does not notice by itself. False if there is no such disk, or it is as
-    /// large already.
+    /// Enlarges a disk. Windows does not notice by itself.
+    ///
+    /// Returns false if no disk has this number or it is at least that large already.
     pub fn grow_disk(&self, number: u32, bytes: u64) -> bool {
         self.with(|state| {
             let Some(disk) = state.device(number).and_then(|device| state.disks.get_mut(&device)) else { return false };
@@ -125,13 +128,14 @@ impl Sim {
         })
     }
 
-    /// Changes a user's password on an SMB server; mappings made with the old one can no longer be read. Says
-    /// whether there is such a user.
+    /// Changes a user's password on an SMB server. Mappings made with the old password can no longer be used.
+    ///
+    /// Returns false if there is no such user.
     pub fn rotate_smb_password(&self, host: &str, user: &str, password: &str) -> bool {
         self.with(|state| state.smb.rotate(host, user, password))
     }
 
-    /// Makes an SMB server go away, or come back. Says whether there is such a server.
+    /// Sets whether an SMB server answers. Returns false if there is no such server.
     pub fn set_smb_reachable(&self, host: &str, reachable: bool) -> bool {
         self.with(|state| {
             let server = state.smb.servers.iter_mut().find(|server| server.host.eq_ignore_ascii_case(host));
@@ -139,13 +143,13 @@ impl Sim {
         })
     }
 
-    /// Restarts the node: handles and jobs are gone, SMB mappings are disconnected, all disks are looked at anew.
+    /// Restarts the node: closes all handles, drops all jobs, disconnects the SMB mappings and detects all disks again.
     pub fn reboot(&self) {
         self.with(|state| {
             state.handles.clear();
             state.cancel(|event| !matches!(event, Event::JobEnds(_)));
             state.jobs.clear();
-            state.outcomes.clear();
+            state.job_results.clear();
             state.file_systems_mut().for_each(FileSystem::close_all);
             for disk in state.disks.values_mut() {
                 disk.visible = true;
@@ -160,12 +164,12 @@ impl Sim {
         });
     }
 
-    /// How many handles are open.
+    /// Returns the number of open handles.
     pub fn open_handles(&self) -> usize {
         self.with(|state| state.handles.len())
     }
 
-    /// How many jobs the storage provider and the network still work on.
+    /// Returns the number of WMI methods that are still running.
     pub fn running_jobs(&self) -> usize {
         self.with(|state| state.jobs.len())
     }

@@ -1,38 +1,35 @@
-//! SMB servers on the network, and the node's global mappings to them.
+//! Simulates SMB: servers on the network, and the node's global mappings to their shares.
 //!
-//! The servers and their users' passwords describe the world and are saved with it. A mapping holds no password:
-//! it remembers which of its user's passwords was the current one when it was made, which is all it takes to tell
-//! that the password has changed since.
+//! A mapping holds no password. It records how many times the user's password had changed when the mapping was created,
+//! which is enough to detect that it has changed since.
 
 use std::fmt;
 use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Returned, Secret, Uuid, Value};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::method::{Arguments, created, instance, returned, text};
-use crate::wql::ObjectPath;
+use crate::wmi::method_call::{Arguments, created, instance, returned, text};
+use crate::wmi::wql::ObjectPath;
 
 /// The class of global mappings.
 pub const GLOBAL_MAPPING: &str = "MSFT_SmbGlobalMapping";
-/// `ERROR_ALREADY_ASSIGNED`: the remote path is mapped already.
+/// `ERROR_ALREADY_ASSIGNED`: the remote path is already mapped.
 pub const ALREADY_ASSIGNED: OsError = OsError(85);
-/// How long a server that does not answer is waited for.
+/// How long Windows waits for a server that does not answer.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The SMB side of a node's world.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The SMB servers and mappings of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Smb {
     /// The servers on the network.
-    #[serde(default)]
     pub servers: Vec<Server>,
     /// The node's global mappings.
-    #[serde(default)]
     mappings: Vec<Mapping>,
 }
 
-/// A server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// An SMB server.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     /// Its name or address.
@@ -40,67 +37,66 @@ pub struct Server {
     /// Whether it answers.
     #[serde(default = "yes")]
     pub reachable: bool,
-    /// How long it takes over every answer.
+    /// How long it takes to answer a request.
     #[serde(default)]
     pub slow_milliseconds: u64,
     /// Its shares.
     #[serde(default)]
     pub shares: Vec<Share>,
-    /// Who may log on.
+    /// The accounts that can log on.
     #[serde(default)]
     pub users: Vec<User>,
 }
 
 /// A share of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     /// Its name.
     pub name: String,
-    /// The directory tree behind it; a description leaves it out, the node gives it one.
-    #[serde(default)]
+    /// The identity of its directory tree, which the node assigns.
+    #[serde(skip)]
     pub tree: Uuid,
-    /// Whether it lets in who gives no credentials.
+    /// Whether it accepts clients without credentials.
     #[serde(default)]
     pub guest: bool,
 }
 
 /// An account of a server.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
-    /// The name, with a domain or without.
+    /// The name, with or without a domain.
     pub name: String,
     password: String,
-    /// How often the password has been changed.
-    #[serde(default)]
+    /// How many times the password was changed.
+    #[serde(skip)]
     changes: u64,
 }
 
 /// A global mapping.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// `\\host\share` in lower case.
     pub remote: String,
-    /// As whom it was made, if not as a guest.
+    /// The user, or `None` for a guest.
     pub user: Option<String>,
-    /// What it is shown as.
+    /// The status that WMI reports.
     pub status: Status,
-    /// Whether it encrypts.
+    /// Whether it requires encryption.
     pub privacy: bool,
-    /// How often the user's password had been changed when the mapping was made.
+    /// How many times the user's password had changed when the mapping was created.
     changes: u64,
 }
 
 /// `MSFT_SmbGlobalMapping.Status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Connected.
     Ok = 0,
     /// Paused.
     Paused = 1,
-    /// Disconnected; the next use connects it again.
+    /// Disconnected. The next use connects it again.
     Disconnected = 2,
     /// The network failed.
     NetworkError = 3,
@@ -113,13 +109,13 @@ pub enum Status {
 }
 
 impl User {
-    /// An account.
+    /// Returns an account.
     pub fn new(name: &str, password: &str) -> Self {
         Self { name: name.to_owned(), password: password.to_owned(), changes: 0 }
     }
 
-    /// Whether a client that calls itself `name` means this account. A client may name any domain before an
-    /// account that the server lists without one.
+    /// Returns whether a client that logs on as `name` uses this account. For an account without a domain, the client may
+    /// give any domain.
     fn is(&self, name: &str) -> bool {
         let bare = name.rsplit('\\').next().unwrap_or(name);
         self.name.eq_ignore_ascii_case(name) || !self.name.contains('\\') && self.name.eq_ignore_ascii_case(bare)
@@ -133,7 +129,7 @@ impl fmt::Debug for User {
 }
 
 impl Server {
-    /// A server that answers at once and has no shares and no users yet.
+    /// Returns a server that answers without delay and has no shares and no users.
     pub fn new(host: &str) -> Self {
         Self { host: host.to_owned(), reachable: true, slow_milliseconds: 0, shares: Vec::new(), users: Vec::new() }
     }
@@ -147,8 +143,8 @@ impl Server {
     }
 }
 
-/// A user and a password, as `MSFT_SmbGlobalMapping.Create` takes them in one text: a backslash before each
-/// backslash and colon of the user, then a colon and the password as it is.
+/// A user and a password, which `MSFT_SmbGlobalMapping.Create` takes as one text: the user, with a backslash before each
+/// backslash and colon, then a colon and the unescaped password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     /// The user.
@@ -158,10 +154,10 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// Takes `text` apart.
+    /// Parses `text`.
     ///
-    /// A backslash before anything else is refused, and so is a text without a colon: who built it forgot to
-    /// escape the user.
+    /// Returns `None` for a text without a colon, and for a backslash before any other character: the user was not
+    /// escaped.
     pub fn parse(text: &str) -> Option<Self> {
         let mut user = String::new();
         let mut characters = text.char_indices();
@@ -180,19 +176,19 @@ impl Credential {
 }
 
 impl Smb {
-    /// The mappings.
+    /// Returns the mappings.
     pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }
 
-    /// The rows of `MSFT_SmbGlobalMapping`.
+    /// Returns the instances of `MSFT_SmbGlobalMapping`.
     pub fn rows(&self) -> Vec<Instance> {
-        self.mappings.iter().map(Mapping::row).collect()
+        self.mappings.iter().map(Mapping::instance).collect()
     }
 
-    /// Calls `method` of a mapping, or of the class, with what it changes already in effect.
+    /// Calls `method` of a mapping or of the class.
     ///
-    /// The call itself takes [`Self::duration`]: apply it when that has passed.
+    /// On Windows the call takes [`Self::duration`]: call this when that time has passed.
     pub fn call(&mut self, target: &ObjectPath, method: &str, arguments: &[(&str, Value)]) -> OsResult<Returned> {
         if !target.is_of(GLOBAL_MAPPING) {
             return Err(OsError::WBEM_INVALID_CLASS);
@@ -200,7 +196,7 @@ impl Smb {
         if method.eq_ignore_ascii_case("Create") {
             self.create(Arguments::new(arguments, &CREATE)?)
         } else if method.eq_ignore_ascii_case("Remove") {
-            // Nothing is ever open through a mapping here, so that force makes no difference.
+            // The simulation does not track what is open through a mapping, so `Force` makes no difference.
             Arguments::new(arguments, &["Force"])?.bool("Force")?;
             let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
             let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
@@ -211,19 +207,19 @@ impl Smb {
         }
     }
 
-    /// How long such a call takes.
+    /// Returns how long a call takes.
     pub fn duration(&self, method: &str, arguments: &[(&str, Value)]) -> Duration {
         let named = arguments.iter().find(|(name, _)| name.eq_ignore_ascii_case("RemotePath"));
         match named {
             Some((_, Value::Text(remote))) if method.eq_ignore_ascii_case("Create") => {
-                // What the node knows by itself it answers without asking the server.
+                // The node rejects a path that is already mapped without asking the server.
                 if self.position(remote).is_some() { Duration::ZERO } else { self.answer_time(remote) }
             }
             _ => Duration::ZERO,
         }
     }
 
-    /// How long the server of `remote` takes to answer, or is waited for.
+    /// Returns how long the server of `remote` takes to answer, or how long Windows waits for it.
     pub fn answer_time(&self, remote: &str) -> Duration {
         let server = split(remote).and_then(|(host, _)| self.server(&host));
         match server {
@@ -233,19 +229,19 @@ impl Smb {
         }
     }
 
-    /// Opens the share of `remote` (`\\host\share` with or without more) and answers with its tree.
+    /// Opens the share of `remote` (`\\host\share`, with or without a path behind it) and returns the identity of its tree.
     ///
-    /// Takes [`Self::answer_time`]. A use of a mapping that was disconnected connects it again.
+    /// On Windows this takes [`Self::answer_time`]. Using a disconnected mapping connects it again.
     pub fn open(&mut self, remote: &str) -> OsResult<Uuid> {
         let (host, share) = split(remote).ok_or(OsError::BAD_NET_NAME)?;
         let mapping = self.mappings.iter().position(|mapping| mapping.remote == unc(&host, &share));
-        // Without a mapping of its own, a share is opened by whatever session there is with its server.
+        // A share that is not mapped is opened through any session with its server.
         let session = mapping.or_else(|| self.mappings.iter().position(|mapping| mapping.is_to(&host)));
-        let answer = self.log_on(&host, session).and_then(|guest| {
+        let opened = self.log_on(&host, session).and_then(|guest| {
             let share = self.server(&host).and_then(|server| server.share(&share)).ok_or(OsError::BAD_NET_NAME)?;
             if guest && !share.guest { Err(OsError::LOGON_FAILURE) } else { Ok(share.tree) }
         });
-        let status = match answer {
+        let status = match opened {
             Ok(_) => Some(Status::Ok),
             Err(OsError::BAD_NETPATH) => Some(Status::Disconnected),
             Err(_) => None,
@@ -253,11 +249,11 @@ impl Smb {
         if let (Some(mapping), Some(status)) = (mapping, status) {
             self.mappings[mapping].status = status;
         }
-        answer
+        opened
     }
 
-    /// Changes the password of `user` on `host`. Mappings made with the old one can no longer be used, but look
-    /// as they did.
+    /// Changes the password of `user` on `host`. Mappings with the old password can no longer be used; their status does
+    /// not change. Returns false if there is no such user.
     pub fn rotate(&mut self, host: &str, user: &str, password: &str) -> bool {
         let server = self.servers.iter_mut().find(|server| server.host.eq_ignore_ascii_case(host));
         let Some(user) = server.and_then(|server| server.users.iter_mut().find(|known| known.is(user))) else {
@@ -268,7 +264,7 @@ impl Smb {
         true
     }
 
-    /// Starts the node anew: its mappings are still there, disconnected.
+    /// Restarts the node: the mappings stay and are disconnected.
     pub fn reboot(&mut self) {
         for mapping in &mut self.mappings {
             mapping.status = Status::Disconnected;
@@ -303,7 +299,7 @@ impl Smb {
             Some(credential) => {
                 let user = server.user(&credential.user).ok_or(OsError::LOGON_FAILURE)?;
                 if user.password != credential.password.expose() {
-                    // With a session of that user open, the node itself finds the password to be another.
+                    // If a session of the user is open, the node itself compares the password.
                     let wrong = if session.is_some() { OsError::INVALID_PASSWORD } else { OsError::LOGON_FAILURE };
                     return Err(wrong);
                 }
@@ -316,12 +312,12 @@ impl Smb {
         }
         let user = user.map(str::to_owned);
         let mapping = Mapping { remote: unc(&host, &share), user, status: Status::Ok, privacy, changes };
-        let row = mapping.row();
+        let created = mapping.instance();
         self.mappings.push(mapping);
-        Ok(row)
+        Ok(created)
     }
 
-    /// Logs on to `host` as the user of `session` and says whether that was as a guest.
+    /// Logs on to `host` as the user of `session`. Returns whether the logon is as a guest.
     fn log_on(&self, host: &str, session: Option<usize>) -> OsResult<bool> {
         let server = self.server(host).filter(|server| server.reachable).ok_or(OsError::BAD_NETPATH)?;
         let mapping = session.map(|position| &self.mappings[position]);
@@ -353,7 +349,7 @@ impl Mapping {
         }
     }
 
-    fn row(&self) -> Instance {
+    fn instance(&self) -> Instance {
         let path = ObjectPath::object(GLOBAL_MAPPING, "RemotePath", &self.remote);
         let properties = [
             ("LocalPath", Value::Null),
@@ -380,7 +376,7 @@ const CREATE: [&str; 9] = [
     "UseWriteThrough",
 ];
 
-/// The host and share of a UNC path, in lower case.
+/// Returns the host and share of a UNC path in lower case.
 fn split(remote: &str) -> Option<(String, String)> {
     let lower = remote.to_lowercase();
     let mut parts = lower.strip_prefix(r"\\")?.split('\\');

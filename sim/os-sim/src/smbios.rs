@@ -1,17 +1,17 @@
-//! The firmware's SMBIOS table, from which the BIOS serial number is read.
+//! Simulates the firmware's SMBIOS table, which has the BIOS serial number.
 //!
-//! A structure is a head (type, length, handle), its fields, and then its strings, each ending with a zero byte and
-//! all of them with one more. A field that is a string holds its number among those, counted from 1; 0 is none.
+//! A structure consists of a header (type, length, handle), its fields and its strings. Each string ends with a zero byte,
+//! and so does the list of strings. A string field holds the number of its string, counted from 1, or 0 for no string.
 
 use os::abi::RawSmbios;
 use zerocopy::IntoBytes;
 
-/// Where a System Information structure has the number of its serial number's string.
+/// The offset of the serial number's field in a System Information structure.
 const SERIAL_FIELD: usize = 7;
 
-/// The table of a machine with this serial number, as `firmware_table` gives it.
+/// Returns the table of a machine with this serial number, as `firmware_table` returns it.
 ///
-/// Without a serial number the structure is there, but its field holds 0.
+/// Without a serial number, the field of the structure is 0.
 pub fn table(serial: Option<&str>) -> Vec<u8> {
     let mut system = vec!["Simulated", "Node", "1.0"];
     let mut fields = [0; 23];
@@ -25,31 +25,31 @@ pub fn table(serial: Option<&str>) -> Vec<u8> {
     raw(&[structure(0, &bios, &["Simulated", "1.0"]), structure(1, &fields, &system), structure(127, &[], &[])])
 }
 
-/// The table of a machine that has no System Information structure at all.
+/// Returns the table of a machine without a System Information structure.
 pub fn table_without_system() -> Vec<u8> {
     raw(&[structure(0, &[1], &["Simulated"]), structure(127, &[], &[])])
 }
 
-/// A structure's head: type, length, handle.
+/// The length of a structure's header: type, length and handle.
 const HEAD: usize = 4;
 
-/// One structure of `kind`, with its strings.
+/// Returns a structure of type `kind` with its strings.
 pub fn structure(kind: u8, fields: &[u8], strings: &[&str]) -> Vec<u8> {
     let length = u8::try_from(HEAD + fields.len()).expect("a structure is at most 255 bytes long");
-    // The handle only has to be unique, which the type is here.
+    // The handle must be unique. The type is, in the tables that are built here.
     let mut bytes = vec![kind, length, kind, 0];
     bytes.extend_from_slice(fields);
     for string in strings {
         bytes.extend_from_slice(string.as_bytes());
         bytes.push(0);
     }
-    // Without strings there are two zero bytes all the same.
+    // A structure without strings also ends with two zero bytes.
     let end: &[u8] = if strings.is_empty() { &[0, 0] } else { &[0] };
     bytes.extend_from_slice(end);
     bytes
 }
 
-/// Structures, one after the other, behind the head that Windows puts before them.
+/// Returns a table of structures with the header that Windows puts before it.
 pub fn raw(structures: &[Vec<u8>]) -> Vec<u8> {
     let table = structures.concat();
     let length = u32::try_from(table.len()).expect("a table is at most 4 GiB long");
@@ -63,7 +63,7 @@ pub fn raw(structures: &[Vec<u8>]) -> Vec<u8> {
 mod tests {
     use super::{raw, structure, table, table_without_system};
 
-    /// A reader of its own, after the specification: the serial string of the first structure of type 1.
+    /// Reads the serial number of the first structure of type 1, as the SMBIOS specification defines it.
     fn serial(raw: &[u8]) -> Option<String> {
         let length = u32::from_le_bytes(raw[4..8].try_into().expect("four bytes"));
         let mut rest = &raw[8..];
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn the_serial_number_is_read_back_with_its_blanks() {
+    fn the_serial_number_is_read_back_with_its_spaces() {
         let text = "VMware-42 2d 0f  8a ";
         assert_eq!(serial(&table(Some(text))).as_deref(), Some(text));
     }
 
     #[test]
-    fn a_machine_may_have_no_serial_number_or_no_structure_for_it() {
+    fn a_table_may_lack_the_serial_number_or_its_structure() {
         assert_eq!(serial(&table(None)), None);
         assert_eq!(serial(&table_without_system()), None);
     }

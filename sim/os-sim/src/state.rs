@@ -1,84 +1,79 @@
-//! The whole of a node's state: what there is, what is open and what is due.
+//! The state of a node: its objects, open handles, running jobs and scheduled events.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use os::{OsError, OsResult, Uuid};
-use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, Volume};
+use crate::clock::timing::Timing;
+use crate::disks::mount_manager::Mount;
+use crate::disks::{Disk, Volume};
+use crate::files::file_system::{FileId, FileSystem};
+use crate::files::handles::Opened;
 use crate::iscsi::Iscsi;
-use crate::job::{Job, Outcome};
-use crate::mount::Mount;
-use crate::open::Opened;
-use crate::service::Services;
+use crate::services::Services;
 use crate::smb::Smb;
-use crate::timing::Timing;
-use crate::tree::{FileSystem, NodeId};
+use crate::wmi::storage_jobs::{Job, JobResult};
 
-/// The identity of a device; never used twice on a node.
+/// Identifies a device; never used twice on a node.
 pub(crate) type DeviceId = u64;
 
-/// 2026-01-01, when every simulated node's clock begins, in 100 ns since 1601.
+/// The date at which the clock of every node starts, 2026-01-01, in 100 ns since 1601.
 const EPOCH: i64 = 134_116_992_000_000_000;
 
 /// A simulated node's state.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default)]
 pub(crate) struct State {
-    /// Time since the clock's beginning.
+    /// The time since the node's clock started.
     pub now: Duration,
-    due: Vec<Due>,
+    events: Vec<ScheduledEvent>,
     counter: u64,
     pub disks: BTreeMap<DeviceId, Disk>,
     pub mounts: Vec<Mount>,
     /// The directory trees behind remote shares.
     pub trees: BTreeMap<Uuid, FileSystem>,
-    /// Disks of iSCSI targets that no session reaches, by their medium.
-    pub unreached: BTreeMap<Uuid, Disk>,
+    /// The disks of iSCSI logical units without a session, by the unit's identity.
+    pub detached_luns: BTreeMap<Uuid, Disk>,
     pub bios_serial: Option<String>,
     pub services: Services,
     pub smb: Smb,
     pub iscsi: Iscsi,
     pub jobs: BTreeMap<u64, Job>,
     pub timing: Timing,
-    #[serde(skip)]
-    pub outcomes: BTreeMap<u64, Outcome>,
-    #[serde(skip)]
+    pub job_results: BTreeMap<u64, JobResult>,
     pub handles: BTreeMap<u64, Opened>,
-    /// How long the network took over what was just done, to be waited for.
-    #[serde(skip)]
+    /// How long the network took for the last operation. The caller waits that long after it.
     pub network_time: Duration,
-    /// What is to be called once the state is unlocked.
-    #[serde(skip)]
-    pub calls: Vec<Call>,
+    /// Callbacks to run once the state is unlocked.
+    pub callbacks: Vec<Callback>,
 }
 
-/// A call to be made without the state's lock.
-pub(crate) type Call = Box<dyn FnOnce() + Send>;
+/// A function to be called without holding the lock of the state.
+pub(crate) type Callback = Box<dyn FnOnce() + Send>;
 
-/// Something that will happen.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Due {
+/// An event and its time.
+#[derive(Clone, Debug)]
+struct ScheduledEvent {
     at: Duration,
     order: u64,
     event: Event,
 }
 
-/// What can happen by itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What happens without a call, when its time has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Windows has noticed the volume.
+    /// Windows detects the volume.
     VolumeArrives(Uuid),
-    /// The provider has finished a job.
+    /// A job ends.
     JobEnds(u64),
 }
 
-/// A file system: a volume's or a share's.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// Identifies a file system: that of a volume or of a share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FsId {
     Volume(Uuid),
-    /// `host\share` in lower case, and the directory tree behind it.
+    /// `host\share` in lower case, and the identity of the share's directory tree.
     Share(String, Uuid),
 }
 
@@ -89,13 +84,13 @@ impl fmt::Debug for State {
 }
 
 impl State {
-    /// A number never given before.
+    /// Returns a number that was never returned before.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.counter += 1;
         self.counter
     }
 
-    /// A GUID never given before; the same on every run, in no order.
+    /// Returns a GUID that was never returned before. The sequence is the same on every run and looks random.
     pub(crate) fn fresh_uuid(&mut self) -> Uuid {
         let seed = self.fresh();
         let high = scramble(seed.wrapping_mul(2));
@@ -103,30 +98,35 @@ impl State {
         uuid::Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes()).into_uuid()
     }
 
-    /// The time of day, in 100 ns since 1601.
+    /// Returns the date and time in 100 ns since 1601.
     pub(crate) fn time_of_day(&self) -> i64 {
         EPOCH + i64::try_from(self.now.as_nanos() / 100).unwrap_or(i64::MAX - EPOCH)
     }
 
+    /// Schedules `event` to happen `after` from now.
     pub(crate) fn schedule(&mut self, after: Duration, event: Event) {
         let order = self.fresh();
-        self.due.push(Due { at: self.now + after, order, event });
+        self.events.push(ScheduledEvent { at: self.now + after, order, event });
     }
 
-    /// When something happens next.
-    pub(crate) fn next_due(&self) -> Option<Duration> {
-        self.due.iter().map(|due| due.at).min()
+    /// Returns the time of the next scheduled event.
+    pub(crate) fn next_event(&self) -> Option<Duration> {
+        self.events.iter().map(|event| event.at).min()
     }
 
-    /// Moves time to `to`, and lets all that is due until then happen, each at its time.
+    /// Advances the time to `to` and lets all events until then happen, each at its own time.
     pub(crate) fn advance_to(&mut self, to: Duration) {
         loop {
-            let next =
-                self.due.iter().enumerate().filter(|(_, due)| due.at <= to).min_by_key(|(_, due)| (due.at, due.order));
+            let next = self
+                .events
+                .iter()
+                .enumerate()
+                .filter(|(_, event)| event.at <= to)
+                .min_by_key(|(_, event)| (event.at, event.order));
             let Some((index, _)) = next else { break };
-            let due = self.due.swap_remove(index);
-            self.now = self.now.max(due.at);
-            self.happen(&due.event);
+            let scheduled = self.events.swap_remove(index);
+            self.now = self.now.max(scheduled.at);
+            self.happen(&scheduled.event);
         }
         self.now = self.now.max(to);
     }
@@ -138,9 +138,9 @@ impl State {
         }
     }
 
-    /// Forgets what would have happened by itself and is none of `keep`.
+    /// Cancels the scheduled events that are not to be kept.
     pub(crate) fn cancel(&mut self, keep: impl Fn(&Event) -> bool) {
-        self.due.retain(|due| keep(&due.event));
+        self.events.retain(|scheduled| keep(&scheduled.event));
     }
 
     fn volume_arrives(&mut self, id: Uuid) {
@@ -151,7 +151,7 @@ impl State {
         }
     }
 
-    /// Lets the volumes of a disk that is there and online arrive by and by.
+    /// Schedules the arrival of the volumes of a disk, if the disk is visible and online.
     pub(crate) fn announce_volumes(&mut self, device: DeviceId) {
         let Some(disk) = self.disks.get(&device).filter(|disk| disk.visible && !disk.is_offline()) else { return };
         let waiting: Vec<Uuid> = disk.volumes().filter(|volume| !volume.arrived).map(|volume| volume.id).collect();
@@ -160,7 +160,7 @@ impl State {
         }
     }
 
-    /// Sets a disk's attributes; its volumes come and go with them.
+    /// Sets a disk's attributes. Its volumes arrive when it comes online and disappear when it goes offline.
     pub(crate) fn set_attributes(&mut self, device: DeviceId, attributes: u64) {
         let Some(disk) = self.disks.get_mut(&device) else { return };
         disk.attributes = attributes;
@@ -171,7 +171,7 @@ impl State {
         }
     }
 
-    /// Takes a disk's volumes away from under their handles.
+    /// Dismounts the volumes of a disk. Calls on handles that are open on them fail from then on.
     pub(crate) fn dismount(&mut self, device: DeviceId) {
         let mounting = self.fresh();
         for volume in self.disks.get_mut(&device).into_iter().flat_map(Disk::volumes_mut) {
@@ -180,12 +180,12 @@ impl State {
         }
     }
 
-    /// The disk with `number` that Windows shows.
+    /// Returns the visible disk with `number`.
     pub(crate) fn device(&self, number: u32) -> Option<DeviceId> {
         self.disks.iter().find(|(_, disk)| disk.visible && disk.number == number).map(|(id, _)| *id)
     }
 
-    /// The disk a handle was opened on, if it is still there.
+    /// Returns the disk of an open handle, or `DEVICE_NOT_CONNECTED` if it was removed.
     pub(crate) fn disk(&self, device: DeviceId) -> OsResult<&Disk> {
         self.disks.get(&device).filter(|disk| disk.visible).ok_or(OsError::DEVICE_NOT_CONNECTED)
     }
@@ -194,8 +194,8 @@ impl State {
         self.disks.get_mut(&device).filter(|disk| disk.visible).ok_or(OsError::DEVICE_NOT_CONNECTED)
     }
 
-    /// Where the volume `id` is, whether Windows shows it or not: device and partition number.
-    pub(crate) fn place_of(&self, id: Uuid) -> Option<(DeviceId, u32)> {
+    /// Returns the device and partition number of the volume `id`, whether it has arrived or not.
+    pub(crate) fn location_of(&self, id: Uuid) -> Option<(DeviceId, u32)> {
         self.disks.iter().filter(|(_, disk)| disk.visible).find_map(|(device, disk)| {
             let holds = |volume: &Volume| volume.id == id;
             let part = disk.partitions.iter().find(|part| part.volume.as_ref().is_some_and(holds))?;
@@ -203,7 +203,8 @@ impl State {
         })
     }
 
-    /// The volume `id` if Windows shows it; `DEVICE_NOT_CONNECTED` if its disk has gone, `NOT_READY` if that is offline.
+    /// Returns the volume `id` and its disk. Fails with `DEVICE_NOT_CONNECTED` if the disk was removed and with
+    /// `NOT_READY` if the volume has not arrived, for example because the disk is offline.
     pub(crate) fn volume(&self, id: Uuid) -> OsResult<(&Disk, &Volume)> {
         let found = self.disks.values().filter(|disk| disk.visible).find_map(|disk| {
             let volume = disk.volumes().find(|volume| volume.id == id)?;
@@ -219,13 +220,13 @@ impl State {
         if volume.arrived { Ok(volume) } else { Err(OsError::NOT_READY) }
     }
 
-    /// The volumes that Windows shows.
+    /// Returns the volumes that have arrived, with their disks.
     pub(crate) fn arrived_volumes(&self) -> impl Iterator<Item = (&Disk, &Volume)> {
         let disks = self.disks.values().filter(|disk| disk.visible);
         disks.flat_map(|disk| disk.volumes().map(move |volume| (disk, volume))).filter(|(_, volume)| volume.arrived)
     }
 
-    /// A file system that can be read.
+    /// Returns a file system, or the error that reading it gives.
     pub(crate) fn file_system(&self, id: &FsId) -> OsResult<&FileSystem> {
         match id {
             FsId::Volume(volume) => self.volume(*volume)?.1.mounted(),
@@ -241,7 +242,7 @@ impl State {
         }
     }
 
-    /// Whether the file system `id` may be written to.
+    /// Fails with `WRITE_PROTECT` if the file system is on a read-only disk.
     pub(crate) fn check_writable(&self, id: &FsId) -> OsResult<()> {
         match id {
             FsId::Volume(volume) if self.volume(*volume)?.0.is_read_only() => Err(OsError::WRITE_PROTECT),
@@ -249,34 +250,26 @@ impl State {
         }
     }
 
-    /// Puts an empty file system on a volume.
+    /// Creates an empty file system.
     pub(crate) fn make_file_system(&mut self, kind: &str, length: u64) -> FileSystem {
         let (root, serial) = (self.fresh(), scramble(self.counter));
         FileSystem::new(kind, serial, length, root, self.time_of_day())
     }
 
-    /// Restores what is not saved; what was to be deleted when its handles closed goes.
-    pub(crate) fn restore(&mut self) {
-        for file_system in self.file_systems_mut() {
-            file_system.restore_children();
-            file_system.close_all();
-        }
-    }
-
-    /// All file systems there are, within reach or not.
+    /// Returns all file systems, including those of detached iSCSI disks.
     pub(crate) fn file_systems_mut(&mut self) -> impl Iterator<Item = &mut FileSystem> {
-        let disks = self.disks.values_mut().chain(self.unreached.values_mut());
+        let disks = self.disks.values_mut().chain(self.detached_luns.values_mut());
         let on_disks = disks.flat_map(Disk::volumes_mut).filter_map(|volume| volume.file_system.as_mut());
         on_disks.chain(self.trees.values_mut())
     }
 
-    /// Whether some handle is open on the file.
-    pub(crate) fn is_open(&self, fs: &FsId, node: NodeId) -> bool {
+    /// Returns whether any handle is open on the file.
+    pub(crate) fn is_open(&self, fs: &FsId, node: FileId) -> bool {
         self.handles.values().any(|opened| opened.is_on(fs, node))
     }
 }
 
-/// SplitMix64: spreads consecutive numbers over all others.
+/// SplitMix64: maps consecutive numbers to numbers that look random.
 fn scramble(seed: u64) -> u64 {
     let mut mixed = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,40 +1,45 @@
-//! Looking at a node from outside: plain values, which change nothing and hold nothing.
+//! Read-only views for tests: disks, volumes and files as plain values, snapshots and invariants.
+
+mod invariants;
+mod snapshot;
 
 use std::time::Duration;
 
 use os::{OsResult, Uuid};
 
-use crate::disk::{Disk, Health, Layout, Partition, PartitionKind, Volume};
-use crate::mount::MountPlace;
-use crate::msft_storage::volume_path;
-use crate::reparse::{self, Target};
+use crate::disks::mount_manager::MountPoint;
+use crate::disks::{Disk, Health, Layout, Partition, PartitionKind, Volume};
+use crate::files::file_system::{Body, FileId, FileRecord};
+use crate::files::reparse_point::{self, Target};
 use crate::sim::Sim;
 use crate::smb::Mapping;
 use crate::state::{FsId, State};
-use crate::tree::{Body, Node, NodeId};
+use crate::wmi::msft_storage::volume_path;
+
+pub use snapshot::Snapshot;
 
 /// A disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskView {
     /// Its number.
     pub number: u32,
-    /// Its real size in bytes.
+    /// Its actual size in bytes.
     pub size: u64,
-    /// The size that Windows knows.
+    /// The size in bytes that Windows last read.
     pub cached_size: u64,
-    /// Offline.
+    /// Whether it is offline.
     pub offline: bool,
-    /// Read-only.
+    /// Whether it is read-only.
     pub read_only: bool,
     /// `raw`, `mbr`, `gpt` or `superfloppy`.
     pub layout: &'static str,
-    /// `STORAGE_BUS_TYPE`.
+    /// The bus it is on (`STORAGE_BUS_TYPE`).
     pub bus: u32,
     /// Its serial number.
     pub serial: Option<String>,
     /// Its location.
     pub location: String,
-    /// Its partitions in order.
+    /// Its partitions in the order of their offsets.
     pub partitions: Vec<PartitionView>,
 }
 
@@ -43,13 +48,13 @@ pub struct DiskView {
 pub struct PartitionView {
     /// Its number.
     pub number: u32,
-    /// Where it begins, in bytes.
+    /// Its offset on the disk in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
     /// Its type on a GPT disk.
     pub gpt_type: Option<Uuid>,
-    /// The volume in it.
+    /// Its volume.
     pub volume: Option<VolumeView>,
 }
 
@@ -62,20 +67,20 @@ pub struct VolumeView {
     pub disk: u32,
     /// Whether Windows shows it.
     pub arrived: bool,
-    /// Its file system's name, readable or not.
+    /// The name of its file system, whether it can be read or not.
     pub file_system: Option<String>,
-    /// Whether it can be read.
+    /// Whether its content can be read.
     pub readable: bool,
     /// The total size of its file system in bytes.
     pub total: u64,
-    /// How often it was formatted since the node began.
+    /// How many times it was formatted since the node was created.
     pub formats: u32,
-    /// Where it is mounted: `C:\`, `C:\var\lib\...\`.
+    /// The paths where it is mounted, such as `C:\` or `C:\var\lib\...\`.
     pub paths: Vec<String>,
 }
 
 impl VolumeView {
-    /// Its name, `\\?\Volume{...}\`.
+    /// Returns its name, `\\?\Volume{...}\`.
     pub fn name(&self) -> String {
         volume_path(self.id)
     }
@@ -84,15 +89,15 @@ impl VolumeView {
 /// A file, directory or link in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileView {
-    /// Its path below the directory that was listed.
+    /// Its path relative to the listed directory.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: FileKind,
     /// Its attributes, `FILE_ATTRIBUTE_*`.
     pub attributes: u32,
 }
 
-/// What something in a directory is.
+/// The kind of a directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A directory.
@@ -103,17 +108,17 @@ pub enum FileKind {
     Symlink(String),
     /// A junction or mount point with this substitute name.
     MountPoint(String),
-    /// Another reparse point, with its tag.
+    /// Another reparse point with this tag.
     Reparse(u32),
 }
 
 impl Sim {
-    /// The disk with `number`, if Windows shows it.
+    /// Returns the disk with `number`, if Windows shows it.
     pub fn disk(&self, number: u32) -> Option<DiskView> {
         self.with(|state| Some(state.disk_view(state.disks.get(&state.device(number)?)?)))
     }
 
-    /// All disks that Windows shows, by number.
+    /// Returns all disks that Windows shows, ordered by number.
     pub fn disks(&self) -> Vec<DiskView> {
         self.with(|state| {
             let shown = state.disks.values().filter(|disk| disk.visible);
@@ -123,45 +128,45 @@ impl Sim {
         })
     }
 
-    /// The volume `id`, on any disk that Windows shows.
+    /// Returns the volume `id`, if it is on a disk that Windows shows.
     pub fn volume(&self, id: Uuid) -> Option<VolumeView> {
         self.all_volumes().into_iter().find(|volume| volume.id == id)
     }
 
-    /// All volumes, by disk and offset, whether they have arrived or not.
+    /// Returns all volumes on disks that Windows shows, ordered by disk and offset. Includes those that have not arrived.
     pub fn all_volumes(&self) -> Vec<VolumeView> {
         let disks = self.disks().into_iter();
         disks.flat_map(|disk| disk.partitions).filter_map(|part| part.volume).collect()
     }
 
-    /// The first volume of a disk.
+    /// Returns the first volume on a disk.
     pub fn volume_on(&self, disk: u32) -> Option<VolumeView> {
         self.disk(disk)?.partitions.into_iter().find_map(|part| part.volume)
     }
 
-    /// The SMB global mappings.
+    /// Returns the SMB global mappings.
     pub fn smb_mappings(&self) -> Vec<Mapping> {
         self.with(|state| state.smb.mappings().to_vec())
     }
 
-    /// How often the volume was formatted; 0 for one that is not there.
+    /// Returns how many times the volume was formatted, or 0 if it does not exist.
     pub fn formats_of(&self, volume: Uuid) -> u32 {
         self.volume(volume).map_or(0, |volume| volume.formats)
     }
 
-    /// The directories that the mount manager takes for mount points and that are none any more: deleted without
-    /// telling it.
+    /// Returns the stale entries of the mount manager: directories that no longer are mount points because they were
+    /// deleted without the mount manager.
     pub fn stale_mounts(&self) -> Vec<String> {
         self.with(|state| state.stale_mounts())
     }
 
-    /// All that is below the directory at a Win32 path, links not followed.
+    /// Returns everything below the directory at a Win32 path. Links are not followed.
     pub fn tree(&self, path: &str) -> OsResult<Vec<FileView>> {
         self.with(|state| {
             let found = state.existing(path, true);
             state.network_time = Duration::ZERO;
-            let (fs, node) = found?;
-            state.tree_of(&fs, node)
+            let (fs, file) = found?;
+            state.tree_of(&fs, file)
         })
     }
 }
@@ -208,15 +213,15 @@ impl State {
             arrived: volume.arrived,
             file_system: volume.file_system.as_ref().map(|file_system| file_system.kind.clone()),
             readable: volume.health == Health::Readable,
-            total: volume.file_system.as_ref().map_or(0, crate::tree::FileSystem::total),
+            total: volume.file_system.as_ref().map_or(0, crate::files::file_system::FileSystem::total),
             formats: volume.formats,
             paths: prefixes.into_iter().map(|prefix| format!(r"{prefix}\")).collect(),
         }
     }
 
     fn stale_mounts(&self) -> Vec<String> {
-        let stale = self.mounts.iter().filter_map(|mount| match &mount.place {
-            MountPlace::Directory { host, path } if !self.leads_to(*host, path, mount.volume) => {
+        let stale = self.mounts.iter().filter_map(|mount| match &mount.point {
+            MountPoint::Directory { host, path } if !self.leads_to(*host, path, mount.volume) => {
                 let prefix = self.dos_prefix(*host).unwrap_or_else(|| volume_path(*host));
                 Some(path.iter().fold(prefix, |prefix, name| format!(r"{prefix}\{name}")))
             }
@@ -225,16 +230,16 @@ impl State {
         stale.collect()
     }
 
-    pub(crate) fn tree_of(&self, fs: &FsId, top: NodeId) -> OsResult<Vec<FileView>> {
+    pub(crate) fn tree_of(&self, fs: &FsId, top: FileId) -> OsResult<Vec<FileView>> {
         let file_system = self.file_system(fs)?;
         let mut found = Vec::new();
         let mut waiting = vec![(String::new(), top)];
         while let Some((path, id)) = waiting.pop() {
-            let node = file_system.node(id)?;
+            let file = file_system.record(id)?;
             if id != top {
-                found.push(FileView { path: path.clone(), kind: kind_of(node), attributes: node.file_attributes() });
+                found.push(FileView { path: path.clone(), kind: kind_of(file), attributes: file.file_attributes() });
             }
-            for (name, child) in node.children().into_iter().flatten().rev() {
+            for (name, child) in file.children().into_iter().flatten().rev() {
                 let path = if path.is_empty() { name.to_string() } else { format!(r"{path}\{name}") };
                 waiting.push((path, *child));
             }
@@ -243,18 +248,18 @@ impl State {
     }
 }
 
-fn kind_of(node: &Node) -> FileKind {
-    let Some(data) = node.reparse.as_deref() else {
-        return match &node.body {
+fn kind_of(file: &FileRecord) -> FileKind {
+    let Some(data) = file.reparse.as_deref() else {
+        return match &file.body {
             Body::Directory(_) => FileKind::Directory,
             Body::File(data) => FileKind::File(data.clone()),
         };
     };
-    let target = match reparse::target(data) {
+    let target = match reparse_point::target(data) {
         Ok(Target::Absolute(target) | Target::Relative(target)) => String::from_utf16_lossy(&target),
-        Err(_) => return FileKind::Reparse(node.reparse_tag()),
+        Err(_) => return FileKind::Reparse(file.reparse_tag()),
     };
-    if node.reparse_tag() == os::abi::REPARSE_TAG_SYMLINK {
+    if file.reparse_tag() == os::abi::REPARSE_TAG_SYMLINK {
         FileKind::Symlink(target)
     } else {
         FileKind::MountPoint(target)

@@ -1,34 +1,38 @@
-//! Windows Management Instrumentation: which class answers a query or takes a call.
+//! Simulates Windows Management Instrumentation: WQL queries, method calls and the classes of the storage provider.
+
+pub(crate) mod method_call;
+pub(crate) mod msft_storage;
+pub(crate) mod storage_jobs;
+pub mod wql;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use os::{CallStatus, Instance, Namespace, OsError, OsResult, PendingCall, Returned, Time, Value, Wmi};
 
-use crate::clock::Node;
-use crate::iscsi::Related;
-use crate::job::Work;
-use crate::method::{instance, returned};
-use crate::msft_storage;
+use crate::clock::SharedState;
+use crate::iscsi::Associated;
 use crate::smb;
 use crate::state::State;
-use crate::wql::{self, Associators, ObjectPath, Query};
+use crate::wmi::method_call::{instance, returned};
+use crate::wmi::storage_jobs::JobAction;
+use wql::{Associators, ObjectPath, Query};
 
-/// What a method call has become at once.
-pub(crate) enum Begun {
-    /// It has ended.
+/// A method call that was started.
+pub(crate) enum StartedCall {
+    /// The call has ended.
     Done(Returned),
-    /// It goes on as a job.
+    /// The call runs as this job.
     Job(u64),
 }
 
-/// The classes of the storage provider's own objects.
+/// The classes of the storage provider.
 const STORAGE: [&str; 4] = ["MSFT_Disk", "MSFT_Partition", "MSFT_Volume", "MSFT_StorageSetting"];
 
 /// `SERVICE_RUNNING`.
 const RUNNING: u32 = 4;
 
-/// The associations of the storage provider, with the classes they join.
+/// The associations of the storage provider, each with the two classes that it joins.
 const ASSOCIATIONS: [(&str, &str, &str); 2] = [
     ("MSFT_DiskToPartition", "MSFT_Disk", "MSFT_Partition"),
     ("MSFT_PartitionToVolume", "MSFT_Partition", "MSFT_Volume"),
@@ -63,13 +67,13 @@ impl State {
     }
 
     fn associated(&self, query: &Associators) -> OsResult<Vec<Instance>> {
-        match self.iscsi.related(query) {
+        match self.iscsi.associated(query) {
             None => {}
-            Some(Related::Objects(objects)) => return Ok(objects),
-            Some(Related::Disks(media)) => {
+            Some(Associated::Objects(objects)) => return Ok(objects),
+            Some(Associated::Disks(luns)) => {
                 let shown = self.disks.values().filter(|disk| disk.visible);
-                let reached = shown.filter(|disk| disk.medium.is_some_and(|medium| media.contains(&medium)));
-                return Ok(reached.map(msft_storage::disk_row).collect());
+                let reached = shown.filter(|disk| disk.lun_id.is_some_and(|id| luns.contains(&id)));
+                return Ok(reached.map(msft_storage::disk_instance).collect());
             }
         }
         let mut found = Vec::new();
@@ -93,7 +97,7 @@ impl State {
         path: &str,
         method: &str,
         arguments: &[(&str, Value)],
-    ) -> OsResult<Begun> {
+    ) -> OsResult<StartedCall> {
         let object: ObjectPath = relative(path).parse()?;
         let provider = STORAGE.iter().any(|class| object.is_of(class));
         match namespace {
@@ -111,23 +115,23 @@ impl State {
         }
     }
 
-    /// Calls into the network: at once if that takes no time, else as a job.
+    /// Starts a call that goes over the network. It ends at once if it takes no time, and runs as a job otherwise.
     fn remote(
         &mut self,
         object: &ObjectPath,
         method: &str,
         arguments: &[(&str, Value)],
         takes: Duration,
-    ) -> OsResult<Begun> {
+    ) -> OsResult<StartedCall> {
         if takes.is_zero() {
-            return self.call_remote(object, method, arguments).map(Begun::Done);
+            return self.call_remote(object, method, arguments).map(StartedCall::Done);
         }
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let work = Work::Remote { object: object.to_string(), method: method.to_owned(), arguments };
-        Ok(self.start(None, work, takes).map_or_else(|code| Begun::Done(returned(code)), Begun::Job))
+        let action = JobAction::Remote { object: object.to_string(), method: method.to_owned(), arguments };
+        Ok(self.start(None, action, takes).map_or_else(|code| StartedCall::Done(returned(code)), StartedCall::Job))
     }
 
-    /// Makes a call into the network, with what follows for the node's disks.
+    /// Makes a call that goes over the network, and attaches or detaches the disks that it affects.
     pub(crate) fn call_remote(
         &mut self,
         object: &ObjectPath,
@@ -144,7 +148,7 @@ impl State {
         Ok(returned)
     }
 
-    /// The initiator's classes fail without its service, where the node has that service.
+    /// Fails with `WBEM_FAILED` if the node has the iSCSI initiator service and it does not run.
     fn check_iscsi_service(&mut self) -> OsResult<()> {
         let now = Time(self.now);
         match self.services.state("MSiSCSI", now) {
@@ -153,21 +157,21 @@ impl State {
         }
     }
 
-    /// What a job has come to: nothing yet, its outcome, or that it was lost in a restart.
-    fn outcome(&mut self, job: u64) -> Option<OsResult<Returned>> {
-        if let Some(outcome) = self.outcomes.remove(&job) {
-            return Some(outcome);
+    /// Returns the result of a job, or `None` while it runs. A job that was lost in a restart fails.
+    fn job_result(&mut self, job: u64) -> Option<OsResult<Returned>> {
+        if let Some(result) = self.job_results.remove(&job) {
+            return Some(result);
         }
         (!self.jobs.contains_key(&job)).then_some(Err(OsError::RPC_CALL_FAILED))
     }
 }
 
-/// A path relative to its namespace, of one that may be absolute.
+/// Returns an object path without its machine and namespace.
 fn relative(path: &str) -> &str {
     if path.starts_with(r"\\") { path.split_once(':').map_or(path, |(_, relative)| relative) } else { path }
 }
 
-impl Wmi for Node {
+impl Wmi for SharedState {
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
         let ready = self.with(|state| state.now + state.timing.query);
         if ready > deadline.0 {
@@ -187,36 +191,36 @@ impl Wmi for Node {
         deadline: Time,
     ) -> OsResult<CallStatus> {
         let job = match self.with(|state| state.begin(namespace, path, method, arguments))? {
-            Begun::Done(returned) => return Ok(CallStatus::Done(returned)),
-            Begun::Job(job) => job,
+            StartedCall::Done(returned) => return Ok(CallStatus::Done(returned)),
+            StartedCall::Job(job) => job,
         };
-        if let Some(outcome) = self.wait(deadline.0, |state| state.outcome(job)) {
-            return outcome.map(CallStatus::Done);
+        if let Some(result) = self.wait(deadline.0, |state| state.job_result(job)) {
+            return result.map(CallStatus::Done);
         }
-        // It may have ended between the wait and now.
+        // The job may have ended since the wait.
         let ended = self.with(|state| {
-            let outcome = state.outcome(job);
+            let result = state.job_result(job);
             state.jobs.entry(job).and_modify(|job| job.awaited = false);
-            outcome
+            result
         });
         match ended {
-            Some(outcome) => outcome.map(CallStatus::Done),
-            None => Ok(CallStatus::StillRunning(Box::new(Running { node: self.this(), job }))),
+            Some(result) => result.map(CallStatus::Done),
+            None => Ok(CallStatus::StillRunning(Box::new(RunningJob { shared: self.this(), job }))),
         }
     }
 }
 
-/// A job that its caller no longer waits for.
-struct Running {
-    node: Arc<Node>,
+/// A running job whose caller no longer waits for it.
+struct RunningJob {
+    shared: Arc<SharedState>,
     job: u64,
 }
 
-impl PendingCall for Running {
+impl PendingCall for RunningJob {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
-        self.node.with_calls(|state| match state.jobs.get_mut(&self.job) {
-            Some(job) => job.then.push(then),
-            None => state.calls.push(then),
+        self.shared.with_callbacks(|state| match state.jobs.get_mut(&self.job) {
+            Some(job) => job.callbacks.push(then),
+            None => state.callbacks.push(then),
         });
     }
 }

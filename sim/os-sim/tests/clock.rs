@@ -1,4 +1,4 @@
-//! Time: flowing, held and real.
+//! Simulated time: advanced by waiting threads, held, or following the wall clock.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -23,14 +23,14 @@ fn raw_volume() -> Sim {
 }
 
 #[test]
-fn a_sleeper_moves_flowing_time() {
+fn a_sleep_advances_the_clock() {
     let node = node().build();
     node.clock().sleep(Duration::from_hours(1));
     assert_eq!(node.now(), Time(Duration::from_hours(1)));
 }
 
 #[test]
-fn a_deadline_is_when_the_wait_ends() {
+fn a_method_call_waits_until_its_deadline() {
     let node = raw_volume();
     let deadline = Time(Duration::from_millis(700));
     assert!(matches!(format(&node, deadline), CallStatus::StillRunning(_)));
@@ -38,20 +38,20 @@ fn a_deadline_is_when_the_wait_ends() {
 }
 
 #[test]
-fn who_waits_for_a_job_alone_sees_it_end() {
+fn waiting_for_a_job_advances_the_clock_to_its_end() {
     let node = raw_volume();
-    let CallStatus::StillRunning(ticket) = format(&node, node.now()) else { panic!("no time has passed") };
-    let (tell, told) = mpsc::channel();
-    let mut ticket = Some(ticket);
+    let CallStatus::StillRunning(pending) = format(&node, node.now()) else { panic!("no time has passed") };
+    let (sender, receiver) = mpsc::channel();
+    let mut pending = Some(pending);
     let wait = poll_fn(|context| {
-        if let Some(ticket) = ticket.take() {
-            let (tell, waker) = (tell.clone(), context.waker().clone());
-            ticket.when_ended(Box::new(move || {
-                tell.send(()).unwrap();
+        if let Some(pending) = pending.take() {
+            let (sender, waker) = (sender.clone(), context.waker().clone());
+            pending.when_ended(Box::new(move || {
+                sender.send(()).unwrap();
                 waker.wake();
             }));
         }
-        if told.try_recv().is_ok() { Poll::Ready(()) } else { Poll::Pending }
+        if receiver.try_recv().is_ok() { Poll::Ready(()) } else { Poll::Pending }
     });
     node.clock().block_on(pin!(wait));
     assert_eq!(node.now(), Time(Duration::from_secs(2)));
@@ -59,17 +59,17 @@ fn who_waits_for_a_job_alone_sees_it_end() {
 }
 
 #[test]
-fn a_ticket_of_an_ended_job_calls_at_once() {
+fn the_callback_of_an_ended_job_runs_at_once() {
     let node = raw_volume();
-    let CallStatus::StillRunning(ticket) = format(&node, node.now()) else { panic!("no time has passed") };
+    let CallStatus::StillRunning(pending) = format(&node, node.now()) else { panic!("no time has passed") };
     node.advance(Duration::from_secs(5));
-    let (tell, told) = mpsc::channel();
-    ticket.when_ended(Box::new(move || tell.send(()).unwrap()));
-    told.try_recv().unwrap();
+    let (sender, receiver) = mpsc::channel();
+    pending.when_ended(Box::new(move || sender.send(()).unwrap()));
+    receiver.try_recv().unwrap();
 }
 
 #[test]
-fn held_time_moves_only_when_it_is_advanced() {
+fn a_held_clock_moves_only_when_it_is_advanced() {
     let node = raw_volume().held();
     let deadline = node.now() + Duration::from_mins(1);
     let caller = thread::spawn({
@@ -87,13 +87,13 @@ fn held_time_moves_only_when_it_is_advanced() {
 }
 
 #[test]
-fn real_time_passes_by_itself() {
+fn a_clock_that_follows_real_time_lets_jobs_end_without_calls() {
     let node = raw_volume().real_time();
     node.set_timing(|timing| timing.format = Duration::from_millis(20));
-    let CallStatus::StillRunning(ticket) = format(&node, node.now()) else { panic!("it takes 20 ms") };
-    let (tell, told) = mpsc::channel();
-    ticket.when_ended(Box::new(move || tell.send(()).unwrap()));
-    told.recv().expect("nobody but the node moves time");
+    let CallStatus::StillRunning(pending) = format(&node, node.now()) else { panic!("it takes 20 ms") };
+    let (sender, receiver) = mpsc::channel();
+    pending.when_ended(Box::new(move || sender.send(()).unwrap()));
+    receiver.recv().expect("the job ends without another call");
     assert!(node.now() >= Time(Duration::from_millis(20)));
     let before = node.now();
     node.clock().sleep(Duration::from_millis(5));
@@ -101,7 +101,7 @@ fn real_time_passes_by_itself() {
 }
 
 #[test]
-fn a_lost_job_fails_who_waits_for_it() {
+fn waiting_for_a_job_that_is_lost_in_a_restart_fails() {
     let node = raw_volume().held();
     let deadline = node.now() + Duration::from_mins(1);
     let soon = node.now() + Duration::from_mins(1);

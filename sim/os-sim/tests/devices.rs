@@ -1,4 +1,4 @@
-//! Disks and volumes through handles: what each control code answers, byte for byte.
+//! Disks and volumes through handles: the output of each control code, byte for byte.
 
 use os::abi::{
     BASIC_DATA, BusType, CODE_SET_ASCII, CODE_SET_BINARY, ControlCode, DISK_INTERFACE, DiskAttributes, DiskExtent,
@@ -24,7 +24,7 @@ fn volume(node: &Sim, disk: u32, access: Access) -> Box<dyn Handle> {
     open(node, &NtPath::volume(node.volume_on(disk).unwrap().id), access).unwrap()
 }
 
-fn ask<T: FromBytes + IntoBytes>(handle: &dyn Handle, code: ControlCode) -> OsResult<T> {
+fn control<T: FromBytes + IntoBytes>(handle: &dyn Handle, code: ControlCode) -> OsResult<T> {
     let mut answer = T::new_zeroed();
     let length = handle.control(code, &[], answer.as_mut_bytes())?;
     assert_eq!(length, size_of::<T>());
@@ -54,8 +54,8 @@ fn property(handle: &dyn Handle, property_id: u32, size: usize) -> OsResult<Vec<
     Ok(buffer)
 }
 
-/// The designators of a disk, as association, code set and bytes.
-fn designators(handle: &dyn Handle) -> Vec<(u32, u32, Vec<u8>)> {
+/// Returns the identifiers of a disk as association, code set and bytes.
+fn identifiers(handle: &dyn Handle) -> Vec<(u32, u32, Vec<u8>)> {
     let bytes = property(handle, StoragePropertyQuery::DEVICE_ID, 4096).unwrap();
     let (head, _) = StorageDeviceIdDescriptor::read_from_prefix(&bytes).unwrap();
     assert_eq!(usize::try_from(head.head.size).unwrap(), bytes.len());
@@ -75,13 +75,13 @@ fn set(handle: &dyn Handle, version: u32, attributes: u64, mask: u64) -> OsResul
 }
 
 #[test]
-fn a_code_needs_the_rights_in_its_number() {
+fn a_control_code_needs_the_access_encoded_in_its_number() {
     let node = node().disk(GIB).build();
     let bare = disk(&node, 1, Access::empty());
-    assert!(ask::<StorageDeviceNumber>(&*bare, ControlCode::STORAGE_GET_DEVICE_NUMBER).is_ok());
-    assert_eq!(ask::<i64>(&*bare, ControlCode::DISK_GET_LENGTH_INFO), Err(OsError::ACCESS_DENIED));
+    assert!(control::<StorageDeviceNumber>(&*bare, ControlCode::STORAGE_GET_DEVICE_NUMBER).is_ok());
+    assert_eq!(control::<i64>(&*bare, ControlCode::DISK_GET_LENGTH_INFO), Err(OsError::ACCESS_DENIED));
     let reader = disk(&node, 1, Access::GENERIC_READ);
-    assert_eq!(ask::<i64>(&*reader, ControlCode::DISK_GET_LENGTH_INFO), Ok(1 << 30));
+    assert_eq!(control::<i64>(&*reader, ControlCode::DISK_GET_LENGTH_INFO), Ok(1 << 30));
     assert_eq!(set(&*reader, 40, 0, 1), Err(OsError::ACCESS_DENIED));
     assert_eq!(reader.control(ControlCode(0x0007_0fff & !0xc000), &[], &mut []), Err(OsError::INVALID_FUNCTION));
 }
@@ -90,7 +90,7 @@ fn a_code_needs_the_rights_in_its_number() {
 fn attributes_are_set_by_mask_and_validated() {
     let node = node().disk(GIB).offline().read_only().build();
     let handle = disk(&node, 1, Access::GENERIC_READ | Access::GENERIC_WRITE);
-    let attributes = || ask::<DiskAttributes>(&*handle, ControlCode::DISK_GET_DISK_ATTRIBUTES).unwrap().attributes;
+    let attributes = || control::<DiskAttributes>(&*handle, ControlCode::DISK_GET_DISK_ATTRIBUTES).unwrap().attributes;
     assert_eq!(attributes(), DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY);
     assert_eq!(set(&*handle, 16, 0, 1), Err(OsError::INVALID_PARAMETER), "version");
     assert_eq!(set(&*handle, 40, 0, 4), Err(OsError::INVALID_PARAMETER), "mask");
@@ -103,11 +103,11 @@ fn attributes_are_set_by_mask_and_validated() {
 }
 
 #[test]
-fn a_disk_that_comes_online_gets_its_volumes_a_moment_later() {
+fn volumes_arrive_some_time_after_their_disk_came_online() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").offline().build();
     let handle = disk(&node, 1, Access::GENERIC_READ | Access::GENERIC_WRITE);
     let (head, entries) = layout(&*handle);
-    assert_eq!((head.style, entries.len()), (PartitionStyle::GPT.0, 2), "an offline disk's layout can be read");
+    assert_eq!((head.style, entries.len()), (PartitionStyle::GPT.0, 2), "the layout of an offline disk can be read");
     assert_eq!(node.volumes().unwrap().len(), 1);
     set(&*handle, 40, 0, DiskAttributes::OFFLINE).unwrap();
     assert_eq!(node.volumes().unwrap().len(), 1);
@@ -116,7 +116,7 @@ fn a_disk_that_comes_online_gets_its_volumes_a_moment_later() {
 }
 
 #[test]
-fn each_style_of_partition_table_is_told() {
+fn each_style_of_partition_table_is_reported() {
     let node = node().disk(GIB).disk(GIB).gpt().disk(GIB).partitioned().disk(GIB).mbr().disk(GIB).superfloppy().build();
     let styles: Vec<u32> = (1..=5).map(|number| layout(&*disk(&node, number, Access::empty())).0.style).collect();
     let [raw, gpt, mbr] = [PartitionStyle::RAW.0, PartitionStyle::GPT.0, PartitionStyle::MBR.0];
@@ -130,16 +130,16 @@ fn each_style_of_partition_table_is_told() {
 }
 
 #[test]
-fn the_first_designator_of_the_device_is_not_the_first_of_all() {
+fn the_identifier_of_the_device_follows_that_of_the_port() {
     let node = node().disk(GIB).page83_ascii("Google  pvc-1").disk(GIB).page83_binary(&[0x60, 0]).build();
-    let [port, device] = &designators(&*disk(&node, 1, Access::empty()))[..] else { panic!("two") };
+    let [port, device] = &identifiers(&*disk(&node, 1, Access::empty()))[..] else { panic!("two") };
     assert_eq!(port.0, 1);
     assert_eq!(device, &(0, CODE_SET_ASCII, b"Google  pvc-1".to_vec()));
-    assert_eq!(designators(&*disk(&node, 2, Access::empty()))[1], (0, CODE_SET_BINARY, vec![0x60, 0]));
+    assert_eq!(identifiers(&*disk(&node, 2, Access::empty()))[1], (0, CODE_SET_BINARY, vec![0x60, 0]));
 }
 
 #[test]
-fn properties_are_filled_as_far_as_they_fit() {
+fn a_descriptor_is_truncated_to_the_output_buffer() {
     let node = node().disk(GIB).serial("vol0abc").bus(BusType::NVME).no_page83().build();
     let handle = disk(&node, 1, Access::empty());
     let whole = property(&*handle, StoragePropertyQuery::DEVICE, 4096).unwrap();
@@ -156,21 +156,21 @@ fn properties_are_filled_as_far_as_they_fit() {
 }
 
 #[test]
-fn disks_are_found_by_their_interface() {
+fn a_disk_can_be_opened_by_its_interface() {
     let node = node().disk(GIB).number(5).build();
     let interfaces = node.device_interfaces(DISK_INTERFACE).unwrap();
     let numbers: Vec<u32> = interfaces
         .iter()
         .map(|interface| {
             let handle = open(&node, &NtPath::from_win32(interface), Access::empty()).unwrap();
-            ask::<StorageDeviceNumber>(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER).unwrap().device_number
+            control::<StorageDeviceNumber>(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER).unwrap().device_number
         })
         .collect();
     assert_eq!(numbers, [0, 5]);
 }
 
 #[test]
-fn a_lost_disk_answers_nothing_more() {
+fn calls_on_handles_of_a_removed_disk_fail() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").file(r"C:\m\f", "x").build();
     let handle = disk(&node, 1, Access::GENERIC_READ);
     let file = open(&node, &NtPath::from_win32(&U16String::from_str(r"C:\m\f")), Access::READ_ATTRIBUTES).unwrap();
@@ -184,7 +184,7 @@ fn a_lost_disk_answers_nothing_more() {
 }
 
 #[test]
-fn more_extents_than_fit_leave_the_count() {
+fn extents_that_do_not_fit_are_counted() {
     let node = node().disk(GIB).disk(GIB).partitioned().formatted("NTFS").spanned(1, GIB / 2).build();
     let handle = volume(&node, 2, Access::empty());
     let code = ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS;
@@ -196,11 +196,11 @@ fn more_extents_than_fit_leave_the_count() {
     assert_eq!(handle.control(code, &[], &mut two), Ok(56));
     assert_eq!(DiskExtent::read_from_bytes(&two[32..]).unwrap().disk_number, 1);
     assert_eq!(handle.control(code, &[], &mut [0; 31]), Err(OsError::INSUFFICIENT_BUFFER));
-    let number = ask::<StorageDeviceNumber>(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER);
-    assert_eq!(number.err(), Some(OsError::INVALID_FUNCTION), "it has no one number");
+    let number = control::<StorageDeviceNumber>(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER);
+    assert_eq!(number.err(), Some(OsError::INVALID_FUNCTION), "a spanned volume has no device number");
 }
 
-/// The file system's name, or why there is none.
+/// Returns the name of the file system, or the error of reading it.
 fn file_system(handle: &dyn Handle) -> OsResult<String> {
     let mut buffer = [0; 64];
     let length = handle.query_fs(FsInfo::Attribute, &mut buffer)?;
@@ -209,7 +209,7 @@ fn file_system(handle: &dyn Handle) -> OsResult<String> {
 }
 
 #[test]
-fn what_cannot_be_read_is_not_called_raw() {
+fn a_volume_that_cannot_be_read_is_not_reported_as_raw() {
     let node = node()
         .disk(GIB)
         .partitioned()
@@ -237,14 +237,18 @@ fn what_cannot_be_read_is_not_called_raw() {
         volume(&node, number, Access::GENERIC_READ).control(code, &[], &mut [0; 16])
     };
     assert_eq!(recognised(1), Err(OsError::UNRECOGNIZED_VOLUME));
-    assert_eq!(recognised(5), Ok(9), "the medium says otherwise");
-    assert_eq!(file_system(&*volume(&node, 2, Access::empty())), Err(OsError::INVALID_FUNCTION), "a direct open");
+    assert_eq!(recognised(5), Ok(9), "the medium names a file system");
+    assert_eq!(
+        file_system(&*volume(&node, 2, Access::empty())),
+        Err(OsError::INVALID_FUNCTION),
+        "opened without access to data"
+    );
     let root = open(&node, &NtPath::volume_root(node.volume_on(1).unwrap().id), Access::READ_DATA);
     assert_eq!(root.err(), Some(OsError::UNRECOGNIZED_VOLUME));
 }
 
 #[test]
-fn a_flush_needs_the_right_to_write() {
+fn a_flush_needs_write_access() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").disk(GIB).partitioned().formatted("NTFS").read_only();
     let node = node.build();
     let both = Access::GENERIC_READ | Access::GENERIC_WRITE;
@@ -254,10 +258,10 @@ fn a_flush_needs_the_right_to_write() {
 }
 
 #[test]
-fn a_file_system_is_extended_within_its_partition() {
+fn a_file_system_can_be_extended_up_to_its_partition() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").build();
     let handle = volume(&node, 1, Access::GENERIC_READ | Access::GENERIC_WRITE);
-    let length: i64 = ask(&*handle, ControlCode::DISK_GET_LENGTH_INFO).unwrap();
+    let length: i64 = control(&*handle, ControlCode::DISK_GET_LENGTH_INFO).unwrap();
     let extend = |sectors: i64| handle.control(ControlCode::FSCTL_EXTEND_VOLUME, &sectors.to_le_bytes(), &mut []);
     assert_eq!(extend(length / 512), Ok(0));
     assert_eq!(extend(length / 512 + 1), Err(OsError::INVALID_PARAMETER));
@@ -266,17 +270,17 @@ fn a_file_system_is_extended_within_its_partition() {
 }
 
 #[test]
-fn a_grown_disk_shows_its_size_when_it_is_looked_at() {
+fn the_size_of_a_grown_disk_is_read_by_update_properties() {
     let node = node().disk(GIB).partitioned().grown_to(2 * GIB).build();
     let handle = disk(&node, 1, Access::GENERIC_READ);
-    let length = || ask::<i64>(&*handle, ControlCode::DISK_GET_LENGTH_INFO).unwrap();
+    let length = || control::<i64>(&*handle, ControlCode::DISK_GET_LENGTH_INFO).unwrap();
     assert_eq!(length(), 1 << 30);
     handle.control(ControlCode::DISK_UPDATE_PROPERTIES, &[], &mut []).unwrap();
     assert_eq!(length(), 2 << 30);
 }
 
 #[test]
-fn a_rescan_finds_what_was_not_noticed() {
+fn a_rescan_detects_a_disk_that_was_not_noticed() {
     let node = node().build();
     let partitioned = DiskDescription { content: Content::Partitioned, ..DiskDescription::new(GIB) };
     assert_eq!(node.attach_disk(&partitioned, false), Ok(1));
@@ -290,7 +294,7 @@ fn a_rescan_finds_what_was_not_noticed() {
 }
 
 #[test]
-fn the_firmware_has_the_serial_number() {
+fn the_smbios_table_contains_the_serial_number() {
     let node = node().bios_serial("VMware-56 4d").build();
     let size = node.firmware_table(FIRMWARE_SMBIOS, 0, &mut []).unwrap();
     let mut table = vec![0; size];

@@ -81,7 +81,7 @@ fn links() -> Builder {
 }
 
 #[test]
-fn what_is_missing_is_told_apart() {
+fn each_kind_of_missing_path_has_its_own_error() {
     let node = links().build();
     for (path, error) in [
         (r"C:\data\none", OsError::FILE_NOT_FOUND),
@@ -102,7 +102,7 @@ fn what_is_missing_is_told_apart() {
 }
 
 #[test]
-fn links_on_the_way_are_followed_and_the_last_one_as_asked() {
+fn links_are_followed_except_a_last_one_that_is_opened_itself() {
     let node = links().build();
     for link in ["absolute", "relative", r"junction\sub", r"junction\junction\absolute"] {
         let win32 = format!(r"c:\DATA\{link}");
@@ -117,7 +117,7 @@ fn links_on_the_way_are_followed_and_the_last_one_as_asked() {
 }
 
 #[test]
-fn sixty_three_links_are_followed_and_no_more() {
+fn at_most_sixty_three_links_are_followed() {
     let mut builder = node().dir(r"C:\l\0");
     for number in 1..=64 {
         builder = builder.symlink(&format!(r"C:\l\{number}"), &format!(r"C:\l\{}", number - 1));
@@ -129,7 +129,7 @@ fn sixty_three_links_are_followed_and_no_more() {
 }
 
 #[test]
-fn a_handle_is_the_file_wherever_it_goes() {
+fn a_handle_stays_on_its_file_when_the_file_is_renamed() {
     let node = node().dir(&format!(r"{ROOT}\a\b")).build();
     let parent = existing(&node, &format!(r"{ROOT}\a"), Access::READ_DATA, Options::DIRECTORY).unwrap();
     node.external().rename(&format!(r"{ROOT}\a"), &format!(r"{ROOT}\moved")).unwrap();
@@ -143,7 +143,7 @@ fn a_handle_is_the_file_wherever_it_goes() {
 }
 
 #[test]
-fn a_child_that_is_a_link_is_followed_unless_it_is_asked_for() {
+fn a_child_that_is_a_link_is_followed_unless_it_is_opened_itself() {
     let node = links().build();
     let data = existing(&node, r"C:\data", Access::READ_DATA, Options::DIRECTORY).unwrap();
     let open = |name: &str, options| data.open_child(&text(name), &Open::existing(Access::READ_ATTRIBUTES, options));
@@ -152,7 +152,7 @@ fn a_child_that_is_a_link_is_followed_unless_it_is_asked_for() {
 }
 
 #[test]
-fn a_directory_is_made_once() {
+fn creating_a_directory_that_exists_fails() {
     let node = node().build();
     let how = Open::new_directory(Access::READ_ATTRIBUTES);
     let made = root(&node).open_child(&text("New"), &how).unwrap();
@@ -162,7 +162,7 @@ fn a_directory_is_made_once() {
 }
 
 #[test]
-fn a_deleted_file_goes_with_its_last_handle() {
+fn a_deleted_file_disappears_with_its_last_handle() {
     let file = format!(r"{ROOT}\file");
     let node = node().file(&file, "x").build();
     let reader = existing(&node, &file, Access::READ_DATA, Options::empty()).unwrap();
@@ -194,7 +194,7 @@ fn a_posix_deletion_frees_the_name_at_once() {
 }
 
 #[test]
-fn what_may_not_be_deleted_is_not() {
+fn a_deletion_that_is_not_allowed_fails() {
     let node = node().file(&format!(r"{ROOT}\dir\file"), "x").build();
     let file = format!(r"{ROOT}\dir\file");
     node.external().set_read_only(&file, true).unwrap();
@@ -212,7 +212,7 @@ fn what_may_not_be_deleted_is_not() {
 }
 
 #[test]
-fn attributes_are_kept_and_the_others_are_left() {
+fn setting_attributes_does_not_change_the_times() {
     let file = format!(r"{ROOT}\file");
     let node = node().file(&file, "x").build();
     let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
@@ -232,7 +232,7 @@ fn attributes_are_kept_and_the_others_are_left() {
 }
 
 #[test]
-fn rights_that_are_not_shared_clash_both_ways() {
+fn access_that_is_not_shared_conflicts_in_both_directions() {
     let file = format!(r"{ROOT}\file");
     let node = node().file(&file, "x").build();
     let how = Open {
@@ -247,7 +247,10 @@ fn rights_that_are_not_shared_clash_both_ways() {
         Some(OsError::SHARING_VIOLATION),
         "it does not share deletion"
     );
-    assert!(existing(&node, &file, Access::READ_ATTRIBUTES, Options::empty()).is_ok(), "attributes are no matter");
+    assert!(
+        existing(&node, &file, Access::READ_ATTRIBUTES, Options::empty()).is_ok(),
+        "access to attributes does not count"
+    );
     drop(reader);
     let writer = existing(&node, &file, Access::WRITE_DATA, Options::empty()).unwrap();
     assert_eq!(node.open(&path(&file), &how).err(), Some(OsError::SHARING_VIOLATION), "it would not share writing");
@@ -255,7 +258,7 @@ fn rights_that_are_not_shared_clash_both_ways() {
 }
 
 #[test]
-fn a_listing_comes_in_pieces_that_fit() {
+fn a_listing_continues_where_the_buffer_was_full() {
     let mut builder = node().dir(ROOT);
     let expected: Vec<String> = (10..40).map(|number| format!("entry-{number}")).collect();
     for name in &expected {
@@ -272,7 +275,7 @@ fn a_listing_comes_in_pieces_that_fit() {
 }
 
 #[test]
-fn a_listing_survives_deletion_of_what_it_gave() {
+fn a_listing_continues_after_an_entry_was_deleted() {
     let node = node().dir(&format!(r"{ROOT}\a")).dir(&format!(r"{ROOT}\b")).dir(&format!(r"{ROOT}\c")).build();
     let directory = root(&node);
     let mut buffer = [0; 112];
@@ -285,7 +288,7 @@ fn a_listing_survives_deletion_of_what_it_gave() {
 }
 
 #[test]
-fn identities_tell_files_and_volumes_apart() {
+fn files_and_volumes_have_distinct_identities() {
     let node = node().dir(r"C:\a").disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").build();
     let id = |win32: &str| {
         let mut info = [0; 24];
@@ -330,7 +333,7 @@ fn a_reparse_point_is_set_on_an_empty_directory_and_read_back() {
 }
 
 #[test]
-fn a_path_on_a_mounted_volume_has_both_forms() {
+fn a_file_on_a_mounted_volume_has_a_dos_path_and_a_guid_path() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").dir(r"C:\m\sub").build();
     let volume = node.volume_on(1).unwrap();
     let sub = existing(&node, r"C:\m\sub", Access::READ_ATTRIBUTES, Options::empty()).unwrap();
@@ -342,7 +345,7 @@ fn a_path_on_a_mounted_volume_has_both_forms() {
 }
 
 #[test]
-fn mounting_wants_an_empty_directory_on_ntfs() {
+fn mounting_needs_an_empty_directory_on_ntfs() {
     let node = node()
         .disk(GIB)
         .partitioned()
@@ -374,21 +377,21 @@ fn mounting_wants_an_empty_directory_on_ntfs() {
 }
 
 #[test]
-fn deleting_a_mount_point_leaves_the_volume_alone() {
+fn deleting_a_mount_point_does_not_change_the_volume() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").file(r"C:\m\data", "kept").build();
     let before = node.volume_on(1).unwrap().id;
     let link = link_itself(&node, r"C:\m", Access::DELETE).unwrap();
     dispose(&*link, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX).unwrap();
     drop(link);
     assert!(!node.external().exists(r"C:\m"));
-    assert_eq!(node.stale_mounts(), [r"C:\m"], "nobody told the mount manager");
+    assert_eq!(node.stale_mounts(), [r"C:\m"], "the mount manager was not informed");
     node.external().mkdir(r"C:\again").unwrap();
     node.external().set_mount_point(r"C:\again", before).unwrap();
     assert_eq!(node.external().read(r"C:\again\data").unwrap(), b"kept");
 }
 
 #[test]
-fn handles_end_with_their_process() {
+fn handles_are_closed_when_their_process_ends() {
     let file = format!(r"{ROOT}\file");
     let node = node().file(&file, "x").build();
     let process = node.process();

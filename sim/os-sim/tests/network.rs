@@ -1,4 +1,4 @@
-//! SMB shares, iSCSI targets and services, as the node has them.
+//! SMB shares, iSCSI targets and services of a node.
 
 use std::time::Duration;
 
@@ -39,16 +39,16 @@ fn shares() -> Sim {
 }
 
 #[test]
-fn a_share_is_reached_through_its_mapping() {
+fn a_share_can_be_used_while_it_is_mapped() {
     let node = shares();
-    let door = node.external();
-    assert_eq!(door.write(r"\\server\share\file", "x"), Err(OsError::LOGON_FAILURE));
+    let external = node.external();
+    assert_eq!(external.write(r"\\server\share\file", "x"), Err(OsError::LOGON_FAILURE));
     assert_eq!(map(&node, "wrong"), OsError::LOGON_FAILURE.0);
     assert_eq!(map(&node, "pass:word"), 0);
-    door.write(r"\\server\share\Dir\..\file", "x").unwrap();
-    door.symlink(r"C:\var\lib\kubelet\link", r"\\SERVER\share\").unwrap();
-    assert_eq!(door.read(r"C:\var\lib\kubelet\link\file").unwrap(), b"x");
-    assert_eq!(door.read_link(r"C:\var\lib\kubelet\link").unwrap(), r"\\SERVER\share\");
+    external.write(r"\\server\share\Dir\..\file", "x").unwrap();
+    external.symlink(r"C:\var\lib\kubelet\link", r"\\SERVER\share\").unwrap();
+    assert_eq!(external.read(r"C:\var\lib\kubelet\link\file").unwrap(), b"x");
+    assert_eq!(external.read_link(r"C:\var\lib\kubelet\link").unwrap(), r"\\SERVER\share\");
 
     let path = NtPath::from_win32(&U16String::from_str(r"C:\var\lib\kubelet\link\file"));
     let file = node.open(&path, &Open::existing(Access::READ_ATTRIBUTES, Options::empty())).unwrap();
@@ -59,12 +59,12 @@ fn a_share_is_reached_through_its_mapping() {
 
     let row = &query(&node, Namespace::Smb, "SELECT * FROM MSFT_SmbGlobalMapping")[0];
     assert_eq!(call(&node, Namespace::Smb, &row.path, "Remove", &[("Force", Value::Bool(true))]), 0);
-    assert!(!door.leads_somewhere(r"C:\var\lib\kubelet\link\file"));
+    assert!(!external.target_exists(r"C:\var\lib\kubelet\link\file"));
     node.invariants().unwrap();
 }
 
 #[test]
-fn what_is_not_on_the_network_is_told_apart() {
+fn each_kind_of_missing_remote_path_has_its_own_error() {
     let node = shares();
     map(&node, "pass:word");
     let open = |path: &str| {
@@ -77,7 +77,7 @@ fn what_is_not_on_the_network_is_told_apart() {
 }
 
 #[test]
-fn a_dead_server_takes_its_time() {
+fn opening_a_file_on_an_unreachable_server_takes_the_timeout() {
     let node = Sim::from_toml("[[smb_server]]\nhost = 'dead'\nreachable = false\nshares = [{ name = 's' }]").unwrap();
     let before = node.now();
     let path = NtPath::from_win32(&U16String::from_str(r"\\dead\s\file"));
@@ -87,18 +87,18 @@ fn a_dead_server_takes_its_time() {
 }
 
 #[test]
-fn a_mapping_to_a_dead_server_goes_on_after_its_deadline() {
+fn mapping_a_share_of_an_unreachable_server_continues_after_the_deadline() {
     let node = Sim::from_toml("[[smb_server]]\nhost = 'server'\nreachable = false").unwrap();
     let remote = [("RemotePath", text(r"\\server\share"))];
     let soon = node.now() + Duration::from_secs(10);
-    let progress = node.wmi().call(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote, soon).unwrap();
-    assert!(matches!(progress, CallStatus::StillRunning(_)));
+    let status = node.wmi().call(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote, soon).unwrap();
+    assert!(matches!(status, CallStatus::StillRunning(_)));
     assert_eq!((node.now(), node.running_jobs()), (soon, 1));
     assert_eq!(call(&node, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote), OsError::BAD_NETPATH.0);
 }
 
 #[test]
-fn a_restart_disconnects_mappings_and_closes_everything() {
+fn a_restart_disconnects_mappings_and_closes_handles() {
     let node = shares();
     map(&node, "pass:word");
     let how = Open {
@@ -123,10 +123,10 @@ fn log_in(os: &dyn Os) {
 }
 
 #[test]
-fn a_targets_disks_come_and_go_with_its_session() {
+fn the_disks_of_a_target_are_attached_during_its_session() {
     let node = node().iscsi_portal("10.0.0.1", 0).target(IQN).lun(GIB).build();
     log_in(&node);
-    let disk = node.disk(1).expect("the target's disk is there");
+    let disk = node.disk(1).expect("the disk of the target");
     assert_eq!((disk.bus, disk.offline), (9, true));
     let session = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSISession")[0];
     let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSISessionToDisk", session.path);
@@ -139,12 +139,12 @@ fn a_targets_disks_come_and_go_with_its_session() {
     assert_eq!(call(&node, Namespace::Storage, &target.path, "Disconnect", &[]), 0);
     assert!(node.disk(1).is_none());
     log_in(&node);
-    assert_eq!(node.disk(1).unwrap().layout, "gpt", "it is the same medium");
+    assert_eq!(node.disk(1).unwrap().layout, "gpt", "it is the same logical unit");
     node.invariants().unwrap();
 }
 
 #[test]
-fn without_its_service_the_initiator_does_nothing() {
+fn the_initiator_fails_while_its_service_does_not_run() {
     let node = node().service("MSiSCSI", "Microsoft iSCSI Initiator Service").build();
     let asked = node.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_iSCSITarget", node.now());
     assert_eq!(asked.err(), Some(OsError::WBEM_FAILED));
@@ -154,7 +154,7 @@ fn without_its_service_the_initiator_does_nothing() {
 }
 
 #[test]
-fn a_service_does_what_it_was_opened_for() {
+fn a_service_allows_only_what_it_was_opened_for() {
     let node = node().service("a", "A").running().slow(Duration::from_secs(3)).build();
     let open = |access| node.open_service(&U16String::from_str("a"), access).unwrap();
     assert_eq!(open(ServiceAccess::Query).stop(), Err(OsError::ACCESS_DENIED));
@@ -165,8 +165,8 @@ fn a_service_does_what_it_was_opened_for() {
 }
 
 #[test]
-fn a_description_that_is_wrong_says_where_and_no_more() {
+fn the_error_of_a_description_has_the_line_but_not_its_content() {
     let error = Sim::from_toml("[[smb_server]]\nhost = 'h'\nusers = [{ name = 'u', pasword = 'hunter2' }]");
-    let error = error.expect_err("it is misspelt").to_string();
+    let error = error.expect_err("a field is misspelt").to_string();
     assert!(error.contains("line 3") && !error.contains("hunter2"), "{error}");
 }

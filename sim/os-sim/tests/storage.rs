@@ -1,4 +1,4 @@
-//! A disk's way from raw to mounted and grown, as csi-proxy goes it.
+//! The storage provider: from a raw disk to a volume that is mounted and grown.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const GIB: u64 = 1 << 30;
 
 fn query(os: &dyn Os, wql: &str) -> Vec<Instance> {
     let deadline = os.clock().now() + Duration::from_mins(1);
-    os.wmi().query(Namespace::Storage, wql, deadline).expect("the query is understood")
+    os.wmi().query(Namespace::Storage, wql, deadline).expect("the query is valid")
 }
 
 fn only(os: &dyn Os, wql: &str) -> Instance {
@@ -45,7 +45,7 @@ fn partition(os: &dyn Os, disk: u32) {
 
 fn open(os: &dyn Os, path: &str, access: Access) -> Box<dyn os::Handle> {
     let path = NtPath::from_win32(&U16String::from_str(path));
-    os.open(&path, &Open::existing(access, Options::empty())).expect("it can be opened")
+    os.open(&path, &Open::existing(access, Options::empty())).expect("the open succeeds")
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_raw_disk_becomes_a_mounted_volume_and_grows() {
 }
 
 #[test]
-fn a_job_outlives_its_caller_and_its_process() {
+fn a_job_continues_after_its_caller_and_its_process() {
     let node = node().disk(GIB).partitioned().build();
     let volume = node.volume_on(1).unwrap();
     let process = node.process();
@@ -99,23 +99,23 @@ fn a_job_outlives_its_caller_and_its_process() {
         only(&*process, &format!("SELECT * FROM MSFT_Volume WHERE Path = '{}'", volume.name().replace('\\', r"\\")));
     let soon = process.clock().now() + Duration::from_secs(1);
     let force = [("FileSystem", Value::Text("NTFS".into())), ("Force", Value::Bool(true))];
-    let progress = process.wmi().call(Namespace::Storage, &row.path, "Format", &force, soon).unwrap();
-    let CallStatus::StillRunning(ticket) = progress else { panic!("a format takes two seconds") };
+    let status = process.wmi().call(Namespace::Storage, &row.path, "Format", &force, soon).unwrap();
+    let CallStatus::StillRunning(pending) = status else { panic!("the format has ended") };
     assert_eq!((node.now(), node.running_jobs(), node.formats_of(volume.id)), (soon, 1, 0));
 
-    let (told, hears) = std::sync::mpsc::channel();
-    ticket.when_ended(Box::new(move || told.send(()).unwrap()));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    pending.when_ended(Box::new(move || sender.send(()).unwrap()));
     drop(process);
     let (code, _) = call(&node, &row.path, "Format", &force);
     assert_eq!(code, 6, "the disk is busy");
-    assert!(hears.try_recv().is_err());
+    assert!(receiver.try_recv().is_err());
     node.advance(Duration::from_secs(1));
-    hears.try_recv().expect("the job has ended");
+    receiver.try_recv().expect("the job has ended");
     assert_eq!(node.formats_of(volume.id), 1);
 }
 
 #[test]
-fn an_initialised_disk_is_refused_and_so_is_a_read_only_one() {
+fn only_a_writable_raw_disk_can_be_initialised() {
     let node = node().disk(GIB).gpt().disk(GIB).read_only().build();
     let gpt = [("PartitionStyle", Value::U32(2))];
     assert_eq!(call(&node, &disk(&node, 1).path, "Initialize", &gpt).0, 41001);
@@ -123,7 +123,7 @@ fn an_initialised_disk_is_refused_and_so_is_a_read_only_one() {
 }
 
 #[test]
-fn volumes_come_and_go_with_their_disk() {
+fn volumes_exist_while_their_disk_is_online() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").build();
     let name = node.volume_on(1).unwrap().name();
     let volume = open(&node, name.trim_end_matches('\\'), Access::empty());
@@ -138,7 +138,7 @@ fn volumes_come_and_go_with_their_disk() {
     assert_eq!(gone, Some(OsError::PATH_NOT_FOUND));
 
     assert_eq!(call(&node, &path, "Online", &[]).0, 0);
-    assert_eq!(node.volumes().unwrap().len(), 1, "it takes a moment");
+    assert_eq!(node.volumes().unwrap().len(), 1, "the volume has not arrived yet");
     node.advance(Duration::from_millis(150));
     assert_eq!(node.volumes().unwrap().len(), 2);
     assert_eq!(volume.control(extents_of, &[], &mut extents), Ok(32));
@@ -149,20 +149,20 @@ fn volumes_come_and_go_with_their_disk() {
 }
 
 #[test]
-fn a_detached_disk_comes_back_with_all_that_is_on_it() {
+fn a_disk_keeps_its_content_while_it_is_detached() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt").build();
     node.external().write(r"C:\mnt\file", "data").unwrap();
     let disk = node.detach_disk(1).unwrap();
     assert_eq!(node.external().read(r"C:\mnt\file"), Err(OsError::PATH_NOT_FOUND));
     assert!(node.external().exists(r"C:\mnt"), "the mount point dangles");
-    let number = node.attach_again(disk, true);
+    let number = node.reattach_disk(disk, true);
     node.advance(Duration::from_millis(150));
     assert_eq!(node.external().read(r"C:\mnt\file").unwrap(), b"data");
     assert_eq!(number, 1);
 }
 
 #[test]
-fn the_built_in_node_makes_sense() {
+fn the_built_in_node_satisfies_the_invariants() {
     let node = Sim::default_node();
     node.invariants().unwrap();
     assert_eq!(node.disks().len(), 9);
@@ -170,24 +170,11 @@ fn the_built_in_node_makes_sense() {
 }
 
 #[test]
-fn a_saved_node_is_loaded_as_it_was() {
-    let node = Sim::default_node();
-    let link = r"C:\var\lib\kubelet\link";
-    node.external().symlink(link, r"C:\k").unwrap();
-    let path = std::env::temp_dir().join(format!("os-sim-saved-{}.json", std::process::id()));
-    node.save(&path).unwrap();
-    let loaded = Sim::load(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    assert_eq!(node.snapshot(), loaded.snapshot());
-    assert_eq!(loaded.external().read_dir(link).unwrap(), ["config"]);
-}
-
-#[test]
-fn a_snapshot_tells_what_differs_and_calls_volumes_by_their_place() {
+fn a_snapshot_names_volumes_by_disk_and_partition_and_shows_differences() {
     let builder = node().disk(GIB).dir(r"C:\mnt");
     let (one, other) = (builder.build(), builder.build());
-    let passing = other.attach_disk(&os_sim::DiskDescription::new(GIB), true).unwrap();
-    other.detach_disk(passing).unwrap();
+    let temporary = other.attach_disk(&os_sim::DiskDescription::new(GIB), true).unwrap();
+    other.detach_disk(temporary).unwrap();
     for node in [&one, &other] {
         partition(node, 1);
         node.advance(Duration::from_secs(1));
@@ -200,7 +187,7 @@ fn a_snapshot_tells_what_differs_and_calls_volumes_by_their_place() {
 }
 
 #[test]
-fn a_native_change_makes_the_providers_view_old() {
+fn a_change_by_a_control_code_makes_the_providers_cache_stale() {
     let node = node().disk(GIB).grown_to(2 * GIB).build();
     open(&node, r"\\.\PhysicalDrive1", Access::empty())
         .control(ControlCode::DISK_UPDATE_PROPERTIES, &[], &mut [])
@@ -214,14 +201,14 @@ fn a_native_change_makes_the_providers_view_old() {
 }
 
 #[test]
-fn partitions_and_volumes_are_found_by_association() {
+fn partitions_and_volumes_can_be_queried_by_association() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").build();
     let related = |object: &str, association: &str| {
         query(&node, &format!("ASSOCIATORS OF {{{object}}} WHERE AssocClass = {association}"))
     };
     let partitions = related(&disk(&node, 1).path, "MSFT_DiskToPartition");
     assert_eq!(partitions.iter().map(|row| row.u32("PartitionNumber")).collect::<Vec<_>>(), [Some(1), Some(2)]);
-    assert!(related(&partitions[0].path, "MSFT_PartitionToVolume").is_empty(), "the reserved one has no volume");
+    assert!(related(&partitions[0].path, "MSFT_PartitionToVolume").is_empty(), "the reserved partition has no volume");
     let volumes = related(&partitions[1].path, "MSFT_PartitionToVolume");
     assert_eq!(volumes[0].text("UniqueId"), Some(&*node.volume_on(1).unwrap().name()));
     let back = related(&volumes[0].path, "MSFT_PartitionToVolume");
@@ -229,7 +216,7 @@ fn partitions_and_volumes_are_found_by_association() {
 }
 
 #[test]
-fn what_the_provider_does_not_know_is_an_error() {
+fn an_unknown_method_object_or_class_is_an_error() {
     let node = node().build();
     let deadline = node.now() + Duration::from_secs(1);
     let code = |path: &str, method: &str| {
@@ -240,20 +227,4 @@ fn what_the_provider_does_not_know_is_an_error() {
     assert_eq!(code("MSFT_Nothing", "Refresh"), OsError::WBEM_INVALID_CLASS);
     let asked = node.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Nothing", deadline);
     assert_eq!(asked.err(), Some(OsError::WBEM_INVALID_CLASS));
-}
-
-#[test]
-fn a_probe_between_process_and_node_counts_and_kills() {
-    use os_sim::probe::Probed;
-    use os_sim::trace::Trace;
-    use std::sync::Arc;
-
-    let node = node().disk(GIB).build();
-    let trace = Arc::new(Trace::counting());
-    let probed = Probed::new(node.process(), Arc::clone(&trace));
-    let handle = open(&probed, r"\\.\PhysicalDrive1", Access::empty());
-    assert_eq!((trace.counts().primitives, node.open_handles()), (1, 1));
-    probed.kill();
-    assert_eq!(node.open_handles(), 0, "the system closes what the dead process had open");
-    assert_eq!(handle.flush(), Err(OsError::OPERATION_ABORTED));
 }

@@ -9,14 +9,13 @@
 //! room for an answer grows, and no parser has to be public for it.
 
 mod authority;
-mod corrupting_os;
 mod descriptions;
 mod devices;
 mod input;
 mod rpcs;
 mod texts;
 
-pub use corrupting_os::{CorruptingOs, Corruption};
+pub use faults::{CorruptingOs, Corruption};
 
 /// A target.
 pub struct Target {

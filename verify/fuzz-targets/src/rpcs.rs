@@ -16,7 +16,7 @@ use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
 use storage_ops::{Config, Executor, Node};
 use tokio::sync::oneshot;
 use transport::address::Location;
-use transport::memory::{self, Dial};
+use transport::memory::{self, Dialer};
 
 use crate::authority::runtime;
 use crate::input::Input;
@@ -215,7 +215,7 @@ fn check(path: &str, head: &HeaderMap, messages: &[u8], trailers: Option<&Header
 
 /// A server whose connections are in memory.
 struct Served {
-    connect: Vec<Dial>,
+    connect: Vec<Dialer>,
     stop: oneshot::Sender<()>,
     serving: tokio::task::JoinHandle<Unfinished>,
 }

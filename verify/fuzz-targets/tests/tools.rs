@@ -11,14 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use faults::{Probed, Trace};
 use fuzz_targets::{CorruptingOs, Corruption};
 use os::abi::{
     DriveLayout, MSFT_RESERVED, PartitionEntry, PartitionStyle, StorageDescriptorHead, StorageDeviceIdDescriptor,
     StorageIdentifier,
 };
-use os_sim::probe::Probed;
 use os_sim::smbios::{raw, structure, table, table_without_system};
-use os_sim::trace::Trace;
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetBiosSerialNumber, IsVolumeFormatted, Kind, ListDiskIds, Node, PartitionDisk,
     VolumeId,

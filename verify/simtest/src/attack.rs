@@ -3,10 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use faults::{Probe, Race};
 use os::{Access, Handle, NtPath, Open, Options, Os, U16String};
 use os_sim::Sim;
-use os_sim::probe::Probe;
-use os_sim::race::Race;
 
 use crate::scenarios::{KUBELET, volume};
 

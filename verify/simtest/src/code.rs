@@ -1,7 +1,7 @@
 //! Which errors strike which call: those that Windows is known to answer it with.
 
+use faults::Call;
 use os::OsError;
-use os_sim::probe::Call;
 
 use OsError as E;
 

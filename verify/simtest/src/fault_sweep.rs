@@ -4,17 +4,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use faults::{Call, Fault, FaultAction, Layered, Outcome, Probe, Probed, Race, Trace, When};
 use os::{Os, OsError};
-use os_sim::fault::{Fault, Moment};
-use os_sim::probe::{Call, FaultAction, Outcome, Probe, Probed};
-use os_sim::race::Race;
-use os_sim::trace::Trace;
 use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
 use storage_ops::{Config, Node};
 
-use crate::answering::Answering;
 use crate::code::{errors_of, is_answer, returns_of};
 use crate::promise::{Before, nothing_held, words};
+use crate::return_code_fault::ReturnCodeFault;
 use crate::scenario::{Answer, Request, Scenario};
 use crate::work::Disturbances;
 
@@ -31,22 +28,22 @@ const RETRIES: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blow {
     /// Windows fails it.
-    Fail(OsError, Moment),
+    Fail(OsError, When),
     /// The WMI method says this.
-    Return(u32, Moment),
+    Return(u32, When),
     /// It takes longer than anybody waits.
-    Delay(Moment),
+    Delay(When),
     /// What it begins takes longer than anybody waits, and goes on.
     Slow,
     /// The daemon ends, and a new one begins.
-    Die(Moment),
+    Die(When),
     /// The disk is taken away.
     Gone,
 }
 
 impl fmt::Display for Blow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let when = |moment: &Moment| if *moment == Moment::Before { "before" } else { "after" };
+        let when = |moment: &When| if *moment == When::Before { "before" } else { "after" };
         match self {
             Self::Fail(code, moment) => write!(f, "error {} {}", code.0, when(moment)),
             Self::Return(code, moment) => write!(f, "return {code} {}", when(moment)),
@@ -104,8 +101,8 @@ impl Undisturbed {
     /// The blows for the call number `nth`.
     pub fn blows(&self, scenario: &Scenario, nth: usize) -> Vec<Blow> {
         let Some(call) = self.calls.get(nth) else { return Vec::new() };
-        let mut blows = vec![Blow::Delay(Moment::Before), Blow::Delay(Moment::After)];
-        for moment in [Moment::Before, Moment::After] {
+        let mut blows = vec![Blow::Delay(When::Before), Blow::Delay(When::After)];
+        for moment in [When::Before, When::After] {
             blows.extend(errors_of(call).iter().map(|code| Blow::Fail(*code, moment)));
             blows.extend(returns_of(call).iter().map(|code| Blow::Return(*code, moment)));
             blows.push(Blow::Die(moment));
@@ -181,14 +178,14 @@ impl Case<'_> {
         }
         if missing.is_none() && !died && matches!(answer, Answer::Done(_)) && !self.is_misled(nth, blow) {
             broken.extend(self.succeeded(&answer));
-            if self.undisturbed.calls[nth].primitive == "flush" && matches!(blow, Blow::Fail(_, Moment::Before)) {
+            if self.undisturbed.calls[nth].primitive == "flush" && matches!(blow, Blow::Fail(_, When::Before)) {
                 // Nothing on the node tells what is still in a cache.
                 broken.push("it says that it is done, but the cache was not written".to_owned());
             }
         }
         if let Some(missing) = missing {
             broken.extend(self.without_the_disk(&node));
-            self.sim.attach_again(missing, true);
+            self.sim.reattach_disk(missing, true);
             self.sim.advance(LONG);
         }
         broken.extend(self.again(&node));
@@ -209,7 +206,7 @@ impl Case<'_> {
         let code = match blow {
             // A failure that would have come anyway has its own code, and a method that goes on has none yet.
             _ if self.is_misled(nth, blow) || self.undisturbed.is_expected(answer) => None,
-            Blow::Return(_, Moment::After) if answer.says_later() => None,
+            Blow::Return(_, When::After) if answer.says_later() => None,
             Blow::Fail(OsError(code), _) | Blow::Return(code, _) => Some(code),
             _ => None,
         };
@@ -257,8 +254,9 @@ impl Case<'_> {
             Blow::Return(code, moment) => {
                 let earlier = &self.undisturbed.calls[..nth];
                 let methods = earlier.iter().filter(|call| call.primitive.starts_with("wmi call")).count();
-                let answering = Answering::new(process, u64::try_from(methods).unwrap_or(u64::MAX), code, moment);
-                return Arc::new(Probed::new(Arc::new(answering), self.disturbances.clone()));
+                let override_code = ReturnCodeFault::new(u64::try_from(methods).unwrap_or(u64::MAX), code, moment);
+                let process = Arc::new(Layered::around(process, override_code));
+                return Arc::new(Probed::new(process, self.disturbances.clone()));
             }
         };
         let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(self.disturbances.clone()), probe];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use os_sim::probe::{Probe, Probed};
+use faults::{Probe, Probed};
 use os_sim::{Sim, Snapshot};
 use storage_ops::{Config, Node};
 

@@ -11,20 +11,19 @@
 //! The program `prove` runs all and prints a table (`cargo xtask prove`); `cargo test` runs a part. What is promised,
 //! and what is not covered, is in `docs/reliability.md`.
 
-pub mod answering;
 pub mod attack;
 pub mod code;
 pub mod fault_sweep;
-mod forward;
 pub mod interleaving;
+pub mod outside_access;
 pub mod promise;
 pub mod race_sweep;
 pub mod random;
 pub mod report;
+pub mod return_code_fault;
 pub mod scenario;
 pub mod scenarios;
 pub mod stage;
 pub mod sweep;
 pub mod voyage;
-pub mod watch;
 pub mod work;

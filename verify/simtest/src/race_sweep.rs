@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use os_sim::probe::Probed;
-use os_sim::trace::Trace;
+use faults::{Layered, Probed, Trace};
 use storage_ops::{Config, Node};
 
 use crate::attack::Attack;
+use crate::outside_access::OutsideAccess;
 use crate::promise::{Before, nothing_held, words};
 use crate::scenario::Scenario;
 use crate::scenarios::filesystem::PATH;
-use crate::watch::{Trespasses, Watched};
 
 /// The operation that goes into the volume mounted at its path.
 const RMDIR_CONTENTS: &str = "RmdirContents";
@@ -32,15 +31,15 @@ pub fn run(scenario: &Scenario, nth: usize, attack: Attack) -> Vec<String> {
     let request = (scenario.asked.request)(&sim);
     let before = Before::of(&sim);
     let empties = scenario.asked.name == RMDIR_CONTENTS;
-    let trespasses = Trespasses::on(&sim, empties.then_some(PATH));
-    let watched = Arc::new(Watched::new(sim.process(), &trespasses));
+    let outside = OutsideAccess::on(&sim, empties.then_some(PATH));
+    let watched = Arc::new(Layered::around(sim.process(), outside.clone()));
     let probes = attack.probes(&sim, u64::try_from(nth).unwrap_or(u64::MAX));
     let node = Node::new(Arc::new(Probed::new(watched, probes)), Config::default());
     let held = attack.hold(&sim);
     let answer = request.run(&node);
     drop(held);
     sim.advance(Duration::from_hours(4));
-    let mut broken = trespasses.take();
+    let mut broken = outside.take();
     broken.extend(before.check(&sim, scenario.asked.changes, None));
     broken.extend(words(&*request, &answer, None));
     broken.extend(nothing_held(&sim, &node));

@@ -10,10 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi};
-use os_sim::probe::{Call, FaultAction, Probe};
-
-use crate::forward::{forward_mounting, forward_the_rest};
+use faults::{Call, FaultAction, Layer, Layered, Probe};
+use os::{Clock, Os};
 
 thread_local! {
     /// Which of the stage's threads this is.
@@ -90,7 +88,7 @@ impl Stage {
 
     /// The node with a clock that gives the turn away instead of blocking.
     pub fn over(&self, inner: Arc<dyn Os>) -> Arc<dyn Os> {
-        Arc::new(Staged { clock: StagedClock { stage: self.clone(), inner: Arc::clone(&inner) }, inner })
+        Arc::new(Layered::around(inner, self.clone()))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -147,50 +145,15 @@ impl Wake for Woken {
     }
 }
 
-struct StagedClock {
-    stage: Stage,
-    inner: Arc<dyn Os>,
-}
-
-impl Clock for StagedClock {
-    fn now(&self) -> Time {
-        self.inner.clock().now()
-    }
-
-    fn sleep(&self, span: Duration) {
-        self.inner.clock().sleep(span);
-    }
-
-    fn block_on(&self, mut wait: Pin<&mut dyn Future<Output = ()>>) {
-        let Some(me) = ME.get() else { return self.inner.clock().block_on(wait) };
-        let waker = Waker::from(Arc::new(Woken { stage: self.stage.clone(), thread: me }));
+impl Layer for Stage {
+    fn block_on(&self, clock: &dyn Clock, mut wait: Pin<&mut dyn Future<Output = ()>>) {
+        let Some(me) = ME.get() else { return clock.block_on(wait) };
+        let waker = Waker::from(Arc::new(Woken { stage: self.clone(), thread: me }));
         let mut context = Context::from_waker(&waker);
         while wait.as_mut().poll(&mut context).is_pending() {
-            if !self.stage.block(me) {
-                self.inner.clock().sleep(Duration::from_secs(1));
+            if !self.block(me) {
+                clock.sleep(Duration::from_secs(1));
             }
         }
     }
-}
-
-struct Staged {
-    inner: Arc<dyn Os>,
-    clock: StagedClock,
-}
-
-impl Os for Staged {
-    fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        self.inner.open(path, how)
-    }
-
-    fn wmi(&self) -> &dyn Wmi {
-        self.inner.wmi()
-    }
-
-    fn clock(&self) -> &dyn Clock {
-        &self.clock
-    }
-
-    forward_mounting!();
-    forward_the_rest!();
 }

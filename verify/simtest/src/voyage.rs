@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use os_sim::probe::{Call, FaultAction, Probe, Probed};
+use faults::{Call, FaultAction, Probe, Probed};
 use os_sim::{DetachedDisk, Sim};
 use storage_ops::{
     Config, CreateSymlink, DiskNumber, FormatVolume, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume, Node,
@@ -110,7 +110,7 @@ struct Weather {
 impl Weather {
     fn attach(&self) {
         if let Some(disk) = self.away.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            self.sim.attach_again(disk, true);
+            self.sim.reattach_disk(disk, true);
         }
     }
 }

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use faults::{Call, FaultAction, Outcome, Probe};
 use os_sim::Sim;
-use os_sim::probe::{Call, FaultAction, Outcome, Probe};
 
 /// Notes each call that can change the node and is begun while a job goes on of which Windows has said so. For
 /// operations on one object.

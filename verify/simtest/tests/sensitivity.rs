@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use faults::Probed;
 use os::{Namespace, Os, Value};
 use os_sim::Sim;
-use os_sim::probe::Probed;
 use simtest::promise::Before;
 use simtest::scenario::{Answer, Request};
 use simtest::stage::{Schedule, Stage};

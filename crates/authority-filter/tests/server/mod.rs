@@ -1,4 +1,4 @@
-//! A gRPC server that answers every call with an empty message: what tonic does, by hyper alone.
+//! A gRPC server that answers every call with an empty message, built on hyper as tonic is.
 
 use std::convert::Infallible;
 
@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use transport::listener::Listener;
 
-/// The response header in which the server says what it was called.
+/// The response header with the authority that the server received.
 pub(crate) const SEEN_AUTHORITY: &str = "seen-authority";
 
 /// Accepts connections for as long as the test runs.
@@ -24,7 +24,7 @@ pub(crate) async fn serve(mut listener: impl Listener) {
     }
 }
 
-/// Serves one connection until it ends, one way or the other.
+/// Serves one connection until it ends.
 pub(crate) async fn serve_stream(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
     let service = service_fn(answer);
     let _ = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use std::{error, io};
 
 use api::{GROUP_VERSIONS, GroupVersion};
+use faults::{Counts, Probed, Trace};
 use hyper_util::rt::TokioIo;
 use os_sim::Sim;
-use os_sim::probe::Probed;
-use os_sim::trace::{Counts, Trace};
 use server::{Endpoint, Limits, Server, Unfinished};
 use storage_ops::{Config, Executor, Node};
 use tempfile::TempDir;

@@ -30,7 +30,7 @@ use std::pin::Pin;
 use std::time::Instant;
 
 use api::GROUP_VERSIONS;
-use os_sim::trace::Counts;
+use faults::Counts;
 
 pub use daemon::Daemon;
 pub use driver::{Difference, Driver, Outcome, Tally};

@@ -82,7 +82,7 @@ fn nothing_given_is_what_the_table_says() {
     assert_eq!(format!("{:?}", flags.node), format!("{upstream:?}"));
     assert!(flags.log.to_stderr && !flags.windows_service);
     assert_eq!((flags.log.verbosity, flags.log.megabytes, flags.drain), (0, 1800, Duration::from_secs(30)));
-    let limits = server::connections::Limits::default();
+    let limits = server::ConnectionLimits::default();
     assert_eq!((flags.max_connections, flags.silence), (limits.open, limits.silence));
 }
 

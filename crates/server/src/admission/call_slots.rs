@@ -1,30 +1,32 @@
-//! Slots for calls that run, shared fairly between connections.
+//! Slots for running calls, with a bounded queue of calls that wait for one.
 //!
-//! The first call of a connection may have any slot, its further ones only half of all. So a few connections that
-//! would like to have all of them leave half to the others. Who finds no slot waits in the order of arrival, for as
-//! long as there is room to wait.
+//! A [`FairLimiter`] decides which connection may take a slot. Calls without a slot wait in FIFO order.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::admission::connections::ConnectionId;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// A number of slots.
+use crate::admission::connections::ConnectionId;
+use crate::admission::fair_limiter::FairLimiter;
+use crate::admission::limits::Limits;
+
+/// The slots of a server.
 #[derive(Debug)]
 pub(crate) struct CallSlots {
-    all: usize,
-    queue: usize,
-    book: Mutex<State>,
+    queue_capacity: usize,
+    queue_timeout: Duration,
+    state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    taken: usize,
-    by_connection: HashMap<ConnectionId, usize>,
-    waiting: VecDeque<Waiter>,
+    limiter: FairLimiter,
+    /// How many slots each connection holds; connections without any are absent.
+    held: HashMap<ConnectionId, usize>,
+    queue: VecDeque<Waiter>,
     refused: u64,
 }
 
@@ -34,7 +36,7 @@ struct Waiter {
     slot: oneshot::Sender<CallSlot>,
 }
 
-/// One of them; dropping it hands it on.
+/// One slot. Dropping it passes it to the next call in the queue.
 #[derive(Debug)]
 pub(crate) struct CallSlot {
     slots: Arc<CallSlots>,
@@ -42,95 +44,94 @@ pub(crate) struct CallSlot {
 }
 
 impl CallSlots {
-    /// `all` slots, for which `queue` calls may wait.
-    pub(crate) fn new(all: usize, queue: usize) -> Arc<Self> {
-        Arc::new(Self { all, queue, book: Mutex::default() })
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let state =
+            State { limiter: FairLimiter::new(limits.calls), held: HashMap::new(), queue: VecDeque::new(), refused: 0 };
+        Self { queue_capacity: limits.queue, queue_timeout: limits.queue_timeout, state: Mutex::new(state) }
     }
 
-    /// Takes a slot, waiting for it if there is room to wait, but not for long.
-    pub(crate) async fn take(self: &Arc<Self>, connection: ConnectionId, patience: Duration) -> Option<CallSlot> {
+    /// Takes a slot, or waits for one in the queue. Returns `None` if the queue is full or the wait times out.
+    pub(crate) async fn acquire(self: &Arc<Self>, connection: ConnectionId) -> Option<CallSlot> {
         let slot = {
-            let mut book = self.book();
-            if book.may(connection, self.all) {
-                return Some(self.give(&mut book, connection));
+            let mut state = self.lock();
+            if state.admits(connection) {
+                return Some(self.take(&mut state, connection));
             }
-            book.waiting.retain(|waiter| !waiter.slot.is_closed());
-            if book.waiting.len() >= self.queue {
-                book.refused += 1;
+            state.queue.retain(|waiter| !waiter.slot.is_closed());
+            if state.queue.len() >= self.queue_capacity {
+                state.refused += 1;
                 return None;
             }
             let (sender, slot) = oneshot::channel();
-            book.waiting.push_back(Waiter { connection, slot: sender });
+            state.queue.push_back(Waiter { connection, slot: sender });
             slot
         };
-        let slot = timeout(patience, slot).await.ok().and_then(Result::ok);
-        self.book().refused += u64::from(slot.is_none());
+        let slot = timeout(self.queue_timeout, slot).await.ok().and_then(Result::ok);
+        self.lock().refused += u64::from(slot.is_none());
         slot
     }
 
-    /// How many are taken.
-    pub(crate) fn taken(&self) -> usize {
-        self.book().taken
+    /// How many slots are in use.
+    pub(crate) fn in_use(&self) -> usize {
+        self.lock().limiter.in_use()
     }
 
-    /// How many calls wait for one.
+    /// How many calls wait for a slot.
     pub(crate) fn waiting(&self) -> usize {
-        self.book().waiting.iter().filter(|waiter| !waiter.slot.is_closed()).count()
+        self.lock().queue.iter().filter(|waiter| !waiter.slot.is_closed()).count()
     }
 
-    /// How many calls have got none.
+    /// How many calls did not get a slot.
     pub(crate) fn refused(&self) -> u64 {
-        self.book().refused
+        self.lock().refused
     }
 
-    fn give(self: &Arc<Self>, book: &mut State, connection: ConnectionId) -> CallSlot {
-        book.taken += 1;
-        *book.by_connection.entry(connection).or_default() += 1;
+    fn take(self: &Arc<Self>, state: &mut State, connection: ConnectionId) -> CallSlot {
+        state.limiter.acquire(state.held.entry(connection).or_default());
         CallSlot { slots: Arc::clone(self), connection }
     }
 
-    /// Takes the first out of the queue that may have a slot now, and the slot for it.
+    /// Takes a slot for the first call in the queue that may have one, and removes it from the queue.
     fn next(self: &Arc<Self>) -> Option<(Waiter, CallSlot)> {
-        let mut guard = self.book();
-        let book = &mut *guard;
-        book.waiting.retain(|waiter| !waiter.slot.is_closed());
-        let at = book.waiting.iter().position(|waiter| book.may(waiter.connection, self.all))?;
-        let waiter = book.waiting.remove(at)?;
-        let slot = self.give(book, waiter.connection);
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        state.queue.retain(|waiter| !waiter.slot.is_closed());
+        let index = state.queue.iter().position(|waiter| state.admits(waiter.connection))?;
+        let waiter = state.queue.remove(index)?;
+        let slot = self.take(state, waiter.connection);
         drop(guard);
         Some((waiter, slot))
     }
 
-    fn book(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock.
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn may(&self, connection: ConnectionId, all: usize) -> bool {
-        let further = self.taken - self.by_connection.len();
-        self.taken < all && (!self.by_connection.contains_key(&connection) || further < all / 2)
+    fn admits(&self, connection: ConnectionId) -> bool {
+        self.limiter.admits(self.held.get(&connection).copied().unwrap_or_default())
     }
 }
 
 impl Drop for CallSlot {
     fn drop(&mut self) {
-        let mut book = self.slots.book();
-        book.taken -= 1;
-        if let Some(taken) = book.by_connection.get_mut(&self.connection) {
-            *taken -= 1;
-            if *taken == 0 {
-                book.by_connection.remove(&self.connection);
-            }
+        let mut guard = self.slots.lock();
+        let state = &mut *guard;
+        let held = state.held.get_mut(&self.connection);
+        let is_last = held.as_ref().is_some_and(|held| **held == 1);
+        state.limiter.release(held);
+        if is_last {
+            state.held.remove(&self.connection);
         }
-        let nobody = book.waiting.is_empty();
-        drop(book);
-        if nobody {
+        let queue_is_empty = state.queue.is_empty();
+        drop(guard);
+        if queue_is_empty {
             return;
         }
         while let Some((waiter, slot)) = self.slots.next() {
-            // One that has just given up hands the slot on by dropping it.
+            // If the call has just stopped waiting, the slot is dropped here and passed to the next one.
             let _ = waiter.slot.send(slot);
         }
     }
@@ -141,87 +142,91 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crate::admission::connections::{Connections, Limits};
-
     use super::{CallSlot, CallSlots};
+    use crate::admission::connections::{Connection, ConnectionLimits, Connections};
+    use crate::admission::limits::Limits;
 
-    const PATIENCE: Duration = Duration::from_secs(5);
+    fn slots(calls: usize, queue: usize, queue_timeout: Duration) -> Arc<CallSlots> {
+        Arc::new(CallSlots::new(&Limits { calls, queue, queue_timeout, ..Limits::default() }))
+    }
 
-    fn connections<const N: usize>() -> [crate::admission::connections::Connection; N] {
-        let all = Connections::new(Limits::default());
+    const TIMEOUT: Duration = Duration::from_secs(5);
+
+    fn connections<const N: usize>() -> [Connection; N] {
+        let all = Connections::new(ConnectionLimits::default());
         std::array::from_fn(|_| all.admit())
     }
 
-    async fn take_all(slots: &Arc<CallSlots>, connection: &crate::admission::connections::Connection) -> Vec<CallSlot> {
-        let mut taken = Vec::new();
-        while let Some(slot) = slots.take(connection.id(), Duration::ZERO).await {
-            taken.push(slot);
+    async fn acquire_all(slots: &Arc<CallSlots>, connection: &Connection) -> Vec<CallSlot> {
+        let mut acquired = Vec::new();
+        while let Some(slot) = slots.acquire(connection.id()).await {
+            acquired.push(slot);
         }
-        taken
+        acquired
     }
 
     #[tokio::test(start_paused = true)]
-    async fn however_greedy_some_are_another_finds_a_place() {
-        let slots = CallSlots::new(64, 8);
+    async fn connections_that_take_all_they_can_leave_a_slot_for_another() {
+        let slots = slots(64, 8, Duration::ZERO);
         let [modest, greedy @ ..] = connections::<9>();
         let mut all = Vec::new();
         for connection in &greedy {
-            all.push(take_all(&slots, connection).await);
+            all.push(acquire_all(&slots, connection).await);
         }
         assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [33, 1, 1, 1, 1, 1, 1, 1]);
-        assert!(slots.take(modest.id(), Duration::ZERO).await.is_some());
+        assert!(slots.acquire(modest.id()).await.is_some());
         drop(all);
-        assert_eq!(take_all(&slots, &modest).await.len(), 33, "what was given back can be had again");
+        assert_eq!(acquire_all(&slots, &modest).await.len(), 33, "released slots can be acquired again");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_single_place_can_be_taken() {
-        let slots = CallSlots::new(1, 0);
+    async fn a_single_slot_can_be_acquired() {
+        let slots = slots(1, 0, TIMEOUT);
         let [one, other] = connections();
-        let slot = slots.take(one.id(), PATIENCE).await.expect("it is free");
-        assert!(slots.take(other.id(), PATIENCE).await.is_none());
+        let slot = slots.acquire(one.id()).await.expect("the slot is free");
+        assert!(slots.acquire(other.id()).await.is_none());
         drop(slot);
-        assert!(slots.take(other.id(), PATIENCE).await.is_some());
-        assert_eq!((slots.taken(), slots.refused()), (0, 1));
+        assert!(slots.acquire(other.id()).await.is_some());
+        assert_eq!((slots.in_use(), slots.refused()), (0, 1));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_gets_the_next_place_in_the_order_of_arrival() {
-        let slots = CallSlots::new(1, 8);
+    async fn waiting_calls_get_slots_in_fifo_order() {
+        let slots = slots(1, 8, TIMEOUT);
         let [one, other] = connections();
-        let first = slots.take(one.id(), PATIENCE).await.expect("it is free");
+        let first = slots.acquire(one.id()).await.expect("the slot is free");
         let wait = |id| {
             tokio::spawn({
                 let slots = Arc::clone(&slots);
-                async move { slots.take(id, PATIENCE).await }
+                async move { slots.acquire(id).await }
             })
         };
-        let (second, gone, third) = (wait(other.id()), wait(one.id()), wait(one.id()));
+        let (second, cancelled, third) = (wait(other.id()), wait(one.id()), wait(one.id()));
         while slots.waiting() < 3 {
             tokio::task::yield_now().await;
         }
-        gone.abort();
-        gone.await.expect_err("it was aborted");
+        cancelled.abort();
+        cancelled.await.expect_err("it was aborted");
         assert_eq!(slots.waiting(), 2);
         drop(first);
-        let second = second.await.expect("no panic").expect("it came first");
+        let second = second.await.expect("no panic").expect("it is the first in the queue");
         assert!(!third.is_finished());
         drop(second);
         assert!(third.await.expect("no panic").is_some());
-        assert_eq!((slots.taken(), slots.waiting(), slots.refused()), (0, 0, 0));
+        assert_eq!((slots.in_use(), slots.waiting(), slots.refused()), (0, 0, 0));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn where_too_many_wait_the_next_is_told_at_once_and_those_in_time() {
-        let slots = CallSlots::new(1, 2);
+    async fn a_full_queue_refuses_at_once_and_a_waiting_call_is_refused_after_the_timeout() {
+        let slots = slots(1, 2, TIMEOUT);
         let [one, other] = connections();
-        let _place = slots.take(one.id(), PATIENCE).await;
+        let _slot = slots.acquire(one.id()).await;
         let start = tokio::time::Instant::now();
-        let (a, b, at_once) = tokio::join!(slots.take(other.id(), PATIENCE), slots.take(other.id(), PATIENCE), async {
-            assert!(slots.take(other.id(), PATIENCE).await.is_none());
+        let (a, b, elapsed) = tokio::join!(slots.acquire(other.id()), slots.acquire(other.id()), async {
+            assert!(slots.acquire(other.id()).await.is_none());
             start.elapsed()
         });
         assert!(a.is_none() && b.is_none());
-        assert_eq!((at_once, slots.refused(), slots.waiting()), (Duration::ZERO, 3, 0));
+        assert_eq!((elapsed, slots.refused(), slots.waiting()), (Duration::ZERO, 3, 0));
     }
 }

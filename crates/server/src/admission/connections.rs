@@ -1,44 +1,50 @@
-//! The open connections of a daemon, and which of them makes room for another.
+//! The open connections of a server, and which of them is evicted when there are too many.
 //!
-//! A client may open a connection and never say anything on it; one real driver leaves one more behind on every stage
-//! of a volume. Others dial for each call, or keep one connection for months. So a new connection is never refused.
-//! Where too many are open, the least useful one goes: one that has said nothing, then one on which nobody has called
-//! yet, then the one that has been without a call longest. A connection with a call in flight is never closed from
-//! here. If all have one, the newest is let in all the same, but its calls are refused until another has none.
+//! A client may open a connection and never use it; one real driver leaves one more behind on every stage of a volume.
+//! Others dial for each call, or keep one connection for months. A new connection is therefore never refused. At the
+//! limit it evicts the least useful connection: one that has sent no HTTP/2 preface, else one that has had no call yet,
+//! else the one whose last call ended longest ago. A connection with a call in flight is never evicted. If all have
+//! one, the new connection is accepted, but its calls are refused until another connection has none.
 //!
-//! A client with a thousand connections so competes with its own idle ones first, and costs another client at most
-//! the connection that this one does not use, which gRPC dials again with the next call.
+//! A client with a thousand connections thus competes with its own idle ones first. The most it can cost another
+//! client is a connection without calls in flight, which gRPC dials again for the next call.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+mod lru_queue;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
 use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fmt, io};
 
+use authority_filter::AuthorityFilter;
 use tokio::io::AsyncRead;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::sleep;
 
-use authority_filter::AuthorityFilter;
+use crate::admission::connections::lru_queue::{EvictionClass, LruQueue, Rank};
+use crate::admission::fair_limiter::FairLimiter;
 
-/// How many connections may be told to close and take their time over it.
-const LEAVING: usize = 64;
+/// How many evicted connections may use their grace period at the same time.
+const MAX_LEAVING: usize = 64;
 
-/// How many connections may be open, with how many calls, and for how long one may be silent.
+/// The limits on connections and on the calls in flight on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// From this many open connections on, a new one closes one that has no call in flight.
+pub struct ConnectionLimits {
+    /// Maximum open connections. At the limit a new connection evicts one without a call in flight.
     pub open: usize,
-    /// How long a client has for its preface.
+    /// How long a client may take to send its HTTP/2 preface.
     pub silence: Duration,
-    /// How many calls may be in flight on all of them, from the headers until the client has taken the answer.
+    /// Maximum calls in flight on all connections, from the headers until the client has read the response.
     ///
     /// Half of them are kept for the first call of each connection.
     pub calls: usize,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self { open: 4096, silence: Duration::from_mins(2), calls: 4096 }
     }
@@ -54,301 +60,301 @@ impl fmt::Display for ConnectionId {
     }
 }
 
-/// The connections of a daemon, over all its endpoints. Clones are the same book.
+/// The connections of a server, over all its endpoints. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Connections {
-    limits: Limits,
-    book: Arc<Mutex<Book>>,
+    limits: ConnectionLimits,
+    state: Arc<Mutex<State>>,
 }
 
-/// Why a connection without a call in flight is worth keeping; the least first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Worth {
-    /// It has not said its preface.
-    Silent,
-    /// It has, and nothing else.
-    Unused,
-    /// Calls came over it, and the next one may.
-    Idle,
-}
-
-/// Where a connection without a call stands in the row of those that make room, and since when.
-type Rank = (Worth, u64);
-
-#[derive(Debug, Default)]
-struct Book {
-    admitted: u64,
-    /// Counts the moments at which connections have taken their places in the row.
-    moment: u64,
+#[derive(Debug)]
+struct State {
     members: HashMap<ConnectionId, Member>,
-    /// The connections without a call, in the order in which they make room.
-    row: BTreeMap<Rank, ConnectionId>,
-    busy: usize,
-    calls: usize,
-    /// How many have been told to go.
+    /// The connections without a call, in the order of eviction.
+    idle: LruQueue,
+    /// The calls in flight.
+    calls: FairLimiter,
+    /// How many connections have been evicted and are not closed yet.
     leaving: usize,
-    /// For the last of those: what tells them that their time is over.
-    hurry: VecDeque<oneshot::Sender<()>>,
+    /// The grace periods of the connections that were evicted last.
+    grace_periods: VecDeque<oneshot::Sender<()>>,
+    accepted: u64,
     closed_silent: u64,
-    made_room_silent: u64,
-    made_room_idle: u64,
-    refused_busy: u64,
-    refused_calls: u64,
+    evicted_silent: u64,
+    evicted_idle: u64,
+    refused_connections_busy: u64,
+    refused_in_flight: u64,
 }
 
 #[derive(Debug)]
 struct Member {
     calls: usize,
+    /// The entry in the queue of idle connections.
     rank: Option<Rank>,
-    /// Used up when the connection is told to go.
-    make_room: Option<oneshot::Sender<EvictionDeadline>>,
+    /// Taken when eviction is signalled.
+    evict: Option<oneshot::Sender<EvictionGrace>>,
 }
 
-/// What is open, and what has been closed or refused so far.
+impl Member {
+    fn is_leaving(&self) -> bool {
+        self.evict.is_none()
+    }
+}
+
+/// How many connections and calls are open, and how many were closed or refused so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Open, without a preface so far.
+pub struct ConnectionCounts {
+    /// Open connections without an HTTP/2 preface.
     pub silent: usize,
-    /// Open, without a call so far.
+    /// Open connections that have had no call.
     pub unused: usize,
-    /// Open, without a call at the moment.
+    /// Open connections that have had calls and have none in flight.
     pub idle: usize,
-    /// Open, with calls in flight.
+    /// Open connections with calls in flight.
     pub busy: usize,
-    /// Told to make room, and not yet gone.
+    /// Evicted connections that are not closed yet.
     pub leaving: usize,
     /// Calls in flight.
     pub calls: usize,
-    /// Ever admitted.
-    pub admitted: u64,
-    /// Closed because nothing was said for too long.
+    /// Connections accepted so far.
+    pub accepted: u64,
+    /// Connections closed because their client sent no preface in time.
     pub closed_silent: u64,
-    /// Closed to make room, having said nothing.
-    pub made_room_silent: u64,
-    /// Closed to make room, without a call in flight.
-    pub made_room_idle: u64,
-    /// Calls refused because every connection has one in flight.
-    pub refused_busy: u64,
-    /// Calls refused because too many are in flight.
-    pub refused_calls: u64,
+    /// Connections evicted without a preface.
+    pub evicted_silent: u64,
+    /// Connections evicted without a call in flight.
+    pub evicted_idle: u64,
+    /// Calls refused because every other connection had a call in flight.
+    pub refused_connections_busy: u64,
+    /// Calls refused because too many were in flight.
+    pub refused_in_flight: u64,
 }
 
 impl Connections {
-    /// No connections, and what will be allowed to them.
-    pub fn new(limits: Limits) -> Self {
-        Self { limits, book: Arc::default() }
+    /// Creates a server's set of connections, which is empty.
+    pub fn new(limits: ConnectionLimits) -> Self {
+        let state = State {
+            members: HashMap::new(),
+            idle: LruQueue::default(),
+            calls: FairLimiter::new(limits.calls),
+            leaving: 0,
+            grace_periods: VecDeque::new(),
+            accepted: 0,
+            closed_silent: 0,
+            evicted_silent: 0,
+            evicted_idle: 0,
+            refused_connections_busy: 0,
+            refused_in_flight: 0,
+        };
+        Self { limits, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Counts one more connection until the guard is dropped. Never waits and never refuses.
-    pub fn admit(&self) -> Connection {
-        let (make_room, told) = oneshot::channel();
-        let mut book = self.lock();
-        while book.staying() >= self.limits.open && book.make_room() {}
-        book.admitted += 1;
-        let id = ConnectionId(book.admitted);
-        book.members.insert(id, Member { calls: 0, rank: None, make_room: Some(make_room) });
-        book.line_up(id, Worth::Silent);
-        drop(book);
-        Connection { caller: Caller(Arc::new(Line { id, connections: self.clone(), quiet: Notify::new() })), told }
+    /// Adds a connection until the returned guard is dropped, and evicts another at the limit. Never waits.
+    pub(crate) fn admit(&self) -> Connection {
+        let (evict, evicted) = oneshot::channel();
+        let mut state = self.lock();
+        while state.open() >= self.limits.open && state.evict() {}
+        state.accepted += 1;
+        let id = ConnectionId(state.accepted);
+        state.members.insert(id, Member { calls: 0, rank: None, evict: Some(evict) });
+        state.push_idle(id, EvictionClass::Silent);
+        drop(state);
+        let shared = SharedConnection { id, connections: self.clone(), no_calls: Notify::new() };
+        Connection { handle: ConnectionHandle(Arc::new(shared)), evicted }
     }
 
-    /// How many connections are open, without those that have been told to close.
+    /// How many connections are open, without those that have been evicted.
     pub fn open(&self) -> usize {
-        self.lock().staying()
+        self.lock().open()
     }
 
-    /// What is open, and what has been closed or refused so far.
-    pub fn counts(&self) -> Counts {
-        let book = self.lock();
-        let standing = |worth| book.row.range((worth, 0)..=(worth, u64::MAX)).count();
-        Counts {
-            silent: standing(Worth::Silent),
-            unused: standing(Worth::Unused),
-            idle: standing(Worth::Idle),
-            busy: book.busy,
-            leaving: book.leaving,
-            calls: book.calls,
-            admitted: book.admitted,
-            closed_silent: book.closed_silent,
-            made_room_silent: book.made_room_silent,
-            made_room_idle: book.made_room_idle,
-            refused_busy: book.refused_busy,
-            refused_calls: book.refused_calls,
+    /// Returns how many connections and calls are open, and how many were closed or refused so far.
+    pub fn counts(&self) -> ConnectionCounts {
+        let state = self.lock();
+        ConnectionCounts {
+            silent: state.idle.of_class(EvictionClass::Silent).count(),
+            unused: state.idle.of_class(EvictionClass::Unused).count(),
+            idle: state.idle.of_class(EvictionClass::Idle).count(),
+            busy: state.calls.holders(),
+            leaving: state.leaving,
+            calls: state.calls.in_use(),
+            accepted: state.accepted,
+            closed_silent: state.closed_silent,
+            evicted_silent: state.evicted_silent,
+            evicted_idle: state.evicted_idle,
+            refused_connections_busy: state.refused_connections_busy,
+            refused_in_flight: state.refused_in_flight,
         }
     }
 
-    /// Which open connections have said nothing yet, oldest first.
+    /// Returns the open connections without an HTTP/2 preface, oldest first.
     pub fn silent(&self) -> Vec<ConnectionId> {
-        self.lock().row.iter().filter(|((worth, _), _)| *worth == Worth::Silent).map(|(_, id)| *id).collect()
+        self.lock().idle.of_class(EvictionClass::Silent).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Book> {
-        // No code panics while it holds the lock, and each change to the book is whole by itself.
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code panics while it holds the lock, and each change leaves the state consistent.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Book {
-    fn staying(&self) -> usize {
+impl State {
+    fn open(&self) -> usize {
         self.members.len() - self.leaving
     }
 
-    /// Puts a connection without a call at the end of those that are worth as much.
-    fn line_up(&mut self, id: ConnectionId, worth: Worth) {
-        self.moment += 1;
-        let rank = (worth, self.moment);
-        self.row.insert(rank, id);
+    /// Marks a connection as idle now.
+    fn push_idle(&mut self, id: ConnectionId, class: EvictionClass) {
         if let Some(member) = self.members.get_mut(&id) {
-            member.rank = Some(rank);
+            member.rank = Some(self.idle.push(id, class));
         }
     }
 
-    fn step_out(&mut self, id: ConnectionId) {
+    fn remove_idle(&mut self, id: ConnectionId) {
         let rank = self.members.get_mut(&id).and_then(|member| member.rank.take());
         if let Some(rank) = rank {
-            self.row.remove(&rank);
+            self.idle.remove(rank);
         }
     }
 
-    /// Tells the first in the row to go; says whether there was one.
-    fn make_room(&mut self) -> bool {
-        let Some((_, id)) = self.row.pop_first() else { return false };
+    /// Evicts the first of the idle connections. Returns false if no connection is idle.
+    fn evict(&mut self) -> bool {
+        let Some((class, id)) = self.idle.pop() else { return false };
         let Some(member) = self.members.get_mut(&id) else { return false };
-        match member.rank.take() {
-            Some((Worth::Silent, _)) => self.made_room_silent += 1,
-            _ => self.made_room_idle += 1,
+        member.rank = None;
+        match class {
+            EvictionClass::Silent => self.evicted_silent += 1,
+            EvictionClass::Unused | EvictionClass::Idle => self.evicted_idle += 1,
         }
-        let (hurry, hurried) = oneshot::channel();
-        if let Some(make_room) = member.make_room.take() {
-            // A connection that is just closing does not hear it; it has made room.
-            let _ = make_room.send(EvictionDeadline(hurried));
+        let (revoke, revoked) = oneshot::channel();
+        if let Some(evict) = member.evict.take() {
+            // A connection that is closing at this moment does not receive the signal and needs none.
+            let _ = evict.send(EvictionGrace(revoked));
         }
         self.leaving += 1;
-        self.hurry.push_back(hurry);
-        if self.hurry.len() > LEAVING
-            && let Some(oldest) = self.hurry.pop_front()
+        self.grace_periods.push_back(revoke);
+        if self.grace_periods.len() > MAX_LEAVING
+            && let Some(oldest) = self.grace_periods.pop_front()
         {
-            // One that is gone does not hear it.
+            // A connection that is closed already does not receive the signal.
             let _ = oldest.send(());
         }
         true
     }
 }
 
-/// Why a connection that had said nothing is closed.
+/// Why a connection without an HTTP/2 preface is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eviction {
-    /// It was silent for as long as is allowed.
-    Silent(Duration),
-    /// Too many were open, and this one had been silent longest.
-    MadeRoom,
+enum NoPreface {
+    /// The client did not send it in time.
+    TimedOut(Duration),
+    /// The connection was evicted first.
+    Evicted,
 }
 
-impl fmt::Display for Eviction {
+impl fmt::Display for NoPreface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silent(time) => write!(f, "the client said nothing for {} s", time.as_secs()),
-            Self::MadeRoom => f.write_str("the client said nothing, and another needed the room"),
+            Self::TimedOut(time) => write!(f, "no HTTP/2 preface received within {} s", time.as_secs()),
+            Self::Evicted => f.write_str("no HTTP/2 preface received, and evicted for another connection"),
         }
     }
 }
 
-impl std::error::Error for Eviction {}
+impl std::error::Error for NoPreface {}
 
-impl From<Eviction> for io::Error {
-    fn from(eviction: Eviction) -> Self {
-        Self::new(io::ErrorKind::ConnectionAborted, eviction)
+impl From<NoPreface> for io::Error {
+    fn from(reason: NoPreface) -> Self {
+        Self::new(io::ErrorKind::ConnectionAborted, reason)
     }
 }
 
-/// One open connection: counted for as long as this exists.
+/// One open connection; counted until it is dropped.
 #[derive(Debug)]
-pub struct Connection {
-    caller: Caller,
-    told: oneshot::Receiver<EvictionDeadline>,
+pub(crate) struct Connection {
+    handle: ConnectionHandle,
+    evicted: oneshot::Receiver<EvictionGrace>,
 }
 
 impl Connection {
-    /// The connection's number.
-    pub fn id(&self) -> ConnectionId {
-        self.caller.id()
+    pub(crate) fn id(&self) -> ConnectionId {
+        self.handle.id()
     }
 
-    /// The other end, as its calls know it.
-    pub fn caller(&self) -> &Caller {
-        &self.caller
+    /// The handle by which calls refer to the connection.
+    pub(crate) fn handle(&self) -> &ConnectionHandle {
+        &self.handle
     }
 
-    /// Waits until the client has said its preface, or fails when it is evicted or goes.
+    /// Waits until the client has sent its HTTP/2 preface. Fails if the connection is evicted or closed first.
     ///
-    /// A server that waits for this, on a task of the connection's own, spends nothing on a silent client.
-    pub async fn preface<S: AsyncRead + Unpin>(&mut self, stream: &mut AuthorityFilter<S>) -> io::Result<()> {
-        let limit = self.line().connections.limits.silence;
+    /// Until then a connection costs no HTTP/2 state.
+    pub(crate) async fn preface<S: AsyncRead + Unpin>(&mut self, stream: &mut AuthorityFilter<S>) -> io::Result<()> {
+        let limit = self.connections().limits.silence;
         tokio::select! {
             biased;
-            _ = self.make_room() => Err(Eviction::MadeRoom.into()),
-            said = stream.preface() => {
-                said?;
-                let mut book = self.line().connections.lock();
-                // One that has been told to go meanwhile will be told so when it next asks.
-                if book.members.get(&self.id()).is_some_and(|member| member.rank.is_some()) {
-                    book.step_out(self.id());
-                    book.line_up(self.id(), Worth::Unused);
+            _ = self.evicted() => Err(NoPreface::Evicted.into()),
+            preface = stream.preface() => {
+                preface?;
+                let mut state = self.connections().lock();
+                // A connection that was evicted at this moment is in no class any more.
+                if state.members.get(&self.id()).is_some_and(|member| member.rank.is_some()) {
+                    state.remove_idle(self.id());
+                    state.push_idle(self.id(), EvictionClass::Unused);
                 }
                 Ok(())
             }
             () = sleep(limit) => {
-                self.line().connections.lock().closed_silent += 1;
-                Err(Eviction::Silent(limit).into())
+                self.connections().lock().closed_silent += 1;
+                Err(NoPreface::TimedOut(limit).into())
             }
         }
     }
 
-    /// Waits until the connection is to go because another needs its room. New calls may still come, and run.
-    pub async fn make_room(&mut self) -> EvictionDeadline {
-        // The book drops the sender without using it only where this guard takes itself out of the book.
-        let told = poll_fn(|cx| Pin::new(&mut self.told).poll(cx)).await;
-        match told {
-            Ok(hurry) => hurry,
+    /// Waits until the connection is evicted. New calls may still arrive afterwards, and are answered.
+    pub(crate) async fn evicted(&mut self) -> EvictionGrace {
+        match poll_fn(|cx| Pin::new(&mut self.evicted).poll(cx)).await {
+            Ok(grace) => grace,
+            // The sender is dropped unused only when this guard removes its own entry.
             Err(_) => pending().await,
         }
     }
 
-    /// Waits until no call is in flight on a connection that has been told to go.
-    pub async fn quiet(&self) {
+    /// Waits until no call is in flight on an evicted connection.
+    pub(crate) async fn no_calls(&self) {
         while self.calls() > 0 {
-            self.line().quiet.notified().await;
+            self.handle.0.no_calls.notified().await;
         }
     }
 
-    /// How many calls are in flight.
-    pub fn calls(&self) -> usize {
-        self.line().connections.lock().members.get(&self.id()).map_or(0, |member| member.calls)
+    /// How many calls are in flight on the connection.
+    pub(crate) fn calls(&self) -> usize {
+        self.connections().lock().members.get(&self.id()).map_or(0, |member| member.calls)
     }
 
-    fn line(&self) -> &Line {
-        &self.caller.0
+    fn connections(&self) -> &Connections {
+        &self.handle.0.connections
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let mut book = self.line().connections.lock();
-        book.step_out(self.id());
-        if let Some(member) = book.members.remove(&self.id()) {
-            book.busy -= usize::from(member.calls > 0);
-            book.leaving -= usize::from(member.make_room.is_none());
+        let mut state = self.connections().lock();
+        state.remove_idle(self.id());
+        if let Some(member) = state.members.remove(&self.id()) {
+            state.calls.remove_holder(member.calls);
+            state.leaving -= usize::from(member.is_leaving());
         }
     }
 }
 
-/// Tells a connection that makes room when its time for that is over, because others have been told to as well.
+/// The time that an evicted connection has to close. It is revoked if too many evicted connections are still open.
 #[derive(Debug)]
-pub struct EvictionDeadline(oneshot::Receiver<()>);
+pub(crate) struct EvictionGrace(oneshot::Receiver<()>);
 
-impl EvictionDeadline {
-    /// Waits for that.
-    pub async fn over(self) {
+impl EvictionGrace {
+    /// Waits until the grace period is revoked.
+    pub(crate) async fn revoked(self) {
         if self.0.await.is_err() {
             pending::<()>().await;
         }
@@ -356,89 +362,81 @@ impl EvictionDeadline {
 }
 
 #[derive(Debug)]
-struct Line {
+struct SharedConnection {
     id: ConnectionId,
     connections: Connections,
-    quiet: Notify,
+    no_calls: Notify,
 }
 
-/// The other end of a connection, as its calls know it.
+/// A connection, as its calls refer to it. It may outlive the [`Connection`].
 #[derive(Clone, Debug)]
-pub struct Caller(Arc<Line>);
+pub(crate) struct ConnectionHandle(Arc<SharedConnection>);
 
-/// Why a call is not let in.
+/// Why a call is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// Every other connection has a call in flight, and they are too many.
-    AllBusy,
-    /// Too many calls are in flight, or too many of this connection's for what is left.
-    TooManyCalls,
+pub(crate) enum CallRefused {
+    /// At the limit of open connections, every other connection has a call in flight.
+    ConnectionsBusy,
+    /// Too many calls are in flight, or too many of this connection for the capacity that is left.
+    TooManyInFlight,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for CallRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::AllBusy => "too many connections have calls in flight; try again later",
-            Self::TooManyCalls => "too many calls are in flight; try again later",
+            Self::ConnectionsBusy => "too many connections have calls in flight; try again later",
+            Self::TooManyInFlight => "too many calls are in flight; try again later",
         })
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for CallRefused {}
 
-impl Caller {
-    /// The connection's number.
-    pub fn id(&self) -> ConnectionId {
+impl ConnectionHandle {
+    pub(crate) fn id(&self) -> ConnectionId {
         self.0.id
     }
 
-    /// Counts a call that has come over the connection, which stays open until what is returned is dropped.
-    pub fn call(&self) -> Result<InFlight, Refused> {
-        let limits = self.0.connections.limits;
+    /// Counts a call on the connection until the returned guard is dropped. Until then the connection
+    /// is not evicted.
+    pub(crate) fn begin_call(&self) -> Result<InFlightCall, CallRefused> {
         let mut guard = self.0.connections.lock();
-        let book = &mut *guard;
-        let Some(member) = book.members.get_mut(&self.0.id) else { return Err(Refused::AllBusy) };
-        let further = book.calls.saturating_sub(book.busy);
-        if book.calls >= limits.calls || member.calls > 0 && further >= limits.calls / 2 {
-            book.refused_calls += 1;
-            return Err(Refused::TooManyCalls);
+        let state = &mut *guard;
+        let Some(member) = state.members.get_mut(&self.0.id) else { return Err(CallRefused::ConnectionsBusy) };
+        if !state.calls.admits(member.calls) {
+            state.refused_in_flight += 1;
+            return Err(CallRefused::TooManyInFlight);
         }
-        if member.calls == 0 && book.busy >= limits.open {
-            book.refused_busy += 1;
-            return Err(Refused::AllBusy);
+        if member.calls == 0 && state.calls.holders() >= self.0.connections.limits.open {
+            state.refused_connections_busy += 1;
+            return Err(CallRefused::ConnectionsBusy);
         }
-        book.busy += usize::from(member.calls == 0);
-        book.calls += 1;
-        member.calls += 1;
-        book.step_out(self.0.id);
+        state.calls.acquire(&mut member.calls);
+        state.remove_idle(self.0.id);
         drop(guard);
-        Ok(InFlight(Arc::clone(&self.0)))
+        Ok(InFlightCall(Arc::clone(&self.0)))
     }
 }
 
-/// A call that has come over a connection; its end is when this is dropped.
+/// A call in flight on a connection; the call ends when this is dropped.
 #[derive(Debug)]
-pub struct InFlight(Arc<Line>);
+pub(crate) struct InFlightCall(Arc<SharedConnection>);
 
-impl Drop for InFlight {
+impl Drop for InFlightCall {
     fn drop(&mut self) {
-        let mut book = self.0.connections.lock();
-        book.calls -= 1;
-        let Some(member) = book.members.get_mut(&self.0.id) else { return };
-        member.calls -= 1;
+        let mut guard = self.0.connections.lock();
+        let state = &mut *guard;
+        let member = state.members.get_mut(&self.0.id);
+        let Some(member) = member else { return state.calls.release(None) };
+        state.calls.release(Some(&mut member.calls));
         if member.calls > 0 {
             return;
         }
-        let leaves = member.make_room.is_none();
-        book.busy -= 1;
-        if leaves {
-            drop(book);
-            self.0.quiet.notify_one();
+        if member.is_leaving() {
+            drop(guard);
+            self.0.no_calls.notify_one();
         } else {
-            book.line_up(self.0.id, Worth::Idle);
+            state.push_idle(self.0.id, EvictionClass::Idle);
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

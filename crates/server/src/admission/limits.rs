@@ -1,55 +1,57 @@
-//! What clients may take, all together and each for itself.
+//! The limits of a server: what clients may use, all together and each connection by itself.
 
 use std::time::Duration;
 
-/// The largest request in bytes; tonic's default, and grpc-go's.
+use crate::admission::connections::ConnectionLimits;
+
+/// The largest request in bytes; the default of tonic and of grpc-go.
 pub(crate) const LARGEST_REQUEST: usize = 4 << 20;
 
-/// What a request may have in bytes without a thought of what others send. No request that makes sense has more.
+/// Requests up to this size in bytes are exempt from the shared buffer limit. No sensible request is larger.
 pub(crate) const ORDINARY_REQUEST: usize = 16 << 10;
 
-/// The bounds of a server.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How many connections may be open, with how many calls, and for how long one may say nothing.
-    pub connections: crate::admission::connections::Limits,
-    /// How many calls of one connection may be open at once; the client keeps further ones back.
+    /// The limits on connections and on calls in flight.
+    pub connections: ConnectionLimits,
+    /// Maximum open calls of one connection. HTTP/2 clients hold further calls back.
     pub streams: u32,
-    /// How large the headers of a call may be, in bytes.
-    pub headers: u32,
-    /// How many calls may run at once, of all connections.
+    /// Maximum size of the headers of a call, in bytes.
+    pub header_bytes: u32,
+    /// Maximum running calls of all connections.
     pub calls: usize,
-    /// How long a call beyond [`Self::calls`] waits before it is answered Unavailable.
-    pub wait: Duration,
-    /// How many calls may wait so.
+    /// Maximum calls that wait for one of [`Self::calls`] to end.
     pub queue: usize,
-    /// How long the message of a call may take, from its headers to its last byte.
-    pub message: Duration,
-    /// How many bytes of large messages may be held at once, of all connections.
-    pub messages: usize,
-    /// How long the answers of a connection may lie before it is closed for not taking any.
-    pub answer: Duration,
-    /// How many clients may watch the health of a service.
-    pub watches: usize,
-    /// How long a connection may be quiet before the server looks whether the client is still there.
+    /// How long a call waits so before it fails with Unavailable.
+    pub queue_timeout: Duration,
+    /// How long the request body of a call may take, from the headers to its last byte.
+    pub request_timeout: Duration,
+    /// Maximum buffer size for large request bodies of all connections, in bytes.
+    pub large_request_bytes: usize,
+    /// A connection is closed if its client reads no response for this long although responses are ready.
+    pub stall_timeout: Duration,
+    /// Maximum clients that watch the health of a service.
+    pub health_watches: usize,
+    /// A connection that is silent for this long is sent a keepalive PING frame.
     pub keepalive: Duration,
-    /// How long the calls and operations that run may take to end once the server is to stop.
+    /// How long running calls and operations may take to finish after the shutdown begins.
     pub drain: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: crate::admission::connections::Limits::default(),
+            connections: ConnectionLimits::default(),
             streams: 256,
-            headers: 16 << 10,
+            header_bytes: 16 << 10,
             calls: 2048,
-            wait: Duration::from_secs(5),
             queue: 2048,
-            message: Duration::from_secs(10),
-            messages: 64 << 20,
-            answer: Duration::from_secs(30),
-            watches: 256,
+            queue_timeout: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(10),
+            large_request_bytes: 64 << 20,
+            stall_timeout: Duration::from_secs(30),
+            health_watches: 256,
             keepalive: Duration::from_mins(2),
             drain: Duration::from_secs(30),
         }

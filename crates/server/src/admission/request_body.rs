@@ -1,114 +1,121 @@
-//! The message of a call, read whole before anything else happens for it.
+//! Request bodies: the body of a call is read in full before the call is processed.
 //!
-//! A client may send the headers of a call and then nothing, or half a message, and do so on every stream that it
-//! has. What comes is therefore awaited for a while only, and what is held of it is bounded for all calls together.
-//! Messages of an ordinary size do not count towards that, so that nobody is refused for what another client sends.
+//! A client may send the headers of a call and then nothing, or half a message, on every stream that it may open. The
+//! time to read a body is therefore limited, and so is the memory of all bodies together. Bodies of an ordinary size
+//! are exempt from the memory limit, so that no client fails because of what another client sends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use tokio::time::timeout;
 use tonic::Status;
 
 use crate::admission::limits::{LARGEST_REQUEST, Limits, ORDINARY_REQUEST};
 
-/// Before each message: whether it is compressed, and its length.
-const PREFIX: usize = 5;
+/// The length of the prefix of a gRPC message: a flag for compression, and the length of the message.
+pub(crate) const PREFIX: usize = 5;
 
-/// What there is for all messages together, and what has been refused.
+/// The shared buffer of large request bodies, and counts of what was refused.
 #[derive(Debug)]
-pub(crate) struct Messages {
-    /// How long one may take.
-    time: Duration,
-    /// How many bytes may be held beyond what is ordinary.
-    room: usize,
+pub(crate) struct RequestBodies {
+    timeout: Duration,
+    /// Maximum bytes that bodies may hold beyond the ordinary size of each.
+    capacity: usize,
     held: AtomicUsize,
     late: AtomicU64,
     refused: AtomicU64,
 }
 
-/// What one message takes of the room for all.
+/// The share of one body in the shared buffer; returned when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Taken {
-    messages: Arc<Messages>,
+pub(crate) struct Reservation {
+    bodies: Arc<RequestBodies>,
     bytes: usize,
 }
 
-impl Messages {
-    pub(crate) fn new(limits: &Limits) -> Arc<Self> {
+impl RequestBodies {
+    pub(crate) fn new(limits: &Limits) -> Self {
         let (held, late, refused) = Default::default();
-        Arc::new(Self { time: limits.message, room: limits.messages, held, late, refused })
+        Self { timeout: limits.request_timeout, capacity: limits.large_request_bytes, held, late, refused }
     }
 
-    /// Reads the message of a call. It counts as held until what comes with it is dropped.
-    pub(crate) async fn read(self: &Arc<Self>, body: Incoming) -> Result<(Full<Bytes>, Taken), Status> {
-        let Ok(read) = timeout(self.time, self.whole(body)).await else {
+    /// Reads the body of a call. Its memory stays reserved until the reservation is dropped.
+    pub(crate) async fn read(self: &Arc<Self>, body: Incoming) -> Result<(Bytes, Reservation), Status> {
+        timeout(self.timeout, self.read_all(body)).await.unwrap_or_else(|_| {
             self.late.fetch_add(1, Ordering::Relaxed);
-            let time = self.time.as_secs();
-            return Err(Status::invalid_argument(format!("the message did not come within {time} s of its headers")));
-        };
-        read
+            let seconds = self.timeout.as_secs();
+            Err(Status::invalid_argument(format!("the request was incomplete {seconds} s after its headers")))
+        })
     }
 
-    async fn whole(self: &Arc<Self>, mut body: Incoming) -> Result<(Full<Bytes>, Taken), Status> {
-        let mut taken = Taken { messages: Arc::clone(self), bytes: 0 };
-        let mut whole = BytesMut::new();
+    async fn read_all(self: &Arc<Self>, mut body: Incoming) -> Result<(Bytes, Reservation), Status> {
+        let mut reservation = Reservation { bodies: Arc::clone(self), bytes: 0 };
+        let mut buffer = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Status::cancelled(format!("the message broke off: {error}")))?;
+            let frame = frame.map_err(|error| Status::cancelled(format!("cannot read the request: {error}")))?;
             let Ok(data) = frame.into_data() else { continue };
-            if whole.is_empty() && body.is_end_stream() && data.len() <= ORDINARY_REQUEST {
-                return Ok((Full::new(data), taken));
+            if buffer.is_empty() && body.is_end_stream() && data.len() <= ORDINARY_REQUEST {
+                return Ok((data, reservation));
             }
-            taken.grow(whole.len() + data.len())?;
-            whole.extend_from_slice(&data);
-            let length =
-                whole.first_chunk().map_or(0, |&[_, a, b, c, d]: &[u8; PREFIX]| u32::from_be_bytes([a, b, c, d]));
-            let length = whole.len().saturating_sub(PREFIX).max(usize::try_from(length).unwrap_or(usize::MAX));
-            if length > LARGEST_REQUEST {
-                return Err(Status::out_of_range(format!(
-                    "the message has {length} bytes, and {LARGEST_REQUEST} is the most"
-                )));
-            }
+            reservation.grow_to(buffer.len() + data.len())?;
+            buffer.extend_from_slice(&data);
+            check_length(declared_length(&buffer).max(buffer.len().saturating_sub(PREFIX)))?;
         }
-        Ok((Full::new(whole.freeze()), taken))
+        Ok((buffer.freeze(), reservation))
     }
 
-    /// How many bytes are held beyond what is ordinary.
+    /// How many bytes bodies hold beyond the ordinary size of each.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// How many messages did not come in time.
+    /// How many bodies were incomplete when their time was over.
     pub(crate) fn late(&self) -> u64 {
         self.late.load(Ordering::Relaxed)
     }
 
-    /// For how many there was no room.
+    /// How many bodies did not fit into the shared buffer.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 }
 
-impl Taken {
-    /// Takes what a message of so many bytes needs.
-    fn grow(&mut self, length: usize) -> Result<(), Status> {
+/// Returns the length of the message that `body` begins with, as its prefix declares it; 0 while that is incomplete.
+pub(crate) fn declared_length(body: &[u8]) -> usize {
+    let length = body.first_chunk().map_or(0, |&[_, a, b, c, d]: &[u8; PREFIX]| u32::from_be_bytes([a, b, c, d]));
+    usize::try_from(length).unwrap_or(usize::MAX)
+}
+
+/// Refuses a message of more than [`LARGEST_REQUEST`] bytes.
+pub(crate) fn check_length(length: usize) -> Result<(), Status> {
+    if length > LARGEST_REQUEST {
+        return Err(Status::out_of_range(format!(
+            "the request has {length} bytes, but the limit is {LARGEST_REQUEST}; send a smaller request"
+        )));
+    }
+    Ok(())
+}
+
+impl Reservation {
+    /// Reserves what a body of `length` bytes needs.
+    fn grow_to(&mut self, length: usize) -> Result<(), Status> {
         let more = length.saturating_sub(ORDINARY_REQUEST).saturating_sub(self.bytes);
         self.bytes += more;
-        let before = self.messages.held.fetch_add(more, Ordering::Relaxed);
-        if more > 0 && before + more > self.messages.room {
-            self.messages.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Status::unavailable("too much is being sent at once; try again later"));
+        let before = self.bodies.held.fetch_add(more, Ordering::Relaxed);
+        if more > 0 && before + more > self.bodies.capacity {
+            self.bodies.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(Status::unavailable("the buffer for large requests is full; try again later"));
         }
         Ok(())
     }
 }
 
-impl Drop for Taken {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        self.messages.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bodies.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

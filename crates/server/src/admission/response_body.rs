@@ -1,8 +1,8 @@
-//! The answer to a call, until the client has taken it.
+//! Response bodies: a call is in flight until its client has read the response.
 //!
-//! A client decides how much of an answer it lets through, by the windows of HTTP/2 and by reading at all. So a call
-//! has not ended with its answer: it counts until the octets of that have gone to the connection, and a connection on
-//! which answers lie and none goes is closed after a while.
+//! The client controls how fast a response is sent, through HTTP/2 flow control and by how fast it reads. A call
+//! therefore counts until the bytes of its response have been written to the connection. A connection is closed if
+//! responses are ready on it and its client reads none of them for a while.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,87 +10,84 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use crate::admission::connections::InFlight;
 use bytes::{Buf, Bytes};
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::{Body, Frame};
 use tokio::time::sleep;
 use tonic::Status;
 
-use crate::metrics::active_count::ActiveGuard;
+use crate::admission::connections::InFlightCall;
+use crate::drain::active_count::ActiveGuard;
 
-/// How many answers one connection has been given, and how many of them are gone.
+/// Counts the response frames of a connection, to detect a client that reads none of them.
 #[derive(Debug, Default)]
 pub(crate) struct StallDetector {
-    given: AtomicU64,
-    gone: AtomicU64,
+    queued: AtomicU64,
+    released: AtomicU64,
 }
 
 impl StallDetector {
-    /// Waits until answers have lain for at least `time` and none of them has gone.
+    /// Waits until frames have been queued for at least `time` and none was released.
     pub(crate) async fn stalled(&self, time: Duration) {
         loop {
-            let (gone, given) = (self.gone.load(Ordering::Acquire), self.given.load(Ordering::Acquire));
+            let (released, queued) = (self.released.load(Ordering::Acquire), self.queued.load(Ordering::Acquire));
             sleep(time).await;
-            if given > gone && self.gone.load(Ordering::Acquire) == gone {
+            if queued > released && self.released.load(Ordering::Acquire) == released {
                 return;
             }
         }
     }
 }
 
-/// What a call has until its answer is gone.
+/// What a call holds until its response has been sent.
 #[derive(Debug)]
 pub(crate) enum CallGuard {
-    /// A call of which there is one answer.
-    Call { _in_flight: InFlight },
-    /// A watch, whose answers come as long as it lasts.
+    /// A call with one response message.
+    Unary { _in_flight: InFlightCall },
+    /// A watch of the health service, which sends responses until it is cancelled.
     Watch { _counted: ActiveGuard },
 }
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ResponseBody {
     body: tonic::body::Body,
-    held: Option<CallGuard>,
+    guard: Option<CallGuard>,
     stall_detector: Arc<StallDetector>,
 }
 
-impl Answer {
-    pub(crate) fn new(body: tonic::body::Body, held: Option<CallGuard>, stall_detector: &Arc<StallDetector>) -> Self {
-        Self { body, held, stall_detector: Arc::clone(stall_detector) }
+impl ResponseBody {
+    pub(crate) fn new(body: tonic::body::Body, guard: Option<CallGuard>, stall_detector: &Arc<StallDetector>) -> Self {
+        Self { body, guard, stall_detector: Arc::clone(stall_detector) }
     }
 
-    fn octets(&mut self, bytes: Bytes) -> TrackedBytes {
-        self.stall_detector.given.fetch_add(1, Ordering::AcqRel);
-        // A call has one message, and it is over when that has gone.
-        let call = self.held.take_if(|held| matches!(held, CallGuard::Call { .. }));
-        TrackedBytes { bytes, _call: call, stall_detector: Arc::clone(&self.stall_detector) }
+    fn track(&mut self, bytes: Bytes) -> TrackedBytes {
+        self.stall_detector.queued.fetch_add(1, Ordering::AcqRel);
+        // A unary call has one message, and ends when that has been sent.
+        let guard = self.guard.take_if(|guard| matches!(guard, CallGuard::Unary { .. }));
+        TrackedBytes { bytes, _guard: guard, stall_detector: Arc::clone(&self.stall_detector) }
     }
 }
 
-impl Body for Answer {
+/// `size_hint` keeps its default: with an exact one, hyper would add a `content-length` header.
+impl Body for ResponseBody {
     type Data = TrackedBytes;
     type Error = Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<TrackedBytes>, Status>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| self.octets(bytes)))))
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| self.track(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {
         self.body.is_end_stream()
     }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
-/// Bytes of an answer. HTTP/2 drops them when it has written the last of them, or when their stream has ended.
+/// Bytes of a response. HTTP/2 drops them after it has written them, or when their stream ends.
 #[derive(Debug)]
 pub(crate) struct TrackedBytes {
     bytes: Bytes,
-    _call: Option<CallGuard>,
+    _guard: Option<CallGuard>,
     stall_detector: Arc<StallDetector>,
 }
 
@@ -110,6 +107,6 @@ impl Buf for TrackedBytes {
 
 impl Drop for TrackedBytes {
     fn drop(&mut self) {
-        self.stall_detector.gone.fetch_add(1, Ordering::AcqRel);
+        self.stall_detector.released.fetch_add(1, Ordering::AcqRel);
     }
 }

@@ -1,4 +1,4 @@
-//! What is served where: a group-version on a pipe of its own, or all groups of a version on one.
+//! Endpoints: which group-versions are served at which address.
 
 use std::fmt;
 use std::io;
@@ -7,30 +7,30 @@ use api::{GROUP_VERSIONS, GroupVersion, GrouplessPipe};
 use transport::address::{Address, BadAddress, Location};
 use transport::listener::Listener;
 
-/// An open listener and what is served on it.
+/// An open listener and what it serves.
 #[derive(Debug)]
 pub struct Endpoint<L> {
-    pub(crate) offer: EndpointSpec,
+    pub(crate) spec: EndpointSpec,
     pub(crate) listener: L,
 }
 
-/// What a pipe offers.
+/// What an endpoint serves, which decides its name.
 #[derive(Clone, Copy, Debug)]
 pub enum EndpointSpec {
     /// One version of one group.
     GroupVersion(&'static GroupVersion),
-    /// Every group that has the version.
+    /// Every group that has one version.
     Groupless(GrouplessPipe),
 }
 
 impl EndpointSpec {
-    /// One for each group-version and, where `groupless` ones are wanted, one for each version.
+    /// Returns the endpoints of all group-versions and, if `groupless`, one endpoint for each version.
     pub fn all(groupless: bool) -> impl Iterator<Item = Self> {
         let versions = groupless.then(GrouplessPipe::all).into_iter().flatten();
         GROUP_VERSIONS.iter().map(Self::GroupVersion).chain(versions.map(Self::Groupless))
     }
 
-    /// The name of the pipe.
+    /// Returns the name of the endpoint, which is the name of its pipe.
     pub fn name(self) -> String {
         match self {
             Self::GroupVersion(row) => row.pipe().to_owned(),
@@ -38,7 +38,7 @@ impl EndpointSpec {
         }
     }
 
-    /// The rows of [`GROUP_VERSIONS`] that it offers, with their places in it.
+    /// Returns the rows of [`GROUP_VERSIONS`] that the endpoint serves, with their indexes.
     pub(crate) fn rows(self) -> impl Iterator<Item = (usize, &'static GroupVersion)> {
         GROUP_VERSIONS.iter().enumerate().filter(move |(_, row)| match self {
             Self::GroupVersion(one) => row.pipe() == one.pipe(),
@@ -48,32 +48,33 @@ impl EndpointSpec {
 }
 
 impl<L: Listener> Endpoint<L> {
-    /// Serves `offer` on `listener`.
-    pub fn new(offer: EndpointSpec, listener: L) -> Self {
-        Self { offer, listener }
+    /// Creates an endpoint that serves `spec` on `listener`.
+    pub fn new(spec: EndpointSpec, listener: L) -> Self {
+        Self { spec, listener }
     }
 
-    /// Opens the listeners of all offers in `place`, or none: a driver that misses one falls back to an older version
-    /// for the rest of its life, or does not start at all.
+    /// Opens all endpoints in `location`, or none of them.
+    ///
+    /// A driver that finds one endpoint missing falls back to an older version until it restarts, or does not start.
     pub fn open_all(
-        place: &Location,
+        location: &Location,
         groupless: bool,
         mut open: impl FnMut(&Address) -> io::Result<L>,
     ) -> Result<Vec<Self>, CannotServe> {
-        let endpoint = |offer: EndpointSpec| {
-            let name = offer.name();
-            let opened = place.address(&name).map_err(bad_address).and_then(|address| open(&address));
-            opened.map(|listener| Self::new(offer, listener)).map_err(|reason| CannotServe { name, reason })
+        let endpoint = |spec: EndpointSpec| {
+            let name = spec.name();
+            let opened = location.address(&name).map_err(invalid_address).and_then(|address| open(&address));
+            opened.map(|listener| Self::new(spec, listener)).map_err(|reason| CannotServe { name, reason })
         };
         EndpointSpec::all(groupless).map(endpoint).collect()
     }
 }
 
-fn bad_address(error: BadAddress) -> io::Error {
+fn invalid_address(error: BadAddress) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
-/// A pipe that could not be opened, and so none was.
+/// The error of an endpoint that cannot be opened. No endpoint is open afterwards.
 #[derive(Debug)]
 pub struct CannotServe {
     name: String,
@@ -81,7 +82,7 @@ pub struct CannotServe {
 }
 
 impl CannotServe {
-    /// The name of the pipe, such as `csi-proxy-disk-v1`.
+    /// The name of the endpoint, such as `csi-proxy-disk-v1`.
     pub fn name(&self) -> &str {
         &self.name
     }

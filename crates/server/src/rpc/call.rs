@@ -1,107 +1,90 @@
-//! One call, whatever it asks for: its number, its deadline, its place in the log and in the metrics.
+//! One call: its number, its deadline, its entry in the log and in the metrics, and its end by a panic.
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::admission::connections::Caller;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout};
 use tonic::body::Body;
-use tonic::codegen::BoxFuture;
 use tonic::{Code, Status};
 use tracing::{Instrument as _, Level};
 
-use crate::admission::response_body::{Answer, CallGuard, StallDetector};
-use crate::metrics::active_count::{ActiveCount, ActiveGuard};
-use crate::metrics::rpc_metrics::RpcMetrics;
-use crate::metrics::server_state::ServerState;
-use crate::rpc::handlers::Service;
+use crate::admission::connections::ConnectionHandle;
+use crate::admission::response_body::{CallGuard, ResponseBody, StallDetector};
+use crate::drain::active_count::ActiveGuard;
+use crate::metrics::rpc::RpcMetrics;
+use crate::rpc::handler::{HandlerFuture, Outcome};
+use crate::rpc::message;
+use crate::rpc::router::Rpc;
+use crate::server_state::ServerState;
 
-/// In the answer to a failed call: its number in the log.
+/// The header of a failed call's response that has the number of the call in the log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("csi-proxy-request-id");
 
-/// Numbers the calls of a server and knows how many are open.
-#[derive(Debug, Default)]
-pub(crate) struct Calls {
-    last: AtomicU64,
-    pub(crate) open: Arc<ActiveCount>,
-}
-
-/// Who calls, and what there is for all who do.
+/// The connection on which calls arrive, and the state of its server.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    pub(crate) caller: Caller,
+    pub(crate) connection: ConnectionHandle,
     pub(crate) stall_detector: Arc<StallDetector>,
-    pub(crate) load: Arc<ServerState>,
+    pub(crate) state: Arc<ServerState>,
 }
 
-/// Answers one call to a known RPC.
-pub(crate) async fn answer(
-    calls: &Calls,
-    metrics: &RpcMetrics,
-    service: &dyn Service,
-    peer: &Peer,
-    request: Request<Incoming>,
-) -> Response<Answer> {
-    let call = Call::begin(calls, metrics);
-    let span = tracing::info_span!("call", id = call.id, rpc = metrics.rpc.path);
-    let deadline = deadline(request.headers());
+impl Peer {
+    /// Returns `response` with a body that tracks how the client reads it, and holds `guard` until then.
+    pub(crate) fn response(&self, response: Response<Body>, guard: Option<CallGuard>) -> Response<ResponseBody> {
+        response.map(|body| ResponseBody::new(body, guard, &self.stall_detector))
+    }
+}
+
+/// Answers one call of `rpc`.
+pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -> Response<ResponseBody> {
+    let call = Call::begin(&peer.state, &rpc.metrics);
+    let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path);
     async {
-        let (held, outcome) = match peer.caller.call() {
-            Err(refused) => (None, Err(Status::unavailable(refused.to_string()))),
-            Ok(in_flight) => {
-                let answered = read_and_answer(service, peer, request);
-                let outcome = match deadline {
-                    None => answered.await,
-                    Some(time) => timeout(time, answered).await.unwrap_or_else(|_| Err(too_late(time))),
-                };
-                (Some(CallGuard::Call { _in_flight: in_flight }), outcome)
-            }
+        let in_flight = match peer.connection.begin_call() {
+            Ok(in_flight) => in_flight,
+            Err(refused) => return peer.response(call.end(Err(Status::unavailable(refused.to_string()))), None),
         };
-        let response = call.end(outcome.unwrap_or_else(Status::into_http));
-        response.map(|body| Answer::new(body, held, &peer.stall_detector))
+        let deadline = deadline(request.headers());
+        let (head, body) = request.into_parts();
+        let answer = async {
+            let (body, _reservation) = peer.state.request_bodies.read(body).await?;
+            message::check_encoding(&head.headers)?;
+            catch_panics(|| (rpc.handler)(&peer.state, peer.connection.id(), body)).await
+        };
+        let outcome = match deadline {
+            None => answer.await,
+            Some(time) => timeout(time, answer).await.unwrap_or_else(|_| Err(deadline_exceeded(time))),
+        };
+        peer.response(call.end(outcome), Some(CallGuard::Unary { _in_flight: in_flight }))
     }
     .instrument(span)
     .await
 }
 
-async fn read_and_answer(
-    service: &dyn Service,
-    peer: &Peer,
-    request: Request<Incoming>,
-) -> Result<Response<Body>, Status> {
-    let (mut head, body) = request.into_parts();
-    let (message, _taken) = peer.load.messages.read(body).await?;
-    head.extensions.insert(peer.caller.id());
-    unless_it_panics(|| service.call(Request::from_parts(head, message))).await
-}
-
-/// What is left behind by a panic is dropped at once, so nobody sees it half-changed.
-async fn unless_it_panics(
-    begin: impl FnOnce() -> BoxFuture<Response<Body>, Infallible>,
-) -> Result<Response<Body>, Status> {
+/// Turns a panic of the handler into an error. The future that panicked is dropped and not polled again.
+async fn catch_panics<'a>(handler: impl FnOnce() -> HandlerFuture<'a>) -> Outcome {
     let defect = |_| Status::internal("a defect in csi-proxy stopped the call; the log has more");
-    let mut answer = catch_unwind(AssertUnwindSafe(begin)).map_err(defect)?;
-    poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
-        Ok(Poll::Pending) => Poll::Pending,
-        Ok(Poll::Ready(Ok(response))) => Poll::Ready(Ok(response)),
-        Ok(Poll::Ready(Err(never))) => match never {},
-        Err(panic) => Poll::Ready(Err(defect(panic))),
+    let mut future = catch_unwind(AssertUnwindSafe(handler)).map_err(defect)?;
+    poll_fn(move |cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+        polled.unwrap_or_else(|panic| Poll::Ready(Err(defect(panic))))
     })
     .await
 }
 
-fn too_late(time: Duration) -> Status {
-    Status::deadline_exceeded(format!("the caller's {time:?} are over; what has begun to change goes on"))
+fn deadline_exceeded(time: Duration) -> Status {
+    let seconds = time.as_secs_f64();
+    Status::deadline_exceeded(format!(
+        "the caller's deadline of {seconds} s has passed; an operation that has begun to make changes continues"
+    ))
 }
 
-/// How long the caller is going to wait, if it says so: up to eight digits and a unit.
+/// Returns how long the caller waits, from the header `grpc-timeout`: up to eight digits and a unit.
 fn deadline(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -120,62 +103,66 @@ fn deadline(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
-/// A call under way. One that is dropped before its end was cancelled by the caller.
+/// A running call. If it is dropped before its end, the caller has cancelled it.
 struct Call<'a> {
     id: u64,
     began: Instant,
     metrics: &'a RpcMetrics,
-    ended: bool,
+    has_ended: bool,
     _open: ActiveGuard,
 }
 
 impl<'a> Call<'a> {
-    fn begin(calls: &Calls, metrics: &'a RpcMetrics) -> Self {
-        let id = calls.last.fetch_add(1, Ordering::Relaxed) + 1;
+    fn begin(state: &ServerState, metrics: &'a RpcMetrics) -> Self {
         metrics.started();
-        Self { id, began: Instant::now(), metrics, ended: false, _open: ActiveCount::up(&calls.open) }
+        Self { id: state.next_call(), began: Instant::now(), metrics, has_ended: false, _open: state.open_calls.add() }
     }
 
-    fn end(mut self, mut response: Response<Body>) -> Response<Body> {
-        self.ended = true;
-        let took = self.began.elapsed();
-        // A success has its status in the trailers, behind the message.
-        let failure = Status::from_header_map(response.headers()).filter(|status| status.code() != Code::Ok);
-        let Some(status) = failure else {
-            self.metrics.ended(Code::Ok, took);
-            tracing::debug!(?took, "answered");
-            return response;
-        };
-        self.metrics.ended(status.code(), took);
-        log(&status, took);
-        response.headers_mut().insert(REQUEST_ID, HeaderValue::from(self.id));
-        response
+    /// Counts and logs the outcome, and returns the response for it.
+    fn end(mut self, outcome: Outcome) -> Response<Body> {
+        self.has_ended = true;
+        let duration = self.began.elapsed();
+        match outcome {
+            Ok(message) => {
+                self.metrics.ended(Code::Ok, duration);
+                tracing::debug!(seconds = duration.as_secs_f64(), "the call succeeded");
+                message::response(message)
+            }
+            Err(status) => {
+                self.metrics.ended(status.code(), duration);
+                log_failure(&status, duration);
+                let mut response = status.into_http();
+                response.headers_mut().insert(REQUEST_ID, HeaderValue::from(self.id));
+                response
+            }
+        }
     }
 }
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        if !self.ended {
-            let took = self.began.elapsed();
-            self.metrics.ended(Code::Cancelled, took);
-            tracing::info!(id = self.id, rpc = self.metrics.rpc.path, ?took, "the caller cancelled");
+        if !self.has_ended {
+            let duration = self.began.elapsed();
+            self.metrics.ended(Code::Cancelled, duration);
+            let seconds = duration.as_secs_f64();
+            tracing::info!(id = self.id, rpc = self.metrics.rpc.path, seconds, "the caller cancelled the call");
         }
     }
 }
 
-/// Logs a failure, as loudly as it deserves. Requests are not logged: some have secrets.
-fn log(status: &Status, took: Duration) {
-    let (code, message) = (status.code(), status.message());
-    macro_rules! failed {
+/// Logs a failure at the level that fits its code. Requests are not logged, because some contain secrets.
+fn log_failure(status: &Status, duration: Duration) {
+    let (code, message, seconds) = (status.code(), status.message(), duration.as_secs_f64());
+    macro_rules! log {
         ($level:expr) => {
-            tracing::event!($level, ?code, ?took, "{message}")
+            tracing::event!($level, ?code, seconds, "{message}")
         };
     }
     match code {
-        Code::Internal | Code::Unknown | Code::DataLoss => failed!(Level::ERROR),
-        // To be expected: drivers ask for what may not be there.
-        Code::NotFound | Code::Cancelled | Code::AlreadyExists => failed!(Level::INFO),
-        _ => failed!(Level::WARN),
+        Code::Internal | Code::Unknown | Code::DataLoss => log!(Level::ERROR),
+        // Expected: drivers ask for objects that may not exist.
+        Code::NotFound | Code::Cancelled | Code::AlreadyExists => log!(Level::INFO),
+        _ => log!(Level::WARN),
     }
 }
 
@@ -183,26 +170,25 @@ fn log(status: &Status, took: Duration) {
 mod tests {
     use std::time::Duration;
 
-    use http::{HeaderMap, Response};
+    use http::HeaderMap;
     use tonic::Code;
-    use tonic::body::Body;
 
-    use super::{deadline, unless_it_panics};
+    use super::{Outcome, catch_panics, deadline};
 
-    fn panics() -> Response<Body> {
+    fn panics() -> Outcome {
         panic!("a defect, made for this test")
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_internal_error_with_a_sentence() {
-        let at_once = unless_it_panics(|| {
-            panics();
-            unreachable!()
+    async fn a_panic_is_an_internal_error_with_a_message() {
+        let at_once = catch_panics(|| {
+            let outcome = panics();
+            Box::pin(async { outcome })
         });
-        let later = unless_it_panics(|| {
+        let later = catch_panics(|| {
             Box::pin(async {
                 tokio::task::yield_now().await;
-                Ok(panics())
+                panics()
             })
         });
         for outcome in [at_once.await, later.await] {
@@ -213,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_is_read_in_every_unit_and_never_from_nonsense() {
+    fn a_deadline_has_any_unit_and_a_malformed_one_is_ignored() {
         let of =
             |text: &str| deadline(&HeaderMap::from_iter([("grpc-timeout".parse().unwrap(), text.parse().unwrap())]));
         assert_eq!(deadline(&HeaderMap::new()), None);

@@ -1,56 +1,58 @@
-//! Between messages and the domain: a conversion for each shape, whatever versions share it.
+//! Conversion of request messages to operations, and of results to response messages.
+//!
+//! Versions whose messages have the same shape share one Rust type, and so one conversion.
 
 use std::num::TryFromIntError;
 
 use storage_ops::{Config, HostPath, Operation, OperationError, OperationResult, Secret};
 
-/// The longest text without a form of its own, such as a user's name, in bytes. What Windows takes is shorter.
-const LONGEST: usize = 1024;
+/// Maximum length of a text that has no specific type, such as a user name, in bytes. Windows' own limits are lower.
+const MAX_TEXT: usize = 1024;
 
 /// A request message.
 pub(crate) trait IntoOperation: Send + 'static {
-    /// What it asks for; an older name asks for the same as the newer one.
+    /// The operation that it requests. Older names of an RPC request the same operation.
     type Operation: Operation;
 
-    /// Reads the message; what does not parse is refused here.
+    /// Parses the fields of the message, and refuses those that are invalid.
     fn operation(self, config: &Config) -> OperationResult<Self::Operation>;
 }
 
-/// What an operation answers, on its way into the response `M`.
+/// The result of an operation that the response message `M` can report.
 pub(crate) trait IntoResponse<M> {
-    /// The response. Windows has unsigned sizes where the wire has signed ones; what does not fit is an error.
+    /// Builds the message. Sizes are unsigned in Windows and signed on the wire; a size above `i64::MAX` is an error.
     fn into_response(self) -> Result<M, TryFromIntError>;
 }
 
-/// Success alone is an empty message. An old one has an `error` field, which stays empty too.
+/// The response without data. Old versions have an `error` field in it, which stays empty.
 impl<M: Default> IntoResponse<M> for () {
     fn into_response(self) -> Result<M, TryFromIntError> {
         Ok(M::default())
     }
 }
 
-/// A path as old and lax drivers write it: without a drive, with forward slashes.
+/// Parses a path that may lack the drive and may have forward slashes, as some drivers send it.
 pub(crate) fn loose(path: &str, config: &Config) -> OperationResult<HostPath> {
     HostPath::parse_loose(path, &config.kubelet)
 }
 
-/// A text that is handed on to Windows as it is; `what` it is goes into the refusal.
+/// Checks a text that is passed to Windows unchanged. An error names it as `what`.
 pub(crate) fn text(text: String, what: &str) -> OperationResult<String> {
     check(&text, what).map(|()| text)
 }
 
-/// Like [`text`], for what must not be repeated.
+/// Checks a secret like [`text`]. It is never shown.
 pub(crate) fn secret(text: String, what: &str) -> OperationResult<Secret> {
     let secret = Secret::new(text);
     check(secret.expose(), what).map(|()| secret)
 }
 
 fn check(text: &str, what: &str) -> OperationResult<()> {
-    if text.len() > LONGEST {
-        return Err(OperationError::invalid(format!("{what} is longer than {LONGEST} bytes")));
+    if text.len() > MAX_TEXT {
+        return Err(OperationError::invalid(format!("{what} is longer than {MAX_TEXT} bytes")));
     }
     if text.contains('\0') {
-        return Err(OperationError::invalid(format!("{what} has a zero character")));
+        return Err(OperationError::invalid(format!("{what} has a NUL character")));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The disk group.
+//! The RPCs of the disk group, and the conversions of their messages.
 
 use std::collections::BTreeMap;
 use std::num::TryFromIntError;
@@ -11,38 +11,38 @@ use storage_ops::{
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
 
-crate::rpc::handlers::services! {
-    disk::disk_server::{Disk, DiskServer};
+crate::rpc::handler::rpcs! {
+    disk;
     v1 | v1beta3 => {
-        list_disk_locations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        partition_disk(PartitionDiskRequest) -> PartitionDiskResponse,
-        rescan(RescanRequest) -> RescanResponse,
-        list_disk_ids(ListDiskIDsRequest) -> ListDiskIDsResponse,
-        get_disk_stats(GetDiskStatsRequest) -> GetDiskStatsResponse,
-        set_disk_state(SetDiskStateRequest) -> SetDiskStateResponse,
-        get_disk_state(GetDiskStateRequest) -> GetDiskStateResponse,
+        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
+        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
+        Rescan(RescanRequest) -> RescanResponse,
+        ListDiskIDs(ListDiskIDsRequest) -> ListDiskIDsResponse,
+        GetDiskStats(GetDiskStatsRequest) -> GetDiskStatsResponse,
+        SetDiskState(SetDiskStateRequest) -> SetDiskStateResponse,
+        GetDiskState(GetDiskStateRequest) -> GetDiskStateResponse,
     }
     v1beta2 => {
-        list_disk_locations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        partition_disk(PartitionDiskRequest) -> PartitionDiskResponse,
-        rescan(RescanRequest) -> RescanResponse,
-        list_disk_ids(ListDiskIDsRequest) -> ListDiskIDsResponse,
-        disk_stats(DiskStatsRequest) -> DiskStatsResponse,
-        set_attach_state(SetAttachStateRequest) -> SetAttachStateResponse,
-        get_attach_state(GetAttachStateRequest) -> GetAttachStateResponse,
+        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
+        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
+        Rescan(RescanRequest) -> RescanResponse,
+        ListDiskIDs(ListDiskIDsRequest) -> ListDiskIDsResponse,
+        DiskStats(DiskStatsRequest) -> DiskStatsResponse,
+        SetAttachState(SetAttachStateRequest) -> SetAttachStateResponse,
+        GetAttachState(GetAttachStateRequest) -> GetAttachStateResponse,
     }
     v1beta1 => {
-        list_disk_locations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        partition_disk(PartitionDiskRequest) -> PartitionDiskResponse,
-        rescan(RescanRequest) -> RescanResponse,
-        list_disk_ids(ListDiskIDsRequest) -> ListDiskIDsResponse,
-        disk_stats(DiskStatsRequest) -> DiskStatsResponse,
+        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
+        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
+        Rescan(RescanRequest) -> RescanResponse,
+        ListDiskIDs(ListDiskIDsRequest) -> ListDiskIDsResponse,
+        DiskStats(DiskStatsRequest) -> DiskStatsResponse,
     }
     v1alpha1 => {
-        list_disk_locations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
-        partition_disk(PartitionDiskRequest) -> PartitionDiskResponse,
-        rescan(RescanRequest) -> RescanResponse,
-        get_disk_number_by_name(GetDiskNumberByNameRequest) -> GetDiskNumberByNameResponse,
+        ListDiskLocations(ListDiskLocationsRequest) -> ListDiskLocationsResponse,
+        PartitionDisk(PartitionDiskRequest) -> PartitionDiskResponse,
+        Rescan(RescanRequest) -> RescanResponse,
+        GetDiskNumberByName(GetDiskNumberByNameRequest) -> GetDiskNumberByNameResponse,
     }
 }
 
@@ -90,7 +90,7 @@ impl IntoResponse<v1::ListDiskIDsResponse> for BTreeMap<DiskNumber, DiskIds> {
 
 impl IntoResponse<v1beta2::ListDiskIDsResponse> for BTreeMap<DiskNumber, DiskIds> {
     fn into_response(self) -> Result<v1beta2::ListDiskIDsResponse, TryFromIntError> {
-        // Clients look these two keys up, and take a third for an identifier.
+        // Exactly these two keys: clients would take a third one for an identifier.
         let ids = |DiskIds { page83, serial }| v1beta2::DiskIDs {
             identifiers: BTreeMap::from([("page83".to_owned(), page83), ("serialNumber".to_owned(), serial)]),
         };
@@ -199,7 +199,7 @@ impl IntoOperation for v1alpha1::GetDiskNumberByNameRequest {
     type Operation = GetDiskNumberByName;
 
     fn operation(self, _: &Config) -> OperationResult<GetDiskNumberByName> {
-        Ok(GetDiskNumberByName { name: convert::text(self.disk_name, "the disk's name")? })
+        Ok(GetDiskNumberByName { name: convert::text(self.disk_name, "disk_name")? })
     }
 }
 

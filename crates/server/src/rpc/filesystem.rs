@@ -1,4 +1,4 @@
-//! The filesystem group.
+//! The RPCs of the filesystem group, and the conversions of their messages.
 
 use std::num::TryFromIntError;
 
@@ -10,38 +10,38 @@ use storage_ops::{
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
 
-crate::rpc::handlers::services! {
-    filesystem::filesystem_server::{Filesystem, FilesystemServer};
+crate::rpc::handler::rpcs! {
+    filesystem;
     v1 | v1beta2 => {
-        path_exists(PathExistsRequest) -> PathExistsResponse,
-        mkdir(MkdirRequest) -> MkdirResponse,
-        rmdir(RmdirRequest) -> RmdirResponse,
-        create_symlink(CreateSymlinkRequest) -> CreateSymlinkResponse,
-        is_symlink(IsSymlinkRequest) -> IsSymlinkResponse,
+        PathExists(PathExistsRequest) -> PathExistsResponse,
+        Mkdir(MkdirRequest) -> MkdirResponse,
+        Rmdir(RmdirRequest) -> RmdirResponse,
+        CreateSymlink(CreateSymlinkRequest) -> CreateSymlinkResponse,
+        IsSymlink(IsSymlinkRequest) -> IsSymlinkResponse,
     }
     v2alpha1 => {
-        path_exists(PathExistsRequest) -> PathExistsResponse,
-        mkdir(MkdirRequest) -> MkdirResponse,
-        rmdir(RmdirRequest) -> RmdirResponse,
-        rmdir_contents(RmdirContentsRequest) -> RmdirContentsResponse,
-        create_symlink(CreateSymlinkRequest) -> CreateSymlinkResponse,
-        is_symlink(IsSymlinkRequest) -> IsSymlinkResponse,
+        PathExists(PathExistsRequest) -> PathExistsResponse,
+        Mkdir(MkdirRequest) -> MkdirResponse,
+        Rmdir(RmdirRequest) -> RmdirResponse,
+        RmdirContents(RmdirContentsRequest) -> RmdirContentsResponse,
+        CreateSymlink(CreateSymlinkRequest) -> CreateSymlinkResponse,
+        IsSymlink(IsSymlinkRequest) -> IsSymlinkResponse,
     }
     v1beta1 | v1alpha1 => {
-        path_exists(PathExistsRequest) -> PathExistsResponse,
-        mkdir(MkdirRequest) -> MkdirResponse,
-        rmdir(RmdirRequest) -> RmdirResponse,
-        link_path(LinkPathRequest) -> LinkPathResponse,
-        is_mount_point(IsMountPointRequest) -> IsMountPointResponse,
+        PathExists(PathExistsRequest) -> PathExistsResponse,
+        Mkdir(MkdirRequest) -> MkdirResponse,
+        Rmdir(RmdirRequest) -> RmdirResponse,
+        LinkPath(LinkPathRequest) -> LinkPathResponse,
+        IsMountPoint(IsMountPointRequest) -> IsMountPointResponse,
     }
 }
 
-/// What an old path is for.
+/// Parses the context of a path in old versions: whether it is for the plugin or for a pod.
 fn context(number: i32) -> OperationResult<Option<PathContext>> {
     match v1beta1::PathContext::try_from(number) {
         Ok(v1beta1::PathContext::Plugin) => Ok(Some(PathContext::Plugin)),
         Ok(v1beta1::PathContext::Pod) => Ok(Some(PathContext::Pod)),
-        Err(_) => Err(OperationError::invalid(format!("{number} is not a path context"))),
+        Err(_) => Err(OperationError::invalid(format!("context {number} is unknown; use PLUGIN (0) or POD (1)"))),
     }
 }
 

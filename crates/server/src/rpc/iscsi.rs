@@ -1,4 +1,4 @@
-//! The iSCSI group.
+//! The RPCs of the iSCSI group, and the conversions of their messages.
 
 use std::num::TryFromIntError;
 
@@ -11,31 +11,31 @@ use storage_ops::{
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
 
-crate::rpc::handlers::services! {
-    iscsi::iscsi_server::{Iscsi, IscsiServer};
+crate::rpc::handler::rpcs! {
+    iscsi;
     v1alpha2 => {
-        add_target_portal(AddTargetPortalRequest) -> AddTargetPortalResponse,
-        discover_target_portal(DiscoverTargetPortalRequest) -> DiscoverTargetPortalResponse,
-        remove_target_portal(RemoveTargetPortalRequest) -> RemoveTargetPortalResponse,
-        list_target_portals(ListTargetPortalsRequest) -> ListTargetPortalsResponse,
-        connect_target(ConnectTargetRequest) -> ConnectTargetResponse,
-        disconnect_target(DisconnectTargetRequest) -> DisconnectTargetResponse,
-        get_target_disks(GetTargetDisksRequest) -> GetTargetDisksResponse,
-        set_mutual_chap_secret(SetMutualChapSecretRequest) -> SetMutualChapSecretResponse,
+        AddTargetPortal(AddTargetPortalRequest) -> AddTargetPortalResponse,
+        DiscoverTargetPortal(DiscoverTargetPortalRequest) -> DiscoverTargetPortalResponse,
+        RemoveTargetPortal(RemoveTargetPortalRequest) -> RemoveTargetPortalResponse,
+        ListTargetPortals(ListTargetPortalsRequest) -> ListTargetPortalsResponse,
+        ConnectTarget(ConnectTargetRequest) -> ConnectTargetResponse,
+        DisconnectTarget(DisconnectTargetRequest) -> DisconnectTargetResponse,
+        GetTargetDisks(GetTargetDisksRequest) -> GetTargetDisksResponse,
+        SetMutualChapSecret(SetMutualChapSecretRequest) -> SetMutualChapSecretResponse,
     }
     v1alpha1 => {
-        add_target_portal(AddTargetPortalRequest) -> AddTargetPortalResponse,
-        discover_target_portal(DiscoverTargetPortalRequest) -> DiscoverTargetPortalResponse,
-        remove_target_portal(RemoveTargetPortalRequest) -> RemoveTargetPortalResponse,
-        list_target_portals(ListTargetPortalsRequest) -> ListTargetPortalsResponse,
-        connect_target(ConnectTargetRequest) -> ConnectTargetResponse,
-        disconnect_target(DisconnectTargetRequest) -> DisconnectTargetResponse,
-        get_target_disks(GetTargetDisksRequest) -> GetTargetDisksResponse,
+        AddTargetPortal(AddTargetPortalRequest) -> AddTargetPortalResponse,
+        DiscoverTargetPortal(DiscoverTargetPortalRequest) -> DiscoverTargetPortalResponse,
+        RemoveTargetPortal(RemoveTargetPortalRequest) -> RemoveTargetPortalResponse,
+        ListTargetPortals(ListTargetPortalsRequest) -> ListTargetPortalsResponse,
+        ConnectTarget(ConnectTargetRequest) -> ConnectTargetResponse,
+        DisconnectTarget(DisconnectTargetRequest) -> DisconnectTargetResponse,
+        GetTargetDisks(GetTargetDisksRequest) -> GetTargetDisksResponse,
     }
 }
 
 fn portal(message: Option<v1alpha2::TargetPortal>) -> OperationResult<Portal> {
-    let message = message.ok_or_else(|| OperationError::invalid("it names no target portal"))?;
+    let message = message.ok_or_else(|| OperationError::invalid("target_portal is missing"))?;
     Portal::parse(&message.target_address, message.target_port)
 }
 
@@ -44,7 +44,9 @@ fn authentication(number: i32) -> OperationResult<Authentication> {
         Ok(v1alpha2::AuthenticationType::None) => Ok(Authentication::None),
         Ok(v1alpha2::AuthenticationType::OneWayChap) => Ok(Authentication::OneWayChap),
         Ok(v1alpha2::AuthenticationType::MutualChap) => Ok(Authentication::MutualChap),
-        Err(_) => Err(OperationError::invalid(format!("{number} is not an authentication type"))),
+        Err(_) => Err(OperationError::invalid(format!(
+            "auth_type {number} is unknown; use NONE (0), ONE_WAY_CHAP (1) or MUTUAL_CHAP (2)"
+        ))),
     }
 }
 

@@ -1,15 +1,15 @@
-//! The SMB group.
+//! The RPCs of the SMB group, and the conversions of their messages.
 
 use api::smb::v1;
 use storage_ops::{Config, HostPath, NewSmbGlobalMapping, OperationResult, RemoveSmbGlobalMapping, UncPath};
 
 use crate::rpc::convert::{self, IntoOperation};
 
-crate::rpc::handlers::services! {
-    smb::smb_server::{Smb, SmbServer};
+crate::rpc::handler::rpcs! {
+    smb;
     v1 | v1beta2 | v1beta1 | v1alpha1 => {
-        new_smb_global_mapping(NewSmbGlobalMappingRequest) -> NewSmbGlobalMappingResponse,
-        remove_smb_global_mapping(RemoveSmbGlobalMappingRequest) -> RemoveSmbGlobalMappingResponse,
+        NewSmbGlobalMapping(NewSmbGlobalMappingRequest) -> NewSmbGlobalMappingResponse,
+        RemoveSmbGlobalMapping(RemoveSmbGlobalMappingRequest) -> RemoveSmbGlobalMappingResponse,
     }
 }
 

@@ -1,15 +1,17 @@
-//! What a caller is told of a failure.
+//! Conversion of the errors of operations to gRPC statuses.
 
 use storage_ops::{Error, Kind};
 use tonic::{Code, Status};
 
-/// The status of a failed operation: the code that fits its kind, and its sentence.
+/// Returns the status of a failed operation: the code for its kind, and its message.
 pub(crate) fn status(error: &Error) -> Status {
     Status::new(code(error.kind()), error.to_string())
 }
 
-/// Kubelet takes Cancelled, DeadlineExceeded, Unavailable, Aborted and ResourceExhausted for "it may still be
-/// happening", and everything else for final.
+/// Returns the code for a kind of error.
+///
+/// Kubelet assumes that an operation may still be running after Cancelled, DeadlineExceeded, Unavailable, Aborted or
+/// ResourceExhausted, and that it has ended after any other code.
 fn code(kind: Kind) -> Code {
     match kind {
         Kind::InvalidArgument => Code::InvalidArgument,
@@ -32,8 +34,8 @@ mod tests {
     use tonic::Code;
 
     #[test]
-    fn contract_07_only_what_may_still_be_happening_has_a_code_that_says_so() {
-        for (kind, expected, may_go_on) in [
+    fn contract_07_only_an_operation_that_may_still_run_has_a_code_that_means_so() {
+        for (kind, expected, may_still_run) in [
             (Kind::InvalidArgument, Code::InvalidArgument, false),
             (Kind::NotFound, Code::NotFound, false),
             (Kind::AlreadyExists, Code::AlreadyExists, false),
@@ -46,17 +48,17 @@ mod tests {
             (Kind::Internal, Code::Internal, false),
         ] {
             assert_eq!(code(kind), expected);
-            let says_so =
+            let means_so =
                 [Code::Cancelled, Code::DeadlineExceeded, Code::Unavailable, Code::Aborted, Code::ResourceExhausted];
-            assert_eq!(says_so.contains(&expected), may_go_on, "{kind:?}");
+            assert_eq!(means_so.contains(&expected), may_still_run, "{kind:?}");
         }
     }
 
     #[test]
-    fn a_status_says_what_the_error_says() {
-        let error = OperationError::new(Kind::Busy, "somebody formats it").in_request_of("FormatVolume");
+    fn a_status_has_the_message_of_the_error() {
+        let error = OperationError::new(Kind::Busy, "it is being formatted").in_request_of("FormatVolume");
         let status = status(&error);
         assert_eq!(status.code(), Code::Aborted);
-        assert_eq!(status.message(), "bad FormatVolume request: somebody formats it");
+        assert_eq!(status.message(), "bad FormatVolume request: it is being formatted");
     }
 }

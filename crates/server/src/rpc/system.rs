@@ -1,4 +1,4 @@
-//! The system group.
+//! The RPCs of the system group, and the conversions of their messages.
 
 use std::num::TryFromIntError;
 
@@ -9,13 +9,13 @@ use storage_ops::{
 
 use crate::rpc::convert::{IntoOperation, IntoResponse};
 
-crate::rpc::handlers::services! {
-    system::system_server::{System, SystemServer};
+crate::rpc::handler::rpcs! {
+    system;
     v1alpha1 => {
-        get_bios_serial_number(GetBiosSerialNumberRequest) -> GetBiosSerialNumberResponse,
-        start_service(StartServiceRequest) -> StartServiceResponse,
-        stop_service(StopServiceRequest) -> StopServiceResponse,
-        get_service(GetServiceRequest) -> GetServiceResponse,
+        GetBIOSSerialNumber(GetBiosSerialNumberRequest) -> GetBiosSerialNumberResponse,
+        StartService(StartServiceRequest) -> StartServiceResponse,
+        StopService(StopServiceRequest) -> StopServiceResponse,
+        GetService(GetServiceRequest) -> GetServiceResponse,
     }
 }
 
@@ -60,7 +60,7 @@ impl IntoOperation for v1alpha1::GetServiceRequest {
 impl IntoResponse<v1alpha1::GetServiceResponse> for ServiceInfo {
     fn into_response(self) -> Result<v1alpha1::GetServiceResponse, TryFromIntError> {
         let Self { display_name, start_type, state } = self;
-        // The enumerations of the wire have the numbers of Windows.
+        // The enumerations on the wire have the numbers that Windows uses.
         let (start_type, status) = (start_type.try_into()?, state.try_into()?);
         Ok(v1alpha1::GetServiceResponse { display_name, start_type, status })
     }

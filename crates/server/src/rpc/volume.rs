@@ -1,4 +1,4 @@
-//! The volume group.
+//! The RPCs of the volume group, and the conversions of their messages.
 
 use std::num::TryFromIntError;
 
@@ -12,64 +12,64 @@ use storage_ops::{
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
 use crate::rpc::resize::Resize;
 
-crate::rpc::handlers::services! {
-    volume::volume_server::{Volume, VolumeServer};
+crate::rpc::handler::rpcs! {
+    volume;
     v1 | v1beta3 => {
-        list_volumes_on_disk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
-        mount_volume(MountVolumeRequest) -> MountVolumeResponse,
-        unmount_volume(UnmountVolumeRequest) -> UnmountVolumeResponse,
-        is_volume_formatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
-        format_volume(FormatVolumeRequest) -> FormatVolumeResponse,
-        resize_volume(ResizeVolumeRequest) -> ResizeVolumeResponse,
-        get_volume_stats(GetVolumeStatsRequest) -> GetVolumeStatsResponse,
-        get_disk_number_from_volume_id(GetDiskNumberFromVolumeIdRequest) -> GetDiskNumberFromVolumeIdResponse,
-        get_volume_id_from_target_path(GetVolumeIdFromTargetPathRequest) -> GetVolumeIdFromTargetPathResponse,
-        write_volume_cache(WriteVolumeCacheRequest) -> WriteVolumeCacheResponse,
+        ListVolumesOnDisk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
+        MountVolume(MountVolumeRequest) -> MountVolumeResponse,
+        UnmountVolume(UnmountVolumeRequest) -> UnmountVolumeResponse,
+        IsVolumeFormatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
+        FormatVolume(FormatVolumeRequest) -> FormatVolumeResponse,
+        ResizeVolume(ResizeVolumeRequest) -> ResizeVolumeResponse,
+        GetVolumeStats(GetVolumeStatsRequest) -> GetVolumeStatsResponse,
+        GetDiskNumberFromVolumeID(GetDiskNumberFromVolumeIdRequest) -> GetDiskNumberFromVolumeIdResponse,
+        GetVolumeIDFromTargetPath(GetVolumeIdFromTargetPathRequest) -> GetVolumeIdFromTargetPathResponse,
+        WriteVolumeCache(WriteVolumeCacheRequest) -> WriteVolumeCacheResponse,
     }
     v2alpha1 => {
-        list_volumes_on_disk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
-        mount_volume(MountVolumeRequest) -> MountVolumeResponse,
-        unmount_volume(UnmountVolumeRequest) -> UnmountVolumeResponse,
-        is_volume_formatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
-        format_volume(FormatVolumeRequest) -> FormatVolumeResponse,
-        resize_volume(ResizeVolumeRequest) -> ResizeVolumeResponse,
-        get_volume_stats(GetVolumeStatsRequest) -> GetVolumeStatsResponse,
-        get_disk_number_from_volume_id(GetDiskNumberFromVolumeIdRequest) -> GetDiskNumberFromVolumeIdResponse,
-        get_volume_id_from_target_path(GetVolumeIdFromTargetPathRequest) -> GetVolumeIdFromTargetPathResponse,
-        get_closest_volume_id_from_target_path(GetClosestVolumeIdFromTargetPathRequest)
+        ListVolumesOnDisk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
+        MountVolume(MountVolumeRequest) -> MountVolumeResponse,
+        UnmountVolume(UnmountVolumeRequest) -> UnmountVolumeResponse,
+        IsVolumeFormatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
+        FormatVolume(FormatVolumeRequest) -> FormatVolumeResponse,
+        ResizeVolume(ResizeVolumeRequest) -> ResizeVolumeResponse,
+        GetVolumeStats(GetVolumeStatsRequest) -> GetVolumeStatsResponse,
+        GetDiskNumberFromVolumeID(GetDiskNumberFromVolumeIdRequest) -> GetDiskNumberFromVolumeIdResponse,
+        GetVolumeIDFromTargetPath(GetVolumeIdFromTargetPathRequest) -> GetVolumeIdFromTargetPathResponse,
+        GetClosestVolumeIDFromTargetPath(GetClosestVolumeIdFromTargetPathRequest)
             -> GetClosestVolumeIdFromTargetPathResponse,
-        write_volume_cache(WriteVolumeCacheRequest) -> WriteVolumeCacheResponse,
+        WriteVolumeCache(WriteVolumeCacheRequest) -> WriteVolumeCacheResponse,
     }
     v1beta2 => {
-        list_volumes_on_disk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
-        mount_volume(MountVolumeRequest) -> MountVolumeResponse,
-        dismount_volume(DismountVolumeRequest) -> DismountVolumeResponse,
-        is_volume_formatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
-        format_volume(FormatVolumeRequest) -> FormatVolumeResponse,
-        resize_volume(ResizeVolumeRequest) -> ResizeVolumeResponse,
-        volume_stats(VolumeStatsRequest) -> VolumeStatsResponse,
-        get_volume_disk_number(VolumeDiskNumberRequest) -> VolumeDiskNumberResponse,
-        get_volume_id_from_mount(VolumeIdFromMountRequest) -> VolumeIdFromMountResponse,
-        write_volume_cache(WriteVolumeCacheRequest) -> WriteVolumeCacheResponse,
+        ListVolumesOnDisk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
+        MountVolume(MountVolumeRequest) -> MountVolumeResponse,
+        DismountVolume(DismountVolumeRequest) -> DismountVolumeResponse,
+        IsVolumeFormatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
+        FormatVolume(FormatVolumeRequest) -> FormatVolumeResponse,
+        ResizeVolume(ResizeVolumeRequest) -> ResizeVolumeResponse,
+        VolumeStats(VolumeStatsRequest) -> VolumeStatsResponse,
+        GetVolumeDiskNumber(VolumeDiskNumberRequest) -> VolumeDiskNumberResponse,
+        GetVolumeIDFromMount(VolumeIdFromMountRequest) -> VolumeIdFromMountResponse,
+        WriteVolumeCache(WriteVolumeCacheRequest) -> WriteVolumeCacheResponse,
     }
     v1beta1 => {
-        list_volumes_on_disk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
-        mount_volume(MountVolumeRequest) -> MountVolumeResponse,
-        dismount_volume(DismountVolumeRequest) -> DismountVolumeResponse,
-        is_volume_formatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
-        format_volume(FormatVolumeRequest) -> FormatVolumeResponse,
-        resize_volume(ResizeVolumeRequest) -> ResizeVolumeResponse,
-        volume_stats(VolumeStatsRequest) -> VolumeStatsResponse,
-        get_volume_disk_number(VolumeDiskNumberRequest) -> VolumeDiskNumberResponse,
-        get_volume_id_from_mount(VolumeIdFromMountRequest) -> VolumeIdFromMountResponse,
+        ListVolumesOnDisk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
+        MountVolume(MountVolumeRequest) -> MountVolumeResponse,
+        DismountVolume(DismountVolumeRequest) -> DismountVolumeResponse,
+        IsVolumeFormatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
+        FormatVolume(FormatVolumeRequest) -> FormatVolumeResponse,
+        ResizeVolume(ResizeVolumeRequest) -> ResizeVolumeResponse,
+        VolumeStats(VolumeStatsRequest) -> VolumeStatsResponse,
+        GetVolumeDiskNumber(VolumeDiskNumberRequest) -> VolumeDiskNumberResponse,
+        GetVolumeIDFromMount(VolumeIdFromMountRequest) -> VolumeIdFromMountResponse,
     }
     v1alpha1 => {
-        list_volumes_on_disk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
-        mount_volume(MountVolumeRequest) -> MountVolumeResponse,
-        dismount_volume(DismountVolumeRequest) -> DismountVolumeResponse,
-        is_volume_formatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
-        format_volume(FormatVolumeRequest) -> FormatVolumeResponse,
-        resize_volume(ResizeVolumeRequest) -> ResizeVolumeResponse,
+        ListVolumesOnDisk(ListVolumesOnDiskRequest) -> ListVolumesOnDiskResponse,
+        MountVolume(MountVolumeRequest) -> MountVolumeResponse,
+        DismountVolume(DismountVolumeRequest) -> DismountVolumeResponse,
+        IsVolumeFormatted(IsVolumeFormattedRequest) -> IsVolumeFormattedResponse,
+        FormatVolume(FormatVolumeRequest) -> FormatVolumeResponse,
+        ResizeVolume(ResizeVolumeRequest) -> ResizeVolumeResponse,
     }
 }
 
@@ -154,7 +154,7 @@ impl IntoOperation for v1::FormatVolumeRequest {
 }
 
 fn size(bytes: i64) -> OperationResult<u64> {
-    u64::try_from(bytes).map_err(|_| OperationError::invalid(format!("{bytes} is not a size")))
+    u64::try_from(bytes).map_err(|_| OperationError::invalid(format!("size {bytes} is negative")))
 }
 
 impl IntoOperation for v1::ResizeVolumeRequest {
@@ -197,7 +197,7 @@ impl IntoResponse<v1::GetVolumeStatsResponse> for VolumeStats {
 
 impl IntoResponse<v1beta1::VolumeStatsResponse> for VolumeStats {
     fn into_response(self) -> Result<v1beta1::VolumeStatsResponse, TryFromIntError> {
-        // One old driver takes the size for what is free; it has always been the total.
+        // The total size, although one old driver takes it for the free space.
         let (volume_size, volume_used_size) = (self.total.try_into()?, self.used.try_into()?);
         Ok(v1beta1::VolumeStatsResponse { volume_size, volume_used_size })
     }

@@ -1,6 +1,6 @@
-//! Every field of every RPC, filled with what no client should send.
+//! Invalid input: every field of every RPC, filled with values that no client should send.
 //!
-//! The fields come from the descriptors, and one that no rule here knows fails the test: none can be forgotten.
+//! The fields are read from the descriptors. A field without a rule here fails the test.
 
 use std::sync::LazyLock;
 
@@ -11,15 +11,15 @@ use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use super::daemon::{Daemon, HANGS};
-use super::dynamic::{self, Rpc};
+use super::daemon::{Daemon, HANG_TIMEOUT};
 use super::good_input;
+use dynamic_client::Rpc;
 
 const UNKNOWN_VOLUME: &str = r"\\?\Volume{00000000-0000-0000-0000-000000000000}\";
 const OUTSIDE: &str = r"C:\elsewhere\x";
 const LAST_NUMBER: &str = "4294967295";
 
-/// Bad for one field or another.
+/// Texts that are invalid for at least one field.
 static STRINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let kubelet = |rest: &str| format!(r"C:\var\lib\kubelet\{rest}");
     let mut all = vec!["x".repeat(1 << 20), "\\".repeat(1 << 20), "é".repeat(1 << 19)];
@@ -56,37 +56,37 @@ static STRINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     all
 });
 
-/// What the answer to a request must be.
+/// The required answer to a request.
 #[derive(Clone, Copy)]
 enum Expected {
     Code(Code),
-    /// The value is not bad for this field, or is bad for another reason than its form.
-    Whatever,
+    /// The value is valid for this field, or is refused for another reason than its form.
+    Any,
 }
 
-use Expected::{Code as Is, Whatever};
+use Expected::{Any, Code as Is};
 
-/// The rule for `text` in a field of the RPC `rpc`.
+/// Returns the required answer if `field` of the RPC `rpc` is `text`.
 fn string(rpc: &str, field: &str, text: &str) -> Expected {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let too_long = text.len() > 1024;
-    let invalid = |when: bool| if when { Is(Code::InvalidArgument) } else { Whatever };
+    let invalid = |when: bool| if when { Is(Code::InvalidArgument) } else { Any };
     match field {
         "path" | "target_path" | "source_path" | "mount" | "local_path" => {
             let restricted = !["IsSymlink", "IsMountPoint"].contains(&rpc) && !rpc.starts_with("Get");
             match text {
-                "" if field == "local_path" => Whatever,
+                "" if field == "local_path" => Any,
                 OUTSIDE if restricted => Is(Code::PermissionDenied),
-                OUTSIDE if rpc.starts_with("GetClosest") => Whatever,
+                OUTSIDE if rpc.starts_with("GetClosest") => Any,
                 OUTSIDE => Is(Code::NotFound),
-                // A slash is a separator to whoever takes loose paths.
-                _ if text.ends_with("a/b") => invalid(loose(rpc).is_none()),
+                // RPCs that accept loose paths take a slash as a separator.
+                _ if text.ends_with("a/b") => invalid(!is_loose(rpc)),
                 _ => Is(Code::InvalidArgument),
             }
         }
         "volume_id" => match text {
             LAST_NUMBER if rpc == "ResizeVolume" => Is(Code::NotFound),
-            // Before the volume is looked for, nothing is found to be mounted at the target.
+            // The target is checked first, and nothing is mounted there.
             UNKNOWN_VOLUME if ["UnmountVolume", "DismountVolume"].contains(&rpc) => Is(Code::FailedPrecondition),
             UNKNOWN_VOLUME => Is(Code::NotFound),
             _ => Is(Code::InvalidArgument),
@@ -108,13 +108,13 @@ fn string(rpc: &str, field: &str, text: &str) -> Expected {
     }
 }
 
-/// Says so if an RPC takes drive-less paths and forward slashes.
-fn loose(rpc: &str) -> Option<()> {
+/// Whether an RPC accepts paths without a drive and with forward slashes.
+fn is_loose(rpc: &str) -> bool {
     let strict = ["PathExists", "Mkdir", "Rmdir", "RmdirContents", "CreateSymlink", "LinkPath", "NewSmbGlobalMapping"];
-    (!strict.contains(&rpc)).then_some(())
+    !strict.contains(&rpc)
 }
 
-/// Each bad value of one field, with the rule for it.
+/// Returns the invalid values of one field, with the required answers.
 fn bad_values(rpc: &str, field: &FieldDescriptor) -> Vec<(Value, Expected)> {
     let invalid = |value: Value| (value, Is(Code::InvalidArgument));
     match (field.name(), field.kind()) {
@@ -130,7 +130,7 @@ fn bad_values(rpc: &str, field: &FieldDescriptor) -> Vec<(Value, Expected)> {
     }
 }
 
-/// Every request that differs from a good one in one value, with a name for it.
+/// Returns every request that differs from a valid one in one value, with a description.
 fn requests(rpc: &str, good: &DynamicMessage) -> Vec<(String, DynamicMessage, Expected)> {
     let mut all = Vec::new();
     for field in good.descriptor().fields() {
@@ -165,19 +165,19 @@ fn assert_refused(what: &str, code: Code, outcome: Result<Vec<u8>, Status>) {
 }
 
 async fn send(what: &str, channel: &Channel, rpc: &Rpc, request: Vec<u8>) -> Result<Vec<u8>, Status> {
-    let answer = timeout(HANGS, dynamic::call(channel, rpc.path, request)).await;
+    let answer = timeout(HANG_TIMEOUT, dynamic_client::call(channel, rpc.path, request)).await;
     answer.unwrap_or_else(|_| panic!("{what}: no answer"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bad_input_is_refused_with_a_sentence_and_changes_nothing() {
+async fn invalid_input_is_refused_with_a_message_and_changes_nothing() {
     let mut refused = 0;
     for row in &GROUP_VERSIONS {
         let sim = good_input::node();
         let daemon = Daemon::on(&sim);
         let channel = daemon.channel(row.pipe()).await;
         let before = sim.snapshot();
-        let rpcs = dynamic::rpcs(row);
+        let rpcs = dynamic_client::rpcs(row);
         for case in good_input::cases(row, &sim) {
             let rpc = &rpcs[case.rpc];
             for (what, request, expected) in requests(case.rpc, &rpc.request(&case.request)) {
@@ -193,14 +193,14 @@ async fn bad_input_is_refused_with_a_sentence_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_message_is_refused() {
+async fn malformed_messages_are_refused() {
     let sim = good_input::node();
     let daemon = Daemon::on(&sim);
     let before = sim.snapshot();
     for row in &GROUP_VERSIONS {
         let channel = daemon.channel(row.pipe()).await;
-        for rpc in dynamic::rpcs(row).values() {
-            // Field 1 of one byte, of which there is none; a text that is no UTF-8; a field number of 0.
+        for rpc in dynamic_client::rpcs(row).values() {
+            // Field 1 cut off before its byte; a text that is not UTF-8; a field number of 0.
             for bytes in [&b"\x0a\x01"[..], b"\x0a\x01\xff", b"\x02\x00"] {
                 if bytes == b"\x0a\x01\xff" && rpc.request.get_field(1).is_none_or(|field| field.kind() != Kind::String)
                 {

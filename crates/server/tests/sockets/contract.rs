@@ -1,4 +1,4 @@
-//! What the contract says of calls: who waits for whom, who may go, and what old versions answer.
+//! The contract of calls: which calls wait for which, what continues without its caller, what old versions answer.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use tonic::Code;
 
 use super::daemon::{Daemon, Setup, until};
 use super::frames::Client;
+use super::good_input;
 use super::transport::path_exists;
-use super::{dynamic, good_input};
 
-/// A node whose time stands still. With the test, failed or not, its time begins to move, so that nothing hangs.
-pub(crate) struct Still(Sim);
+/// A node whose clock is stopped. When the test ends, its clock runs again, so that nothing hangs.
+pub(crate) struct Stopped(Sim);
 
-impl Deref for Still {
+impl Deref for Stopped {
     type Target = Sim;
 
     fn deref(&self) -> &Sim {
@@ -31,7 +31,7 @@ impl Deref for Still {
     }
 }
 
-impl Drop for Still {
+impl Drop for Stopped {
     fn drop(&mut self) {
         let sim = self.0.clone();
         std::thread::spawn(move || {
@@ -43,8 +43,8 @@ impl Drop for Still {
     }
 }
 
-/// A node with a disk, and with a file server that takes half a minute over everything; its time stands still.
-pub(crate) fn slow_node() -> Still {
+/// A node with a disk and a file server that takes 30 s for each request, with its clock stopped.
+pub(crate) fn slow_node() -> Stopped {
     let node = r#"
         [[disk]]
         size = "10 GiB"
@@ -56,7 +56,7 @@ pub(crate) fn slow_node() -> Still {
         shares = [{ name = "share" }]
         users = [{ name = "anna", password = "hunter2" }]
     "#;
-    Still(Sim::from_toml(node).expect("a node").held())
+    Stopped(Sim::from_toml(node).expect("a node").held())
 }
 
 pub(crate) fn slow_mapping() -> NewSmbGlobalMappingRequest {
@@ -68,8 +68,8 @@ pub(crate) fn slow_mapping() -> NewSmbGlobalMappingRequest {
     }
 }
 
-/// Lets simulated time pass until nothing runs any more.
-pub(crate) async fn let_it_end(daemon: &Daemon, sim: &Sim) {
+/// Advances the simulated clock until no operation runs.
+pub(crate) async fn finish_operations(daemon: &Daemon, sim: &Sim) {
     until(|| {
         sim.advance(Duration::from_secs(10));
         daemon.executor.running() == 0
@@ -79,7 +79,7 @@ pub(crate) async fn let_it_end(daemon: &Daemon, sim: &Sim) {
 
 async fn call(daemon: &Daemon, group: Group, version: &str, rpc: &str, request: Value) -> Result<Value, tonic::Status> {
     let row = GroupVersion::find(group, version).expect("it is in the table");
-    let rpc = &dynamic::rpcs(row)[rpc];
+    let rpc = &dynamic_client::rpcs(row)[rpc];
     rpc.call(&daemon.channel(row.pipe()).await, &rpc.request(&request)).await
 }
 
@@ -99,32 +99,32 @@ async fn contract_05_a_slow_mapping_delays_no_other_call() {
         assert!(path_exists(&daemon).await);
     }
     assert!(call(&daemon, Group::Disk, "v1", "GetDiskStats", json!({"disk_number": 1})).await.is_ok());
-    assert!(mappings.iter().all(|mapping| !mapping.is_finished()), "time stands still for the server");
-    let_it_end(&daemon, &sim).await;
+    assert!(mappings.iter().all(|mapping| !mapping.is_finished()), "the clock is stopped");
+    finish_operations(&daemon, &sim).await;
     for mapping in mappings {
         mapping.await.expect("no panic").expect("the share is mapped");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contract_05_calls_of_one_connection_run_side_by_side() {
+async fn contract_05_calls_of_one_connection_run_concurrently() {
     let sim = slow_node();
     let daemon = Setup { groupless: true, ..Setup::default() }.on(&sim);
     let channel = daemon.channel("csi-proxy-v1").await;
     let mut smb = SmbClient::new(channel.clone());
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
-    let rows = dynamic::rpcs(GroupVersion::find(Group::Filesystem, "v1").expect("it is in the table"));
+    let rows = dynamic_client::rpcs(GroupVersion::find(Group::Filesystem, "v1").expect("it is in the table"));
     let rpc = &rows["PathExists"];
     let request = rpc.request(&json!({"path": r"C:\var\lib\kubelet"}));
     assert_eq!(rpc.call(&channel, &request).await.expect("it answers")["exists"], true);
     assert!(!mapping.is_finished());
-    let_it_end(&daemon, &sim).await;
+    finish_operations(&daemon, &sim).await;
     mapping.await.expect("no panic").expect("the share is mapped");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contract_06_what_has_begun_to_change_ends_without_its_caller_and_a_retry_joins_it() {
+async fn contract_06_a_change_that_has_begun_finishes_without_its_caller_and_a_retry_joins_it() {
     let sim = slow_node();
     let daemon = Daemon::on(&sim);
     let volume = sim.volume_on(1).expect("disk 1 is partitioned");
@@ -133,11 +133,11 @@ async fn contract_06_what_has_begun_to_change_ends_without_its_caller_and_a_retr
     };
     let first = daemon.channel("csi-proxy-volume-v1").await;
     tokio::select! {
-        answer = format(first) => panic!("time stands still: {answer:?}"),
+        answer = format(first) => panic!("the clock is stopped: {answer:?}"),
         () = until(|| sim.running_jobs() == 1) => {}
     }
     daemon.counted("grpc_server_handled_total{grpc_code=\"Canceled\",grpc_method=\"FormatVolume\"").await;
-    assert_eq!((daemon.executor.running(), sim.running_jobs()), (1, 1), "it goes on");
+    assert_eq!((daemon.executor.running(), sim.running_jobs()), (1, 1), "it continues");
 
     let second = daemon.channel("csi-proxy-volume-v1").await;
     let retry = async {
@@ -147,29 +147,29 @@ async fn contract_06_what_has_begun_to_change_ends_without_its_caller_and_a_retr
         let started =
             r#"grpc_server_started_total{grpc_method="FormatVolume",grpc_service="v1.Volume",grpc_type="unary"} 2"#;
         until(|| daemon.server.metrics().render().contains(started)).await;
-        let_it_end(&daemon, &sim).await;
+        finish_operations(&daemon, &sim).await;
     };
     tokio::join!(retry, rest);
     assert_eq!(sim.formats_of(volume.id), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contract_06_a_deadline_ends_the_waiting_and_not_the_work() {
+async fn contract_06_a_deadline_ends_the_call_but_not_the_operation() {
     let sim = slow_node();
     let daemon = Daemon::on(&sim);
     let volume = sim.volume_on(1).expect("disk 1 is partitioned");
     let request = FormatVolumeRequest { volume_id: volume.name() }.encode_to_vec();
-    // Written by hand, because a client of tonic's would watch the time itself.
+    // Not tonic's client, which would enforce the deadline itself.
     let mut client = Client::new(daemon.stream("csi-proxy-volume-v1").await).await;
     assert_eq!(client.call_within("/v1.Volume/FormatVolume", b"x", "2S", &request).await, Ok(()));
     daemon.counted("grpc_server_handled_total{grpc_code=\"DeadlineExceeded\",grpc_method=\"FormatVolume\"").await;
-    assert_eq!(daemon.executor.running(), 1, "it goes on");
-    let_it_end(&daemon, &sim).await;
+    assert_eq!(daemon.executor.running(), 1, "it continues");
+    finish_operations(&daemon, &sim).await;
     assert_eq!(sim.formats_of(volume.id), 1);
 }
 
 #[tokio::test]
-async fn contract_07_failures_have_the_code_that_fits_and_a_number() {
+async fn contract_07_failures_have_a_fitting_code_and_a_request_id() {
     let sim = good_input::node();
     let external = sim.external();
     external.mkdir_all(r"C:\var\lib\kubelet\pods\full").expect("a directory");
@@ -191,7 +191,7 @@ async fn contract_07_failures_have_the_code_that_fits_and_a_number() {
 }
 
 #[tokio::test]
-async fn contract_08_nothing_mounted_is_told_in_the_words_that_drivers_look_for() {
+async fn contract_08_nothing_mounted_is_reported_in_the_words_that_drivers_search_for() {
     let sim = good_input::node();
     let daemon = Daemon::on(&sim);
     let mut client = VolumeClient::new(daemon.channel("csi-proxy-volume-v1").await);
@@ -203,7 +203,7 @@ async fn contract_08_nothing_mounted_is_told_in_the_words_that_drivers_look_for(
 }
 
 #[tokio::test]
-async fn contract_10_loose_paths_lie_on_the_kubelets_drive() {
+async fn contract_10_paths_without_a_drive_are_on_the_drive_of_the_kubelet_directory() {
     let sim = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").mounted(r"C:\k\mnt").build();
     let kubelet = HostPath::parse(r"C:\k").expect("a path");
     let config = Config { kubelet, ..Config::default() };
@@ -252,7 +252,7 @@ async fn contract_17_old_versions_have_exactly_two_identifiers() {
 }
 
 #[tokio::test]
-async fn contract_27_the_size_of_an_old_volume_is_its_total() {
+async fn contract_27_the_size_in_old_versions_is_the_total_size() {
     let sim = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").build();
     let daemon = Daemon::on(&sim);
     let volume = sim.volume_on(1).expect("disk 1 is partitioned");
@@ -266,11 +266,11 @@ async fn contract_27_the_size_of_an_old_volume_is_its_total() {
 }
 
 #[tokio::test]
-async fn contract_31_old_contexts_count_only_where_their_directories_are_given() {
+async fn contract_31_path_contexts_restrict_only_if_their_directories_are_configured() {
     let (plugins, pods) = (r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\pods");
     let sim = os_sim::node().build();
-    let given = |path: &str| Some(HostPath::parse(path).expect("a path"));
-    let config = Config { plugins: given(plugins), pods: given(pods), ..Config::default() };
+    let configured = |path: &str| Some(HostPath::parse(path).expect("a path"));
+    let config = Config { plugins: configured(plugins), pods: configured(pods), ..Config::default() };
     let (lax, strict) = (Daemon::on(&sim), Setup::default().at(Node::new(sim.process(), config)));
     for (context, mine, other) in [("PLUGIN", plugins, pods), ("POD", pods, plugins)] {
         let outcome = async |daemon: &Daemon, path: &str| {
@@ -285,30 +285,30 @@ async fn contract_31_old_contexts_count_only_where_their_directories_are_given()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contract_31_a_number_for_a_volume_id_means_the_first_volume_of_the_disk_when_resizing_only() {
+async fn contract_31_a_disk_number_as_volume_id_means_the_first_volume_of_the_disk_only_in_resize_volume() {
     let sim = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").grown_to(20 << 30).build();
     let daemon = Daemon::on(&sim);
     let before = sim.volume_on(1).expect("disk 1 is partitioned").total;
     call(&daemon, Group::Volume, "v1", "ResizeVolume", json!({"volume_id": "1"})).await.expect("it grows");
-    assert!(sim.volume_on(1).expect("it is still there").total > before);
+    assert!(sim.volume_on(1).expect("the volume still exists").total > before);
     let status = call(&daemon, Group::Volume, "v1", "GetVolumeStats", json!({"volume_id": "1"})).await;
     assert_eq!(status.expect_err("no volume id").code(), Code::InvalidArgument);
 }
 
-/// A probe that panics in the first call of a primitive.
+/// A probe that panics in a primitive.
 struct Defect(&'static str);
 
-impl os_sim::probe::Probe for Defect {
-    fn before(&self, call: &os_sim::probe::Call) -> os_sim::probe::FaultAction {
+impl faults::Probe for Defect {
+    fn before(&self, call: &faults::Call) -> faults::FaultAction {
         assert!(call.primitive != self.0, "a defect, made for this test");
-        os_sim::probe::FaultAction::Go
+        faults::FaultAction::Go
     }
 }
 
 #[tokio::test]
-async fn a_panic_in_an_operation_is_internal_and_the_server_goes_on() {
+async fn after_a_panic_in_an_operation_the_status_is_internal_and_the_server_keeps_serving() {
     let sim = good_input::node();
-    let os = os_sim::probe::Probed::new(sim.process(), Defect("device_interfaces"));
+    let os = faults::Probed::new(sim.process(), Defect("device_interfaces"));
     let daemon = Setup::default().at(Node::new(Arc::new(os), Config::default()));
     for _ in 0..40 {
         let status = call(&daemon, Group::Disk, "v1", "ListDiskIDs", json!({})).await.expect_err("it panics");

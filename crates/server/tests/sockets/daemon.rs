@@ -1,4 +1,4 @@
-//! A daemon as a test has it: a server with all its endpoints in a folder of its own, and its node.
+//! A daemon for a test: a server with all endpoints in a temporary directory, on a simulated node.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use tonic::transport::Channel;
 use transport::address::{Address, Location};
 use transport::listener::{ClientStream, bind, connect};
 
-/// Far more than anything here takes: what is not over by then hangs.
-pub(crate) const HANGS: Duration = Duration::from_mins(1);
+/// Far longer than any step takes; a test that waits this long hangs.
+pub(crate) const HANG_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Daemon {
     folder: TempDir,
@@ -26,7 +26,7 @@ pub(crate) struct Daemon {
     serving: JoinHandle<Unfinished>,
 }
 
-/// What may differ from one daemon to another.
+/// The settings of a daemon.
 #[derive(Default)]
 pub(crate) struct Setup {
     pub(crate) limits: Limits,
@@ -42,23 +42,23 @@ impl Daemon {
         Location::Directory(self.folder.path().join("sockets")).address(pipe).expect("a name")
     }
 
-    /// A bare connection.
+    /// Opens a connection.
     pub(crate) async fn stream(&self, pipe: &str) -> ClientStream {
         connect(&self.address(pipe)).await.expect("the endpoint accepts")
     }
 
-    /// A client's channel, with a connection of its own.
+    /// Opens a tonic channel with a new connection.
     pub(crate) async fn channel(&self, pipe: &str) -> Channel {
         channel(self.address(pipe)).await.expect("the endpoint accepts")
     }
 
-    /// Waits until a metric of an RPC is at least 1.
+    /// Waits until the metric that begins with `metric` is not 0.
     pub(crate) async fn counted(&self, metric: &str) {
         until(|| self.server.metrics().render().lines().any(|line| line.starts_with(metric) && !line.ends_with(" 0")))
             .await;
     }
 
-    /// Asks the server to stop; its task tells what did not end.
+    /// Starts the shutdown, and returns the task of the server.
     pub(crate) fn stop(self) -> (JoinHandle<Unfinished>, TempDir) {
         self.stop.send(()).expect("it serves");
         (self.serving, self.folder)
@@ -72,8 +72,8 @@ impl Setup {
 
     pub(crate) fn at(self, node: Node) -> Daemon {
         let folder = tempfile::tempdir().expect("a folder");
-        let place = Location::Directory(folder.path().join("sockets"));
-        let endpoints = Endpoint::open_all(&place, self.groupless, bind).expect("all endpoints");
+        let location = Location::Directory(folder.path().join("sockets"));
+        let endpoints = Endpoint::open_all(&location, self.groupless, bind).expect("all endpoints");
         let executor = Arc::new(Executor::new(Arc::new(node)));
         let server = Arc::new(Server::new(Arc::clone(&executor), self.limits));
         let (stop, stopped) = oneshot::channel();
@@ -82,7 +82,7 @@ impl Setup {
             async move {
                 server
                     .serve(endpoints, async {
-                        // A test that ends without stopping its daemon drops the sender, which stops it too.
+                        // A test that ends early drops the sender, which also starts the shutdown.
                         let _ = stopped.await;
                     })
                     .await
@@ -92,7 +92,7 @@ impl Setup {
     }
 }
 
-/// A client's channel to `address`.
+/// Opens a tonic channel to `address`.
 pub(crate) async fn channel(address: Address) -> Result<Channel, tonic::transport::Error> {
     let dial = tower::service_fn(move |_| {
         let address = address.clone();
@@ -101,12 +101,12 @@ pub(crate) async fn channel(address: Address) -> Result<Channel, tonic::transpor
     tonic::transport::Endpoint::from_static("http://localhost").connect_with_connector(dial).await
 }
 
-/// Waits for what comes about on other tasks and threads.
+/// Waits until `holds` returns true.
 pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
     let wait = pin!(async {
         while !holds() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     });
-    tokio::time::timeout(HANGS, wait).await.expect("it never came about");
+    tokio::time::timeout(HANG_TIMEOUT, wait).await.expect("the condition never became true");
 }

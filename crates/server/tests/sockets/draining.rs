@@ -1,4 +1,4 @@
-//! Stopping: what runs comes to its end, and what does not is told.
+//! Draining: running calls finish at shutdown, and those that do not are reported.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::contract::{slow_mapping, slow_node};
-use super::daemon::{Daemon, HANGS, Setup, channel, until};
+use super::daemon::{Daemon, HANG_TIMEOUT, Setup, channel, until};
 use super::frames::{Client, GOAWAY};
 use super::good_input;
 
@@ -21,7 +21,7 @@ fn draining_for(drain: Duration) -> Setup {
 }
 
 #[tokio::test]
-async fn an_idle_server_stops_at_once_and_takes_its_pipes_with_it() {
+async fn an_idle_server_stops_at_once_and_removes_its_endpoints() {
     let sim = good_input::node();
     let daemon = Daemon::on(&sim);
     let (address, mut client) = (daemon.address(SMB), Client::new(daemon.stream("csi-proxy-disk-v1").await).await);
@@ -32,13 +32,13 @@ async fn an_idle_server_stops_at_once_and_takes_its_pipes_with_it() {
     drop(client);
     assert_eq!(serving.await.expect("no panic"), Unfinished::default());
     assert!(!address.path().exists());
-    channel(address).await.expect_err("nobody listens");
+    channel(address).await.expect_err("no daemon listens");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_runs_gets_its_answer() {
+async fn a_running_call_is_answered_during_the_drain() {
     let sim = slow_node();
-    let daemon = draining_for(HANGS).on(&sim);
+    let daemon = draining_for(HANG_TIMEOUT).on(&sim);
     let mut client = SmbClient::new(daemon.channel(SMB).await);
     let mapping = tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
@@ -56,12 +56,12 @@ async fn a_call_that_runs_gets_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operation_without_a_caller_is_waited_for() {
+async fn the_drain_waits_for_an_operation_without_a_caller() {
     let sim = slow_node();
-    let daemon = draining_for(HANGS).on(&sim);
+    let daemon = draining_for(HANG_TIMEOUT).on(&sim);
     let mut client = SmbClient::new(daemon.channel(SMB).await);
     tokio::select! {
-        answer = client.new_smb_global_mapping(slow_mapping()) => panic!("time stands still: {answer:?}"),
+        answer = client.new_smb_global_mapping(slow_mapping()) => panic!("the clock is stopped: {answer:?}"),
         () = until(|| sim.running_jobs() == 1) => {}
     }
     drop(client);
@@ -80,7 +80,7 @@ async fn an_operation_without_a_caller_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_end_in_time_is_cut_off_and_counted() {
+async fn calls_that_outlast_the_drain_time_are_cut_off_and_counted() {
     let sim = slow_node();
     let daemon = draining_for(Duration::from_millis(20)).on(&sim);
     let mut client = SmbClient::new(daemon.channel(SMB).await);
@@ -99,7 +99,7 @@ async fn what_does_not_end_in_time_is_cut_off_and_counted() {
 }
 
 #[tokio::test]
-async fn whoever_watches_the_health_is_told_and_let_go() {
+async fn health_watches_report_not_serving_and_end_at_shutdown() {
     let sim = good_input::node();
     let daemon = Daemon::on(&sim);
     let mut health = HealthClient::new(daemon.channel(SMB).await);

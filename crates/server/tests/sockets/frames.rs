@@ -1,4 +1,4 @@
-//! A client that writes its frames itself, so that it can send what no library lets through.
+//! An HTTP/2 client that writes its frames itself, so that it can send what no library sends.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use transport::listener::ClientStream;
@@ -23,7 +23,7 @@ pub(crate) struct Client {
 }
 
 fn literal(block: &mut Vec<u8>, name: &str, value: &[u8]) {
-    let length = |octets: &[u8]| u8::try_from(octets.len()).ok().filter(|length| *length < 127).expect("short");
+    let length = |bytes: &[u8]| u8::try_from(bytes.len()).ok().filter(|length| *length < 127).expect("short");
     block.extend([0, length(name.as_bytes())]);
     block.extend(name.as_bytes());
     block.push(length(value));
@@ -46,34 +46,34 @@ impl Client {
         client
     }
 
-    /// Begins a call, with its headers alone, and returns its stream.
+    /// Sends the headers of a call and returns its stream.
     pub(crate) async fn begin(&mut self, path: &str) -> u32 {
         let (stream, head) = self.head(path, b"x", "1H");
         self.write(HEADERS, 0x4, stream, &head).await;
         stream
     }
 
-    /// Begins a call whose message has some of the bytes that it says it will have, and does not go on.
+    /// Sends the headers of a call and the first `bytes` bytes of a message that declares `length` bytes.
     pub(crate) async fn begin_message(&mut self, path: &str, length: u32, bytes: usize) -> u32 {
         let stream = self.begin(path).await;
-        let octets = [&[0][..], &length.to_be_bytes(), &vec![0; bytes]].concat();
-        for piece in octets.chunks(16_384) {
+        let body = [&[0][..], &length.to_be_bytes(), &vec![0; bytes]].concat();
+        for piece in body.chunks(16_384) {
             self.write(DATA, 0, stream, piece).await;
         }
         stream
     }
 
-    /// Begins a call with all of its message, and does not read the answer.
-    pub(crate) async fn ask(&mut self, path: &str, message: &[u8]) -> u32 {
+    /// Sends a whole call and does not read the response.
+    pub(crate) async fn send(&mut self, path: &str, message: &[u8]) -> u32 {
         let stream = self.begin(path).await;
         let length = u32::try_from(message.len()).expect("short").to_be_bytes();
         self.write(DATA, 0x1, stream, &[&[0], &length[..], message].concat()).await;
         stream
     }
 
-    /// Tells the server how much of an answer it may send ahead.
-    pub(crate) async fn set_window(&mut self, octets: u32) {
-        self.write(SETTINGS, 0, 0, &[&[0, 4], &octets.to_be_bytes()[..]].concat()).await;
+    /// Sets the flow-control window of new streams.
+    pub(crate) async fn set_window(&mut self, bytes: u32) {
+        self.write(SETTINGS, 0, 0, &[&[0, 4], &bytes.to_be_bytes()[..]].concat()).await;
     }
 
     /// Reads until a stream has ended or has been reset.
@@ -90,15 +90,15 @@ impl Client {
         }
     }
 
-    /// Begins so many calls and takes each back, all in one piece.
+    /// Begins calls and resets each of them, in one write.
     pub(crate) async fn begin_and_reset(&mut self, path: &str, calls: usize) {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         for _ in 0..calls {
             let (stream, head) = self.head(path, b"x", "1H");
-            octets.extend(frame(HEADERS, 0x4, stream, &head));
-            octets.extend(frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]));
+            bytes.extend(frame(HEADERS, 0x4, stream, &head));
+            bytes.extend(frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]));
         }
-        self.stream.write_all(&octets).await.expect("the server reads");
+        self.stream.write_all(&bytes).await.expect("the server reads");
     }
 
     async fn write(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
@@ -114,7 +114,7 @@ impl Client {
         Frame { kind: head[3], flags: head[4], stream, payload }
     }
 
-    /// The next stream, and the headers of a call on it.
+    /// Returns the next stream, and the header block of a call on it.
     fn head(&mut self, path: &str, authority: &[u8], time: &str) -> (u32, Vec<u8>) {
         let mut block = Vec::new();
         literal(&mut block, ":method", b"POST");
@@ -132,16 +132,16 @@ impl Client {
     /// Waits until the server has closed the connection.
     pub(crate) async fn closed(mut self) {
         let mut rest = Vec::new();
-        // Closed with octets unread, a socket is reset: closed it is either way.
+        // A socket that is closed with unread bytes is reset, which counts as closed too.
         let _ = self.stream.read_to_end(&mut rest).await;
     }
 
-    /// Calls an RPC with an empty message and waits until its stream ends, whole or reset.
+    /// Calls an RPC with an empty message and waits until its stream ends or is reset.
     pub(crate) async fn call(&mut self, path: &str, authority: &[u8]) -> Result<(), &'static str> {
         self.call_within(path, authority, "1H", b"").await
     }
 
-    /// Calls an RPC with a message, telling how long it may take but not looking at the time.
+    /// Calls an RPC with a message and a deadline, which only the server enforces.
     pub(crate) async fn call_within(
         &mut self,
         path: &str,
@@ -159,7 +159,7 @@ impl Client {
             match frame.kind {
                 HEADERS | DATA if frame.stream == stream && frame.flags & 0x1 != 0 => return Ok(()),
                 RST_STREAM if frame.stream == stream => return Err("reset"),
-                GOAWAY => return Err("given up"),
+                GOAWAY => return Err("GOAWAY"),
                 _ => {}
             }
         }

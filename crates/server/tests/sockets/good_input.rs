@@ -1,6 +1,6 @@
-//! For each RPC of each group-version, a request that must succeed, and what its answer must have in it.
+//! For each RPC of each group-version, a request that must succeed, and fields that its response must have.
 //!
-//! The requests of a group-version are made in order on one node: what one does, the next finds.
+//! The requests of a group-version are sent in order to one node, so that later ones depend on earlier ones.
 
 use api::{Group, GroupVersion};
 use os_sim::Sim;
@@ -16,7 +16,7 @@ pub(crate) struct Case {
 pub(crate) const PORTAL: &str = "10.0.0.10";
 pub(crate) const IQN: &str = "iqn.2026-01.io.k8s.csi:chap";
 
-/// A node on which all of them can be carried out.
+/// A node on which all requests succeed.
 pub(crate) fn node() -> Sim {
     os_sim::node()
         .bios_serial("VMware-56 4d 4e 0e")
@@ -39,7 +39,7 @@ pub(crate) fn node() -> Sim {
         .build()
 }
 
-/// The calls to one group-version.
+/// Returns the calls to one group-version.
 pub(crate) fn cases(row: &GroupVersion, node: &Sim) -> Vec<Case> {
     let all = match row.group {
         Group::Disk => disk(row.version),

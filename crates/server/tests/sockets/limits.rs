@@ -1,4 +1,4 @@
-//! What happens where a client wants more than there is.
+//! Limits: what happens when clients exceed them.
 
 use std::time::Duration;
 
@@ -10,44 +10,44 @@ use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 use tonic::Code;
 
-use super::contract::{let_it_end, slow_mapping, slow_node};
-use super::daemon::{Daemon, HANGS, Setup, until};
+use super::contract::{finish_operations, slow_mapping, slow_node};
+use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
 use super::frames::{Client, GOAWAY, PING, RST_STREAM, SETTINGS};
+use super::good_input;
 use super::transport::path_exists;
-use super::{dynamic, good_input};
 
 const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_too_many_is_unavailable_and_the_next_one_is_not() {
+async fn a_call_above_the_limit_is_unavailable_and_a_later_one_succeeds() {
     let sim = slow_node();
-    let limits = Limits { calls: 1, wait: Duration::from_millis(10), ..Limits::default() };
+    let limits = Limits { calls: 1, queue_timeout: Duration::from_millis(10), ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
     let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
     let request = PathExistsRequest { path: r"C:\var\lib\kubelet".into() };
-    let status = client.path_exists(request).await.expect_err("one runs already");
+    let status = client.path_exists(request).await.expect_err("one call runs already");
     assert_eq!((status.code(), status.message()), (Code::Unavailable, "too many calls are running; try again later"));
-    let bad = client.path_exists(PathExistsRequest::default()).await.expect_err("no path");
-    assert_eq!(bad.code(), Code::InvalidArgument, "what can never succeed does not wait");
-    let_it_end(&daemon, &sim).await;
+    let bad = client.path_exists(PathExistsRequest::default()).await.expect_err("the path is invalid");
+    assert_eq!(bad.code(), Code::InvalidArgument, "an invalid request does not wait for a slot");
+    finish_operations(&daemon, &sim).await;
     mapping.await.expect("no panic").expect("the share is mapped");
     assert!(path_exists(&daemon).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_waits_for_its_turn_if_that_comes_soon() {
+async fn a_call_above_the_limit_waits_for_a_slot() {
     let sim = slow_node();
-    let limits = Limits { calls: 1, wait: HANGS, ..Limits::default() };
+    let limits = Limits { calls: 1, queue_timeout: HANG_TIMEOUT, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
     let (exists, ()) = tokio::join!(path_exists(&daemon), async {
         daemon.counted("grpc_server_started_total{grpc_method=\"PathExists\",grpc_service=\"v1.Filesystem\"").await;
-        let_it_end(&daemon, &sim).await;
+        finish_operations(&daemon, &sim).await;
     });
     assert!(exists);
     mapping.await.expect("no panic").expect("the share is mapped");
@@ -59,32 +59,33 @@ async fn a_message_of_more_than_4_mib_is_refused_and_one_of_less_is_read() {
     let daemon = Daemon::on(&sim);
     let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
     for (size, code) in [((4 << 20) + 1, Code::OutOfRange), ((4 << 20) - 16, Code::InvalidArgument)] {
-        let status = client.path_exists(PathExistsRequest { path: "x".repeat(size) }).await.expect_err("no path");
+        let status =
+            client.path_exists(PathExistsRequest { path: "x".repeat(size) }).await.expect_err("the path is invalid");
         assert_eq!(status.code(), code, "{}", status.message());
         assert!(status.message().len() < 400);
     }
 }
 
 #[tokio::test]
-async fn clients_are_told_how_many_streams_and_how_large_headers_they_may_send() {
+async fn the_settings_frame_announces_the_limits_on_streams_and_headers() {
     let sim = good_input::node();
-    let limits = Limits { streams: 7, headers: 9000, ..Limits::default() };
+    let limits = Limits { streams: 7, header_bytes: 9000, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
     let first = client.read().await;
     assert_eq!(first.kind, SETTINGS);
-    let told: Vec<_> = first
+    let settings: Vec<_> = first
         .payload
         .chunks(6)
         .map(|setting| (setting[1], u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]])))
         .collect();
-    assert!(told.contains(&(3, 7)), "MAX_CONCURRENT_STREAMS: {told:?}");
-    assert!(told.contains(&(6, 9000)), "MAX_HEADER_LIST_SIZE: {told:?}");
-    assert!(told.contains(&(4, 64 << 10)), "INITIAL_WINDOW_SIZE: {told:?}");
+    assert!(settings.contains(&(3, 7)), "MAX_CONCURRENT_STREAMS: {settings:?}");
+    assert!(settings.contains(&(6, 9000)), "MAX_HEADER_LIST_SIZE: {settings:?}");
+    assert!(settings.contains(&(4, 64 << 10)), "INITIAL_WINDOW_SIZE: {settings:?}");
 }
 
 #[tokio::test]
-async fn headers_too_large_end_their_call_alone() {
+async fn headers_above_the_limit_end_only_their_call() {
     let sim = good_input::node();
     let daemon = Daemon::on(&sim);
     let channel = daemon.channel(FILESYSTEM).await;
@@ -92,17 +93,17 @@ async fn headers_too_large_end_their_call_alone() {
     request.metadata_mut().insert("x", "x".repeat(20 << 10).parse().expect("plain text"));
     FilesystemClient::new(channel.clone()).path_exists(request).await.expect_err("20 KiB of headers");
     let request = b"\x0a\x12C:\\var\\lib\\kubelet".to_vec();
-    dynamic::call(&channel, "/v1.Filesystem/PathExists", request).await.expect("the connection lives");
+    dynamic_client::call(&channel, "/v1.Filesystem/PathExists", request).await.expect("the connection stays open");
 }
 
 #[tokio::test]
-async fn contract_03_where_too_many_connections_are_open_the_one_silent_longest_makes_room() {
+async fn contract_03_at_the_limit_of_connections_the_one_that_is_silent_longest_is_evicted() {
     let sim = good_input::node();
     let limits =
-        Limits { connections: server::connections::Limits { open: 10, ..Default::default() }, ..Limits::default() };
+        Limits { connections: server::ConnectionLimits { open: 10, ..Default::default() }, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
-    let mut spoken = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
-    assert_eq!(spoken.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
+    let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
+    assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
     let mut silent = Vec::new();
     for _ in 0..30 {
         silent.push(daemon.stream(FILESYSTEM).await);
@@ -111,11 +112,11 @@ async fn contract_03_where_too_many_connections_are_open_the_one_silent_longest_
         assert_eq!(stream.read(&mut [0]).await.expect("closed in order"), 0);
     }
     assert!(path_exists(&daemon).await);
-    assert_eq!(spoken.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
+    assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
 }
 
 #[tokio::test]
-async fn a_stream_too_many_is_refused_and_those_before_it_live() {
+async fn a_stream_above_the_limit_is_refused_and_the_others_continue() {
     let sim = good_input::node();
     let limits = Limits { streams: 2, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
@@ -126,7 +127,7 @@ async fn a_stream_too_many_is_refused_and_those_before_it_live() {
     let third = client.begin("/v1.Filesystem/PathExists").await;
     let refused = loop {
         let frame = client.read().await;
-        assert_ne!(frame.kind, GOAWAY, "the connection lives");
+        assert_ne!(frame.kind, GOAWAY, "the connection stays open");
         if frame.kind == RST_STREAM {
             break frame;
         }
@@ -135,7 +136,7 @@ async fn a_stream_too_many_is_refused_and_those_before_it_live() {
 }
 
 #[tokio::test]
-async fn a_flood_of_calls_taken_back_closes_its_connection_and_no_other() {
+async fn a_flood_of_reset_streams_closes_only_its_connection() {
     let sim = good_input::node();
     let daemon = Daemon::on(&sim);
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
@@ -150,7 +151,7 @@ async fn a_flood_of_calls_taken_back_closes_its_connection_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_quiet_is_asked_for_a_sign_of_life_and_closed_without_one() {
+async fn an_idle_connection_is_sent_a_keepalive_ping_and_closed_without_an_answer() {
     let sim = good_input::node();
     let daemon = Daemon::on(&sim);
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
@@ -165,35 +166,35 @@ async fn a_client_that_is_quiet_is_asked_for_a_sign_of_life_and_closed_without_o
 const PATH_EXISTS: &str = "/v1.Filesystem/PathExists";
 const KUBELET: &[u8] = b"\x0a\x12C:\\var\\lib\\kubelet";
 
-fn room_for(open: usize) -> Limits {
-    Limits { connections: server::connections::Limits { open, ..Default::default() }, ..Limits::default() }
+fn at_most(open: usize) -> Limits {
+    Limits { connections: server::ConnectionLimits { open, ..Default::default() }, ..Limits::default() }
 }
 
-/// Waits until the server has a metric with this value.
+/// Waits until the metrics contain this line.
 async fn metric(daemon: &Daemon, line: &str) {
     let all = || daemon.server.metrics().render();
     let holds = until(|| all().lines().any(|other| other == line));
-    timeout(HANGS / 2, holds)
+    timeout(HANG_TIMEOUT / 2, holds)
         .await
         .unwrap_or_else(|_| panic!("not {line}: {}", &all()[all().find("csi_proxy").unwrap()..]));
 }
 
 #[tokio::test]
-async fn where_too_many_connections_have_spoken_the_one_longest_without_a_call_is_told_to_go() {
+async fn at_the_limit_of_connections_the_least_recently_used_idle_one_is_evicted() {
     let sim = good_input::node();
-    let daemon = Setup { limits: room_for(10), ..Setup::default() }.on(&sim);
+    let daemon = Setup { limits: at_most(10), ..Setup::default() }.on(&sim);
     let mut all = Vec::new();
     for _ in 0..60 {
         let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
-        assert_eq!(client.call(PATH_EXISTS, b"x").await, Ok(()), "a new one is always served");
+        assert_eq!(client.call(PATH_EXISTS, b"x").await, Ok(()), "a new connection is always served");
         assert!(daemon.server.connections().open() <= 10);
         metric(&daemon, r#"csi_proxy_connections{state="busy"} 0"#).await;
         all.push(client);
     }
     let mut kept = all.split_off(50);
-    for mut gone in all {
-        while gone.read().await.kind != GOAWAY {}
-        gone.closed().await;
+    for mut evicted in all {
+        while evicted.read().await.kind != GOAWAY {}
+        evicted.closed().await;
     }
     for client in &mut kept {
         assert_eq!(client.call(PATH_EXISTS, b"x").await, Ok(()));
@@ -204,9 +205,9 @@ async fn where_too_many_connections_have_spoken_the_one_longest_without_a_call_i
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_in_flight_keeps_its_connection_whatever_comes() {
+async fn a_connection_with_a_call_in_flight_is_never_evicted() {
     let sim = slow_node();
-    let daemon = Setup { limits: room_for(1), ..Setup::default() }.on(&sim);
+    let daemon = Setup { limits: at_most(1), ..Setup::default() }.on(&sim);
     let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
@@ -216,24 +217,24 @@ async fn a_call_in_flight_keeps_its_connection_whatever_comes() {
     for refused in 1..=5 {
         let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
         let request = PathExistsRequest { path: r"C:\var\lib\kubelet".into() };
-        let status = client.path_exists(request).await.expect_err("the only one is busy");
+        let status = client.path_exists(request).await.expect_err("the only connection is busy");
         assert_eq!(status.code(), Code::Unavailable);
         assert_eq!(status.message(), "too many connections have calls in flight; try again later");
         metric(&daemon, &format!(r#"csi_proxy_calls_refused_total{{reason="connections_busy"}} {refused}"#)).await;
     }
-    let_it_end(&daemon, &sim).await;
+    finish_operations(&daemon, &sim).await;
     mapping.await.expect("no panic").expect("the share is mapped");
     metric(&daemon, r#"csi_proxy_connections{state="busy"} 0"#).await;
     assert!(path_exists(&daemon).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_makes_room_and_does_not_go_is_closed() {
+async fn an_evicted_connection_that_its_client_keeps_open_is_closed() {
     let sim = good_input::node();
-    let daemon = Setup { limits: room_for(1), ..Setup::default() }.on(&sim);
+    let daemon = Setup { limits: at_most(1), ..Setup::default() }.on(&sim);
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
-    // A watch has no end of its own, and is no call that anybody would miss.
-    client.ask("/grpc.health.v1.Health/Watch", b"").await;
+    // A watch never ends by itself, and does not protect its connection from eviction.
+    client.send("/grpc.health.v1.Health/Watch", b"").await;
     metric(&daemon, "csi_proxy_health_watches 1").await;
     let _other = daemon.stream(FILESYSTEM).await;
     while client.read().await.kind != GOAWAY {}
@@ -243,9 +244,9 @@ async fn a_connection_that_makes_room_and_does_not_go_is_closed() {
 }
 
 #[tokio::test]
-async fn a_call_too_many_in_flight_is_refused_at_once() {
+async fn a_call_above_the_limit_of_calls_in_flight_is_refused_at_once() {
     let sim = good_input::node();
-    let connections = server::connections::Limits { calls: 2, ..Default::default() };
+    let connections = server::ConnectionLimits { calls: 2, ..Default::default() };
     let daemon = Setup { limits: Limits { connections, ..Limits::default() }, ..Setup::default() }.on(&sim);
     let mut holding =
         [Client::new(daemon.stream(FILESYSTEM).await).await, Client::new(daemon.stream(FILESYSTEM).await).await];
@@ -254,16 +255,17 @@ async fn a_call_too_many_in_flight_is_refused_at_once() {
     }
     metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 2"#).await;
     let channel = daemon.channel(FILESYSTEM).await;
-    let status = dynamic::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect_err("two are in flight");
+    let status =
+        dynamic_client::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect_err("two calls are in flight");
     assert_eq!((status.code(), status.message()), (Code::Unavailable, "too many calls are in flight; try again later"));
     metric(&daemon, r#"csi_proxy_calls_refused_total{reason="in_flight"} 1"#).await;
     drop(holding);
     metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
-    dynamic::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect("there is room again");
+    dynamic_client::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect("there is capacity again");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_does_not_come_ends_its_call_and_no_other() {
+async fn a_request_that_stays_incomplete_ends_only_its_call() {
     let sim = good_input::node();
     let daemon = Daemon::on(&sim);
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
@@ -281,37 +283,37 @@ async fn a_message_that_does_not_come_ends_its_call_and_no_other() {
 }
 
 #[tokio::test]
-async fn where_too_much_is_being_sent_large_messages_are_refused_and_ordinary_ones_are_not() {
+async fn when_the_buffer_for_large_requests_is_full_ordinary_requests_still_succeed() {
     let sim = good_input::node();
-    let limits = Limits { messages: 100_000, ..Limits::default() };
+    let limits = Limits { large_request_bytes: 100_000, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut hog = Client::new(daemon.stream(FILESYSTEM).await).await;
     hog.begin_message(PATH_EXISTS, 1 << 20, 60_000).await;
     metric(&daemon, &format!("csi_proxy_large_messages_bytes {}", 60_005 - (16 << 10))).await;
     let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
     let large = PathExistsRequest { path: "x".repeat(80_000) };
-    let status = client.path_exists(large.clone()).await.expect_err("there is no room");
+    let status = client.path_exists(large.clone()).await.expect_err("the buffer is full");
     assert_eq!(
         (status.code(), status.message()),
-        (Code::Unavailable, "too much is being sent at once; try again later")
+        (Code::Unavailable, "the buffer for large requests is full; try again later")
     );
     metric(&daemon, r#"csi_proxy_calls_refused_total{reason="messages_large"} 1"#).await;
     assert!(path_exists(&daemon).await);
     drop(hog);
     metric(&daemon, "csi_proxy_large_messages_bytes 0").await;
-    let status = client.path_exists(large).await.expect_err("no path");
+    let status = client.path_exists(large).await.expect_err("the path is invalid");
     assert_eq!(status.code(), Code::InvalidArgument);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_takes_no_answer_has_its_connection_closed_and_holds_no_place() {
+async fn a_connection_whose_client_reads_no_response_is_closed_and_holds_no_slot() {
     let sim = good_input::node();
     let daemon = Daemon::on(&sim);
     for window in [0, 1] {
         let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
         client.set_window(window).await;
-        client.ask("/v1.Disk/ListDiskIDs", b"").await;
-        // It answers nothing else, but a sign of life would not help it either.
+        client.send("/v1.Disk/ListDiskIDs", b"").await;
+        // Its window lets no response through. Answers to keepalive pings would not count either.
         metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 1"#).await;
         assert!(path_exists(&daemon).await);
         client.closed().await;
@@ -323,13 +325,13 @@ async fn a_client_that_takes_no_answer_has_its_connection_closed_and_holds_no_pl
 }
 
 #[tokio::test]
-async fn one_watch_too_many_is_refused() {
+async fn a_health_watch_above_the_limit_is_refused() {
     let sim = good_input::node();
-    let daemon = Setup { limits: Limits { watches: 2, ..Limits::default() }, ..Setup::default() }.on(&sim);
+    let daemon = Setup { limits: Limits { health_watches: 2, ..Limits::default() }, ..Setup::default() }.on(&sim);
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
     let mut streams = Vec::new();
     for _ in 0..3 {
-        streams.push(client.ask("/grpc.health.v1.Health/Watch", b"").await);
+        streams.push(client.send("/grpc.health.v1.Health/Watch", b"").await);
     }
     client.read_to_end_of(streams[2]).await;
     metric(&daemon, r#"csi_proxy_calls_refused_total{reason="watches"} 1"#).await;

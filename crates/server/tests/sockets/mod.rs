@@ -1,10 +1,9 @@
-//! What every test here has: a [`daemon`], ways to call it, and what it is asked.
+//! The tests share a [`daemon`], a client that writes HTTP/2 [`frames`] itself, and requests ([`good_input`]).
 
 mod bad_input;
 mod contract;
 mod daemon;
 mod draining;
-mod dynamic;
 mod every_rpc;
 mod frames;
 mod good_input;

@@ -1,4 +1,4 @@
-//! Connections: endpoints, authorities, silence, health.
+//! Connections: endpoints, the :authority header, silent clients, and health.
 
 use std::env;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ use transport::listener::bind;
 
 use super::daemon::{Daemon, Setup, until};
 use super::frames::Client;
-use super::{dynamic, good_input};
+use super::good_input;
 
 const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 
@@ -33,7 +33,7 @@ pub(crate) async fn path_exists(daemon: &Daemon) -> bool {
 }
 
 #[tokio::test]
-async fn contract_01_all_pipes_are_served() {
+async fn contract_01_all_endpoints_accept_connections() {
     let sim = good_input::node();
     let daemon = Daemon::on(&sim);
     for row in &GROUP_VERSIONS {
@@ -42,22 +42,25 @@ async fn contract_01_all_pipes_are_served() {
 }
 
 #[tokio::test]
-async fn contract_01_a_pipe_that_cannot_be_opened_fails_the_start_and_is_named() {
+async fn contract_01_an_endpoint_that_cannot_be_opened_fails_the_start_and_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
-    let place = Location::Directory(folder.path().join("sockets"));
+    let location = Location::Directory(folder.path().join("sockets"));
     for row in [&GROUP_VERSIONS[0], &GROUP_VERSIONS[11], &GROUP_VERSIONS[22]] {
-        let taken = bind(&place.address(row.pipe()).expect("a name")).expect("it is free");
-        let error = Endpoint::open_all(&place, false, bind).expect_err("one is taken");
+        let taken = bind(&location.address(row.pipe()).expect("a name")).expect("it is free");
+        let error = Endpoint::open_all(&location, false, bind).expect_err("one is taken");
         assert_eq!(error.name(), row.pipe());
         assert!(error.to_string().starts_with(&format!("cannot serve {}: ", row.pipe())), "{error}");
         drop(taken);
     }
-    let unlike = Endpoint::open_all(&place, true, |address| match address.name() {
+    let failed = Endpoint::open_all(&location, true, |address| match address.name() {
         "csi-proxy-v1" => Err(io::Error::other("no")),
         _ => bind(address),
     });
-    assert_eq!(unlike.expect_err("one fails").to_string(), "cannot serve csi-proxy-v1: no");
-    assert_eq!(Endpoint::open_all(&place, true, bind).expect("none is taken").len(), 23 + GrouplessPipe::all().count());
+    assert_eq!(failed.expect_err("one fails").to_string(), "cannot serve csi-proxy-v1: no");
+    assert_eq!(
+        Endpoint::open_all(&location, true, bind).expect("none is taken").len(),
+        23 + GrouplessPipe::all().count()
+    );
 }
 
 #[tokio::test]
@@ -82,7 +85,7 @@ async fn contract_02_any_authority_is_answered() {
     }
     let text = daemon.server.metrics().render();
     let labels = r#"grpc_code="OK",grpc_method="ListDiskIDs",grpc_service="v1.Disk",grpc_type="unary""#;
-    assert!(text.contains(&format!("grpc_server_handled_total{{{labels}}} 9\n")), "all were carried out");
+    assert!(text.contains(&format!("grpc_server_handled_total{{{labels}}} 9\n")), "all calls succeeded");
 }
 
 #[tokio::test]
@@ -101,21 +104,21 @@ async fn contract_03_silent_connections_do_not_delay_calls() {
 }
 
 #[tokio::test]
-async fn contract_03_a_silent_connection_is_closed_and_a_spoken_one_is_not() {
+async fn contract_03_a_connection_without_a_preface_is_closed_and_one_with_a_preface_is_not() {
     let sim = good_input::node();
     let limits = Limits {
-        connections: server::connections::Limits { silence: Duration::from_millis(50), ..Default::default() },
+        connections: server::ConnectionLimits { silence: Duration::from_millis(50), ..Default::default() },
         ..Limits::default()
     };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
-    let mut spoken = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
-    assert_eq!(spoken.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
+    let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
+    assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
     let (mut silent, mut half) = (daemon.stream(FILESYSTEM).await, daemon.stream(FILESYSTEM).await);
     half.write_all(b"PRI * HTTP/2.0\r\n").await.expect("half a preface");
     for stream in [&mut silent, &mut half] {
         assert_eq!(stream.read(&mut [0]).await.expect("closed in order"), 0);
     }
-    assert_eq!(spoken.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
+    assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
 }
 
 #[tokio::test]
@@ -127,7 +130,7 @@ async fn contract_05a_a_groupless_pipe_serves_every_group_of_its_version() {
         for row in pipe.group_versions() {
             let case = good_input::cases(row, &sim).into_iter().find(|case| case.rpc.starts_with("Get"));
             let case = case.unwrap_or_else(|| good_input::cases(row, &sim).swap_remove(0));
-            let rpc = &dynamic::rpcs(row)[case.rpc];
+            let rpc = &dynamic_client::rpcs(row)[case.rpc];
             let answer = rpc.call(&channel, &rpc.request(&case.request)).await;
             let code = answer.as_ref().err().map_or(Code::Ok, tonic::Status::code);
             assert_ne!(code, Code::Unimplemented, "{}: {answer:?}", rpc.path);
@@ -136,24 +139,24 @@ async fn contract_05a_a_groupless_pipe_serves_every_group_of_its_version() {
 }
 
 #[tokio::test]
-async fn a_pipe_serves_its_own_group_version_only() {
+async fn an_endpoint_serves_only_its_own_group_version() {
     let sim = good_input::node();
     let daemon = Daemon::on(&sim);
     let channel = daemon.channel(FILESYSTEM).await;
     for (path, message) in [
-        ("/v1.Disk/ListDiskIDs", "here is only v1.Filesystem"),
-        ("/v1beta2.Filesystem/PathExists", "here is only v1.Filesystem"),
+        ("/v1.Disk/ListDiskIDs", "this endpoint serves only v1.Filesystem"),
+        ("/v1beta2.Filesystem/PathExists", "this endpoint serves only v1.Filesystem"),
         ("/v1.Filesystem/LinkPath", "v1.Filesystem has no such RPC"),
         ("/v1.Filesystem", "v1.Filesystem has no such RPC"),
-        ("/", "here is only v1.Filesystem"),
+        ("/", "this endpoint serves only v1.Filesystem"),
     ] {
-        let status = dynamic::call(&channel, path, Vec::new()).await.expect_err(path);
+        let status = dynamic_client::call(&channel, path, Vec::new()).await.expect_err(path);
         assert_eq!((status.code(), status.message()), (Code::Unimplemented, message));
     }
 }
 
 #[tokio::test]
-async fn health_is_told_of_what_the_pipe_serves() {
+async fn health_is_reported_for_the_services_of_the_endpoint() {
     let sim = good_input::node();
     let daemon = Setup { groupless: true, ..Setup::default() }.on(&sim);
     let check = async |pipe: &str, service: &str| {
@@ -170,7 +173,7 @@ async fn health_is_told_of_what_the_pipe_serves() {
     assert_eq!(check("csi-proxy-v1", "v1.Disk").await, Ok(ServingStatus::Serving));
 }
 
-/// Calls the server 200 times through Python's gRPC, whose HTTP/2 is neither Go's nor ours.
+/// Calls the server 200 times through Python's gRPC, which has another HTTP/2 implementation than Go and this server.
 async fn python_calls(python: &str, socket: PathBuf, authority: &[u8], path: &str) -> String {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../verify/python-client/calls.py");
     let mut command = Command::new(python);
@@ -195,5 +198,5 @@ async fn contract_02_a_python_client_that_names_a_pipe_is_answered() {
         assert_eq!(outcomes, "OK 200\n", "{}", authority.escape_ascii());
     }
     let refused = python_calls(&python, socket, b"x", "/v1.Disk/GetDiskStats").await;
-    assert_eq!(refused, "OK 200\n", "disk 0 is there");
+    assert_eq!(refused, "OK 200\n", "disk 0 exists");
 }

@@ -70,11 +70,9 @@ pub(crate) fn units_at(buffer: &[u8], offset: usize, length: usize) -> Option<os
 mod tests {
     use std::sync::Arc;
 
+    use faults::{Fault, FaultAction, Probe, Probed, Trace, When};
     use os::abi::{ControlCode, DriveLayout, PartitionEntry};
     use os::{NtPath, Os, OsError};
-    use os_sim::fault::{Moment, Fault};
-    use os_sim::probe::{FaultAction, Probe, Probed};
-    use os_sim::trace::Trace;
 
     use super::{control, control_grown};
     use crate::windows::disk_device::QUERY;
@@ -96,7 +94,7 @@ mod tests {
         let trace = Arc::new(Trace::counting());
         let greedy = Fault::each(
             |call| call.primitive.starts_with("control"),
-            Moment::Before,
+            When::Before,
             FaultAction::Fail(OsError::INSUFFICIENT_BUFFER),
         );
         let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(greedy)];

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use crate::setup::{Calm, GIB, add_partition, over, probed, refused, traced, volume_on};
+use faults::{Call, Fault, FaultAction, Race, When};
 use os::{Namespace, Os, OsError};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::{Call, FaultAction};
-use os_sim::race::Race;
 use storage_ops::{
     DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, PartitionDisk, Rescan,
     SetDiskState,
@@ -22,7 +20,7 @@ fn set(online: bool) -> SetDiskState {
 }
 
 fn failing(primitive: &'static str, code: OsError) -> Fault {
-    Fault::each(move |call| call.primitive == primitive, Moment::Before, FaultAction::Fail(code))
+    Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(code))
 }
 
 #[test]
@@ -189,7 +187,7 @@ fn a_disk_without_a_serial_number_is_the_same_to_wmi_if_it_is_as_large() {
 fn a_disk_that_may_not_be_read_still_tells_its_size() {
     let sim = os_sim::node().disk(GIB).build();
     let denied =
-        Fault::at(0, Moment::Before, FaultAction::Fail(OsError::ACCESS_DENIED)).among(|call| call.primitive == "open");
+        Fault::at(0, When::Before, FaultAction::Fail(OsError::ACCESS_DENIED)).among(|call| call.primitive == "open");
     assert_eq!(probed(&sim, denied).run(&GetDiskStats { disk: ONE }).unwrap(), GIB);
 }
 
@@ -272,7 +270,7 @@ fn a_volume_whose_disk_gets_another_number_is_worked_on_under_that_number() {
     let moved = Race::before(1, move || {
         other.detach_disk(1);
         let disk = other.detach_disk(2).unwrap();
-        assert_eq!(other.attach_again(disk, true), 1);
+        assert_eq!(other.reattach_disk(disk, true), 1);
         other.advance(Duration::from_secs(1));
     })
     .among(|call| call.primitive == "open" && call.object.contains("Volume"));

@@ -1,12 +1,10 @@
 //! Disks: finding, partitioning, states.
 
 use crate::setup::{self, GIB, over, refused, volume_on};
+use faults::{Fault, FaultAction, Race, When};
 use os::OsError;
 use os::abi::BusType;
 use os_sim::DiskDescription;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
-use os_sim::race::Race;
 use storage_ops::{
     DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, ListDiskIds, ListDiskLocations,
     ListVolumesOnDisk, PartitionDisk, Rescan, SetDiskState,
@@ -184,12 +182,12 @@ fn a_rescan_shows_a_new_disk_and_a_grown_one() {
 #[test]
 fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_read() {
     let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
-    let unreadable = os_sim::fault::Fault::each(
+    let unreadable = faults::Fault::each(
         |call| call.primitive == "control STORAGE_QUERY_PROPERTY",
-        os_sim::fault::Moment::Before,
-        os_sim::probe::FaultAction::Fail(os::OsError::IO_DEVICE),
+        faults::When::Before,
+        faults::FaultAction::Fail(os::OsError::IO_DEVICE),
     );
-    let probed = os_sim::probe::Probed::new(sim.process(), unreadable);
+    let probed = faults::Probed::new(sim.process(), unreadable);
     let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
     let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::Internal);
     assert_eq!(error.code(), Some(os::OsError::IO_DEVICE));
@@ -198,7 +196,7 @@ fn a_name_is_not_said_to_be_unknown_while_a_disk_cannot_be_read() {
 #[test]
 fn an_error_of_wmi_names_its_code_when_the_time_ran_out_too() {
     let sim = os_sim::node().build();
-    let late = Fault::each(os_sim::probe::Call::is_wmi, Moment::Before, FaultAction::Fail(OsError::WAIT_TIMEOUT));
+    let late = Fault::each(faults::Call::is_wmi, When::Before, FaultAction::Fail(OsError::WAIT_TIMEOUT));
     let error = refused(&setup::probed(&sim, late), &ListDiskLocations, Kind::Unavailable);
     assert!(error.to_string().contains("258"), "{error}");
 }
@@ -216,7 +214,7 @@ fn contract_20_a_disk_that_can_only_be_queried_still_tells_its_size() {
     for primitive in ["control DISK_UPDATE_PROPERTIES", "control DISK_GET_LENGTH_INFO"] {
         let sim = os_sim::node().disk(GIB).build();
         let broken =
-            Fault::each(move |call| call.primitive == primitive, Moment::Before, FaultAction::Fail(OsError::BUSY));
+            Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(OsError::BUSY));
         assert_eq!(setup::probed(&sim, broken).run(&GetDiskStats { disk: ONE }).unwrap(), GIB, "{primitive}");
     }
 }

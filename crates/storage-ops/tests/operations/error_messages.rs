@@ -1,9 +1,8 @@
 //! What a failure says: what was attempted, on what, in which direction.
 
 use crate::setup::path;
+use faults::{Fault, FaultAction, When};
 use os::OsError;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, CreateSymlink, DisconnectTarget, DiscoverTargetPortal, DiskNumber,
     FormatVolume, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,
@@ -61,7 +60,7 @@ fn broken() -> Broken {
 }
 
 fn failing_with(code: OsError) -> Broken {
-    let all = Fault::each(|_| true, Moment::Before, FaultAction::Fail(code));
+    let all = Fault::each(|_| true, When::Before, FaultAction::Fail(code));
     Broken(crate::setup::probed(&os_sim::node().build(), all))
 }
 

@@ -3,9 +3,8 @@
 use std::sync::{Arc, Condvar, Mutex};
 
 use crate::setup::{self, GIB, path};
+use faults::{Call, FaultAction, Outcome, Probe, Probed, Trace};
 use os_sim::Sim;
-use os_sim::probe::{Call, FaultAction, Outcome, Probe, Probed};
-use os_sim::trace::Trace;
 use storage_ops::{
     Config, DiskNumber, Executor, Kind, NewSmbGlobalMapping, Node, PartitionDisk, PathExists, Rescan, Secret, UncPath,
 };

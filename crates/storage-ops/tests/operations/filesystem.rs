@@ -1,9 +1,8 @@
 //! Files, directories and links.
 
 use crate::setup::{self, GIB, over, path, refused, volume_on};
+use faults::{Fault, FaultAction, When};
 use os_sim::FileKind;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
 use storage_ops::{CreateSymlink, IsSymlink, Kind, Mkdir, PathContext, PathExists, Rmdir, RmdirContents};
 
 fn exists(text: &str) -> PathExists {
@@ -273,7 +272,7 @@ fn contract_14_a_link_to_a_file_is_no_directory_link() {
 fn contract_14_a_link_that_cannot_be_made_leaves_nothing() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
     let verdict = FaultAction::Fail(os::OsError::PRIVILEGE_NOT_HELD);
-    let fault = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", Moment::Before, verdict);
+    let fault = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", When::Before, verdict);
     refused(&setup::probed(&sim, fault), &link(r"\plugins\d", r"\pods\l"), Kind::PermissionDenied);
     assert!(!sim.external().exists(r"C:\var\lib\kubelet\pods\l"));
 }
@@ -304,7 +303,7 @@ fn contract_14_the_identical_link_is_there_whatever_has_become_of_its_source() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
     over(&sim).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
     let code = os::OsError::LOGON_FAILURE;
-    let fault = || Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, FaultAction::Fail(code));
+    let fault = || Fault::each(|call| call.object.ends_with(r"plugins\d"), When::Before, FaultAction::Fail(code));
     setup::probed(&sim, fault()).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
     refused(&setup::probed(&sim, fault()), &link(r"\plugins\d", r"\pods\new"), Kind::PermissionDenied);
 }
@@ -351,7 +350,7 @@ fn contract_15_a_target_that_cannot_be_looked_at_is_not_called_missing() {
         .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\d")
         .build();
     let code = os::OsError::IO_DEVICE;
-    let fault = Fault::each(|call| call.object.ends_with(r"plugins\d"), Moment::Before, FaultAction::Fail(code));
+    let fault = Fault::each(|call| call.object.ends_with(r"plugins\d"), When::Before, FaultAction::Fail(code));
     let error = refused(&setup::probed(&sim, fault), &is_link(r"\pods\l"), Kind::Internal);
     assert_eq!(error.code(), Some(code));
 }
@@ -390,7 +389,7 @@ fn contract_09a_a_dangling_link_that_appears_meanwhile_is_not_made_to_lead_somew
             let step = move || {
                 let _ = attacker.external().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\gone");
             };
-            let probed = os_sim::probe::Probed::new(sim.process(), os_sim::race::Race::before(nth, step));
+            let probed = faults::Probed::new(sim.process(), faults::Race::before(nth, step));
             storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default())
         };
         let _ = attacked().run(&mkdir(r"\pods\l"));
@@ -406,10 +405,10 @@ fn contract_13_rmdir_with_force_does_not_take_something_gone_on_the_way_for_all_
     for primitive in ["query AttributeTag", "list", "set DispositionEx"] {
         for nth in 0..4 {
             let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p\a\b").build();
-            let verdict = os_sim::probe::FaultAction::Fail(os::OsError::DELETE_PENDING);
-            let fault = os_sim::fault::Fault::at(nth, os_sim::fault::Moment::Before, verdict)
+            let verdict = faults::FaultAction::Fail(os::OsError::DELETE_PENDING);
+            let fault = faults::Fault::at(nth, faults::When::Before, verdict)
                 .among(move |call| call.primitive == primitive);
-            let probed = os_sim::probe::Probed::new(sim.process(), fault);
+            let probed = faults::Probed::new(sim.process(), fault);
             let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
             let gone = node.run(&rmdir(r"\pods\p", true)).is_ok();
             assert!(!gone || !sim.external().exists(r"C:\var\lib\kubelet\pods\p"), "{primitive} {nth}");
@@ -480,7 +479,7 @@ fn contract_13_a_mount_point_elsewhere_stays_though_the_way_to_the_doomed_one_is
             let (door, d) = (attacker.external(), r"C:\var\lib\kubelet\pods\p\d");
             let _ = door.rename(d, r"C:\var\lib\kubelet\pods\p\aside").and_then(|()| door.junction(d, r"C:\elsewhere"));
         };
-        let probed = os_sim::probe::Probed::new(sim.process(), os_sim::race::Race::before(nth, step));
+        let probed = faults::Probed::new(sim.process(), faults::Race::before(nth, step));
         let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
         let _ = node.run(&rmdir(r"\pods\p", true));
         drop(held);
@@ -495,8 +494,8 @@ struct Meeting {
     changed: std::sync::Condvar,
 }
 
-impl os_sim::probe::Probe for Meeting {
-    fn before(&self, call: &os_sim::probe::Call) -> os_sim::probe::FaultAction {
+impl faults::Probe for Meeting {
+    fn before(&self, call: &faults::Call) -> faults::FaultAction {
         if call.primitive == "open" {
             let mut come = self.come.lock().unwrap();
             *come += 1;
@@ -504,7 +503,7 @@ impl os_sim::probe::Probe for Meeting {
             let long = std::time::Duration::from_secs(5);
             drop(self.changed.wait_timeout_while(come, long, |come| *come < 2).unwrap());
         }
-        os_sim::probe::FaultAction::Go
+        faults::FaultAction::Go
     }
 }
 
@@ -512,7 +511,7 @@ impl os_sim::probe::Probe for Meeting {
 fn nobody_waits_for_a_lock_while_another_opens_the_working_directory() {
     let sim = os_sim::node().build();
     let meeting = std::sync::Arc::new(Meeting::default());
-    let probed = os_sim::probe::Probed::new(sim.process(), meeting.clone());
+    let probed = faults::Probed::new(sim.process(), meeting.clone());
     let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
     std::thread::scope(|scope| {
         for name in [r"\pods", r"\plugins"] {

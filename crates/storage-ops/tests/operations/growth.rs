@@ -1,11 +1,9 @@
 //! Growing a volume: by how much, up to where, and when nothing is to be done.
 
 use crate::setup::{Calm, GIB, add_partition, over, probed, provider, refused, traced, volume_on};
+use faults::{Fault, FaultAction, Race, When};
 use os::{OsError, Value};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
-use os_sim::race::Race;
 use storage_ops::{DiskNumber, GetVolumeStats, Kind, ListVolumesOnDisk, ResizeVolume, VolumeId};
 
 const MIB: u64 = 1 << 20;
@@ -37,8 +35,8 @@ fn length(sim: &Sim) -> u64 {
 
 /// Asking for the largest size needs the service that defragments, which may be disabled.
 fn service(enabled: bool) -> Fault {
-    let fails = move |call: &os_sim::probe::Call| !enabled && call.primitive == SUPPORTED;
-    Fault::each(fails, Moment::Before, FaultAction::Fail(OsError::WBEM_FAILED))
+    let fails = move |call: &faults::Call| !enabled && call.primitive == SUPPORTED;
+    Fault::each(fails, When::Before, FaultAction::Fail(OsError::WBEM_FAILED))
 }
 
 #[test]
@@ -97,7 +95,7 @@ fn a_size_may_be_less_than_a_mebibyte_more_than_there_is_room_for() {
 #[test]
 fn a_provider_that_has_no_time_is_not_taken_for_one_that_cannot_tell() {
     let (sim, volume) = grown(GIB);
-    let busy = Fault::each(|call| call.primitive == SUPPORTED, Moment::Before, FaultAction::Fail(OsError::BUSY));
+    let busy = Fault::each(|call| call.primitive == SUPPORTED, When::Before, FaultAction::Fail(OsError::BUSY));
     let before = sim.snapshot();
     refused(&probed(&sim, busy), &ResizeVolume { volume, size: 0 }, Kind::Unavailable);
     assert_eq!(sim.disk(1).unwrap().partitions[1].length, GIB - 17 * MIB, "{:?}", before.difference(&sim.snapshot()));
@@ -152,7 +150,7 @@ fn a_file_system_is_extended_from_one_mebibyte_of_room_on() {
 fn a_file_system_whose_size_cannot_be_read_is_not_called_large_enough() {
     let (sim, volume) = grown(0);
     for code in [OsError::IO_DEVICE, OsError::ACCESS_DENIED, OsError::FVE_LOCKED_VOLUME] {
-        let broken = Fault::each(|call| call.primitive == "query_fs FullSize", Moment::Before, FaultAction::Fail(code));
+        let broken = Fault::each(|call| call.primitive == "query_fs FullSize", When::Before, FaultAction::Fail(code));
         let error = probed(&sim, broken).run(&ResizeVolume { volume, size: 0 }).unwrap_err();
         assert_eq!(error.code(), Some(code));
     }

@@ -1,10 +1,8 @@
 //! Mount points: what stands in the way of one, and whose it is.
 
 use crate::setup::{self, Calm, GIB, over, path, probed, refused, traced, volume_on};
+use faults::{Fault, FaultAction, Race, When};
 use os::{Os, OsError, U16String};
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
-use os_sim::race::Race;
 use storage_ops::{
     FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk, MountVolume,
     ResizeVolume, UnmountVolume, VolumeId, WriteVolumeCache,
@@ -86,7 +84,7 @@ fn contract_08_what_cannot_be_looked_at_is_not_called_unmounted() {
             (OsError::SHARING_VIOLATION, Kind::FailedPrecondition),
             (OsError::IO_DEVICE, Kind::Internal),
         ] {
-            let fault = Fault::at(nth, Moment::Before, FaultAction::Fail(code))
+            let fault = Fault::at(nth, When::Before, FaultAction::Fail(code))
                 .among(|call| call.primitive == "open" && call.object.ends_with(r"\plugins\v"));
             let error = refused(&probed(&sim, fault), &mounted_at(MOUNT), kind);
             assert_eq!(error.code(), Some(code), "{nth}");
@@ -143,7 +141,7 @@ fn contract_24_a_volume_that_cannot_be_written_to_has_nothing_to_flush() {
 fn a_flush_that_fails_says_that_data_is_not_written_and_a_volume_that_is_not_there_says_that() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let volume = volume_on(&over(&sim), 1);
-    let broken = Fault::each(|call| call.primitive == "flush", Moment::Before, FaultAction::Fail(OsError::IO_DEVICE));
+    let broken = Fault::each(|call| call.primitive == "flush", When::Before, FaultAction::Fail(OsError::IO_DEVICE));
     let error = refused(&setup::probed(&sim, broken), &WriteVolumeCache { volume }, Kind::Internal);
     assert!(error.to_string().contains(": its cache cannot be written: "), "{error}");
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
@@ -157,7 +155,7 @@ fn a_format_that_failed_for_good_is_not_waited_for() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let failed = Fault::each(
         |call| call.primitive == "wmi call MSFT_Volume.Format",
-        Moment::Before,
+        When::Before,
         FaultAction::Fail(OsError::WBEM_FAILED),
     );
     let node = probed(&sim, failed);

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use crate::setup::{GIB, path, volume_on};
+use faults::{Probed, Trace};
 use os_sim::Sim;
-use os_sim::probe::Probed;
-use os_sim::trace::Trace;
 use storage_ops::{
     Config, DiskNumber, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,
     GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath,

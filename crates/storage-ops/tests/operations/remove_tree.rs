@@ -4,12 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::setup::{GIB, over, path, probed, refused};
+use faults::{Call, Fault, FaultAction, Outcome, Probe, Race, Trace, When};
 use os::{Access, NtPath, Open, Options, Os, OsError, Share, U16String};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::{Call, FaultAction, Outcome, Probe};
-use os_sim::race::Race;
-use os_sim::trace::Trace;
 use storage_ops::{Kind, Rmdir, RmdirContents};
 
 const TREE: &str = r"C:\var\lib\kubelet\pods\p";
@@ -166,7 +163,7 @@ fn traced(sim: &Sim, probe: impl Probe + 'static) -> (storage_ops::Node, Arc<Tra
 }
 
 fn failing(primitive: &'static str, code: OsError) -> Fault {
-    Fault::each(move |call| call.primitive == primitive, Moment::Before, FaultAction::Fail(code))
+    Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(code))
 }
 
 #[test]
@@ -244,7 +241,7 @@ fn a_tree_that_is_still_there_is_not_said_to_be_missing_whatever_vanishes_in_it(
     for primitive in ["open_child", "query AttributeTag", "list", "set DispositionEx"] {
         for nth in 0.. {
             let sim = tree();
-            let gone = Fault::at(nth, Moment::Before, FaultAction::Fail(OsError::DELETE_PENDING));
+            let gone = Fault::at(nth, When::Before, FaultAction::Fail(OsError::DELETE_PENDING));
             let gone = Arc::new(gone.among(move |call| call.primitive == primitive && call.object.contains(r"pods\p")));
             match probed(&sim, Arc::clone(&gone)).run(&rmdir()) {
                 Ok(()) => assert!(is_gone(&sim), "{gone:?}"),
@@ -255,7 +252,7 @@ fn a_tree_that_is_still_there_is_not_said_to_be_missing_whatever_vanishes_in_it(
                     assert!(!is_gone(&sim), "{gone:?}");
                 }
             }
-            if gone.struck().is_none() {
+            if gone.last_hit().is_none() {
                 break;
             }
         }
@@ -267,12 +264,12 @@ fn rmdir_contents_does_not_take_something_gone_further_down_for_all_gone() {
     for primitive in ["open_child", "query AttributeTag", "list", "set DispositionEx"] {
         for nth in 0.. {
             let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\full\deep\f", b"1").build();
-            let gone = Fault::at(nth, Moment::Before, FaultAction::Fail(OsError::DELETE_PENDING));
+            let gone = Fault::at(nth, When::Before, FaultAction::Fail(OsError::DELETE_PENDING));
             let inside = move |call: &Call| call.primitive == primitive && call.object.contains(r"pods\p\full\");
             let gone = Arc::new(gone.among(inside));
             probed(&sim, Arc::clone(&gone)).run(&contents()).unwrap_or_else(|error| panic!("{error}, {gone:?}"));
             assert!(sim.external().read_dir(TREE).unwrap().is_empty(), "{gone:?}");
-            if gone.struck().is_none() {
+            if gone.last_hit().is_none() {
                 break;
             }
         }

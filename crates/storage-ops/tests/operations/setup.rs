@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use faults::{Probe, Probed, Trace};
 use os::{CallStatus, Namespace, Os, Value};
 use os_sim::Sim;
-use os_sim::probe::{Probe, Probed};
-use os_sim::trace::Trace;
 use storage_ops::{Config, Error, HostPath, Kind, Node, Operation, VolumeId};
 
 /// Kubelet's directory.

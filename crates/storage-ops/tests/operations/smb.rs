@@ -1,10 +1,9 @@
 //! SMB mappings.
 
 use crate::setup::{self, over, path, refused};
+use faults::{Call, Fault, FaultAction, Probe, When};
 use os::OsError;
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::{Call, FaultAction, Probe};
 use storage_ops::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
 
 const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
@@ -125,8 +124,8 @@ fn contract_29_a_sub_path_removes_the_mapping_of_its_share_and_none_is_an_error(
 #[test]
 fn contract_29_the_password_is_in_no_error_trace_or_dump() {
     let sim = sim();
-    let trace = std::sync::Arc::new(os_sim::trace::Trace::recording());
-    let probed = os_sim::probe::Probed::new(sim.process(), std::sync::Arc::clone(&trace));
+    let trace = std::sync::Arc::new(faults::Trace::recording());
+    let probed = faults::Probed::new(sim.process(), std::sync::Arc::clone(&trace));
     let node = Node::new(std::sync::Arc::new(probed), Config::default());
     let mapping = map(r"\\files\one", r"domain\user", "hunter2hunter2", None);
     let error = refused(&node, &mapping, Kind::PermissionDenied);
@@ -146,10 +145,10 @@ fn contract_28_a_mapping_is_not_given_up_for_one_error_of_one_look() {
     let before = sim.snapshot();
     for nth in 0..3 {
         for code in [os::OsError::IO_DEVICE, os::OsError::BAD_NETPATH, os::OsError::LOGON_FAILURE] {
-            let verdict = os_sim::probe::FaultAction::Fail(code);
-            let fault = os_sim::fault::Fault::at(nth, os_sim::fault::Moment::Before, verdict)
+            let verdict = faults::FaultAction::Fail(code);
+            let fault = faults::Fault::at(nth, faults::When::Before, verdict)
                 .among(|call| call.object.to_lowercase().contains(r"unc\files\one"));
-            let probed = os_sim::probe::Probed::new(sim.process(), fault);
+            let probed = faults::Probed::new(sim.process(), fault);
             let node = Node::new(std::sync::Arc::new(probed), Config::default());
             node.run(&map(r"\\files\one\missing", "other", "pw2", None)).unwrap();
             assert_eq!(sim.snapshot(), before, "{code:?} at {nth}");
@@ -163,7 +162,7 @@ fn contract_28_an_outage_does_not_cost_a_mapping_that_others_use() {
     over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     let outage = Fault::each(
         |call| call.object.contains("UNC") && !call.is_wmi(),
-        Moment::Before,
+        When::Before,
         FaultAction::Fail(OsError::BAD_NETPATH),
     );
     let (node, before) = (setup::probed(&sim, outage), sim.snapshot());
@@ -279,7 +278,7 @@ const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 fn contract_28_whose_mapping_it_is_stays_known_where_nobody_knows_whether_it_was_made() {
     let sim = sim();
     let lost =
-        Fault::at(0, Moment::After, FaultAction::Fail(OsError::RPC_CALL_FAILED)).among(|call| call.primitive == CREATE);
+        Fault::at(0, When::After, FaultAction::Fail(OsError::RPC_CALL_FAILED)).among(|call| call.primitive == CREATE);
     let node = setup::probed(&sim, lost);
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::StillRunning);
     assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
@@ -291,7 +290,7 @@ fn contract_28_whose_mapping_it_is_stays_known_where_nobody_knows_whether_it_was
 fn contract_28_whose_mapping_was_not_made_is_forgotten_and_a_conflict_explained_whichever_way_it_is_told() {
     let sim = sim();
     let conflict = FaultAction::Fail(OsError::SESSION_CREDENTIAL_CONFLICT);
-    let node = setup::probed(&sim, Fault::at(0, Moment::Before, conflict).among(|call| call.primitive == CREATE));
+    let node = setup::probed(&sim, Fault::at(0, When::Before, conflict).among(|call| call.primitive == CREATE));
     let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per server"), "{error}");
     // Somebody else, an administrator, maps it for another user.

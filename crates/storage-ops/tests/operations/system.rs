@@ -1,11 +1,9 @@
 //! Services and the BIOS serial number.
 
 use crate::setup::{over, refused};
+use faults::{Fault, FaultAction, Trace, When};
 use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
-use os_sim::trace::Trace;
 use std::sync::Arc;
 use std::time::Duration;
 use storage_ops::{GetBiosSerialNumber, GetService, Kind, ServiceName, StartService, StopService};
@@ -84,7 +82,7 @@ fn a_service_with_running_dependents_stops_only_with_force_and_after_them() {
 #[test]
 fn a_service_is_started_once_the_others_have() {
     let sim = os_sim::node().service("late", "Late").build();
-    let locked = Fault::at(0, Moment::Before, FaultAction::Fail(OsError::SERVICE_DATABASE_LOCKED))
+    let locked = Fault::at(0, When::Before, FaultAction::Fail(OsError::SERVICE_DATABASE_LOCKED))
         .among(|call| call.primitive == "service start");
     crate::setup::probed(&sim, locked).run(&StartService { name: name("late") }).unwrap();
     assert_eq!(state(&sim, "late"), 4);
@@ -151,7 +149,7 @@ fn the_dependents_of_a_service_are_named_where_they_are_in_its_way() {
     assert_eq!(error.code(), Some(OsError::DEPENDENT_SERVICES_RUNNING));
     let deaf = Fault::each(
         |call| call.primitive == "service stop" && call.object == "top",
-        Moment::Before,
+        When::Before,
         FaultAction::Fail(OsError::ACCESS_DENIED),
     );
     let stop = StopService { name: name("base"), force: true };

@@ -1,9 +1,8 @@
 //! Volumes: listing, formatting, mounting, growing.
 
 use crate::setup::{self, GIB, over, path, refused, volume_on};
+use faults::{Fault, FaultAction, When};
 use os::OsError;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
     GetVolumeIdFromTargetPath, GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node,
@@ -372,7 +371,7 @@ fn contract_22_a_format_whose_answer_is_lost_is_waited_for_under_the_lock() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let lost = Fault::each(
         |call| call.primitive == "wmi call MSFT_Volume.Format",
-        Moment::After,
+        When::After,
         FaultAction::Fail(OsError::RPC_CALL_FAILED),
     );
     let node = setup::probed(&sim, lost);
@@ -382,7 +381,7 @@ fn contract_22_a_format_whose_answer_is_lost_is_waited_for_under_the_lock() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let broken = Fault::each(
         |call| call.primitive == "wmi call MSFT_Volume.Format",
-        Moment::Before,
+        When::Before,
         FaultAction::Fail(OsError::RPC_CALL_FAILED),
     );
     let node = setup::probed(&sim, broken);
@@ -396,7 +395,7 @@ fn contract_19_another_volume_never_takes_the_first_ones_place() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let unreadable = Fault::each(
         |call| call.primitive == "control VOLUME_GET_VOLUME_DISK_EXTENTS",
-        Moment::Before,
+        When::Before,
         FaultAction::Fail(OsError::ACCESS_DENIED),
     );
     let error = refused(
@@ -410,7 +409,7 @@ fn contract_19_another_volume_never_takes_the_first_ones_place() {
 #[test]
 fn contract_24_a_failed_flush_leaves_the_volume_mounted() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    let broken = Fault::each(|call| call.primitive == "flush", Moment::Before, FaultAction::Fail(OsError::IO_DEVICE));
+    let broken = Fault::each(|call| call.primitive == "flush", When::Before, FaultAction::Fail(OsError::IO_DEVICE));
     let node = setup::probed(&sim, broken);
     let (volume, before) = (volume_on(&node, 1), sim.snapshot());
     refused(&node, &UnmountVolume { volume, target: path(MOUNT) }, Kind::Internal);
@@ -434,7 +433,7 @@ fn growing_does_not_need_the_service_that_defragments() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let disabled = Fault::each(
         |call| call.primitive == "wmi call MSFT_Partition.GetSupportedSize",
-        Moment::Before,
+        When::Before,
         FaultAction::Fail(OsError::WBEM_FAILED),
     );
     let node = setup::probed(&sim, disabled);
@@ -468,7 +467,7 @@ fn a_disk_pulled_out_is_missing_whichever_way_windows_says_so() {
         let volume = volume_on(&over(&sim), 1);
         let pulled = Fault::each(
             |call| call.primitive == "open" && call.object.starts_with(r"\??\Volume"),
-            Moment::Before,
+            When::Before,
             FaultAction::Fail(code),
         );
         let node = setup::probed(&sim, pulled);

@@ -1,9 +1,8 @@
 //! The way from a working directory to a path in it.
 
 use crate::setup::{Calm, KUBELET, over, path, refused, traced};
+use faults::{Fault, FaultAction, When};
 use os::OsError;
-use os_sim::fault::{Moment, Fault};
-use os_sim::probe::FaultAction;
 use storage_ops::{Kind, Mkdir, PathExists};
 
 fn exists(text: &str) -> PathExists {
@@ -35,7 +34,7 @@ fn a_directory_that_cannot_be_looked_at_is_not_made() {
         let end = format!(r"\{name}");
         let blocked = Fault::each(
             move |call| call.primitive.starts_with("open") && call.object.ends_with(&end),
-            Moment::Before,
+            When::Before,
             FaultAction::Fail(code),
         );
         let (node, trace) = traced(&sim, blocked);

@@ -1,4 +1,4 @@
-//! The client's end of a named pipe.
+//! Client connections to named pipes.
 
 use std::io;
 use std::time::Duration;
@@ -8,21 +8,21 @@ use tokio::time::sleep;
 
 use crate::address::{Address, Location};
 
-/// A client's end of a connection.
+/// The client's end of a connection.
 pub type ClientStream = NamedPipeClient;
 
-/// Every instance of the pipe is taken; the server opens the next one at once, so asking again is all there is to do.
+/// All instances of the pipe are in use. The server creates the next one at once, so the client tries again.
 const ERROR_PIPE_BUSY: i32 = 231;
-const BUSY_PAUSE: Duration = Duration::from_millis(10);
+const BUSY_BACKOFF: Duration = Duration::from_millis(10);
 
-/// Connects to the endpoint at `address`. Waits for as long as the pipe is busy: the caller bounds the wait.
+/// Connects to the endpoint at `address`. Waits as long as the pipe is busy; the caller sets the timeout.
 pub async fn connect(address: &Address) -> io::Result<ClientStream> {
     if *address.location() != Location::NamedPipes {
         return Err(io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe")));
     }
     loop {
         match ClientOptions::new().open(address.path()) {
-            Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY) => sleep(BUSY_PAUSE).await,
+            Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY) => sleep(BUSY_BACKOFF).await,
             opened => return opened,
         }
     }
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_busy_pipe_is_waited_for() {
+    async fn connecting_waits_for_a_busy_pipe() {
         let address = pipe("csi-proxy-busy");
         let _first = ServerOptions::new().create(address.path()).unwrap();
         let _taken = connect(&address).await.unwrap();
@@ -67,12 +67,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pipe_that_nobody_serves_is_not_found() {
+    async fn a_pipe_without_a_server_is_not_found() {
         assert_eq!(connect(&pipe("csi-proxy-none")).await.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[tokio::test]
-    async fn a_socket_cannot_be_opened_here() {
+    async fn a_unix_socket_cannot_be_opened_on_windows() {
         let socket = Location::Directory("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
         assert_eq!(connect(&socket).await.unwrap_err().kind(), io::ErrorKind::Unsupported);
     }

@@ -1,0 +1,55 @@
+//! A limiter that shares a number of calls fairly between connections.
+
+/// Limits how many calls all connections hold together.
+///
+/// The first call of a connection may use the whole capacity, its further calls only half of it. A few connections
+/// with many calls therefore leave half of the capacity to the first calls of all others. How many calls a connection
+/// holds is stored with the connection by the owner of the limiter, which passes it as `held`.
+#[derive(Debug)]
+pub(super) struct FairLimiter {
+    capacity: usize,
+    in_use: usize,
+    /// The connections that hold at least one call.
+    holders: usize,
+}
+
+impl FairLimiter {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { capacity, in_use: 0, holders: 0 }
+    }
+
+    /// Whether a connection that holds `held` calls may have one more.
+    pub(super) fn admits(&self, held: usize) -> bool {
+        let further = self.in_use.saturating_sub(self.holders);
+        self.in_use < self.capacity && (held == 0 || further < self.capacity / 2)
+    }
+
+    /// Adds a call to those that a connection holds.
+    pub(super) fn acquire(&mut self, held: &mut usize) {
+        self.holders += usize::from(*held == 0);
+        self.in_use += 1;
+        *held += 1;
+    }
+
+    /// Takes a call from those that a connection holds, or, with `None`, from those of a connection that was removed.
+    pub(super) fn release(&mut self, held: Option<&mut usize>) {
+        self.in_use -= 1;
+        if let Some(held) = held {
+            *held -= 1;
+            self.holders -= usize::from(*held == 0);
+        }
+    }
+
+    /// Removes a connection that holds `held` calls; the calls remain in use until each is released.
+    pub(super) fn remove_holder(&mut self, held: usize) {
+        self.holders -= usize::from(held > 0);
+    }
+
+    pub(super) fn in_use(&self) -> usize {
+        self.in_use
+    }
+
+    pub(super) fn holders(&self) -> usize {
+        self.holders
+    }
+}

@@ -1,0 +1,130 @@
+//! The task of one connection, from its HTTP/2 preface to its end.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use authority_filter::AuthorityFilter;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::admission::connections::{Connection, ConnectionId, EvictionGrace};
+use crate::admission::limits::Limits;
+use crate::admission::response_body::{ResponseBody, StallDetector};
+use crate::drain::{GOAWAY_GRACE, Phase};
+use crate::rpc::call::Peer;
+use crate::rpc::router::Router;
+use crate::server_state::ServerState;
+
+/// How long a client has to answer a keepalive PING frame.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Returns the HTTP/2 settings of every connection.
+pub(crate) fn http2_settings(limits: &Limits) -> http2::Builder<TokioExecutor> {
+    let mut http2 = http2::Builder::new(TokioExecutor::new());
+    http2
+        .timer(TokioTimer::new())
+        .keep_alive_interval(limits.keepalive)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+        .max_concurrent_streams(limits.streams)
+        .max_header_list_size(limits.header_bytes)
+        // The server buffers what clients send within the windows. Requests are small.
+        .initial_stream_window_size(1 << 16)
+        .initial_connection_window_size(1 << 16)
+        .auto_date_header(false);
+    http2
+}
+
+/// One connection, and what is needed to answer its calls.
+pub(crate) struct ConnectionTask {
+    pub(crate) connection: Connection,
+    pub(crate) state: Arc<ServerState>,
+    pub(crate) router: Arc<Router>,
+    pub(crate) http2: http2::Builder<TokioExecutor>,
+    pub(crate) phase: watch::Receiver<Phase>,
+}
+
+impl ConnectionTask {
+    /// Answers the calls of the connection until it ends. HTTP/2 starts only after the client has sent its preface.
+    pub(crate) async fn serve<S>(mut self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let id = self.connection.id();
+        let mut stream = AuthorityFilter::new(stream);
+        let preface = tokio::select! {
+            preface = self.connection.preface(&mut stream) => preface,
+            () = Phase::Draining.reached(&mut self.phase) => return,
+        };
+        if let Err(reason) = preface {
+            tracing::debug!(connection = %id, %reason, "closed a connection without an HTTP/2 preface");
+            return;
+        }
+
+        let stall_detector = Arc::new(StallDetector::default());
+        let peer = Arc::new(Peer {
+            connection: self.connection.handle().clone(),
+            stall_detector: Arc::clone(&stall_detector),
+            state: Arc::clone(&self.state),
+        });
+        let router = self.router;
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (router, peer) = (Arc::clone(&router), Arc::clone(&peer));
+            async move { Ok::<Response<ResponseBody>, Infallible>(router.answer(request, &peer).await) }
+        });
+        let mut served = pin!(self.http2.serve_connection(TokioIo::new(stream), service));
+        let mut stalled = pin!(stall_detector.stalled(self.state.limits.stall_timeout));
+        let eviction = tokio::select! {
+            ended = served.as_mut() => return log_end(id, ended),
+            () = stalled.as_mut() => return log_stall(id, &self.state),
+            () = Phase::Draining.reached(&mut self.phase) => None,
+            grace = self.connection.evicted() => Some(grace),
+        };
+
+        // Sends GOAWAY, so that the client dials again for its next call. Calls in flight finish.
+        served.as_mut().graceful_shutdown();
+        let grace_over = async {
+            match eviction {
+                None => pending().await,
+                Some(grace) => grace_over(&self.connection, grace).await,
+            }
+        };
+        tokio::select! {
+            ended = served => log_end(id, ended),
+            () = stalled => log_stall(id, &self.state),
+            () = grace_over => tracing::debug!(connection = %id, "closed an evicted connection"),
+            () = Phase::Closed.reached(&mut self.phase) => {}
+        }
+    }
+}
+
+/// Waits until the grace period of an evicted connection is over and no call is in flight on it.
+async fn grace_over(connection: &Connection, grace: EvictionGrace) {
+    tokio::select! {
+        () = sleep(GOAWAY_GRACE) => {}
+        () = grace.revoked() => {}
+    }
+    while connection.calls() > 0 {
+        connection.no_calls().await;
+        sleep(GOAWAY_GRACE).await;
+    }
+}
+
+fn log_end(id: ConnectionId, ended: hyper::Result<()>) {
+    if let Err(reason) = ended {
+        tracing::debug!(connection = %id, %reason, "a connection ended with an error");
+    }
+}
+
+fn log_stall(id: ConnectionId, state: &ServerState) {
+    state.count_stalled_connection();
+    tracing::info!(connection = %id, "closed a connection whose client does not read its responses");
+}

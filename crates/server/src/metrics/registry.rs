@@ -1,0 +1,164 @@
+//! All metrics of a server, as its metrics endpoint shows them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use api::{GROUP_VERSIONS, GroupVersion};
+
+use crate::metrics::rpc::{self, RpcMetrics};
+use crate::metrics::text_format::{write_labelled, write_single};
+use crate::server_state::ServerState;
+
+/// The metrics of a server.
+#[derive(Debug)]
+pub struct Metrics {
+    /// For each row of [`GROUP_VERSIONS`], its RPCs in their order.
+    rpcs: Vec<Vec<Arc<RpcMetrics>>>,
+    state: Arc<ServerState>,
+}
+
+impl Metrics {
+    pub(crate) fn new(state: Arc<ServerState>) -> Self {
+        let row = |row: &GroupVersion| {
+            row.rpcs.iter().map(|rpc| Arc::new(RpcMetrics::new(*rpc, row.service))).collect::<Vec<_>>()
+        };
+        Self { rpcs: GROUP_VERSIONS.iter().map(row).collect(), state }
+    }
+
+    /// The metrics of the RPCs of one row of [`GROUP_VERSIONS`].
+    pub(crate) fn of_row(&self, row: usize) -> &[Arc<RpcMetrics>] {
+        &self.rpcs[row]
+    }
+
+    /// Returns all metrics in Prometheus' text format, RPCs that were never called included.
+    pub fn render(&self) -> String {
+        let mut text = String::with_capacity(1 << 18);
+        let rpcs: Vec<&RpcMetrics> = self.rpcs.iter().flatten().map(|rpc| &**rpc).collect();
+        rpc::write_all(&rpcs, &mut text).and_then(|()| self.write_state(&mut text)).expect("a string takes all text");
+        text
+    }
+
+    fn write_state(&self, text: &mut String) -> fmt::Result {
+        let ServerState { connections, request_bodies, call_slots, executor, .. } = &*self.state;
+        let counts = connections.counts();
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+
+        let help = "Open connections by state: silent = no HTTP/2 preface received, unused = no call received, idle = \
+                    no call in flight, busy = calls in flight, leaving = evicted and not closed yet.";
+        let states = [
+            ("busy", number(counts.busy)),
+            ("idle", number(counts.idle)),
+            ("leaving", number(counts.leaving)),
+            ("silent", number(counts.silent)),
+            ("unused", number(counts.unused)),
+        ];
+        write_labelled(text, "csi_proxy_connections", "gauge", help, "state", &states)?;
+        let help = "Connections accepted.";
+        write_single(text, "csi_proxy_connections_accepted_total", "counter", help, counts.accepted)?;
+        let help = "Connections closed by csi-proxy: idle_made_room and silent_made_room = evicted at the limit of \
+                    -max-connections, silent = no HTTP/2 preface within -max-silence, answer_not_taken = the client \
+                    does not read its responses.";
+        let reasons = [
+            ("answer_not_taken", self.state.stalled_connections()),
+            ("idle_made_room", counts.evicted_idle),
+            ("silent", counts.closed_silent),
+            ("silent_made_room", counts.evicted_silent),
+        ];
+        write_labelled(text, "csi_proxy_connections_closed_total", "counter", help, "reason", &reasons)?;
+
+        let help = "Calls by state: in_flight = from the headers until the client has read the response, running = \
+                    those of them that hold one of -max-calls slots, waiting = those of them that wait for a slot.";
+        let states = [
+            ("in_flight", number(counts.calls)),
+            ("running", number(call_slots.in_use())),
+            ("waiting", number(call_slots.waiting())),
+        ];
+        write_labelled(text, "csi_proxy_calls", "gauge", help, "state", &states)?;
+        let help = "Calls refused: connections_busy = -max-connections connections have calls in flight, in_flight = \
+                    too many calls in flight, running = no slot of -max-calls became free in time, message_late = the \
+                    request was incomplete when its time was over, messages_large = the buffer for large requests was \
+                    full, watches = too many watches of the health service.";
+        let reasons = [
+            ("connections_busy", counts.refused_connections_busy),
+            ("in_flight", counts.refused_in_flight),
+            ("message_late", request_bodies.late()),
+            ("messages_large", request_bodies.refused()),
+            ("running", call_slots.refused()),
+            ("watches", self.state.refused_health_watches()),
+        ];
+        write_labelled(text, "csi_proxy_calls_refused_total", "counter", help, "reason", &reasons)?;
+        let help = "Bytes of the buffer for requests larger than 16 KiB that are in use.";
+        write_single(text, "csi_proxy_large_messages_bytes", "gauge", help, number(request_bodies.held()))?;
+
+        let help = "Operations that run or wait for a lock or a thread, including those without a caller.";
+        write_single(text, "csi_proxy_operations", "gauge", help, number(executor.running()))?;
+        let help = "Clients that watch the health of a service.";
+        write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tonic::Code;
+
+    use super::Metrics;
+    use crate::admission::limits::Limits;
+    use crate::metrics::rpc::BUCKETS;
+    use crate::server_state::ServerState;
+
+    fn metrics() -> Metrics {
+        let node = storage_ops::Node::new(os_sim::node().build().process(), storage_ops::Config::default());
+        let executor = Arc::new(storage_ops::Executor::new(Arc::new(node)));
+        Metrics::new(Arc::new(ServerState::new(executor, Limits::default())))
+    }
+
+    #[test]
+    fn a_call_is_counted_by_rpc_code_and_duration() {
+        let metrics = metrics();
+        let row = api::GROUP_VERSIONS.iter().position(|row| row.service == "v1.Filesystem").unwrap();
+        let rpc = metrics.of_row(row).iter().find(|rpc| rpc.rpc.name == "CreateSymlink").unwrap();
+        rpc.started();
+        rpc.ended(Code::NotFound, Duration::from_micros(150));
+        let text = metrics.render();
+        let labels = r#"grpc_method="CreateSymlink",grpc_service="v1.Filesystem",grpc_type="unary""#;
+        for line in [
+            format!("grpc_server_started_total{{{labels}}} 1"),
+            format!("grpc_server_handled_total{{grpc_code=\"NotFound\",{labels}}} 1"),
+            format!("grpc_server_handled_total{{grpc_code=\"OK\",{labels}}} 0"),
+            format!("grpc_server_handling_seconds_bucket{{{labels},le=\"0.0001\"}} 0"),
+            format!("grpc_server_handling_seconds_bucket{{{labels},le=\"0.0002\"}} 1"),
+            format!("grpc_server_handling_seconds_bucket{{{labels},le=\"+Inf\"}} 1"),
+            format!("grpc_server_handling_seconds_sum{{{labels}}} 0.00015"),
+            format!("grpc_server_handling_seconds_count{{{labels}}} 1"),
+        ] {
+            assert_eq!(text.lines().filter(|other| **other == line).count(), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_rpc_has_metrics_before_its_first_call() {
+        let text = metrics().render();
+        let counts = text.lines().filter(|line| line.starts_with("grpc_server_handling_seconds_count{"));
+        assert_eq!(counts.count(), api::GROUP_VERSIONS.iter().map(|row| row.rpcs.len()).sum::<usize>());
+    }
+
+    #[test]
+    fn a_bound_belongs_to_its_bucket_and_is_written_in_seconds() {
+        for (bound, text) in BUCKETS {
+            assert!(
+                (text.parse::<f64>().unwrap() - Duration::from_micros(bound).as_secs_f64()).abs() < 1e-12,
+                "{text}"
+            );
+        }
+        let metrics = metrics();
+        let rpc = &metrics.of_row(0)[0];
+        rpc.ended(Code::Ok, Duration::from_micros(50));
+        rpc.ended(Code::Ok, Duration::from_hours(1));
+        assert!(metrics.render().contains(r#"le="5e-05"} 1"#));
+        assert!(metrics.render().contains(r#"le="600"} 1"#));
+        assert!(metrics.render().contains(r#"le="+Inf"} 2"#));
+    }
+}

@@ -1,0 +1,154 @@
+//! The metrics of each RPC: calls started, calls ended by status code, and durations, named as go-grpc-prometheus does.
+//!
+//! Labels are in alphabetical order, because tools that read the metrics of the Go csi-proxy search for them as text.
+//! Counting takes no lock and allocates nothing, because all RPCs are known at the start.
+
+use std::fmt::{self, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use api::Rpc;
+use tonic::Code;
+
+use crate::metrics::text_format::write_head;
+
+/// The upper bounds of the histogram buckets, in microseconds and as text in seconds.
+pub(super) const BUCKETS: [(u64, &str); 22] = [
+    (50, "5e-05"),
+    (100, "0.0001"),
+    (200, "0.0002"),
+    (500, "0.0005"),
+    (1_000, "0.001"),
+    (2_000, "0.002"),
+    (5_000, "0.005"),
+    (10_000, "0.01"),
+    (20_000, "0.02"),
+    (50_000, "0.05"),
+    (100_000, "0.1"),
+    (200_000, "0.2"),
+    (500_000, "0.5"),
+    (1_000_000, "1"),
+    (2_000_000, "2"),
+    (5_000_000, "5"),
+    (10_000_000, "10"),
+    (30_000_000, "30"),
+    (60_000_000, "60"),
+    (120_000_000, "120"),
+    (300_000_000, "300"),
+    (600_000_000, "600"),
+];
+
+/// The names of the status codes in Go, by number.
+const CODES: [&str; 17] = [
+    "OK",
+    "Canceled",
+    "Unknown",
+    "InvalidArgument",
+    "DeadlineExceeded",
+    "NotFound",
+    "AlreadyExists",
+    "PermissionDenied",
+    "ResourceExhausted",
+    "FailedPrecondition",
+    "Aborted",
+    "OutOfRange",
+    "Unimplemented",
+    "Internal",
+    "Unavailable",
+    "DataLoss",
+    "Unauthenticated",
+];
+
+/// The metrics of one RPC.
+#[derive(Debug)]
+pub(crate) struct RpcMetrics {
+    pub(crate) rpc: Rpc,
+    service: &'static str,
+    started: AtomicU64,
+    ended: [AtomicU64; CODES.len()],
+    /// How many calls ended in each bucket alone; the last one is for calls above all bounds.
+    durations: [AtomicU64; BUCKETS.len() + 1],
+    nanoseconds: AtomicU64,
+}
+
+impl RpcMetrics {
+    pub(super) fn new(rpc: Rpc, service: &'static str) -> Self {
+        Self {
+            rpc,
+            service,
+            started: AtomicU64::new(0),
+            ended: Default::default(),
+            durations: Default::default(),
+            nanoseconds: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a call that starts.
+    pub(crate) fn started(&self) {
+        self.started.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a call that ends.
+    pub(crate) fn ended(&self, code: Code, duration: Duration) {
+        let number = usize::try_from(i32::from(code)).unwrap_or_default();
+        self.ended[number].fetch_add(1, Ordering::Relaxed);
+        let bucket = BUCKETS.partition_point(|(bound, _)| Duration::from_micros(*bound) < duration);
+        self.durations[bucket].fetch_add(1, Ordering::Relaxed);
+        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    fn labels(&self) -> impl fmt::Display {
+        fmt::from_fn(|f| {
+            let (method, service) = (self.rpc.name, self.service);
+            write!(f, "grpc_method=\"{method}\",grpc_service=\"{service}\",grpc_type=\"unary\"")
+        })
+    }
+
+    fn write_histogram(&self, text: &mut String) -> fmt::Result {
+        let labels = self.labels();
+        let mut count = 0;
+        let bounds = BUCKETS.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
+        for (bound, bucket) in bounds.zip(&self.durations) {
+            count += bucket.load(Ordering::Relaxed);
+            writeln!(text, "grpc_server_handling_seconds_bucket{{{labels},le=\"{bound}\"}} {count}")?;
+        }
+        let sum = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
+        writeln!(text, "grpc_server_handling_seconds_sum{{{labels}}} {sum}")?;
+        writeln!(text, "grpc_server_handling_seconds_count{{{labels}}} {count}")
+    }
+}
+
+/// Writes the metrics of `rpcs`.
+pub(super) fn write_all(rpcs: &[&RpcMetrics], text: &mut String) -> fmt::Result {
+    write_head(text, "grpc_server_started_total", "counter", "Total number of RPCs started on the server.")?;
+    for rpc in rpcs {
+        let started = rpc.started.load(Ordering::Relaxed);
+        writeln!(text, "grpc_server_started_total{{{}}} {started}", rpc.labels())?;
+    }
+    let help = "Total number of RPCs completed on the server, regardless of success or failure.";
+    write_head(text, "grpc_server_handled_total", "counter", help)?;
+    for rpc in rpcs {
+        for (code, ended) in CODES.iter().zip(&rpc.ended) {
+            let ended = ended.load(Ordering::Relaxed);
+            if ended > 0 || *code == "OK" {
+                writeln!(text, "grpc_server_handled_total{{grpc_code=\"{code}\",{}}} {ended}", rpc.labels())?;
+            }
+        }
+    }
+    let help = "Histogram of response latency (seconds) of gRPC that had been application-level handled by the server.";
+    write_head(text, "grpc_server_handling_seconds", "histogram", help)?;
+    rpcs.iter().try_for_each(|rpc| rpc.write_histogram(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CODES;
+
+    #[test]
+    fn each_status_code_is_listed_at_its_number() {
+        for (number, code) in [(0, "OK"), (1, "Canceled"), (5, "NotFound"), (13, "Internal"), (16, "Unauthenticated")] {
+            assert_eq!(CODES[number], code);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The handlers of RPCs: decode the request, run its operation, encode the response.
+//!
+//! [`rpcs!`] makes the handlers of a group from the list of its RPCs.
+
+use std::pin::Pin;
+
+use bytes::Bytes;
+use prost::Message;
+use storage_ops::Operation;
+use tonic::Status;
+
+use crate::admission::connections::ConnectionId;
+use crate::rpc::convert::{IntoOperation, IntoResponse};
+use crate::rpc::status::status;
+use crate::rpc::{disk, filesystem, iscsi, message, smb, system, volume};
+use crate::server_state::ServerState;
+
+/// The encoded response of a call, or why the call failed.
+pub(crate) type Outcome = Result<Bytes, Status>;
+
+/// Answers a call on a connection, given the body of its request.
+pub(crate) type Handler = for<'a> fn(&'a ServerState, ConnectionId, Bytes) -> HandlerFuture<'a>;
+
+pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+
+/// The [`Handler`] of an RPC with the request `Q` and the response `M`.
+pub(crate) fn handle<Q, M>(state: &ServerState, connection: ConnectionId, body: Bytes) -> HandlerFuture<'_>
+where
+    Q: IntoOperation + Message + Default,
+    M: Message,
+    <Q::Operation as Operation>::Output: IntoResponse<M>,
+{
+    Box::pin(async move {
+        let name = Q::Operation::NAME;
+        let operation = message::decode::<Q>(body)?.operation(state.executor.node().config());
+        let operation = operation.map_err(|error| status(&error.in_request_of(name)))?;
+        // Only after the conversion, so that a request that can never succeed fails at once.
+        let slot = state.call_slots.acquire(connection).await;
+        let _slot = slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))?;
+        let output = state.executor.run(operation).await.map_err(|error| status(&error))?;
+        let response = output.into_response();
+        let response =
+            response.map_err(|_| Status::internal(format!("{name} found a number above the wire's limit")))?;
+        message::encode(&response)
+    })
+}
+
+/// The handlers of the RPCs of a version, by the names of the RPCs.
+pub(crate) type Handlers = &'static [(&'static str, Handler)];
+
+/// Returns the handlers of a group-version.
+pub(crate) fn of(row: &api::GroupVersion) -> Handlers {
+    let of_group = match row.group {
+        api::Group::Disk => disk::handlers,
+        api::Group::Filesystem => filesystem::handlers,
+        api::Group::Iscsi => iscsi::handlers,
+        api::Group::Smb => smb::handlers,
+        api::Group::System => system::handlers,
+        api::Group::Volume => volume::handlers,
+    };
+    of_group(row.version)
+}
+
+/// Defines `handlers`, which returns the handlers of a version of the group.
+///
+/// Versions with the same RPCs share a list: `v1 | v1beta3 => { Rescan(RescanRequest) -> RescanResponse, }`.
+macro_rules! rpcs {
+    ($group:ident; $($($version:ident)|+ => $rpcs:tt)+) => {
+        /// Returns the handlers of a version of the group.
+        pub(crate) fn handlers(version: &str) -> $crate::rpc::handler::Handlers {
+            $($(if version == stringify!($version) {
+                const HANDLERS: $crate::rpc::handler::Handlers =
+                    $crate::rpc::handler::rpcs!(@ $group $version $rpcs);
+                return HANDLERS;
+            })+)+
+            &[]
+        }
+    };
+    (@ $group:ident $version:ident { $($rpc:ident($Request:ident) -> $Response:ident,)+ }) => {
+        &[$((
+            stringify!($rpc),
+            $crate::rpc::handler::handle::<api::$group::$version::$Request, api::$group::$version::$Response>,
+        ),)+]
+    };
+}
+
+pub(crate) use rpcs;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use api::GROUP_VERSIONS;
+
+    #[test]
+    fn each_group_version_has_a_handler_for_each_of_its_rpcs_and_no_others() {
+        for row in &GROUP_VERSIONS {
+            let rpcs: BTreeSet<_> = row.rpcs.iter().map(|rpc| rpc.name).collect();
+            let handlers: BTreeSet<_> = super::of(row).iter().map(|(name, _)| *name).collect();
+            assert_eq!(handlers, rpcs, "{}", row.service);
+        }
+    }
+}

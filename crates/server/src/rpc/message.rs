@@ -1,0 +1,123 @@
+//! gRPC messages on the wire: each has a prefix of five bytes, a flag for compression and its length.
+
+use std::future::ready;
+
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use http_body_util::{BodyExt as _, Full};
+use prost::Message;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::metadata::MetadataValue;
+
+use crate::admission::request_body::{PREFIX, check_length, declared_length};
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// Refuses requests whose headers declare a compression; this server supports none.
+pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Status> {
+    let Some(encoding) = headers.get("grpc-encoding").filter(|encoding| *encoding != "identity") else {
+        return Ok(());
+    };
+    let encoding = encoding.as_bytes().escape_ascii();
+    let mut status = Status::unimplemented(format!("compression with `{encoding}` is not supported; send identity"));
+    status.metadata_mut().insert("grpc-accept-encoding", MetadataValue::from_static("identity"));
+    Err(status)
+}
+
+/// Decodes the message of a request. A unary request has one; messages after the first are ignored.
+pub(crate) fn decode<M: Message + Default>(mut body: Bytes) -> Result<M, Status> {
+    let mut first = None;
+    while body.has_remaining() {
+        let length = declared_length(&body);
+        if body.first() != Some(&0) {
+            return Err(Status::internal("the request is flagged as compressed, but its headers declare no encoding"));
+        }
+        check_length(length)?;
+        if body.len() < PREFIX + length {
+            return Err(Status::internal("the request ends within a message"));
+        }
+        body.advance(PREFIX);
+        let message = M::decode(body.split_to(length)).map_err(|error| Status::internal(error.to_string()))?;
+        first.get_or_insert(message);
+    }
+    first.ok_or_else(|| Status::internal("the request has no message"))
+}
+
+/// Encodes the message of a response.
+pub(crate) fn encode(message: &impl Message) -> Result<Bytes, Status> {
+    let length = message.encoded_len();
+    let prefix = u32::try_from(length).map_err(|_| Status::internal("the response is larger than 4 GiB"))?;
+    let mut body = BytesMut::with_capacity(PREFIX + length);
+    body.put_u8(0);
+    body.put_u32(prefix);
+    message.encode(&mut body).map_err(|error| Status::internal(error.to_string()))?;
+    Ok(body.freeze())
+}
+
+/// Returns the response that carries an encoded message. Its status, OK, follows in the trailers.
+pub(crate) fn response(message: Bytes) -> Response<Body> {
+    let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
+    let mut response = Response::new(Body::new(Full::new(message).with_trailers(ready(Some(Ok(trailers))))));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use api::filesystem::v1::PathExistsRequest;
+    use bytes::Bytes;
+    use http::HeaderMap;
+    use tonic::{Code, Status};
+
+    use super::{check_encoding, decode, encode};
+
+    fn request(path: &str) -> PathExistsRequest {
+        PathExistsRequest { path: path.into() }
+    }
+
+    fn decoded(body: &[u8]) -> Result<PathExistsRequest, Code> {
+        decode(Bytes::copy_from_slice(body)).map_err(|status: Status| status.code())
+    }
+
+    #[test]
+    fn an_encoded_message_decodes() {
+        for path in ["", r"C:\var\lib\kubelet"] {
+            assert_eq!(decoded(&encode(&request(path)).unwrap()), Ok(request(path)));
+        }
+    }
+
+    #[test]
+    fn the_first_of_several_messages_counts() {
+        let [first, second] = ["a", "b"].map(|path| encode(&request(path)).unwrap());
+        assert_eq!(decoded(&[&first[..], &second].concat()), Ok(request("a")));
+        assert_eq!(decoded(&[&first[..], &second[..3]].concat()), Err(Code::Internal));
+    }
+
+    #[test]
+    fn a_body_that_is_not_one_uncompressed_message_is_refused() {
+        for (what, body, code) in [
+            ("no message", &[][..], Code::Internal),
+            ("half a prefix", &[0, 0, 0], Code::Internal),
+            ("half a message", &[0, 0, 0, 0, 3, 0x0a, 1], Code::Internal),
+            ("compressed", &[1, 0, 0, 0, 0], Code::Internal),
+            ("an unknown flag", &[2, 0, 0, 0, 0], Code::Internal),
+            ("not protobuf", &[0, 0, 0, 0, 2, 0x0a, 1], Code::Internal),
+            ("4 MiB and a byte", &[0, 0, 0x40, 0, 1], Code::OutOfRange),
+        ] {
+            assert_eq!(decoded(body), Err(code), "{what}");
+        }
+    }
+
+    #[test]
+    fn only_identity_encoding_is_supported() {
+        let check = |encoding: &str| {
+            check_encoding(&HeaderMap::from_iter([("grpc-encoding".parse().unwrap(), encoding.parse().unwrap())]))
+        };
+        assert!(check_encoding(&HeaderMap::new()).is_ok() && check("identity").is_ok());
+        let status = check("gzip").unwrap_err();
+        assert_eq!(status.code(), Code::Unimplemented);
+        assert_eq!(status.metadata().get("grpc-accept-encoding").unwrap(), "identity");
+    }
+}

@@ -1,0 +1,83 @@
+//! The state that all connections and calls of a server share: its limits, and how much of each is in use.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use storage_ops::Executor;
+
+use crate::admission::call_slots::CallSlots;
+use crate::admission::connections::Connections;
+use crate::admission::limits::Limits;
+use crate::admission::request_body::RequestBodies;
+use crate::drain::active_count::{ActiveCount, ActiveGuard};
+
+/// The shared state of one server.
+pub(crate) struct ServerState {
+    pub(crate) limits: Limits,
+    pub(crate) executor: Arc<Executor>,
+    pub(crate) connections: Connections,
+    pub(crate) request_bodies: Arc<RequestBodies>,
+    pub(crate) call_slots: Arc<CallSlots>,
+    /// The calls between their headers and their status.
+    pub(crate) open_calls: Arc<ActiveCount>,
+    last_call: AtomicU64,
+    health_watches: Arc<ActiveCount>,
+    refused_health_watches: AtomicU64,
+    stalled_connections: AtomicU64,
+}
+
+impl ServerState {
+    pub(crate) fn new(executor: Arc<Executor>, limits: Limits) -> Self {
+        Self {
+            limits,
+            executor,
+            connections: Connections::new(limits.connections),
+            request_bodies: Arc::new(RequestBodies::new(&limits)),
+            call_slots: Arc::new(CallSlots::new(&limits)),
+            open_calls: Arc::default(),
+            last_call: AtomicU64::new(0),
+            health_watches: Arc::default(),
+            refused_health_watches: AtomicU64::new(0),
+            stalled_connections: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the number of the next call.
+    pub(crate) fn next_call(&self) -> u64 {
+        self.last_call.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Counts one more watch of the health service, or returns `None` at the limit.
+    pub(crate) fn begin_health_watch(&self) -> Option<ActiveGuard> {
+        let guard = self.health_watches.add();
+        if self.health_watches() > self.limits.health_watches {
+            self.refused_health_watches.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(guard)
+    }
+
+    pub(crate) fn health_watches(&self) -> usize {
+        self.health_watches.get()
+    }
+
+    pub(crate) fn refused_health_watches(&self) -> u64 {
+        self.refused_health_watches.load(Ordering::Relaxed)
+    }
+
+    /// Counts a connection that was closed because its client did not read its responses.
+    pub(crate) fn count_stalled_connection(&self) {
+        self.stalled_connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stalled_connections(&self) -> u64 {
+        self.stalled_connections.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for ServerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerState").field("connections", &self.connections.counts()).finish_non_exhaustive()
+    }
+}

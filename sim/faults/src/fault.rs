@@ -1,0 +1,179 @@
+//! A probe that makes chosen calls fail, delays them or kills the process.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::probe::{Call, FaultAction, Outcome, Probe};
+
+/// Whether a fault happens before or after the call reaches the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum When {
+    /// Before: the call does not reach the node.
+    Before,
+    /// After: the call has had its effect, but the caller sees the fault.
+    After,
+}
+
+/// A probe that disturbs one call, or every call that matches a condition.
+pub struct Fault {
+    which: Which,
+    matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
+    when: When,
+    action: FaultAction,
+    state: Mutex<State>,
+}
+
+enum Which {
+    Nth(u64),
+    Each,
+}
+
+#[derive(Default)]
+struct State {
+    seen: u64,
+    /// The sequence numbers of running calls to disturb when the node has answered.
+    pending: Vec<u64>,
+    last_hit: Option<Call>,
+}
+
+impl Fault {
+    /// Disturbs only the call number `nth`, counted from 0.
+    pub fn at(nth: u64, when: When, action: FaultAction) -> Self {
+        Self::new(Which::Nth(nth), Box::new(|_| true), when, action)
+    }
+
+    /// Disturbs every call for which `matches` returns true.
+    pub fn each(matches: impl Fn(&Call) -> bool + Send + Sync + 'static, when: When, action: FaultAction) -> Self {
+        Self::new(Which::Each, Box::new(matches), when, action)
+    }
+
+    /// Counts and disturbs only calls for which `matches` returns true.
+    #[must_use]
+    pub fn among(mut self, matches: impl Fn(&Call) -> bool + Send + Sync + 'static) -> Self {
+        self.matches = Box::new(matches);
+        self
+    }
+
+    /// Returns the last call that was disturbed, or `None` if there were too few calls.
+    pub fn last_hit(&self) -> Option<Call> {
+        self.state().last_hit.clone()
+    }
+
+    fn new(which: Which, matches: Box<dyn Fn(&Call) -> bool + Send + Sync>, when: When, action: FaultAction) -> Self {
+        Self { which, matches, when, action, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?}, last hit {:?}", self.action, self.when, self.last_hit())
+    }
+}
+
+impl Probe for Fault {
+    fn before(&self, call: &Call) -> FaultAction {
+        let mut state = self.state();
+        if !(self.matches)(call) {
+            return FaultAction::Go;
+        }
+        let number = state.seen;
+        state.seen += 1;
+        if matches!(self.which, Which::Nth(nth) if nth != number) {
+            return FaultAction::Go;
+        }
+        match self.when {
+            When::Before => {
+                state.last_hit = Some(call.clone());
+                self.action
+            }
+            When::After => {
+                state.pending.push(call.sequence);
+                FaultAction::Go
+            }
+        }
+    }
+
+    fn after(&self, call: &Call, _outcome: Outcome) -> FaultAction {
+        let mut state = self.state();
+        let Some(position) = state.pending.iter().position(|sequence| *sequence == call.sequence) else {
+            return FaultAction::Go;
+        };
+        state.pending.swap_remove(position);
+        state.last_hit = Some(call.clone());
+        self.action
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use os::{Clock, Os, OsError, U16String};
+
+    use super::{Fault, When};
+    use crate::probe::tests::Echo;
+    use crate::probe::{Call, FaultAction, Probed};
+
+    fn mount(probed: &Probed) -> Result<(), OsError> {
+        probed.set_volume_mount_point(&U16String::from_str(r"C:\dir\"), &U16String::from_str("volume"))
+    }
+
+    #[test]
+    fn only_a_call_with_a_fault_after_it_reaches_the_node() {
+        for (when, reached) in [(When::Before, 2), (When::After, 3)] {
+            let node = Echo::node();
+            let fault = Arc::new(Fault::at(1, when, FaultAction::Fail(OsError::BUSY)));
+            let probed = Probed::new(node.clone(), Arc::clone(&fault));
+            assert_eq!([mount(&probed), mount(&probed), mount(&probed)], [Ok(()), Err(OsError::BUSY), Ok(())]);
+            assert_eq!(node.calls(), reached, "{when:?}");
+            assert_eq!(fault.last_hit().map(|call| call.sequence), Some(1));
+        }
+    }
+
+    #[test]
+    fn a_fault_counts_only_the_calls_that_match() {
+        let fault = Arc::new(Fault::at(0, When::Before, FaultAction::Fail(OsError::BUSY)).among(|call| call.mutates));
+        let probed = Probed::new(Echo::node(), Arc::clone(&fault));
+        assert!(probed.volumes().is_ok());
+        assert_eq!(fault.last_hit(), None);
+        assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::BUSY), Ok(())]);
+    }
+
+    #[test]
+    fn every_call_that_matches_fails() {
+        let matches = |call: &Call| call.primitive == "set_volume_mount_point";
+        let fault = Arc::new(Fault::each(matches, When::Before, FaultAction::Fail(OsError::NOT_READY)));
+        let probed = Probed::new(Echo::node(), Arc::clone(&fault));
+        assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::NOT_READY); 2]);
+        assert!(probed.volumes().is_ok());
+    }
+
+    #[test]
+    fn a_delay_advances_the_clock_of_the_node_and_changes_nothing_else() {
+        for when in [When::Before, When::After] {
+            let node = Echo::node();
+            let span = Duration::from_secs(7);
+            let probed = Probed::new(node.clone(), Fault::at(0, when, FaultAction::Delay(span)));
+            assert_eq!(mount(&probed), Ok(()));
+            assert_eq!(node.now().0, span);
+            assert_eq!(node.calls(), 1);
+        }
+    }
+
+    #[test]
+    fn no_call_of_a_dead_process_reaches_the_node() {
+        for (when, reached) in [(When::Before, 1), (When::After, 2)] {
+            let node = Echo::node();
+            let probed = Probed::new(node.clone(), Fault::at(1, when, FaultAction::Die));
+            assert_eq!(mount(&probed), Ok(()));
+            assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::OPERATION_ABORTED); 2]);
+            assert!(probed.is_dead());
+            assert_eq!(node.calls(), reached, "{when:?}");
+        }
+    }
+}

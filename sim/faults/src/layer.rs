@@ -1,0 +1,218 @@
+//! A wrapper of an [`Os`] that changes a few of its calls and forwards all others.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use os::abi::ControlCode;
+use os::{
+    CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, Namespace, NtPath, Open, Os, OsResult, PathForm, Service,
+    ServiceAccess, Time, U16Str, U16String, Uuid, Value, Wmi,
+};
+
+/// What a [`Layered`] node does differently from the node below it.
+///
+/// Each method receives the object of the node below and forwards the call to it by default; a layer overrides the
+/// methods it changes. Calls without a method here are always forwarded. Add a method when a layer needs it.
+#[expect(missing_docs, reason = "each method is the primitive of the same name, on the object it receives")]
+pub trait Layer: Send + Sync + 'static {
+    fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        node.open(path, how)
+    }
+
+    fn set_volume_mount_point(&self, node: &dyn Os, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        node.set_volume_mount_point(directory, volume)
+    }
+
+    fn delete_volume_mount_point(&self, node: &dyn Os, directory: &U16Str) -> OsResult<()> {
+        node.delete_volume_mount_point(directory)
+    }
+
+    fn firmware_table(&self, node: &dyn Os, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
+        node.firmware_table(provider, table, output)
+    }
+
+    fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        parent.open_child(name, how)
+    }
+
+    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        handle.control(code, input, output)
+    }
+
+    fn set(&self, handle: &dyn Handle, class: FileInfo, input: &[u8]) -> OsResult<()> {
+        handle.set(class, input)
+    }
+
+    fn query_fs(&self, handle: &dyn Handle, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
+        handle.query_fs(class, output)
+    }
+
+    fn list(&self, handle: &dyn Handle, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        handle.list(restart, output)
+    }
+
+    fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        handle.read(offset, output)
+    }
+
+    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        wmi.query(namespace, wql, deadline)
+    }
+
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        path: &str,
+        method: &str,
+        arguments: &[(&str, Value)],
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
+        wmi.call(namespace, path, method, arguments, deadline)
+    }
+
+    fn block_on(&self, clock: &dyn Clock, wait: Pin<&mut dyn Future<Output = ()>>) {
+        clock.block_on(wait);
+    }
+}
+
+/// A node with a [`Layer`] around it. The layer also surrounds every handle that is opened through it.
+pub struct Layered<L> {
+    node: Arc<dyn Os>,
+    layer: Arc<L>,
+}
+
+impl<L: Layer> Layered<L> {
+    /// Puts `layer` around `node`.
+    pub fn around(node: Arc<dyn Os>, layer: L) -> Self {
+        Self { node, layer: Arc::new(layer) }
+    }
+}
+
+impl<L: Layer> Os for Layered<L> {
+    fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        Ok(LayeredHandle::wrap(self.layer.open(&*self.node, path, how)?, &self.layer))
+    }
+
+    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
+        self.node.device_interfaces(class)
+    }
+
+    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
+        self.node.reenumerate(interface)
+    }
+
+    fn volumes(&self) -> OsResult<Vec<U16String>> {
+        self.node.volumes()
+    }
+
+    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        self.node.volume_paths(volume)
+    }
+
+    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        self.layer.set_volume_mount_point(&*self.node, directory, volume)
+    }
+
+    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
+        self.layer.delete_volume_mount_point(&*self.node, directory)
+    }
+
+    fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
+        self.node.open_service(name, access)
+    }
+
+    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
+        self.layer.firmware_table(&*self.node, provider, table, output)
+    }
+
+    fn wmi(&self) -> &dyn Wmi {
+        self
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        self
+    }
+}
+
+impl<L: Layer> Wmi for Layered<L> {
+    fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        self.layer.wmi_query(self.node.wmi(), namespace, wql, deadline)
+    }
+
+    fn call(
+        &self,
+        namespace: Namespace,
+        path: &str,
+        method: &str,
+        arguments: &[(&str, Value)],
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
+        self.layer.wmi_call(self.node.wmi(), namespace, path, method, arguments, deadline)
+    }
+}
+
+impl<L: Layer> Clock for Layered<L> {
+    fn now(&self) -> Time {
+        self.node.clock().now()
+    }
+
+    fn sleep(&self, span: Duration) {
+        self.node.clock().sleep(span);
+    }
+
+    fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
+        self.layer.block_on(self.node.clock(), wait);
+    }
+}
+
+struct LayeredHandle<L> {
+    handle: Box<dyn Handle>,
+    layer: Arc<L>,
+}
+
+impl<L: Layer> LayeredHandle<L> {
+    fn wrap(handle: Box<dyn Handle>, layer: &Arc<L>) -> Box<dyn Handle> {
+        Box::new(Self { handle, layer: Arc::clone(layer) })
+    }
+}
+
+impl<L: Layer> Handle for LayeredHandle<L> {
+    fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        Ok(Self::wrap(self.layer.open_child(&*self.handle, name, how)?, &self.layer))
+    }
+
+    fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        self.layer.control(&*self.handle, code, input, output)
+    }
+
+    fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
+        self.handle.query(class, output)
+    }
+
+    fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
+        self.layer.set(&*self.handle, class, input)
+    }
+
+    fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
+        self.layer.query_fs(&*self.handle, class, output)
+    }
+
+    fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        self.layer.list(&*self.handle, restart, output)
+    }
+
+    fn final_path(&self, form: PathForm) -> OsResult<U16String> {
+        self.handle.final_path(form)
+    }
+
+    fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        self.layer.read(&*self.handle, offset, output)
+    }
+
+    fn flush(&self) -> OsResult<()> {
+        self.handle.flush()
+    }
+}

@@ -1,0 +1,216 @@
+//! Observing and disturbing the calls of a process.
+//!
+//! [`Probed`] forwards every primitive to the node and asks a [`Probe`] before and after the call. One `Probed` stands for
+//! one process, such as one run of the daemon; a restarted daemon gets a new one around the same node.
+//!
+//! Death is not unwinding. After [`FaultAction::Die`] no call of the process reaches the node any more: its handles are
+//! closed, as the kernel closes them, and every later call fails with `OPERATION_ABORTED`, whether a destructor or another
+//! thread makes it. Work that the node has started, such as a WMI method, continues.
+
+mod objects;
+mod process;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use os::{Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
+
+use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
+use process::ProbedProcess;
+
+/// A call of a primitive. It contains no arguments other than names, and so no secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The number of primitives that the process called before this one.
+    pub sequence: u64,
+    /// The primitive, such as `open`, `control DISK_GET_DRIVE_LAYOUT_EX` or `wmi call MSFT_Volume.Format`.
+    pub primitive: Cow<'static, str>,
+    /// The object that it is called on: a path, the name of a service, a WMI query or a WMI object path.
+    pub object: String,
+    /// Whether the call can change the node.
+    pub mutates: bool,
+}
+
+impl Call {
+    /// Returns whether this is a WMI query or method call.
+    pub fn is_wmi(&self) -> bool {
+        self.primitive.starts_with("wmi ")
+    }
+}
+
+/// What happens to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultAction {
+    /// The call proceeds.
+    Go,
+    /// The call fails with this error: before it reaches the node, or after it did.
+    Fail(OsError),
+    /// The call takes this much longer.
+    Delay(Duration),
+    /// The process dies.
+    Die,
+}
+
+/// The outcome of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The call succeeded.
+    Done,
+    /// A WMI method returned this code.
+    Returned(u32),
+    /// A WMI method was still running at its deadline.
+    StillRunning,
+    /// The call failed.
+    Failed(OsError),
+    /// The process died during the call.
+    Died,
+}
+
+/// Observes every primitive that a process calls, and decides what happens to it.
+///
+/// Reading the clock, sleeping and closing a handle are not primitives.
+pub trait Probe: Send + Sync {
+    /// Called before the call reaches the node.
+    fn before(&self, _call: &Call) -> FaultAction {
+        FaultAction::Go
+    }
+
+    /// Called after the node has answered and before the caller sees the answer. If `before` prevented the call, this is
+    /// called with that outcome and the returned action is ignored.
+    fn after(&self, _call: &Call, _outcome: Outcome) -> FaultAction {
+        FaultAction::Go
+    }
+}
+
+impl<P: Probe + ?Sized> Probe for Arc<P> {
+    fn before(&self, call: &Call) -> FaultAction {
+        (**self).before(call)
+    }
+
+    fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
+        (**self).after(call, outcome)
+    }
+}
+
+/// Nested probes. The first is the outermost, nearest to the caller: it sees the failures that the later ones inject.
+impl Probe for Vec<Arc<dyn Probe>> {
+    fn before(&self, call: &Call) -> FaultAction {
+        let mut delay = Duration::ZERO;
+        for probe in self {
+            match probe.before(call) {
+                FaultAction::Go => {}
+                FaultAction::Delay(more) => delay += more,
+                final_action @ (FaultAction::Fail(_) | FaultAction::Die) => return final_action,
+            }
+        }
+        if delay.is_zero() { FaultAction::Go } else { FaultAction::Delay(delay) }
+    }
+
+    fn after(&self, call: &Call, mut outcome: Outcome) -> FaultAction {
+        let mut action = FaultAction::Go;
+        for probe in self.iter().rev() {
+            match (probe.after(call, outcome), action) {
+                (FaultAction::Go, _) | (_, FaultAction::Die) | (FaultAction::Delay(_), FaultAction::Fail(_)) => {}
+                (FaultAction::Delay(more), FaultAction::Delay(delay)) => action = FaultAction::Delay(more + delay),
+                (delay @ FaultAction::Delay(_), FaultAction::Go) => action = delay,
+                (fail @ FaultAction::Fail(error), _) => {
+                    action = fail;
+                    outcome = Outcome::Failed(error);
+                }
+                (FaultAction::Die, _) => {
+                    action = FaultAction::Die;
+                    outcome = Outcome::Died;
+                }
+            }
+        }
+        action
+    }
+}
+
+/// A node as one process sees it, with a probe in between.
+pub struct Probed {
+    process: Arc<ProbedProcess>,
+    wmi: ProbedWmi,
+    clock: ProbedClock,
+}
+
+impl Probed {
+    /// Starts a process on `node`.
+    pub fn new(node: Arc<dyn Os>, probe: impl Probe + 'static) -> Self {
+        let process = ProbedProcess::new(node, Box::new(probe));
+        Self { wmi: ProbedWmi(Arc::clone(&process)), clock: ProbedClock(Arc::clone(&process)), process }
+    }
+
+    /// Kills the process between two calls.
+    pub fn kill(&self) {
+        self.process.die();
+    }
+
+    /// Returns whether the process has died.
+    pub fn is_dead(&self) -> bool {
+        self.process.is_dead()
+    }
+
+    fn node(&self) -> &dyn Os {
+        self.process.node()
+    }
+}
+
+impl Os for Probed {
+    fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let mutates = how.disposition == os::Disposition::Create;
+        let inner = self.process.run("open", path, mutates, || self.node().open(path, how))?;
+        Ok(ProbedHandle::wrap(&self.process, path.clone(), inner))
+    }
+
+    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
+        self.process.run("device_interfaces", &class, false, || self.node().device_interfaces(class))
+    }
+
+    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
+        self.process.run("reenumerate", &interface.display(), true, || self.node().reenumerate(interface))
+    }
+
+    fn volumes(&self) -> OsResult<Vec<U16String>> {
+        self.process.run("volumes", &"", false, || self.node().volumes())
+    }
+
+    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        self.process.run("volume_paths", &volume.display(), false, || self.node().volume_paths(volume))
+    }
+
+    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        self.process.run("set_volume_mount_point", &directory.display(), true, || {
+            self.node().set_volume_mount_point(directory, volume)
+        })
+    }
+
+    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
+        self.process.run("delete_volume_mount_point", &directory.display(), true, || {
+            self.node().delete_volume_mount_point(directory)
+        })
+    }
+
+    fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
+        let open = || self.node().open_service(name, access);
+        let inner = self.process.run("open_service", &name.display(), false, open)?;
+        Ok(ProbedService::wrap(&self.process, name.to_string_lossy(), inner))
+    }
+
+    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
+        let object = format_args!("{provider:#x}/{table}");
+        self.process.run("firmware_table", &object, false, || self.node().firmware_table(provider, table, output))
+    }
+
+    fn wmi(&self) -> &dyn Wmi {
+        &self.wmi
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &self.clock
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,204 @@
+//! The objects that a probed node returns, whose calls go through the probe too.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use os::abi::ControlCode;
+use os::{
+    CallStatus, Clock, Disposition, FileInfo, FsInfo, Handle, Instance, Namespace, NtPath, Open, OsResult, PathForm,
+    PendingCall, Service, ServiceConfig, Time, U16Str, U16String, Value, Wmi,
+};
+
+use super::process::{Owned, PrimitiveResult, ProbedProcess};
+
+/// The control codes that only read. Any other counts as a change, whatever access it needs.
+const READ_ONLY_CODES: [ControlCode; 9] = [
+    ControlCode::STORAGE_GET_DEVICE_NUMBER,
+    ControlCode::STORAGE_QUERY_PROPERTY,
+    ControlCode::DISK_GET_DRIVE_GEOMETRY_EX,
+    ControlCode::DISK_GET_LENGTH_INFO,
+    ControlCode::DISK_GET_DISK_ATTRIBUTES,
+    ControlCode::DISK_GET_DRIVE_LAYOUT_EX,
+    ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS,
+    ControlCode::FSCTL_GET_REPARSE_POINT,
+    ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION,
+];
+
+pub(super) struct ProbedHandle {
+    path: NtPath,
+    inner: Owned<dyn Handle>,
+}
+
+impl ProbedHandle {
+    pub(super) fn wrap(process: &Arc<ProbedProcess>, path: NtPath, inner: Box<dyn Handle>) -> Box<dyn Handle> {
+        Box::new(Self { path, inner: Owned::new(process, Arc::from(inner)) })
+    }
+
+    fn run<T: PrimitiveResult>(
+        &self,
+        primitive: impl Into<Cow<'static, str>>,
+        mutates: bool,
+        forward: impl FnOnce(&(dyn Handle + 'static)) -> OsResult<T>,
+    ) -> OsResult<T> {
+        // Taken inside of the call, so that no reference keeps the handle open if the probe ends the process.
+        self.inner.process().run(primitive, &self.path, mutates, || forward(&*self.inner.get()?))
+    }
+}
+
+impl Handle for ProbedHandle {
+    fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let process = self.inner.process();
+        let path = self.path.join(name);
+        let mutates = how.disposition == Disposition::Create;
+        let child = process.run("open_child", &path, mutates, || self.inner.get()?.open_child(name, how))?;
+        Ok(Self::wrap(process, path, child))
+    }
+
+    fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        self.run(format!("control {code:?}"), !READ_ONLY_CODES.contains(&code), |inner| {
+            inner.control(code, input, output)
+        })
+    }
+
+    fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
+        self.run(format!("query {class:?}"), false, |inner| inner.query(class, output))
+    }
+
+    fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
+        self.run(format!("set {class:?}"), true, |inner| inner.set(class, input))
+    }
+
+    fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
+        self.run(format!("query_fs {class:?}"), false, |inner| inner.query_fs(class, output))
+    }
+
+    fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        self.run("list", false, |inner| inner.list(restart, output))
+    }
+
+    fn final_path(&self, form: PathForm) -> OsResult<U16String> {
+        self.run("final_path", false, |inner| inner.final_path(form))
+    }
+
+    fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        self.run("read", false, |inner| inner.read(offset, output))
+    }
+
+    fn flush(&self) -> OsResult<()> {
+        self.run("flush", true, Handle::flush)
+    }
+}
+
+pub(super) struct ProbedService {
+    name: String,
+    inner: Owned<dyn Service>,
+}
+
+impl ProbedService {
+    pub(super) fn wrap(process: &Arc<ProbedProcess>, name: String, inner: Box<dyn Service>) -> Box<dyn Service> {
+        Box::new(Self { name, inner: Owned::new(process, Arc::from(inner)) })
+    }
+
+    fn run<T: PrimitiveResult>(
+        &self,
+        primitive: &'static str,
+        mutates: bool,
+        forward: impl FnOnce(&(dyn Service + 'static)) -> OsResult<T>,
+    ) -> OsResult<T> {
+        self.inner.process().run(primitive, &self.name, mutates, || forward(&*self.inner.get()?))
+    }
+}
+
+impl Service for ProbedService {
+    fn config(&self) -> OsResult<ServiceConfig> {
+        self.run("service config", false, Service::config)
+    }
+
+    fn state(&self) -> OsResult<u32> {
+        self.run("service state", false, Service::state)
+    }
+
+    fn start(&self) -> OsResult<()> {
+        self.run("service start", true, Service::start)
+    }
+
+    fn stop(&self) -> OsResult<()> {
+        self.run("service stop", true, Service::stop)
+    }
+
+    fn active_dependents(&self) -> OsResult<Vec<U16String>> {
+        self.run("service active_dependents", false, Service::active_dependents)
+    }
+}
+
+pub(super) struct ProbedWmi(pub(super) Arc<ProbedProcess>);
+
+impl Wmi for ProbedWmi {
+    fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        self.0.run("wmi query", &wql, false, || self.0.node().wmi().query(namespace, wql, deadline))
+    }
+
+    fn call(
+        &self,
+        namespace: Namespace,
+        path: &str,
+        method: &str,
+        arguments: &[(&str, Value)],
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
+        let class = path.split(['.', '=']).next().unwrap_or_default();
+        let mutates = !method.starts_with("Get");
+        let status = self.0.run(format!("wmi call {class}.{method}"), &path, mutates, || {
+            self.0.node().wmi().call(namespace, path, method, arguments, deadline)
+        })?;
+        Ok(match status {
+            CallStatus::StillRunning(inner) => {
+                CallStatus::StillRunning(Box::new(ProbedPendingCall { process: Arc::clone(&self.0), inner }))
+            }
+            done @ CallStatus::Done(_) => done,
+        })
+    }
+}
+
+/// A pending call whose callback does not run in a process that has died.
+struct ProbedPendingCall {
+    process: Arc<ProbedProcess>,
+    inner: Box<dyn PendingCall>,
+}
+
+impl PendingCall for ProbedPendingCall {
+    fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
+        let Self { process, inner } = *self;
+        if process.is_dead() {
+            return;
+        }
+        inner.when_ended(Box::new(move || {
+            if !process.is_dead() {
+                then();
+            }
+        }));
+    }
+}
+
+pub(super) struct ProbedClock(pub(super) Arc<ProbedProcess>);
+
+impl Clock for ProbedClock {
+    fn now(&self) -> Time {
+        self.0.node().clock().now()
+    }
+
+    fn sleep(&self, span: Duration) {
+        if !self.0.is_dead() {
+            self.0.node().clock().sleep(span);
+        }
+    }
+
+    // Also blocks in a dead process: it waits for its own threads, whose calls fail soon. If it returned early, this
+    // thread would act on a condition that does not hold.
+    fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
+        self.0.node().clock().block_on(wait);
+    }
+}

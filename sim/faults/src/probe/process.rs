@@ -1,0 +1,187 @@
+//! A probed process: its calls, its open kernel objects and whether it is alive.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use os::{Os, OsError, OsResult};
+
+use super::{Call, FaultAction, Outcome, Probe};
+
+/// The error of every call of a dead process.
+const PROCESS_DIED: OsError = OsError::OPERATION_ABORTED;
+
+/// A process whose calls go through a probe.
+pub(super) struct ProbedProcess {
+    node: Arc<dyn Os>,
+    probe: Box<dyn Probe>,
+    calls: AtomicU64,
+    dead: AtomicBool,
+    objects: Mutex<Objects>,
+}
+
+/// The open kernel objects of a process, in the order in which it opened them.
+#[derive(Default)]
+struct Objects {
+    opened: u64,
+    open: BTreeMap<u64, Weak<dyn Close>>,
+}
+
+/// A kernel object, which is closed when its process ends.
+pub(super) trait Close: Send + Sync {
+    fn close(&self);
+}
+
+/// Holds a kernel object until its process dies.
+pub(super) struct Slot<T: ?Sized> {
+    // An `Arc`, so that no lock is held during a call: it may take long, and the process may die while it runs.
+    object: Mutex<Option<Arc<T>>>,
+}
+
+impl<T: ?Sized + Send + Sync> Close for Slot<T> {
+    fn close(&self) {
+        let object = lock(&self.object).take();
+        drop(object);
+    }
+}
+
+/// A kernel object that belongs to a process.
+pub(super) struct Owned<T: ?Sized + Send + Sync> {
+    process: Arc<ProbedProcess>,
+    id: u64,
+    slot: Arc<Slot<T>>,
+}
+
+impl<T: ?Sized + Send + Sync + 'static> Owned<T> {
+    pub(super) fn new(process: &Arc<ProbedProcess>, object: Arc<T>) -> Self {
+        let slot = Arc::new(Slot { object: Mutex::new(Some(object)) });
+        let as_close: Arc<dyn Close> = slot.clone();
+        let id = process.register(&as_close);
+        Self { process: Arc::clone(process), id, slot }
+    }
+
+    /// Returns the process that owns the object.
+    pub(super) fn process(&self) -> &Arc<ProbedProcess> {
+        &self.process
+    }
+
+    /// Returns the object, or fails if the process has died.
+    pub(super) fn get(&self) -> OsResult<Arc<T>> {
+        lock(&self.slot.object).clone().ok_or(PROCESS_DIED)
+    }
+}
+
+impl<T: ?Sized + Send + Sync> Drop for Owned<T> {
+    fn drop(&mut self) {
+        lock(&self.process.objects).open.remove(&self.id);
+    }
+}
+
+impl ProbedProcess {
+    pub(super) fn new(node: Arc<dyn Os>, probe: Box<dyn Probe>) -> Arc<Self> {
+        let (calls, dead) = (AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Self { node, probe, calls, dead, objects: Mutex::default() })
+    }
+
+    pub(super) fn node(&self) -> &dyn Os {
+        &*self.node
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn die(&self) {
+        self.dead.store(true, Ordering::SeqCst);
+        let open = std::mem::take(&mut lock(&self.objects).open);
+        for object in open.into_values().filter_map(|object| object.upgrade()) {
+            object.close();
+        }
+    }
+
+    /// Calls a primitive through the probe.
+    pub(super) fn run<T: PrimitiveResult>(
+        &self,
+        primitive: impl Into<Cow<'static, str>>,
+        object: &dyn Display,
+        mutates: bool,
+        forward: impl FnOnce() -> OsResult<T>,
+    ) -> OsResult<T> {
+        self.check_alive()?;
+        let sequence = self.calls.fetch_add(1, Ordering::SeqCst);
+        let call = Call { sequence, primitive: primitive.into(), object: object.to_string(), mutates };
+        match self.probe.before(&call) {
+            FaultAction::Go => {}
+            FaultAction::Delay(span) => self.node.clock().sleep(span),
+            FaultAction::Fail(error) => {
+                self.probe.after(&call, Outcome::Failed(error));
+                return Err(error);
+            }
+            FaultAction::Die => {
+                self.die();
+                self.probe.after(&call, Outcome::Died);
+                return Err(PROCESS_DIED);
+            }
+        }
+        // The probe may have killed the process, or another thread while this one was delayed.
+        self.check_alive()?;
+        let result = forward();
+        let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), PrimitiveResult::outcome);
+        match self.probe.after(&call, outcome) {
+            FaultAction::Go => {}
+            FaultAction::Delay(span) => self.node.clock().sleep(span),
+            FaultAction::Fail(error) => return Err(error),
+            FaultAction::Die => self.die(),
+        }
+        self.check_alive()?;
+        result
+    }
+
+    fn check_alive(&self) -> OsResult<()> {
+        if self.is_dead() { Err(PROCESS_DIED) } else { Ok(()) }
+    }
+
+    fn register(&self, object: &Arc<dyn Close>) -> u64 {
+        let mut objects = lock(&self.objects);
+        objects.opened += 1;
+        let id = objects.opened;
+        objects.open.insert(id, Arc::downgrade(object));
+        drop(objects);
+        // Another thread may have killed the process since the object was opened.
+        if self.is_dead() {
+            object.close();
+        }
+        id
+    }
+}
+
+/// The result of a primitive, from which the outcome for the probe is taken.
+pub(super) trait PrimitiveResult {
+    fn outcome(&self) -> Outcome {
+        Outcome::Done
+    }
+}
+
+impl PrimitiveResult for () {}
+impl PrimitiveResult for u32 {}
+impl PrimitiveResult for usize {}
+impl PrimitiveResult for os::U16String {}
+impl PrimitiveResult for os::ServiceConfig {}
+impl<T> PrimitiveResult for Vec<T> {}
+impl<T: ?Sized> PrimitiveResult for Box<T> {}
+
+impl PrimitiveResult for os::CallStatus {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Done(returned) => Outcome::Returned(returned.code),
+            Self::StillRunning(_) => Outcome::StillRunning,
+        }
+    }
+}
+
+/// Locks a table, also after a panic: each change is one insertion or removal, so the table is consistent.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

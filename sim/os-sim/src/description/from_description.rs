@@ -1,0 +1,272 @@
+//! Creates the initial state of a node from its description.
+
+use os::abi::{BASIC_DATA, BusType, CODE_SET_ASCII, CODE_SET_BINARY, DiskAttributes};
+use os::{OsError, Uuid};
+
+use crate::description::{
+    Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, VolumeHealth,
+};
+use crate::disks::mount_manager::{Mount, MountPoint};
+use crate::disks::{ALIGNMENT, Disk, Health, Identifier, Layout, PartitionKind, ProviderCache, Volume};
+use crate::state::{DeviceId, State};
+
+/// The size of the system disk.
+const SYSTEM_DISK: u64 = 128 << 30;
+/// The directories on it that Windows and Kubernetes need.
+const SYSTEM_DIRECTORIES: [&str; 5] = [
+    r"C:\Windows\System32",
+    r"C:\ProgramData",
+    r"C:\Users\Public",
+    r"C:\var\lib\kubelet\pods",
+    r"C:\var\lib\kubelet\plugins",
+];
+/// The smallest disk that can be described.
+const MIN_DISK: u64 = 3 << 20;
+
+impl State {
+    /// Creates the state of a node. All volumes of online disks have arrived.
+    pub(crate) fn describe(description: &Description) -> Result<Self, DescriptionError> {
+        let mut state = Self::default();
+        // Firmware tables hold zero-terminated ASCII texts.
+        let is_text = |serial: &&String| serial.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        if let Some(bad) = description.bios_serial.as_ref().filter(|serial| !is_text(serial)) {
+            return Err(DescriptionError(format!("bios_serial {bad:?} must be printable ASCII")));
+        }
+        state.bios_serial.clone_from(&description.bios_serial);
+        state.timing = description.timing;
+        state.add_system_disk()?;
+        for disk in &description.disks {
+            state.add_disk(disk)?;
+        }
+        state.services.services.clone_from(&description.services);
+        state.add_smb(description);
+        state.iscsi.portals.clone_from(&description.iscsi_portals);
+        state.iscsi.targets.clone_from(&description.iscsi_targets);
+        state.assign_lun_ids();
+        for file in &description.files {
+            state.add_file(file).map_err(|error| cannot_create(file.path(), error))?;
+        }
+        Ok(state)
+    }
+
+    fn add_system_disk(&mut self) -> Result<(), DescriptionError> {
+        let description = DiskDescription {
+            number: Some(0),
+            bus: BusType::SATA.0,
+            location: Some("Integrated : Adapter 0 : Port 0 : Target 0 : LUN 0".into()),
+            content: Content::Partitioned,
+            file_system: Some("NTFS".into()),
+            ..DiskDescription::new(SYSTEM_DISK)
+        };
+        let device = self.add_disk(&description)?;
+        let disk = self.disks.get_mut(&device).expect("the disk was added just now");
+        disk.system = true;
+        let volume = disk.volumes().next().expect("a formatted disk has a volume").id;
+        self.mounts.push(Mount { volume, point: MountPoint::Letter('C') });
+        for path in SYSTEM_DIRECTORIES {
+            self.make_directories(path).map_err(|error| cannot_create(path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a disk that Windows has detected. Its volumes have arrived if it is online.
+    pub(crate) fn add_disk(&mut self, description: &DiskDescription) -> Result<DeviceId, DescriptionError> {
+        let device = self.new_disk(description)?;
+        self.rescan();
+        if let Some(disk) = self.disks.get_mut(&device).filter(|disk| !disk.is_offline()) {
+            disk.volumes_mut().for_each(|volume| volume.arrived = true);
+        }
+        self.cancel(|event| !matches!(event, crate::state::Event::VolumeArrives(_)));
+        Ok(device)
+    }
+
+    /// Adds a disk that Windows has not detected.
+    pub(crate) fn new_disk(&mut self, description: &DiskDescription) -> Result<DeviceId, DescriptionError> {
+        let number = self.disk_number(description.number)?;
+        let instance = self.fresh();
+        let mut attributes = 0;
+        if description.offline {
+            attributes |= DiskAttributes::OFFLINE;
+        }
+        if description.read_only {
+            attributes |= DiskAttributes::READ_ONLY;
+        }
+        if description.size < MIN_DISK || !description.size.is_multiple_of(512) {
+            return Err(DescriptionError(format!(
+                "disk {number}: the size must be a multiple of 512 bytes and at least {MIN_DISK}, not {}",
+                description.size
+            )));
+        }
+        let size = description.size;
+        let mut disk = Disk {
+            number,
+            size,
+            cached_size: size,
+            attributes,
+            system: false,
+            visible: false,
+            bus: description.bus,
+            location: description
+                .location
+                .clone()
+                .unwrap_or_else(|| format!("Integrated : Adapter 3 : Port 0 : Target 0 : LUN {number}")),
+            vendor: "Msft    ".into(),
+            product: "Virtual Disk    ".into(),
+            serial: Some(description.serial.clone().unwrap_or_else(|| format!("SIM{instance:013}"))),
+            identifiers: identifiers(&description.page83, instance),
+            instance: format!("5&{instance:08x}&0&{number:06x}"),
+            layout: Layout::Raw,
+            partitions: Vec::new(),
+            provider_cache: ProviderCache { size, attributes },
+            lun_id: None,
+        };
+        self.lay_out(&mut disk, description)?;
+        if let Some(grown) = description.grown_to {
+            disk.size = grown.max(size);
+        }
+        let device = self.fresh();
+        self.disks.insert(device, disk);
+        Ok(device)
+    }
+
+    fn disk_number(&self, wanted: Option<u32>) -> Result<u32, DescriptionError> {
+        let taken = |number: u32| self.disks.values().any(|disk| disk.number == number);
+        match wanted {
+            Some(number) if taken(number) => Err(DescriptionError(format!("two disks have the number {number}"))),
+            Some(number) => Ok(number),
+            None => (0..u32::MAX)
+                .find(|number| !taken(*number))
+                .ok_or_else(|| DescriptionError("no disk number is free".into())),
+        }
+    }
+
+    fn lay_out(&mut self, disk: &mut Disk, description: &DiskDescription) -> Result<(), DescriptionError> {
+        let (disk_id, reserved_id, part_id) = (self.fresh_uuid(), self.fresh_uuid(), self.fresh_uuid());
+        let kind = match description.content {
+            Content::Raw => return Ok(()),
+            Content::Gpt => {
+                disk.write_gpt(disk_id, reserved_id);
+                return Ok(());
+            }
+            Content::Partitioned => {
+                disk.write_gpt(disk_id, reserved_id);
+                PartitionKind::Gpt(BASIC_DATA)
+            }
+            Content::Mbr => {
+                disk.layout = Layout::Mbr { signature: disk_id.as_fields().0 };
+                PartitionKind::Mbr(7)
+            }
+            Content::Superfloppy => {
+                disk.layout = Layout::Superfloppy;
+                PartitionKind::Mbr(7)
+            }
+        };
+        let gap = match description.content {
+            Content::Superfloppy => Some((0, disk.size)),
+            _ => disk.largest_gap().filter(|(_, length)| *length >= ALIGNMENT),
+        };
+        let (offset, length) = gap
+            .ok_or_else(|| DescriptionError(format!("disk {}: the disk is too small for a partition", disk.number)))?;
+        let number = disk.add_partition(offset, length, kind, part_id);
+        let volume = self.new_volume(description, length);
+        if let Some(part) = disk.partition_mut(number) {
+            part.volume = Some(volume);
+        }
+        Ok(())
+    }
+
+    fn new_volume(&mut self, description: &DiskDescription, length: u64) -> Volume {
+        let mut volume = Volume::new(self.fresh_uuid());
+        volume.further_extents = description.spans.iter().map(|span| (span.disk, span.offset, span.length)).collect();
+        let named = description.file_system.clone();
+        match description.volume {
+            VolumeHealth::Readable => {}
+            VolumeHealth::Locked => volume.health = Health::Locked,
+            VolumeHealth::Unreadable => volume.health = Health::Unreadable,
+            VolumeHealth::Unmountable => {
+                volume.recognised = Some(named.unwrap_or_else(|| "ReFS".into()));
+                return volume;
+            }
+        }
+        // A volume that cannot be read has a file system all the same.
+        let kind = match (named, description.volume) {
+            (None, VolumeHealth::Readable) => None,
+            (named, _) => Some(named.unwrap_or_else(|| "NTFS".into())),
+        };
+        let length = description.file_system_size.map_or(length, |size| size.min(length));
+        volume.file_system = kind.map(|kind| self.make_file_system(&kind, length));
+        volume
+    }
+
+    fn add_smb(&mut self, description: &Description) {
+        self.smb.servers.clone_from(&description.smb_servers);
+        for server in 0..self.smb.servers.len() {
+            for share in 0..self.smb.servers[server].shares.len() {
+                let tree = self.fresh_uuid();
+                self.smb.servers[server].shares[share].tree = tree;
+                let file_system = self.make_file_system("NTFS", 1 << 40);
+                self.trees.insert(tree, file_system);
+            }
+        }
+    }
+
+    /// Gives each logical unit an identity.
+    fn assign_lun_ids(&mut self) {
+        for target in 0..self.iscsi.targets.len() {
+            for lun in 0..self.iscsi.targets[target].luns.len() {
+                let id = self.fresh_uuid();
+                self.iscsi.targets[target].luns[lun].id = id;
+            }
+        }
+    }
+
+    fn add_file(&mut self, file: &FileDescription) -> Result<(), OsError> {
+        let parent = |path: &str| path.rsplit_once(['\\', '/']).map_or(path, |(parent, _)| parent).to_owned();
+        match file {
+            FileDescription::Directory { path } => self.make_directories(path),
+            FileDescription::File { path, content } => {
+                self.make_directories(&parent(path))?;
+                self.write_file(path, content)
+            }
+            FileDescription::Symlink { path, target } => {
+                self.make_directories(&parent(path))?;
+                self.make_symlink(path, target)
+            }
+            FileDescription::Junction { path, target } => {
+                self.make_directories(&parent(path))?;
+                self.make_junction(path, target)
+            }
+            FileDescription::Mount { path, disk } => {
+                let volume = self.last_volume(*disk).ok_or(OsError::FILE_NOT_FOUND)?;
+                self.make_directories(path)?;
+                self.mount_at(path, volume)
+            }
+        }
+    }
+
+    fn last_volume(&self, number: u32) -> Option<Uuid> {
+        self.disks.get(&self.device(number)?)?.volumes().last().map(|volume| volume.id)
+    }
+}
+
+fn cannot_create(path: &str, error: OsError) -> DescriptionError {
+    DescriptionError(format!("cannot create {path}: {error}"))
+}
+
+fn identifiers(page83: &Page83, instance: u64) -> Option<Vec<Identifier>> {
+    const VENDOR: u32 = 1;
+    const NAA: u32 = 3;
+    let of_device = match page83 {
+        Page83::None => return None,
+        Page83::Unique => {
+            let mut bytes = vec![0x60, 0x02, 0x24, 0x80, 0, 0, 0, 0];
+            bytes.extend_from_slice(&instance.to_be_bytes());
+            Identifier::of_device(CODE_SET_BINARY, NAA, bytes)
+        }
+        Page83::Ascii(text) => Identifier::of_device(CODE_SET_ASCII, VENDOR, text.clone().into_bytes()),
+        Page83::Binary(bytes) => Identifier::of_device(CODE_SET_BINARY, NAA, bytes.clone()),
+    };
+    // Many arrays return the identifier of the port first. It must not be taken for the identifier of the disk.
+    let of_port = Identifier { code_set: CODE_SET_BINARY, kind: 4, association: 1, bytes: vec![0, 0, 0, 1] };
+    Some(vec![of_port, of_device])
+}

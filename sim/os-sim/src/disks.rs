@@ -1,0 +1,330 @@
+//! Simulates disks, their partitions and the volumes on them: what the medium holds and what Windows knows of it.
+
+pub(crate) mod disk_ioctls;
+mod hotplug;
+pub(crate) mod mount_manager;
+mod signatures;
+pub(crate) mod volume_ioctls;
+
+use os::abi::{ASSOCIATION_DEVICE, BASIC_DATA, DISK_INTERFACE, DiskAttributes, MSFT_RESERVED};
+use os::{OsError, OsResult, Uuid};
+
+use crate::files::file_system::FileSystem;
+
+/// The bytes in a sector.
+pub(crate) const SECTOR: u64 = 512;
+/// The alignment of partitions in bytes.
+pub(crate) const ALIGNMENT: u64 = 1 << 20;
+/// The first usable byte of a GPT disk: after the protective MBR, the header and 128 entries.
+pub(crate) const GPT_FIRST: u64 = 34 * SECTOR;
+/// The size of the backup GPT at the end of the disk.
+const GPT_BACKUP: u64 = 33 * SECTOR;
+/// The end of the Microsoft reserved partition.
+const RESERVED_END: u64 = 16 << 20;
+
+/// A disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk {
+    pub number: u32,
+    /// The actual size of the disk in bytes.
+    pub size: u64,
+    /// The size that Windows last read from the disk.
+    pub cached_size: u64,
+    /// `DiskAttributes::OFFLINE` and `READ_ONLY`.
+    pub attributes: u64,
+    /// Whether the running system is on it.
+    pub system: bool,
+    /// Whether Windows has detected the disk. A rescan sets it.
+    pub visible: bool,
+    pub bus: u32,
+    pub location: String,
+    pub vendor: String,
+    pub product: String,
+    pub serial: Option<String>,
+    /// The identifiers of page 83; `None` if the device does not support the page.
+    pub identifiers: Option<Vec<Identifier>>,
+    /// The instance part of the disk's interface path.
+    pub instance: String,
+    pub layout: Layout,
+    pub partitions: Vec<Partition>,
+    /// What the storage provider has cached of the disk.
+    pub provider_cache: ProviderCache,
+    /// The iSCSI logical unit behind the disk, if it is one.
+    pub lun_id: Option<Uuid>,
+}
+
+/// An identifier of page 83.
+#[derive(Clone, Debug)]
+pub(crate) struct Identifier {
+    pub code_set: u32,
+    pub kind: u32,
+    pub association: u32,
+    pub bytes: Vec<u8>,
+}
+
+impl Identifier {
+    pub(crate) fn of_device(code_set: u32, kind: u32, bytes: Vec<u8>) -> Self {
+        Self { code_set, kind, association: ASSOCIATION_DEVICE, bytes }
+    }
+}
+
+/// The partition table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Raw,
+    Mbr {
+        signature: u32,
+    },
+    /// `end` is the end of the usable range that the table records. On a grown disk it lies before the actual end.
+    Gpt {
+        id: Uuid,
+        end: u64,
+    },
+    /// A file system from the first sector on, without a partition table.
+    Superfloppy,
+}
+
+/// What the storage provider last read of a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProviderCache {
+    pub size: u64,
+    pub attributes: u64,
+}
+
+/// A partition.
+#[derive(Clone, Debug)]
+pub(crate) struct Partition {
+    pub number: u32,
+    pub offset: u64,
+    pub length: u64,
+    pub kind: PartitionKind,
+    pub id: Uuid,
+    pub volume: Option<Volume>,
+}
+
+/// The type of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartitionKind {
+    Gpt(Uuid),
+    Mbr(u8),
+}
+
+/// The volume in a partition.
+#[derive(Clone, Debug)]
+pub(crate) struct Volume {
+    pub id: Uuid,
+    /// Whether Windows shows the volume. It arrives some time after its disk came online.
+    pub arrived: bool,
+    pub health: Health,
+    pub file_system: Option<FileSystem>,
+    /// The file system that the medium names but that cannot be mounted.
+    pub recognised: Option<String>,
+    /// How many times it was formatted.
+    pub formats: u32,
+    /// The extents on other disks, as disk number, offset and length.
+    pub further_extents: Vec<(u32, u64, u64)>,
+}
+
+/// Whether the content of a volume can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    Readable,
+    /// Locked by BitLocker.
+    Locked,
+    /// Reading fails with I/O errors.
+    Unreadable,
+}
+
+impl Disk {
+    pub(crate) fn is_offline(&self) -> bool {
+        self.attributes & DiskAttributes::OFFLINE != 0
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.attributes & DiskAttributes::READ_ONLY != 0
+    }
+
+    /// Returns the path of the disk's device interface.
+    pub(crate) fn interface(&self) -> String {
+        let bus = if self.bus == os::abi::BusType::NVME.0 { "nvme" } else { "scsi" };
+        let clean = |text: &str| text.trim().to_lowercase().replace(' ', "_");
+        format!(
+            r"\\?\{bus}#disk&ven_{}&prod_{}#{}#{{{DISK_INTERFACE}}}",
+            clean(&self.vendor),
+            clean(&self.product),
+            self.instance
+        )
+    }
+
+    /// Returns the end of the usable range of a GPT written now.
+    pub(crate) fn gpt_end(&self) -> u64 {
+        (self.cached_size - GPT_BACKUP) / SECTOR * SECTOR
+    }
+
+    /// Writes a GPT with only the Microsoft reserved partition.
+    pub(crate) fn write_gpt(&mut self, disk_id: Uuid, reserved_id: Uuid) {
+        self.layout = Layout::Gpt { id: disk_id, end: self.gpt_end() };
+        self.partitions = vec![Partition {
+            number: 1,
+            offset: GPT_FIRST,
+            length: RESERVED_END - GPT_FIRST,
+            kind: PartitionKind::Gpt(MSFT_RESERVED),
+            id: reserved_id,
+            volume: None,
+        }];
+    }
+
+    /// Returns where a partition must end at the latest, according to the partition table.
+    pub(crate) fn usable_end(&self) -> u64 {
+        match self.layout {
+            Layout::Gpt { end, .. } => end,
+            Layout::Mbr { .. } => self.cached_size.min(2 << 40),
+            Layout::Raw | Layout::Superfloppy => self.cached_size,
+        }
+    }
+
+    /// Returns the largest aligned free range as offset and length.
+    pub(crate) fn largest_gap(&self) -> Option<(u64, u64)> {
+        let mut taken: Vec<(u64, u64)> = self.partitions.iter().map(|part| (part.offset, part.end())).collect();
+        taken.sort_unstable();
+        let end = self.usable_end() / ALIGNMENT * ALIGNMENT;
+        taken.push((end, end));
+        let mut from = ALIGNMENT;
+        let mut best: Option<(u64, u64)> = None;
+        for (begin, until) in taken {
+            let start = from.next_multiple_of(ALIGNMENT);
+            let length = begin.saturating_sub(start) / ALIGNMENT * ALIGNMENT;
+            if length > best.map_or(0, |(_, length)| length) {
+                best = Some((start, length));
+            }
+            from = from.max(until);
+        }
+        best
+    }
+
+    /// Returns the length to which the partition at `offset` could grow on a disk of `size` bytes.
+    pub(crate) fn max_length_at(&self, offset: u64, size: u64) -> u64 {
+        let next = self.partitions.iter().map(|part| part.offset).filter(|begin| *begin > offset).min();
+        let end = match self.layout {
+            Layout::Gpt { .. } => size - GPT_BACKUP,
+            _ => size,
+        };
+        let end = next.unwrap_or(end).min(end) / ALIGNMENT * ALIGNMENT;
+        end.saturating_sub(offset)
+    }
+
+    /// Adds a partition and returns its number.
+    pub(crate) fn add_partition(&mut self, offset: u64, length: u64, kind: PartitionKind, id: Uuid) -> u32 {
+        let free = |number: &u32| self.partitions.iter().all(|part| part.number != *number);
+        let number = (1..u32::MAX).find(free).unwrap_or(u32::MAX);
+        self.partitions.push(Partition { number, offset, length, kind, id, volume: None });
+        self.partitions.sort_by_key(|part| part.offset);
+        number
+    }
+
+    pub(crate) fn partition_mut(&mut self, number: u32) -> Option<&mut Partition> {
+        self.partitions.iter_mut().find(|part| part.number == number)
+    }
+
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = &Volume> {
+        self.partitions.iter().filter_map(|part| part.volume.as_ref())
+    }
+
+    pub(crate) fn volumes_mut(&mut self) -> impl Iterator<Item = &mut Volume> {
+        self.partitions.iter_mut().filter_map(|part| part.volume.as_mut())
+    }
+
+    /// Reads the size again, as `IOCTL_DISK_UPDATE_PROPERTIES` does.
+    pub(crate) fn update_properties(&mut self) {
+        self.cached_size = self.size;
+    }
+
+    /// Reads the size again and updates the storage provider's cache.
+    pub(crate) fn refresh(&mut self) {
+        self.update_properties();
+        self.provider_cache = ProviderCache { size: self.cached_size, attributes: self.attributes };
+    }
+
+    /// Returns whether the storage provider's cache is out of date.
+    pub(crate) fn is_cache_stale(&self) -> bool {
+        self.provider_cache != ProviderCache { size: self.cached_size, attributes: self.attributes }
+    }
+}
+
+impl Partition {
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + self.length
+    }
+
+    /// Returns whether Windows creates a volume for the partition.
+    pub(crate) fn holds_volume(&self) -> bool {
+        match self.kind {
+            PartitionKind::Gpt(kind) => kind == BASIC_DATA,
+            PartitionKind::Mbr(kind) => kind != 0,
+        }
+    }
+}
+
+impl Volume {
+    pub(crate) fn new(id: Uuid) -> Self {
+        Self {
+            id,
+            arrived: false,
+            health: Health::Readable,
+            file_system: None,
+            recognised: None,
+            formats: 0,
+            further_extents: Vec::new(),
+        }
+    }
+
+    /// Returns the file system, or the error that reading the volume gives.
+    pub(crate) fn mounted(&self) -> OsResult<&FileSystem> {
+        match self.health {
+            Health::Locked => Err(OsError::FVE_LOCKED_VOLUME),
+            Health::Unreadable => Err(OsError::IO_DEVICE),
+            Health::Readable => self.file_system.as_ref().ok_or(OsError::UNRECOGNIZED_VOLUME),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn example(size: u64) -> Disk {
+    Disk {
+        number: 1,
+        size,
+        cached_size: size,
+        attributes: 0,
+        system: false,
+        visible: true,
+        bus: os::abi::BusType::SAS.0,
+        location: String::new(),
+        vendor: "Msft".into(),
+        product: "Virtual Disk".into(),
+        serial: None,
+        identifiers: None,
+        instance: "1".into(),
+        layout: Layout::Raw,
+        partitions: Vec::new(),
+        provider_cache: ProviderCache { size, attributes: 0 },
+        lun_id: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALIGNMENT, BASIC_DATA, PartitionKind, example};
+    use os::Uuid;
+
+    #[test]
+    fn the_largest_gap_lies_between_the_reserved_partition_and_the_backup_gpt() {
+        let mut disk = example(10 << 30);
+        disk.write_gpt(Uuid::nil(), Uuid::nil());
+        let (offset, length) = disk.largest_gap().unwrap();
+        assert_eq!(offset, 16 << 20);
+        assert_eq!(offset + length, (10 << 30) - ALIGNMENT);
+        disk.add_partition(offset, length, PartitionKind::Gpt(BASIC_DATA), Uuid::nil());
+        assert_eq!(disk.largest_gap(), None);
+        assert_eq!(disk.max_length_at(offset, 20 << 30), (20 << 30) - ALIGNMENT - offset);
+    }
+}

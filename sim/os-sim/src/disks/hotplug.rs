@@ -1,0 +1,87 @@
+//! Attaching and detaching disks, also by iSCSI sessions.
+
+use os::Uuid;
+use os::abi::{BusType, DiskAttributes};
+
+use crate::description::{DescriptionError, DiskDescription};
+use crate::disks::{Disk, ProviderCache};
+use crate::iscsi::{Effect, Lun};
+use crate::state::{DeviceId, State};
+
+impl State {
+    /// Attaches a disk and returns its number. If it is not `noticed`, it becomes visible with the next rescan.
+    pub(crate) fn attach(&mut self, description: &DiskDescription, noticed: bool) -> Result<u32, DescriptionError> {
+        let device = self.new_disk(description)?;
+        if noticed {
+            self.show(device);
+        }
+        Ok(self.disks[&device].number)
+    }
+
+    /// Attaches a detached disk with its content and returns its number, the lowest free one.
+    pub(crate) fn reattach(&mut self, mut disk: Disk, noticed: bool) -> u32 {
+        let taken = |number: u32| self.disks.values().any(|disk| disk.number == number);
+        disk.number = (0..u32::MAX).find(|number| !taken(*number)).unwrap_or(u32::MAX);
+        let (number, device) = (disk.number, self.fresh());
+        self.disks.insert(device, disk);
+        if noticed {
+            self.show(device);
+        }
+        number
+    }
+
+    /// Makes Windows detect a disk.
+    pub(crate) fn show(&mut self, device: DeviceId) {
+        let Some(disk) = self.disks.get_mut(&device) else { return };
+        disk.visible = true;
+        disk.refresh();
+        self.announce_volumes(device);
+    }
+
+    /// Removes a disk, as when its cable is pulled.
+    pub(crate) fn detach(&mut self, device: DeviceId) -> Option<Disk> {
+        self.dismount(device);
+        let mut disk = self.disks.remove(&device)?;
+        disk.visible = false;
+        Some(disk)
+    }
+
+    /// Attaches or detaches the disks of an iSCSI target.
+    pub(crate) fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::Attach { luns, .. } => luns.iter().for_each(|lun| self.attach_lun(lun)),
+            Effect::Detach { luns, .. } => luns.iter().for_each(|lun| self.detach_lun(lun.id)),
+        }
+    }
+
+    /// Attaches the disk of a logical unit. A new one is offline: Windows Server's policy for disks that other hosts may
+    /// share.
+    fn attach_lun(&mut self, lun: &Lun) {
+        if let Some(disk) = self.detached_luns.remove(&lun.id) {
+            self.reattach(disk, true);
+            return;
+        }
+        let description = DiskDescription {
+            bus: BusType::ISCSI.0,
+            offline: true,
+            location: Some(format!("Adapter 1 : Port 0 : Target 0 : LUN {}", lun.number)),
+            serial: Some(format!("{}", lun.id.simple())),
+            ..DiskDescription::new(lun.size)
+        };
+        let Ok(device) = self.new_disk(&description) else { return };
+        if let Some(disk) = self.disks.get_mut(&device) {
+            disk.lun_id = Some(lun.id);
+            disk.instance = format!("1&{:x}&0&{:06}", device, lun.number);
+        }
+        self.show(device);
+    }
+
+    fn detach_lun(&mut self, lun_id: Uuid) {
+        let device = self.disks.iter().find(|(_, disk)| disk.lun_id == Some(lun_id)).map(|(device, _)| *device);
+        if let Some(mut disk) = device.and_then(|device| self.detach(device)) {
+            disk.attributes |= DiskAttributes::OFFLINE;
+            disk.provider_cache = ProviderCache { size: disk.cached_size, attributes: disk.attributes };
+            self.detached_luns.insert(lun_id, disk);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Reading from handles: the content of files, and the file-system signatures on volumes.
+
+use os::{Access, OsError, OsResult};
+
+use crate::disks::volume_ioctls::partition_of;
+use crate::disks::{Health, SECTOR};
+use crate::files::handles::Object;
+use crate::state::State;
+
+/// The signature of each file system: its name, the offset on the volume and the bytes.
+const SIGNATURES: &[(&str, u64, &[u8])] = &[
+    ("NTFS", 3, b"NTFS    "),
+    ("ReFS", 3, b"ReFS\0\0\0\0"),
+    ("exFAT", 3, b"EXFAT   "),
+    ("FAT32", 82, b"FAT32   "),
+    ("ext4", 1080, b"\x53\xef"),
+    ("XFS", 0, b"XFSB"),
+    ("LUKS", 0, b"LUKS\xba\xbe"),
+    ("btrfs", 65600, b"_BHRfS_M"),
+];
+
+impl State {
+    /// Reads from a file or a volume. A volume can only be read in whole sectors.
+    pub(crate) fn read(&self, handle: u64, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        self.check_access(handle, Access::READ_DATA)?;
+        match &self.opened(handle)?.object {
+            Object::Disk(_) => Err(OsError::NOT_SUPPORTED),
+            Object::File { .. } => {
+                let data = self.file_of(handle)?.data();
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(data.len());
+                let length = output.len().min(data.len() - start);
+                output[..length].copy_from_slice(&data[start..start + length]);
+                Ok(length)
+            }
+            Object::Volume { id, .. } => {
+                let size = u64::try_from(output.len()).unwrap_or(u64::MAX);
+                if !offset.is_multiple_of(SECTOR) || !size.is_multiple_of(SECTOR) {
+                    return Err(OsError::INVALID_PARAMETER);
+                }
+                let (disk, volume) = self.volume(*id)?;
+                match volume.health {
+                    Health::Unreadable => return Err(OsError::IO_DEVICE),
+                    Health::Locked => return Err(OsError::FVE_LOCKED_VOLUME),
+                    Health::Readable => {}
+                }
+                let end = partition_of(disk, *id)?.length;
+                let length = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX).min(output.len());
+                let output = &mut output[..length];
+                output.fill(0);
+                let mounted = volume.file_system.as_ref().map(|file_system| file_system.kind.as_str());
+                if let Some(name) = mounted.or(volume.recognised.as_deref()) {
+                    write_signature(name, offset, output);
+                }
+                Ok(length)
+            }
+        }
+    }
+}
+
+/// Writes the part of the signature of the file system `name` that lies in `output`, which starts at `offset` on the
+/// volume.
+fn write_signature(name: &str, offset: u64, output: &mut [u8]) {
+    for (_, at, bytes) in SIGNATURES.iter().filter(|(known, ..)| *known == name) {
+        for (at, byte) in (*at..).zip(*bytes) {
+            let index = at.checked_sub(offset).and_then(|index| usize::try_from(index).ok());
+            if let Some(target) = index.and_then(|index| output.get_mut(index)) {
+                *target = *byte;
+            }
+        }
+    }
+}

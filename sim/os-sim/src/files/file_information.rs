@@ -1,0 +1,281 @@
+//! Calls on a handle of a file or directory: information, listing, paths and reparse points.
+
+use os::abi::{
+    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_ON_CLOSE,
+    FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo,
+    ReparseHead,
+};
+use os::{Access, FileInfo, OsError, OsResult, PathForm, U16String};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::files::file_name::Name;
+use crate::files::file_system::{FileId, FileRecord, FileSystem, allocated};
+use crate::files::handles::Cursor;
+use crate::files::reparse_point;
+use crate::state::{FsId, State};
+
+const BAD_LENGTH: OsError = OsError(24);
+/// The attributes that can be set: read-only, hidden, system, archive, not content indexed.
+const SETTABLE: u32 = 0x1 | 0x2 | 0x4 | 0x20 | 0x2000;
+
+impl State {
+    pub(crate) fn query_file(&self, handle: u64, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
+        let (fs, id) = self.file(handle)?;
+        let file_system = self.file_system(fs)?;
+        let file = file_system.record(id)?;
+        match class {
+            FileInfo::Basic => {
+                self.check_access(handle, Access::READ_ATTRIBUTES)?;
+                fill(output, basic(file).as_bytes())
+            }
+            FileInfo::AttributeTag => {
+                self.check_access(handle, Access::READ_ATTRIBUTES)?;
+                let info = FileAttributeTagInfo { attributes: file.file_attributes(), reparse_tag: file.reparse_tag() };
+                fill(output, info.as_bytes())
+            }
+            FileInfo::Id => {
+                let info =
+                    FileIdInfo { volume_serial_number: file_system.serial, file_id: u128::from(id).to_le_bytes() };
+                fill(output, info.as_bytes())
+            }
+            FileInfo::Disposition | FileInfo::DispositionEx => Err(OsError::INVALID_PARAMETER),
+        }
+    }
+
+    pub(crate) fn set_file(&mut self, handle: u64, class: FileInfo, input: &[u8]) -> OsResult<()> {
+        match class {
+            FileInfo::Basic => self.set_basic(handle, &read(input)?),
+            FileInfo::Disposition => {
+                let info: FileDispositionInfo = read(input)?;
+                self.set_disposition(handle, info.delete_file != 0, 0)
+            }
+            FileInfo::DispositionEx => {
+                let info: FileDispositionInfoEx = read(input)?;
+                if let FsId::Volume(_) = self.file(handle)?.0
+                    && info.flags & !0x1f == 0
+                {
+                    if info.flags & FILE_DISPOSITION_ON_CLOSE != 0 {
+                        self.check_access(handle, Access::DELETE)?;
+                        self.opened_mut(handle)?.deletes_on_close = info.flags & FILE_DISPOSITION_DELETE != 0;
+                        return Ok(());
+                    }
+                    return self.set_disposition(handle, info.flags & FILE_DISPOSITION_DELETE != 0, info.flags);
+                }
+                // Remote shares do not support this class.
+                Err(OsError::INVALID_PARAMETER)
+            }
+            FileInfo::AttributeTag | FileInfo::Id => Err(OsError::INVALID_PARAMETER),
+        }
+    }
+
+    fn set_basic(&mut self, handle: u64, info: &FileBasicInfo) -> OsResult<()> {
+        self.check_access(handle, Access::WRITE_ATTRIBUTES)?;
+        let (fs, id) = self.file(handle)?;
+        let fs = fs.clone();
+        self.check_writable(&fs)?;
+        let file = self.file_system_mut(&fs)?.record_mut(id)?;
+        if info.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !file.is_directory() {
+            return Err(OsError::INVALID_PARAMETER);
+        }
+        if info.attributes != 0 {
+            file.attributes = info.attributes & !FILE_ATTRIBUTE_NORMAL & SETTABLE;
+        }
+        if info.creation_time > 0 {
+            file.created = info.creation_time;
+        }
+        if info.last_write_time > 0 {
+            file.written = info.last_write_time;
+        }
+        Ok(())
+    }
+
+    /// Fills `output` with the next entries of a directory.
+    pub(crate) fn list_directory(&mut self, handle: u64, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        self.check_access(handle, Access::READ_DATA)?;
+        let (fs, id) = self.file(handle)?;
+        let file_system = self.file_system(fs)?;
+        let directory = file_system.record(id)?;
+        if !directory.is_directory() {
+            return Err(OsError::INVALID_PARAMETER);
+        }
+        if output.len() < size_of::<FileIdBothDirInfo>() {
+            return Err(BAD_LENGTH);
+        }
+        let begin = if restart { Cursor::Begin } else { self.opened(handle)?.cursor.clone() };
+        let mut entries = EntryBuffer { output, last: 0, end: 0 };
+        let mut cursor = begin;
+        while let Some(next) = entry_after(file_system, directory, id, &cursor)? {
+            if !entries.push(&next) {
+                if entries.end == 0 {
+                    return Err(OsError::MORE_DATA);
+                }
+                break;
+            }
+            cursor = next.cursor;
+        }
+        let none = entries.end == 0;
+        self.opened_mut(handle)?.cursor = cursor;
+        if none { Err(OsError::NO_MORE_FILES) } else { Ok(()) }
+    }
+
+    pub(crate) fn final_path(&self, handle: u64, form: PathForm) -> OsResult<U16String> {
+        let (fs, id) = self.file(handle)?;
+        let names = self.file_system(fs)?.path(id).ok_or(OsError::FILE_NOT_FOUND)?;
+        let prefix = match (fs, form) {
+            (FsId::Volume(volume), PathForm::VolumeGuid) => format!(r"\\?\Volume{{{volume}}}"),
+            (FsId::Volume(volume), PathForm::Dos) => {
+                format!(r"\\?\{}", self.dos_prefix(*volume).ok_or(OsError::PATH_NOT_FOUND)?)
+            }
+            (FsId::Share(share, _), PathForm::Dos) => format!(r"\\?\UNC\{share}"),
+            (FsId::Share(..), PathForm::VolumeGuid) => return Err(OsError::PATH_NOT_FOUND),
+        };
+        let mut path = U16String::from_str(&prefix);
+        if names.is_empty() {
+            path.push_char('\\');
+        }
+        for name in names {
+            path.push_char('\\');
+            path.push_slice(name.units());
+        }
+        Ok(path)
+    }
+
+    pub(crate) fn get_reparse_point(&self, handle: u64, output: &mut [u8]) -> OsResult<usize> {
+        let data = self.file_of(handle)?.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?;
+        if output.len() < size_of::<ReparseHead>() {
+            return Err(OsError::INSUFFICIENT_BUFFER);
+        }
+        fill_part(output, data)
+    }
+
+    pub(crate) fn set_reparse_point(&mut self, handle: u64, input: &[u8]) -> OsResult<usize> {
+        self.check_access(handle, Access::WRITE_DATA | Access::WRITE_ATTRIBUTES)?;
+        let tag = reparse_point::check(input)?;
+        let (fs, id) = self.file(handle)?;
+        let fs = fs.clone();
+        self.check_writable(&fs)?;
+        let file_system = self.file_system(&fs)?;
+        if file_system.kind.contains("FAT") {
+            return Err(OsError::INVALID_FUNCTION);
+        }
+        let file = file_system.record(id)?;
+        if file.reparse.is_some() && file.reparse_tag() != tag {
+            return Err(OsError::REPARSE_TAG_MISMATCH);
+        }
+        if file.is_directory() && !file.is_empty_directory() {
+            return Err(OsError::DIR_NOT_EMPTY);
+        }
+        if tag == os::abi::REPARSE_TAG_MOUNT_POINT && !file.is_directory() {
+            return Err(OsError::DIRECTORY);
+        }
+        self.file_system_mut(&fs)?.record_mut(id)?.reparse = Some(input.to_vec());
+        Ok(0)
+    }
+}
+
+/// Copies all of `answer`, or fails if it does not fit.
+pub(crate) fn fill(output: &mut [u8], answer: &[u8]) -> OsResult<()> {
+    output.get_mut(..answer.len()).ok_or(BAD_LENGTH)?.copy_from_slice(answer);
+    Ok(())
+}
+
+/// Copies as much of `answer` as fits, and fails with `MORE_DATA` if that is not all.
+pub(crate) fn fill_part(output: &mut [u8], answer: &[u8]) -> OsResult<usize> {
+    let length = answer.len().min(output.len());
+    output[..length].copy_from_slice(&answer[..length]);
+    if length < answer.len() { Err(OsError::MORE_DATA) } else { Ok(length) }
+}
+
+fn read<T: FromBytes>(input: &[u8]) -> OsResult<T> {
+    T::read_from_prefix(input).map(|(value, _)| value).map_err(|_| BAD_LENGTH)
+}
+
+fn basic(file: &FileRecord) -> FileBasicInfo {
+    FileBasicInfo {
+        creation_time: file.created,
+        last_access_time: file.written,
+        last_write_time: file.written,
+        change_time: file.written,
+        attributes: file.file_attributes(),
+        padding: 0,
+    }
+}
+
+/// An entry of a directory, and the cursor after it.
+struct Entry<'a> {
+    name: Vec<u16>,
+    id: FileId,
+    file: &'a FileRecord,
+    cursor: Cursor,
+}
+
+/// Returns the entry after `cursor`. A root directory has no `.` and `..`.
+fn entry_after<'a>(
+    file_system: &'a FileSystem,
+    directory: &'a FileRecord,
+    id: FileId,
+    cursor: &Cursor,
+) -> OsResult<Option<Entry<'a>>> {
+    let dots = |count: usize| vec![u16::from(b'.'); count];
+    let first = match (cursor, directory.parent) {
+        (Cursor::Begin, Some(_)) => {
+            return Ok(Some(Entry { name: dots(1), id, file: directory, cursor: Cursor::Itself }));
+        }
+        (Cursor::Itself, Some(parent)) => {
+            let file = file_system.record(parent)?;
+            return Ok(Some(Entry { name: dots(2), id: parent, file, cursor: Cursor::Parent }));
+        }
+        (Cursor::After(name), _) => std::ops::Bound::Excluded(name),
+        _ => std::ops::Bound::Unbounded,
+    };
+    let children = directory.children().ok_or(OsError::DIRECTORY)?;
+    let next = children.range::<Name, _>((first, std::ops::Bound::Unbounded)).next();
+    next.map(|(name, id)| {
+        let file = file_system.record(*id)?;
+        Ok(Entry { name: name.units().to_vec(), id: *id, file, cursor: Cursor::After(name.clone()) })
+    })
+    .transpose()
+}
+
+/// A buffer to which entries are appended.
+struct EntryBuffer<'a> {
+    output: &'a mut [u8],
+    /// The offset of the last entry.
+    last: usize,
+    /// The offset after the last entry.
+    end: usize,
+}
+
+impl EntryBuffer<'_> {
+    /// Appends an entry. Returns false if it does not fit.
+    fn push(&mut self, entry: &Entry<'_>) -> bool {
+        let at = self.end.next_multiple_of(8);
+        let name = entry.name.as_bytes();
+        let end = at + FileIdBothDirInfo::NAME_OFFSET + name.len();
+        if end > self.output.len() {
+            return false;
+        }
+        let size = entry.file.data().len();
+        let head = FileIdBothDirInfo {
+            creation_time: entry.file.created,
+            last_access_time: entry.file.written,
+            last_write_time: entry.file.written,
+            change_time: entry.file.written,
+            end_of_file: i64::try_from(size).unwrap_or(i64::MAX),
+            allocation_size: i64::try_from(allocated(size)).unwrap_or(i64::MAX),
+            attributes: entry.file.file_attributes(),
+            file_name_length: u32::try_from(name.len()).unwrap_or(u32::MAX),
+            ea_size: entry.file.reparse_tag(),
+            file_id: entry.id.cast_signed(),
+            ..FileIdBothDirInfo::default()
+        };
+        self.output[at..at + FileIdBothDirInfo::NAME_OFFSET].copy_from_slice(head.as_bytes());
+        self.output[at + FileIdBothDirInfo::NAME_OFFSET..end].copy_from_slice(name);
+        if self.end > 0 {
+            let distance = u32::try_from(at - self.last).unwrap_or(u32::MAX);
+            self.output[self.last..self.last + 4].copy_from_slice(&distance.to_le_bytes());
+        }
+        (self.last, self.end) = (at, end);
+        true
+    }
+}

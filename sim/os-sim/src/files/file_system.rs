@@ -1,0 +1,242 @@
+//! File systems: trees of files, directories and links.
+
+use std::collections::BTreeMap;
+
+use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_REPARSE_POINT};
+use os::{OsError, OsResult};
+
+use crate::files::file_name::Name;
+
+/// Identifies a file; never used twice on a node.
+pub(crate) type FileId = u64;
+
+/// The bytes in an allocation unit.
+pub(crate) const CLUSTER: u64 = 4096;
+
+/// A file system and its content.
+#[derive(Clone, Debug)]
+pub(crate) struct FileSystem {
+    /// The name, such as `NTFS`, `ReFS` or `FAT32`.
+    pub kind: String,
+    pub label: String,
+    /// The volume serial number. Each format gives a new one.
+    pub serial: u64,
+    /// Identifies the current mount of the file system. Handles that were opened in an earlier one fail.
+    pub mounting: u64,
+    /// The size of the file system in bytes.
+    pub length: u64,
+    pub root: FileId,
+    records: BTreeMap<FileId, FileRecord>,
+}
+
+/// A file or directory. A link is a file or directory with a reparse point.
+#[derive(Clone, Debug)]
+pub(crate) struct FileRecord {
+    /// `None` for the root directory, and for a file that was unlinked while open.
+    pub parent: Option<FileId>,
+    pub name: Name,
+    /// The attributes that can be set, so without the directory and the reparse-point attribute.
+    pub attributes: u32,
+    /// The reparse point with its header, as it is read and written.
+    pub reparse: Option<Vec<u8>>,
+    pub body: Body,
+    /// The time of creation, in 100 ns since 1601.
+    pub created: i64,
+    /// The time of the last write, in 100 ns since 1601.
+    pub written: i64,
+    /// How the file is to be deleted, if a deletion was requested.
+    pub pending: Option<PendingDeletion>,
+}
+
+/// When a file disappears whose deletion was requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PendingDeletion {
+    /// When its last handle is closed.
+    LastClose,
+    /// When the handle that requested the deletion is closed (POSIX semantics).
+    Posix,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    Directory(BTreeMap<Name, FileId>),
+    File(Vec<u8>),
+}
+
+impl FileRecord {
+    fn new(parent: Option<FileId>, name: Name, body: Body, time: i64) -> Self {
+        Self { parent, name, attributes: 0, reparse: None, body, created: time, written: time, pending: None }
+    }
+
+    pub(crate) fn children(&self) -> Option<&BTreeMap<Name, FileId>> {
+        match &self.body {
+            Body::Directory(children) => Some(children),
+            Body::File(_) => None,
+        }
+    }
+
+    pub(crate) fn is_directory(&self) -> bool {
+        self.children().is_some()
+    }
+
+    pub(crate) fn is_empty_directory(&self) -> bool {
+        self.children().is_some_and(BTreeMap::is_empty)
+    }
+
+    pub(crate) fn data(&self) -> &[u8] {
+        match &self.body {
+            Body::Directory(_) => &[],
+            Body::File(data) => data,
+        }
+    }
+
+    /// Returns the attributes as they are read.
+    pub(crate) fn file_attributes(&self) -> u32 {
+        let directory = if self.is_directory() { FILE_ATTRIBUTE_DIRECTORY } else { 0 };
+        let reparse = if self.reparse.is_some() { FILE_ATTRIBUTE_REPARSE_POINT } else { 0 };
+        match self.attributes | directory | reparse {
+            0 => FILE_ATTRIBUTE_NORMAL,
+            some => some,
+        }
+    }
+
+    /// Returns the reparse tag, or 0 if the file has no reparse point.
+    pub(crate) fn reparse_tag(&self) -> u32 {
+        self.reparse.as_ref().and_then(|data| data.first_chunk()).map_or(0, |tag| u32::from_le_bytes(*tag))
+    }
+}
+
+impl FileSystem {
+    pub(crate) fn new(kind: &str, serial: u64, length: u64, root: FileId, time: i64) -> Self {
+        let file = FileRecord::new(None, Name::root(), Body::Directory(BTreeMap::new()), time);
+        Self {
+            kind: kind.into(),
+            label: String::new(),
+            serial,
+            mounting: root,
+            length,
+            root,
+            records: BTreeMap::from([(root, file)]),
+        }
+    }
+
+    pub(crate) fn record(&self, id: FileId) -> OsResult<&FileRecord> {
+        self.records.get(&id).ok_or(OsError::FILE_NOT_FOUND)
+    }
+
+    pub(crate) fn record_mut(&mut self, id: FileId) -> OsResult<&mut FileRecord> {
+        self.records.get_mut(&id).ok_or(OsError::FILE_NOT_FOUND)
+    }
+
+    pub(crate) fn child(&self, directory: FileId, name: &Name) -> Option<FileId> {
+        self.records.get(&directory)?.children()?.get(name).copied()
+    }
+
+    /// Creates an empty file or directory with the unused identity `id`.
+    pub(crate) fn add(
+        &mut self,
+        parent: FileId,
+        name: &Name,
+        directory: bool,
+        id: FileId,
+        time: i64,
+    ) -> OsResult<FileId> {
+        let body = if directory { Body::Directory(BTreeMap::new()) } else { Body::File(Vec::new()) };
+        let Body::Directory(children) = &mut self.record_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
+        if children.contains_key(name) {
+            return Err(OsError::ALREADY_EXISTS);
+        }
+        children.insert(name.clone(), id);
+        self.records.insert(id, FileRecord::new(Some(parent), name.clone(), body, time));
+        Ok(id)
+    }
+
+    /// Removes the name of `id`. The record stays until [`Self::forget`].
+    pub(crate) fn unlink(&mut self, id: FileId) {
+        let Some(file) = self.records.get_mut(&id) else { return };
+        let (parent, name) = (file.parent.take(), file.name.clone());
+        if let Some(Body::Directory(children)) =
+            parent.and_then(|parent| self.records.get_mut(&parent)).map(|file| &mut file.body)
+        {
+            children.remove(&name);
+        }
+    }
+
+    /// Moves `id` to `name` in `parent`. The caller has checked that the name is free and `parent` is not below `id`.
+    pub(crate) fn relink(&mut self, id: FileId, parent: FileId, name: &Name) -> OsResult<()> {
+        self.unlink(id);
+        let Body::Directory(children) = &mut self.record_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
+        children.insert(name.clone(), id);
+        let file = self.record_mut(id)?;
+        file.parent = Some(parent);
+        file.name = name.clone();
+        Ok(())
+    }
+
+    /// Removes the record of a file that has no name any more.
+    pub(crate) fn forget(&mut self, id: FileId) {
+        self.records.remove(&id);
+    }
+
+    /// Returns the names on the path from the root to `id`, or `None` if it was unlinked.
+    pub(crate) fn path(&self, id: FileId) -> Option<Vec<Name>> {
+        let mut names = Vec::new();
+        let mut at = id;
+        while at != self.root {
+            let file = self.records.get(&at)?;
+            names.push(file.name.clone());
+            at = file.parent?;
+        }
+        names.reverse();
+        Some(names)
+    }
+
+    /// Returns all files with their identities.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (FileId, &FileRecord)> {
+        self.records.iter().map(|(id, file)| (*id, file))
+    }
+
+    /// Returns the bytes in use, including the file system's own metadata.
+    pub(crate) fn used(&self) -> u64 {
+        let metadata = (self.length / 64).min(16 << 20);
+        let files: u64 = self.records.values().map(|file| allocated(file.data().len())).sum();
+        (metadata.next_multiple_of(CLUSTER) + files).min(self.total())
+    }
+
+    /// Returns the capacity in bytes: all whole allocation units but the last, which holds the backup boot sector.
+    pub(crate) fn total(&self) -> u64 {
+        (self.length / CLUSTER).saturating_sub(1) * CLUSTER
+    }
+
+    pub(crate) fn free(&self) -> u64 {
+        self.total() - self.used()
+    }
+
+    /// Dismounts the file system while handles are open: unlinked files are removed and requested deletions cancelled.
+    pub(crate) fn dismount(&mut self, mounting: u64) {
+        self.mounting = mounting;
+        self.drop_unlinked();
+        self.records.values_mut().for_each(|file| file.pending = None);
+    }
+
+    fn drop_unlinked(&mut self) {
+        let root = self.root;
+        self.records.retain(|id, file| file.parent.is_some() || *id == root);
+    }
+
+    /// Removes the files that are removed when all handles are closed.
+    pub(crate) fn close_all(&mut self) {
+        self.drop_unlinked();
+        let pending: Vec<_> =
+            self.records.iter().filter(|(_, file)| file.pending.is_some()).map(|(id, _)| *id).collect();
+        for id in pending {
+            self.unlink(id);
+            self.forget(id);
+        }
+    }
+}
+
+/// Returns the disk space that a file of `length` bytes occupies.
+pub(crate) fn allocated(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX).next_multiple_of(CLUSTER)
+}

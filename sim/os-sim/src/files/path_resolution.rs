@@ -1,0 +1,184 @@
+//! Path resolution: from an NT path to the object that it names, through symbolic links, junctions and mount points.
+
+use std::collections::VecDeque;
+
+use os::{OsError, OsResult, Uuid};
+
+use crate::disks::mount_manager::volume_guid;
+use crate::files::file_name::{Name, SEPARATOR, same, split};
+use crate::files::file_system::FileId;
+use crate::files::reparse_point::{self, Target};
+use crate::state::{DeviceId, FsId, State};
+
+/// The maximum number of links that one resolution follows.
+const MAX_LINKS: u32 = 63;
+
+/// `ERROR_SYMLINK_CLASS_DISABLED`: the SMB client does not follow absolute links on a remote share.
+const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
+
+/// What an NT path names before any link is followed.
+pub(crate) enum ParsedPath {
+    Disk(DeviceId),
+    /// The volume as a device.
+    Volume(Uuid),
+    File(FsId, Vec<Name>),
+}
+
+/// The result of a path resolution.
+pub(crate) enum Resolved {
+    File(FsId, FileId),
+    /// The directory exists, the last component does not.
+    Missing {
+        fs: FsId,
+        parent: FileId,
+        name: Name,
+    },
+}
+
+impl State {
+    /// Parses an absolute NT path.
+    pub(crate) fn parse_path(&mut self, path: &[u16]) -> OsResult<ParsedPath> {
+        let prefix = path.get(..4).filter(|head| same(head, r"\??\"));
+        prefix.ok_or(OsError::PATH_NOT_FOUND)?;
+        let path = &path[4..];
+        let (head, rest) = match path.iter().position(|unit| *unit == SEPARATOR) {
+            Some(at) => (&path[..at], Some(&path[at + 1..])),
+            None => (path, None),
+        };
+        if same(head, "UNC") {
+            return self.share(rest.unwrap_or_default());
+        }
+        // For an unknown device NT's object manager reports that the object is not found, or that the path is not if
+        // more of a path follows.
+        let missing = if rest.is_some() { OsError::PATH_NOT_FOUND } else { OsError::FILE_NOT_FOUND };
+        if let Some(volume) = self.volume_by_name(head) {
+            return match rest {
+                _ if self.volume(volume).is_err() => Err(missing),
+                None => Ok(ParsedPath::Volume(volume)),
+                Some(rest) => Ok(ParsedPath::File(FsId::Volume(volume), split(rest)?)),
+            };
+        }
+        match self.disk_by_name(head) {
+            Some(device) if rest.is_none_or(<[u16]>::is_empty) => Ok(ParsedPath::Disk(device)),
+            _ => Err(missing),
+        }
+    }
+
+    fn volume_by_name(&self, head: &[u16]) -> Option<Uuid> {
+        match head {
+            [letter, colon] if *colon == u16::from(b':') => self.letter(char::from(u8::try_from(*letter).ok()?)),
+            _ => volume_guid(head),
+        }
+    }
+
+    fn disk_by_name(&self, head: &[u16]) -> Option<DeviceId> {
+        const PHYSICAL: &str = "PhysicalDrive";
+        if head.get(..PHYSICAL.len()).is_some_and(|start| same(start, PHYSICAL)) {
+            let number = String::from_utf16(&head[PHYSICAL.len()..]).ok()?;
+            return self.device(number.parse().ok()?);
+        }
+        let shown = self.disks.iter().filter(|(_, disk)| disk.visible);
+        shown.filter(|(_, disk)| same(head, &disk.interface()[4..])).map(|(device, _)| *device).next()
+    }
+
+    fn share(&mut self, rest: &[u16]) -> OsResult<ParsedPath> {
+        let mut parts = rest.splitn(3, |unit| *unit == SEPARATOR);
+        let mut part = || parts.next().filter(|part| !part.is_empty()).map(String::from_utf16_lossy);
+        let host = part().ok_or(OsError::BAD_NETPATH)?;
+        let share = part().ok_or(OsError::BAD_NET_NAME)?;
+        let names = parts.next().map_or_else(|| Ok(Vec::new()), split)?;
+        let remote = format!(r"{host}\{share}").to_lowercase();
+        let unc = format!(r"\\{remote}");
+        self.network_time += self.smb.answer_time(&unc);
+        let tree = self.smb.open(&unc)?;
+        Ok(ParsedPath::File(FsId::Share(remote, tree), names))
+    }
+
+    /// Resolves an absolute NT path to a file.
+    pub(crate) fn resolve(&mut self, path: &[u16], follow_last: bool) -> OsResult<Resolved> {
+        match self.parse_path(path)? {
+            ParsedPath::File(fs, names) => {
+                let root = self.file_system(&fs)?.root;
+                self.resolve_from(fs, root, names, follow_last)
+            }
+            ParsedPath::Disk(_) | ParsedPath::Volume(_) => Err(OsError::INVALID_PARAMETER),
+        }
+    }
+
+    /// Resolves `names` relative to a directory. Links are followed; one in the last component only if `follow_last`.
+    pub(crate) fn resolve_from(
+        &mut self,
+        fs: FsId,
+        start: FileId,
+        names: Vec<Name>,
+        follow_last: bool,
+    ) -> OsResult<Resolved> {
+        let mut fs = fs;
+        let mut at = start;
+        let mut rest = VecDeque::from(names);
+        let mut links = 0;
+        while let Some(name) = rest.pop_front() {
+            let file_system = self.file_system(&fs)?;
+            let directory = file_system.record(at)?;
+            if !directory.is_directory() {
+                return Err(OsError::PATH_NOT_FOUND);
+            }
+            if directory.pending.is_some() {
+                return Err(OsError::DELETE_PENDING);
+            }
+            let Some(child) = file_system.child(at, &name) else {
+                return if rest.is_empty() {
+                    Ok(Resolved::Missing { fs, parent: at, name })
+                } else {
+                    Err(OsError::PATH_NOT_FOUND)
+                };
+            };
+            let file = file_system.record(child)?;
+            if file.pending.is_some() {
+                return Err(OsError::DELETE_PENDING);
+            }
+            let Some(link) = file.reparse.clone().filter(|_| follow_last || !rest.is_empty()) else {
+                at = child;
+                continue;
+            };
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(OsError::CANT_RESOLVE_FILENAME);
+            }
+            let (to, names) = self.follow(&fs, at, &link)?;
+            names.into_iter().rev().for_each(|name| rest.push_front(name));
+            fs = to;
+            at = self.file_system(&fs)?.root;
+        }
+        // Fails if the file system cannot be read.
+        self.file_system(&fs)?.record(at)?;
+        Ok(Resolved::File(fs, at))
+    }
+
+    /// Returns the target of the link `data` in `directory`, as names relative to a root directory.
+    fn follow(&mut self, fs: &FsId, directory: FileId, data: &[u8]) -> OsResult<(FsId, Vec<Name>)> {
+        match reparse_point::target(data)? {
+            Target::Absolute(_) if matches!(fs, FsId::Share(..)) => Err(SYMLINK_CLASS_DISABLED),
+            Target::Absolute(path) => match self.parse_path(&path)? {
+                ParsedPath::File(fs, names) => Ok((fs, names)),
+                ParsedPath::Volume(volume) => Ok((FsId::Volume(volume), Vec::new())),
+                ParsedPath::Disk(_) => Err(OsError::PATH_NOT_FOUND),
+            },
+            Target::Relative(path) => {
+                let mut names = self.file_system(fs)?.path(directory).ok_or(OsError::PATH_NOT_FOUND)?;
+                for part in path.split(|unit| *unit == SEPARATOR) {
+                    match part {
+                        [] | [DOT] => {}
+                        [DOT, DOT] => {
+                            names.pop().ok_or(OsError::PATH_NOT_FOUND)?;
+                        }
+                        name => names.push(Name::new(name)?),
+                    }
+                }
+                Ok((fs.clone(), names))
+            }
+        }
+    }
+}
+
+const DOT: u16 = 0x2e;

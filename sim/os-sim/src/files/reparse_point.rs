@@ -1,0 +1,168 @@
+//! Reparse points: parsing, validating and building their data.
+
+use os::abi::{
+    MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+};
+use os::{OsError, OsResult};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::files::file_name::{SEPARATOR, same};
+
+const MAX_LENGTH: usize = 16 * 1024;
+const INVALID_DATA: OsError = OsError(4392);
+const INVALID_TAG: OsError = OsError(4393);
+const CANT_ACCESS_FILE: OsError = OsError(1920);
+
+/// The target of a link.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// An absolute NT path.
+    Absolute(Vec<u16>),
+    /// A path relative to the directory that contains the link.
+    Relative(Vec<u16>),
+}
+
+/// Returns the target of the reparse point `data`, which is its substitute name.
+pub(crate) fn target(data: &[u8]) -> OsResult<Target> {
+    let (head, body) = ReparseHead::read_from_prefix(data).map_err(|_| INVALID_DATA)?;
+    match head.tag {
+        REPARSE_TAG_SYMLINK => {
+            let (link, names) = SymlinkReparse::read_from_prefix(body).map_err(|_| INVALID_DATA)?;
+            let substitute = slice(names, link.substitute_offset, link.substitute_length)?;
+            let relative = link.flags & SYMLINK_RELATIVE != 0;
+            Ok(if relative { Target::Relative(substitute) } else { Target::Absolute(substitute) })
+        }
+        REPARSE_TAG_MOUNT_POINT => {
+            let (mount, names) = MountPointReparse::read_from_prefix(body).map_err(|_| INVALID_DATA)?;
+            slice(names, mount.substitute_offset, mount.substitute_length).map(Target::Absolute)
+        }
+        _ => Err(CANT_ACCESS_FILE),
+    }
+}
+
+/// Checks that the file system accepts `data`, and returns its tag.
+pub(crate) fn check(data: &[u8]) -> OsResult<u32> {
+    let (head, body) = ReparseHead::read_from_prefix(data).map_err(|_| INVALID_DATA)?;
+    if data.len() > MAX_LENGTH || body.len() != usize::from(head.data_length) {
+        return Err(INVALID_DATA);
+    }
+    match head.tag {
+        REPARSE_TAG_SYMLINK => check_symlink(body)?,
+        REPARSE_TAG_MOUNT_POINT => check_mount_point(body)?,
+        // Microsoft's tags have the high bit set. Others need a GUID after the header.
+        tag if tag & 0x8000_0000 == 0 || tag & 0x0fff_0000 != 0 => return Err(INVALID_TAG),
+        _ => {}
+    }
+    Ok(head.tag)
+}
+
+fn check_symlink(body: &[u8]) -> OsResult<()> {
+    let (link, names) = SymlinkReparse::read_from_prefix(body).map_err(|_| INVALID_DATA)?;
+    slice(names, link.print_offset, link.print_length)?;
+    let substitute = slice(names, link.substitute_offset, link.substitute_length)?;
+    if substitute.is_empty() || link.flags & !SYMLINK_RELATIVE != 0 {
+        return Err(INVALID_DATA);
+    }
+    Ok(())
+}
+
+/// The file system accepts only the two names in this order, each terminated by a zero.
+fn check_mount_point(body: &[u8]) -> OsResult<()> {
+    let (mount, names) = MountPointReparse::read_from_prefix(body).map_err(|_| INVALID_DATA)?;
+    let (substitute_length, print_length) = (usize::from(mount.substitute_length), usize::from(mount.print_length));
+    let in_order = mount.substitute_offset == 0 && usize::from(mount.print_offset) == substitute_length + 2;
+    if !in_order || names.len() != substitute_length + print_length + 4 {
+        return Err(INVALID_DATA);
+    }
+    slice(names, mount.print_offset, mount.print_length)?;
+    let substitute = slice(names, 0, mount.substitute_length)?;
+    let remote = substitute.get(..8).is_some_and(|head| same(head, r"\??\UNC\"));
+    if !substitute.starts_with(&[SEPARATOR]) || remote { Err(INVALID_DATA) } else { Ok(()) }
+}
+
+fn slice(names: &[u8], offset: u16, length: u16) -> OsResult<Vec<u16>> {
+    let (from, length) = (usize::from(offset), usize::from(length));
+    let bytes = names.get(from..from + length).ok_or(INVALID_DATA)?;
+    let pairs = bytes.chunks_exact(2);
+    if !pairs.remainder().is_empty() || from % 2 != 0 {
+        return Err(INVALID_DATA);
+    }
+    Ok(pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect())
+}
+
+/// Returns the reparse point of a symbolic link.
+pub(crate) fn symlink(substitute: &[u16], print: &[u16], relative: bool) -> OsResult<Vec<u8>> {
+    let (substitute_length, print_length) = (bytes(substitute)?, bytes(print)?);
+    let link = SymlinkReparse {
+        substitute_offset: 0,
+        substitute_length,
+        print_offset: substitute_length,
+        print_length,
+        flags: if relative { SYMLINK_RELATIVE } else { 0 },
+    };
+    let names = [substitute.as_bytes(), print.as_bytes()].concat();
+    with_header(REPARSE_TAG_SYMLINK, link.as_bytes(), &names)
+}
+
+/// Returns the reparse point of a mount point or junction.
+pub(crate) fn mount_point(substitute: &[u16], print: &[u16]) -> OsResult<Vec<u8>> {
+    let (substitute_length, print_length) = (bytes(substitute)?, bytes(print)?);
+    let mount = MountPointReparse {
+        substitute_offset: 0,
+        substitute_length,
+        print_offset: substitute_length + 2,
+        print_length,
+    };
+    let names = [substitute.as_bytes(), &[0; 2], print.as_bytes(), &[0; 2]].concat();
+    with_header(REPARSE_TAG_MOUNT_POINT, mount.as_bytes(), &names)
+}
+
+fn with_header(tag: u32, fixed: &[u8], names: &[u8]) -> OsResult<Vec<u8>> {
+    let data_length = u16::try_from(fixed.len() + names.len()).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
+    Ok([ReparseHead { tag, data_length, reserved: 0 }.as_bytes(), fixed, names].concat())
+}
+
+fn bytes(units: &[u16]) -> OsResult<u16> {
+    u16::try_from(units.len() * 2)
+        .ok()
+        .filter(|length| usize::from(*length) < MAX_LENGTH)
+        .ok_or(OsError::FILENAME_EXCED_RANGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{INVALID_DATA, INVALID_TAG, Target, check, mount_point, symlink, target};
+
+    fn units(text: &str) -> Vec<u16> {
+        text.encode_utf16().collect()
+    }
+
+    #[test]
+    fn the_target_of_a_link_is_read_back() {
+        let to = units(r"\??\C:\var");
+        assert_eq!(target(&symlink(&to, &units(r"C:\var"), false).unwrap()).unwrap(), Target::Absolute(to.clone()));
+        assert_eq!(target(&symlink(&units("x"), &[], true).unwrap()).unwrap(), Target::Relative(units("x")));
+        assert_eq!(target(&mount_point(&to, &[]).unwrap()).unwrap(), Target::Absolute(to));
+    }
+
+    #[test]
+    fn every_field_of_a_mount_point_is_checked() {
+        let good = mount_point(&units(r"\??\C:\var"), &units(r"C:\var")).unwrap();
+        assert!(check(&good).is_ok());
+        assert_eq!(check(&good[..good.len() - 1]), Err(INVALID_DATA), "length");
+        for (at, what) in
+            [(8, "substitute offset"), (10, "substitute length"), (12, "print offset"), (14, "print length")]
+        {
+            let mut bad = good.clone();
+            bad[at] += 2;
+            assert_eq!(check(&bad), Err(INVALID_DATA), "{what}");
+        }
+        let mut bad = good.clone();
+        bad[..4].copy_from_slice(&1_u32.to_le_bytes());
+        assert_eq!(check(&bad), Err(INVALID_TAG));
+        let remote = mount_point(&units(r"\??\UNC\host\share"), &[]).unwrap();
+        assert_eq!(check(&remote), Err(INVALID_DATA), "a junction cannot lead to a share");
+        let nowhere = symlink(&[], &[], false).unwrap();
+        assert_eq!(check(&nowhere), Err(INVALID_DATA));
+    }
+}

@@ -1,0 +1,396 @@
+//! The WMI classes of the iSCSI initiator.
+
+use std::time::Duration;
+
+use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
+
+use super::{Authentication, DEFAULT_PORT, Effect, Iscsi, IscsiCode, Login, PortalAddress, Session};
+use crate::wmi::method_call::{Arguments, created, instance, returned, text};
+use crate::wmi::wql::{Associators, Key, ObjectPath};
+
+const PORTAL: &str = "MSFT_iSCSITargetPortal";
+const TARGET: &str = "MSFT_iSCSITarget";
+const SESSION: &str = "MSFT_iSCSISession";
+const CONNECTION: &str = "MSFT_iSCSIConnection";
+const DISK: &str = "MSFT_Disk";
+
+/// The device instance of Microsoft's software initiator.
+const DEVICE_INSTANCE: &str = r"ROOT\ISCSIPRT\0000_0";
+const INITIATOR: &str = "iqn.1991-05.com.microsoft:node";
+
+/// The objects that are associated with an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Associated {
+    /// Objects of the initiator's classes.
+    Objects(Vec<Instance>),
+    /// The disks of the logical units with these identities.
+    Disks(Vec<Uuid>),
+}
+
+impl Iscsi {
+    /// Returns the instances of `class`, or `None` if it is not one of the initiator's.
+    pub fn rows(&self, class: &str) -> Option<Vec<Instance>> {
+        let is = |name: &str| class.eq_ignore_ascii_case(name);
+        if is(PORTAL) {
+            Some(self.initiator.portals.iter().map(portal_instance).collect())
+        } else if is(TARGET) {
+            Some(self.target_rows(|_| true))
+        } else if is(SESSION) {
+            Some(self.session_rows(|_| true))
+        } else if is(CONNECTION) {
+            Some(self.initiator.sessions.iter().map(connection_instance).collect())
+        } else {
+            None
+        }
+    }
+
+    /// Returns the objects associated with an object of the initiator's classes, or `None` if the object or the association
+    /// is not one of the initiator's.
+    ///
+    /// The result is empty for an object that does not exist.
+    pub fn associated(&self, query: &Associators) -> Option<Associated> {
+        const ASSOCIATED: [(&str, &[&str]); 4] = [
+            (TARGET, &[PORTAL, SESSION, CONNECTION]),
+            (PORTAL, &[TARGET]),
+            (SESSION, &[TARGET, DISK]),
+            (CONNECTION, &[TARGET, DISK]),
+        ];
+        let (from, classes) = ASSOCIATED.into_iter().find(|(from, _)| query.object.is_of(from))?;
+        let mut wanted = classes.iter().copied().filter(|to| {
+            let by = query.association.is_none_or(|name| Some(name) == association(from, to));
+            by && query.result.is_none_or(|name| name == *to)
+        });
+        // Only queries that leave a single class are simulated.
+        let (Some(to), None) = (wanted.next(), wanted.next()) else { return None };
+        Some(self.associated_with(from, to, &query.object))
+    }
+
+    fn associated_with(&self, from: &str, to: &str, object: &ObjectPath) -> Associated {
+        let is_of = |session: &Session| match from {
+            TARGET => object.text("NodeAddress").is_some_and(|iqn| session.iqn.eq_ignore_ascii_case(iqn)),
+            SESSION => object.text("SessionIdentifier") == Some(&session.identifier()),
+            _ => object.text("ConnectionIdentifier") == Some(&session.connection_identifier()),
+        };
+        let discovered = self.initiator.discovered.iter();
+        match to {
+            DISK => {
+                let sessions = self.initiator.sessions.iter().filter(|session| is_of(session));
+                Associated::Disks(sessions.flat_map(|session| self.luns(&session.iqn)).map(|lun| lun.id).collect())
+            }
+            SESSION => Associated::Objects(self.session_rows(is_of)),
+            CONNECTION => {
+                let sessions = self.initiator.sessions.iter().filter(|session| is_of(session));
+                Associated::Objects(sessions.map(connection_instance).collect())
+            }
+            PORTAL => {
+                let wanted = object.text("NodeAddress").unwrap_or_default();
+                let reports = discovered.filter(|(iqn, _)| iqn.eq_ignore_ascii_case(wanted));
+                Associated::Objects(reports.map(|(_, portal)| portal_instance(portal)).collect())
+            }
+            _ if from == PORTAL => {
+                let at = key_of_portal(object);
+                let is_reported =
+                    |iqn: &str| at.clone().is_some_and(|at| self.initiator.discovered.contains(&(iqn.to_owned(), at)));
+                Associated::Objects(self.target_rows(is_reported))
+            }
+            _ => {
+                let of = |iqn: &str| self.initiator.sessions.iter().any(|session| is_of(session) && session.iqn == iqn);
+                Associated::Objects(self.target_rows(of))
+            }
+        }
+    }
+
+    /// Calls `method` of the class or object at `target`, and returns the effects on the node's disks.
+    ///
+    /// On Windows the call takes [`Self::duration`]: call this when that time has passed.
+    pub fn call(
+        &mut self,
+        target: &ObjectPath,
+        method: &str,
+        arguments: &[(&str, Value)],
+    ) -> OsResult<(Returned, Vec<Effect>)> {
+        let (class, method) = known_method(target, method)?;
+        let arguments = Arguments::new(arguments, method.parameters)?;
+        let without_effects =
+            |result: Result<(), IscsiCode>| (returned(result.map_or_else(|code| code.0, |()| 0)), Vec::new());
+        Ok(match (class, method.name) {
+            (PORTAL, "New") => {
+                let at = portal_of(target, arguments)?;
+                let made = self.add_portal(&at).map(|()| portal_instance(&at)).map_err(|code| code.0);
+                (created("CreatedTargetPortal", made), Vec::new())
+            }
+            (PORTAL, "Remove") => without_effects(self.remove_portal(&portal_of(target, arguments)?)),
+            (PORTAL, _) => without_effects(self.update_portal(&portal_of(target, arguments)?)),
+            (TARGET, "Connect") => self.connect(target, arguments)?,
+            (TARGET, "Disconnect") => self.disconnect(target, arguments)?,
+            (TARGET, _) => {
+                self.update_targets();
+                without_effects(Ok(()))
+            }
+            (_, "SetCHAPSecret") => {
+                let secret = arguments.secret("ChapSecret")?.ok_or(IscsiCode::INVALID_PARAMETER);
+                without_effects(secret.and_then(|secret| self.set_secret(secret)))
+            }
+            (_, name) => without_effects(self.set_persistent(target, name == "Register")),
+        })
+    }
+
+    /// Returns how long a call takes.
+    pub fn duration(&self, target: &ObjectPath, method: &str, arguments: &[(&str, Value)]) -> Duration {
+        let Ok((class, method)) = known_method(target, method) else { return Duration::ZERO };
+        let Ok(arguments) = Arguments::new(arguments, method.parameters) else { return Duration::ZERO };
+        match (class, method.name) {
+            (PORTAL, "New" | "Update") => {
+                portal_of(target, arguments).map_or(Duration::ZERO, |at| self.answer_time(&at))
+            }
+            (TARGET, "Connect") => match arguments.text("TargetPortalAddress") {
+                Ok(Some(_)) => portal_of(target, arguments).map_or(Duration::ZERO, |at| self.answer_time(&at)),
+                _ => Duration::ZERO,
+            },
+            _ => Duration::ZERO,
+        }
+    }
+
+    fn connect(&mut self, target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<(Returned, Vec<Effect>)> {
+        let iqn = arguments.text("NodeAddress")?.or(target.text("NodeAddress")).unwrap_or_default();
+        let authentication = match arguments.text("AuthenticationType")? {
+            None => Authentication::None,
+            Some(name) => match Authentication::named(name) {
+                Some(authentication) => authentication,
+                None => return Ok((returned(IscsiCode::INVALID_PARAMETER.0), Vec::new())),
+            },
+        };
+        let portal = match arguments.text("TargetPortalAddress")? {
+            None => None,
+            Some(_) => Some(portal_of(target, arguments)?),
+        };
+        let login = Login {
+            iqn,
+            portal,
+            authentication,
+            user: arguments.text("ChapUsername")?.unwrap_or_default(),
+            secret: arguments.secret("ChapSecret")?,
+            persistent: arguments.bool("IsPersistent")?.unwrap_or_default(),
+        };
+        let logged_in = self.log_in(&login);
+        let effects = logged_in.iter().map(|(_, effect)| effect.clone()).collect();
+        let made = logged_in.map_err(|code| code.0).and_then(|(number, _)| {
+            self.session_rows(|session| session.number == number).pop().ok_or(IscsiCode::INVALID_SESSION_ID.0)
+        });
+        Ok((created("CreatediSCSISession", made), effects))
+    }
+
+    fn disconnect(&mut self, target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<(Returned, Vec<Effect>)> {
+        let (session, iqn) = (arguments.text("SessionIdentifier")?, target.text("NodeAddress"));
+        let is_requested = |known: &Session| match (session, iqn) {
+            (None, None) => false,
+            (session, iqn) => {
+                session.is_none_or(|session| session == known.identifier())
+                    && iqn.is_none_or(|iqn| known.iqn.eq_ignore_ascii_case(iqn))
+            }
+        };
+        let mut effects = Vec::new();
+        while let Some(position) = self.initiator.sessions.iter().position(is_requested) {
+            effects.push(self.log_out(position));
+        }
+        let code = if effects.is_empty() { IscsiCode::INVALID_SESSION_ID.0 } else { 0 };
+        Ok((returned(code), effects))
+    }
+
+    /// Sets whether a session is persistent.
+    fn set_persistent(&mut self, target: &ObjectPath, persists: bool) -> Result<(), IscsiCode> {
+        let wanted = target.text("SessionIdentifier").unwrap_or_default();
+        let session = self.initiator.sessions.iter().find(|session| session.identifier() == wanted);
+        let session = session.ok_or(IscsiCode::INVALID_SESSION_ID)?.clone();
+        self.initiator.favourites.retain(|known| known.iqn != session.iqn);
+        if persists {
+            self.initiator.favourites.push(session);
+        }
+        Ok(())
+    }
+
+    fn target_rows(&self, wanted: impl Fn(&str) -> bool) -> Vec<Instance> {
+        let mut names: Vec<_> = self.initiator.discovered.iter().map(|(iqn, _)| iqn.as_str()).collect();
+        // A connected target is listed even if its portal was removed.
+        names.extend(self.initiator.sessions.iter().map(|session| session.iqn.as_str()));
+        names.sort_unstable();
+        names.dedup();
+        let row = |iqn: &str| {
+            let properties = [("IsConnected", Value::Bool(self.is_connected(iqn))), ("NodeAddress", text(iqn))];
+            instance(&ObjectPath::object(TARGET, "NodeAddress", iqn), properties)
+        };
+        names.into_iter().filter(|iqn| wanted(iqn)).map(row).collect()
+    }
+
+    fn session_rows(&self, wanted: impl Fn(&Session) -> bool) -> Vec<Instance> {
+        let row = |session: &Session| {
+            let properties = [
+                ("AuthenticationType", text(session.authentication.name())),
+                ("InitiatorInstanceName", text(DEVICE_INSTANCE)),
+                ("InitiatorNodeAddress", text(INITIATOR)),
+                ("InitiatorPortalAddress", text("0.0.0.0")),
+                ("InitiatorSideIdentifier", text("400001370000")),
+                ("IsConnected", Value::Bool(true)),
+                ("IsDataDigest", Value::Bool(false)),
+                ("IsDiscovered", Value::Bool(true)),
+                ("IsHeaderDigest", Value::Bool(false)),
+                ("IsPersistent", Value::Bool(self.is_favourite(session))),
+                ("NumberOfConnections", Value::U32(1)),
+                ("SessionIdentifier", text(&session.identifier())),
+                ("TargetNodeAddress", text(&session.iqn)),
+                ("TargetSideIdentifier", text("0100")),
+            ];
+            instance(&ObjectPath::object(SESSION, "SessionIdentifier", &session.identifier()), properties)
+        };
+        self.initiator.sessions.iter().filter(|session| wanted(session)).map(row).collect()
+    }
+}
+
+impl Session {
+    fn identifier(&self) -> String {
+        format!("ffffab8e4d3c7010-4000013700{:06x}", self.number)
+    }
+
+    fn connection_identifier(&self) -> String {
+        format!("ffffab8e4d3c7010-{:x}", self.number)
+    }
+}
+
+impl Authentication {
+    const ALL: [Self; 3] = [Self::None, Self::OneWayChap, Self::MutualChap];
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.name().eq_ignore_ascii_case(name))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "NONE",
+            Self::OneWayChap => "ONEWAYCHAP",
+            Self::MutualChap => "MUTUALCHAP",
+        }
+    }
+}
+
+/// A method and its parameters.
+struct Method {
+    name: &'static str,
+    parameters: &'static [&'static str],
+}
+
+const METHODS: [(&str, Method); 9] = [
+    (
+        PORTAL,
+        Method {
+            name: "New",
+            parameters: &[
+                "TargetPortalAddress",
+                "TargetPortalPortNumber",
+                "InitiatorInstanceName",
+                "InitiatorPortalAddress",
+                "AuthenticationType",
+                "ChapUsername",
+                "ChapSecret",
+                "IsHeaderDigest",
+                "IsDataDigest",
+            ],
+        },
+    ),
+    (PORTAL, Method { name: "Remove", parameters: PORTAL_KEYS }),
+    (PORTAL, Method { name: "Update", parameters: PORTAL_KEYS }),
+    (
+        TARGET,
+        Method {
+            name: "Connect",
+            parameters: &[
+                "NodeAddress",
+                "TargetPortalAddress",
+                "TargetPortalPortNumber",
+                "InitiatorPortalAddress",
+                "IsDataDigest",
+                "IsHeaderDigest",
+                "ReportToPnP",
+                "AuthenticationType",
+                "ChapUsername",
+                "ChapSecret",
+                "IsMultipathEnabled",
+                "IsPersistent",
+                "InitiatorInstanceName",
+            ],
+        },
+    ),
+    (TARGET, Method { name: "Disconnect", parameters: &["SessionIdentifier"] }),
+    (TARGET, Method { name: "Update", parameters: &[] }),
+    (SESSION, Method { name: "Register", parameters: &["IsMultipathEnabled", "ChapUsername", "ChapSecret"] }),
+    (SESSION, Method { name: "Unregister", parameters: &[] }),
+    (SESSION, Method { name: "SetCHAPSecret", parameters: &["ChapSecret"] }),
+];
+
+const PORTAL_KEYS: &[&str] =
+    &["InitiatorInstanceName", "InitiatorPortalAddress", "TargetPortalAddress", "TargetPortalPortNumber"];
+
+fn known_method(target: &ObjectPath, method: &str) -> OsResult<(&'static str, &'static Method)> {
+    if ![PORTAL, TARGET, SESSION, CONNECTION].iter().any(|class| target.is_of(class)) {
+        return Err(OsError::WBEM_INVALID_CLASS);
+    }
+    let found = METHODS.iter().find(|(class, known)| target.is_of(class) && known.name.eq_ignore_ascii_case(method));
+    found.map(|(class, known)| (*class, known)).ok_or(OsError::WBEM_INVALID_METHOD)
+}
+
+/// Returns the portal of a method call: from its arguments or, if they name none, from the object that it is called on.
+fn portal_of(target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<PortalAddress> {
+    let address = arguments.text("TargetPortalAddress")?;
+    let port = arguments.u16("TargetPortalPortNumber")?;
+    Ok(match (address, key_of_portal(target)) {
+        (None, Some(own)) => own,
+        (address, _) => PortalAddress::new(address.unwrap_or_default(), port.unwrap_or(DEFAULT_PORT)),
+    })
+}
+
+fn key_of_portal(object: &ObjectPath) -> Option<PortalAddress> {
+    let port = u16::try_from(object.number("TargetPortalPortNumber")?).ok()?;
+    Some(PortalAddress::new(object.text("TargetPortalAddress")?, port))
+}
+
+fn association(from: &str, to: &str) -> Option<&'static str> {
+    const ASSOCIATIONS: [(&str, &str, &str); 5] = [
+        (TARGET, SESSION, "MSFT_iSCSITargetToiSCSISession"),
+        (TARGET, CONNECTION, "MSFT_iSCSITargetToiSCSIConnection"),
+        (TARGET, PORTAL, "MSFT_iSCSITargetToiSCSITargetPortal"),
+        (CONNECTION, DISK, "MSFT_iSCSIConnectionToDisk"),
+        (SESSION, DISK, "MSFT_iSCSISessionToDisk"),
+    ];
+    let ends = [(from, to), (to, from)];
+    ASSOCIATIONS.into_iter().find(|(one, other, _)| ends.contains(&(one, other))).map(|(_, _, name)| name)
+}
+
+fn portal_instance(at: &PortalAddress) -> Instance {
+    let path = ObjectPath {
+        class: PORTAL.to_owned(),
+        keys: vec![
+            ("TargetPortalAddress".to_owned(), Key::Text(at.address.clone())),
+            ("TargetPortalPortNumber".to_owned(), Key::Number(at.port.into())),
+        ],
+    };
+    let properties = [
+        ("InitiatorInstanceName", Value::Null),
+        ("InitiatorPortalAddress", Value::Null),
+        ("IsDataDigest", Value::Bool(false)),
+        ("IsHeaderDigest", Value::Bool(false)),
+        ("TargetPortalAddress", text(&at.address)),
+        ("TargetPortalPortNumber", Value::U32(at.port.into())),
+    ];
+    instance(&path, properties)
+}
+
+fn connection_instance(session: &Session) -> Instance {
+    let identifier = session.connection_identifier();
+    let properties = [
+        ("ConnectionIdentifier", text(&identifier)),
+        ("InitiatorAddress", text("0.0.0.0")),
+        ("InitiatorPortNumber", Value::U32(49_152)),
+        ("TargetAddress", text(&session.portal.address)),
+        ("TargetPortNumber", Value::U32(session.portal.port.into())),
+    ];
+    instance(&ObjectPath::object(CONNECTION, "ConnectionIdentifier", &identifier), properties)
+}

@@ -1,0 +1,133 @@
+//! The rules of the service control manager.
+
+use std::time::Duration;
+
+use os::{OsError, ServiceAccess, Time};
+
+use super::{CIRCULAR_DEPENDENCY, INVALID_SERVICE_CONTROL, SERVICE_DEPENDENCY_FAIL, ServiceModel, Services};
+use super::{ServiceState, StartType};
+
+const START: Time = Time(Duration::from_secs(100));
+
+fn services(edit: impl FnOnce(&mut Vec<ServiceModel>)) -> Services {
+    let mut services = vec![ServiceModel::new("base", "The base")];
+    for (name, needs) in [("a", "BASE"), ("b", "a"), ("c", "base"), ("d", "b"), ("alone", "")] {
+        let mut service = ServiceModel::new(name, name);
+        service.depends_on = if needs.is_empty() { Vec::new() } else { vec![needs.to_owned()] };
+        services.push(service);
+    }
+    edit(&mut services);
+    Services { services, ..Services::default() }
+}
+
+fn names(services: &Services, name: &str) -> Vec<String> {
+    let dependents = services.active_dependents(name, START).expect("dependents");
+    dependents.iter().map(|name| name.to_string_lossy()).collect()
+}
+
+fn state(services: &mut Services, name: &str, now: Time) -> u32 {
+    services.state(name, now).expect("a state")
+}
+
+fn is_running(services: &mut Services, name: &str, now: Time) -> bool {
+    state(services, name, now) == ServiceState::Running as u32
+}
+
+#[test]
+fn starting_and_stopping_take_time() {
+    let mut services = services(|all| {
+        all[0].start_milliseconds = 2000;
+        all[0].stop_milliseconds = 500;
+    });
+    services.start("Base", START).expect("a start");
+    let almost = START + Duration::from_millis(1999);
+    assert_eq!(state(&mut services, "base", almost), ServiceState::StartPending as u32);
+    assert_eq!(services.stop("base", almost), Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL));
+    assert_eq!(services.start("base", almost), Err(OsError::SERVICE_ALREADY_RUNNING));
+
+    let up = START + Duration::from_secs(2);
+    assert!(is_running(&mut services, "base", up));
+    services.stop("base", up).expect("a stop");
+    assert_eq!(state(&mut services, "base", up), ServiceState::StopPending as u32);
+    assert_eq!(state(&mut services, "base", up + Duration::from_millis(500)), ServiceState::Stopped as u32);
+    assert_eq!(services.stop("base", up + Duration::from_secs(1)), Err(OsError::SERVICE_NOT_ACTIVE));
+}
+
+#[test]
+fn a_service_starts_after_those_it_depends_on() {
+    let mut services = services(|all| {
+        all[0].start_milliseconds = 1000;
+        all[1].start_milliseconds = 1000;
+    });
+    services.start("b", START).expect("a start");
+    let first = START + Duration::from_secs(1);
+    assert!(is_running(&mut services, "base", first));
+    assert!(!is_running(&mut services, "b", first));
+    assert!(is_running(&mut services, "b", START + Duration::from_secs(2)));
+}
+
+#[test]
+fn dependents_are_listed_in_the_order_to_stop_them_in() {
+    let mut services = services(|_| ());
+    services.start("d", START).expect("a start");
+    services.start("c", START).expect("a start");
+    assert_eq!(names(&services, "base"), ["c", "d", "b", "a"]);
+    assert_eq!(services.stop("base", START), Err(OsError::DEPENDENT_SERVICES_RUNNING));
+    for name in names(&services, "base") {
+        services.stop(&name, START).expect("its dependents are stopped");
+    }
+    assert!(names(&services, "base").is_empty());
+    services.stop("base", START).expect("a stop");
+}
+
+#[test]
+fn a_request_that_is_not_possible_fails_with_the_code_of_windows() {
+    let mut services = services(|all| {
+        all[0].start_type = StartType::Disabled;
+        all[5].unstoppable = true;
+        all[5].depends_on = Vec::new();
+    });
+    assert_eq!(services.open("missing", ServiceAccess::Query), Err(OsError::SERVICE_DOES_NOT_EXIST));
+    assert_eq!(services.open("a/b", ServiceAccess::Query), Err(OsError::INVALID_NAME));
+    assert_eq!(services.open("ALONE", ServiceAccess::Stop), Ok(()));
+    assert_eq!(services.start("base", START), Err(OsError::SERVICE_DISABLED));
+    assert_eq!(services.start("a", START), Err(SERVICE_DEPENDENCY_FAIL));
+    services.start("alone", START).expect("a start");
+    assert_eq!(services.stop("alone", START), Err(INVALID_SERVICE_CONTROL));
+}
+
+#[test]
+fn a_protected_service_can_only_be_queried() {
+    let services = services(|all| all[0].protected = true);
+    assert_eq!(services.open("base", ServiceAccess::Query), Ok(()));
+    assert_eq!(services.open("base", ServiceAccess::Start), Err(OsError::ACCESS_DENIED));
+    let config = services.config("base").expect("a configuration");
+    assert_eq!((config.display_name.to_string_lossy().as_str(), config.start_type), ("The base", 3));
+}
+
+#[test]
+fn a_service_that_fails_to_start_is_pending_and_then_stopped() {
+    let mut services = services(|all| {
+        all[5].fails_to_start = true;
+        all[5].start_milliseconds = 10;
+    });
+    services.start("alone", START).expect("the request is accepted");
+    assert_eq!(state(&mut services, "alone", START), ServiceState::StartPending as u32);
+    assert_eq!(state(&mut services, "alone", START + Duration::from_millis(10)), ServiceState::Stopped as u32);
+}
+
+#[test]
+fn a_circular_dependency_is_rejected() {
+    let mut services = services(|all| all[0].depends_on = vec!["d".to_owned()]);
+    assert_eq!(services.start("a", START), Err(CIRCULAR_DEPENDENCY));
+}
+
+#[test]
+fn a_reboot_starts_the_automatic_services_and_their_dependencies() {
+    let mut services = services(|all| all[2].start_type = StartType::Automatic);
+    services.start("c", START).expect("a start");
+    services.reboot(START);
+    let running: Vec<_> =
+        ["base", "a", "b", "c", "d"].into_iter().filter(|n| is_running(&mut services, n, START)).collect();
+    assert_eq!(running, ["base", "a", "b"]);
+}

@@ -1,0 +1,355 @@
+//! WQL: the part of the language that csi-proxy uses.
+//!
+//! It has two forms: `SELECT a, b | * FROM Class [WHERE ...]`, with comparisons of a property with a literal, `AND`,
+//! `OR` and parentheses, and `ASSOCIATORS OF {path} [WHERE AssocClass = A ResultClass = B]`. Everything else is an error
+//! and not an empty result, because a query that works here must work on Windows. A property that the class does not
+//! have is an error too, and so is a literal of another type.
+
+mod lexer;
+mod object_path;
+mod schema;
+
+use std::cmp::Ordering;
+
+use os::{Instance, Namespace, OsError, OsResult, Value};
+
+use lexer::{Token, tokens};
+pub use object_path::{Key, ObjectPath};
+use schema::{Class, Type};
+
+/// A parsed query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Query {
+    /// `SELECT`.
+    Select(Select),
+    /// `ASSOCIATORS OF`.
+    Associators(Associators),
+}
+
+/// The objects of a class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Select {
+    /// The class, spelled as in the schema.
+    pub class: &'static str,
+    /// The requested properties, spelled as in the schema; `None` for all.
+    properties: Option<Vec<&'static str>>,
+    condition: Option<Condition>,
+}
+
+/// The objects associated with one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Associators {
+    /// The object.
+    pub object: ObjectPath,
+    /// Only objects of this association.
+    pub association: Option<&'static str>,
+    /// Only objects of this class.
+    pub result: Option<&'static str>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Condition {
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
+    Compare { property: &'static str, how: Comparison, with: Literal },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Literal {
+    Null,
+    Bool(bool),
+    Number(i128),
+    Text(String),
+}
+
+impl Query {
+    /// Parses `text`, a query in `namespace`.
+    ///
+    /// Errors: `WBEM_INVALID_CLASS` for a class that the namespace does not have, `WBEM_INVALID_QUERY` for all else.
+    pub fn parse(namespace: Namespace, text: &str) -> OsResult<Self> {
+        let tokens = tokens(text)?;
+        let mut parser = Parser { namespace, depth: 0, rest: &tokens };
+        let query = if parser.take_word("SELECT") {
+            Self::Select(parser.select()?)
+        } else {
+            parser.expect_word("ASSOCIATORS")?;
+            parser.expect_word("OF")?;
+            Self::Associators(parser.associators()?)
+        };
+        if parser.rest.is_empty() { Ok(query) } else { Err(OsError::WBEM_INVALID_QUERY) }
+    }
+}
+
+/// Returns the instances of `rows` that `query` selects, with the properties that it selects.
+///
+/// For `SELECT`, `rows` are all instances of the class; for `ASSOCIATORS OF`, the associated objects. A projection
+/// keeps the path.
+pub fn evaluate(query: &Query, rows: Vec<Instance>) -> Vec<Instance> {
+    match query {
+        Query::Associators(_) => rows,
+        Query::Select(select) => rows
+            .into_iter()
+            .filter(|row| select.condition.as_ref().is_none_or(|condition| condition.holds(row, select.class)))
+            .map(|row| select.project(row))
+            .collect(),
+    }
+}
+
+impl Select {
+    fn project(&self, row: Instance) -> Instance {
+        let Some(properties) = &self.properties else { return row };
+        let project = |name: &&'static str| ((*name).to_owned(), property(&row, self.class, name));
+        let properties = properties.iter().map(project).collect();
+        Instance { path: row.path, properties }
+    }
+}
+
+impl Condition {
+    fn holds(&self, row: &Instance, class: &str) -> bool {
+        match self {
+            Self::All(conditions) => conditions.iter().all(|condition| condition.holds(row, class)),
+            Self::Any(conditions) => conditions.iter().any(|condition| condition.holds(row, class)),
+            Self::Compare { property: name, how, with } => how.holds(&property(row, class, name), with),
+        }
+    }
+}
+
+impl Comparison {
+    fn holds(self, value: &Value, with: &Literal) -> bool {
+        if *with == Literal::Null {
+            return (self == Self::Equal) == (*value == Value::Null);
+        }
+        // A comparison with NULL is never true, whether for equality or inequality.
+        let Some(ordering) = compare(value, with) else { return false };
+        match self {
+            Self::Equal => ordering == Ordering::Equal,
+            Self::NotEqual => ordering != Ordering::Equal,
+            Self::Less => ordering == Ordering::Less,
+            Self::LessOrEqual => ordering != Ordering::Greater,
+            Self::Greater => ordering == Ordering::Greater,
+            Self::GreaterOrEqual => ordering != Ordering::Less,
+        }
+    }
+}
+
+fn property(row: &Instance, class: &str, name: &str) -> Value {
+    match name {
+        "__CLASS" => Value::Text(class.to_owned()),
+        "__PATH" | "__RELPATH" => Value::Text(row.path.clone()),
+        _ => row.get(name).cloned().unwrap_or(Value::Null),
+    }
+}
+
+fn compare(value: &Value, with: &Literal) -> Option<Ordering> {
+    match (value, with) {
+        (Value::Bool(value), Literal::Bool(with)) => Some(value.cmp(with)),
+        (Value::U32(value), Literal::Number(with)) => Some(i128::from(*value).cmp(with)),
+        (Value::Text(value), Literal::Number(with)) => Some(value.parse::<i128>().ok()?.cmp(with)),
+        (Value::Text(value), Literal::Text(with)) => Some(value.to_lowercase().cmp(&with.to_lowercase())),
+        _ => None,
+    }
+}
+
+/// The maximum nesting of parentheses: far more than any query needs, and safe for the stack of a thread.
+const MAX_NESTING: usize = 64;
+
+struct Parser<'a> {
+    namespace: Namespace,
+    /// The number of open parentheses.
+    depth: usize,
+    rest: &'a [Token],
+}
+
+impl Parser<'_> {
+    fn select(&mut self) -> OsResult<Select> {
+        let names = self.property_names()?;
+        self.expect_word("FROM")?;
+        let class = self.class()?;
+        let properties = match names {
+            None => None,
+            Some(names) => {
+                let known = |name: &String| Some(class.property(name)?.0);
+                let known: Option<Vec<_>> = names.iter().map(known).collect();
+                Some(known.ok_or(OsError::WBEM_INVALID_QUERY)?)
+            }
+        };
+        let condition = if self.take_word("WHERE") { Some(self.any_of(class)?) } else { None };
+        Ok(Select { class: class.name, properties, condition })
+    }
+
+    fn property_names(&mut self) -> OsResult<Option<Vec<String>>> {
+        if self.take_sign("*") {
+            return Ok(None);
+        }
+        let mut names = vec![self.word()?];
+        while self.take_sign(",") {
+            names.push(self.word()?);
+        }
+        Ok(Some(names))
+    }
+
+    fn associators(&mut self) -> OsResult<Associators> {
+        self.expect_sign("{")?;
+        let length = self.rest.iter().position(|token| *token == Token::Sign("}"));
+        let (path, after) = self.rest.split_at(length.ok_or(OsError::WBEM_INVALID_QUERY)?);
+        let object = ObjectPath::from_tokens(path).ok_or(OsError::WBEM_INVALID_QUERY)?;
+        Class::find(self.namespace, &object.class).ok_or(OsError::WBEM_INVALID_CLASS)?;
+        self.rest = &after[1..];
+
+        let mut query = Associators { object, association: None, result: None };
+        if !self.take_word("WHERE") {
+            return Ok(query);
+        }
+        // The conditions follow one another without AND.
+        while !self.rest.is_empty() {
+            let wanted = if self.take_word("AssocClass") {
+                &mut query.association
+            } else {
+                self.expect_word("ResultClass")?;
+                &mut query.result
+            };
+            self.expect_sign("=")?;
+            if wanted.replace(self.class()?.name).is_some() {
+                return Err(OsError::WBEM_INVALID_QUERY);
+            }
+        }
+        if query.association.is_none() && query.result.is_none() {
+            return Err(OsError::WBEM_INVALID_QUERY);
+        }
+        Ok(query)
+    }
+
+    fn class(&mut self) -> OsResult<&'static Class> {
+        let name = self.word()?;
+        Class::find(self.namespace, &name).ok_or(OsError::WBEM_INVALID_CLASS)
+    }
+
+    fn any_of(&mut self, class: &Class) -> OsResult<Condition> {
+        let mut conditions = vec![self.all_of(class)?];
+        while self.take_word("OR") {
+            conditions.push(self.all_of(class)?);
+        }
+        Ok(Condition::Any(conditions))
+    }
+
+    fn all_of(&mut self, class: &Class) -> OsResult<Condition> {
+        let mut conditions = vec![self.single(class)?];
+        while self.take_word("AND") {
+            conditions.push(self.single(class)?);
+        }
+        Ok(Condition::All(conditions))
+    }
+
+    fn single(&mut self, class: &Class) -> OsResult<Condition> {
+        if self.take_sign("(") {
+            self.depth += 1;
+            if self.depth > MAX_NESTING {
+                return Err(OsError::WBEM_INVALID_QUERY);
+            }
+            let condition = self.any_of(class)?;
+            self.expect_sign(")")?;
+            self.depth -= 1;
+            return Ok(condition);
+        }
+        let (property, kind) = class.property(&self.word()?).ok_or(OsError::WBEM_INVALID_QUERY)?;
+        let (how, with) = if self.take_word("IS") {
+            let how = if self.take_word("NOT") { Comparison::NotEqual } else { Comparison::Equal };
+            self.expect_word("NULL")?;
+            (how, Literal::Null)
+        } else {
+            (self.comparison()?, self.literal(kind)?)
+        };
+        let ordered = !matches!(how, Comparison::Equal | Comparison::NotEqual);
+        if ordered && matches!(with, Literal::Null | Literal::Bool(_)) {
+            return Err(OsError::WBEM_INVALID_QUERY);
+        }
+        Ok(Condition::Compare { property, how, with })
+    }
+
+    fn comparison(&mut self) -> OsResult<Comparison> {
+        Ok(match self.next()? {
+            Token::Sign("=") => Comparison::Equal,
+            Token::Sign("<>") => Comparison::NotEqual,
+            Token::Sign("<") => Comparison::Less,
+            Token::Sign("<=") => Comparison::LessOrEqual,
+            Token::Sign(">") => Comparison::Greater,
+            Token::Sign(">=") => Comparison::GreaterOrEqual,
+            _ => return Err(OsError::WBEM_INVALID_QUERY),
+        })
+    }
+
+    fn literal(&mut self, kind: Type) -> OsResult<Literal> {
+        let literal = match self.next()? {
+            Token::Word(word) if word.eq_ignore_ascii_case("NULL") => return Ok(Literal::Null),
+            Token::Word(word) if word.eq_ignore_ascii_case("TRUE") => Literal::Bool(true),
+            Token::Word(word) if word.eq_ignore_ascii_case("FALSE") => Literal::Bool(false),
+            Token::Number(number) => Literal::Number(*number),
+            Token::Text(text) => Literal::Text(text.clone()),
+            Token::Word(_) | Token::Sign(_) => return Err(OsError::WBEM_INVALID_QUERY),
+        };
+        match (kind, literal) {
+            (Type::Text, literal @ Literal::Text(_))
+            | (Type::Number, literal @ Literal::Number(_))
+            | (Type::Bool, literal @ Literal::Bool(_)) => Ok(literal),
+            // A 64-bit integer may be quoted, because scripts see it as text.
+            (Type::Number, Literal::Text(text)) => {
+                text.parse().map(Literal::Number).map_err(|_| OsError::WBEM_INVALID_QUERY)
+            }
+            _ => Err(OsError::WBEM_INVALID_QUERY),
+        }
+    }
+
+    fn next(&mut self) -> OsResult<&Token> {
+        let (first, rest) = self.rest.split_first().ok_or(OsError::WBEM_INVALID_QUERY)?;
+        self.rest = rest;
+        Ok(first)
+    }
+
+    fn word(&mut self) -> OsResult<String> {
+        match self.next()? {
+            Token::Word(word) => Ok(word.clone()),
+            _ => Err(OsError::WBEM_INVALID_QUERY),
+        }
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        match self.rest {
+            [Token::Word(first), rest @ ..] if first.eq_ignore_ascii_case(word) => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn expect_word(&mut self, word: &str) -> OsResult<()> {
+        if self.take_word(word) { Ok(()) } else { Err(OsError::WBEM_INVALID_QUERY) }
+    }
+
+    fn take_sign(&mut self, sign: &str) -> bool {
+        match self.rest {
+            [Token::Sign(first), rest @ ..] if *first == sign => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn expect_sign(&mut self, sign: &str) -> OsResult<()> {
+        if self.take_sign(sign) { Ok(()) } else { Err(OsError::WBEM_INVALID_QUERY) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Which queries are accepted and what they return.
+
+use std::collections::BTreeMap;
+
+use os::{Instance, Namespace, OsError, Value};
+
+use super::{Query, evaluate};
+
+fn disk(number: u32, size: u64, gpt: Option<&str>, offline: bool) -> Instance {
+    let gpt = gpt.map_or(Value::Null, |text| Value::Text(text.to_owned()));
+    let properties = [
+        ("DiskNumber", Value::U32(number)),
+        ("Size", Value::Text(size.to_string())),
+        ("GptType", gpt),
+        ("IsOffline", Value::Bool(offline)),
+    ];
+    let properties: BTreeMap<_, _> = properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Instance { path: format!("MSFT_Partition.ObjectId=\"{number}\""), properties }
+}
+
+fn numbers(condition: &str) -> Vec<u32> {
+    let query = format!("SELECT * FROM MSFT_Partition WHERE {condition}");
+    let query = Query::parse(Namespace::Storage, &query).expect(condition);
+    let rows =
+        vec![disk(1, 10, Some("{A}"), false), disk(2, 9_000_000_000, Some(r"{b\c'd}"), true), disk(3, 7, None, false)];
+    evaluate(&query, rows).iter().filter_map(|row| row.u32("DiskNumber")).collect()
+}
+
+fn refusal(namespace: Namespace, query: &str) -> Option<OsError> {
+    Query::parse(namespace, query).err()
+}
+
+#[test]
+fn a_condition_selects_instances() {
+    assert_eq!(numbers("DiskNumber = 2"), [2]);
+    assert_eq!(numbers("disknumber <> 2 and isoffline = false"), [1, 3]);
+    assert_eq!(numbers("IsOffline = TRUE OR DiskNumber = 1 AND Size = 10"), [1, 2]);
+    assert_eq!(numbers("(IsOffline = TRUE OR DiskNumber = 1) AND Size = 10"), [1]);
+    assert_eq!(numbers("Size >= 10"), [1, 2], "uint64 compares as a number, not as text");
+    assert_eq!(numbers("Size < '10'"), [3]);
+}
+
+#[test]
+fn text_is_compared_without_case_after_unescaping() {
+    assert_eq!(numbers("GptType = '{a}'"), [1]);
+    assert_eq!(numbers(r#"GptType = "{B\\c\'d}""#), [2]);
+}
+
+#[test]
+fn a_null_is_neither_equal_nor_unequal_to_a_value() {
+    assert_eq!(numbers("GptType <> '{A}'"), [2]);
+    assert_eq!(numbers("GptType = NULL"), [3]);
+    assert_eq!(numbers("GptType <> NULL"), [1, 2]);
+    assert_eq!(numbers("GptType IS NOT NULL"), [1, 2]);
+}
+
+#[test]
+fn a_projection_has_the_selected_properties_and_the_path() {
+    let query = Query::parse(Namespace::Storage, "select size, Guid, __CLASS from msft_partition").expect("a query");
+    let rows = evaluate(&query, vec![disk(1, 10, None, false)]);
+    let names: Vec<_> = rows[0].properties.keys().map(String::as_str).collect();
+    assert_eq!(names, ["Guid", "Size", "__CLASS"]);
+    assert_eq!(rows[0].properties["Guid"], Value::Null);
+    assert_eq!(rows[0].text("__class"), Some("MSFT_Partition"));
+    assert_eq!(rows[0].path, "MSFT_Partition.ObjectId=\"1\"");
+}
+
+#[test]
+fn an_associators_query_has_an_object_and_classes() {
+    let text = r#"ASSOCIATORS OF {MSFT_Disk.ObjectId="{1}\\\\H\\x:\"y\""} WHERE AssocClass = MSFT_DiskToPartition ResultClass=msft_partition"#;
+    let Ok(Query::Associators(query)) = Query::parse(Namespace::Storage, text) else {
+        panic!("the query was rejected")
+    };
+    assert_eq!(query.object.text("ObjectId"), Some(r#"{1}\\H\x:"y""#));
+    assert_eq!(query.association, Some("MSFT_DiskToPartition"));
+    assert_eq!(query.result, Some("MSFT_Partition"));
+}
+
+#[test]
+fn an_unknown_query_is_an_error_and_not_an_empty_result() {
+    for text in [
+        "",
+        "SELECT",
+        "SELECT * FROM MSFT_Disk x",
+        "SELECT *, Number FROM MSFT_Disk",
+        "SELECT Nmber FROM MSFT_Disk",
+        "SELECT * FROM MSFT_Disk WHERE",
+        "SELECT * FROM MSFT_Disk WHERE Nmber = 1",
+        "SELECT * FROM MSFT_Disk WHERE Number",
+        "SELECT * FROM MSFT_Disk WHERE Number = one",
+        "SELECT * FROM MSFT_Disk WHERE Number = 'one'",
+        "SELECT * FROM MSFT_Disk WHERE IsOffline = 1",
+        "SELECT * FROM MSFT_Disk WHERE OperationalStatus = 1",
+        "SELECT * FROM MSFT_Disk WHERE Path LIKE 'a%'",
+        "SELECT * FROM MSFT_Disk WHERE (Number = 1",
+        "SELECT * FROM MSFT_Disk WHERE NOT Number = 1",
+        r"SELECT * FROM MSFT_Disk WHERE Path = 'C:\dir'",
+        "SELECT * FROM MSFT_Disk WHERE Path = 'open",
+        "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"",
+        "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"} WHERE",
+        "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"} WHERE ResultClass = MSFT_Volume AND AssocClass = MSFT_DiskToPartition",
+        "REFERENCES OF {MSFT_Disk.ObjectId=\"1\"}",
+    ] {
+        assert_eq!(refusal(Namespace::Storage, text), Some(OsError::WBEM_INVALID_QUERY), "{text}");
+    }
+}
+
+#[test]
+fn a_deeply_nested_query_does_not_overflow_the_stack() {
+    let query = |depth: usize, long: usize| {
+        let (open, close) = ("(".repeat(depth), ")".repeat(depth));
+        let more = " OR Number = 1".repeat(long);
+        format!("SELECT * FROM MSFT_Disk WHERE {open}Number = 1{close}{more}")
+    };
+    assert_eq!(refusal(Namespace::Storage, &query(64, 0)), None);
+    for depth in [65, 1_000_000] {
+        assert_eq!(refusal(Namespace::Storage, &query(depth, 0)), Some(OsError::WBEM_INVALID_QUERY), "{depth}");
+    }
+    // The number of conditions is not limited, only their nesting.
+    let long = Query::parse(Namespace::Storage, &query(1, 100_000)).expect("a query");
+    assert_eq!(evaluate(&long, vec![Instance::default()]).len(), 0);
+}
+
+#[test]
+fn a_class_exists_only_in_its_namespace() {
+    for (namespace, class) in [
+        (Namespace::Storage, "MSFT_Dsk"),
+        (Namespace::CimV2, "MSFT_Disk"),
+        (Namespace::Storage, "MSFT_SmbGlobalMapping"),
+    ] {
+        let query = format!("SELECT * FROM {class}");
+        assert_eq!(refusal(namespace, &query), Some(OsError::WBEM_INVALID_CLASS), "{query}");
+    }
+    assert_eq!(
+        refusal(Namespace::Smb, r"SELECT Status FROM MSFT_SmbGlobalMapping WHERE RemotePath = '\\\\h\\s'"),
+        None
+    );
+}

@@ -1,0 +1,150 @@
+//! A layer that records what is done outside of kubelet's directory.
+//!
+//! The location of an object is the name of its volume and its path on that volume, and not the path by which it was
+//! opened: a volume can have many paths, and a link can lead anywhere.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use faults::Layer;
+use os::abi::ControlCode;
+use os::{Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os, OsResult, PathForm, U16Str, U16String};
+use os_sim::{Sim, VolumeView};
+
+use crate::scenarios::{KUBELET, volume};
+
+/// Records what is done outside, one line for each call.
+#[derive(Clone)]
+pub struct OutsideAccess {
+    sim: Sim,
+    recorded: Arc<Mutex<Vec<String>>>,
+    /// The directories that are inside, in lower case.
+    inside: Arc<Vec<String>>,
+}
+
+impl OutsideAccess {
+    /// Starts with no records for `sim`. Inside are kubelet's directory and the volumes mounted at `mounted`.
+    pub fn on(sim: &Sim, mounted: Option<&str>) -> Self {
+        let below = KUBELET.strip_prefix(r"C:\").unwrap_or_default();
+        let mut inside = vec![format!("{}{below}", volume(sim, 0))];
+        let at = mounted.map(|path| format!(r"{path}\").to_lowercase());
+        let is_mounted = |path: &String| Some(path.to_lowercase()) == at;
+        inside.extend(
+            sim.all_volumes().iter().filter(|volume| volume.paths.iter().any(is_mounted)).map(VolumeView::name),
+        );
+        Self {
+            sim: sim.clone(),
+            recorded: Arc::default(),
+            inside: Arc::new(inside.iter().map(|path| path.to_lowercase()).collect()),
+        }
+    }
+
+    /// Takes the records so far.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Records that `what` was done to the object of `handle`, if the object is outside.
+    fn record(&self, what: &str, handle: &dyn Handle) {
+        // A disk, a share or a deleted file has no path on a volume and is not checked.
+        let Ok(path) = handle.final_path(PathForm::VolumeGuid) else { return };
+        let path = path.to_string_lossy();
+        if !self.inside.iter().any(|inside| is_inside(&path.to_lowercase(), inside)) {
+            self.push(format!("{what} {path}, which is outside"));
+        }
+    }
+
+    /// Records that Windows was asked to do `what` at a path, if the path is outside or an attacker could redirect it at
+    /// that time. In the simulation the call is atomic, on Windows it is not.
+    fn record_path(&self, what: &str, path: &U16Str) {
+        let path = path.to_string_lossy();
+        let below = path.strip_prefix(r"\\?\").unwrap_or(&path).strip_prefix(KUBELET);
+        let Some(below) = below.and_then(|below| below.strip_prefix('\\')) else {
+            return self.push(format!("{what} {path}, which is outside"));
+        };
+        let mut prefix = KUBELET.to_owned();
+        for name in below.trim_end_matches('\\').split('\\') {
+            prefix = format!(r"{prefix}\{name}");
+            let rename = Open::existing(Access::DELETE, Options::REPARSE_POINT);
+            if self.sim.open(&NtPath::from_win32(&U16String::from_str(&prefix)), &rename).is_ok() {
+                self.push(format!("{what} {path}, while any process could rename {prefix}"));
+            }
+        }
+    }
+
+    fn push(&self, line: String) {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+}
+
+/// Returns whether a path is `directory` or inside of it, compared by component.
+fn is_inside(path: &str, directory: &str) -> bool {
+    let rest = path.strip_prefix(directory.trim_end_matches('\\'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
+}
+
+/// Returns whether an open only reads attributes. The queries may do that wherever a link leads.
+fn only_reads_attributes(how: &Open) -> bool {
+    how.disposition == Disposition::Open && Access::READ_ATTRIBUTES.contains(how.access)
+}
+
+impl Layer for OutsideAccess {
+    fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let handle = node.open(path, how)?;
+        if !only_reads_attributes(how) {
+            self.record("opened by path", &*handle);
+        }
+        Ok(handle)
+    }
+
+    fn set_volume_mount_point(&self, node: &dyn Os, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        self.record_path("mounted a volume at", directory);
+        node.set_volume_mount_point(directory, volume)
+    }
+
+    fn delete_volume_mount_point(&self, node: &dyn Os, directory: &U16Str) -> OsResult<()> {
+        self.record_path("unmounted what is at", directory);
+        node.delete_volume_mount_point(directory)
+    }
+
+    fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        self.record("opened something in", parent);
+        let child = parent.open_child(name, how)?;
+        self.record("opened", &*child);
+        Ok(child)
+    }
+
+    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        if code == ControlCode::FSCTL_SET_REPARSE_POINT {
+            self.record("made a link of", handle);
+        }
+        handle.control(code, input, output)
+    }
+
+    fn set(&self, handle: &dyn Handle, class: FileInfo, input: &[u8]) -> OsResult<()> {
+        self.record("changed", handle);
+        handle.set(class, input)
+    }
+
+    fn list(&self, handle: &dyn Handle, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        self.record("listed", handle);
+        handle.list(restart, output)
+    }
+
+    fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        self.record("read", handle);
+        handle.read(offset, output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_inside;
+
+    #[test]
+    fn paths_are_compared_by_component() {
+        let kubelet = r"\\?\volume{1}\var\lib\kubelet";
+        assert!(is_inside(kubelet, kubelet) && is_inside(&format!(r"{kubelet}\pods"), kubelet));
+        assert!(!is_inside(&format!("{kubelet}-evil"), kubelet) && !is_inside(r"\\?\volume{1}\", kubelet));
+        assert!(is_inside(r"\\?\volume{2}\x", r"\\?\volume{2}\"));
+    }
+}

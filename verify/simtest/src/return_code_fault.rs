@@ -1,0 +1,50 @@
+//! A layer that replaces the return value of one WMI method call.
+//!
+//! A probe makes a call fail. A method that refuses, or that does its work and reports a failure, is a call that
+//! succeeds with another return value.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use faults::{Layer, When};
+use os::{CallStatus, Namespace, OsResult, Returned, Time, Value, Wmi};
+
+/// Replaces the return value of one WMI method call.
+pub struct ReturnCodeFault {
+    /// The number of the method call, counted from 0.
+    nth: u64,
+    code: u32,
+    when: When,
+    seen: AtomicU64,
+}
+
+impl ReturnCodeFault {
+    /// Makes the method call number `nth`, counted from 0, return `code`: instead of doing its work, or after it.
+    pub fn new(nth: u64, code: u32, when: When) -> Self {
+        Self { nth, code, when, seen: AtomicU64::new(0) }
+    }
+}
+
+impl Layer for ReturnCodeFault {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        path: &str,
+        method: &str,
+        arguments: &[(&str, Value)],
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
+        let call = || wmi.call(namespace, path, method, arguments, deadline);
+        if self.seen.fetch_add(1, Ordering::SeqCst) != self.nth {
+            return call();
+        }
+        let replaced = CallStatus::Done(Returned { code: self.code, ..Returned::default() });
+        match self.when {
+            When::Before => Ok(replaced),
+            When::After => Ok(match call()? {
+                CallStatus::Done(_) => replaced,
+                running @ CallStatus::StillRunning(_) => running,
+            }),
+        }
+    }
+}
