@@ -11,6 +11,7 @@ mod cfg;
 mod crate_deps;
 mod file_size;
 mod unsafe_code;
+mod words;
 
 /// A text file of the tree.
 struct Source {
@@ -42,6 +43,7 @@ fn breaches() -> Result<Vec<String>, Error> {
         breaches.extend(file_size::breach(&source));
         breaches.extend(unsafe_code::breach(&source));
         breaches.extend(cfg::breaches(&source, is_crate_root));
+        breaches.extend(words::breaches(&source));
     }
     Ok(breaches)
 }

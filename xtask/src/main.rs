@@ -46,7 +46,7 @@ enum Task {
     Test(test::Options),
     /// Check format, lints, documentation and dependencies, then run all tests
     Ci,
-    /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code, cfg
+    /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code, cfg, words
     Lint,
     /// Prove the storage operations: every fault at every call, every race, and long random runs
     Prove {
