@@ -1,16 +1,16 @@
-//! Installing Debian packages, where we may: as root, or with sudo in CI.
+//! Installation of Debian packages: as root, or with sudo in CI.
 //!
-//! A developer's machine is theirs: without root nothing is installed, and the reason says what to type.
+//! Without root, nothing is installed on a developer's machine. The error contains the command to run instead.
 
 use std::process::Command;
 
 use crate::process;
 
-/// Installs `packages`, or says why not and what to do instead.
+/// Installs `packages`, or returns why that is not possible and which command would do it.
 pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
     let by_hand = format!("apt-get install --no-install-recommends {}", packages.join(" "));
     if process::find("apt-get").is_none() {
-        return Err(format!("there is no apt-get here to do `{by_hand}`"));
+        return Err(format!("this system has no apt-get to run `{by_hand}`"));
     }
     let Some(apt_get) = apt_get() else {
         return Err(format!("run as root: {by_hand}"));
@@ -20,13 +20,13 @@ pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
         command.args(&apt_get[1..]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
         process::succeeds(&mut command).unwrap_or(false)
     };
-    // An index that cannot be fetched is told by the install that follows.
+    // If the index cannot be fetched, the installation below fails and is reported.
     apt(&["update", "-qq"]);
     let install = ["install", "-qq", "-y", "--no-install-recommends"];
-    if apt(&[&install, packages].concat()) { Ok(()) } else { Err(format!("this failed: {by_hand}")) }
+    if apt(&[&install, packages].concat()) { Ok(()) } else { Err(format!("this command failed: {by_hand}")) }
 }
 
-/// The apt-get we may use: as root its own, in CI through sudo.
+/// Returns how to call apt-get with the rights to install: directly as root, through sudo in CI.
 fn apt_get() -> Option<&'static [&'static str]> {
     if process::output(Command::new("id").arg("-u")).as_deref() == Some("0") {
         return Some(&["apt-get"]);

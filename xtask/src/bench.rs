@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::tally::Tally;
-use crate::{Outcome, process, workspace};
+use crate::summary::Summary;
+use crate::{Error, process, workspace};
 
 mod about;
 mod client;
@@ -62,7 +62,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Builds everything, measures, and writes the page.
-pub(crate) fn run(options: &Options) -> Outcome {
+pub(crate) fn run(options: &Options) -> Result<bool, Error> {
     if std::env::consts::OS != "linux" {
         return Err("the benchmark reads /proc and runs on Linux only".into());
     }
@@ -81,7 +81,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
 }
 
 /// The servers to compare, built.
-fn programs(options: &Options) -> Result<Vec<Program>, Box<dyn std::error::Error>> {
+fn programs(options: &Options) -> Result<Vec<Program>, Error> {
     build_go()?;
     // Alone, since another package in the same build may switch on features of the dependencies that the two share.
     build_rust(server::MINIMAL_TONIC_PACKAGE)?;
@@ -95,13 +95,13 @@ fn programs(options: &Options) -> Result<Vec<Program>, Box<dyn std::error::Error
     Ok(programs)
 }
 
-fn build_rust(package: &str) -> Result<(), Box<dyn std::error::Error>> {
+fn build_rust(package: &str) -> Result<(), Error> {
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--release", "-p", package]);
     if process::succeeds(&mut cargo)? { Ok(()) } else { Err(format!("{package} does not build").into()) }
 }
 
-fn build_go() -> Result<(), Box<dyn std::error::Error>> {
+fn build_go() -> Result<(), Error> {
     let mut go = Command::new("go");
     go.current_dir(go_module()).env("CGO_ENABLED", "0").args(["build", "-o"]);
     // With a separator at its end, as go writes two programs into a folder only.
@@ -110,10 +110,10 @@ fn build_go() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// The tests of the Go client's own arithmetic, which count as one.
-pub(crate) fn test_client() -> std::io::Result<Tally> {
+pub(crate) fn test_client() -> std::io::Result<Summary> {
     let mut go = Command::new("go");
     let passed = process::succeeds(go.current_dir(go_module()).args(["test", "./..."]))?;
-    Ok(if passed { Tally { passed: 1, ..Tally::default() } } else { Tally::broken(&process::typed(&go)) })
+    Ok(if passed { Summary::passed() } else { Summary::failed(&process::typed(&go)) })
 }
 
 fn go_module() -> PathBuf {
@@ -134,12 +134,7 @@ fn release(program: &str) -> PathBuf {
 }
 
 /// Measures every server with every workload and number of callers, in every round.
-fn measure(
-    options: &Options,
-    programs: &[Program],
-    client: &Client,
-    scratch: &Scratch,
-) -> Result<Results, Box<dyn std::error::Error>> {
+fn measure(options: &Options, programs: &[Program], client: &Client, scratch: &Scratch) -> Result<Results, Error> {
     let all: Vec<&Workload> = WORKLOADS.iter().collect();
     let workloads = if options.workload.is_empty() { &all } else { &options.workload };
     let mut results = Results::new(programs, workloads, &options.callers);
@@ -164,7 +159,7 @@ fn sample(
     options: &Options,
     client: &Client,
     scratch: &Scratch,
-) -> Result<Sample, Box<dyn std::error::Error>> {
+) -> Result<Sample, Error> {
     let (server, name, workload) = (program.start(&scratch.0, &folder())?, &program.name, cell.workload);
     let sample = client.measure(&server, workload, cell.callers, options.seconds).map_err(|error| {
         let log = server.log.display();

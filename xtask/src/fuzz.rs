@@ -1,7 +1,7 @@
-//! Running the fuzz targets: libFuzzer on each in turn.
+//! The fuzz targets, each run with libFuzzer for the same time.
 //!
-//! The targets are `verify/fuzz-targets`, their programs and seeds are in `verify/fuzz/`. All of it builds with the stable
-//! compiler: without a sanitizer, since what would be found by one is unsafe code, of which there is none here.
+//! The targets are in `verify/fuzz-targets`, their programs and seeds in `verify/fuzz`. They are built with the stable
+//! compiler, which has no sanitizers. Sanitizers find errors of unsafe code, which the targets do not contain.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,33 +9,33 @@ use std::{fs, io};
 
 use clap::Args;
 
-use crate::{Outcome, process, tools, workspace};
+use crate::{Error, process, tools, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How long all targets together may run
+    /// How many seconds to run all targets together
     #[arg(long, default_value_t = 300)]
     seconds: u64,
-    /// Only these targets
+    /// Run only these targets
     targets: Vec<String>,
 }
 
-/// What libFuzzer said of a run.
+/// What libFuzzer reported about one target.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Report {
     executions: u64,
     coverage: u64,
-    /// What was wrong, in its words.
+    /// The summary that libFuzzer prints for a crash.
     crash: Option<String>,
-    /// The file with the bytes that did it.
+    /// The file with the input that causes the crash.
     artifact: Option<String>,
 }
 
-/// Runs the targets, prints a line for each, and says whether nothing was found.
-pub(crate) fn run(options: &Options) -> Outcome {
+/// Runs the targets and prints a line for each. Returns whether no target crashed.
+pub(crate) fn run(options: &Options) -> Result<bool, Error> {
     let all = targets()?;
     if let Some(unknown) = options.targets.iter().find(|name| !all.contains(name)) {
-        return Err(format!("there is no target {unknown}; there are {}", all.join(", ")).into());
+        return Err(format!("unknown target {unknown}, the targets are {}", all.join(", ")).into());
     }
     let chosen = if options.targets.is_empty() { all } else { options.targets.clone() };
     let fuzzer = tools::find_or_install("cargo-fuzz")?;
@@ -57,11 +57,11 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(crashes == 0)
 }
 
-/// Where it builds, so that `cargo clean` takes it along.
+/// The programs are built in the target folder, so that `cargo clean` removes them.
 const TARGET_DIR: [&str; 2] = ["--target-dir", "target/fuzz"];
 
-fn fuzz(fuzzer: &Path, name: &str, seconds: u64) -> Result<Report, Box<dyn std::error::Error>> {
-    // What is found on the way is kept between runs, but not in the tree.
+fn fuzz(fuzzer: &Path, name: &str, seconds: u64) -> Result<Report, Error> {
+    // Inputs that libFuzzer discovers are kept for the next run, outside the source tree.
     let corpus = workspace::target().join("fuzz-corpus").join(name);
     let artifacts = workspace::target().join("fuzz-artifacts").join(name).join("");
     fs::create_dir_all(&corpus)?;
@@ -73,7 +73,7 @@ fn fuzz(fuzzer: &Path, name: &str, seconds: u64) -> Result<Report, Box<dyn std::
     let mut report = Report::default();
     let status = process::stream(&mut run, |line| report.line(line))?;
     if !status.success() && report.crash.is_none() {
-        report.crash = Some(format!("it ended with {status}"));
+        report.crash = Some(format!("exited with {status}"));
     }
     Ok(report)
 }
@@ -84,7 +84,7 @@ fn command(fuzzer: &Path, task: &str) -> Command {
     command
 }
 
-/// The names of the targets: their programs'.
+/// Returns the names of the targets, which are those of their programs.
 fn targets() -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(workspace::root().join("verify/fuzz/fuzz_targets"))? {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn executions_and_the_last_coverage_are_read() {
+    fn executions_and_the_last_coverage_are_parsed() {
         let good = report(
             "#2\tINITED cov: 93 ft: 94 corp: 1/1b exec/s: 0 rss: 36Mb\n\
              #4096\tpulse  cov: 120 ft: 300 corp: 9/50b lim: 43 exec/s: 2048 rss: 40Mb\n\
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_named_with_its_file() {
+    fn a_crash_is_reported_with_its_file() {
         let bad = report(
             "==7== ERROR: libFuzzer: deadly signal\nSUMMARY: libFuzzer: deadly signal\n\
              artifact_prefix='x/'; Test unit written to x/crash-1\n",

@@ -1,9 +1,9 @@
-//! The published Go client against our daemon: what deployed drivers link is what calls it here.
+//! The published Go client, which deployed drivers link, against this server.
 //!
-//! The client is built twice, with the grpc-go that it pins and with the newest, for the two send different
-//! `:authority`s. The daemon runs on a simulated node, once as a Linux program over sockets and once as the Windows
-//! program over named pipes; each client gets a daemon, and so a node, of its own. At last one client calls the Windows
-//! program on the node that it really is on, as far as that can be done without a disk to spare.
+//! The client is built twice, with the grpc-go that it pins and with the newest, since the two send a different
+//! `:authority`. The server runs on a simulated node, once as a Linux program with sockets and once as a Windows program
+//! with named pipes. Each client has a server process, and so a simulated node, to itself. Finally, one client calls the
+//! Windows program on the real node, as far as that is possible without a spare disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,30 +11,33 @@ use std::process::{Child, Command, Stdio};
 
 use cargo_metadata::Metadata;
 
-use crate::tally::{self, Failure, Skip, Tally};
-use crate::{bench, process, windows, wine, workspace};
+use crate::summary::{self, Failure, Skip, Summary};
+use crate::{Error, bench, process, windows, wine, workspace};
 
-/// Followed by a file: makes the daemon serve the simulated node that it describes.
+/// The flag that names the description file of the simulated node to serve.
 const NODE: &str = "-node";
-/// Followed by a folder: makes the daemon serve sockets there, where there are no named pipes.
+/// The flag that names the folder for sockets, on systems without named pipes.
 const SOCKETS: &str = "-socket-folder";
 
-/// The client's module files and what each stands for.
+/// The client's module files, and which version of grpc-go each one selects.
 const CLIENTS: [(&str, &str); 2] = [("go.mod", "pinned"), ("newest.mod", "newest")];
-/// What the client must have called when it is through.
+/// The line that the client prints after it has called all RPCs.
 const CALLED: &str = "139 RPCs called";
 
 /// Runs both clients against the daemon, wherever it can run here.
-pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
+pub(crate) fn test() -> Result<Summary, Error> {
     let source = workspace::root().join("verify/go-client");
     if !source.join("go.mod").is_file() {
-        return Ok(Tally::default());
+        return Ok(Summary::default());
     }
     if process::find("go").is_none() {
-        return Ok(Tally::skip("Go client", "go is not installed (https://go.dev/dl; Debian 12's is too old)"));
+        return Ok(Summary::skipped(
+            "Go client",
+            "go is not installed (https://go.dev/dl, the version in Debian 12 is too old)",
+        ));
     }
     if !can_simulate(&workspace::metadata()?) {
-        return Ok(Tally::skip("Go client", "the daemon of this tree has no simulated node to serve"));
+        return Ok(Summary::skipped("Go client", "the daemon of this tree has no simulated node to serve"));
     }
     let on_windows = std::env::consts::OS == "windows";
     let mut sum = bench::test_client()?;
@@ -51,22 +54,22 @@ fn can_simulate(metadata: &Metadata) -> bool {
     daemon.is_some_and(|package| package.dependencies.iter().any(|dependency| dependency.name == "csi-proxy-os-sim"))
 }
 
-fn over_sockets(source: &Path) -> Result<Tally, Box<dyn std::error::Error>> {
+fn over_sockets(source: &Path) -> Result<Summary, Error> {
     let mut cargo = workspace::cargo();
     cargo.args(["build", "-p", "csi-proxy", "--bin", "csi-proxy"]);
     if !process::succeeds(&mut cargo)? {
-        return Ok(Tally::broken(&format!("{} failed", process::typed(&cargo))));
+        return Ok(Summary::failed(&format!("{} failed", process::typed(&cargo))));
     }
     let daemon = workspace::target().join("debug/csi-proxy");
     let folder = workspace::target().join("go/sockets");
-    let mut sum = Tally::default();
+    let mut sum = Summary::default();
     for (module, name) in CLIENTS {
         sum += own_tests(source, module)?;
         let Some(client) = build(source, module, name, "linux")? else {
-            sum += Tally::broken(&format!("the Go client does not build for Linux with {module}"));
+            sum += Summary::failed(&format!("the Go client does not build for Linux with {module}"));
             continue;
         };
-        // Sockets of a daemon that was killed would look like a daemon.
+        // The client would try to connect to sockets that a killed daemon left behind.
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
@@ -79,21 +82,23 @@ fn over_sockets(source: &Path) -> Result<Tally, Box<dyn std::error::Error>> {
     Ok(sum)
 }
 
-fn over_pipes(source: &Path, on_windows: bool) -> Result<Tally, Box<dyn std::error::Error>> {
+fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
     let daemon = match windows::daemon() {
         Ok(daemon) => daemon,
-        Err(windows::NoDaemon::NoCompiler(why)) => return Ok(Tally::skip("Go client over named pipes", &why)),
-        Err(windows::NoDaemon::Broken(what)) => return Ok(Tally::broken(&what)),
+        Err(windows::NoDaemon::NoCompiler(reason)) => {
+            return Ok(Summary::skipped("Go client over named pipes", &reason));
+        }
+        Err(windows::NoDaemon::Broken(error)) => return Ok(Summary::failed(&error)),
     };
     let prefix = match (!on_windows).then(wine::Prefix::start).transpose() {
         Ok(prefix) => prefix,
-        Err(why) => return Ok(Tally::skip("Go client over named pipes", &why)),
+        Err(reason) => return Ok(Summary::skipped("Go client over named pipes", &reason)),
     };
     let program = |path: &Path| prefix.as_ref().map_or_else(|| Command::new(path), |prefix| prefix.command(path));
-    let mut sum = Tally::default();
+    let mut sum = Summary::default();
     for (module, name) in CLIENTS {
         let Some(client) = build(source, module, name, "windows")? else {
-            sum += Tally::broken(&format!("the Go client does not build for Windows with {module}"));
+            sum += Summary::failed(&format!("the Go client does not build for Windows with {module}"));
             continue;
         };
         let served = Daemon::start(program(&daemon).args(log()).arg(NODE).arg(node(source)))?;
@@ -109,31 +114,31 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Tally, Box<dyn std::err
     Ok(sum)
 }
 
-/// Lets the daemon log to a file: its lines would mix with the client's.
+/// Returns the flags that let the daemon log to a file, apart from the client's output.
 fn log() -> [String; 3] {
     let file = workspace::target().join("go/daemon.log");
     ["-logtostderr=false".into(), "-v=5".into(), format!("-log_file={}", file.display())]
 }
 
-/// The simulated node that the client knows its way about.
+/// Returns the description of the simulated node for which the client is written.
 fn node(source: &Path) -> PathBuf {
     source.join("node.toml")
 }
 
-/// Where the daemon may change things on the node that it is on. Kubelet makes it.
+/// Returns the daemon's default working directory, which kubelet creates on a node.
 fn working_directory(prefix: Option<&wine::Prefix>) -> PathBuf {
     let path = r"C:\var\lib\kubelet";
     prefix.map_or_else(|| path.into(), |prefix| prefix.drive_c().join("var/lib/kubelet"))
 }
 
-/// The client's tests of its own comparisons, which count as one.
-fn own_tests(source: &Path, module: &str) -> std::io::Result<Tally> {
+/// Runs the client's own unit tests, which count as one test.
+fn own_tests(source: &Path, module: &str) -> std::io::Result<Summary> {
     let mut go = Command::new("go");
     let passed = process::succeeds(go.current_dir(source).args(["test", "-modfile", module, "."]))?;
-    Ok(if passed { Tally { passed: 1, ..Tally::default() } } else { Tally::broken(&process::typed(&go)) })
+    Ok(if passed { Summary::passed() } else { Summary::failed(&process::typed(&go)) })
 }
 
-/// Builds a client; `None` when that fails.
+/// Builds a client. Returns `None` if that fails.
 fn build(source: &Path, module: &str, name: &str, system: &str) -> std::io::Result<Option<PathBuf>> {
     let suffix = if system == "windows" { ".exe" } else { "" };
     let client = workspace::target().join("go").join(format!("client-{name}{suffix}"));
@@ -143,7 +148,7 @@ fn build(source: &Path, module: &str, name: &str, system: &str) -> std::io::Resu
     Ok(process::succeeds(&mut go)?.then_some(client))
 }
 
-/// Go's name of this machine's architecture.
+/// Returns Go's name for the architecture of this machine.
 fn native() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -152,41 +157,41 @@ fn native() -> &'static str {
     }
 }
 
-/// The client of deployed drivers, for Windows.
-pub(crate) fn pinned_client() -> Result<PathBuf, Box<dyn std::error::Error>> {
+/// Builds the client of deployed drivers for Windows.
+pub(crate) fn pinned_client() -> Result<PathBuf, Error> {
     let (module, name) = CLIENTS[0];
     let client = build(&workspace::root().join("verify/go-client"), module, name, "windows")?;
-    client.ok_or_else(|| "the Go client does not build".into())
+    client.ok_or_else(|| "cannot build the Go client".into())
 }
 
-/// Lets a client use, and destroy, a real disk.
-pub(crate) fn run_on_disk(client: &Path, number: u32, more: &[&str]) -> std::io::Result<Tally> {
+/// Runs a client on a real disk, whose data it destroys.
+pub(crate) fn run_on_disk(client: &Path, number: u32, more: &[&str]) -> std::io::Result<Summary> {
     run_a_part(Command::new(client).arg("-disk").arg(number.to_string()).args(more))
 }
 
-/// Runs a client through a part of the RPCs.
-fn run_a_part(client: &mut Command) -> std::io::Result<Tally> {
+/// Runs a client that calls some of the RPCs, and reads its counts.
+fn run_a_part(client: &mut Command) -> std::io::Result<Summary> {
     let report = Report { all_called: true, ..Report::default() };
     report.read(client)
 }
 
-/// Runs a client through all RPCs and reads its count.
-fn run(client: &mut Command) -> std::io::Result<Tally> {
+/// Runs a client that calls all RPCs, and reads its counts.
+fn run(client: &mut Command) -> std::io::Result<Summary> {
     Report::default().read(client)
 }
 
-/// What a client said.
+/// What a client printed.
 #[derive(Debug, Default)]
 struct Report {
     counts: Option<[usize; 3]>,
     skipped: Vec<Skip>,
     failed: Vec<Failure>,
-    /// That every RPC was called, where that is the task.
+    /// Whether the client has called all RPCs, or does not have to.
     all_called: bool,
 }
 
 impl Report {
-    fn read(mut self, client: &mut Command) -> std::io::Result<Tally> {
+    fn read(mut self, client: &mut Command) -> std::io::Result<Summary> {
         let status = process::stream(client, |line| self.line(line))?;
         Ok(self.finish(&process::typed(client), status.success()))
     }
@@ -195,48 +200,48 @@ impl Report {
         self.all_called |= line == CALLED;
         self.skipped.extend(Skip::from_line(line));
         self.failed.extend(line.strip_prefix("FAILED ").map(Failure::new));
-        self.counts = tally::counts(line).or(self.counts);
+        self.counts = summary::counts(line).or(self.counts);
     }
 
-    fn finish(mut self, client: &str, succeeded: bool) -> Tally {
+    fn finish(mut self, client: &str, succeeded: bool) -> Summary {
         let Some([passed, failed, _]) = self.counts else {
-            return Tally::broken(&format!("{client} died before it gave its result"));
+            return Summary::failed(&format!("{client} ended before it printed its counts"));
         };
-        self.failed.resize(failed, Failure::new("a call that is not named"));
-        let mut tally = Tally { passed, failed: self.failed, skipped: self.skipped };
+        self.failed.resize(failed, Failure::new("a call without a name"));
+        let mut summary = Summary { passed, failed: self.failed, skipped: self.skipped, steps: Vec::new() };
         if !self.all_called {
-            tally += Tally::broken(&format!("{client} did not say `{CALLED}`"));
+            summary += Summary::failed(&format!("{client} did not print `{CALLED}`"));
         }
-        if !succeeded && tally.is_green() {
-            tally += Tally::broken(&format!("{client} failed without a failing call"));
+        if !succeeded && summary.is_success() {
+            summary += Summary::failed(&format!("{client} failed although no call did"));
         }
-        tally
+        summary
     }
 }
 
-/// A daemon that ends with us.
+/// A running daemon. It is killed when this is dropped.
 pub(crate) struct Daemon(Child);
 
 impl Daemon {
     pub(crate) fn start(command: &mut Command) -> std::io::Result<Self> {
         println!("$ {} &", process::typed(command));
-        // A daemon that fails is seen by the client.
+        // The client reports a daemon that fails.
         Ok(Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?))
     }
 
-    /// Ends it. One that has ended by itself is a failure, whatever its client thought.
-    pub(crate) fn end(mut self) -> Tally {
+    /// Kills the daemon. A daemon that has exited before is a failure, even if the client has noticed nothing.
+    pub(crate) fn end(mut self) -> Summary {
         match self.0.try_wait() {
-            Ok(None) => Tally::default(),
-            Ok(Some(status)) => Tally::broken(&format!("the daemon ended by itself with {status}")),
-            Err(error) => Tally::broken(&format!("the daemon cannot be watched: {error}")),
+            Ok(None) => Summary::default(),
+            Ok(Some(status)) => Summary::failed(&format!("the daemon exited with {status} before it was killed")),
+            Err(error) => Summary::failed(&format!("cannot wait for the daemon: {error}")),
         }
     }
 }
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended already; then there is nothing to do.
+        // Both calls fail if the daemon has exited already.
         let _killed = self.0.kill();
         let _status = self.0.wait();
     }
@@ -253,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_reports_its_own_counts() {
+    fn the_counts_of_a_client_are_parsed() {
         let output = "ok disk/v1 Rescan\nskipped: a: b\n139 RPCs called\n140 passed, 0 failed, 1 skipped\n";
         assert_eq!(report(output, true), "140 passed, 0 failed, 1 skipped");
         assert_eq!(
@@ -263,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_calls_too_little_or_dies_has_failed() {
+    fn a_client_that_skips_rpcs_or_prints_no_counts_has_failed() {
         assert_eq!(
             report("138 RPCs called\n138 passed, 0 failed, 0 skipped\n", true),
             "138 passed, 1 failed, 0 skipped"

@@ -1,16 +1,27 @@
-//! Rules of this source tree that neither rustc nor clippy knows.
+//! Rules of this source tree that neither rustc nor clippy nor cargo-deny can check.
 //!
-//! They run as `cargo xtask lint` and, so that nobody can forget them, as a test of this crate.
+//! They run as `cargo xtask lint` and as a test of this package, so that `cargo test` checks them as well.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
-use crate::{Outcome, workspace};
+use crate::{Error, workspace};
 
-mod arrows;
-mod source;
+mod cfg;
+mod crate_deps;
+mod file_size;
+mod unsafe_code;
+mod words;
 
-/// Prints what breaks a rule; true when nothing does.
-pub(crate) fn run() -> Outcome {
+/// A text file of the tree.
+struct Source {
+    /// Relative to the root of the tree.
+    path: PathBuf,
+    text: String,
+}
+
+/// Prints what breaks a rule. Returns whether nothing does.
+pub(crate) fn run() -> Result<bool, Error> {
     let breaches = breaches()?;
     for breach in &breaches {
         println!("{breach}");
@@ -19,23 +30,68 @@ pub(crate) fn run() -> Outcome {
     Ok(breaches.is_empty())
 }
 
-/// Everything in this tree that breaks a rule, one line each.
-fn breaches() -> Result<Vec<String>, Box<dyn std::error::Error>> {
-    let metadata = workspace::metadata()?;
-    let mut breaches = arrows::breaches(&arrows::of(&metadata));
+/// Returns everything that breaks a rule, one line each.
+fn breaches() -> Result<Vec<String>, Error> {
+    let packages = workspace::metadata()?;
+    let packages = packages.workspace_packages();
+    let roots: Vec<&Path> =
+        packages.iter().flat_map(|package| &package.targets).map(|target| target.src_path.as_std_path()).collect();
     let root = workspace::root();
-    for file in source::files(&root)? {
-        let text = fs::read_to_string(root.join(&file))?;
-        breaches.extend(source::breaches(&file, &text));
+    let mut breaches = crate_deps::breaches(&crate_deps::dependencies(&packages)?);
+    for source in sources()? {
+        let is_crate_root = roots.contains(&root.join(&source.path).as_path());
+        breaches.extend(file_size::breach(&source));
+        breaches.extend(unsafe_code::breach(&source));
+        breaches.extend(cfg::breaches(&source, is_crate_root));
+        breaches.extend(words::breaches(&source));
     }
     Ok(breaches)
 }
 
+/// Reads the tree's sources, manifests and documents, without the wire contract.
+fn sources() -> Result<Vec<Source>, Error> {
+    let files = workspace::files().ok_or("`git ls-files` failed: the rules are checked in a git checkout only")?;
+    let checked = |file: &PathBuf| {
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        !file.starts_with("proto") && ["rs", "toml", "md", "go"].iter().any(|known| extension == Some(known))
+    };
+    let read = |path: PathBuf| {
+        // A file that was removed without `git rm` is still listed.
+        let text = fs::read_to_string(workspace::root().join(&path)).ok()?;
+        // On Windows, git may have changed the ends of lines.
+        Some(Source { path, text: text.replace("\r\n", "\n") })
+    };
+    Ok(files.into_iter().filter(checked).filter_map(read).collect())
+}
+
+impl Source {
+    fn is_rust(&self) -> bool {
+        self.path.extension().is_some_and(|extension| extension == "rs")
+    }
+
+    /// Formats a breach on a line, counted from 1.
+    fn breach(&self, line: usize, sentence: &str) -> String {
+        format!("{}:{line}: {sentence}", self.path.display())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::Source;
+
     #[test]
     fn this_tree_keeps_its_rules() {
-        let breaches = super::breaches().expect("cargo metadata and the sources");
+        if crate::workspace::files().is_none() {
+            println!("skipped: this_tree_keeps_its_rules: the tree is not a git checkout");
+            return;
+        }
+        let breaches = super::breaches().expect("cargo metadata and git ls-files");
         assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+    }
+
+    pub(super) fn source(path: &str, text: &str) -> Source {
+        Source { path: Path::new(path).to_path_buf(), text: text.to_owned() }
     }
 }

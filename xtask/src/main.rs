@@ -1,7 +1,7 @@
-//! The one door for everything a developer or CI does: `cargo xtask test`.
+//! The tasks of developers and CI: `cargo xtask test` and others.
 //!
-//! `cargo xtask help` lists the rest. What a task needs and does not find it installs with apt-get where it may
-//! (as root, or in CI); otherwise it says what is missing and what is skipped for it.
+//! `cargo xtask help` lists them. A task installs missing programs with apt-get if it runs as root or in CI. Otherwise
+//! it reports what is missing, and lists the tests that were skipped for that reason.
 
 use std::process::ExitCode;
 
@@ -9,8 +9,9 @@ use clap::{Parser, Subcommand};
 
 mod apt;
 mod bench;
-mod broken;
+mod checks;
 mod ci;
+mod durations;
 mod fuzz;
 mod go;
 mod libtest;
@@ -19,14 +20,18 @@ mod mutants;
 mod process;
 mod prove;
 mod python;
+mod sensitivity;
 mod soak;
-mod tally;
+mod summary;
 mod test;
 mod tools;
 mod vhd;
 mod windows;
 mod wine;
 mod workspace;
+
+/// Why a task could not be run to its end.
+type Error = Box<dyn std::error::Error>;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Builds, tests and checks csi-proxy", version)]
@@ -37,55 +42,49 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run every test: here, as a Windows program, and with Go clients
-    Test {
-        /// Only these parts
-        parts: Vec<test::Part>,
-    },
-    /// Check formatting, lints, documentation and dependencies, then run every test
+    /// Run all tests: on this machine, as Windows programs, and with Go clients
+    Test(test::Options),
+    /// Check format, lints, documentation and dependencies, then run all tests
     Ci,
-    /// Check the rules of this source tree: dependency arrows, file sizes, unsafe, cfg
+    /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code, cfg, words
     Lint,
     /// Prove the storage operations: every fault at every call, every race, and long random runs
     Prove {
-        /// What to hand on, such as `--seeds 100` or `--case ...`
+        /// Arguments of the program `prove`, such as `--seeds 100` or `--case ...`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Break one rule after the other in a copy of this tree, and see that the proof notices
-    Broken,
-    /// Change the operations word by word and demand that their tests notice
+    /// Break one rule after the other in a copy of this tree, and check that the simulation tests detect it
+    Sensitivity,
+    /// Change the storage operations word by word with cargo-mutants, and check that their tests detect it
     Mutants(mutants::Options),
-    /// Run libFuzzer on every fuzz target in turn
+    /// Run every fuzz target in turn with libFuzzer
     Fuzz(fuzz::Options),
-    /// Run the daemon under 64 clients and see that it loses nothing and stays as large as it was
+    /// Run the server under the load of 64 clients, and check that it loses no call and does not grow
     Soak(soak::Options),
-    /// Measure the daemon beside minimal grpc-go and tonic servers and write docs/performance.md
+    /// Measure the server and minimal servers with grpc-go and tonic, and write docs/performance.md
     Bench(bench::Options),
-    /// Build, test or lint the Windows program, from Linux with mingw and Wine or on Windows itself
+    /// Build, test or lint the Windows programs, on Linux with mingw and Wine or on Windows itself
     Windows {
         #[command(subcommand)]
         task: windows::Task,
     },
 }
 
-/// What a task answers: whether all is well, or why it could not be done.
-type Outcome = Result<bool, Box<dyn std::error::Error>>;
-
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().task {
-        Task::Test { parts } => test::run(&parts),
-        Task::Ci => ci::run(),
+    let succeeded = match Arguments::parse().task {
+        Task::Test(options) => test::task(&options).map(|summary| summary.print()),
+        Task::Ci => ci::run().map(|summary| summary.print()),
         Task::Lint => lint::run(),
         Task::Prove { arguments } => prove::run(&arguments),
-        Task::Broken => broken::run(),
+        Task::Sensitivity => sensitivity::run().map(|summary| summary.print()),
         Task::Mutants(options) => mutants::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Windows { task } => windows::run(&task),
     };
-    match outcome {
+    match succeeded {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

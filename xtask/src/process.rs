@@ -7,22 +7,25 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Announces a step, runs it with our own output, and says whether it succeeded.
+use crate::durations;
+
+/// Prints a command, runs it with the standard streams of this process, and returns whether it succeeded.
 pub(crate) fn succeeds(command: &mut Command) -> io::Result<bool> {
-    announce(command);
-    Ok(command.status()?.success())
+    print(command);
+    Ok(durations::record(command, Command::status)?.success())
 }
 
-/// Announces a program and runs it, showing its output and handing each line of it to `line`.
+/// Prints a command, runs it, prints its output, and calls `on_line` with each line of it.
 ///
-/// Standard output and error share one pipe, so that they stay in order. A program's end is its exit, not the end of
-/// the pipe: something it left running (a Wine service, a daemon) may hold the pipe open for ever.
-pub(crate) fn stream(command: &mut Command, mut line: impl FnMut(&str)) -> io::Result<ExitStatus> {
+/// Standard output and standard error share one pipe, so that their lines stay in order. The function returns when
+/// the program has exited, not when the pipe is closed: a process that the program leaves behind, such as a Wine
+/// service, can keep the pipe open indefinitely.
+pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> io::Result<ExitStatus> {
     const QUIET: Duration = Duration::from_millis(500);
-    announce(command);
+    print(command);
     let (reader, writer) = io::pipe()?;
     let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // The command holds our ends of the pipe; without them the reader sees the end.
+    // The command owns two write ends of the pipe. The reader sees its end only after they are closed.
     command.stdout(Stdio::null()).stderr(Stdio::null());
 
     let (sender, lines) = mpsc::channel();
@@ -33,31 +36,31 @@ pub(crate) fn stream(command: &mut Command, mut line: impl FnMut(&str)) -> io::R
             }
         }
     });
-    let mut ended = None;
+    let mut exited = None;
     loop {
         match lines.recv_timeout(QUIET) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
                 let text = text.trim_end_matches('\r');
                 println!("{text}");
-                line(text);
+                on_line(text);
             }
-            Err(RecvTimeoutError::Timeout) => match ended {
+            Err(RecvTimeoutError::Timeout) => match exited {
                 Some(status) => return Ok(status),
-                None => ended = child.try_wait()?,
+                None => exited = child.try_wait()?,
             },
             Err(RecvTimeoutError::Disconnected) => return child.wait(),
         }
     }
 }
 
-/// The standard output of a program that must succeed, without the final newline.
+/// Runs a program and returns its standard output without the final newline, or `None` if the program fails.
 pub(crate) fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
-/// The first program of this name on the PATH.
+/// Returns the first program of this name on the PATH.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let names = [program.to_owned(), format!("{program}.exe")];
@@ -66,13 +69,32 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Shows a command as one would type it, without its environment.
+/// Returns a copy of a command: program, arguments, environment and working directory.
+pub(crate) fn copy(command: &Command) -> Command {
+    let mut copy = Command::new(command.get_program());
+    copy.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => copy.env(name, value),
+            None => copy.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        copy.current_dir(folder);
+    }
+    copy
+}
+
+/// Formats a command as one would type it, without its environment.
 pub(crate) fn typed(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let program = command.get_program();
+    let program = if std::env::var_os("CARGO").as_deref() == Some(program) { "cargo".as_ref() } else { program };
+    let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-fn announce(command: &Command) {
+/// Prints a command as one would type it.
+pub(crate) fn print(command: &Command) {
     println!("$ {}", typed(command));
 }
 
@@ -81,19 +103,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_left_behind_does_not_hold_the_run() {
+    fn a_process_left_behind_does_not_delay_the_result() {
         let Some(shell) = find("sh") else {
-            println!("skipped: a_program_left_behind_does_not_hold_the_run: there is no sh");
+            println!("skipped: a_process_left_behind_does_not_delay_the_result: sh is not on the PATH");
             return;
         };
-        let mut seen = Vec::new();
+        let mut lines = Vec::new();
         let status = stream(
             Command::new(shell).args(["-c", "echo one; (sleep 9; echo three) & echo two >&2; exit 3"]),
             |line| {
-                seen.push(line.to_owned());
+                lines.push(line.to_owned());
             },
         );
         assert_eq!(status.expect("a shell").code(), Some(3));
-        assert_eq!(seen, ["one", "two"]);
+        assert_eq!(lines, ["one", "two"]);
+    }
+
+    #[test]
+    fn a_copied_command_keeps_arguments_and_environment() {
+        let mut command = Command::new("cargo");
+        command.arg("test").env("A", "1").env_remove("B").current_dir("/");
+        let copy = copy(&command);
+        assert_eq!(typed(&copy), "cargo test");
+        assert!(copy.get_envs().eq(command.get_envs()));
+        assert_eq!(copy.get_current_dir(), command.get_current_dir());
     }
 }

@@ -1,9 +1,9 @@
-//! The proof of reliability, `verify/simtest`, optimised: it runs a hundred thousand cases and more.
+//! The simulation tests of reliability, `verify/simtest`, in their release build: they run several 100,000 cases.
 
-use crate::{Outcome, process, workspace};
+use crate::{Error, process, workspace};
 
-/// Runs `prove` with `arguments`.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+/// Runs the program `prove` with `arguments`.
+pub(crate) fn run(arguments: &[String]) -> Result<bool, Error> {
     let mut cargo = workspace::cargo();
     cargo.args(["run", "--release", "--package", "csi-proxy-simtest", "--bin", "prove", "--"]).args(arguments);
     Ok(process::succeeds(&mut cargo)?)

@@ -1,5 +1,6 @@
-//! A Python of our own with the packages of the Python test client, for tests that let a foreign gRPC
-//! implementation call the daemon. Tests find it by `CSI_PROXY_PYTHON`.
+//! A Python environment with the packages of the Python test client, `verify/python-client`.
+//!
+//! Tests that let this client call the server find the interpreter in `CSI_PROXY_PYTHON`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::process::Command;
 
 use crate::{apt, process, workspace};
 
-/// The interpreter in `target/python-venv`; `None` when there is no Python client in this tree.
+/// Returns the interpreter in `target/python-venv`, or `None` if this tree has no Python client.
 pub(crate) fn interpreter() -> Option<Result<PathBuf, String>> {
     let requirements = workspace::root().join("verify/python-client/requirements.txt");
     let wanted = fs::read_to_string(&requirements).ok()?;
@@ -21,18 +22,18 @@ pub(crate) fn interpreter() -> Option<Result<PathBuf, String>> {
 
     let make =
         || process::succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder)).unwrap_or(false);
-    // Debian keeps venv apart from Python.
+    // On Debian, the module venv is in a separate package.
     if !make() {
         match apt::install(&["python3-venv"]) {
             Ok(()) if make() => {}
-            Ok(()) => return Some(Err("python3 -m venv fails even with python3-venv".into())),
-            Err(why) => return Some(Err(format!("python3 -m venv does not work: {why}"))),
+            Ok(()) => return Some(Err("`python3 -m venv` fails although python3-venv is installed".into())),
+            Err(reason) => return Some(Err(format!("`python3 -m venv` fails: {reason}"))),
         }
     }
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
     if !process::succeeds(&mut pip).unwrap_or(false) {
-        return Some(Err("pip could not install verify/python-client/requirements.txt".into()));
+        return Some(Err("pip cannot install verify/python-client/requirements.txt".into()));
     }
     Some(
         fs::write(&stamp, wanted)

@@ -1,28 +1,26 @@
-//! The daemon under load for as long as asked: `verify/soak`, with release builds of test and daemon.
+//! The server under load for a given time: `verify/soak`, with release builds of the test and of csi-proxy-sim.
 //!
-//! `cargo xtask test` runs ten seconds of it, here and as a Windows program.
+//! `cargo xtask test` runs ten seconds of it, on this machine and as a Windows program.
 
 use clap::Args;
 
-use crate::{Outcome, process, windows, workspace};
+use crate::{Error, process, windows, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How long
+    /// How many seconds to run
     #[arg(long, default_value_t = 120)]
     seconds: u64,
-    /// The Windows program, over named pipes: under Wine, or on Windows itself
+    /// Run the Windows program over named pipes: under Wine, or on Windows itself
     #[arg(long)]
     windows: bool,
 }
 
-/// Runs it, showing what it has counted and measured.
-pub(crate) fn run(options: &Options) -> Outcome {
+/// Runs the soak test, which prints its counts and measurements.
+pub(crate) fn run(options: &Options) -> Result<bool, Error> {
     let seconds = options.seconds.to_string();
     if options.windows {
-        let tally = windows::soak(&seconds)?;
-        tally.print();
-        return Ok(tally.is_green());
+        return Ok(windows::soak(&seconds)?.print());
     }
     let mut build = workspace::cargo();
     if !process::succeeds(build.args(["build", "--release", "-p", PROGRAM]))? {
@@ -37,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
 pub(crate) const PACKAGE: &str = "csi-proxy-soak";
 
 /// The package of the program that the test runs: cargo does not build it for a test of another package.
-pub(crate) const PROGRAM: &str = "csi-proxy";
+pub(crate) const PROGRAM: &str = "csi-proxy-sim";
 
-/// The variable that says how long.
+/// The environment variable that contains the duration in seconds.
 pub(crate) const SECONDS: &str = "CSI_PROXY_SOAK_SECONDS";

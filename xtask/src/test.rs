@@ -1,58 +1,76 @@
-//! Every test there is, in one run with one count at its end.
+//! All tests, in one run with one summary at its end.
 
-use std::process::Command;
+use clap::{Args, ValueEnum};
 
-use clap::ValueEnum;
+use crate::summary::Summary;
+use crate::{Error, apt, checks, durations, go, libtest, process, python, sensitivity, soak, windows, workspace};
 
-use crate::libtest::Suites;
-use crate::tally::Tally;
-use crate::{Outcome, apt, broken, go, process, python, windows, workspace};
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Check format and lints and run the Linux tests with fewer cases: what to run before each commit
+    #[arg(long, conflicts_with = "parts")]
+    quick: bool,
+    /// Run only these parts
+    parts: Vec<Part>,
+}
 
 /// A part of the tests that can be run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
-    /// All crates on this machine, with their documentation's examples
+    /// The tests and documentation examples of all packages, on this machine
     Linux,
-    /// The Windows program: under Wine, or on Windows itself
+    /// The tests of the Windows programs, under Wine or on Windows itself
     Windows,
-    /// The published Go client, as deployed drivers use it, against the daemon
+    /// The published Go client, as deployed drivers use it, against the server
     Go,
-    /// The proof, which must fail where a rule is broken
-    Broken,
+    /// Patches that each break a rule, which the simulation tests must detect
+    Sensitivity,
 }
 
-/// Runs the parts asked for, or all, and prints the sum.
-pub(crate) fn run(parts: &[Part]) -> Outcome {
+/// Runs what the options select.
+pub(crate) fn task(options: &Options) -> Result<Summary, Error> {
+    if options.quick { quick() } else { run(&options.parts) }
+}
+
+/// Runs these parts, or all if there are none.
+pub(crate) fn run(parts: &[Part]) -> Result<Summary, Error> {
     let parts = if parts.is_empty() { Part::value_variants() } else { parts };
-    let sum = sum(parts)?;
-    sum.print();
-    Ok(sum.is_green())
-}
-
-/// The sum of all parts, not yet printed.
-pub(crate) fn all() -> Result<Tally, Box<dyn std::error::Error>> {
-    sum(Part::value_variants())
-}
-
-fn sum(parts: &[Part]) -> Result<Tally, Box<dyn std::error::Error>> {
-    let mut sum = Tally::default();
+    let mut sum = Summary::default();
     for part in parts {
-        sum += match part {
-            Part::Linux => linux()?,
-            Part::Windows => windows::test()?,
-            Part::Go => go::test()?,
-            Part::Broken => broken::test()?,
-        };
+        let name = part.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+        let (summary, step) = durations::measure(&name, || match part {
+            Part::Linux => linux(),
+            Part::Windows => windows::test(),
+            Part::Go => go::test(),
+            Part::Sensitivity => sensitivity::run(),
+        });
+        sum.steps.push(step);
+        sum += summary?;
     }
     Ok(sum)
 }
 
-fn linux() -> std::io::Result<Tally> {
-    // There the Windows part runs all crates.
+/// Checks format and lints and runs the Linux tests, of which the long ones are shortened.
+fn quick() -> Result<Summary, Error> {
+    const FEWER_CASES: [(&str, &str); 2] = [("PROPTEST_CASES", "16"), (soak::SECONDS, "3")];
+    let mut sum = checks::format();
+    sum += checks::clippy();
+    let (summary, step) = durations::measure("tests", || {
+        let mut cargo = workspace::cargo();
+        // Documentation examples are left out: each is a program to be linked.
+        libtest::run(cargo.args(["test", "--workspace", "--all-targets"]).envs(FEWER_CASES))
+    });
+    sum.steps.push(step);
+    sum += summary?;
+    Ok(sum)
+}
+
+fn linux() -> Result<Summary, Error> {
+    // On Windows, the part `windows` runs the tests of all packages.
     if std::env::consts::OS == "windows" {
-        return Ok(Tally::default());
+        return Ok(Summary::default());
     }
-    let mut sum = Tally::default();
+    let mut sum = Summary::default();
     install_tools();
     let mut cargo = workspace::cargo();
     cargo.args(["test", "--workspace"]);
@@ -61,13 +79,13 @@ fn linux() -> std::io::Result<Tally> {
         Some(Ok(python)) => {
             cargo.env("CSI_PROXY_PYTHON", python);
         }
-        Some(Err(why)) => sum += Tally::skip("the Python client", &why),
+        Some(Err(reason)) => sum += Summary::skipped("the Python client", &reason),
     }
-    sum += suites(&mut cargo)?;
+    sum += libtest::run(&mut cargo)?;
     Ok(sum)
 }
 
-/// Programs with whose readings tests compare ours, and the packages that have them.
+/// Programs whose output the tests compare with ours, and the Debian packages that contain them.
 const TOOLS: [(&str, &str); 10] = [
     ("sg_inq", "sg3-utils"),
     ("dmidecode", "dmidecode"),
@@ -81,21 +99,13 @@ const TOOLS: [(&str, &str); 10] = [
     ("mkfs.ntfs", "ntfs-3g"),
 ];
 
-/// Installs what is missing of them, where that is allowed. A test without its program says so itself.
+/// Installs the missing ones of [`TOOLS`] if that is allowed. A test whose program is missing reports itself skipped.
 fn install_tools() {
     let missing: Vec<_> =
         TOOLS.iter().filter(|(program, _)| process::find(program).is_none()).map(|(_, package)| *package).collect();
     if !missing.is_empty()
-        && let Err(why) = apt::install(&missing)
+        && let Err(reason) = apt::install(&missing)
     {
-        println!("{why}");
+        println!("{reason}");
     }
-}
-
-/// Runs a `cargo test` to its end, through failures, and counts.
-pub(crate) fn suites(cargo: &mut Command) -> std::io::Result<Tally> {
-    let mut suites = Suites::default();
-    cargo.args(["--no-fail-fast", "--", "--show-output"]);
-    let status = process::stream(cargo, |line| suites.line(line))?;
-    Ok(suites.finish(&process::typed(cargo), status))
 }

@@ -1,23 +1,23 @@
-//! Disk and volume tests on a real disk: a VHD file attached through diskpart.
+//! Disk and volume tests on a real disk: a VHD file that diskpart attaches.
 //!
-//! Needs Windows and an administrator. The daemon runs as it does on a node, and the published Go client calls it.
+//! The tests need Windows and administrator rights. The daemon runs as on a node, and the published Go client calls it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Outcome, go, process, workspace};
+use crate::{Error, go, process, workspace};
 
-/// Sizes in MiB, before and after the disk grows. The Go client's expectations name them too.
+/// Sizes in MiB, before and after the disk grows. The Go client expects these sizes.
 const SIZE: u32 = 1024;
 const GROWN: u32 = 2048;
-/// The daemon's default working directory. A node's kubelet makes it.
+/// The daemon's default working directory, which kubelet creates on a node.
 const WORKING_DIRECTORY: &str = r"C:\var\lib\kubelet";
 
 /// Runs the tests with the daemon in dist/.
-pub(crate) fn test() -> Outcome {
+pub(crate) fn test() -> Result<bool, Error> {
     if std::env::consts::OS != "windows" {
-        return Err("real disks need Windows: run this there, as administrator".into());
+        return Err("tests on real disks run on Windows only, as administrator".into());
     }
     fs::create_dir_all(WORKING_DIRECTORY)?;
     let client = go::pinned_client()?;
@@ -26,30 +26,29 @@ pub(crate) fn test() -> Outcome {
 
     let mut sum = go::run_on_disk(&client, disk.number()?, &[])?;
     disk.grow()?;
-    // Its number may be another one now.
+    // Attaching the disk again can change its number.
     sum += go::run_on_disk(&client, disk.number()?, &["-grown"])?;
     sum += daemon.end();
     drop(disk);
-    sum.print();
-    Ok(sum.is_green())
+    Ok(sum.print())
 }
 
 /// An attached VHD file. Dropping it detaches the disk and removes the file.
 struct Vhd(PathBuf);
 
 impl Vhd {
-    fn create(file: PathBuf) -> Result<Self, Box<dyn std::error::Error>> {
+    fn create(file: PathBuf) -> Result<Self, Error> {
         diskpart(&creation(&file))?;
         Ok(Self(file))
     }
 
-    /// Makes the disk larger. A file can only grow while it is detached.
-    fn grow(&mut self) -> Result<(), Box<dyn std::error::Error>> {
+    /// Grows the disk. The file can grow only while it is detached.
+    fn grow(&mut self) -> Result<(), Error> {
         diskpart(&growth(&self.0))
     }
 
-    /// The number of the disk that the file is now.
-    fn number(&self) -> Result<u32, Box<dyn std::error::Error>> {
+    /// Returns the number of the attached disk.
+    fn number(&self) -> Result<u32, Error> {
         let ask = format!("(Get-DiskImage -ImagePath '{}').Number", self.0.display());
         let answer = process::output(Command::new("powershell").args(["-NoProfile", "-Command", &ask]));
         Ok(answer.ok_or("Get-DiskImage failed")?.trim().parse()?)
@@ -78,12 +77,12 @@ fn growth(file: &Path) -> String {
     format!("{}detach vdisk\nexpand vdisk maximum={GROWN}\nattach vdisk\n", selection(file))
 }
 
-/// Runs a diskpart script, which ends at its first failing line.
-fn diskpart(script: &str) -> Result<(), Box<dyn std::error::Error>> {
+/// Runs a diskpart script, which stops at the first line that fails.
+fn diskpart(script: &str) -> Result<(), Error> {
     let file = workspace::target().join("diskpart.txt");
     fs::write(&file, script)?;
     let good = process::succeeds(Command::new("diskpart").arg("/s").arg(&file))?;
-    if good { Ok(()) } else { Err(format!("diskpart failed at one of these lines:\n{script}").into()) }
+    if good { Ok(()) } else { Err(format!("diskpart failed on one of these lines:\n{script}").into()) }
 }
 
 #[cfg(test)]
@@ -91,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_is_detached_while_it_grows() {
+    fn a_disk_grows_while_it_is_detached() {
         let script = growth(Path::new("disk.vhdx"));
         let lines: Vec<&str> = script.lines().collect();
         assert_eq!(

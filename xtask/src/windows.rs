@@ -1,8 +1,8 @@
-//! The Windows program: built and tested from Linux, or on Windows itself.
+//! The Windows programs: built and tested on Linux, or on Windows itself.
 //!
-//! Three compilers come into question. On Windows: the one that runs us. Elsewhere: rustup's, when the standard library
-//! of [`TARGET`] is installed; else Debian's, which is packaged with the library's sources and builds it on the spot.
-//! What is built runs under [Wine](crate::wine).
+//! On Windows, the toolchain that runs this program is used. On Linux, it is rustup's if the standard library of
+//! [`TARGET`] is installed, and otherwise Debian's, which has a package with the library's sources and builds it first.
+//! The programs run under [Wine](crate::wine).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,58 +11,54 @@ use std::process::Command;
 use cargo_metadata::Metadata;
 use clap::Subcommand;
 
-use crate::tally::Tally;
-use crate::{Outcome, apt, process, soak, test, vhd, wine, workspace};
+use crate::summary::Summary;
+use crate::{Error, apt, libtest, process, soak, vhd, wine, workspace};
 
 #[derive(Subcommand)]
 pub(crate) enum Task {
     /// Build the release programs into dist/
     Build,
-    /// Run the tests of the crates that have Windows code; on Windows itself, of all
+    /// Run the tests of the packages with Windows code; on Windows itself, of all packages
     Test,
-    /// Test disks and volumes on a VHD: on Windows, as administrator
+    /// Test disks and volumes on a VHD: on Windows only, as administrator
     Disks,
-    /// Lint the crates that have Windows code, as compiled for Windows
+    /// Run clippy on the packages with Windows code, as compiled for Windows
     Clippy,
 }
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
-/// The crates with code that only Windows runs.
-const CRATES: [&str; 4] = ["csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", soak::PACKAGE];
+/// The packages with code that only Windows runs.
+const PACKAGES: [&str; 5] = ["csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", soak::PROGRAM, soak::PACKAGE];
 const DAEMON: &str = "csi-proxy";
-/// The profile, and the name of its folder, of what is shipped.
+/// The profile of the shipped programs, and the name of its folder.
 const SHIPPED: &str = "dist";
-/// How many bytes a program may have.
+/// The largest size of a program in bytes.
 const LARGEST: u64 = 6_000_000;
 
-pub(crate) fn run(task: &Task) -> Outcome {
+pub(crate) fn run(task: &Task) -> Result<bool, Error> {
     match task {
         Task::Build => build(),
-        Task::Clippy => clippy(),
+        Task::Clippy => Ok(clippy()??),
         Task::Disks => Ok(build()? && vhd::test()?),
-        Task::Test => {
-            let tally = test()?;
-            tally.print();
-            Ok(tally.is_green())
-        }
+        Task::Test => Ok(test()?.print()),
     }
 }
 
 /// Builds the daemon into dist/.
-fn build() -> Outcome {
+fn build() -> Result<bool, Error> {
     match daemon() {
         Ok(_) => Ok(true),
-        Err(NoDaemon::NoCompiler(why) | NoDaemon::Broken(why)) => Err(why.into()),
+        Err(NoDaemon::NoCompiler(reason) | NoDaemon::Broken(reason)) => Err(reason.into()),
     }
 }
 
-/// Builds the programs of the daemon's crate into dist/, optimised, stripped and with nothing to install beside them,
-/// and checks their size.
-fn ship(toolchain: Toolchain) -> Result<PathBuf, Box<dyn std::error::Error>> {
+/// Builds the programs of the daemon's package into dist/, optimised, stripped and statically linked, and checks their
+/// size.
+fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
     let mut cargo = toolchain.cargo("build");
     cargo.args(["--profile", SHIPPED, "-p", DAEMON]);
-    // The C runtime goes into the program: a node has no redistributable packages installed.
+    // Link the C runtime statically: nodes do not have its redistributable package installed.
     toolchain.set_rustflags(&mut cargo, "-C target-feature=+crt-static");
     if !process::succeeds(&mut cargo)? {
         return Err(format!("{} failed", process::typed(&cargo)).into());
@@ -76,7 +72,7 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Box<dyn std::error::Error>> {
         println!("{}: {}", program.display(), megabytes(size));
         if size > LARGEST {
             let (size, largest) = (megabytes(size), megabytes(LARGEST));
-            return Err(format!("{} has {size}, and may have {largest}", program.display()).into());
+            return Err(format!("{} has {size}, the limit is {largest}", program.display()).into());
         }
     }
     Ok(dist.join(format!("{DAEMON}.exe")))
@@ -87,27 +83,31 @@ fn megabytes(bytes: u64) -> String {
     format!("{}.{:03} MB", kilobytes / 1000, kilobytes % 1000)
 }
 
-fn clippy() -> Outcome {
-    let toolchain = Toolchain::find_or_install()?;
+/// Runs clippy and returns whether it found nothing. The inner error states which compiler is missing.
+pub(crate) fn clippy() -> Result<Result<bool, String>, Error> {
+    let toolchain = match Toolchain::find_or_install() {
+        Ok(toolchain) => toolchain,
+        Err(reason) => return Ok(Err(reason)),
+    };
     let mut cargo = toolchain.cargo("clippy");
-    cargo.args(crates(&workspace::metadata()?)).args(["--all-targets", "--", "-D", "warnings"]);
-    Ok(process::succeeds(&mut cargo)?)
+    cargo.args(packages(&workspace::metadata()?)).args(["--all-targets", "--", "-D", "warnings"]);
+    Ok(Ok(process::succeeds(&mut cargo)?))
 }
 
-/// Runs the Windows tests, under Wine unless this is Windows; what is missing for that is a skip.
-pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
+/// Runs the Windows tests, under Wine unless this is Windows. They are skipped if a program they need is missing.
+pub(crate) fn test() -> Result<Summary, Error> {
     tests("Windows tests", |toolchain, cargo| {
         if toolchain == Toolchain::Windows {
             cargo.arg("--workspace");
         } else {
-            cargo.args(crates(&workspace::metadata()?));
+            cargo.args(packages(&workspace::metadata()?));
         }
         Ok(())
     })
 }
 
-/// Runs the soak test of the release build for so many seconds, where tests run.
-pub(crate) fn soak(seconds: &str) -> Result<Tally, Box<dyn std::error::Error>> {
+/// Runs the soak test of the release build for this many seconds.
+pub(crate) fn soak(seconds: &str) -> Result<Summary, Error> {
     tests("the soak test of the Windows program", |toolchain, cargo| {
         let mut build = toolchain.cargo("build");
         if !process::succeeds(build.args(["--release", "-p", soak::PROGRAM]))? {
@@ -118,94 +118,91 @@ pub(crate) fn soak(seconds: &str) -> Result<Tally, Box<dyn std::error::Error>> {
     })
 }
 
-/// Runs the tests that `select` has asked cargo for; what is missing for that is a skip, by the name `what`.
-fn tests(
-    what: &str,
-    select: impl FnOnce(Toolchain, &mut Command) -> Result<(), Box<dyn std::error::Error>>,
-) -> Result<Tally, Box<dyn std::error::Error>> {
+/// Runs the tests that `select` adds to the command. They are skipped as `name` if a program they need is missing.
+fn tests(name: &str, select: impl FnOnce(Toolchain, &mut Command) -> Result<(), Error>) -> Result<Summary, Error> {
     let toolchain = match Toolchain::find_or_install() {
         Ok(toolchain) => toolchain,
-        Err(why) => return Ok(Tally::skip(what, &why)),
+        Err(reason) => return Ok(Summary::skipped(name, &reason)),
     };
     let mut cargo = toolchain.cargo("test");
     select(toolchain, &mut cargo)?;
     if toolchain == Toolchain::Windows {
-        return Ok(test::suites(&mut cargo)?);
+        return Ok(libtest::run(&mut cargo)?);
     }
     let prefix = match wine::Prefix::start() {
         Ok(prefix) => prefix,
-        Err(why) => return Ok(Tally::skip(what, &why)),
+        Err(reason) => return Ok(Summary::skipped(name, &reason)),
     };
     prefix.enter(&mut cargo).env(variable("RUNNER"), prefix.loader());
-    Ok(test::suites(&mut cargo)?)
+    Ok(libtest::run(&mut cargo)?)
 }
 
-/// Why there is no daemon to run.
+/// Why a program for Windows could not be built.
 pub(crate) enum NoDaemon {
-    /// It cannot be built here.
+    /// No compiler for Windows is installed.
     NoCompiler(String),
-    /// It should have been built.
+    /// The build failed.
     Broken(String),
 }
 
-/// The daemon for Windows, as it is shipped.
+/// Builds the daemon for Windows as it is shipped.
 pub(crate) fn daemon() -> Result<PathBuf, NoDaemon> {
     let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
     ship(toolchain).map_err(|error| NoDaemon::Broken(error.to_string()))
 }
 
-/// `-p <crate>` for each crate with Windows code in this tree, and the feature that only tests use.
-fn crates(metadata: &Metadata) -> Vec<&'static str> {
+/// Returns `-p <package>` for each package with Windows code in this tree, and the feature that only tests use.
+fn packages(metadata: &Metadata) -> Vec<&'static str> {
     let packages = metadata.workspace_packages();
     let has = |name: &str| packages.iter().any(|package| package.name == name);
-    let crates = CRATES.into_iter().filter(|name| has(name)).flat_map(|name| ["-p", name]);
-    crates.chain(["--features", "csi-proxy-os-win32/process-usage"]).collect()
+    let selected = PACKAGES.into_iter().filter(|name| has(name)).flat_map(|name| ["-p", name]);
+    selected.chain(["--features", "csi-proxy-os-win32/process-usage"]).collect()
 }
 
-/// The file names of the daemon crate's programs.
+/// Returns the file names of the daemon package's programs.
 fn programs(metadata: &Metadata) -> Vec<String> {
     let packages = metadata.workspace_packages();
     let targets = packages.into_iter().filter(|package| package.name == DAEMON).flat_map(|package| &package.targets);
     targets.filter(|target| target.is_bin()).map(|target| format!("{}.exe", target.name)).collect()
 }
 
-/// The name of cargo's variable for a setting of our target.
+/// Returns the name of cargo's environment variable for a setting of the Windows target.
 fn variable(setting: &str) -> String {
     format!("CARGO_TARGET_{}_{setting}", TARGET.to_uppercase().replace('-', "_"))
 }
 
-/// A compiler that makes Windows programs here.
+/// A toolchain that builds Windows programs on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Toolchain {
-    /// We are on Windows.
+    /// The cargo that runs this program, on Windows.
     Windows,
-    /// The cargo that runs us has the target's library.
+    /// The cargo that runs this program, which has the target's standard library.
     Rustup,
     /// Debian's `rustc-web` with `-Zbuild-std`.
     Debian,
 }
 
 impl Toolchain {
-    /// The compiler to use, after installing what may be installed; or what is missing, in a sentence.
+    /// Returns the toolchain to use and installs it if that is allowed. The error states what is missing.
     fn find_or_install() -> Result<Self, String> {
         if std::env::consts::OS == "windows" {
             return Ok(Self::Windows);
         }
         let missing = Self::missing();
         if !missing.is_empty() {
-            apt::install(&missing).map_err(|why| {
+            apt::install(&missing).map_err(|reason| {
                 format!(
-                    "no compiler for {TARGET}: it takes `rustup target add {TARGET}` and mingw, \
-                     or on Debian 12 the packages of mingw and of rustc-web ({why})"
+                    "no compiler for {TARGET}: install it with `rustup target add {TARGET}` and install mingw, \
+                     or on Debian 12 install the packages of mingw and rustc-web ({reason})"
                 )
             })?;
         }
-        Self::find()
-            .filter(|_| Self::missing().is_empty())
-            .ok_or_else(|| format!("no compiler for {TARGET} even with the packages {}", missing.join(", ")))
+        Self::find().filter(|_| Self::missing().is_empty()).ok_or_else(|| {
+            format!("no compiler for {TARGET} found although these packages are installed: {}", missing.join(", "))
+        })
     }
 
-    /// The Debian packages without which nothing can be built.
+    /// Returns the missing Debian packages that the build needs.
     fn missing() -> Vec<&'static str> {
         let compiler: &[&str] = match Self::find() {
             Some(_) => &[],
@@ -225,7 +222,7 @@ impl Toolchain {
         (sources.is_file() && Path::new("/usr/bin/cargo").is_file()).then_some(Self::Debian)
     }
 
-    /// `cargo <verb>` for the Windows target, in the source tree.
+    /// Returns `cargo <verb>` for the Windows target, in the source tree.
     fn cargo(self, verb: &str) -> Command {
         let mut cargo = match self {
             Self::Windows | Self::Rustup => workspace::cargo(),
@@ -233,7 +230,7 @@ impl Toolchain {
         };
         cargo.arg(verb);
         if self != Self::Windows {
-            // A folder of its own: two compilers in one would build everything anew at each change.
+            // A separate folder: two compilers that share one rebuild everything each time they take turns.
             cargo.args(["--target", TARGET]).env("CARGO_TARGET_DIR", Self::target()).env(variable("LINKER"), LINKER);
         }
         if self == Self::Debian {
@@ -242,7 +239,7 @@ impl Toolchain {
         cargo
     }
 
-    /// Where a profile's programs are.
+    /// Returns the folder of the programs that a profile builds.
     fn folder(self, profile: &str) -> PathBuf {
         match self {
             Self::Windows => workspace::target().join(profile),
@@ -269,20 +266,20 @@ fn has_standard_library(folder: &Path) -> bool {
     })
 }
 
-/// Debian's cargo, free of what the cargo that runs us put into the environment.
+/// Returns Debian's cargo, without the environment variables that the cargo that runs this program has set.
 ///
-/// `cargo clippy` would take another toolchain's cargo-clippy from the PATH; Debian's is called by its name.
+/// `cargo clippy` would run the cargo-clippy of another toolchain on the PATH, so Debian's is called by its path.
 fn debian_cargo(verb: &str) -> Command {
     let program = if verb == "clippy" { "/usr/bin/cargo-clippy" } else { "/usr/bin/cargo" };
     let mut cargo = Command::new(program);
-    let kept = |name: &str| {
+    let is_kept = |name: &str| {
         ["CARGO_HOME", "CARGO_BUILD_JOBS"].contains(&name)
             || name.starts_with("CARGO_TERM_")
             || name.starts_with("CARGO_NET_")
     };
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        if (name.starts_with("CARGO") || name.starts_with("RUST")) && name != "RUST_BACKTRACE" && !kept(&name) {
+        if (name.starts_with("CARGO") || name.starts_with("RUST")) && name != "RUST_BACKTRACE" && !is_kept(&name) {
             cargo.env_remove(name.as_ref());
         }
     }
@@ -292,7 +289,7 @@ fn debian_cargo(verb: &str) -> Command {
         .env("CARGO", "/usr/bin/cargo")
         .env("RUSTC", "/usr/bin/rustc")
         .env("RUSTDOC", "/usr/bin/rustdoc")
-        // -Zbuild-std is for nightly compilers; this one is the release whose library sources lie beside it.
+        // Stable compilers refuse -Zbuild-std. It is safe here because the library sources are of the same version.
         .env("RUSTC_BOOTSTRAP", "1");
     cargo
 }
@@ -302,7 +299,7 @@ mod tests {
     use super::megabytes;
 
     #[test]
-    fn a_size_is_told_in_megabytes_and_never_too_small() {
+    fn a_size_is_rounded_up_to_kilobytes() {
         assert_eq!(megabytes(6_000_000), "6.000 MB");
         assert_eq!(megabytes(6_000_001), "6.001 MB");
         assert_eq!(megabytes(45_678), "0.046 MB");

@@ -1,14 +1,16 @@
-//! Where this source tree is, and which crates it has.
+//! The source tree: its folder, files and packages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cargo_metadata::{Metadata, MetadataCommand};
 
-/// The top of the source tree.
+use crate::process;
+
+/// The root folder of the source tree.
 pub(crate) fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package).to_path_buf()
 }
 
 /// The folder for everything that is built, downloaded or made for tests.
@@ -16,14 +18,29 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
 
-/// The cargo that runs us, in the source tree.
+/// Returns a command for the cargo that runs this program, in the source tree.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
     cargo
 }
 
-/// Our own crates, without what they depend on.
+/// Reads the packages of this workspace, without those they depend on.
 pub(crate) fn metadata() -> Result<Metadata, cargo_metadata::Error> {
     MetadataCommand::new().current_dir(root()).no_deps().exec()
+}
+
+/// Lists the files of the source tree that git does not ignore, relative to [`root`]. Returns `None` if there is no git
+/// or the tree is not a checkout.
+pub(crate) fn files() -> Option<Vec<PathBuf>> {
+    let mut git = Command::new("git");
+    // In a container, the checkout can belong to another user, which git refuses by default.
+    git.args(["-c", "safe.directory=*"]);
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root());
+    let listed = process::output(&mut git)?;
+    let mut files: Vec<PathBuf> = listed.split('\0').filter(|file| !file.is_empty()).map(PathBuf::from).collect();
+    // During a merge, a file in conflict is listed several times.
+    files.dedup();
+    // An unpacked archive inside another checkout has a git that tracks none of its files.
+    files.iter().any(|file| file == Path::new("Cargo.toml")).then_some(files)
 }

@@ -1,5 +1,5 @@
-/* Stand-in for bcryptprimitives.dll, which Wine has only since version 9.
- * Rust's and Go's runtimes import ProcessPrng from it. */
+/* A substitute for bcryptprimitives.dll, which Wine has since version 9.
+ * The runtimes of Rust and Go import ProcessPrng from it. */
 #include <windows.h>
 
 BOOLEAN NTAPI SystemFunction036(PVOID buffer, ULONG length); /* RtlGenRandom, in advapi32 */

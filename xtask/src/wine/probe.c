@@ -1,5 +1,5 @@
-/* What this Wine can do: prints one line `<name> yes` or `<name> no` per ability.
- * Each probe does the thing and looks whether it happened, for Wine says yes to some calls that do nothing. */
+/* Prints one line `<name> yes` or `<name> no` for each feature of this version of Wine.
+ * Each probe checks the effect of its calls, since some functions of Wine report success and do nothing. */
 #include <windows.h>
 #include <winioctl.h>
 #include <winsvc.h>

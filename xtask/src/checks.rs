@@ -1,0 +1,80 @@
+//! The checks of the source tree that are no tests: formatting, lints, documentation, dependencies.
+
+use std::process::Command;
+
+use crate::summary::Summary;
+use crate::{Error, durations, lint, process, tools, windows, workspace};
+
+/// Checks that `cargo fmt` would change nothing.
+pub(crate) fn format() -> Summary {
+    check("format", |name| command(name, workspace::cargo().args(["fmt", "--all", "--check"])))
+}
+
+/// Runs clippy on all packages, as compiled for this machine.
+pub(crate) fn clippy() -> Summary {
+    const ARGUMENTS: [&str; 6] = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    check("clippy", |name| command(name, workspace::cargo().args(ARGUMENTS)))
+}
+
+/// Runs clippy on the packages with Windows code, as compiled for Windows.
+pub(crate) fn clippy_for_windows() -> Summary {
+    check("clippy for Windows", |name| match windows::clippy() {
+        Ok(Ok(succeeded)) => result(name, Ok(succeeded)),
+        Ok(Err(reason)) => Summary::skipped(name, &reason),
+        Err(error) => result(name, Err(error)),
+    })
+}
+
+/// Builds the documentation, in which a broken link is an error.
+pub(crate) fn documentation() -> Summary {
+    let mut cargo = workspace::cargo();
+    cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    check("documentation", |name| command(name, &mut cargo))
+}
+
+/// Runs `cargo xtask lint`.
+pub(crate) fn source_rules() -> Summary {
+    check("lint", |name| match workspace::files() {
+        Some(_) => result(name, lint::run()),
+        None => Summary::skipped(name, "the list of files comes from git: this is no git checkout"),
+    })
+}
+
+/// Runs the checks of cargo-deny that need no network. Installs cargo-deny into the target folder if it is missing.
+pub(crate) fn dependencies() -> Summary {
+    check("cargo-deny", |name| {
+        // cargo-deny also reads the packages that other platforms need, which no build has downloaded.
+        if !process::succeeds(workspace::cargo().args(["fetch", "--quiet", "--locked"])).unwrap_or(false) {
+            return Summary::skipped(name, "the packages for other platforms cannot be downloaded");
+        }
+        let program = match tools::find_or_install("cargo-deny") {
+            Ok(program) => program,
+            Err(error) => return Summary::skipped(name, &error.to_string()),
+        };
+        let mut deny = Command::new(program);
+        deny.current_dir(workspace::root()).args(["--offline", "check", "bans", "licenses", "sources"]);
+        let mut summary = command(name, &mut deny);
+        let reason = "the database is fetched from the network, run `cargo deny check advisories`";
+        summary += Summary::skipped(&format!("{name} advisories"), reason);
+        summary
+    })
+}
+
+/// Runs one check and adds its duration.
+fn check(name: &str, run: impl FnOnce(&str) -> Summary) -> Summary {
+    let (mut summary, step) = durations::measure(name, || run(&format!("check: {name}")));
+    summary.steps.push(step);
+    summary
+}
+
+fn command(name: &str, command: &mut Command) -> Summary {
+    result(name, process::succeeds(command).map_err(Error::from))
+}
+
+fn result(name: &str, succeeded: Result<bool, Error>) -> Summary {
+    match succeeded {
+        Ok(true) => Summary::passed(),
+        Ok(false) => Summary::failed(&format!("{name}: see its output above")),
+        Err(error) => Summary::failed(&format!("{name}: {error}")),
+    }
+}

@@ -1,0 +1,245 @@
+//! Whether the simulation tests detect a broken rule: each patch in `verify/sensitivity-patches` breaks one rule in a
+//! copy of this tree, in which the tests must then fail.
+//!
+//! A patch begins with a sentence that states which rule it breaks. Its lines `Case:` select the cases to run, and its
+//! lines `Fails:` name operations that must be among those that fail. A patch that does not apply is a failure.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{fs, io};
+
+use crate::summary::Summary;
+use crate::{Error, durations, process, workspace};
+
+/// A patch file.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Patch {
+    name: String,
+    /// Which rule it breaks.
+    rule: String,
+    cases: Vec<String>,
+    operations: Vec<String>,
+}
+
+/// What one run of the simulation tests found.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Findings {
+    /// The operations with failures.
+    operations: BTreeSet<String>,
+    failures: usize,
+}
+
+/// Runs the simulation tests without a patch, where they must pass, and with each patch, where they must fail.
+pub(crate) fn run() -> Result<Summary, Error> {
+    let Some(files) = workspace::files() else {
+        return Ok(Summary::skipped(
+            "sensitivity",
+            "the list of files to copy comes from git: this is no git checkout",
+        ));
+    };
+    let folder = workspace::target().join("sensitivity");
+    let copy = TreeCopy { root: folder.join("tree"), target: folder.join("build") };
+    let patches = patches()?;
+    let mut summary = Summary::default();
+    let mut results = Vec::new();
+    copy.restore(&files)?;
+    let cases: Vec<&str> = patches.iter().flat_map(|patch| &patch.cases).map(String::as_str).collect();
+    summary += match copy.test(&cases)? {
+        Ok(findings) if findings.failures == 0 => Summary::passed(),
+        Ok(findings) => Summary::failed(&format!("the tests fail without a patch: {}", findings.describe())),
+        Err(reason) => Summary::failed(&format!("without a patch, {reason}")),
+    };
+    for patch in &patches {
+        copy.restore(&files)?;
+        let cases: Vec<&str> = patch.cases.iter().map(String::as_str).collect();
+        let findings = if copy.apply(patch)? { copy.test(&cases)? } else { Err("it does not apply".to_owned()) };
+        let result = match findings {
+            Ok(findings) if findings.failures == 0 => Err("no test fails".to_owned()),
+            Ok(findings) => match patch.operations.iter().find(|name| !findings.operations.contains(*name)) {
+                Some(missing) => Err(format!("{missing} does not fail, but {}", findings.describe())),
+                None => Ok(findings.describe()),
+            },
+            Err(reason) => Err(reason),
+        };
+        summary += match &result {
+            Ok(_) => Summary::passed(),
+            Err(reason) => Summary::failed(&format!("the patch {}: {reason}", patch.name)),
+        };
+        results.push((patch, result));
+    }
+    for (patch, result) in results {
+        let (Ok(result) | Err(result)) = result;
+        println!("\n{}\n    {}\n    {result}", patch.rule, patch.name);
+    }
+    Ok(summary)
+}
+
+/// Reads the patches, ordered by name.
+fn patches() -> io::Result<Vec<Patch>> {
+    let mut patches = Vec::new();
+    for entry in fs::read_dir(folder())? {
+        let path = entry?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        patches.push(Patch::parse(&name, &fs::read_to_string(&path)?));
+    }
+    patches.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(patches)
+}
+
+fn folder() -> PathBuf {
+    workspace::root().join("verify/sensitivity-patches")
+}
+
+impl Patch {
+    fn parse(name: &str, text: &str) -> Self {
+        let mut patch = Self { name: name.to_owned(), ..Self::default() };
+        let mut rule: Vec<&str> = Vec::new();
+        for line in text.lines().take_while(|line| !line.starts_with("diff ")).filter(|line| !line.is_empty()) {
+            if let Some(case) = line.strip_prefix("Case: ") {
+                patch.cases.push(case.to_owned());
+            } else if let Some(operation) = line.strip_prefix("Fails: ") {
+                patch.operations.push(operation.to_owned());
+            } else {
+                rule.push(line);
+            }
+        }
+        patch.rule = rule.join(" ");
+        patch
+    }
+}
+
+impl Findings {
+    /// Parses the table that `prove` prints: an operation in the first column, the number of its failures in the last.
+    fn parse(output: &str) -> Self {
+        let mut findings = Self::default();
+        let table = output.lines().skip_while(|line| !line.starts_with("operation "));
+        for line in table.skip(1).take_while(|line| !line.is_empty()) {
+            let mut words = line.split_whitespace();
+            let (operation, failures) = (words.next(), words.next_back().and_then(|count| count.parse().ok()));
+            match (operation, failures) {
+                (Some("all"), Some(sum)) => findings.failures = sum,
+                (Some(operation), Some(1usize..)) => drop(findings.operations.insert(operation.to_owned())),
+                _ => {}
+            }
+        }
+        findings
+    }
+
+    fn describe(&self) -> String {
+        let operations: Vec<&str> = self.operations.iter().map(String::as_str).collect();
+        format!("{} cases fail: {}", self.failures, operations.join(", "))
+    }
+}
+
+/// A copy of the source tree, to which the patches are applied one after the other.
+struct TreeCopy {
+    root: PathBuf,
+    /// Where the copy is built.
+    target: PathBuf,
+}
+
+impl TreeCopy {
+    /// Makes the copy equal to the source tree. Writes only files that differ, so that only these are compiled again.
+    fn restore(&self, files: &[PathBuf]) -> io::Result<()> {
+        for file in files {
+            let copy = self.root.join(file);
+            match fs::read(workspace::root().join(file)) {
+                Ok(text) if fs::read(&copy).is_ok_and(|old| old == text) => {}
+                Ok(text) => {
+                    fs::create_dir_all(copy.parent().unwrap_or(&self.root))?;
+                    fs::write(copy, text)?;
+                }
+                // The file was removed without `git rm`.
+                Err(_) if copy.exists() => fs::remove_file(copy)?,
+                Err(_) => {}
+            }
+        }
+        self.remove_others(&self.root, &files.iter().collect())
+    }
+
+    /// Removes files that are not in the source tree any more.
+    fn remove_others(&self, folder: &Path, files: &BTreeSet<&PathBuf>) -> io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let file = path.strip_prefix(&self.root).unwrap_or(&path).to_path_buf();
+            if path.is_dir() {
+                self.remove_others(&path, files)?;
+            } else if !files.contains(&file) {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies a patch. Returns whether that succeeded.
+    fn apply(&self, patch: &Patch) -> io::Result<bool> {
+        let mut git = Command::new("git");
+        git.args(["apply", "--whitespace=nowarn"]).arg(folder().join(&patch.name)).current_dir(&self.root);
+        // The copy is in the target folder of a checkout. Without this, git would skip files that it does not track.
+        git.env("GIT_CEILING_DIRECTORIES", self.root.parent().unwrap_or(&self.root));
+        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
+            git.env_remove(variable);
+        }
+        process::succeeds(&mut git)
+    }
+
+    /// Builds the simulation tests and runs these cases. The inner error states why there is no result.
+    fn test(&self, cases: &[&str]) -> io::Result<Result<Findings, String>> {
+        let mut build = workspace::cargo();
+        build.args(["build", "--quiet", "--locked", "--release", "--package", "csi-proxy-simtest", "--bin", "prove"]);
+        // Building takes longer than running, so optimise a little and not fully.
+        build.args(["--config", "profile.release.lto='off'", "--config", "profile.release.opt-level=1"]);
+        build.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
+        process::print(&build);
+        // A patch can leave an item unused. Those warnings are of no interest unless the build fails.
+        let Output { status, stderr, .. } = durations::record(&mut build, Command::output)?;
+        if !status.success() {
+            println!("{}", String::from_utf8_lossy(&stderr));
+            return Ok(Err("the tests do not build".to_owned()));
+        }
+        let program = format!("prove{}", std::env::consts::EXE_SUFFIX);
+        let mut prove = Command::new(self.target.join("release").join(program));
+        prove.args(["--seeds", "0", "--show", "1"]).args(cases.iter().flat_map(|case| ["--case", case]));
+        let Output { status, stdout, .. } = prove.output()?;
+        let findings = Findings::parse(&String::from_utf8_lossy(&stdout));
+        Ok(match (status.code(), findings.failures) {
+            (Some(0), 0) | (Some(1), 1..) => Ok(findings),
+            _ => Err(format!("`prove` exited with {status} and {} failures", findings.failures)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Findings, Patch, patches};
+
+    #[test]
+    fn a_patch_states_its_rule_before_its_diff() {
+        let text = "A lock is\nremoved.\n\nCase: Rmdir/\nFails: Rmdir\n\ndiff --git a/x b/x\n--- a/x\nCase: no\n";
+        let patch = Patch::parse("a.patch", text);
+        assert_eq!(
+            (patch.rule.as_str(), patch.cases, patch.operations),
+            ("A lock is removed.", vec!["Rmdir/".to_owned()], vec!["Rmdir".to_owned()])
+        );
+    }
+
+    #[test]
+    fn every_patch_has_a_rule_cases_and_operations() {
+        for patch in patches().expect("the patches") {
+            let is_complete = patch.rule.ends_with('.') && !patch.cases.is_empty() && !patch.operations.is_empty();
+            assert!(is_complete, "{patch:?}");
+        }
+    }
+
+    #[test]
+    fn the_failing_operations_are_parsed_from_the_table() {
+        let output = "FAILED --case 'Rmdir/a tree #1 slow'\n    the end state differs\n\
+                      operation   states   calls    faults     cases  failures\n\
+                      Mkdir            2       3        10        10         0\n\
+                      Rmdir            2       3        10        10         7\n\
+                      all              4       6        20        20         7\n\n0.1 s\n7 failures\n";
+        let findings = Findings::parse(output);
+        assert_eq!((findings.failures, findings.operations), (7, ["Rmdir".to_owned()].into()));
+    }
+}
