@@ -9,6 +9,7 @@ use crate::{Error, workspace};
 
 mod cfg;
 mod crate_deps;
+mod docs;
 mod file_size;
 mod unsafe_code;
 mod words;
@@ -38,12 +39,14 @@ fn breaches() -> Result<Vec<String>, Error> {
         packages.iter().flat_map(|package| &package.targets).map(|target| target.src_path.as_std_path()).collect();
     let root = workspace::root();
     let mut breaches = crate_deps::breaches(&crate_deps::dependencies(&packages)?);
-    for source in sources()? {
+    let sources = sources()?;
+    breaches.extend(docs::breaches(&sources, |path| root.join(path).exists()));
+    for source in &sources {
         let is_crate_root = roots.contains(&root.join(&source.path).as_path());
-        breaches.extend(file_size::breach(&source));
-        breaches.extend(unsafe_code::breach(&source));
-        breaches.extend(cfg::breaches(&source, is_crate_root));
-        breaches.extend(words::breaches(&source));
+        breaches.extend(file_size::breach(source));
+        breaches.extend(unsafe_code::breach(source));
+        breaches.extend(cfg::breaches(source, is_crate_root));
+        breaches.extend(words::breaches(source));
     }
     Ok(breaches)
 }
