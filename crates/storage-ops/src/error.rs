@@ -7,7 +7,7 @@ use std::fmt;
 
 use os::OsError;
 
-use crate::executor::context::PoolKind;
+use crate::executor::pool_kind::PoolKind;
 
 /// What the caller can conclude from an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -9,6 +9,7 @@
 pub(crate) mod context;
 pub(crate) mod locks;
 pub(crate) mod operation;
+pub(crate) mod pool_kind;
 pub(crate) mod worker_pools;
 
 use std::any::{Any, TypeId};
@@ -22,9 +23,10 @@ use tokio::sync::{Notify, watch};
 use tracing::Instrument as _;
 
 use crate::error::{Error, Kind, OperationError, OperationResult, Rerun};
-use crate::executor::context::{Caller, OperationContext, PoolKind};
+use crate::executor::context::{Caller, OperationContext};
 use crate::executor::locks::{Guard, LockKey};
 use crate::executor::operation::{Coalesce, Operation};
+use crate::executor::pool_kind::PoolKind;
 use crate::executor::worker_pools::{DEFECT, Work, WorkerPools};
 use crate::node::{MAX_RUNS, Node, described};
 
@@ -316,9 +318,10 @@ mod tests {
 
     use super::Executor;
     use crate::error::{Kind, OperationResult};
-    use crate::executor::context::{OperationContext, PoolKind};
+    use crate::executor::context::OperationContext;
     use crate::executor::locks::LockKey;
     use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
+    use crate::executor::pool_kind::PoolKind;
     use crate::{Config, Node};
 
     /// Panics while its locks are looked up, before it has a thread.

@@ -29,12 +29,12 @@
 //!
 //! # Layers
 //!
-//! A folder is a layer. A layer uses the layers above it in this list, and none below it.
+//! A folder is a layer. A module uses those above it in this list, and none below it.
 //!
 //! | module | what it has |
 //! |---|---|
-//! | `error`, `config` | errors and settings |
-//! | `types` | domain types, each validated when it is parsed |
+//! | `executor::pool_kind`, `error` | the kinds of work; errors |
+//! | `types`, `config` | domain types, which exist only if they were validated; settings |
 //! | `executor::{locks, context, worker_pools}` | locks, the context of a running operation, threads |
 //! | `windows` | what Windows takes and returns: device buffers, reparse points, WMI, error codes |
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |

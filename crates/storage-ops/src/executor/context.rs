@@ -6,21 +6,7 @@ use os::PendingCall;
 
 use crate::error::{OperationError, OperationResult, Rerun};
 use crate::executor::locks::{Guard, LockKey};
-
-/// The pools of worker threads. A dead server or a lost disk can block only the threads of its own pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PoolKind {
-    /// Files and directories on local disks.
-    Files,
-    /// Paths on a server.
-    Remote,
-    /// Disks and volumes, as devices.
-    Disks,
-    /// WMI.
-    Wmi,
-    /// Services and firmware.
-    System,
-}
+use crate::executor::pool_kind::PoolKind;
 
 /// The callers of an operation, consulted once, right before the first change.
 pub(crate) trait Caller: Send + Sync {

@@ -4,8 +4,9 @@ use std::fmt;
 use std::hash::Hash;
 
 use crate::error::OperationResult;
-use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
+use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 
 /// A storage operation with its arguments. Two equal operations request the same thing.

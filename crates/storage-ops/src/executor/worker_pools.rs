@@ -7,7 +7,7 @@ use os::{Clock, Time};
 use tokio::sync::Semaphore;
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::PoolKind;
+use crate::executor::pool_kind::PoolKind;
 
 /// The number of threads of a pool.
 const THREADS: usize = 16;
@@ -124,22 +124,10 @@ impl Drop for Registration {
     }
 }
 
-impl PoolKind {
-    fn purpose(self) -> &'static str {
-        match self {
-            Self::Files => "local files",
-            Self::Remote => "remote paths",
-            Self::Disks => "disks",
-            Self::Wmi => "WMI",
-            Self::System => "services",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{BLOCKING_THREADS, WorkerPools};
-    use crate::executor::context::PoolKind;
+    use crate::executor::pool_kind::PoolKind;
 
     #[test]
     fn all_pools_together_have_as_many_threads_as_the_runtime_is_asked_for() {

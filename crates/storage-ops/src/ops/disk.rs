@@ -6,9 +6,10 @@ use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
 use os::{Access, Namespace, OsError};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 use crate::windows::disk_device::{self, Disk, TableStyle};

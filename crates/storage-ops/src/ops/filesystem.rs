@@ -4,9 +4,10 @@ use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Open, Options, OsError, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::paths::links::{create_link, open_target, require_pool_for_ancestors};
 use crate::paths::remove_tree;

@@ -6,9 +6,10 @@
 use os::{Access, Instance, Namespace, Open, Options, OsError, OsResult, Secret, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::paths::links::{create_link, link_exists};
 use crate::paths::working_directories::OPEN_NOFOLLOW;

@@ -3,9 +3,10 @@
 use os::{Namespace, OsError, Service, ServiceAccess, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::types::{ServiceInfo, ServiceName};
 use crate::windows::error_class::ErrorClass;

@@ -11,9 +11,10 @@ pub(crate) mod target_path;
 use os::Access;
 
 use crate::error::{OperationError, OperationResult};
-use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::Operation;
+use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::disk_device::{Disk, Partition};

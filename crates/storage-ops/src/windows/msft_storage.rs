@@ -9,7 +9,8 @@ use std::time::Duration;
 use os::{Instance, Namespace, OsError, Returned, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::context::OperationContext;
+use crate::executor::pool_kind::PoolKind;
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::Host;
 use crate::windows::disk_device::{Disk, MIB, Partition};

@@ -7,7 +7,7 @@ use os::abi::{
 use os::{Handle, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
 
-use crate::executor::context::PoolKind;
+use crate::executor::pool_kind::PoolKind;
 use crate::types::VolumeId;
 use crate::windows::buffer;
 

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::error::{OperationError, OperationResult};
-use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::ops::volume::disk_lock_key;
 use crate::types::VolumeId;

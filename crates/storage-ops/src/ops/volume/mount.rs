@@ -4,9 +4,10 @@ use os::OsError;
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::ops::volume::disk_lock_key;
 use crate::paths::working_directories::OPEN_NO_DELETE_SHARE;

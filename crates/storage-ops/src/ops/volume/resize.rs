@@ -5,9 +5,10 @@ use os::{Access, OsError};
 use zerocopy::IntoBytes;
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
 use crate::types::{DiskNumber, VolumeId};

@@ -3,8 +3,9 @@
 use os::{Open, Options, OsError, PathForm, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::{OperationContext, PoolKind};
+use crate::executor::context::OperationContext;
 use crate::executor::operation::Operation;
+use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::paths::links::{require_pool_for_ancestors, require_pool_for_link};
 use crate::paths::working_directories::OPEN_NOFOLLOW;

@@ -1,0 +1,29 @@
+//! The kinds of work that have threads of their own.
+
+/// The pools of worker threads. A dead server or a lost disk can block only the threads of its own pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PoolKind {
+    /// Files and directories on local disks.
+    Files,
+    /// Paths on a server.
+    Remote,
+    /// Disks and volumes, as devices.
+    Disks,
+    /// WMI.
+    Wmi,
+    /// Services and firmware.
+    System,
+}
+
+impl PoolKind {
+    /// What the threads are for, as error texts put it.
+    pub(crate) fn purpose(self) -> &'static str {
+        match self {
+            Self::Files => "local files",
+            Self::Remote => "remote paths",
+            Self::Disks => "disks",
+            Self::Wmi => "WMI",
+            Self::System => "services",
+        }
+    }
+}
