@@ -13,7 +13,7 @@ use crate::flags::Flags;
 mod imp;
 
 #[cfg(not(windows))]
-#[path = "endpoints/sockets.rs"]
+#[path = "../../../sim/csi-proxy-sim/src/endpoints/sockets.rs"]
 mod imp;
 
 pub use imp::{Listener, bind};

@@ -4,6 +4,7 @@
 //! them, to the letter: a switch takes a value only behind `=`, the last of two wins, and the first argument that is no
 //! flag ends the flags. What flags there are is data, in [`TABLE`]; parsing, `--help` and the tests all follow from it.
 
+pub mod help;
 mod table;
 
 use std::fmt;

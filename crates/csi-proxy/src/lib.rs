@@ -2,12 +2,12 @@
 //!
 //! This crate is the only place that chooses what the storage operations run on, Windows or a simulated node.
 
+#[path = "../../../sim/csi-proxy-sim/src/backend.rs"]
 pub mod backend;
 pub mod command;
 pub mod demo;
 pub mod endpoints;
 pub mod flags;
-pub mod help;
 pub mod log;
 pub mod metrics_http;
 pub mod serve;

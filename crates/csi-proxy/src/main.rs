@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use csi_proxy::command::Command;
 use csi_proxy::demo;
-use csi_proxy::help::Help;
+use csi_proxy::flags::help::Help;
 use csi_proxy::service::{self, Task};
 use csi_proxy::{log, serve};
 

@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_readme_has_every_flag_as_the_table_has_it() {
-        let readme = include_str!("../README.md");
+        let readme = include_str!("../../README.md");
         assert!(readme.contains(&markdown()), "the README should have:\n{}", markdown());
     }
 
