@@ -2,14 +2,12 @@
 //!
 //! The client is built twice, with the grpc-go that it pins and with the newest, for the two send different
 //! `:authority`s. The daemon runs on a simulated node, once as a Linux program over sockets and once as the Windows
-//! program over named pipes; each client gets a daemon, and so a node, of its own. At last one client calls the Windows
-//! program on the node that it really is on, as far as that can be done without a disk to spare.
+//! program over named pipes; each client gets a daemon, and so a node, of its own. Then one client calls the daemon that is
+//! shipped on the node that it really is on, as far as that can be done without a disk to spare.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-
-use cargo_metadata::Metadata;
 
 use crate::tally::{self, Failure, Skip, Tally};
 use crate::{process, windows, wine, workspace};
@@ -33,9 +31,6 @@ pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
     if process::find("go").is_none() {
         return Ok(Tally::skip("Go client", "go is not installed (https://go.dev/dl; Debian 12's is too old)"));
     }
-    if !can_simulate(&workspace::metadata()?) {
-        return Ok(Tally::skip("Go client", "the daemon of this tree has no simulated node to serve"));
-    }
     let on_windows = std::env::consts::OS == "windows";
     let mut sum = Tally::default();
     if !on_windows {
@@ -45,19 +40,13 @@ pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
     Ok(sum)
 }
 
-/// Whether the daemon has a simulated node in it.
-fn can_simulate(metadata: &Metadata) -> bool {
-    let daemon = metadata.workspace_packages().into_iter().find(|package| package.name == "csi-proxy");
-    daemon.is_some_and(|package| package.dependencies.iter().any(|dependency| dependency.name == "csi-proxy-os-sim"))
-}
-
 fn over_sockets(source: &Path) -> Result<Tally, Box<dyn std::error::Error>> {
     let mut cargo = workspace::cargo();
-    cargo.args(["build", "-p", "csi-proxy", "--bin", "csi-proxy"]);
+    cargo.args(["build", "-p", "csi-proxy-sim"]);
     if !process::succeeds(&mut cargo)? {
         return Ok(Tally::broken(&format!("{} failed", process::typed(&cargo))));
     }
-    let daemon = workspace::target().join("debug/csi-proxy");
+    let daemon = workspace::target().join("debug/csi-proxy-sim");
     let folder = workspace::target().join("go/sockets");
     let mut sum = Tally::default();
     for (module, name) in CLIENTS {
@@ -80,8 +69,8 @@ fn over_sockets(source: &Path) -> Result<Tally, Box<dyn std::error::Error>> {
 }
 
 fn over_pipes(source: &Path, on_windows: bool) -> Result<Tally, Box<dyn std::error::Error>> {
-    let daemon = match windows::daemon() {
-        Ok(daemon) => daemon,
+    let (daemon, simulator) = match windows::daemon().and_then(|daemon| Ok((daemon, windows::simulator()?))) {
+        Ok(programs) => programs,
         Err(windows::NoDaemon::NoCompiler(why)) => return Ok(Tally::skip("Go client over named pipes", &why)),
         Err(windows::NoDaemon::Broken(what)) => return Ok(Tally::broken(&what)),
     };
@@ -96,7 +85,7 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Tally, Box<dyn std::err
             sum += Tally::broken(&format!("the Go client does not build for Windows with {module}"));
             continue;
         };
-        let served = Daemon::start(program(&daemon).args(log()).arg(NODE).arg(node(source)))?;
+        let served = Daemon::start(program(&simulator).args(log()).arg(NODE).arg(node(source)))?;
         sum += run(&mut program(&client))?;
         sum += served.end();
         if module == CLIENTS[0].0 {

@@ -25,7 +25,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
         return Ok(tally.is_green());
     }
     let mut cargo = workspace::cargo();
-    cargo.args(["test", "--release", "-p", "csi-proxy", "--test", "soak", "--", "--nocapture"]);
+    cargo.args(["test", "--release", "-p", "csi-proxy-sim", "--test", "soak", "--", "--nocapture"]);
     Ok(process::succeeds(cargo.env(SECONDS, seconds))?)
 }
 

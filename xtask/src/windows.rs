@@ -29,8 +29,9 @@ pub(crate) enum Task {
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The crates with code that only Windows runs.
-const CRATES: [&str; 3] = ["csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy"];
+const CRATES: [&str; 4] = ["csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", "csi-proxy-sim"];
 const DAEMON: &str = "csi-proxy";
+const SIMULATOR: &str = "csi-proxy-sim";
 /// The profile, and the name of its folder, of what is shipped.
 const SHIPPED: &str = "dist";
 /// How many bytes a program may have.
@@ -82,6 +83,16 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Box<dyn std::error::Error>> {
     Ok(dist.join(format!("{DAEMON}.exe")))
 }
 
+/// Builds the program that serves a simulated node, for tests.
+fn build_simulator(toolchain: Toolchain) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let mut cargo = toolchain.cargo("build");
+    cargo.args(["-p", SIMULATOR]);
+    if !process::succeeds(&mut cargo)? {
+        return Err(format!("{} failed", process::typed(&cargo)).into());
+    }
+    Ok(toolchain.folder("debug").join(format!("{SIMULATOR}.exe")))
+}
+
 fn megabytes(bytes: u64) -> String {
     let kilobytes = bytes.div_ceil(1000);
     format!("{}.{:03} MB", kilobytes / 1000, kilobytes % 1000)
@@ -109,7 +120,7 @@ pub(crate) fn test() -> Result<Tally, Box<dyn std::error::Error>> {
 /// Runs the soak test of the release build for so many seconds, where tests run.
 pub(crate) fn soak(seconds: &str) -> Result<Tally, Box<dyn std::error::Error>> {
     tests("the soak test of the Windows program", |_, cargo| {
-        cargo.args(["--release", "-p", DAEMON, "--test", "soak"]).env(soak::SECONDS, seconds);
+        cargo.args(["--release", "-p", SIMULATOR, "--test", "soak"]).env(soak::SECONDS, seconds);
         Ok(())
     })
 }
@@ -148,6 +159,12 @@ pub(crate) enum NoDaemon {
 pub(crate) fn daemon() -> Result<PathBuf, NoDaemon> {
     let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
     ship(toolchain).map_err(|error| NoDaemon::Broken(error.to_string()))
+}
+
+/// The program for Windows that serves a simulated node.
+pub(crate) fn simulator() -> Result<PathBuf, NoDaemon> {
+    let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
+    build_simulator(toolchain).map_err(|error| NoDaemon::Broken(error.to_string()))
 }
 
 /// `-p <crate>` for each crate with Windows code in this tree.

@@ -1,1 +1,7 @@
-//! The simulated node as a program of its own. Its files move here; crates/csi-proxy compiles them until the next commit.
+//! The parts of `csi-proxy-sim`: the simulated node that its flags ask for, its endpoints, and the demonstration.
+
+pub mod backend;
+pub mod command;
+pub mod demo;
+pub mod endpoints;
+pub mod flags;

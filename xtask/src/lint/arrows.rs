@@ -41,12 +41,24 @@ const ALLOWED: &[Allowed] = &[
             "csi-proxy-api",
             "csi-proxy-transport",
             "csi-proxy-os-win32",
-            "csi-proxy-os-sim",
             "csi-proxy-storage-ops",
             "csi-proxy-server",
             "csi-proxy-client",
         ],
         for_tests: &[],
+    },
+    Allowed {
+        from: "csi-proxy-sim",
+        to: &[
+            "csi-proxy",
+            "csi-proxy-os",
+            "csi-proxy-api",
+            "csi-proxy-transport",
+            "csi-proxy-os-sim",
+            "csi-proxy-storage-ops",
+            "csi-proxy-server",
+        ],
+        for_tests: &["csi-proxy-os-win32"],
     },
     // A program of tests: nothing depends on it, and it is not published.
     Allowed {
@@ -146,7 +158,7 @@ mod tests {
     fn only_the_daemon_and_what_tests_it_choose_an_implementation() {
         let users = |name| ALLOWED.iter().filter(move |row| row.to.contains(&name)).map(|row| row.from);
         assert_eq!(users("csi-proxy-os-win32").collect::<Vec<_>>(), ["csi-proxy"]);
-        let of_the_simulated_node = ["csi-proxy", "csi-proxy-simtest", "csi-proxy-fuzz-targets"];
+        let of_the_simulated_node = ["csi-proxy-sim", "csi-proxy-simtest", "csi-proxy-fuzz-targets"];
         assert_eq!(users("csi-proxy-os-sim").collect::<Vec<_>>(), of_the_simulated_node);
     }
 

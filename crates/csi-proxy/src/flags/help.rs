@@ -1,51 +1,56 @@
-//! What `csi-proxy help` says, made of the table of flags.
+//! The text of `help`, made from the tables of flags.
 
 use std::fmt;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::flags::{Flag, Kind, Section, TABLE};
+use super::table::WITHOUT_EFFECT;
+use super::{Flag, Kind, TABLE};
+use crate::program::Program;
 
 const HEADING: Style = Style::new().bold();
 const NAME: Style = AnsiColor::Cyan.on_default();
-/// Where the descriptions begin.
+/// The column at which the descriptions start.
 const COLUMN: usize = 34;
-/// Where lines end.
+/// The longest line.
 const WIDTH: usize = 98;
 
-/// The whole help, with colours that whoever prints it may strip.
-#[derive(Clone, Copy, Debug)]
-pub struct Help;
+/// The whole help of a program, with colours, which `anstream` removes where they are not wanted.
+pub struct Help<T: 'static>(pub &'static Program<T>);
 
-impl fmt::Display for Help {
+impl<T> fmt::Display for Help<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Program { name, about, commands, own_flags } = self.0;
+        writeln!(f, "{about}\n\n{HEADING}Usage{HEADING:#}")?;
+        for (command, meaning) in *commands {
+            let usage = format!("{name} {command}");
+            write_beside(f, &format!("  {usage:<width$}", width = COLUMN - 2), &" ".repeat(COLUMN), meaning)?;
+        }
         write!(
             f,
-            "Answers CSI drivers that run without privileges on a Windows node.\n\n\
-             {HEADING}Usage{HEADING:#}\n  \
-             csi-proxy [FLAGS]      serve until told to stop\n  \
-             csi-proxy demo         play each CSI driver against a simulated node\n  \
-             csi-proxy service ...  install [FLAGS], uninstall, status: the Windows service csiproxy\n  \
-             csi-proxy help         print this\n  \
-             csi-proxy version      print the version\n\n\
-             Flags are written as Go programs take them: -name=value, -name value or --name; a switch\n\
-             alone is on, and -switch=false is off.\n"
+            "\nFlags are written as for Go programs: -name=value, -name value or --name. A switch needs no\n\
+             value to be on; -switch=false turns it off.\n"
         )?;
-        for section in Section::ALL {
-            writeln!(f, "\n{HEADING}{section}{HEADING:#}")?;
-            let flags = TABLE.iter().filter(|flag| flag.section == section);
-            if section == Section::WithoutEffect {
-                let names: Vec<String> = flags.map(|flag| format!("-{}", flag.name)).collect();
-                write_beside(f, "  ", "  ", &names.join(" "))?;
-            } else {
-                flags.into_iter().try_for_each(|flag| describe(f, flag))?;
-            }
-        }
-        Ok(())
+        write_sections(f, own_flags)?;
+        write_sections(f, &TABLE)
     }
 }
 
-fn describe(f: &mut fmt::Formatter<'_>, flag: &Flag) -> fmt::Result {
+fn write_sections<T>(f: &mut fmt::Formatter<'_>, table: &[Flag<T>]) -> fmt::Result {
+    for flags in table.chunk_by(|one, next| one.section == next.section) {
+        let section = flags[0].section;
+        writeln!(f, "\n{HEADING}{section}{HEADING:#}")?;
+        if section == WITHOUT_EFFECT {
+            let names: Vec<String> = flags.iter().map(|flag| format!("-{}", flag.name)).collect();
+            write_beside(f, "  ", "  ", &names.join(" "))?;
+        } else {
+            flags.iter().try_for_each(|flag| describe(f, flag))?;
+        }
+    }
+    Ok(())
+}
+
+fn describe<T>(f: &mut fmt::Formatter<'_>, flag: &Flag<T>) -> fmt::Result {
     let value = match flag.kind {
         Kind::Switch => String::new(),
         Kind::Value(value) => format!(" {value}"),
@@ -60,7 +65,7 @@ fn describe(f: &mut fmt::Formatter<'_>, flag: &Flag) -> fmt::Result {
     write_beside(f, &first, &" ".repeat(COLUMN), &shown)
 }
 
-/// Writes a sentence behind `first`, and as many lines behind `other` as it takes.
+/// Writes a sentence after `first`, wrapped; each further line starts with `other`.
 fn write_beside(f: &mut fmt::Formatter<'_>, first: &str, other: &str, sentence: &str) -> fmt::Result {
     for (at, line) in wrap(sentence).into_iter().enumerate() {
         writeln!(f, "{}{line}", if at == 0 { first } else { other })?;
@@ -68,36 +73,11 @@ fn write_beside(f: &mut fmt::Formatter<'_>, first: &str, other: &str, sentence: 
     Ok(())
 }
 
-/// The flags as the tables that the README has.
-#[cfg(test)]
-fn markdown() -> String {
-    let mut text = String::new();
-    for section in Section::ALL {
-        let flags: Vec<&Flag> = TABLE.iter().filter(|flag| flag.section == section).collect();
-        let names = flags.iter().map(|flag| format!("`-{}`", flag.name)).collect::<Vec<_>>().join(", ");
-        let rows = flags.iter().map(|flag| {
-            let value = match flag.kind {
-                Kind::Switch => String::new(),
-                Kind::Value(value) | Kind::Values(value) => format!(" {value}"),
-            };
-            let repeated = if matches!(flag.kind, Kind::Values(_)) { " May be repeated." } else { "" };
-            let default = if flag.default.is_empty() { String::new() } else { format!("`{}`", flag.default) };
-            format!("| `-{}{value}` | {default} | {}{repeated} |\n", flag.name, flag.help)
-        });
-        let table = match section {
-            Section::WithoutEffect => format!("\n{section}: {names}.\n"),
-            _ => format!("\n| {section} | default | |\n|---|---|---|\n{}", rows.collect::<String>()),
-        };
-        text.push_str(&table);
-    }
-    text
-}
-
-/// Breaks a sentence into lines that fit beside the names.
+/// Breaks a sentence into lines that fit beside the names of flags.
 fn wrap(sentence: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in sentence.split(' ') {
-        let last = lines.last_mut().expect("there is always a line");
+        let last = lines.last_mut().expect("at least one line");
         if last.is_empty() {
             last.push_str(word);
         } else if COLUMN + last.len() + 1 + word.len() > WIDTH {
@@ -112,26 +92,22 @@ fn wrap(sentence: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Help, WIDTH, markdown};
+    use super::{Help, WIDTH};
     use crate::flags::TABLE;
+    use crate::program::CSI_PROXY;
 
     fn plain() -> String {
-        anstream::adapter::strip_str(&Help.to_string()).to_string()
+        anstream::adapter::strip_str(&Help(&CSI_PROXY).to_string()).to_string()
     }
 
     #[test]
     fn every_flag_is_in_the_help_with_its_default() {
         let text = plain();
-        for flag in &TABLE {
-            assert!(text.contains(&format!("-{}", flag.name)), "-{} is not there", flag.name);
+        let own = CSI_PROXY.own_flags.iter();
+        for flag in own.chain(&TABLE) {
+            assert!(text.contains(&format!("-{}", flag.name)), "-{} is missing", flag.name);
         }
         assert!(text.contains(r"[C:\var\lib\kubelet]"), "{text}");
-    }
-
-    #[test]
-    fn the_readme_has_every_flag_as_the_table_has_it() {
-        let readme = include_str!("../../README.md");
-        assert!(readme.contains(&markdown()), "the README should have:\n{}", markdown());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use windows_service::service::{
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use super::{ServiceError, code};
-use crate::flags::Flags;
+use crate::program::CSI_PROXY;
 use crate::service::NAME;
 
 const DISPLAY_NAME: &str = "CSI Proxy";
@@ -133,7 +133,7 @@ fn configure(service: &Service, flags: &[String]) -> Vec<String> {
         command: None,
         actions: Some(vec![restart; 3]),
     };
-    let drain = Flags::parse(flags.iter().cloned()).map_or_else(|_| Flags::defaults().drain, |flags| flags.drain);
+    let drain = CSI_PROXY.parse(flags.iter().cloned()).unwrap_or_else(|_| CSI_PROXY.defaults()).drain;
     let lacks = |what: &str, error: windows_service::Error| ServiceError::windows(what, &error).to_string();
     let outcomes = [
         service.update_failure_actions(actions).map_err(|error| lacks("a restart after a failure", error)),

@@ -24,7 +24,7 @@ use windows_service::{define_windows_service, service_dispatcher};
 use super::{ServiceError, code};
 use crate::flags::Flags;
 use crate::service::NAME;
-use crate::{log, serve};
+use crate::{backend, endpoints, log, serve};
 
 /// How often the service control manager hears of a drain.
 const BEAT: Duration = Duration::from_secs(1);
@@ -83,7 +83,8 @@ async fn serve_and_report(flags: &Flags, manager: &Manager) -> Result<(), Box<dy
         told.notify_one();
     };
     let ready = || manager.running().map_err(Into::into);
-    let mut serving = pin!(serve::until(flags, io::sink(), stop, ready));
+    let mut serving =
+        pin!(serve::until(flags, backend::windows()?, endpoints::named_pipes(flags)?, io::sink(), stop, ready));
     tokio::select! {
         served = serving.as_mut() => return served,
         () = told.notified() => tracing::info!("told to stop"),

@@ -11,7 +11,7 @@ use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 use transport::address::Location;
 
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy");
+use crate::PROGRAM;
 
 /// Lets one test at a time have the pipes, the service, and WMI, which Wine does not lock.
 pub(crate) async fn turn() -> MutexGuard<'static, ()> {
@@ -31,7 +31,7 @@ impl Daemon {
         let mut process = spawn(flags);
         let output = BufReader::new(process.stdout.take().expect("a pipe"));
         let lines = output.lines().map(|line| line.expect("a line of text"));
-        let announcement: Vec<String> = lines.take_while(|line| !line.starts_with("Ctrl-C")).collect();
+        let announcement: Vec<String> = lines.take_while(|line| !line.starts_with("Press Ctrl-C")).collect();
         if announcement.is_empty() {
             let mut errors = String::new();
             process.stderr.take().expect("a pipe").read_to_string(&mut errors).expect("text");

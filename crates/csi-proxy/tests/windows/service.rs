@@ -15,7 +15,8 @@ use tonic::Status;
 use windows_service::service::ServiceAccess;
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
-use crate::daemon::{PROGRAM, Scratch, connect, skipped_by_wine, turn};
+use crate::PROGRAM;
+use crate::daemon::{Scratch, connect, skipped_by_wine, turn};
 use crate::service_control::{Installed, RUNNING, START_PENDING, STOP_PENDING, STOPPED};
 
 /// What Windows says of a service whose process is gone without a word.

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::daemon::PROGRAM;
+use crate::PROGRAM;
 
 pub(crate) const STOPPED: u32 = 1;
 pub(crate) const START_PENDING: u32 = 2;

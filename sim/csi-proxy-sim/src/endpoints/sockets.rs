@@ -1,33 +1,28 @@
 //! Sockets in a folder.
 
+use std::error::Error;
+use std::io::Write;
 use std::path::PathBuf;
 use std::{env, io};
 
-use server::Endpoint;
+use csi_proxy::backend::Backend;
+use csi_proxy::endpoints::Endpoints;
+use csi_proxy::serve;
 use tempfile::TempDir;
-use transport::address::{Address, Location};
-use transport::listener::UnixEndpoint;
+use transport::address::Location;
+use transport::listener::bind;
 
-use super::{Endpoints, OpenError};
-use crate::flags::Flags;
+use crate::flags::SimFlags;
 
-/// What this system has for an endpoint.
-pub type Listener = UnixEndpoint;
-
-/// Opens one endpoint.
-pub fn bind(address: &Address) -> io::Result<Listener> {
-    transport::listener::bind(address)
+/// Serves `backend` on sockets until told to stop.
+pub fn serve(flags: &SimFlags, backend: Backend, out: impl Write) -> Result<(), Box<dyn Error>> {
+    let (folder, _temporary) = folder(flags)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot create a folder for the sockets: {error}")))?;
+    serve::console(&flags.daemon, backend, Endpoints { location: Location::Directory(folder), bind }, out)
 }
 
-pub(super) fn open(flags: &Flags) -> Result<Endpoints, OpenError> {
-    let (folder, temporary) = folder(flags).map_err(OpenError::Folder)?;
-    let place = Location::Directory(folder);
-    let open = Endpoint::open_all(&place, flags.groupless_pipes, bind).map_err(OpenError::Endpoint)?;
-    Ok(Endpoints { open, place, temporary })
-}
-
-/// The folder that the flags name; else one of this user's own for as long as they are logged in, or a fresh one.
-fn folder(flags: &Flags) -> io::Result<(PathBuf, Option<TempDir>)> {
+/// Returns the folder that the flags name; else one in the user's runtime directory, or a temporary one.
+fn folder(flags: &SimFlags) -> io::Result<(PathBuf, Option<TempDir>)> {
     if let Some(folder) = &flags.socket_folder {
         return Ok((folder.clone(), None));
     }
@@ -35,6 +30,6 @@ fn folder(flags: &Flags) -> io::Result<(PathBuf, Option<TempDir>)> {
         return Ok((folder.join("csi-proxy"), None));
     }
     let temporary = tempfile::Builder::new().prefix("csi-proxy-").tempdir()?;
-    // The endpoints make their folder themselves, so that it is open to nobody else.
+    // Opening an endpoint creates its folder so that only its owner may enter it.
     Ok((temporary.path().join("sockets"), Some(temporary)))
 }

@@ -37,7 +37,7 @@ impl Daemon {
         let folder = tempfile::tempdir().expect("a folder");
         let node = folder.path().join("node.toml");
         fs::write(&node, description(disks, slow)).expect("a file");
-        let mut process = Command::new(env!("CARGO_BIN_EXE_csi-proxy"))
+        let mut process = Command::new(env!("CARGO_BIN_EXE_csi-proxy-sim"))
             .arg(format!("-socket-folder={}", folder.path().join(SOCKETS).display()))
             .arg(format!("-node={}", node.display()))
             .args(["-metrics-bind-address=127.0.0.1:0", "-max-silence=2"])
@@ -50,7 +50,7 @@ impl Daemon {
         let mut metrics = None;
         for line in output.by_ref().lines().map(|line| line.expect("text")) {
             metrics = metrics.or_else(|| Some(line.split_once("metrics at http://")?.1.to_owned()));
-            if line.starts_with("Ctrl-C") {
+            if line.starts_with("Press Ctrl-C") {
                 break;
             }
         }
@@ -99,7 +99,7 @@ impl Daemon {
         let status = self.process.wait().expect("an end");
         if in_order {
             assert!(status.success(), "{log}");
-            assert_eq!(rest, "Stopped; nothing was cut off.\n", "{log}");
+            assert_eq!(rest, "Stopped after all calls had finished.\n", "{log}");
         }
         assert!(!log.contains("panicked"), "{log}");
     }

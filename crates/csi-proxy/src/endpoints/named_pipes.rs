@@ -5,11 +5,10 @@ use std::io;
 use std::sync::Arc;
 
 use os_win32::pipe::{Owner, Security, owner};
-use server::Endpoint;
 use tokio::net::windows::named_pipe::NamedPipeServer;
 use transport::address::{Address, Location};
 
-use super::{Endpoints, OpenError};
+use super::Endpoints;
 use crate::flags::Flags;
 
 /// What this system has for an endpoint.
@@ -31,25 +30,20 @@ impl transport::listener::Listener for Listener {
     }
 }
 
-/// Opens one endpoint, to administrators and LocalSystem.
-pub fn bind(address: &Address) -> io::Result<Listener> {
-    bind_for(address, &Arc::new(Security::administrators()?))
-}
-
-pub(super) fn open(flags: &Flags) -> Result<Endpoints, OpenError> {
-    let security = Security::with_accounts(&flags.pipe_sids).map_err(OpenError::Accounts)?;
+/// Returns the named pipes that drivers know, open to administrators, LocalSystem and the accounts that the flags name.
+pub fn named_pipes(flags: &Flags) -> io::Result<Endpoints<impl FnMut(&Address) -> io::Result<Listener>>> {
+    let security = Security::with_accounts(&flags.pipe_sids)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot open the pipes to an account: {error}")))?;
     let security = Arc::new(security);
-    let place = Location::NamedPipes;
-    let bind = |address: &Address| bind_for(address, &security);
-    let open = Endpoint::open_all(&place, flags.groupless_pipes, bind).map_err(OpenError::Endpoint)?;
-    Ok(Endpoints { open, place, temporary: None })
+    Ok(Endpoints { location: Location::NamedPipes, bind: move |address: &Address| bind(address, &security) })
 }
 
-fn bind_for(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
+fn bind(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
     let path = address.path();
-    let path = path.to_str().filter(|_| *address.location() == Location::NamedPipes).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe, and nothing else is served"))
-    })?;
+    let path = path
+        .to_str()
+        .filter(|_| *address.location() == Location::NamedPipes)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe")))?;
     match os_win32::pipe::Listener::bind(path, Arc::clone(security)) {
         Ok(pipe) => Ok(Listener { pipe, address: address.clone() }),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(refused(address, error, owner(path))),
@@ -89,12 +83,17 @@ impl std::error::Error for Taken {}
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::{env, io, process};
 
-    use os_win32::pipe::owner;
+    use os_win32::pipe::{Security, owner};
     use transport::address::{Address, Location};
 
-    use super::{bind, refused};
+    use super::{Listener, refused};
+
+    fn bind(address: &Address) -> io::Result<Listener> {
+        super::bind(address, &Arc::new(Security::administrators()?))
+    }
 
     fn denied() -> io::Error {
         io::ErrorKind::PermissionDenied.into()

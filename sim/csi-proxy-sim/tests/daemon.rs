@@ -16,7 +16,7 @@ use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 use transport::address::Location;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy-sim");
 
 /// A daemon that serves in a folder of its own.
 struct Daemon {
@@ -40,7 +40,7 @@ impl Daemon {
             .by_ref()
             .lines()
             .map(|line| line.expect("a line of text"))
-            .take_while(|line| !line.starts_with("Ctrl-C"))
+            .take_while(|line| !line.starts_with("Press Ctrl-C"))
             .collect();
         Self { process, output, announcement }
     }
@@ -126,7 +126,7 @@ async fn told_to_stop_it_finishes_what_it_has_begun() {
     daemon.signal("INT");
     call.await.expect("no panic").expect("the call is answered");
     let (code, output, errors) = daemon.end();
-    assert_eq!((code, output.as_str()), (Some(0), "Stopped; nothing was cut off.\n"), "{errors}");
+    assert_eq!((code, output.as_str()), (Some(0), "Stopped after all calls had finished.\n"), "{errors}");
     assert!(!folder.path().join("sockets/csi-proxy-disk-v1.sock").exists(), "the sockets go with it");
 }
 
@@ -139,7 +139,7 @@ async fn what_does_not_end_in_time_is_cut_off_and_told() {
     call.await.expect("no panic").expect_err("the call is cut off");
     let (code, output, _) = daemon.end();
     assert_eq!(code, Some(0));
-    assert_eq!(output, "Stopped; calls cut off: 1, operations that had not ended: 1.\n");
+    assert_eq!(output, "Stopped before all calls had finished: 1 calls aborted, 1 operations still running.\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,7 +154,10 @@ async fn told_to_stop_twice_it_does_not_wait() {
     daemon.signal("INT");
     let (code, _, errors) = daemon.end();
     assert_eq!(code, Some(1));
-    assert!(errors.ends_with("csi-proxy: stopped at once, on being told to a second time\n"), "{errors}");
+    assert!(
+        errors.ends_with("csi-proxy-sim: stopped by a second signal, without waiting for running calls\n"),
+        "{errors}"
+    );
     call.await.expect("no panic").expect_err("the call is cut off");
 }
 
@@ -222,7 +225,7 @@ fn without_a_file_it_logs_to_standard_error() {
     daemon.signal("TERM");
     let (_, _, errors) = daemon.end();
     assert!(errors.contains("INFO serving"), "{errors}");
-    assert!(errors.contains("WARN the command line is ignored from 'false' on"), "{errors}");
+    assert!(errors.contains("WARN ignoring the command line from 'false' on"), "{errors}");
 }
 
 #[test]
@@ -260,6 +263,6 @@ fn an_unknown_flag_is_one_sentence_and_exit_code_2() {
     let refused = run(&["-nonsense"]);
     assert_eq!(refused.status.code(), Some(2));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(said, "csi-proxy: there is no flag -nonsense; 'csi-proxy help' lists what there is\n");
+    assert_eq!(said, "csi-proxy-sim: unknown flag -nonsense (see 'csi-proxy-sim help')\n");
     assert!(refused.stdout.is_empty());
 }

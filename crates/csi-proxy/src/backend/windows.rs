@@ -1,0 +1,12 @@
+//! The Windows node that this program runs on.
+
+use std::sync::Arc;
+
+use super::Backend;
+use crate::unsupported::WindowsOnly;
+
+/// Returns the Windows node that this program runs on.
+#[expect(clippy::unnecessary_wraps, reason = "other systems return an error")]
+pub fn windows() -> Result<Backend, WindowsOnly> {
+    Ok(Backend { os: Arc::new(os_win32::Windows::new()), name: "this Windows node".to_owned() })
+}
