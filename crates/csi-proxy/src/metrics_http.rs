@@ -1,6 +1,6 @@
 //! The HTTP server for `/metrics` and `/healthz`.
 //!
-//! Anyone who reaches the address may connect. So a connection is closed after one request or [`CONNECTION_TIME`], and at
+//! Anyone who reaches the address may connect. So a connection is closed after one request or `CONNECTION_TIME`, and at
 //! the limit a new connection closes the oldest: a client that sends its request at once is answered before that.
 
 use std::collections::VecDeque;

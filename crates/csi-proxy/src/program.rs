@@ -26,7 +26,7 @@ pub struct Program<T: 'static> {
 /// The daemon.
 pub static CSI_PROXY: Program<Flags> = Program {
     name: "csi-proxy",
-    about: "Does storage work on a Windows node for CSI drivers that run without privileges.",
+    about: "Does storage work on a Windows node for unprivileged CSI drivers.",
     commands: &[
         ("[FLAGS]", "serve until told to stop"),
         ("service install [FLAGS]", "install the Windows service csiproxy"),
@@ -39,7 +39,7 @@ pub static CSI_PROXY: Program<Flags> = Program {
         name: "windows-service",
         kind: Kind::Switch,
         default: "false",
-        help: "Run as the Windows service csiproxy. Only the service control manager can start it so.",
+        help: "Run as the Windows service csiproxy, not in a console.",
         section: "Windows service",
         set: |flags, text| switch(text).map(|on| flags.windows_service = on),
     }],

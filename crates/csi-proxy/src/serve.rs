@@ -139,7 +139,7 @@ fn report_end(out: &mut impl Write, unfinished: Unfinished) -> Result<(), Box<dy
     tracing::warn!(calls, operations, "stopped before all calls had finished");
     writeln!(
         out,
-        "Stopped before all calls had finished: {calls} calls aborted, {operations} operations still running."
+        "Stopped before all calls had finished; calls aborted: {calls}, operations still running: {operations}."
     )?;
     Ok(())
 }

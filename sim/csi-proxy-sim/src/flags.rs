@@ -28,7 +28,7 @@ const SECTION: &str = "Simulated node";
 /// The program.
 pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
     name: "csi-proxy-sim",
-    about: "Serves a simulated Windows node to CSI drivers and their tests, as csi-proxy serves a real one.",
+    about: "Serves a simulated Windows node to CSI drivers and their tests.",
     commands: &[
         ("[FLAGS]", "serve until told to stop"),
         ("demo", "play seven CSI drivers against the simulated node"),
@@ -51,7 +51,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
             name: "socket-folder",
             kind: Kind::Value("DIR"),
             default: "",
-            help: "Create the sockets in this folder, which only its owner may enter. No effect on Windows.",
+            help: "Folder for the sockets; created if missing, and accessible to its owner only. No effect on Windows.",
             section: SECTION,
             set: |flags, text| {
                 flags.socket_folder = some_text(text).map(PathBuf::from);
@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn what_only_the_daemon_can_do_is_refused() {
         let service = parse("-windows-service").unwrap_err();
-        assert_eq!(service, "unknown flag -windows-service; only csi-proxy runs as a service");
-        assert_eq!(parse("-Node=x").unwrap_err(), "unknown flag -Node; did you mean -node?");
-        assert_eq!(parse("-kubelet_path=x").unwrap_err(), "unknown flag -kubelet_path; did you mean -kubelet-path?");
+        assert_eq!(service, "unknown flag -windows-service: only csi-proxy runs as a service");
+        assert_eq!(parse("-Node=x").unwrap_err(), "unknown flag -Node: did you mean -node?");
+        assert_eq!(parse("-kubelet_path=x").unwrap_err(), "unknown flag -kubelet_path: did you mean -kubelet-path?");
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
         let at = |flag: &str| text.find(flag).unwrap_or_else(|| panic!("{flag} is missing: {text}"));
         assert!(at("-socket-folder DIR") < at("-kubelet-path DIR"), "{text}");
         assert!(!text.contains("-windows-service"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 98), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]

@@ -6,7 +6,6 @@ use super::Backend;
 use crate::unsupported::WindowsOnly;
 
 /// Returns the Windows node that this program runs on.
-#[expect(clippy::unnecessary_wraps, reason = "other systems return an error")]
 pub fn windows() -> Result<Backend, WindowsOnly> {
     Ok(Backend { os: Arc::new(os_win32::Windows::new()), name: "this Windows node".to_owned() })
 }

@@ -10,10 +10,10 @@ use crate::program::Program;
 
 const HEADING: Style = Style::new().bold();
 const NAME: Style = AnsiColor::Cyan.on_default();
-/// The column at which the descriptions start.
-const COLUMN: usize = 34;
-/// The longest line.
-const WIDTH: usize = 98;
+/// The column at which the descriptions of flags start.
+const COLUMN: usize = 33;
+/// The longest line: the width of a small terminal.
+const WIDTH: usize = 80;
 
 /// The whole help of a program, with colours, which `anstream` removes where they are not wanted.
 pub struct Help<T: 'static>(pub &'static Program<T>);
@@ -22,14 +22,13 @@ impl<T> fmt::Display for Help<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Program { name, about, commands, own_flags } = self.0;
         writeln!(f, "{about}\n\n{HEADING}Usage{HEADING:#}")?;
+        let longest = commands.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
         for (command, meaning) in *commands {
-            let usage = format!("{name} {command}");
-            write_beside(f, &format!("  {usage:<width$}", width = COLUMN - 2), &" ".repeat(COLUMN), meaning)?;
+            writeln!(f, "  {name} {command:<longest$}  {meaning}")?;
         }
-        write!(
-            f,
-            "\nFlags are written as for Go programs: -name=value, -name value or --name. A switch needs no\n\
-             value to be on; -switch=false turns it off.\n"
+        f.write_str(
+            "\nFlags are written as for Go programs: -name=value, -name value or --name.\n\
+             A switch needs no value to be on; -switch=false turns it off.\n",
         )?;
         write_sections(f, own_flags)?;
         write_sections(f, &TABLE)
@@ -42,7 +41,7 @@ fn write_sections<T>(f: &mut fmt::Formatter<'_>, table: &[Flag<T>]) -> fmt::Resu
         writeln!(f, "\n{HEADING}{section}{HEADING:#}")?;
         if section == WITHOUT_EFFECT {
             let names: Vec<String> = flags.iter().map(|flag| format!("-{}", flag.name)).collect();
-            write_beside(f, "  ", "  ", &names.join(" "))?;
+            write_wrapped(f, "  ", 2, &names.join(" "))?;
         } else {
             flags.iter().try_for_each(|flag| describe(f, flag))?;
         }
@@ -62,32 +61,26 @@ fn describe<T>(f: &mut fmt::Formatter<'_>, flag: &Flag<T>) -> fmt::Result {
         (_, default) => format!("{} [{default}]", flag.help),
     };
     let first = format!("  {NAME}{spelling:<width$}{NAME:#}", width = COLUMN - 2);
-    write_beside(f, &first, &" ".repeat(COLUMN), &shown)
+    write_wrapped(f, &first, COLUMN, &shown)
 }
 
-/// Writes a sentence after `first`, wrapped; each further line starts with `other`.
-fn write_beside(f: &mut fmt::Formatter<'_>, first: &str, other: &str, sentence: &str) -> fmt::Result {
-    for (at, line) in wrap(sentence).into_iter().enumerate() {
-        writeln!(f, "{}{line}", if at == 0 { first } else { other })?;
-    }
-    Ok(())
-}
-
-/// Breaks a sentence into lines that fit beside the names of flags.
-fn wrap(sentence: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
+/// Writes `first`, whose visible width is `indent`, and a sentence after it, with every further line indented as far.
+fn write_wrapped(f: &mut fmt::Formatter<'_>, first: &str, indent: usize, sentence: &str) -> fmt::Result {
+    f.write_str(first)?;
+    let mut column = indent;
     for word in sentence.split(' ') {
-        let last = lines.last_mut().expect("at least one line");
-        if last.is_empty() {
-            last.push_str(word);
-        } else if COLUMN + last.len() + 1 + word.len() > WIDTH {
-            lines.push(word.to_owned());
+        if column == indent {
+            write!(f, "{word}")?;
+        } else if column + 1 + word.len() <= WIDTH {
+            write!(f, " {word}")?;
+            column += 1;
         } else {
-            last.push(' ');
-            last.push_str(word);
+            write!(f, "\n{:indent$}{word}", "")?;
+            column = indent;
         }
+        column += word.len();
     }
-    lines
+    writeln!(f)
 }
 
 #[cfg(test)]
@@ -106,6 +99,7 @@ mod tests {
         let own = CSI_PROXY.own_flags.iter();
         for flag in own.chain(&TABLE) {
             assert!(text.contains(&format!("-{}", flag.name)), "-{} is missing", flag.name);
+            assert!(flag.help.len() <= 128, "the help of -{} is longer than two lines of a wide terminal", flag.name);
         }
         assert!(text.contains(r"[C:\var\lib\kubelet]"), "{text}");
     }

@@ -45,7 +45,7 @@ pub static TABLE: [Flag; 26] = [
         name: "kubelet-path",
         kind: Kind::Value("DIR"),
         default: r"C:\var\lib\kubelet",
-        help: "Kubelet's directory, always a working directory. Paths without a drive are on its drive.",
+        help: "Kubelet's directory, which is always a working directory. Paths without a drive are on its drive.",
         section: section::STORAGE,
         set: |flags, text| folder(text).map(|path| flags.node.kubelet = path),
     },
@@ -127,7 +127,7 @@ pub static TABLE: [Flag; 26] = [
         name: "max-silence",
         kind: Kind::Value("SECONDS"),
         default: "120",
-        help: "Close a connection that has sent nothing for this long.",
+        help: "Close a connection that has sent no HTTP/2 preface within this time.",
         section: section::ENDPOINTS,
         set: |flags, text| number(text).map(|seconds| flags.silence = Duration::from_secs(seconds)),
     },
@@ -135,7 +135,7 @@ pub static TABLE: [Flag; 26] = [
         name: "max-calls",
         kind: Kind::Value("COUNT"),
         default: "2048",
-        help: "Maximum concurrent calls. As many more may wait; half of the slots are kept for connections without a call.",
+        help: "Maximum concurrent calls; as many more may wait. Half are reserved for the first call of each connection.",
         section: section::ENDPOINTS,
         set: |flags, text| number(text).map(|count| flags.max_calls = count),
     },
@@ -143,7 +143,7 @@ pub static TABLE: [Flag; 26] = [
         name: "drain",
         kind: Kind::Value("SECONDS"),
         default: "30",
-        help: "Time that running calls have to finish when the daemon is told to stop.",
+        help: "Time for running calls to finish when the daemon is told to stop.",
         section: section::ENDPOINTS,
         set: |flags, text| number(text).map(|seconds| flags.drain = Duration::from_secs(seconds)),
     },
@@ -151,7 +151,7 @@ pub static TABLE: [Flag; 26] = [
         name: "v",
         kind: Kind::Value("LEVEL"),
         default: "0",
-        help: "Log level: up to 1 what matters to operators, up to 4 each call, from 5 on everything.",
+        help: "Log level. 0 and 1: what matters to operators; 2 to 4: each call as well; 5 and more: everything.",
         section: section::TELEMETRY,
         set: |flags, text| {
             flags.log.verbosity = text.parse().map_err(|_| "expected a whole number".to_owned())?;
@@ -162,7 +162,7 @@ pub static TABLE: [Flag; 26] = [
         name: "log_file",
         kind: Kind::Value("FILE"),
         default: "",
-        help: "Also log to this file; with -logtostderr=false to this file alone.",
+        help: "Log to this file as well, or with -logtostderr=false to this file alone.",
         section: section::TELEMETRY,
         set: |flags, text| {
             flags.log.file = some_text(text).map(PathBuf::from);
@@ -197,7 +197,7 @@ pub static TABLE: [Flag; 26] = [
         name: "metrics-bind-address",
         kind: Kind::Value("ADDRESS"),
         default: "",
-        help: "Serve GET /metrics and /healthz at this address, such as 127.0.0.1:8888; :8888 means all interfaces.",
+        help: "Serve GET /metrics and /healthz at this address, such as 127.0.0.1:8888. :8888 alone means all interfaces.",
         section: section::TELEMETRY,
         set: |flags, text| {
             flags.metrics_address = some_text(text);
