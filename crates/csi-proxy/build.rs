@@ -1,4 +1,4 @@
-//! Gives the Windows program its version resource: what Explorer, `Get-Item` and inventories show of it.
+//! Adds the version resource to the Windows program, which Explorer, `Get-Item` and inventories show.
 
 use std::env;
 use std::error::Error;

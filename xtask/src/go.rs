@@ -9,8 +9,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use cargo_metadata::Metadata;
-
 use crate::summary::{self, Failure, Skip, Summary};
 use crate::{Error, bench, process, windows, wine, workspace};
 
@@ -36,9 +34,6 @@ pub(crate) fn test() -> Result<Summary, Error> {
             "go is not installed (https://go.dev/dl, the version in Debian 12 is too old)",
         ));
     }
-    if !can_simulate(&workspace::metadata()?) {
-        return Ok(Summary::skipped("Go client", "the daemon of this tree has no simulated node to serve"));
-    }
     let on_windows = std::env::consts::OS == "windows";
     let mut sum = bench::test_client()?;
     if !on_windows {
@@ -48,19 +43,13 @@ pub(crate) fn test() -> Result<Summary, Error> {
     Ok(sum)
 }
 
-/// Whether the daemon has a simulated node in it.
-fn can_simulate(metadata: &Metadata) -> bool {
-    let daemon = metadata.workspace_packages().into_iter().find(|package| package.name == "csi-proxy");
-    daemon.is_some_and(|package| package.dependencies.iter().any(|dependency| dependency.name == "csi-proxy-os-sim"))
-}
-
 fn over_sockets(source: &Path) -> Result<Summary, Error> {
     let mut cargo = workspace::cargo();
-    cargo.args(["build", "-p", "csi-proxy", "--bin", "csi-proxy"]);
+    cargo.args(["build", "-p", "csi-proxy-sim"]);
     if !process::succeeds(&mut cargo)? {
         return Ok(Summary::failed(&format!("{} failed", process::typed(&cargo))));
     }
-    let daemon = workspace::target().join("debug/csi-proxy");
+    let daemon = workspace::target().join("debug/csi-proxy-sim");
     let folder = workspace::target().join("go/sockets");
     let mut sum = Summary::default();
     for (module, name) in CLIENTS {
@@ -83,8 +72,8 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
 }
 
 fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
-    let daemon = match windows::daemon() {
-        Ok(daemon) => daemon,
+    let (daemon, simulator) = match windows::daemon().and_then(|daemon| Ok((daemon, windows::simulator()?))) {
+        Ok(programs) => programs,
         Err(windows::NoDaemon::NoCompiler(reason)) => {
             return Ok(Summary::skipped("Go client over named pipes", &reason));
         }
@@ -101,7 +90,7 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
             sum += Summary::failed(&format!("the Go client does not build for Windows with {module}"));
             continue;
         };
-        let served = Daemon::start(program(&daemon).args(log()).arg(NODE).arg(node(source)))?;
+        let served = Daemon::start(program(&simulator).args(log()).arg(NODE).arg(node(source)))?;
         sum += run(&mut program(&client))?;
         sum += served.end();
         if module == CLIENTS[0].0 {

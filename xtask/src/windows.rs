@@ -29,8 +29,9 @@ pub(crate) enum Task {
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The packages with code that only Windows runs.
-const PACKAGES: [&str; 5] = ["csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", soak::PROGRAM, soak::PACKAGE];
+const PACKAGES: [&str; 5] = ["csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", SIMULATOR, soak::PACKAGE];
 const DAEMON: &str = "csi-proxy";
+const SIMULATOR: &str = "csi-proxy-sim";
 /// The profile of the shipped programs, and the name of its folder.
 const SHIPPED: &str = "dist";
 /// The largest size of a program in bytes.
@@ -76,6 +77,16 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
         }
     }
     Ok(dist.join(format!("{DAEMON}.exe")))
+}
+
+/// Builds the program that serves a simulated node, for tests.
+fn build_simulator(toolchain: Toolchain) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let mut cargo = toolchain.cargo("build");
+    cargo.args(["-p", SIMULATOR]);
+    if !process::succeeds(&mut cargo)? {
+        return Err(format!("{} failed", process::typed(&cargo)).into());
+    }
+    Ok(toolchain.folder("debug").join(format!("{SIMULATOR}.exe")))
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -149,6 +160,12 @@ pub(crate) enum NoDaemon {
 pub(crate) fn daemon() -> Result<PathBuf, NoDaemon> {
     let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
     ship(toolchain).map_err(|error| NoDaemon::Broken(error.to_string()))
+}
+
+/// Returns the Windows program that serves a simulated node, after building it.
+pub(crate) fn simulator() -> Result<PathBuf, NoDaemon> {
+    let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
+    build_simulator(toolchain).map_err(|error| NoDaemon::Broken(error.to_string()))
 }
 
 /// Returns `-p <package>` for each package with Windows code in this tree, and the feature that only tests use.

@@ -1,17 +1,16 @@
-//! What the first argument asks for.
+//! The commands of `csi-proxy`, and what the parsers of both programs' commands share.
 
 use std::fmt;
 
 use crate::flags::{FlagError, Flags};
+use crate::program::CSI_PROXY;
 use crate::service::Task;
 
-/// What is to be done.
+/// What a command line asks `csi-proxy` to do.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Serve. This is what a command line without a command means: that is how nodes start csi-proxy.
+    /// Serve. A command line without a command means this, because nodes start csi-proxy so.
     Serve(Box<Flags>),
-    /// Play the drivers.
-    Demo,
     /// Do something with the Windows service.
     Service(Task),
     /// Print the help.
@@ -20,24 +19,27 @@ pub enum Command {
     Version,
 }
 
-/// An argument that is no command.
+/// A command line that cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
-    /// There is no such command.
+    /// An unknown command.
     Unknown(String),
-    /// A command that takes nothing was given something.
-    Superfluous(&'static str, String),
-    /// `service` was not told what to do.
+    /// An argument for a command that takes none.
+    UnexpectedArgument(&'static str, String),
+    /// `service` without a task.
     NoTask,
-    /// The flags cannot be followed.
+    /// Flags that cannot be parsed.
     Flags(FlagError),
 }
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(word) => write!(f, "there is no command '{word}'"),
-            Self::Superfluous(command, word) => write!(f, "'{command}' takes no '{word}'"),
+            Self::Unknown(word) if word == "demo" => {
+                f.write_str("unknown command 'demo'; 'csi-proxy-sim demo' plays the demonstration")
+            }
+            Self::Unknown(word) => write!(f, "unknown command '{word}'"),
+            Self::UnexpectedArgument(command, word) => write!(f, "unexpected argument '{word}' after '{command}'"),
             Self::NoTask => f.write_str("'service' needs one of install, uninstall and status"),
             Self::Flags(error) => error.fmt(f),
         }
@@ -46,52 +48,46 @@ impl fmt::Display for CommandError {
 
 impl std::error::Error for CommandError {}
 
+/// Refuses arguments after `command`, which takes none.
+pub fn no_more(command: &'static str, mut arguments: impl Iterator<Item = String>) -> Result<(), CommandError> {
+    match arguments.next() {
+        None => Ok(()),
+        Some(word) => Err(CommandError::UnexpectedArgument(command, word)),
+    }
+}
+
 impl Command {
-    /// Reads a command line, without the program's name.
+    /// Parses a command line, without the program's name.
     pub fn parse(arguments: Vec<String>) -> Result<Self, CommandError> {
-        let (name, command) = match arguments.first().map(String::as_str) {
-            Some("demo") => ("demo", Self::Demo),
-            Some("service") => return Self::parse_service(arguments),
-            Some("help") => ("help", Self::Help),
-            Some("version" | "-version" | "--version") => ("version", Self::Version),
-            Some(word) if !word.starts_with('-') => return Err(CommandError::Unknown(word.to_owned())),
-            _ => return Self::parse_flags(arguments),
-        };
-        match arguments.into_iter().nth(1) {
-            None => Ok(command),
-            Some(word) => Err(CommandError::Superfluous(name, word)),
+        let more = arguments.iter().skip(1).cloned();
+        match arguments.first().map(String::as_str) {
+            Some("service") => Task::parse(more).map(Self::Service),
+            Some("help") => no_more("help", more).map(|()| Self::Help),
+            Some("version" | "-version" | "--version") => no_more("version", more).map(|()| Self::Version),
+            Some(word) if !word.starts_with('-') => Err(CommandError::Unknown(word.to_owned())),
+            _ => match CSI_PROXY.parse(arguments) {
+                Ok(flags) => Ok(Self::Serve(Box::new(flags))),
+                Err(FlagError::Help) => Ok(Self::Help),
+                Err(error) => Err(CommandError::Flags(error)),
+            },
+        }
+    }
+}
+
+impl Task {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, CommandError> {
+        match words.next().as_deref() {
+            Some("install") => Self::parse_installation(words.collect()),
+            Some("uninstall") => no_more("service uninstall", words).map(|()| Self::Uninstall),
+            Some("status") => no_more("service status", words).map(|()| Self::Status),
+            _ => Err(CommandError::NoTask),
         }
     }
 
-    fn parse_service(arguments: Vec<String>) -> Result<Self, CommandError> {
-        let mut words = arguments.into_iter().skip(1);
-        let (name, task) = match words.next().as_deref() {
-            Some("install") => return Self::parse_installation(words.collect()),
-            Some("uninstall") => ("service uninstall", Task::Uninstall),
-            Some("status") => ("service status", Task::Status),
-            _ => return Err(CommandError::NoTask),
-        };
-        match words.next() {
-            None => Ok(Self::Service(task)),
-            Some(word) => Err(CommandError::Superfluous(name, word)),
-        }
-    }
-
-    /// What cannot be followed is refused here: the service would tell nobody.
+    /// Refuses flags that the service could not parse when it starts, where no user would see its error.
     fn parse_installation(words: Vec<String>) -> Result<Self, CommandError> {
-        let flags = Flags::parse(words.iter().cloned()).map_err(CommandError::Flags)?;
-        match flags.rest.into_iter().next() {
-            None => Ok(Self::Service(Task::Install(words))),
-            Some(word) => Err(CommandError::Superfluous("service install", word)),
-        }
-    }
-
-    fn parse_flags(arguments: Vec<String>) -> Result<Self, CommandError> {
-        match Flags::parse(arguments) {
-            Ok(flags) => Ok(Self::Serve(Box::new(flags))),
-            Err(FlagError::Help) => Ok(Self::Help),
-            Err(error) => Err(CommandError::Flags(error)),
-        }
+        let flags = CSI_PROXY.parse(words.iter().cloned()).map_err(CommandError::Flags)?;
+        no_more("service install", flags.rest.into_iter()).map(|()| Self::Install(words))
     }
 }
 
@@ -105,34 +101,35 @@ mod tests {
     }
 
     #[test]
-    fn without_a_command_it_serves() {
-        for line in ["", "-v=5", "-windows-service -v 5 demo"] {
+    fn a_command_line_without_a_command_means_serve() {
+        for line in ["", "-v=5", "-windows-service -v 5 install"] {
             assert!(matches!(parse(line), Ok(Command::Serve(_))), "{line}");
         }
     }
 
     #[test]
-    fn a_service_is_installed_with_flags_that_it_can_follow() {
+    fn a_service_is_installed_only_with_flags_that_it_can_parse() {
         let Ok(Command::Service(Task::Install(flags))) = parse("service install -v 5 --log_file=x") else {
-            panic!("these are flags")
+            panic!("the flags are valid")
         };
         assert_eq!(flags, ["-v", "5", "--log_file=x"]);
-        assert_eq!(parse("service install -nonsense").unwrap_err(), "there is no flag -nonsense");
-        assert_eq!(parse("service install -v=1 now").unwrap_err(), "'service install' takes no 'now'");
+        assert_eq!(parse("service install -nonsense").unwrap_err(), "unknown flag -nonsense");
+        assert_eq!(parse("service install -v=1 now").unwrap_err(), "unexpected argument 'now' after 'service install'");
     }
 
     #[test]
-    fn a_command_comes_first_and_alone() {
-        assert!(matches!(parse("demo"), Ok(Command::Demo)));
+    fn a_command_is_the_first_argument_and_takes_no_others() {
         assert!(matches!(parse("version"), Ok(Command::Version)));
         for line in ["help", "-h", "--help", "-v=5 -help"] {
             assert!(matches!(parse(line), Ok(Command::Help)), "{line}");
         }
         assert!(matches!(parse("service status"), Ok(Command::Service(Task::Status))));
-        assert_eq!(parse("service status now").unwrap_err(), "'service status' takes no 'now'");
+        assert_eq!(parse("service status now").unwrap_err(), "unexpected argument 'now' after 'service status'");
         assert_eq!(parse("service start").unwrap_err(), "'service' needs one of install, uninstall and status");
-        assert_eq!(parse("serve").unwrap_err(), "there is no command 'serve'");
-        assert_eq!(parse("demo -v=5").unwrap_err(), "'demo' takes no '-v=5'");
-        assert_eq!(parse("-nonsense").unwrap_err(), "there is no flag -nonsense");
+        assert_eq!(parse("serve").unwrap_err(), "unknown command 'serve'");
+        assert_eq!(parse("version -v=5").unwrap_err(), "unexpected argument '-v=5' after 'version'");
+        let demo = parse("demo").unwrap_err();
+        assert_eq!(demo, "unknown command 'demo'; 'csi-proxy-sim demo' plays the demonstration");
+        assert_eq!(parse("-nonsense").unwrap_err(), "unknown flag -nonsense");
     }
 }

@@ -1,15 +1,16 @@
-//! The daemon: its flags, its log, what it serves, and a demonstration of it.
+//! What `csi-proxy` and `csi-proxy-sim` share: flags, log, metrics, and serving until told to stop; and the service.
 //!
-//! This crate is the only place that chooses what the storage operations run on, Windows or a simulated node.
+//! This crate serves any [`Backend`](backend::Backend) on any endpoints. Which ones is the programs' choice: `csi-proxy`
+//! serves Windows on named pipes, `csi-proxy-sim` serves a simulated node.
 
 pub mod backend;
 pub mod command;
-pub mod demo;
 pub mod endpoints;
 pub mod flags;
-pub mod help;
 pub mod log;
 pub mod metrics_http;
+pub mod program;
 pub mod serve;
 pub mod service;
 pub mod signals;
+pub mod unsupported;

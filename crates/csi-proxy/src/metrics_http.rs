@@ -1,13 +1,12 @@
-//! Answers to those who watch the daemon, over HTTP: `/metrics` and `/healthz`.
+//! The HTTP server for `/metrics` and `/healthz`.
 //!
-//! Whoever reaches the address may ask, so a connection is good for one request and not for long, and where too many
-//! are open the oldest is closed: one that asks at once has its answer before that.
+//! Anyone who reaches the address may connect. So a connection is closed after one request or `CONNECTION_TIME`, and at
+//! the limit a new connection closes the oldest: a client that sends its request at once is answered before that.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{ALLOW, CONTENT_TYPE};
@@ -17,7 +16,6 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use server::Metrics;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
@@ -26,28 +24,28 @@ use tokio::time::{sleep, timeout};
 /// Prometheus' text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How many connections may be open before the oldest is closed.
-const CONNECTIONS: usize = 64;
+/// The number of open connections at which a new one closes the oldest.
+const MAX_CONNECTIONS: usize = 64;
 
-/// How long a connection may be open, from its beginning until the answer is taken.
-const TIME: Duration = Duration::from_secs(10);
+/// How long a connection may be open, from accepting it until the client has read the response.
+const CONNECTION_TIME: Duration = Duration::from_secs(10);
 
-/// How large a request may be, without its body, which is not read.
-const LARGEST_HEAD: usize = 16 << 10;
+/// The largest head of a request. Its body is not read.
+const MAX_HEAD: usize = 16 << 10;
 
-/// How long a listener that cannot accept, for want of handles say, is left alone.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long to wait after a failure to accept, such as too many open handles.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// An address that is listened at.
+/// A listener for HTTP requests for metrics.
 #[derive(Debug)]
-pub struct Telemetry {
+pub struct MetricsListener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Telemetry {
-    /// Listens at `address`, `host:port`; without a host on all interfaces, as Go takes it.
-    pub async fn open(address: &str) -> io::Result<Self> {
+impl MetricsListener {
+    /// Listens at `address`, `host:port`; as in Go, on all interfaces if the host is missing.
+    pub async fn bind(address: &str) -> io::Result<Self> {
         let everywhere = address.starts_with(':').then(|| format!("0.0.0.0{address}"));
         let bound = TcpListener::bind(everywhere.as_deref().unwrap_or(address)).await;
         let listener =
@@ -55,34 +53,34 @@ impl Telemetry {
         Ok(Self { address: listener.local_addr()?, listener })
     }
 
-    /// Where.
+    /// The address that clients connect to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers for as long as it is polled.
-    pub async fn serve(self, metrics: Arc<Metrics>) -> Infallible {
+    /// Serves what `render` returns at each request, for as long as this is polled.
+    pub async fn serve(self, render: impl Fn() -> String + Clone + Send + 'static) -> Infallible {
         let (mut tasks, mut open) = (JoinSet::new(), VecDeque::new());
         loop {
             match self.listener.accept().await {
                 Ok((stream, _)) => {
                     while tasks.try_join_next().is_some() {}
-                    make_room(&mut open);
-                    open.push_back(tasks.spawn(answer_one(stream, Arc::clone(&metrics))));
+                    close_oldest_at_limit(&mut open);
+                    open.push_back(tasks.spawn(serve_connection(stream, render.clone())));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection for metrics was not accepted");
-                    sleep(PAUSE).await;
+                    tracing::warn!(%error, "cannot accept a connection for metrics");
+                    sleep(ACCEPT_BACKOFF).await;
                 }
             }
         }
     }
 }
 
-/// Closes the oldest connection if there are as many as may be.
-fn make_room(open: &mut VecDeque<AbortHandle>) {
+/// Closes the oldest connection if [`MAX_CONNECTIONS`] are open.
+fn close_oldest_at_limit(open: &mut VecDeque<AbortHandle>) {
     open.retain(|connection| !connection.is_finished());
-    if open.len() >= CONNECTIONS
+    if open.len() >= MAX_CONNECTIONS
         && let Some(oldest) = open.pop_front()
     {
         oldest.abort();
@@ -90,21 +88,21 @@ fn make_room(open: &mut VecDeque<AbortHandle>) {
 }
 
 /// Answers the one request of a connection.
-async fn answer_one(stream: impl AsyncRead + AsyncWrite + Unpin, metrics: Arc<Metrics>) {
+async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, render: impl Fn() -> String) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let metrics = Arc::clone(&metrics);
-        async move { Ok::<_, Infallible>(answer(&request, &metrics)) }
+        let response = respond(&request, &render);
+        async move { Ok::<_, Infallible>(response) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).keep_alive(false).max_buf_size(LARGEST_HEAD);
-    match timeout(TIME, http.serve_connection(TokioIo::new(stream), service)).await {
+    http.timer(TokioTimer::new()).keep_alive(false).max_buf_size(MAX_HEAD);
+    match timeout(CONNECTION_TIME, http.serve_connection(TokioIo::new(stream), service)).await {
         Ok(Ok(())) => {}
-        Ok(Err(reason)) => tracing::debug!(%reason, "a connection for metrics broke"),
-        Err(_) => tracing::debug!("a connection for metrics was closed, as it took too long"),
+        Ok(Err(reason)) => tracing::debug!(%reason, "a connection for metrics failed"),
+        Err(_) => tracing::debug!("closed a connection for metrics that took too long"),
     }
 }
 
-fn answer(request: &Request<Incoming>, metrics: &Metrics) -> Response<Full<Bytes>> {
+fn respond(request: &Request<Incoming>, render: impl Fn() -> String) -> Response<Full<Bytes>> {
     let with = |status, header: HeaderName, value: &'static str, body: String| {
         let mut response = Response::new(Full::new(Bytes::from(body)));
         *response.status_mut() = status;
@@ -116,50 +114,47 @@ fn answer(request: &Request<Incoming>, metrics: &Metrics) -> Response<Full<Bytes
         ("/metrics" | "/healthz", method) if !matches!(*method, Method::GET | Method::HEAD) => {
             with(StatusCode::METHOD_NOT_ALLOWED, ALLOW, "GET, HEAD", String::new())
         }
-        ("/metrics", _) => with(StatusCode::OK, CONTENT_TYPE, TEXT, metrics.render()),
+        ("/metrics", _) => with(StatusCode::OK, CONTENT_TYPE, TEXT, render()),
         ("/healthz", _) => plain(StatusCode::OK, "ok\n"),
-        _ => plain(StatusCode::NOT_FOUND, "here is only /metrics and /healthz\n"),
+        _ => plain(StatusCode::NOT_FOUND, "only /metrics and /healthz exist\n"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use os_sim::Sim;
-    use server::{Limits, Metrics, Server};
-    use storage_ops::{Config, Executor, Node};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::net::TcpStream;
     use tokio::time::Instant;
 
-    use super::{CONNECTIONS, LARGEST_HEAD, TIME, Telemetry, answer_one};
+    use super::{CONNECTION_TIME, MAX_CONNECTIONS, MAX_HEAD, MetricsListener, serve_connection};
 
-    fn metrics() -> Arc<Metrics> {
-        let node = Node::new(Sim::default_node().process(), Config::default());
-        Arc::clone(Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default()).metrics())
+    const METRIC: &str = "csi_proxy_connections{state=\"busy\"} 0\n";
+
+    /// Renders more than the buffers between client and server hold.
+    fn metrics() -> String {
+        METRIC.repeat(1000)
     }
 
     fn connect() -> DuplexStream {
         let (client, server) = duplex(1024);
-        tokio::spawn(answer_one(server, metrics()));
+        tokio::spawn(serve_connection(server, metrics));
         client
     }
 
     async fn ask(request: &str) -> String {
         let mut client = connect();
-        client.write_all(request.as_bytes()).await.expect("it is read");
+        client.write_all(request.as_bytes()).await.expect("sent");
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.expect("text");
         answer
     }
 
     #[tokio::test(start_paused = true)]
-    async fn metrics_and_health_are_there_and_nothing_else() {
+    async fn metrics_and_health_are_served_and_nothing_else() {
         for (line, status, body) in [
-            ("GET /metrics", "HTTP/1.1 200 ", "\ncsi_proxy_connections{state=\"busy\"} 0\n"),
+            ("GET /metrics", "HTTP/1.1 200 ", METRIC),
             ("GET /healthz", "HTTP/1.1 200 ", "\r\n\r\nok\n"),
-            ("GET /", "HTTP/1.1 404 ", "here is only /metrics and /healthz"),
+            ("GET /", "HTTP/1.1 404 ", "only /metrics and /healthz exist"),
             ("POST /metrics", "HTTP/1.1 405 ", "allow: GET, HEAD"),
         ] {
             let answer = ask(&format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
@@ -170,21 +165,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_that_does_not_come_and_an_answer_that_is_not_read_end_with_their_time() {
+    async fn a_client_that_sends_no_request_or_does_not_read_the_response_is_disconnected() {
         for request in ["", "GET /metr", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"] {
             let start = Instant::now();
             let (mut client, server) = duplex(64);
-            client.write_all(request.as_bytes()).await.expect("it fits");
-            answer_one(server, metrics()).await;
-            assert_eq!(start.elapsed().as_secs(), TIME.as_secs(), "{request}");
+            client.write_all(request.as_bytes()).await.expect("sent");
+            serve_connection(server, metrics).await;
+            assert_eq!(start.elapsed().as_secs(), CONNECTION_TIME.as_secs(), "{request}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_head_too_large_is_refused() {
-        let request = format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "x".repeat(LARGEST_HEAD));
+    async fn a_request_with_too_large_a_head_is_refused() {
+        let request = format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "x".repeat(MAX_HEAD));
         let mut client = connect();
-        // It may be refused before it is read to its end.
+        // The server may refuse it before it has read all of it.
         let _ = client.write_all(request.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = client.read_to_end(&mut answer).await;
@@ -192,21 +187,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn however_many_are_silent_one_that_asks_is_answered() {
-        let telemetry = Telemetry::open("127.0.0.1:0").await.expect("a port");
-        let address = telemetry.address();
-        let serving = tokio::spawn(telemetry.serve(metrics()));
+    async fn a_request_is_answered_however_many_connections_are_silent() {
+        let listener = MetricsListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.address();
+        let serving = tokio::spawn(listener.serve(metrics));
         let mut silent = Vec::new();
-        for _ in 0..CONNECTIONS + 8 {
-            silent.push(TcpStream::connect(address).await.expect("it accepts"));
+        for _ in 0..MAX_CONNECTIONS + 8 {
+            silent.push(TcpStream::connect(address).await.expect("connected"));
         }
-        let mut client = TcpStream::connect(address).await.expect("it accepts");
-        client.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("it is read");
+        let mut client = TcpStream::connect(address).await.expect("connected");
+        client.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("sent");
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.expect("text");
         assert!(answer.ends_with("ok\n"), "{answer}");
         for closed in &mut silent[..9] {
-            // Whether in order or not.
+            // The server closes it, or resets it.
             assert_eq!(closed.read(&mut [0]).await.unwrap_or_default(), 0);
         }
         serving.abort();

@@ -5,115 +5,141 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use api::GROUP_VERSIONS;
-use server::{Limits, Server, Unfinished};
+use server::{Endpoint, Limits, Server, Unfinished};
 use storage_ops::{BLOCKING_THREADS, Executor, Node};
-use transport::address::Location;
+use transport::address::{Address, Location};
+use transport::listener::Listener;
 
-use crate::backend::{self, System};
-use crate::endpoints::{self, Endpoints};
+use crate::backend::Backend;
+use crate::endpoints::Endpoints;
 use crate::flags::Flags;
-use crate::metrics_http::Telemetry;
-use crate::signals::Interrupt;
+use crate::log;
+use crate::metrics_http::MetricsListener;
+use crate::signals::StopSignals;
 
-/// Threads for blocking work beyond the node's: the runtime's own, such as looking up names.
+/// Threads for blocking work other than storage operations: the runtime's own, such as resolving host names.
 const OTHER_THREADS: usize = 16;
 
-/// The runtime that all of the daemon runs in.
+/// Returns the runtime that the whole daemon runs in.
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.enable_all().max_blocking_threads(BLOCKING_THREADS + OTHER_THREADS).build()
 }
 
-/// Serves in a console: tells `out` where, and returns when it was told to stop and what ran has ended. Told a second
-/// time, it does not wait.
-pub async fn run(flags: &Flags, out: impl Write) -> Result<(), Box<dyn Error>> {
-    let (mut interrupt, mut hurry) = (Interrupt::listen()?, Interrupt::listen()?);
+/// Logs as the flags ask for, announces on `out` what is served where, and serves until a signal to stop arrives and
+/// the running calls have finished. A second signal stops at once.
+pub fn console<L: Listener>(
+    flags: &Flags,
+    backend: Backend,
+    endpoints: Endpoints<impl FnMut(&Address) -> io::Result<L>>,
+    out: impl Write,
+) -> Result<(), Box<dyn Error>> {
+    log::start(&flags.log)?;
+    let runtime = runtime()?;
+    let served = runtime.block_on(until_signalled(flags, backend, endpoints, out));
+    // Abandon operations still running after the drain.
+    runtime.shutdown_background();
+    served
+}
+
+async fn until_signalled<L: Listener>(
+    flags: &Flags,
+    backend: Backend,
+    endpoints: Endpoints<impl FnMut(&Address) -> io::Result<L>>,
+    out: impl Write,
+) -> Result<(), Box<dyn Error>> {
+    let (mut first, mut second) = (StopSignals::listen()?, StopSignals::listen()?);
     tokio::select! {
-        served = until(flags, out, async { interrupt.next().await }, || Ok(())) => served,
-        () = async { hurry.next().await; hurry.next().await } => {
-            Err("stopped at once, on being told to a second time".into())
+        served = until(flags, backend, endpoints, out, async { first.next().await }, || Ok(())) => served,
+        () = async { second.next().await; second.next().await } => {
+            Err("stopped by a second signal, without waiting for running calls".into())
         }
     }
 }
 
-/// Serves until `stop`, and returns when what ran has ended. Calls `ready` when all endpoints are open.
-pub async fn until(
+/// Serves until `stop`, and returns when the running calls have finished. Calls `ready` when all endpoints are open.
+pub async fn until<L: Listener>(
     flags: &Flags,
+    backend: Backend,
+    endpoints: Endpoints<impl FnMut(&Address) -> io::Result<L>>,
     mut out: impl Write,
     stop: impl Future<Output = ()>,
     ready: impl FnOnce() -> Result<(), Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {
     warn(flags);
-    let System { os, name } = backend::open(flags)?;
+    let Backend { os, name } = backend;
     let executor = Arc::new(Executor::new(Arc::new(Node::new(os, flags.node.clone()))));
     let server = Server::new(executor, limits(flags));
-    let telemetry = match &flags.metrics_address {
-        Some(address) => Some(Telemetry::open(address).await?),
+    let metrics_listener = match &flags.metrics_address {
+        Some(address) => Some(MetricsListener::bind(address).await?),
         None => None,
     };
-    let Endpoints { open, place, temporary } = endpoints::open(flags)?;
-    announce(&mut out, &name, &place, open.len(), telemetry.as_ref())?;
+    let Endpoints { location, bind } = endpoints;
+    let open = Endpoint::open_all(&location, flags.groupless_pipes, bind)?;
+    announce(&mut out, &name, &location, open.len(), metrics_listener.as_ref())?;
     tracing::info!(endpoints = open.len(), system = %name, "serving");
-    if let Some(telemetry) = telemetry {
+    if let Some(listener) = metrics_listener {
         let metrics = Arc::clone(server.metrics());
-        tokio::spawn(telemetry.serve(metrics));
+        tokio::spawn(listener.serve(move || metrics.render()));
     }
     ready()?;
     let unfinished = server.serve(open, stop).await;
-    drop(temporary);
-    farewell(&mut out, unfinished)
+    report_end(&mut out, unfinished)
 }
 
 fn limits(flags: &Flags) -> Limits {
     let connections = server::ConnectionLimits {
         open: flags.max_connections,
         silence: flags.silence,
-        // Those that run, and as many that have yet to send their message, wait, or are taking their answer.
+        // Those that run, and as many that wait, or whose request or response is still on its way.
         calls: flags.max_calls.saturating_mul(2),
     };
     let (calls, queue) = (flags.max_calls, flags.max_calls);
     Limits { connections, calls, queue, drain: flags.drain, ..Limits::default() }
 }
 
-/// Logs what the command line asks for and does not get.
+/// Logs which parts of the command line have no effect.
 fn warn(flags: &Flags) {
     for name in &flags.without_effect {
-        tracing::info!("the flag -{name} has no effect here");
+        tracing::info!("flag -{name} has no effect");
     }
     if let Some(first) = flags.rest.first() {
-        tracing::warn!("the command line is ignored from '{first}' on, as that is no flag");
+        tracing::warn!("ignoring the command line from '{first}' on, because that is not a flag");
     }
 }
 
 fn announce(
     out: &mut impl Write,
     name: &str,
-    place: &Location,
+    location: &Location,
     endpoints: usize,
-    telemetry: Option<&Telemetry>,
+    metrics: Option<&MetricsListener>,
 ) -> io::Result<()> {
     let rpcs: usize = GROUP_VERSIONS.iter().map(|row| row.rpcs.len()).sum();
     writeln!(out, "csi-proxy {} serves {name}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints", GROUP_VERSIONS.len())?;
-    match place {
+    match location {
         Location::Directory(folder) => writeln!(out, "  sockets in {}", folder.display())?,
         Location::NamedPipes => writeln!(out, r"  pipes \\.\pipe\csi-proxy-<group>-<version>")?,
     }
-    if let Some(telemetry) = telemetry {
-        writeln!(out, "  metrics at http://{}/metrics", telemetry.address())?;
+    if let Some(listener) = metrics {
+        writeln!(out, "  metrics at http://{}/metrics", listener.address())?;
     }
-    writeln!(out, "Ctrl-C ends it.")?;
+    writeln!(out, "Press Ctrl-C to stop.")?;
     out.flush()
 }
 
-fn farewell(out: &mut impl Write, unfinished: Unfinished) -> Result<(), Box<dyn Error>> {
+fn report_end(out: &mut impl Write, unfinished: Unfinished) -> Result<(), Box<dyn Error>> {
     if unfinished == Unfinished::default() {
         tracing::info!("stopped");
-        writeln!(out, "Stopped; nothing was cut off.")?;
+        writeln!(out, "Stopped after all calls had finished.")?;
         return Ok(());
     }
     let Unfinished { calls, operations } = unfinished;
-    tracing::warn!(calls, operations, "stopped before all had ended");
-    writeln!(out, "Stopped; calls cut off: {calls}, operations that had not ended: {operations}.")?;
+    tracing::warn!(calls, operations, "stopped before all calls had finished");
+    writeln!(
+        out,
+        "Stopped before all calls had finished; calls aborted: {calls}, operations still running: {operations}."
+    )?;
     Ok(())
 }

@@ -1,15 +1,15 @@
-//! Being told to stop from outside.
+//! The signals that tell a program to stop: Ctrl-C, SIGTERM, or an event of the Windows console.
 
-/// The ways in which this system tells a program to stop.
-pub struct Interrupt(imp::Signals);
+/// All signals to stop that this system has.
+pub struct StopSignals(imp::Signals);
 
-impl Interrupt {
-    /// Listens from now on. Must be called within a tokio runtime.
+impl StopSignals {
+    /// Listens to the signals from now on. Must be called within a tokio runtime.
     pub fn listen() -> std::io::Result<Self> {
         imp::Signals::listen().map(Self)
     }
 
-    /// Waits for the next time.
+    /// Waits for the next signal.
     pub async fn next(&mut self) {
         self.0.next().await;
     }
@@ -43,9 +43,9 @@ mod imp {
     use tokio::signal::windows::{CtrlBreak, CtrlC, CtrlClose, CtrlShutdown};
     use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown};
 
-    /// A console's events. Closing the window and the system's shutdown end the process as soon as their handler
-    /// returns, so tokio's does not; what Windows then waits for is the end of the process. A container's end comes
-    /// as a shutdown.
+    /// The events of a console. Windows ends the process as soon as the handler of a close or shutdown event returns,
+    /// so tokio's handler does not return, and Windows waits for the process to end. A container that stops sends a
+    /// shutdown event.
     pub(super) struct Signals {
         ctrl_c: CtrlC,
         ctrl_break: CtrlBreak,

@@ -77,7 +77,7 @@ pub(crate) fn flags(bytes: &[u8]) {
             let more = Command::parse(with_more);
             assert!(matches!(more, Ok(Command::Serve(_))), "{more:?}");
         }
-        Ok(Command::Demo | Command::Help | Command::Version | Command::Service(_)) => {}
+        Ok(Command::Help | Command::Version | Command::Service(_)) => {}
     }
 }
 

@@ -1,44 +1,23 @@
-//! The table of flags.
+//! The table of flags, and the kinds of text that their values are.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Flag, Kind, folder, number, some_text, switch};
+use storage_ops::HostPath;
 
-/// The sections of `--help`, in its order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
-    /// What drivers may do.
-    Node,
-    /// Where drivers find the daemon, and what bounds them.
-    Endpoints,
-    /// The log and the metrics.
-    Telemetry,
-    /// The simulated node.
-    Simulation,
-    /// What is accepted because command lines have it, and does nothing.
-    WithoutEffect,
+use super::{Flag, Kind};
+
+/// The headings of the help.
+mod section {
+    pub(super) const STORAGE: &str = "Paths and SMB";
+    pub(super) const ENDPOINTS: &str = "Endpoints and limits";
+    pub(super) const TELEMETRY: &str = "Log and metrics";
 }
 
-impl Section {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Node, Self::Endpoints, Self::Telemetry, Self::Simulation, Self::WithoutEffect];
-}
+/// The heading of the flags that are listed by name alone.
+pub const WITHOUT_EFFECT: &str = "Accepted for compatibility with klog, without effect";
 
-impl fmt::Display for Section {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Node => "What drivers may do",
-            Self::Endpoints => "Endpoints",
-            Self::Telemetry => "Log and metrics",
-            Self::Simulation => "Simulated node",
-            Self::WithoutEffect => "Accepted for klog's sake, without effect",
-        })
-    }
-}
-
-/// A flag of klog's that is read and then forgotten.
+/// A flag of klog's that is checked and then ignored.
 macro_rules! without_effect {
     ($name:literal, $kind:expr) => {
         Flag {
@@ -46,7 +25,7 @@ macro_rules! without_effect {
             kind: $kind,
             default: "",
             help: "",
-            section: Section::WithoutEffect,
+            section: WITHOUT_EFFECT,
             set: |flags, text| {
                 if $kind == Kind::Switch {
                     switch(text)?;
@@ -60,30 +39,30 @@ macro_rules! without_effect {
 
 const SWITCH: Kind = Kind::Switch;
 
-/// All flags.
-pub static TABLE: [Flag; 30] = [
+/// The flags that all programs share.
+pub static TABLE: [Flag; 26] = [
     Flag {
         name: "kubelet-path",
         kind: Kind::Value("DIR"),
         default: r"C:\var\lib\kubelet",
-        help: "Kubelet's directory, always a working directory. Paths without a drive lie on its drive.",
-        section: Section::Node,
+        help: "Kubelet's directory, which is always a working directory. Paths without a drive are on its drive.",
+        section: section::STORAGE,
         set: |flags, text| folder(text).map(|path| flags.node.kubelet_dir = path),
     },
     Flag {
         name: "working-dir",
         kind: Kind::Values("DIR"),
         default: "",
-        help: "A further directory in which drivers may change things.",
-        section: Section::Node,
+        help: "Also let drivers change files below this directory.",
+        section: section::STORAGE,
         set: |flags, text| folder(text).map(|path| flags.node.working_dirs.push(path)),
     },
     Flag {
         name: "kubelet-csi-plugins-path",
         kind: Kind::Value("DIR"),
         default: "",
-        help: "Where alone paths of the context PLUGIN may lie, in the versions that have contexts.",
-        section: Section::Node,
+        help: "Restrict PLUGIN-context paths to this directory.",
+        section: section::STORAGE,
         set: |flags, text| {
             flags.node.plugin_dir = some_text(text).as_deref().map(folder).transpose()?;
             Ok(())
@@ -93,8 +72,8 @@ pub static TABLE: [Flag; 30] = [
         name: "kubelet-pod-path",
         kind: Kind::Value("DIR"),
         default: "",
-        help: "Where alone paths of the context POD may lie, in the versions that have contexts.",
-        section: Section::Node,
+        help: "Restrict POD-context paths to this directory.",
+        section: section::STORAGE,
         set: |flags, text| {
             flags.node.pod_dir = some_text(text).as_deref().map(folder).transpose()?;
             Ok(())
@@ -104,32 +83,24 @@ pub static TABLE: [Flag; 30] = [
         name: "require-privacy",
         kind: SWITCH,
         default: "true",
-        help: "Make SMB mappings that encrypt.",
-        section: Section::Node,
+        help: "Require encryption for new SMB mappings.",
+        section: section::STORAGE,
         set: |flags, text| switch(text).map(|on| flags.node.require_privacy = on),
     },
     Flag {
         name: "share-smb-mappings",
         kind: SWITCH,
         default: "false",
-        help: "Serve a second user with the mapping that a first one's credentials made.",
-        section: Section::Node,
+        help: "Let a second user use an SMB mapping that was made with the first user's credentials.",
+        section: section::STORAGE,
         set: |flags, text| switch(text).map(|on| flags.node.share_smb_mappings = on),
-    },
-    Flag {
-        name: "windows-service",
-        kind: SWITCH,
-        default: "false",
-        help: "Run as a Windows service.",
-        section: Section::Endpoints,
-        set: |flags, text| switch(text).map(|on| flags.windows_service = on),
     },
     Flag {
         name: "pipe-sid",
         kind: Kind::Values("SID"),
         default: "",
-        help: "A further SID that may open the pipes (Windows).",
-        section: Section::Endpoints,
+        help: "Also let the account with this SID open the pipes (Windows).",
+        section: section::ENDPOINTS,
         set: |flags, text| {
             flags.pipe_sids.push(text.to_owned());
             Ok(())
@@ -139,62 +110,51 @@ pub static TABLE: [Flag; 30] = [
         name: "groupless-pipes",
         kind: SWITCH,
         default: "false",
-        help: "Serve csi-proxy-<version> too, each with all groups of that version, as the first manifests mount it.",
-        section: Section::Endpoints,
+        help: "Also serve csi-proxy-<version>, one pipe for all groups of a version, as the first manifests mount it.",
+        section: section::ENDPOINTS,
         set: |flags, text| switch(text).map(|on| flags.groupless_pipes = on),
-    },
-    Flag {
-        name: "socket-folder",
-        kind: Kind::Value("DIR"),
-        default: "",
-        help: "The folder of the sockets, where there are no pipes; made if missing, open to its owner alone.",
-        section: Section::Endpoints,
-        set: |flags, text| {
-            flags.socket_folder = some_text(text).map(PathBuf::from);
-            Ok(())
-        },
     },
     Flag {
         name: "max-connections",
         kind: Kind::Value("COUNT"),
         default: "4096",
-        help: "From so many open connections on, a new one closes one: one that said nothing, else the one longest without a call. \
-               While all have a call in flight, calls of further ones are refused.",
-        section: Section::Endpoints,
+        help: "Maximum open connections. At the limit a new connection evicts a silent one, else the least recently \
+               used idle one.",
+        section: section::ENDPOINTS,
         set: |flags, text| number(text).map(|count| flags.max_connections = count),
     },
     Flag {
         name: "max-silence",
         kind: Kind::Value("SECONDS"),
         default: "120",
-        help: "How long a connection may be open without having said anything.",
-        section: Section::Endpoints,
+        help: "Close a connection that has sent no HTTP/2 preface within this time.",
+        section: section::ENDPOINTS,
         set: |flags, text| number(text).map(|seconds| flags.silence = Duration::from_secs(seconds)),
     },
     Flag {
         name: "max-calls",
         kind: Kind::Value("COUNT"),
         default: "2048",
-        help: "How many calls may run at once, of all connections; half are kept for connections that have none. As many may wait.",
-        section: Section::Endpoints,
+        help: "Maximum concurrent calls; as many more may wait. Half are reserved for the first call of each connection.",
+        section: section::ENDPOINTS,
         set: |flags, text| number(text).map(|count| flags.max_calls = count),
     },
     Flag {
         name: "drain",
         kind: Kind::Value("SECONDS"),
         default: "30",
-        help: "How long calls that are under way may take to end once the daemon is told to stop.",
-        section: Section::Endpoints,
+        help: "Time for running calls to finish when the daemon is told to stop.",
+        section: section::ENDPOINTS,
         set: |flags, text| number(text).map(|seconds| flags.drain = Duration::from_secs(seconds)),
     },
     Flag {
         name: "v",
         kind: Kind::Value("LEVEL"),
         default: "0",
-        help: "How much is logged: up to 1 what matters, up to 4 each call, from 5 on everything.",
-        section: Section::Telemetry,
+        help: "Log level. 0 and 1: what matters to operators; 2 to 4: each call as well; 5 and more: everything.",
+        section: section::TELEMETRY,
         set: |flags, text| {
-            flags.log.verbosity = text.parse().map_err(|_| "it is a whole number".to_owned())?;
+            flags.log.verbosity = text.parse().map_err(|_| "expected a whole number".to_owned())?;
             Ok(())
         },
     },
@@ -202,8 +162,8 @@ pub static TABLE: [Flag; 30] = [
         name: "log_file",
         kind: Kind::Value("FILE"),
         default: "",
-        help: "Log to this file too, or with -logtostderr=false to it alone.",
-        section: Section::Telemetry,
+        help: "Log to this file as well, or with -logtostderr=false to this file alone.",
+        section: section::TELEMETRY,
         set: |flags, text| {
             flags.log.file = some_text(text).map(PathBuf::from);
             Ok(())
@@ -213,8 +173,8 @@ pub static TABLE: [Flag; 30] = [
         name: "log_file_max_size",
         kind: Kind::Value("MB"),
         default: "1800",
-        help: "How large the log file may grow before it is put aside; 0 is without a limit.",
-        section: Section::Telemetry,
+        help: "Rotate the log file at this size and keep three old files. 0 means no limit.",
+        section: section::TELEMETRY,
         set: |flags, text| number(text).map(|megabytes| flags.log.megabytes = megabytes),
     },
     Flag {
@@ -222,46 +182,27 @@ pub static TABLE: [Flag; 30] = [
         kind: SWITCH,
         default: "true",
         help: "Log to standard error.",
-        section: Section::Telemetry,
+        section: section::TELEMETRY,
         set: |flags, text| switch(text).map(|on| flags.log.to_stderr = on),
     },
     Flag {
         name: "alsologtostderr",
         kind: SWITCH,
         default: "false",
-        help: "Log to standard error as well as to the file, whatever -logtostderr says.",
-        section: Section::Telemetry,
+        help: "Log to standard error as well as to the file, whatever -logtostderr is.",
+        section: section::TELEMETRY,
         set: |flags, text| switch(text).map(|on| flags.log.also_to_stderr = on),
     },
     Flag {
         name: "metrics-bind-address",
         kind: Kind::Value("ADDRESS"),
         default: "",
-        help: "Answer GET /metrics and /healthz here, such as 127.0.0.1:8888; a lone :8888 is on all interfaces.",
-        section: Section::Telemetry,
+        help: "Serve GET /metrics and /healthz at this address, such as 127.0.0.1:8888. :8888 alone means all interfaces.",
+        section: section::TELEMETRY,
         set: |flags, text| {
             flags.metrics_address = some_text(text);
             Ok(())
         },
-    },
-    Flag {
-        name: "node",
-        kind: Kind::Value("FILE"),
-        default: "",
-        help: "A TOML file that describes the simulated node; without it there is a built-in one.",
-        section: Section::Simulation,
-        set: |flags, text| {
-            flags.node_file = some_text(text).map(PathBuf::from);
-            Ok(())
-        },
-    },
-    Flag {
-        name: "simulate",
-        kind: SWITCH,
-        default: "false",
-        help: "Serve the simulated node even on Windows.",
-        section: Section::Simulation,
-        set: |flags, text| switch(text).map(|on| flags.simulate = on),
     },
     without_effect!("log_dir", Kind::Value("DIR")),
     without_effect!("log_backtrace_at", Kind::Value("LINE")),
@@ -272,3 +213,26 @@ pub static TABLE: [Flag; 30] = [
     without_effect!("skip_headers", SWITCH),
     without_effect!("skip_log_headers", SWITCH),
 ];
+
+/// Parses Go's words for true and false.
+pub fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("expected true or false".to_owned()),
+    }
+}
+
+/// Returns the text unless it is empty: an empty value is no value.
+pub fn some_text(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn number<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
+    let parsed = text.parse::<u64>().ok().and_then(|number| N::try_from(number).ok());
+    parsed.ok_or_else(|| "expected a whole number".to_owned())
+}
+
+fn folder(text: &str) -> Result<HostPath, String> {
+    HostPath::parse(text).map_err(|fault| fault.to_string())
+}

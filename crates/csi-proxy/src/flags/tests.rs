@@ -1,15 +1,21 @@
-//! Each flag in each spelling, and what Go refuses.
+//! Each flag in each spelling, and what is refused.
 
 use std::time::Duration;
 
-use super::{FlagError, Flags, Kind, TABLE};
+use super::{Flag, FlagError, Flags, Kind, TABLE};
+use crate::program::CSI_PROXY;
 
 fn parse(line: &[&str]) -> Result<Flags, FlagError> {
-    Flags::parse(line.iter().map(|&text| text.to_owned()))
+    CSI_PROXY.parse(line.iter().map(|&text| text.to_owned()))
 }
 
 fn parsed(line: &[&str]) -> Flags {
     parse(line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+}
+
+/// All flags of the daemon.
+fn all() -> impl Iterator<Item = &'static Flag> {
+    CSI_PROXY.own_flags.iter().chain(&TABLE)
 }
 
 /// A value that each flag can have.
@@ -23,8 +29,8 @@ fn sample(name: &str) -> &'static str {
 }
 
 #[test]
-fn every_flag_is_understood_in_every_spelling_of_go() {
-    for flag in &TABLE {
+fn every_flag_can_be_written_in_every_way_that_go_allows() {
+    for flag in all() {
         let name = flag.name;
         let (value, apart) = match flag.kind {
             Kind::Switch => ("false", None),
@@ -33,15 +39,15 @@ fn every_flag_is_understood_in_every_spelling_of_go() {
         let one = format!("{:?}", parsed(&[&format!("-{name}={value}")]));
         assert_eq!(format!("{:?}", parsed(&[&format!("--{name}={value}")])), one);
         if let Some(apart) = apart {
-            assert_eq!(format!("{:?}", Flags::parse(apart).unwrap()), one, "-{name} {value}");
+            assert_eq!(format!("{:?}", CSI_PROXY.parse(apart).unwrap()), one, "-{name} {value}");
         }
-        assert!(flag.kind == Kind::Switch || one != format!("{:?}", Flags::defaults()), "-{name} changes nothing");
+        assert!(flag.kind == Kind::Switch || one != format!("{:?}", CSI_PROXY.defaults()), "-{name} changes nothing");
     }
 }
 
 #[test]
-fn every_switch_can_be_on_and_off() {
-    for flag in TABLE.iter().filter(|flag| flag.kind == Kind::Switch) {
+fn every_switch_can_be_turned_on_and_off() {
+    for flag in all().filter(|flag| flag.kind == Kind::Switch) {
         let name = flag.name;
         let bare = format!("{:?}", parsed(&[&format!("-{name}")]));
         assert_eq!(bare, format!("{:?}", parsed(&[&format!("--{name}=1")])));
@@ -76,7 +82,7 @@ fn the_command_line_of_an_installation_keeps_its_meaning() {
 }
 
 #[test]
-fn nothing_given_is_what_the_table_says() {
+fn without_flags_the_defaults_of_the_table_hold() {
     let flags = parsed(&[]);
     let upstream = storage_ops::Config::default();
     assert_eq!(format!("{:?}", flags.node), format!("{upstream:?}"));
@@ -87,7 +93,7 @@ fn nothing_given_is_what_the_table_says() {
 }
 
 #[test]
-fn the_last_of_two_wins_and_a_switch_takes_no_value_after_a_blank() {
+fn the_last_of_two_values_wins_and_a_switch_takes_no_value_after_a_blank() {
     assert_eq!(parsed(&["-v=1", "-v", "4"]).log.verbosity, 4);
     let flags = parsed(&["-logtostderr", "false", "-v=5"]);
     assert!(flags.log.to_stderr);
@@ -96,15 +102,15 @@ fn the_last_of_two_wins_and_a_switch_takes_no_value_after_a_blank() {
 }
 
 #[test]
-fn what_go_refuses_is_refused_in_one_sentence() {
+fn an_invalid_command_line_is_refused_in_one_sentence() {
     for (line, sentence) in [
-        (&["-nonsense"][..], "there is no flag -nonsense"),
-        (&["-kubelet_path=x"], "there is no flag -kubelet_path; did you mean -kubelet-path?"),
-        (&["-v"], "the flag -v needs a value"),
-        (&["-v=much"], "'much' is no value for -v: it is a whole number"),
-        (&["-require-privacy=yes"], "'yes' is no value for -require-privacy: it is true or false"),
-        (&["---v=1"], "'---v=1' is not how a flag is written"),
-        (&["-=1"], "'-=1' is not how a flag is written"),
+        (&["-nonsense"][..], "unknown flag -nonsense"),
+        (&["-kubelet_path=x"], "unknown flag -kubelet_path: did you mean -kubelet-path?"),
+        (&["-v"], "flag -v needs a value"),
+        (&["-v=much"], "invalid value 'much' for flag -v: expected a whole number"),
+        (&["-require-privacy=yes"], "invalid value 'yes' for flag -require-privacy: expected true or false"),
+        (&["---v=1"], "'---v=1' is not a valid flag"),
+        (&["-=1"], "'-=1' is not a valid flag"),
     ] {
         assert_eq!(parse(line).unwrap_err().to_string(), sentence);
     }
@@ -114,10 +120,27 @@ fn what_go_refuses_is_refused_in_one_sentence() {
 }
 
 #[test]
-fn no_two_flags_have_one_name_and_each_that_does_something_says_what() {
-    for (at, flag) in TABLE.iter().enumerate() {
-        assert!(TABLE[..at].iter().all(|other| other.name != flag.name), "{} twice", flag.name);
-        let silent = flag.section == super::Section::WithoutEffect;
-        assert_eq!(flag.help.is_empty(), silent, "{}", flag.name);
+fn every_flag_has_a_unique_name_and_a_help_text_if_it_has_an_effect() {
+    for (at, flag) in all().enumerate() {
+        assert!(all().take(at).all(|other| other.name != flag.name), "{} twice", flag.name);
+        let is_silent = flag.section == super::table::WITHOUT_EFFECT;
+        assert_eq!(flag.help.is_empty(), is_silent, "{}", flag.name);
+    }
+}
+
+#[test]
+fn a_heading_of_the_help_appears_once() {
+    let sections: Vec<_> =
+        TABLE.chunk_by(|one, next| one.section == next.section).map(|flags| flags[0].section).collect();
+    for (at, section) in sections.iter().enumerate() {
+        assert!(!sections[..at].contains(section), "{section} twice");
+    }
+}
+
+#[test]
+fn a_flag_of_the_simulator_is_refused_with_the_program_that_takes_it() {
+    for name in ["node", "simulate", "socket-folder"] {
+        let refused = parse(&[&format!("-{name}=x")]).unwrap_err().to_string();
+        assert_eq!(refused, format!("unknown flag -{name}: csi-proxy-sim serves a simulated node"));
     }
 }

@@ -1,12 +1,13 @@
-//! The daemon as a Windows program: over named pipes, on the node it is on, and as a service.
+//! The daemon as a Windows program: in a console, over named pipes, on the node that it runs on, and as a service.
 //!
-//! What a system cannot do is found out by the test that needs it, and printed: a line
-//! `skipped: <test>: <why>` stands for what was not tested.
+//! A test that needs what this system cannot do prints `skipped: <test>: <why>` for what it did not test.
 #![cfg(windows)]
 
+mod console;
 mod daemon;
 mod files;
-mod life;
 mod node;
 mod service;
 mod service_control;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy");

@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use std::io;
 use std::process::Command;
 
-use csi_proxy::demo::{Daemon, PLAYS, Screen};
+use csi_proxy_sim::demo::{Daemon, PLAYS, Screen};
 use os_sim::Sim;
 
 #[test]
 fn the_demonstration_succeeds_and_is_plain_when_piped() {
-    let output = Command::new(env!("CARGO_BIN_EXE_csi-proxy")).arg("demo").output().expect("a process");
+    let output = Command::new(env!("CARGO_BIN_EXE_csi-proxy-sim")).arg("demo").output().expect("a process");
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{text}");
     assert!(!text.contains('\u{1b}'), "there are escape codes");

@@ -1,18 +1,17 @@
-//! Named pipes.
+//! Named pipes, which only administrators, LocalSystem and chosen accounts can open.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 use os_win32::pipe::{Owner, Security, owner};
-use server::Endpoint;
 use tokio::net::windows::named_pipe::NamedPipeServer;
 use transport::address::{Address, Location};
 
-use super::{Endpoints, OpenError};
+use super::Endpoints;
 use crate::flags::Flags;
 
-/// What this system has for an endpoint.
+/// A named pipe that accepts connections.
 #[derive(Debug)]
 pub struct Listener {
     pipe: os_win32::pipe::Listener,
@@ -31,25 +30,20 @@ impl transport::listener::Listener for Listener {
     }
 }
 
-/// Opens one endpoint, to administrators and LocalSystem.
-pub fn bind(address: &Address) -> io::Result<Listener> {
-    bind_for(address, &Arc::new(Security::administrators()?))
-}
-
-pub(super) fn open(flags: &Flags) -> Result<Endpoints, OpenError> {
-    let security = Security::with_accounts(&flags.pipe_sids).map_err(OpenError::Accounts)?;
+/// Returns the named pipes that drivers know, open to administrators, LocalSystem and the accounts that the flags name.
+pub fn named_pipes(flags: &Flags) -> io::Result<Endpoints<impl FnMut(&Address) -> io::Result<Listener>>> {
+    let security = Security::with_accounts(&flags.pipe_sids)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot open the pipes to an account: {error}")))?;
     let security = Arc::new(security);
-    let place = Location::NamedPipes;
-    let bind = |address: &Address| bind_for(address, &security);
-    let open = Endpoint::open_all(&place, flags.groupless_pipes, bind).map_err(OpenError::Endpoint)?;
-    Ok(Endpoints { open, place, temporary: None })
+    Ok(Endpoints { location: Location::NamedPipes, bind: move |address: &Address| bind(address, &security) })
 }
 
-fn bind_for(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
+fn bind(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
     let path = address.path();
-    let path = path.to_str().filter(|_| *address.location() == Location::NamedPipes).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe, and nothing else is served"))
-    })?;
+    let path = path
+        .to_str()
+        .filter(|_| *address.location() == Location::NamedPipes)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe")))?;
     match os_win32::pipe::Listener::bind(path, Arc::clone(security)) {
         Ok(pipe) => Ok(Listener { pipe, address: address.clone() }),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(refused(address, error, owner(path))),
@@ -57,7 +51,7 @@ fn bind_for(address: &Address, security: &Arc<Security>) -> io::Result<Listener>
     }
 }
 
-/// Why a name was refused: somebody has it, unless nobody does.
+/// Returns why a pipe could not be created: another process serves it, unless no process does.
 fn refused(address: &Address, error: io::Error, owner: io::Result<Owner>) -> io::Error {
     match owner {
         Err(absent) if absent.kind() == io::ErrorKind::NotFound => error,
@@ -65,7 +59,7 @@ fn refused(address: &Address, error: io::Error, owner: io::Result<Owner>) -> io:
     }
 }
 
-/// A pipe's name that another process has.
+/// A pipe that another process already serves.
 #[derive(Debug)]
 struct Taken {
     address: Address,
@@ -89,12 +83,17 @@ impl std::error::Error for Taken {}
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::{env, io, process};
 
-    use os_win32::pipe::owner;
+    use os_win32::pipe::{Security, owner};
     use transport::address::{Address, Location};
 
-    use super::{bind, refused};
+    use super::{Listener, refused};
+
+    fn bind(address: &Address) -> io::Result<Listener> {
+        super::bind(address, &Arc::new(Security::administrators()?))
+    }
 
     fn denied() -> io::Error {
         io::ErrorKind::PermissionDenied.into()
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_a_name_is_named() {
+    async fn a_refusal_names_the_process_that_serves_the_pipe() {
         let address = address("owner");
         let _listener = bind(&address).unwrap();
         let sentence = refused(&address, denied(), owner(address.path().to_str().unwrap())).to_string();
@@ -119,32 +118,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_second_listener_is_refused_a_name_that_is_taken() {
+    async fn a_pipe_cannot_be_created_twice() {
         let address = address("twice");
         let _first = bind(&address).unwrap();
         match bind(&address) {
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}"),
-            Ok(_) => println!(
-                "skipped: a_second_listener_is_refused_a_name_that_is_taken: FILE_FLAG_FIRST_PIPE_INSTANCE is not enforced"
-            ),
+            Ok(_) => println!("skipped: a_pipe_cannot_be_created_twice: FILE_FLAG_FIRST_PIPE_INSTANCE is not enforced"),
         }
     }
 
     #[test]
-    fn a_name_that_nobody_has_is_refused_for_another_reason() {
-        let address = address("nobody");
+    fn a_pipe_that_no_process_serves_is_refused_for_another_reason() {
+        let address = address("free");
         let error = refused(&address, denied(), owner(address.path().to_str().unwrap()));
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     }
 
     #[test]
-    fn who_cannot_be_asked_has_the_name_all_the_same() {
-        let sentence = refused(&address("mute"), denied(), Err(denied())).to_string();
+    fn a_refusal_without_a_known_owner_still_states_that_the_pipe_is_served() {
+        let sentence = refused(&address("unknown"), denied(), Err(denied())).to_string();
         assert!(sentence.ends_with("is already served by another process"), "{sentence}");
     }
 
     #[tokio::test]
-    async fn a_socket_is_not_served() {
+    async fn the_address_of_a_socket_is_refused() {
         let socket = Location::Directory("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
         assert_eq!(bind(&socket).unwrap_err().kind(), io::ErrorKind::Unsupported);
     }

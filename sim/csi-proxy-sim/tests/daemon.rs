@@ -1,4 +1,4 @@
-//! The daemon as a process: started, called, told to stop.
+//! The program as a process: started, called, told to stop.
 #![cfg(unix)]
 
 use std::fs;
@@ -16,9 +16,9 @@ use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 use transport::address::Location;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy-sim");
 
-/// A daemon that serves in a folder of its own.
+/// A running program that serves in a folder of the test.
 struct Daemon {
     process: Child,
     output: BufReader<std::process::ChildStdout>,
@@ -26,7 +26,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it, and waits until it has said that it serves.
+    /// Starts the program, and waits until it has announced what it serves.
     fn start(folder: &Path, flags: &[&str]) -> Self {
         let mut process = Command::new(PROGRAM)
             .arg(format!("-socket-folder={}", folder.join("sockets").display()))
@@ -40,13 +40,13 @@ impl Daemon {
             .by_ref()
             .lines()
             .map(|line| line.expect("a line of text"))
-            .take_while(|line| !line.starts_with("Ctrl-C"))
+            .take_while(|line| !line.starts_with("Press Ctrl-C"))
             .collect();
         Self { process, output, announcement }
     }
 
-    /// What the announcement says behind `words`.
-    fn says(&self, words: &str) -> String {
+    /// Returns what follows `words` in the announcement.
+    fn announced(&self, words: &str) -> String {
         let mut found = self.announcement.iter().filter_map(|line| line.trim().strip_prefix(words));
         found.next().unwrap_or_else(|| panic!("no '{words}' in {:?}", self.announcement)).to_owned()
     }
@@ -56,7 +56,7 @@ impl Daemon {
         assert!(status.expect("the program kill").success());
     }
 
-    /// Waits for its end: exit code, further output, standard error.
+    /// Waits until the process ends. Returns its exit code, its further output and its standard error.
     fn end(mut self) -> (Option<i32>, String, String) {
         let (mut output, mut errors) = (String::new(), String::new());
         self.output.read_to_string(&mut output).expect("text");
@@ -81,7 +81,7 @@ fn get(address: &str, path: &str) -> String {
     answer
 }
 
-/// The flag for a node with one disk, to partition which takes an hour.
+/// Returns the flag for a node on which partitioning its only disk takes an hour.
 fn slow_node(folder: &Path) -> String {
     let file = folder.join("slow.toml");
     let text = "[timing]\ncreate_partition = { secs = 3600, nanos = 0 }\n[[disk]]\nnumber = 1\nsize = \"1 GiB\"\n";
@@ -89,7 +89,7 @@ fn slow_node(folder: &Path) -> String {
     format!("-node={}", file.display())
 }
 
-/// A client of the daemon that serves in `folder`.
+/// Connects to the program that serves in `folder`.
 async fn disks(folder: &Path) -> DiskClient<Channel> {
     let address = Location::Directory(folder.join("sockets")).address("csi-proxy-disk-v1").expect("an address");
     let connector = service_fn(move |_| {
@@ -100,19 +100,20 @@ async fn disks(folder: &Path) -> DiskClient<Channel> {
     DiskClient::new(channel.expect("a connection"))
 }
 
-/// Starts a daemon with `flags` and a call that takes a while, and returns once that is under way.
-async fn start_with_a_call_under_way(folder: &Path, flags: &[&str]) -> (Daemon, JoinHandle<Result<(), Status>>) {
+/// Starts a program with `flags` and calls PartitionDisk. Returns when the call is running.
+async fn start_with_a_running_call(folder: &Path, flags: &[&str]) -> (Daemon, JoinHandle<Result<(), Status>>) {
     let flags = [flags, &["-metrics-bind-address=127.0.0.1:0"]].concat();
     let daemon = Daemon::start(folder, &flags);
-    let metrics = daemon.says("metrics at http://").trim_end_matches("/metrics").to_owned();
+    let metrics = daemon.announced("metrics at http://").trim_end_matches("/metrics").to_owned();
     assert!(get(&metrics, "/healthz").starts_with("HTTP/1.1 200"));
 
     let mut disks = disks(folder).await;
     let request = PartitionDiskRequest { disk_number: 1 };
     let call = tokio::spawn(async move { disks.partition_disk(request).await.map(drop) });
 
-    let begun = r#"grpc_server_started_total{grpc_method="PartitionDisk",grpc_service="v1.Disk",grpc_type="unary"} 1"#;
-    while !get(&metrics, "/metrics").contains(begun) {
+    let started =
+        r#"grpc_server_started_total{grpc_method="PartitionDisk",grpc_service="v1.Disk",grpc_type="unary"} 1"#;
+    while !get(&metrics, "/metrics").contains(started) {
         assert!(!call.is_finished(), "the call ended and was not counted");
         tokio::task::yield_now().await;
     }
@@ -120,51 +121,54 @@ async fn start_with_a_call_under_way(folder: &Path, flags: &[&str]) -> (Daemon, 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn told_to_stop_it_finishes_what_it_has_begun() {
+async fn a_signal_to_stop_lets_a_running_call_finish() {
     let folder = folder();
-    let (daemon, call) = start_with_a_call_under_way(folder.path(), &[]).await;
+    let (daemon, call) = start_with_a_running_call(folder.path(), &[]).await;
     daemon.signal("INT");
     call.await.expect("no panic").expect("the call is answered");
     let (code, output, errors) = daemon.end();
-    assert_eq!((code, output.as_str()), (Some(0), "Stopped; nothing was cut off.\n"), "{errors}");
-    assert!(!folder.path().join("sockets/csi-proxy-disk-v1.sock").exists(), "the sockets go with it");
+    assert_eq!((code, output.as_str()), (Some(0), "Stopped after all calls had finished.\n"), "{errors}");
+    assert!(!folder.path().join("sockets/csi-proxy-disk-v1.sock").exists(), "the sockets are removed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_end_in_time_is_cut_off_and_told() {
+async fn calls_still_running_after_the_drain_are_aborted_and_reported() {
     let folder = folder();
     let node = slow_node(folder.path());
-    let (daemon, call) = start_with_a_call_under_way(folder.path(), &["-drain=0", &node]).await;
+    let (daemon, call) = start_with_a_running_call(folder.path(), &["-drain=0", &node]).await;
     daemon.signal("TERM");
-    call.await.expect("no panic").expect_err("the call is cut off");
+    call.await.expect("no panic").expect_err("the call is aborted");
     let (code, output, _) = daemon.end();
     assert_eq!(code, Some(0));
-    assert_eq!(output, "Stopped; calls cut off: 1, operations that had not ended: 1.\n");
+    assert_eq!(output, "Stopped before all calls had finished; calls aborted: 1, operations still running: 1.\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn told_to_stop_twice_it_does_not_wait() {
+async fn a_second_signal_stops_without_waiting_for_running_calls() {
     let folder = folder();
     let node = slow_node(folder.path());
-    let (daemon, call) = start_with_a_call_under_way(folder.path(), &["-drain=3600", &node]).await;
+    let (daemon, call) = start_with_a_running_call(folder.path(), &["-drain=3600", &node]).await;
     daemon.signal("INT");
-    while daemon_listens(folder.path()) {
+    while accepts_clients(folder.path()) {
         tokio::task::yield_now().await;
     }
     daemon.signal("INT");
     let (code, _, errors) = daemon.end();
     assert_eq!(code, Some(1));
-    assert!(errors.ends_with("csi-proxy: stopped at once, on being told to a second time\n"), "{errors}");
-    call.await.expect("no panic").expect_err("the call is cut off");
+    assert!(
+        errors.ends_with("csi-proxy-sim: stopped by a second signal, without waiting for running calls\n"),
+        "{errors}"
+    );
+    call.await.expect("no panic").expect_err("the call is aborted");
 }
 
-/// Whether new clients still find the daemon: the first it does when told to stop is to close that door.
-fn daemon_listens(folder: &Path) -> bool {
+/// Returns whether new clients can still connect. A program that is told to stop first removes its sockets.
+fn accepts_clients(folder: &Path) -> bool {
     folder.join("sockets/csi-proxy-disk-v1.sock").exists()
 }
 
 #[test]
-fn told_to_stop_by_its_supervisor_it_ends_as_well() {
+fn a_supervisors_signal_stops_the_program() {
     let folder = folder();
     let daemon = Daemon::start(folder.path(), &[]);
     daemon.signal("TERM");
@@ -172,20 +176,20 @@ fn told_to_stop_by_its_supervisor_it_ends_as_well() {
 }
 
 #[test]
-fn contract_05b_started_bare_it_serves_and_says_what_and_where() {
+fn contract_05b_without_a_command_it_serves_and_announces_what_and_where() {
     let folder = folder();
     let daemon = Daemon::start(folder.path(), &["-groupless-pipes"]);
     let sockets = folder.path().join("sockets");
-    assert_eq!(daemon.says("sockets in "), sockets.display().to_string());
+    assert_eq!(daemon.announced("sockets in "), sockets.display().to_string());
     let count = fs::read_dir(&sockets).expect("the folder").count();
-    assert_eq!(daemon.says("23 group-versions with 139 RPCs, on "), format!("{count} endpoints"));
+    assert_eq!(daemon.announced("23 group-versions with 139 RPCs, on "), format!("{count} endpoints"));
     assert!(count > 23 && sockets.join("csi-proxy-v1alpha1.sock").exists());
     daemon.signal("TERM");
     daemon.end();
 }
 
 #[test]
-fn with_a_log_file_alone_it_appends_to_that_and_is_silent() {
+fn with_logtostderr_false_the_log_is_appended_to_the_file_alone() {
     let folder = folder();
     let log = folder.path().join("logs/csi-proxy.log");
     let flags = [format!("-log_file={}", log.display()), "-logtostderr=false".to_owned(), "-v=5".to_owned()];
@@ -201,44 +205,44 @@ fn with_a_log_file_alone_it_appends_to_that_and_is_silent() {
 }
 
 #[tokio::test]
-async fn a_named_log_file_is_written_in_any_case_and_has_each_failure_once() {
+async fn a_log_file_is_written_without_further_flags_and_has_each_failure_once() {
     let folder = folder();
     let log = folder.path().join("csi-proxy.log");
     let daemon = Daemon::start(folder.path(), &[&format!("-log_file={}", log.display())]);
     let request = PartitionDiskRequest { disk_number: 4711 };
-    disks(folder.path()).await.partition_disk(request).await.expect_err("there is no such disk");
+    disks(folder.path()).await.partition_disk(request).await.expect_err("no such disk");
     daemon.signal("TERM");
     let (_, _, errors) = daemon.end();
     for text in [errors, fs::read_to_string(&log).expect("the log")] {
-        let told = text.lines().filter(|line| line.contains("cannot partition disk 4711: ")).count();
-        assert_eq!(told, 1, "{text}");
+        let lines = text.lines().filter(|line| line.contains("cannot partition disk 4711: ")).count();
+        assert_eq!(lines, 1, "{text}");
     }
 }
 
 #[test]
-fn without_a_file_it_logs_to_standard_error() {
+fn without_a_log_file_the_log_is_written_to_standard_error() {
     let folder = folder();
     let daemon = Daemon::start(folder.path(), &["-logtostderr", "false"]);
     daemon.signal("TERM");
     let (_, _, errors) = daemon.end();
     assert!(errors.contains("INFO serving"), "{errors}");
-    assert!(errors.contains("WARN the command line is ignored from 'false' on"), "{errors}");
+    assert!(errors.contains("WARN ignoring the command line from 'false' on"), "{errors}");
 }
 
 #[test]
-fn a_second_daemon_in_the_same_place_names_the_endpoint_that_is_taken() {
+fn a_second_program_in_the_same_folder_names_the_endpoint_that_is_taken() {
     let folder = folder();
     let first = Daemon::start(folder.path(), &[]);
     let second = run(&[&format!("-socket-folder={}", folder.path().join("sockets").display())]);
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    let message = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(1));
-    assert!(said.contains("cannot serve csi-proxy-disk-v1: ") && said.contains("another daemon"), "{said}");
+    assert!(message.contains("cannot serve csi-proxy-disk-v1: ") && message.contains("another daemon"), "{message}");
     first.signal("TERM");
     first.end();
 }
 
 #[test]
-fn a_node_of_ones_own_is_served_and_a_bad_one_is_explained() {
+fn the_node_of_a_file_is_served_and_an_invalid_file_is_explained() {
     let folder = folder();
     let file = folder.path().join("node.toml");
     fs::write(&file, "[[disk]]\nsize = \"1 GiB\"\n").expect("a file");
@@ -250,16 +254,16 @@ fn a_node_of_ones_own_is_served_and_a_bad_one_is_explained() {
 
     fs::write(&file, "[[disk]]\nsize = \"large\"\n").expect("a file");
     let refused = run(&[&flag]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1));
-    assert!(said.contains("node.toml") && said.contains("line 2") && said.contains("large"), "{said}");
+    assert!(message.contains("node.toml") && message.contains("line 2") && message.contains("large"), "{message}");
 }
 
 #[test]
-fn an_unknown_flag_is_one_sentence_and_exit_code_2() {
+fn an_unknown_flag_is_refused_in_one_sentence_with_exit_code_2() {
     let refused = run(&["-nonsense"]);
     assert_eq!(refused.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(said, "csi-proxy: there is no flag -nonsense; 'csi-proxy help' lists what there is\n");
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(message, "csi-proxy-sim: unknown flag -nonsense (see 'csi-proxy-sim help')\n");
     assert!(refused.stdout.is_empty());
 }

@@ -128,7 +128,7 @@ impl Play {
 
 /// Plays all to `out`, and says whether everything was as it should be.
 pub fn show(out: impl Write + Send + 'static) -> Result<bool, Box<dyn Error>> {
-    crate::serve::runtime()?.block_on(run(Screen::new(out)))
+    csi_proxy::serve::runtime()?.block_on(run(Screen::new(out)))
 }
 
 /// Plays all, and says whether everything was as it should be.

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use csi_proxy::demo::{Daemon, PLAYS, Screen};
+use csi_proxy_sim::demo::{Daemon, PLAYS, Screen};
 
 async fn play(name: &str) {
     let play = PLAYS.iter().find(|play| play.name == name).expect("a play of that name");

@@ -19,7 +19,7 @@ use tonic::transport::Channel;
 use tower::service_fn;
 use transport::address::Location;
 
-use crate::endpoints;
+use transport::listener::bind;
 
 /// A daemon that serves.
 pub struct Daemon {
@@ -48,7 +48,7 @@ impl Daemon {
         // The server makes its folder itself, so that it is open to nobody else.
         let sockets = folder.path().join("sockets");
         let place = Location::Directory(sockets.clone());
-        let endpoints = Endpoint::open_all(&place, false, endpoints::bind)?;
+        let endpoints = Endpoint::open_all(&place, false, bind)?;
         let (stop, stopped) = oneshot::channel();
         let server = Server::new(executor, Limits::default());
         let serving = tokio::spawn(async move {

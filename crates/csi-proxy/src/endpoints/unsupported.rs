@@ -1,0 +1,18 @@
+//! A system without named pipes.
+
+use std::io;
+
+use transport::address::Address;
+use transport::listener::UnixEndpoint;
+
+use super::Endpoints;
+use crate::flags::Flags;
+use crate::unsupported::WindowsOnly;
+
+/// What would open a named pipe. Its listener is some type that implements the trait; no value of it is ever made.
+type Bind = fn(&Address) -> io::Result<UnixEndpoint>;
+
+/// Returns an error: this system is not Windows.
+pub fn named_pipes(_flags: &Flags) -> io::Result<Endpoints<Bind>> {
+    Err(WindowsOnly.into())
+}

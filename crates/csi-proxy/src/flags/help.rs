@@ -1,0 +1,113 @@
+//! The text of `help`, made from the tables of flags.
+
+use std::fmt;
+
+use anstyle::{AnsiColor, Style};
+
+use super::table::WITHOUT_EFFECT;
+use super::{Flag, Kind, TABLE};
+use crate::program::Program;
+
+const HEADING: Style = Style::new().bold();
+const NAME: Style = AnsiColor::Cyan.on_default();
+/// The column at which the descriptions of flags start.
+const COLUMN: usize = 33;
+/// The longest line: the width of a small terminal.
+const WIDTH: usize = 80;
+
+/// The whole help of a program, with colours, which `anstream` removes where they are not wanted.
+pub struct Help<T: 'static>(pub &'static Program<T>);
+
+impl<T> fmt::Display for Help<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Program { name, about, commands, own_flags } = self.0;
+        writeln!(f, "{about}\n\n{HEADING}Usage{HEADING:#}")?;
+        let longest = commands.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
+        for (command, meaning) in *commands {
+            writeln!(f, "  {name} {command:<longest$}  {meaning}")?;
+        }
+        f.write_str(
+            "\nFlags are written as for Go programs: -name=value, -name value or --name.\n\
+             A switch needs no value to be on; -switch=false turns it off.\n",
+        )?;
+        write_sections(f, own_flags)?;
+        write_sections(f, &TABLE)
+    }
+}
+
+fn write_sections<T>(f: &mut fmt::Formatter<'_>, table: &[Flag<T>]) -> fmt::Result {
+    for flags in table.chunk_by(|one, next| one.section == next.section) {
+        let section = flags[0].section;
+        writeln!(f, "\n{HEADING}{section}{HEADING:#}")?;
+        if section == WITHOUT_EFFECT {
+            let names: Vec<String> = flags.iter().map(|flag| format!("-{}", flag.name)).collect();
+            write_wrapped(f, "  ", 2, &names.join(" "))?;
+        } else {
+            flags.iter().try_for_each(|flag| describe(f, flag))?;
+        }
+    }
+    Ok(())
+}
+
+fn describe<T>(f: &mut fmt::Formatter<'_>, flag: &Flag<T>) -> fmt::Result {
+    let value = match flag.kind {
+        Kind::Switch => String::new(),
+        Kind::Value(value) => format!(" {value}"),
+        Kind::Values(value) => format!(" {value} ..."),
+    };
+    let spelling = format!("-{}{value}", flag.name);
+    let shown = match (flag.kind, flag.default) {
+        (_, "") | (Kind::Switch, "false") => flag.help.to_owned(),
+        (_, default) => format!("{} [{default}]", flag.help),
+    };
+    let first = format!("  {NAME}{spelling:<width$}{NAME:#}", width = COLUMN - 2);
+    write_wrapped(f, &first, COLUMN, &shown)
+}
+
+/// Writes `first`, whose visible width is `indent`, and a sentence after it, with every further line indented as far.
+fn write_wrapped(f: &mut fmt::Formatter<'_>, first: &str, indent: usize, sentence: &str) -> fmt::Result {
+    f.write_str(first)?;
+    let mut column = indent;
+    for word in sentence.split(' ') {
+        if column == indent {
+            write!(f, "{word}")?;
+        } else if column + 1 + word.len() <= WIDTH {
+            write!(f, " {word}")?;
+            column += 1;
+        } else {
+            write!(f, "\n{:indent$}{word}", "")?;
+            column = indent;
+        }
+        column += word.len();
+    }
+    writeln!(f)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Help, WIDTH};
+    use crate::flags::TABLE;
+    use crate::program::CSI_PROXY;
+
+    fn plain() -> String {
+        anstream::adapter::strip_str(&Help(&CSI_PROXY).to_string()).to_string()
+    }
+
+    #[test]
+    fn every_flag_is_in_the_help_with_its_default() {
+        let text = plain();
+        let own = CSI_PROXY.own_flags.iter();
+        for flag in own.chain(&TABLE) {
+            assert!(text.contains(&format!("-{}", flag.name)), "-{} is missing", flag.name);
+            assert!(flag.help.len() <= 128, "the help of -{} is longer than two lines of a wide terminal", flag.name);
+        }
+        assert!(text.contains(r"[C:\var\lib\kubelet]"), "{text}");
+    }
+
+    #[test]
+    fn no_line_of_the_help_is_longer_than_a_terminal() {
+        for line in plain().lines() {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The tables of flags in a program's README, made from the same data as its help.
+
+use super::table::WITHOUT_EFFECT;
+use super::{Flag, Kind, TABLE};
+use crate::program::Program;
+
+/// Returns the tables that the README of `program` must contain.
+pub fn tables<T>(program: &Program<T>) -> String {
+    sections(program.own_flags) + &sections(&TABLE)
+}
+
+fn sections<T>(table: &[Flag<T>]) -> String {
+    table.chunk_by(|one, next| one.section == next.section).map(section).collect()
+}
+
+fn section<T>(flags: &[Flag<T>]) -> String {
+    let title = flags[0].section;
+    if title == WITHOUT_EFFECT {
+        let names: Vec<String> = flags.iter().map(|flag| format!("`-{}`", flag.name)).collect();
+        return format!("\n{title}: {}.\n", names.join(", "));
+    }
+    format!("\n| {title} | default | |\n|---|---|---|\n{}", flags.iter().map(row).collect::<String>())
+}
+
+fn row<T>(flag: &Flag<T>) -> String {
+    let (value, repeated) = match flag.kind {
+        Kind::Switch => (String::new(), ""),
+        Kind::Value(value) => (format!(" {value}"), ""),
+        Kind::Values(value) => (format!(" {value}"), " May be repeated."),
+    };
+    let default = if flag.default.is_empty() { String::new() } else { format!("`{}`", flag.default) };
+    format!("| `-{}{value}` | {default} | {}{repeated} |\n", flag.name, flag.help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tables;
+    use crate::program::CSI_PROXY;
+
+    #[test]
+    fn the_readme_lists_every_flag_as_the_table_has_it() {
+        let tables = tables(&CSI_PROXY);
+        assert!(include_str!("../../README.md").contains(&tables), "the README should contain:\n{tables}");
+    }
+}

@@ -1,0 +1,71 @@
+//! A program that serves: what tells `csi-proxy` and `csi-proxy-sim` apart on the command line.
+
+use std::env;
+use std::error::Error;
+use std::process::ExitCode;
+
+use crate::command::CommandError;
+use crate::flags::table::switch;
+use crate::flags::{Flag, Flags, Kind};
+
+/// The exit code of Go programs for a command line that cannot be parsed.
+const USAGE: u8 = 2;
+
+/// A program: its name, its help, and the flags that it alone has. `T` are the values of all of its flags.
+pub struct Program<T: 'static> {
+    /// The name that users type.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub about: &'static str,
+    /// Each command with its arguments, and what it does.
+    pub commands: &'static [(&'static str, &'static str)],
+    /// The flags that it has beyond [`TABLE`](crate::flags::TABLE).
+    pub own_flags: &'static [Flag<T>],
+}
+
+/// The daemon.
+pub static CSI_PROXY: Program<Flags> = Program {
+    name: "csi-proxy",
+    about: "Does storage work on a Windows node for unprivileged CSI drivers.",
+    commands: &[
+        ("[FLAGS]", "serve until told to stop"),
+        ("service install [FLAGS]", "install the Windows service csiproxy"),
+        ("service uninstall", "stop and remove the service"),
+        ("service status", "print the state of the service"),
+        ("help", "print this help"),
+        ("version", "print the version"),
+    ],
+    own_flags: &[Flag {
+        name: "windows-service",
+        kind: Kind::Switch,
+        default: "false",
+        help: "Run as the Windows service csiproxy, not in a console.",
+        section: "Windows service",
+        set: |flags, text| switch(text).map(|on| flags.windows_service = on),
+    }],
+};
+
+impl<T> Program<T> {
+    /// Parses this process's command line, runs the command, and returns the exit code: success, failure, or that the
+    /// command line cannot be parsed. `run` returns whether the command succeeded.
+    pub fn main<C>(
+        &self,
+        parse: impl FnOnce(Vec<String>) -> Result<C, CommandError>,
+        run: impl FnOnce(C) -> Result<bool, Box<dyn Error>>,
+    ) -> ExitCode {
+        let name = self.name;
+        let arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+        match parse(arguments).map(run) {
+            Ok(Ok(true)) => ExitCode::SUCCESS,
+            Ok(Ok(false)) => ExitCode::FAILURE,
+            Ok(Err(error)) => {
+                eprintln!("{name}: {error}");
+                ExitCode::FAILURE
+            }
+            Err(error) => {
+                eprintln!("{name}: {error} (see '{name} help')");
+                ExitCode::from(USAGE)
+            }
+        }
+    }
+}

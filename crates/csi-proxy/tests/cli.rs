@@ -1,0 +1,57 @@
+//! `csi-proxy` on a system that is not Windows: names the program to run instead.
+#![cfg(not(windows))]
+
+use std::process::{Command, Output};
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_csi-proxy")).args(arguments).output().expect("a process")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).expect("text")
+}
+
+#[test]
+fn serving_and_the_service_name_the_program_to_run_instead() {
+    let commands: [&[&str]; 5] =
+        [&[], &["-v=5"], &["-windows-service"], &["service", "install", "-v=5"], &["service", "status"]];
+    for arguments in commands {
+        let refused = run(arguments);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
+        assert_eq!(
+            text(&refused.stderr),
+            "csi-proxy: this program runs on Windows only; on this system use csi-proxy-sim, \
+             which serves a simulated Windows node (cargo sim)\n"
+        );
+        assert!(refused.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_and_version_are_printed_on_every_system() {
+    for (argument, start) in [("help", "Does storage work"), ("version", "csi-proxy 0.")] {
+        let output = run(&[argument]);
+        assert!(output.status.success() && text(&output.stdout).starts_with(start), "{output:?}");
+        assert!(!text(&output.stdout).contains('\u{1b}'), "no colours where the output is not a terminal");
+    }
+}
+
+#[test]
+fn an_invalid_command_line_is_one_sentence_and_exit_code_2() {
+    for (argument, sentence) in [
+        ("-nonsense", "csi-proxy: unknown flag -nonsense (see 'csi-proxy help')\n"),
+        (
+            "-node=x.toml",
+            "csi-proxy: unknown flag -node: csi-proxy-sim serves a simulated node (see 'csi-proxy help')\n",
+        ),
+        (
+            "demo",
+            "csi-proxy: unknown command 'demo'; 'csi-proxy-sim demo' plays the demonstration (see 'csi-proxy help')\n",
+        ),
+    ] {
+        let refused = run(&[argument]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert_eq!(text(&refused.stderr), sentence);
+        assert!(refused.stdout.is_empty());
+    }
+}

@@ -1,0 +1,41 @@
+//! The simulated node that the flags ask for.
+
+use std::path::Path;
+use std::{error, fmt, fs, io};
+
+use csi_proxy::backend::Backend;
+use os_sim::{DescriptionError, Sim};
+
+/// Why a file does not give a node.
+#[derive(Debug)]
+pub enum NodeError {
+    /// The file cannot be read.
+    Unreadable(String, io::Error),
+    /// The file does not describe a node.
+    Description(String, DescriptionError),
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(file, error) => write!(f, "cannot read {file}: {error}"),
+            Self::Description(file, error) => write!(f, "{file}: {error}"),
+        }
+    }
+}
+
+impl error::Error for NodeError {}
+
+/// Returns the node that `file` describes, else the built-in one; its clock runs in real time.
+pub fn simulated(file: Option<&Path>) -> Result<Backend, NodeError> {
+    let (sim, name) = match file {
+        None => (Sim::default_node(), "the built-in simulated node".to_owned()),
+        Some(path) => {
+            let file = path.display().to_string();
+            let text = fs::read_to_string(path).map_err(|error| NodeError::Unreadable(file.clone(), error))?;
+            let sim = Sim::from_toml(&text).map_err(|error| NodeError::Description(file.clone(), error))?;
+            (sim, format!("the simulated node of {file}"))
+        }
+    };
+    Ok(Backend { os: sim.real_time().process(), name })
+}

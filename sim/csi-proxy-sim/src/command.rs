@@ -1,0 +1,57 @@
+//! The commands of `csi-proxy-sim`.
+
+use csi_proxy::command::{CommandError, no_more};
+use csi_proxy::flags::FlagError;
+
+use crate::flags::{CSI_PROXY_SIM, SimFlags};
+
+/// What a command line asks for.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Serve. As with `csi-proxy`, this is what a command line without a command means.
+    Serve(Box<SimFlags>),
+    /// Play the demonstration.
+    Demo,
+    /// Print the help.
+    Help,
+    /// Print the version.
+    Version,
+}
+
+impl Command {
+    /// Parses a command line, without the program's name.
+    pub fn parse(arguments: Vec<String>) -> Result<Self, CommandError> {
+        let more = arguments.iter().skip(1).cloned();
+        match arguments.first().map(String::as_str) {
+            Some("demo") => no_more("demo", more).map(|()| Self::Demo),
+            Some("help") => no_more("help", more).map(|()| Self::Help),
+            Some("version" | "-version" | "--version") => no_more("version", more).map(|()| Self::Version),
+            Some(word) if !word.starts_with('-') => Err(CommandError::Unknown(word.to_owned())),
+            _ => match CSI_PROXY_SIM.parse(arguments) {
+                Ok(flags) => Ok(Self::Serve(Box::new(flags))),
+                Err(FlagError::Help) => Ok(Self::Help),
+                Err(error) => Err(CommandError::Flags(error)),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Command;
+
+    fn parse(line: &str) -> Result<Command, String> {
+        let words = line.split_whitespace().map(str::to_owned).collect();
+        Command::parse(words).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_command_is_the_first_argument_and_takes_no_others() {
+        assert!(matches!(parse("demo"), Ok(Command::Demo)));
+        assert!(matches!(parse("--version"), Ok(Command::Version)));
+        assert!(matches!(parse("-node=x -help"), Ok(Command::Help)));
+        assert!(matches!(parse("-v=5 demo"), Ok(Command::Serve(_))));
+        assert_eq!(parse("demo -v=5").unwrap_err(), "unexpected argument '-v=5' after 'demo'");
+        assert_eq!(parse("service status").unwrap_err(), "unknown command 'service'");
+    }
+}

@@ -1,0 +1,35 @@
+//! Sockets in a folder.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::{env, io};
+
+use csi_proxy::backend::Backend;
+use csi_proxy::endpoints::Endpoints;
+use csi_proxy::serve;
+use tempfile::TempDir;
+use transport::address::Location;
+use transport::listener::bind;
+
+use crate::flags::SimFlags;
+
+/// Serves `backend` on sockets until told to stop.
+pub fn serve(flags: &SimFlags, backend: Backend, out: impl Write) -> Result<(), Box<dyn Error>> {
+    let (folder, _temporary) = folder(flags)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot create a folder for the sockets: {error}")))?;
+    serve::console(&flags.daemon, backend, Endpoints { location: Location::Directory(folder), bind }, out)
+}
+
+/// Returns the folder that the flags name; else one in the user's runtime directory, or a temporary one.
+fn folder(flags: &SimFlags) -> io::Result<(PathBuf, Option<TempDir>)> {
+    if let Some(folder) = &flags.socket_folder {
+        return Ok((folder.clone(), None));
+    }
+    if let Some(folder) = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir()) {
+        return Ok((folder.join("csi-proxy"), None));
+    }
+    let temporary = tempfile::Builder::new().prefix("csi-proxy-").tempdir()?;
+    // Opening an endpoint creates its folder so that only its owner may enter it.
+    Ok((temporary.path().join("sockets"), Some(temporary)))
+}

@@ -1,0 +1,115 @@
+//! The flags of `csi-proxy-sim`: those of the daemon, and its own.
+
+use std::path::PathBuf;
+
+use csi_proxy::flags::table::some_text;
+use csi_proxy::flags::{Flag, Flags, Kind};
+use csi_proxy::program::Program;
+
+/// The values of all flags.
+#[derive(Clone, Debug, Default)]
+pub struct SimFlags {
+    /// The values of the flags that the daemon takes too.
+    pub daemon: Flags,
+    /// The file that describes the node.
+    pub node_file: Option<PathBuf>,
+    /// The folder of the sockets.
+    pub socket_folder: Option<PathBuf>,
+}
+
+impl AsMut<Flags> for SimFlags {
+    fn as_mut(&mut self) -> &mut Flags {
+        &mut self.daemon
+    }
+}
+
+const SECTION: &str = "Simulated node";
+
+/// The program.
+pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
+    name: "csi-proxy-sim",
+    about: "Serves a simulated Windows node to CSI drivers and their tests.",
+    commands: &[
+        ("[FLAGS]", "serve until told to stop"),
+        ("demo", "play seven CSI drivers against the simulated node"),
+        ("help", "print this help"),
+        ("version", "print the version"),
+    ],
+    own_flags: &[
+        Flag {
+            name: "node",
+            kind: Kind::Value("FILE"),
+            default: "",
+            help: "Serve the node that this TOML file describes, instead of the built-in one.",
+            section: SECTION,
+            set: |flags, text| {
+                flags.node_file = some_text(text).map(PathBuf::from);
+                Ok(())
+            },
+        },
+        Flag {
+            name: "socket-folder",
+            kind: Kind::Value("DIR"),
+            default: "",
+            help: "Folder for the sockets; created if missing, and accessible to its owner only. No effect on Windows.",
+            section: SECTION,
+            set: |flags, text| {
+                flags.socket_folder = some_text(text).map(PathBuf::from);
+                Ok(())
+            },
+        },
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use csi_proxy::flags::help::Help;
+    use csi_proxy::flags::markdown;
+
+    use super::CSI_PROXY_SIM;
+
+    fn parse(line: &str) -> Result<super::SimFlags, String> {
+        let words = line.split_whitespace().map(str::to_owned);
+        CSI_PROXY_SIM.parse(words).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_daemons_flags_and_the_programs_own_mix_in_any_order() {
+        let flags = parse("-v=5 -node node.toml --drain=7 -socket-folder=/run/x rest -node=y").unwrap();
+        assert_eq!(flags.node_file.unwrap().to_str(), Some("node.toml"));
+        assert_eq!(flags.socket_folder.unwrap().to_str(), Some("/run/x"));
+        assert_eq!((flags.daemon.log.verbosity, flags.daemon.drain.as_secs()), (5, 7));
+        assert_eq!(flags.daemon.rest, ["rest", "-node=y"]);
+        assert!(parse("-node= -socket-folder=").unwrap().node_file.is_none());
+    }
+
+    #[test]
+    fn what_only_the_daemon_can_do_is_refused() {
+        let service = parse("-windows-service").unwrap_err();
+        assert_eq!(service, "unknown flag -windows-service: only csi-proxy runs as a service");
+        assert_eq!(parse("-Node=x").unwrap_err(), "unknown flag -Node: did you mean -node?");
+        assert_eq!(parse("-kubelet_path=x").unwrap_err(), "unknown flag -kubelet_path: did you mean -kubelet-path?");
+    }
+
+    #[test]
+    fn no_flag_hides_one_of_the_daemons() {
+        for flag in CSI_PROXY_SIM.own_flags {
+            assert!(csi_proxy::flags::TABLE.iter().all(|daemons| daemons.name != flag.name), "-{}", flag.name);
+        }
+    }
+
+    #[test]
+    fn the_help_has_the_programs_own_flags_first_and_fits_a_terminal() {
+        let text = anstream::adapter::strip_str(&Help(&CSI_PROXY_SIM).to_string()).to_string();
+        let at = |flag: &str| text.find(flag).unwrap_or_else(|| panic!("{flag} is missing: {text}"));
+        assert!(at("-socket-folder DIR") < at("-kubelet-path DIR"), "{text}");
+        assert!(!text.contains("-windows-service"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn the_readme_lists_every_flag_as_the_tables_have_it() {
+        let tables = markdown::tables(&CSI_PROXY_SIM);
+        assert!(include_str!("../README.md").contains(&tables), "the README should contain:\n{tables}");
+    }
+}

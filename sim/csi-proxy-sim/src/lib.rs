@@ -1,0 +1,7 @@
+//! The parts of `csi-proxy-sim`: the simulated node that its flags ask for, its endpoints, and the demonstration.
+
+pub mod backend;
+pub mod command;
+pub mod demo;
+pub mod endpoints;
+pub mod flags;

@@ -1,0 +1,28 @@
+//! The program `csi-proxy-sim`: serves a simulated node, or plays the demonstration.
+
+use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
+
+use csi_proxy::flags::help::Help;
+use csi_proxy_sim::command::Command;
+use csi_proxy_sim::flags::CSI_PROXY_SIM;
+use csi_proxy_sim::{backend, demo, endpoints};
+
+fn main() -> ExitCode {
+    CSI_PROXY_SIM.main(Command::parse, run)
+}
+
+/// Returns whether the command succeeded.
+fn run(command: Command) -> Result<bool, Box<dyn Error>> {
+    let mut out = anstream::stdout();
+    match command {
+        Command::Serve(flags) => {
+            endpoints::serve(&flags, backend::simulated(flags.node_file.as_deref())?, out)?;
+        }
+        Command::Demo => return demo::show(out),
+        Command::Help => write!(out, "{}", Help(&CSI_PROXY_SIM))?,
+        Command::Version => writeln!(out, "csi-proxy-sim {}", env!("CARGO_PKG_VERSION"))?,
+    }
+    Ok(true)
+}
