@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use crate::workspace;
 
 /// The program that serves the simulated node, and the package that it is in.
-pub(super) const DAEMON: &str = "csi-proxy";
+pub(super) const DAEMON: &str = "csi-proxy-sim";
 pub(super) const MINIMAL_TONIC: &str = "csi-proxy-bench-tonic";
 pub(super) const MINIMAL_TONIC_PACKAGE: &str = "csi-proxy-bench";
 

@@ -29,7 +29,7 @@ const LOG: &str = "log";
 /// Part of the last line that the daemon prints when it has started.
 const READY: &str = "Ctrl-C";
 /// What it prints when it has ended all calls and stops.
-const STOPPED: &str = "Stopped; nothing was cut off.\n";
+const STOPPED: &str = "Stopped after all calls had finished.\n";
 
 pub(crate) struct Daemon {
     process: Child,

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 /// The name of the program, which serves a simulated node, and of its package.
-const NAME: &str = "csi-proxy";
+const NAME: &str = "csi-proxy-sim";
 
 /// The variable that names another build of the program.
 const PATH: &str = "CSI_PROXY_SIM";
