@@ -1,8 +1,8 @@
-//! The log: one plain line an event, to standard error, to a file, or to both, as klog's flags say.
+//! The log: one line of text per event, to standard error, to a file, or to both, as klog's flags choose.
 //!
-//! klog's levels are numbers; here up to 1 is what matters to an operator, up to 4 is each call, and from 5 on is
-//! everything, that of the libraries only in its rarer parts. A file that has grown to its limit is put aside, and as
-//! many as `KEPT` of those stay.
+//! Levels are klog's numbers: up to 1, what matters to an operator; up to 4, each call as well; from 5 on, everything of
+//! this workspace and the main events of the libraries. A file that reaches its limit is rotated, and [`KEPT_FILES`] old
+//! files are kept.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -20,15 +20,15 @@ use tracing_subscriber::{Layer, Registry};
 
 use crate::flags::LogFlags;
 
-/// The crates of this workspace, by the names their events carry.
-const OURS: [&str; 5] = ["csi_proxy", "os_sim", "server", "storage_ops", "transport"];
+/// The crates of this workspace, by the prefixes of their events' targets.
+const OURS: [&str; 4] = ["csi_proxy", "server", "storage_ops", "transport"];
 
-/// How many full log files are kept.
-const KEPT: usize = 3;
+/// The number of old log files.
+const KEPT_FILES: usize = 3;
 
-/// Begins to log. May be called once in a process.
+/// Starts logging. Fails if logging has already been started in this process.
 pub fn start(flags: &LogFlags) -> io::Result<()> {
-    // klog drops the file silently unless -logtostderr=false comes with it. Whoever names a file wants it written.
+    // klog ignores -log_file unless -logtostderr=false is given too. A user who names a file wants it written.
     let file = match flags.file.as_deref() {
         None => None,
         Some(path) => Some(
@@ -49,7 +49,7 @@ pub fn start(flags: &LogFlags) -> io::Result<()> {
     tracing_subscriber::registry().with(layers).try_init().map_err(io::Error::other)
 }
 
-/// What is logged: much of our own, little of the libraries'.
+/// Returns which events are logged: more of this workspace's crates than of the libraries.
 fn wanted(flags: &LogFlags) -> Targets {
     let (ours, theirs) = match flags.verbosity {
         ..=1 => (Level::INFO, LevelFilter::WARN),
@@ -59,7 +59,7 @@ fn wanted(flags: &LogFlags) -> Targets {
     Targets::new().with_default(theirs).with_targets(OURS.map(|name| (name, ours)))
 }
 
-/// Opens the file to append to it. The rotating file panics where it cannot be opened, so that is tried first.
+/// Opens the file to append to it. `FileRotate` panics if it cannot open the file, so this opens it first.
 fn open(path: &Path, megabytes: usize) -> io::Result<FileRotate<AppendCount>> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -69,7 +69,7 @@ fn open(path: &Path, megabytes: usize) -> io::Result<FileRotate<AppendCount>> {
         0 => ContentLimit::None,
         megabytes => ContentLimit::BytesSurpassed(megabytes.saturating_mul(1 << 20)),
     };
-    Ok(FileRotate::new(path, AppendCount::new(KEPT), limit, Compression::None, None))
+    Ok(FileRotate::new(path, AppendCount::new(KEPT_FILES), limit, Compression::None, None))
 }
 
 #[cfg(test)]
@@ -77,10 +77,10 @@ mod tests {
     use std::fs;
     use std::io::Write;
 
-    use super::{KEPT, open};
+    use super::{KEPT_FILES, open};
 
     #[test]
-    fn a_full_file_is_put_aside_and_the_oldest_of_those_goes() {
+    fn a_full_file_is_rotated_and_the_oldest_is_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("logs/csi-proxy.log");
         let mut file = open(&path, 1).unwrap();
@@ -93,12 +93,12 @@ mod tests {
             .unwrap()
             .map(|entry| entry.unwrap().metadata().unwrap().len())
             .collect();
-        assert_eq!(sizes.len(), KEPT + 1, "{sizes:?}");
+        assert_eq!(sizes.len(), KEPT_FILES + 1, "{sizes:?}");
         assert!(sizes.iter().all(|size| *size < 2 << 20), "{sizes:?}");
     }
 
     #[test]
-    fn without_a_limit_there_is_one_file_and_it_is_appended_to() {
+    fn without_a_limit_one_file_is_appended_to() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("csi-proxy.log");
         for _ in 0..2 {

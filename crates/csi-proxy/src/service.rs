@@ -1,4 +1,4 @@
-//! The Windows service `csiproxy`: being one, and its entry in the list of services.
+//! The Windows service `csiproxy`: running as it, installing it, and its state.
 
 #[cfg(windows)]
 #[path = "service/windows.rs"]
@@ -10,16 +10,16 @@ mod imp;
 
 pub use imp::{ServiceError, install, run, status, uninstall};
 
-/// The service's name, which installations and their scripts count on.
+/// The name of the service. Installation scripts depend on it.
 pub const NAME: &str = "csiproxy";
 
 /// What `csi-proxy service` can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Enter this program into the list of services, to be started with these flags.
+    /// Install this program as the service, to be started with these flags.
     Install(Vec<String>),
-    /// Stop the service and remove it from the list.
+    /// Stop and delete the service.
     Uninstall,
-    /// Tell how it is.
+    /// Print the state of the service.
     Status,
 }

@@ -42,7 +42,7 @@ fn an_invalid_command_line_is_one_sentence_and_exit_code_2() {
         ("-nonsense", "csi-proxy: unknown flag -nonsense (see 'csi-proxy help')\n"),
         (
             "-node=x.toml",
-            "csi-proxy: unknown flag -node; csi-proxy-sim serves a simulated node (see 'csi-proxy help')\n",
+            "csi-proxy: unknown flag -node: csi-proxy-sim serves a simulated node (see 'csi-proxy help')\n",
         ),
         (
             "demo",

@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn what_only_the_daemon_can_do_is_refused() {
         let service = parse("-windows-service").unwrap_err();
-        assert_eq!(service, "unknown flag -windows-service; only csi-proxy runs as a service");
-        assert_eq!(parse("-Node=x").unwrap_err(), "unknown flag -Node; did you mean -node?");
-        assert_eq!(parse("-kubelet_path=x").unwrap_err(), "unknown flag -kubelet_path; did you mean -kubelet-path?");
+        assert_eq!(service, "unknown flag -windows-service: only csi-proxy runs as a service");
+        assert_eq!(parse("-Node=x").unwrap_err(), "unknown flag -Node: did you mean -node?");
+        assert_eq!(parse("-kubelet_path=x").unwrap_err(), "unknown flag -kubelet_path: did you mean -kubelet-path?");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Named pipes.
+//! Named pipes, which only administrators, LocalSystem and chosen accounts can open.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use transport::address::{Address, Location};
 use super::Endpoints;
 use crate::flags::Flags;
 
-/// What this system has for an endpoint.
+/// A named pipe that accepts connections.
 #[derive(Debug)]
 pub struct Listener {
     pipe: os_win32::pipe::Listener,
@@ -51,7 +51,7 @@ fn bind(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
     }
 }
 
-/// Why a name was refused: somebody has it, unless nobody does.
+/// Returns why a pipe could not be created: another process serves it, unless no process does.
 fn refused(address: &Address, error: io::Error, owner: io::Result<Owner>) -> io::Error {
     match owner {
         Err(absent) if absent.kind() == io::ErrorKind::NotFound => error,
@@ -59,7 +59,7 @@ fn refused(address: &Address, error: io::Error, owner: io::Result<Owner>) -> io:
     }
 }
 
-/// A pipe's name that another process has.
+/// A pipe that another process already serves.
 #[derive(Debug)]
 struct Taken {
     address: Address,
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_a_name_is_named() {
+    async fn a_refusal_names_the_process_that_serves_the_pipe() {
         let address = address("owner");
         let _listener = bind(&address).unwrap();
         let sentence = refused(&address, denied(), owner(address.path().to_str().unwrap())).to_string();
@@ -118,32 +118,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_second_listener_is_refused_a_name_that_is_taken() {
+    async fn a_pipe_cannot_be_created_twice() {
         let address = address("twice");
         let _first = bind(&address).unwrap();
         match bind(&address) {
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}"),
-            Ok(_) => println!(
-                "skipped: a_second_listener_is_refused_a_name_that_is_taken: FILE_FLAG_FIRST_PIPE_INSTANCE is not enforced"
-            ),
+            Ok(_) => println!("skipped: a_pipe_cannot_be_created_twice: FILE_FLAG_FIRST_PIPE_INSTANCE is not enforced"),
         }
     }
 
     #[test]
-    fn a_name_that_nobody_has_is_refused_for_another_reason() {
-        let address = address("nobody");
+    fn a_pipe_that_no_process_serves_is_refused_for_another_reason() {
+        let address = address("free");
         let error = refused(&address, denied(), owner(address.path().to_str().unwrap()));
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     }
 
     #[test]
-    fn who_cannot_be_asked_has_the_name_all_the_same() {
-        let sentence = refused(&address("mute"), denied(), Err(denied())).to_string();
+    fn a_refusal_without_a_known_owner_still_states_that_the_pipe_is_served() {
+        let sentence = refused(&address("unknown"), denied(), Err(denied())).to_string();
         assert!(sentence.ends_with("is already served by another process"), "{sentence}");
     }
 
     #[tokio::test]
-    async fn a_socket_is_not_served() {
+    async fn the_address_of_a_socket_is_refused() {
         let socket = Location::Directory("C:/run".into()).address("csi-proxy-disk-v1").unwrap();
         assert_eq!(bind(&socket).unwrap_err().kind(), io::ErrorKind::Unsupported);
     }

@@ -34,7 +34,7 @@ impl fmt::Display for FlagError {
         match self {
             Self::Help => f.write_str("help was requested"),
             Self::Unknown(name, None) => write!(f, "unknown flag -{name}"),
-            Self::Unknown(name, Some(hint)) => write!(f, "unknown flag -{name}; {hint}"),
+            Self::Unknown(name, Some(hint)) => write!(f, "unknown flag -{name}: {hint}"),
             Self::NoValue(name) => write!(f, "flag -{name} needs a value"),
             Self::BadValue(name, value, why) => write!(f, "invalid value '{value}' for flag -{name}: {why}"),
             Self::Syntax(text) => write!(f, "'{text}' is not a valid flag"),

@@ -105,7 +105,7 @@ fn the_last_of_two_values_wins_and_a_switch_takes_no_value_after_a_blank() {
 fn an_invalid_command_line_is_refused_in_one_sentence() {
     for (line, sentence) in [
         (&["-nonsense"][..], "unknown flag -nonsense"),
-        (&["-kubelet_path=x"], "unknown flag -kubelet_path; did you mean -kubelet-path?"),
+        (&["-kubelet_path=x"], "unknown flag -kubelet_path: did you mean -kubelet-path?"),
         (&["-v"], "flag -v needs a value"),
         (&["-v=much"], "invalid value 'much' for flag -v: expected a whole number"),
         (&["-require-privacy=yes"], "invalid value 'yes' for flag -require-privacy: expected true or false"),
@@ -141,6 +141,6 @@ fn a_heading_of_the_help_appears_once() {
 fn a_flag_of_the_simulator_is_refused_with_the_program_that_takes_it() {
     for name in ["node", "simulate", "socket-folder"] {
         let refused = parse(&[&format!("-{name}=x")]).unwrap_err().to_string();
-        assert_eq!(refused, format!("unknown flag -{name}; csi-proxy-sim serves a simulated node"));
+        assert_eq!(refused, format!("unknown flag -{name}: csi-proxy-sim serves a simulated node"));
     }
 }

@@ -1,4 +1,4 @@
-//! The service's entry in the list of services.
+//! Installing and uninstalling the service, and its state.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -18,103 +18,108 @@ use crate::program::CSI_PROXY;
 use crate::service::NAME;
 
 const DISPLAY_NAME: &str = "CSI Proxy";
-const DESCRIPTION: &str = "Does storage work on this node for CSI drivers that run in containers without privileges.";
-/// How long after a failure the service is started again.
-const RESTART: Duration = Duration::from_secs(10);
-/// After so long without a failure, the next counts as the first.
-const RESET: Duration = Duration::from_hours(24);
-/// What a stop takes beyond its drain: farewells, and the process's end.
-const BEYOND_DRAIN: Duration = Duration::from_secs(15);
+const DESCRIPTION: &str = "Does storage work on this node for CSI drivers, which run in containers without privileges.";
+/// The time between a failure and the restart of the service.
+const RESTART_DELAY: Duration = Duration::from_secs(10);
+/// The time without a failure after which Windows resets its count of failures.
+const FAILURE_RESET: Duration = Duration::from_hours(24);
+/// The time that a stop takes beyond its drain: closing connections and ending the process.
+const STOP_MARGIN: Duration = Duration::from_secs(15);
 
-/// How long a deleted service may go on to exist because a program, its own as it ends, has it open.
-const LINGERING: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long to wait for a deleted service to be removed. Windows removes it when the last program that has it open, such
+/// as its own process, closes it.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 const SERVICE_DOES_NOT_EXIST: i32 = 1060;
 const SERVICE_NOT_ACTIVE: i32 = 1062;
 const SERVICE_MARKED_FOR_DELETE: i32 = 1072;
 const SERVICE_EXISTS: i32 = 1073;
 
-/// Enters this program into the list of services: started with Windows, and again after a failure.
+/// Installs this program as a service that Windows starts when it boots, and restarts after a failure.
 ///
-/// What the service cannot have of that is told when the rest is done.
+/// If a part of the configuration cannot be set, the others are still set, and the error names the part.
 pub fn install(flags: &[String], mut out: impl Write) -> Result<(), ServiceError> {
     let service = create(flags)?;
-    let lacking = configure(&service, flags);
-    if !lacking.is_empty() {
-        return Err(ServiceError::new(format!(
-            "the service {NAME} is installed without {}",
-            lacking.join(", without ")
-        )));
+    let failures = configure(&service, flags);
+    if !failures.is_empty() {
+        let failures = failures.join("; ");
+        return Err(ServiceError::new(format!("service {NAME} is installed, but not fully configured: {failures}")));
     }
-    writeln!(out, "The service {NAME} is installed and starts with Windows; 'sc.exe start {NAME}' starts it now.")?;
+    writeln!(out, "Service {NAME} is installed and starts with Windows. To start it now: sc.exe start {NAME}")?;
     Ok(())
 }
 
-/// Stops the service, waits for its end, and removes it from the list.
+/// Stops the service, waits until it has stopped, and deletes it.
 pub fn uninstall(mut out: impl Write) -> Result<(), ServiceError> {
     let service = open(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE)?;
     match service.stop() {
-        Ok(_) => wait_for_end(&service)?,
+        Ok(_) => wait_until_stopped(&service)?,
         Err(error) if code(&error) == Some(SERVICE_NOT_ACTIVE) => {}
-        Err(error) => return Err(ServiceError::windows(&format!("the service {NAME} cannot be stopped"), &error)),
+        Err(error) => return Err(ServiceError::windows(&format!("cannot stop service {NAME}"), &error)),
     }
     let deleted = service.delete();
-    deleted.map_err(|error| ServiceError::windows(&format!("the service {NAME} cannot be deleted"), &error))?;
+    deleted.map_err(|error| ServiceError::windows(&format!("cannot delete service {NAME}"), &error))?;
     drop(service);
     event_log::remove_source(NAME)?;
-    if is_gone()? {
-        writeln!(out, "The service {NAME} is removed.")?;
+    if is_removed()? {
+        writeln!(out, "Service {NAME} is removed.")?;
     } else {
-        writeln!(out, "The service {NAME} is deleted, and gone when the last program closes it ('services.msc'?).")?;
+        writeln!(
+            out,
+            "Service {NAME} is marked for deletion; Windows removes it when the last program that has it open \
+             (such as services.msc) closes it."
+        )?;
     }
     Ok(())
 }
 
-/// The new entry. One that is deleted and still open somewhere is waited for.
+/// Creates the service. Waits for a deleted service of that name to be removed.
 fn create(flags: &[String]) -> Result<Service, ServiceError> {
     let manager = manager(ServiceManagerAccess::CREATE_SERVICE)?;
     let information = information(flags)?;
-    let give_up = Instant::now() + LINGERING;
+    let deadline = Instant::now() + REMOVAL_TIMEOUT;
     loop {
         let error = match manager.create_service(&information, ServiceAccess::ALL_ACCESS) {
             Ok(service) => return Ok(service),
             Err(error) => error,
         };
         match code(&error) {
-            Some(SERVICE_MARKED_FOR_DELETE) if Instant::now() < give_up => thread::sleep(PAUSE),
+            Some(SERVICE_MARKED_FOR_DELETE) if Instant::now() < deadline => thread::sleep(POLL_INTERVAL),
             Some(SERVICE_MARKED_FOR_DELETE) => {
                 return Err(ServiceError::new(format!(
-                    "the service {NAME} is deleted, but not gone while a program has it open ('services.msc'?)"
+                    "cannot create service {NAME}: it is marked for deletion, and a program (such as services.msc) \
+                     still has it open"
                 )));
             }
             Some(SERVICE_EXISTS) => {
                 return Err(ServiceError::new(format!(
-                    "there is a service {NAME} already; 'sc.exe config {NAME} binPath= ...' lets it start this program"
+                    "service {NAME} is already installed; to make it start this program, \
+                     use 'sc.exe config {NAME} binPath= ...'"
                 )));
             }
-            _ => return Err(ServiceError::windows(&format!("the service {NAME} cannot be created"), &error)),
+            _ => return Err(ServiceError::windows(&format!("cannot create service {NAME}"), &error)),
         }
     }
 }
 
-/// Whether the deleted service has left the list, for which there is some time.
-fn is_gone() -> Result<bool, ServiceError> {
+/// Waits until Windows has removed the deleted service, and returns whether it has within [`REMOVAL_TIMEOUT`].
+fn is_removed() -> Result<bool, ServiceError> {
     let manager = manager(ServiceManagerAccess::CONNECT)?;
-    let give_up = Instant::now() + LINGERING;
-    while Instant::now() < give_up {
-        // The handle of a service that can be opened is closed at once: it would keep the service itself.
+    let deadline = Instant::now() + REMOVAL_TIMEOUT;
+    while Instant::now() < deadline {
+        // A handle is dropped at once, because it would itself keep the service from being removed.
         match manager.open_service(NAME, ServiceAccess::QUERY_STATUS) {
             Err(error) if code(&error) == Some(SERVICE_DOES_NOT_EXIST) => return Ok(true),
-            Ok(_) | Err(_) => thread::sleep(PAUSE),
+            Ok(_) | Err(_) => thread::sleep(POLL_INTERVAL),
         }
     }
     Ok(false)
 }
 
-/// Tells whether it runs, when it starts, and what it starts.
+/// Prints whether the service runs, when it starts, and its command line.
 pub fn status(mut out: impl Write) -> Result<(), ServiceError> {
-    let cannot = |error: windows_service::Error| ServiceError::windows(&format!("{NAME} cannot be asked"), &error);
+    let cannot = |error: windows_service::Error| ServiceError::windows(&format!("cannot query service {NAME}"), &error);
     let service = open(ServiceAccess::QUERY_STATUS | ServiceAccess::QUERY_CONFIG)?;
     let now = service.query_status().map_err(cannot)?;
     let config = service.query_config().map_err(cannot)?;
@@ -124,28 +129,32 @@ pub fn status(mut out: impl Write) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// What a service should have beyond its entry; returns what it could not be given, and why.
+/// Sets the parts of the configuration that creating a service leaves out. Returns an error for each that fails.
 fn configure(service: &Service, flags: &[String]) -> Vec<String> {
-    let restart = ServiceAction { action_type: ServiceActionType::Restart, delay: RESTART };
+    let restart = ServiceAction { action_type: ServiceActionType::Restart, delay: RESTART_DELAY };
     let actions = ServiceFailureActions {
-        reset_period: ServiceFailureResetPeriod::After(RESET),
+        reset_period: ServiceFailureResetPeriod::After(FAILURE_RESET),
         reboot_msg: None,
         command: None,
         actions: Some(vec![restart; 3]),
     };
     let drain = CSI_PROXY.parse(flags.iter().cloned()).unwrap_or_else(|_| CSI_PROXY.defaults()).drain;
-    let lacks = |what: &str, error: windows_service::Error| ServiceError::windows(what, &error).to_string();
-    let outcomes = [
-        service.update_failure_actions(actions).map_err(|error| lacks("a restart after a failure", error)),
-        // An error that ends the service is a failure too, not only a crash.
-        service.set_failure_actions_on_non_crash_failures(true).map_err(|error| lacks("its failure flag", error)),
-        service.set_description(DESCRIPTION).map_err(|error| lacks("a description", error)),
+    let cannot = |what: &str, error: windows_service::Error| ServiceError::windows(what, &error).to_string();
+    let results = [
         service
-            .set_preshutdown_timeout(drain + BEYOND_DRAIN)
-            .map_err(|error| lacks("time for its drain when Windows shuts down", error)),
-        event_log::add_source(NAME).map_err(|error| format!("an event source: {error}")),
+            .update_failure_actions(actions)
+            .map_err(|error| cannot("cannot set the restart after a failure", error)),
+        // Windows is to restart the service after an error that ends it, not only after a crash.
+        service
+            .set_failure_actions_on_non_crash_failures(true)
+            .map_err(|error| cannot("cannot set the restart after an error", error)),
+        service.set_description(DESCRIPTION).map_err(|error| cannot("cannot set the description", error)),
+        service
+            .set_preshutdown_timeout(drain + STOP_MARGIN)
+            .map_err(|error| cannot("cannot set the time to drain when Windows shuts down", error)),
+        event_log::add_source(NAME).map_err(|error| format!("cannot register the event source: {error}")),
     ];
-    outcomes.into_iter().filter_map(Result::err).collect()
+    results.into_iter().filter_map(Result::err).collect()
 }
 
 fn information(flags: &[String]) -> Result<ServiceInfo, ServiceError> {
@@ -167,33 +176,33 @@ fn information(flags: &[String]) -> Result<ServiceInfo, ServiceError> {
 
 fn manager(access: ServiceManagerAccess) -> Result<ServiceManager, ServiceError> {
     let opened = ServiceManager::local_computer(None::<&OsStr>, access | ServiceManagerAccess::CONNECT);
-    opened.map_err(|error| ServiceError::windows("the service control manager does not let us", &error))
+    opened.map_err(|error| ServiceError::windows("cannot open the service control manager", &error))
 }
 
 fn open(access: ServiceAccess) -> Result<Service, ServiceError> {
     manager(ServiceManagerAccess::CONNECT)?.open_service(NAME, access).map_err(|error| match code(&error) {
-        Some(SERVICE_DOES_NOT_EXIST) => ServiceError::new(format!("there is no service {NAME}")),
-        _ => ServiceError::windows(&format!("the service {NAME} cannot be opened"), &error),
+        Some(SERVICE_DOES_NOT_EXIST) => ServiceError::new(format!("service {NAME} is not installed")),
+        _ => ServiceError::windows(&format!("cannot open service {NAME}"), &error),
     })
 }
 
-/// Waits until a service that was told to stop has, or no longer says that it comes nearer.
-fn wait_for_end(service: &Service) -> Result<(), ServiceError> {
+/// Waits until a service that was told to stop has stopped, for as long as it reports progress.
+fn wait_until_stopped(service: &Service) -> Result<(), ServiceError> {
     let mut checkpoint = 0;
-    let mut news = Instant::now();
+    let mut last_progress = Instant::now();
     loop {
-        let cannot = |error: windows_service::Error| ServiceError::windows(&format!("{NAME} cannot be asked"), &error);
-        let status = service.query_status().map_err(cannot)?;
+        let status = service.query_status();
+        let status = status.map_err(|error| ServiceError::windows(&format!("cannot query service {NAME}"), &error))?;
         if status.current_state == ServiceState::Stopped {
             return Ok(());
         }
         if status.checkpoint != checkpoint {
-            (checkpoint, news) = (status.checkpoint, Instant::now());
+            (checkpoint, last_progress) = (status.checkpoint, Instant::now());
         }
-        if news.elapsed() > status.wait_hint.max(BEYOND_DRAIN) {
-            return Err(ServiceError::new(format!("the service {NAME} does not stop")));
+        if last_progress.elapsed() > status.wait_hint.max(STOP_MARGIN) {
+            return Err(ServiceError::new(format!("service {NAME} was told to stop and reports no progress")));
         }
-        thread::sleep(PAUSE);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -212,7 +221,7 @@ fn start(start: ServiceStartType) -> &'static str {
         ServiceStartType::AutoStart | ServiceStartType::SystemStart | ServiceStartType::BootStart => {
             "starts with Windows"
         }
-        ServiceStartType::OnDemand => "starts when told to",
+        ServiceStartType::OnDemand => "starts on demand",
         ServiceStartType::Disabled => "disabled",
     }
 }

@@ -1,8 +1,8 @@
-//! The life of the service, from its start to its end.
+//! Running as the service, from its start to its stop.
 //!
-//! The service control manager is told each state as it is reached; while calls drain, it is told every second that
-//! the end is nearer. After an error that ends the daemon it is told nothing: a process that is gone without having
-//! reported STOPPED has failed, and is started again if the installation says so.
+//! The service reports each state to the service control manager as it reaches it, and its progress every second while
+//! calls drain. After an error that ends the daemon it reports nothing: Windows takes a process that ends without having
+//! reported STOPPED for a failure, and restarts it if the service is installed so.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -26,28 +26,29 @@ use crate::flags::Flags;
 use crate::service::NAME;
 use crate::{backend, endpoints, log, serve};
 
-/// How often the service control manager hears of a drain.
-const BEAT: Duration = Duration::from_secs(1);
-/// When it may take a state that does not change for a hang.
-const HINT: Duration = Duration::from_secs(10);
+/// The interval at which a drain is reported.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// The time after which the service control manager may consider a state that does not change to hang.
+const WAIT_HINT: Duration = Duration::from_secs(10);
 
-/// This program was not started by the service control manager.
+/// The service control manager did not start this process.
 const FAILED_SERVICE_CONTROLLER_CONNECT: i32 = 1063;
 
-/// What the service is to do. Windows calls its entry without any context, as it does the handler of controls.
+/// The flags for the entry point and the signal for the handler of controls: Windows calls both without a context.
 static FLAGS: Mutex<Option<Flags>> = Mutex::new(None);
 static STOP: Notify = Notify::const_new();
 
 define_windows_service!(entry, main);
 
-/// Serves as the service. Returns when it was stopped; does not return after an error.
+/// Serves as the service, and returns when it has stopped. After an error that ends the daemon, ends the process.
 pub fn run(flags: Flags) -> Result<(), ServiceError> {
     *FLAGS.lock().unwrap_or_else(PoisonError::into_inner) = Some(flags);
     service_dispatcher::start(NAME, entry).map_err(|error| {
         if code(&error) == Some(FAILED_SERVICE_CONTROLLER_CONNECT) {
-            ServiceError::new("-windows-service is for the service control manager; without it csi-proxy serves here")
+            ServiceError::new("only the service control manager can start csi-proxy with -windows-service; without it, csi-proxy serves in \
+                 this console")
         } else {
-            ServiceError::windows("the service control manager does not answer", &error)
+            ServiceError::windows("cannot connect to the service control manager", &error)
         }
     })
 }
@@ -55,54 +56,54 @@ pub fn run(flags: Flags) -> Result<(), ServiceError> {
 fn main(_arguments: Vec<OsString>) {
     let flags = FLAGS.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(flags) = flags else { return };
-    if let Err(error) = live(&flags) {
-        tracing::error!(%error, "the service ends");
-        // Nobody sees the standard error of a service, and the log may be what failed.
-        let _ = event_log::error(NAME, &format!("csi-proxy ends: {error}"));
+    if let Err(error) = serve_until_stopped(&flags) {
+        tracing::error!(%error, "the service failed");
+        // A service has no standard error, and opening the log may be what failed.
+        let _ = event_log::error(NAME, &format!("csi-proxy failed: {error}"));
         process::exit(1);
     }
 }
 
-fn live(flags: &Flags) -> Result<(), Box<dyn Error>> {
-    let manager = Manager::register()?;
-    manager.starting()?;
+fn serve_until_stopped(flags: &Flags) -> Result<(), Box<dyn Error>> {
+    let reporter = StatusReporter::register()?;
+    reporter.starting()?;
     log::start(&flags.log)?;
     let runtime = serve::runtime()?;
-    let served = runtime.block_on(serve_and_report(flags, &manager));
-    // What has not ended by now is not waited for.
+    let served = runtime.block_on(serve_and_report(flags, &reporter));
+    // Abandon operations still running after the drain.
     runtime.shutdown_background();
     served?;
-    manager.stopped()?;
+    reporter.stopped()?;
     Ok(())
 }
 
-async fn serve_and_report(flags: &Flags, manager: &Manager) -> Result<(), Box<dyn Error>> {
-    let told = Notify::new();
+async fn serve_and_report(flags: &Flags, reporter: &StatusReporter) -> Result<(), Box<dyn Error>> {
+    let stopping = Notify::new();
     let stop = async {
         STOP.notified().await;
-        told.notify_one();
+        stopping.notify_one();
     };
-    let ready = || manager.running().map_err(Into::into);
+    let ready = || reporter.running().map_err(Into::into);
     let mut serving =
         pin!(serve::until(flags, backend::windows()?, endpoints::named_pipes(flags)?, io::sink(), stop, ready));
     tokio::select! {
         served = serving.as_mut() => return served,
-        () = told.notified() => tracing::info!("told to stop"),
+        () = stopping.notified() => tracing::info!("stopping: waiting for running calls"),
     }
     let mut checkpoint = 0;
     loop {
         checkpoint += 1;
-        manager.stopping(checkpoint)?;
-        if let Ok(served) = timeout(BEAT, serving.as_mut()).await {
+        reporter.stopping(checkpoint)?;
+        if let Ok(served) = timeout(PROGRESS_INTERVAL, serving.as_mut()).await {
             return served;
         }
     }
 }
 
-/// Answers what the service control manager sends.
+/// Handles a control from the service control manager.
 ///
-/// A function and not a closure: `windows-service` frees the handler's context at the first stop, and more controls may
-/// come while calls drain. A function has no context to free.
+/// This is a function, not a closure, because `windows-service` frees the handler's context at the first stop, and more
+/// controls may arrive while calls drain. A function has no context to free.
 fn on_control(control: ServiceControl) -> ServiceControlHandlerResult {
     match control {
         ServiceControl::Stop | ServiceControl::Shutdown | ServiceControl::Preshutdown => {
@@ -110,7 +111,7 @@ fn on_control(control: ServiceControl) -> ServiceControlHandlerResult {
             ServiceControlHandlerResult::NoError
         }
         ServiceControl::ParamChange => {
-            tracing::info!("the flags are read at the start: changed ones hold from the next start on");
+            tracing::info!("changed flags take effect when the service is started again");
             ServiceControlHandlerResult::NoError
         }
         ServiceControl::Interrogate => ServiceControlHandlerResult::NoError,
@@ -118,13 +119,15 @@ fn on_control(control: ServiceControl) -> ServiceControlHandlerResult {
     }
 }
 
-/// The service control manager, to whom states are reported.
-struct Manager(ServiceStatusHandle);
+/// Reports the states of the service to the service control manager.
+struct StatusReporter(ServiceStatusHandle);
 
-impl Manager {
+impl StatusReporter {
     fn register() -> Result<Self, ServiceError> {
         let registered = service_control_handler::register(NAME, on_control);
-        registered.map(Self).map_err(|error| ServiceError::windows("the service cannot be registered", &error))
+        registered
+            .map(Self)
+            .map_err(|error| ServiceError::windows("cannot register the handler of the service", &error))
     }
 
     fn starting(&self) -> Result<(), ServiceError> {
@@ -132,7 +135,7 @@ impl Manager {
     }
 
     fn running(&self) -> Result<(), ServiceError> {
-        // Pre-shutdown comes before all services are shut down at once, so that mounts still work while calls drain.
+        // Windows sends pre-shutdown before it shuts down the other services, so mounts still work while calls drain.
         let accepted =
             ServiceControlAccept::STOP | ServiceControlAccept::PRESHUTDOWN | ServiceControlAccept::PARAM_CHANGE;
         self.report(ServiceState::Running, accepted, 0)
@@ -146,7 +149,7 @@ impl Manager {
         self.report(ServiceState::Stopped, ServiceControlAccept::empty(), 0)
     }
 
-    /// `checkpoint` is 0 in a state that stays.
+    /// Reports a state. `checkpoint` is 0 unless the service is on the way to another state.
     fn report(&self, state: ServiceState, accepted: ServiceControlAccept, checkpoint: u32) -> Result<(), ServiceError> {
         let status = ServiceStatus {
             service_type: ServiceType::OWN_PROCESS,
@@ -154,10 +157,10 @@ impl Manager {
             controls_accepted: accepted,
             exit_code: ServiceExitCode::NO_ERROR,
             checkpoint,
-            wait_hint: if checkpoint == 0 { Duration::ZERO } else { HINT },
+            wait_hint: if checkpoint == 0 { Duration::ZERO } else { WAIT_HINT },
             process_id: None,
         };
         let reported = self.0.set_service_status(status);
-        reported.map_err(|error| ServiceError::windows(&format!("the state {state:?} cannot be reported"), &error))
+        reported.map_err(|error| ServiceError::windows(&format!("cannot report the state {state:?}"), &error))
     }
 }

@@ -1,4 +1,4 @@
-//! A Windows service.
+//! The service on Windows.
 
 mod install;
 mod run;
@@ -9,7 +9,7 @@ use std::{fmt, io};
 pub use install::{install, status, uninstall};
 pub use run::run;
 
-/// What went wrong, in a sentence.
+/// A failure, in a sentence.
 #[derive(Debug)]
 pub struct ServiceError(String);
 
@@ -18,7 +18,7 @@ impl ServiceError {
         Self(sentence.into())
     }
 
-    /// What was being done, and what Windows said to it.
+    /// What failed, and the error that Windows returned.
     fn windows(what: &str, error: &windows_service::Error) -> Self {
         match error {
             windows_service::Error::Winapi(error) => Self(format!("{what}: {error}")),
@@ -41,7 +41,7 @@ impl From<io::Error> for ServiceError {
     }
 }
 
-/// The code that Windows gave, if it was Windows that refused.
+/// Returns the code of an error that Windows returned.
 fn code(error: &windows_service::Error) -> Option<i32> {
     match error {
         windows_service::Error::Winapi(error) => error.raw_os_error(),

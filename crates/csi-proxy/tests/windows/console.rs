@@ -1,4 +1,4 @@
-//! The daemon as a program in a console.
+//! The daemon in a console.
 
 use std::fs;
 use std::io::Read;
@@ -11,11 +11,11 @@ use crate::daemon::{Daemon, Scratch, connect, skipped_by_wine, spawn, turn};
 async fn answers() {
     let mut system = SystemClient::new(connect("csi-proxy-system-v1alpha1").await);
     let refused = system.get_service(GetServiceRequest { name: "no such service".into() }).await;
-    assert_eq!(refused.expect_err("there is none").code(), tonic::Code::NotFound);
+    assert_eq!(refused.expect_err("no such service").code(), tonic::Code::NotFound);
 }
 
 #[tokio::test]
-async fn without_a_simulated_node_it_serves_windows() {
+async fn the_daemon_serves_the_node_that_it_runs_on() {
     let _turn = turn().await;
     let daemon = Daemon::start(&[]);
     assert!(daemon.announcement().contains("serves this Windows node"), "{}", daemon.announcement());
@@ -24,7 +24,7 @@ async fn without_a_simulated_node_it_serves_windows() {
 }
 
 #[tokio::test]
-async fn killed_it_can_be_started_again() {
+async fn a_killed_daemon_can_be_started_again() {
     let _turn = turn().await;
     for _ in 0..2 {
         let daemon = Daemon::start(&[]);
@@ -34,12 +34,12 @@ async fn killed_it_can_be_started_again() {
 }
 
 #[tokio::test]
-async fn a_second_daemon_names_the_pipe_and_who_has_it() {
+async fn a_second_daemon_names_the_pipe_that_is_taken_and_the_process_that_serves_it() {
     let _turn = turn().await;
     let first = Daemon::start(&[]);
     let mut second = spawn(&[]);
     let mut said = String::new();
-    // The first thing that it says is either that it serves or why it does not.
+    // It writes either to standard output that it serves, or to standard error why it does not.
     let mut byte = [0];
     if second.stdout.take().expect("a pipe").read(&mut byte).expect("a pipe") > 0 {
         second.kill().expect("a process");
@@ -57,7 +57,7 @@ async fn a_second_daemon_names_the_pipe_and_who_has_it() {
 }
 
 #[tokio::test]
-async fn the_command_line_of_an_installation_is_followed() {
+async fn the_command_line_of_an_installation_is_accepted() {
     let _turn = turn().await;
     let scratch = Scratch::new("flags");
     let log = scratch.join(r"etc\kubernetes\logs\csi-proxy.log");
@@ -84,21 +84,21 @@ async fn the_command_line_of_an_installation_is_followed() {
 }
 
 #[tokio::test]
-async fn an_account_that_is_none_ends_the_start() {
+async fn an_invalid_sid_is_refused() {
     let _turn = turn().await;
     let refused = spawn(&["-pipe-sid=Everyone"]).wait_with_output().expect("an end");
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(said, "csi-proxy: the pipes cannot be opened to an account: not a SID: Everyone\n");
+    assert_eq!(said, "csi-proxy: cannot open the pipes to an account: not a SID: Everyone\n");
     drop(Daemon::start(&["-pipe-sid=S-1-5-93-2-1"]));
 }
 
 #[tokio::test]
-async fn as_a_service_it_is_started_by_the_service_control_manager_alone() {
+async fn only_the_service_control_manager_can_start_the_service() {
     let refused = spawn(&["-windows-service"]).wait_with_output().expect("an end");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     if said.is_empty() || refused.status.success() {
-        return skipped_by_wine("a program in a console is let in by the service control manager");
+        return skipped_by_wine("the service control manager accepts a program in a console as a service");
     }
-    assert!(said.contains("-windows-service is for the service control manager"), "{said}");
+    assert!(said.contains("only the service control manager can start csi-proxy with -windows-service"), "{said}");
 }

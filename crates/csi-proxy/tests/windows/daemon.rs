@@ -1,4 +1,4 @@
-//! A daemon of a test's own. Its pipes have the names that all daemons' have, so there is one at a time.
+//! A daemon that a test starts. All daemons have the same pipes, so there is one at a time.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use transport::address::Location;
 
 use crate::PROGRAM;
 
-/// Lets one test at a time have the pipes, the service, and WMI, which Wine does not lock.
+/// Waits for the right to use the pipes, the service, and WMI, which Wine does not lock: one test at a time has it.
 pub(crate) async fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::const_new(());
     TURN.lock().await
 }
 
-/// A daemon that serves until this is dropped, which kills it.
+/// A daemon that serves. Dropping it kills the process.
 pub(crate) struct Daemon {
     process: Child,
     announcement: Vec<String>,
 }
 
 impl Daemon {
-    /// Starts it, and waits until it has said that it serves.
+    /// Starts a daemon, and waits until it has announced what it serves.
     pub(crate) fn start(flags: &[&str]) -> Self {
         let mut process = spawn(flags);
         let output = BufReader::new(process.stdout.take().expect("a pipe"));
@@ -56,14 +56,14 @@ impl Drop for Daemon {
     }
 }
 
-/// Starts a daemon, which may not want to serve.
+/// Starts a daemon that may fail to serve.
 pub(crate) fn spawn(flags: &[&str]) -> Child {
     let mut command = Command::new(PROGRAM);
     command.args(flags).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("a process")
 }
 
-/// A connection to a group-version by its pipe's name, such as `csi-proxy-disk-v1`.
+/// Connects to a group-version by its pipe's name, such as `csi-proxy-disk-v1`.
 pub(crate) async fn connect(pipe: &str) -> Channel {
     let address = Location::NamedPipes.address(pipe).expect("an address");
     let connector = service_fn(move |_| {
@@ -73,7 +73,7 @@ pub(crate) async fn connect(pipe: &str) -> Channel {
     Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await.expect("a connection")
 }
 
-/// A directory on drive C: that is there while this is.
+/// A directory on drive C:. Dropping it removes the directory.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -98,14 +98,14 @@ impl Drop for Scratch {
     }
 }
 
-/// Says that this test, or the rest of it, could not run, for a reason that only Wine has: on Windows it fails.
+/// Reports that this test, or the rest of it, cannot run under Wine. On Windows this fails the test.
 pub(crate) fn skipped_by_wine(why: &str) {
     let is_wine = Path::new(r"C:\windows\system32\winecfg.exe").exists();
     assert!(is_wine, "{why}");
     skipped(&format!("{why} (Wine)"));
 }
 
-/// Says that this test, or the rest of it, could not run here.
+/// Reports that this test, or the rest of it, cannot run here.
 pub(crate) fn skipped(why: &str) {
     println!("skipped: {}: {why}", thread::current().name().unwrap_or("a test"));
 }

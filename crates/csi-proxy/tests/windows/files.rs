@@ -1,4 +1,4 @@
-//! The file system of the node that the daemon is on.
+//! The file system of the node that the daemon runs on.
 
 use std::fs::{self, OpenOptions};
 use std::os::windows::fs::OpenOptionsExt as _;
@@ -48,7 +48,7 @@ fn read_only(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_directory_is_made_with_those_above_it_and_goes_when_it_is_empty() {
+async fn a_directory_is_created_with_its_parents_and_removed_when_it_is_empty() {
     let _turn = turn().await;
     let scratch = Scratch::new("mkdir");
     let mut files = Files::served(&scratch).await;
@@ -66,7 +66,7 @@ async fn a_directory_is_made_with_those_above_it_and_goes_when_it_is_empty() {
 }
 
 #[tokio::test]
-async fn read_only_files_go_with_their_tree() {
+async fn read_only_files_are_removed_with_their_tree() {
     let _turn = turn().await;
     let scratch = Scratch::new("read-only");
     let mut files = Files::served(&scratch).await;
@@ -87,7 +87,7 @@ async fn read_only_files_go_with_their_tree() {
 }
 
 #[tokio::test]
-async fn a_tree_deeper_than_a_path_may_be_long_goes() {
+async fn a_tree_deeper_than_the_longest_path_is_removed() {
     let _turn = turn().await;
     let scratch = Scratch::new("deep");
     let mut files = Files::served(&scratch).await;
@@ -110,23 +110,23 @@ async fn a_file_that_is_in_use_keeps_its_directory_until_it_is_closed() {
     let mut exclusive = OpenOptions::new();
     exclusive.write(true).create(true).share_mode(0);
     let file = exclusive.open(format!(r"{tree}\file")).expect("a file");
-    let refused = files.rmdir(&tree, true).await.expect_err("somebody uses it");
+    let refused = files.rmdir(&tree, true).await.expect_err("the file is in use");
     assert!(refused.message().contains(&tree) && refused.message().contains("in use"), "{refused:?}");
     assert!(Path::new(&tree).exists());
     drop(file);
-    files.rmdir(&tree, true).await.expect("nobody uses it");
+    files.rmdir(&tree, true).await.expect("the file is closed");
     assert!(!Path::new(&tree).exists());
 }
 
 #[tokio::test]
-async fn a_short_name_is_the_same_directory_and_no_way_around_the_working_directories() {
+async fn a_short_name_opens_the_same_directory_and_none_outside_of_the_working_directories() {
     let _turn = turn().await;
     let scratch = Scratch::new("short-names");
     let mut files = Files::served(&scratch).await;
     let long = scratch.join("a name with blanks");
     files.mkdir(&long).await.expect("a directory");
     let Some(short) = short_name(&long) else {
-        return skipped("the volume makes no short names");
+        return skipped("the volume has no short names");
     };
     assert!(files.exists(&scratch.join(&short)).await);
     files.rmdir(&scratch.join(&short), false).await.expect("the same directory");
@@ -137,7 +137,7 @@ async fn a_short_name_is_the_same_directory_and_no_way_around_the_working_direct
     assert!(!Path::new(&outside.join("x")).exists());
 }
 
-/// The 8.3 name of what is alone in its directory, if it has one besides its name.
+/// Returns the 8.3 name of a path that is alone in its directory, if it has one besides its name.
 fn short_name(path: &str) -> Option<String> {
     let (directory, name) = path.rsplit_once('\\')?;
     let output = Command::new("cmd.exe").args(["/c", "dir", "/x", directory]).output().expect("cmd.exe");

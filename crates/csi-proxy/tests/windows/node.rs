@@ -1,7 +1,5 @@
-//! The system, the volumes and the disks of the node that the daemon is on.
+//! The services, volumes and disks of the node that the daemon runs on.
 
-use std::env;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use api::disk::v1::disk_client::DiskClient;
@@ -17,11 +15,11 @@ use os_win32::Windows;
 use tonic::Code;
 use tonic::transport::Channel;
 
-use crate::daemon::{Daemon, Scratch, connect, skipped, skipped_by_wine, turn};
+use crate::daemon::{Daemon, Scratch, connect, skipped_by_wine, turn};
 use crate::service_control::Installed;
 
 #[tokio::test]
-async fn the_serial_number_is_the_one_that_wmi_tells() {
+async fn the_serial_number_is_the_one_that_wmi_reports() {
     let _turn = turn().await;
     let _daemon = Daemon::start(&[]);
     let mut system = SystemClient::new(connect("csi-proxy-system-v1alpha1").await);
@@ -38,7 +36,7 @@ async fn closest_volume(volumes: &mut VolumeClient<Channel>, path: &str) -> Stri
 }
 
 #[tokio::test]
-async fn drive_c_is_a_volume_with_a_size_and_all_that_is_on_it_lies_there() {
+async fn drive_c_is_one_volume_with_a_size_for_all_paths_on_it() {
     let _turn = turn().await;
     let scratch = Scratch::new("volume");
     let _daemon = Daemon::start(&[]);
@@ -52,7 +50,7 @@ async fn drive_c_is_a_volume_with_a_size_and_all_that_is_on_it_lies_there() {
 }
 
 #[tokio::test]
-async fn every_disk_that_is_listed_has_a_size() {
+async fn every_listed_disk_has_a_size() {
     let _turn = turn().await;
     let _daemon = Daemon::start(&[]);
     let mut disks = DiskClient::new(connect("csi-proxy-disk-v1").await);
@@ -66,24 +64,14 @@ async fn every_disk_that_is_listed_has_a_size() {
     }
 }
 
-/// A service that does nothing, from the tests of os-win32; nothing if those have not been built.
-fn idle_service(name: &str, more: &[&str]) -> Option<Installed> {
-    let tests = env::current_exe().expect("this program");
-    let program: PathBuf = tests.parent()?.parent()?.join(r"examples\idle_service.exe");
-    let command_line = format!("{} {name}", program.display());
-    program.exists().then(|| Installed::create_with(name, &command_line, more))
-}
-
 async fn status(system: &mut SystemClient<Channel>, name: &str) -> ServiceStatus {
     system.get_service(GetServiceRequest { name: name.into() }).await.expect("a service").into_inner().status()
 }
 
 #[tokio::test]
-async fn a_service_is_started_and_stopped_and_once_more_is_no_error() {
+async fn starting_a_running_service_and_stopping_a_stopped_one_succeed() {
     let _turn = turn().await;
-    let Some(service) = idle_service("csi-proxy-test-idle", &[]) else {
-        return skipped("idle_service is not built, which `cargo build -p csi-proxy-os-win32 --examples` does");
-    };
+    let Some(service) = Installed::idle("csi-proxy-test-idle", Duration::ZERO, &[]) else { return };
     let _daemon = Daemon::start(&[]);
     let mut system = SystemClient::new(connect("csi-proxy-system-v1alpha1").await);
     let name = service.name().to_owned();
@@ -97,26 +85,24 @@ async fn a_service_is_started_and_stopped_and_once_more_is_no_error() {
         assert_eq!(status(&mut system, &name).await, ServiceStatus::Stopped);
     }
     let missing = system.get_service(GetServiceRequest { name: "csi-proxy-test-none".into() }).await;
-    assert_eq!(missing.expect_err("there is none").code(), Code::NotFound);
+    assert_eq!(missing.expect_err("no such service").code(), Code::NotFound);
 }
 
 #[tokio::test]
-async fn a_service_that_others_need_is_stopped_with_them_or_not_at_all() {
+async fn a_service_that_others_depend_on_is_stopped_with_them_or_not_at_all() {
     let _turn = turn().await;
-    let Some(base) = idle_service("csi-proxy-test-base", &[]) else {
-        return skipped("idle_service is not built, which `cargo build -p csi-proxy-os-win32 --examples` does");
-    };
+    let Some(base) = Installed::idle("csi-proxy-test-base", Duration::ZERO, &[]) else { return };
     let needs = ["depend=", base.name()];
-    let Some(top) = idle_service("csi-proxy-test-top", &needs) else { return skipped("idle_service is gone") };
+    let Some(top) = Installed::idle("csi-proxy-test-top", Duration::ZERO, &needs) else { return };
     let _daemon = Daemon::start(&[]);
     let mut system = SystemClient::new(connect("csi-proxy-system-v1alpha1").await);
     system.start_service(StartServiceRequest { name: top.name().into() }).await.expect("a start");
     if status(&mut system, base.name()).await != ServiceStatus::Running {
-        return skipped_by_wine("a service is started without those that it needs");
+        return skipped_by_wine("a service is started without those that it depends on");
     }
     let stop = |force| StopServiceRequest { name: base.name().into(), force };
     if system.stop_service(stop(false)).await.is_ok() {
-        return skipped_by_wine("a service is stopped while others need it");
+        return skipped_by_wine("a service is stopped while others depend on it");
     }
     system.stop_service(stop(true)).await.expect("both stop");
     assert_eq!(status(&mut system, top.name()).await, ServiceStatus::Stopped);

@@ -1,37 +1,52 @@
 //! `sc.exe`, as administrators use it.
 
+use std::env;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::PROGRAM;
+use crate::daemon::skipped;
 
 pub(crate) const STOPPED: u32 = 1;
 pub(crate) const START_PENDING: u32 = 2;
 pub(crate) const STOP_PENDING: u32 = 3;
 pub(crate) const RUNNING: u32 = 4;
 
-/// A service that is in the list while this is.
+/// An installed service. Dropping it removes the service.
 pub(crate) struct Installed(String);
 
 impl Installed {
-    /// The daemon's own service, with flags as one writes them in a binPath.
+    /// Installs the daemon's service, with flags as an administrator writes them in a binPath.
     pub(crate) fn csiproxy(flags: &str) -> Self {
         Self::create("csiproxy", &format!("{PROGRAM} -windows-service {flags}"))
     }
 
-    pub(crate) fn create(name: &str, command_line: &str) -> Self {
+    /// Installs a service that does nothing, and that answers the service control manager after `delay`. Returns `None`,
+    /// and reports the test as skipped, if the examples of os-win32 have not been built.
+    pub(crate) fn idle(name: &str, delay: Duration, more: &[&str]) -> Option<Self> {
+        let tests = env::current_exe().expect("this program");
+        let program = tests.parent()?.parent()?.join(r"examples\idle_service.exe");
+        if !program.exists() {
+            skipped("idle_service is not built; `cargo build -p csi-proxy-os-win32 --examples` builds it");
+            return None;
+        }
+        let command_line = format!("{} {name} {}", program.display(), delay.as_millis());
+        Some(Self::create_with(name, &command_line, more))
+    }
+
+    fn create(name: &str, command_line: &str) -> Self {
         Self::create_with(name, command_line, &[])
     }
 
-    pub(crate) fn create_with(name: &str, command_line: &str, more: &[&str]) -> Self {
+    fn create_with(name: &str, command_line: &str, more: &[&str]) -> Self {
         let service = Self(name.to_owned());
-        service.remove(); // what a run that was killed may have left
+        service.remove(); // a killed run may have left one
         insist(&[&["create", name, "binPath=", command_line], more].concat());
         service
     }
 
-    /// One that something else made.
+    /// Takes over a service that another program installed.
     pub(crate) fn adopt(name: &str) -> Self {
         Self(name.to_owned())
     }
@@ -40,13 +55,13 @@ impl Installed {
         &self.0
     }
 
-    /// Starts it, and waits until it runs.
+    /// Starts the service, and waits until it runs.
     pub(crate) fn start(&self) {
         insist(&["start", &self.0]);
         self.reach(RUNNING);
     }
 
-    /// Tells it to stop, and does not wait.
+    /// Tells the service to stop, and does not wait.
     pub(crate) fn stop(&self) {
         let (code, text) = sc(&["stop", &self.0]);
         assert_eq!(code, 0, "sc stop: {text}");
@@ -56,7 +71,7 @@ impl Installed {
         self.wait_for(|status| status.state == state)
     }
 
-    /// Waits for a status, which is reported when it is there and not when it was asked for.
+    /// Waits for a status: a service reports it when it has reached it, which may be long after the request.
     pub(crate) fn wait_for(&self, wanted: impl Fn(&Status) -> bool) -> Status {
         let give_up = Instant::now() + Duration::from_mins(1);
         loop {
@@ -69,8 +84,8 @@ impl Installed {
         }
     }
 
-    /// Whether the service control manager has noticed that the service's process is gone. Windows does at once.
-    pub(crate) fn is_found_gone(&self) -> bool {
+    /// Returns whether the service control manager notices that the service's process has ended. Windows does at once.
+    pub(crate) fn is_noticed_to_have_ended(&self) -> bool {
         let give_up = Instant::now() + Duration::from_secs(5);
         while Instant::now() < give_up {
             if self.status().is_some_and(|status| status.state == STOPPED) {
@@ -81,7 +96,7 @@ impl Installed {
         false
     }
 
-    /// What `sc query` says; nothing if there is no such service, or the service control manager is too busy to tell.
+    /// Returns what `sc query` prints; `None` if it fails, because the service does not exist or is being deleted.
     pub(crate) fn status(&self) -> Option<Status> {
         let (code, text) = sc(&["query", &self.0]);
         if code != 0 {
@@ -121,7 +136,7 @@ impl Drop for Installed {
     }
 }
 
-/// What a service last reported.
+/// The status that a service last reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Status {
     pub(crate) state: u32,
@@ -129,8 +144,8 @@ pub(crate) struct Status {
     pub(crate) exit_code: u32,
 }
 
-/// Runs `sc` until it succeeds. For a while the service control manager may not want to: when it starts another service
-/// (1055), or when somebody still has a handle of a deleted service with the same name (1072).
+/// Runs `sc` until it succeeds. It may fail for a while: when the service control manager starts another service (1055),
+/// or when a program has a deleted service of that name open (1072).
 fn insist(arguments: &[&str]) {
     let give_up = Instant::now() + Duration::from_secs(30);
     loop {
