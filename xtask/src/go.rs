@@ -17,6 +17,9 @@ const NODE: &str = "-node";
 /// Followed by a folder: makes the daemon serve sockets there, where there are no named pipes.
 const SOCKETS: &str = "-socket-folder";
 
+/// Followed by a folder: where the client finds the drivers' sequences of calls.
+const DRIVERS: &str = "-drivers";
+
 /// The client's module files and what each stands for.
 const CLIENTS: [(&str, &str); 2] = [("go.mod", "pinned"), ("newest.mod", "newest")];
 /// What the client must have called when it is through.
@@ -62,7 +65,8 @@ fn over_sockets(source: &Path) -> Result<Tally, Box<dyn std::error::Error>> {
         let mut daemon = Command::new(&daemon);
         daemon.args(log()).arg(NODE).arg(node(source)).arg(SOCKETS).arg(&folder);
         let daemon = Daemon::start(&mut daemon)?;
-        sum += run(Command::new(client).arg("-dir").arg(&folder))?;
+        sum += run(Command::new(client).arg("-dir").arg(&folder).arg(DRIVERS).arg(drivers()))?;
+        sum += example(source, module, &folder)?;
         sum += daemon.end();
     }
     Ok(sum)
@@ -86,7 +90,7 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Tally, Box<dyn std::err
             continue;
         };
         let served = Daemon::start(program(&simulator).args(log()).arg(NODE).arg(node(source)))?;
-        sum += run(&mut program(&client))?;
+        sum += run(program(&client).arg(DRIVERS).arg(drivers()))?;
         sum += served.end();
         if module == CLIENTS[0].0 {
             fs::create_dir_all(working_directory(prefix.as_ref()))?;
@@ -107,6 +111,19 @@ fn log() -> [String; 3] {
 /// The simulated node that the client knows its way about.
 fn node(source: &Path) -> PathBuf {
     source.join("node.toml")
+}
+
+/// The drivers' sequences of calls, which the demo of csi-proxy-sim reads too.
+fn drivers() -> PathBuf {
+    workspace::root().join("sim/csi-proxy-sim/drivers")
+}
+
+/// Runs the example for authors of drivers, which counts as one test.
+fn example(source: &Path, module: &str, sockets: &Path) -> std::io::Result<Tally> {
+    let mut go = Command::new("go");
+    go.current_dir(source).args(["run", "-modfile", module, "./example"]).arg(sockets);
+    let passed = process::succeeds(&mut go)?;
+    Ok(if passed { Tally { passed: 1, ..Tally::default() } } else { Tally::broken(&process::typed(&go)) })
 }
 
 /// Where the daemon may change things on the node that it is on. Kubelet makes it.

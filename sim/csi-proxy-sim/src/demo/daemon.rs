@@ -80,7 +80,7 @@ impl Daemon {
     }
 
     /// Returns a client of the daemon.
-    pub fn client(&self) -> &JsonClient {
+    pub(super) fn client(&self) -> &JsonClient {
         &self.client
     }
 

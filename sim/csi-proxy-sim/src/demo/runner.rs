@@ -63,17 +63,17 @@ async fn run_all(mut screen: Screen) -> Result<bool, Box<dyn Error>> {
     let sequences = Sequence::all()?;
     let daemon = Daemon::start().await?;
     let rpcs: usize = GROUP_VERSIONS.iter().map(|row| row.rpcs.len()).sum();
+    let group_versions = GROUP_VERSIONS.len();
+    let startup = daemon.startup.as_secs_f64() * 1000.0;
     screen.heading(
         "csi-proxy on a simulated Windows node",
         &[
-            &format!(
-                "{} group-versions with {rpcs} RPCs, each group-version on a Unix socket in",
-                GROUP_VERSIONS.len()
-            ),
-            &daemon.folder().display().to_string(),
-            &format!("All sockets accept connections {:.0} ms after the start.", daemon.startup.as_secs_f64() * 1000.0),
-            "Below, CSI drivers call it as they do on Windows. ✓ is a state of the node that",
-            "was checked; kubelet, container, pod and cloud act without csi-proxy.",
+            &format!("{group_versions} group-versions with {rpcs} RPCs, each group-version on its own Unix socket, in"),
+            &format!("{}, ready after {startup:.0} ms", daemon.folder().display()),
+            "",
+            "Each line is an RPC that a CSI driver calls, as it does on Windows. \"refused\" is",
+            "an error that the driver expects. A ✓ is a state of the node that was checked.",
+            "(kubelet), (container), (pod) and (cloud) act on the node without csi-proxy.",
         ],
     )?;
     screen.columns()?;

@@ -32,7 +32,10 @@ impl Screen {
     /// Writes a heading, and sentences below it.
     pub(super) fn heading(&mut self, text: &str, about: &[&str]) -> io::Result<()> {
         writeln!(self.0, "\n{HEADING}{text}{HEADING:#}")?;
-        about.iter().try_for_each(|about| writeln!(self.0, "  {DIMMED}{about}{DIMMED:#}"))
+        about.iter().try_for_each(|about| match *about {
+            "" => writeln!(self.0),
+            about => writeln!(self.0, "  {DIMMED}{about}{DIMMED:#}"),
+        })
     }
 
     /// Writes the names of the columns.

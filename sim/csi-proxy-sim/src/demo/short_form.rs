@@ -54,8 +54,8 @@ pub(super) fn response(response: &Value) -> String {
     }
     match fields.iter().find(|(name, _)| *name != "error") {
         None => String::new(),
-        Some((_, Value::Array(items))) => match items.as_slice() {
-            [Value::String(item)] => short(item),
+        Some((name, Value::Array(items))) => match items.as_slice() {
+            [item] => scalar(name, item),
             items => format!("{} entries", items.len()),
         },
         Some((_, Value::Object(entries))) => format!("{} disks", entries.len()),
@@ -72,6 +72,7 @@ fn scalar(name: &str, value: &Value) -> String {
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         value if name.to_lowercase().starts_with("disk") => format!("disk {}", text(value)),
+        Value::String(id) if name == "volumeId" && !id.starts_with('\\') => format!("volume \"{id}\""),
         value => short(&text(value)),
     }
 }
@@ -142,6 +143,7 @@ mod tests {
             (json!({"volumeId": r"\\?\Volume{0123456789}\", "targetPath": r"C:\a\b\c"}), r"C:\…\c"),
             (json!({"diskNumber": "1", "isOnline": false}), "disk 1, offline"),
             (json!({"path": r"C:\a", "force": true}), r"C:\a, force"),
+            (json!({"volumeId": "1"}), "volume \"1\""),
             (json!({"targetPortal": {"targetAddress": "10.0.0.1"}}), "10.0.0.1"),
         ] {
             assert_eq!(request(json.as_object().unwrap()), shown);
@@ -152,7 +154,8 @@ mod tests {
             (json!({"totalBytes": "1073741824", "usedBytes": "0"}), "0 KiB of 1 GiB"),
             (json!({"diskSize": "1073741824"}), "1 GiB"),
             (json!({"diskIDs": {"1": {}, "2": {}}}), "2 disks"),
-            (json!({"diskIDs": ["9"]}), "9"),
+            (json!({"diskIDs": ["9"]}), "disk 9"),
+            (json!({"volumeIds": [r"\\?\Volume{0123456789}\"]}), "volume 012345…"),
             (json!({"diskNumber": 9}), "disk 9"),
         ] {
             assert_eq!(response(&json), shown);
