@@ -68,11 +68,11 @@ async fn run_all(mut screen: Screen) -> Result<bool, Box<dyn Error>> {
     screen.heading(
         "csi-proxy on a simulated Windows node",
         &[
-            &format!("{group_versions} group-versions with {rpcs} RPCs, each group-version on its own Unix socket, in"),
+            &format!("{group_versions} group-versions with {rpcs} RPCs, each on its own Unix socket in"),
             &format!("{}, ready after {startup:.0} ms", daemon.folder().display()),
             "",
-            "Each line is an RPC that a CSI driver calls, as it does on Windows. \"refused\" is",
-            "an error that the driver expects. A ✓ is a state of the node that was checked.",
+            "Each line is an RPC that a CSI driver calls, as it does on Windows. \"refused\"",
+            "is an error that the driver expects. A ✓ is a checked state of the node.",
             "(kubelet), (container), (pod) and (cloud) act on the node without csi-proxy.",
         ],
     )?;
