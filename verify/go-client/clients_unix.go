@@ -36,9 +36,9 @@ import (
 
 const hasPipes = false
 
-// clients opens each group-version by its socket in folder. The published client knows named pipes only, so here its
-// stubs run over a connection of our own, which names the pipe to grpc-go just as the client does: what grpc-go makes
-// of that name is the `:authority` that a server must cope with.
+// clients opens each group-version through its socket in folder. The published client knows only named pipes, so its
+// stubs run over a connection that this program dials. The dialled name is still that of the pipe, as in the client:
+// grpc-go derives the `:authority` header from it, which a server must accept.
 func clients(folder string) map[string]func() (any, error) {
 	return map[string]func() (any, error){
 		"disk/v1":             dial(folder, "disk", "v1", func(c *grpc.ClientConn) any { return diskv1.NewDiskClient(c) }),

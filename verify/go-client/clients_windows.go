@@ -28,8 +28,8 @@ import (
 
 const hasPipes = true
 
-// officialClients opens each group-version as drivers do: by the published client's NewClient, which dials the
-// named pipe.
+// officialClients opens each group-version as drivers do, with NewClient of the published client, which dials the named
+// pipe.
 var officialClients = map[string]func() (any, error){
 	"disk/v1":             func() (any, error) { return diskv1.NewClient() },
 	"disk/v1alpha1":       func() (any, error) { return diskv1alpha1.NewClient() },

@@ -2,20 +2,20 @@ package main
 
 import "slices"
 
-const (
-	volumeID = `~^\\\\\\\\\\?\\\\Volume\\{[-0-9a-fA-F]{36}\\}\\\\$`
-	positive = `~^[1-9][0-9]*$`
-)
-
 // everyRPC calls each RPC of each group-version at least once, in an order that makes sense on one node.
 func everyRPC() []step {
 	return slices.Concat(
 		[]step{call("filesystem/v1", "Mkdir", `{"path":"$work"}`), call("filesystem/v1", "Mkdir", `{"path":"$pods"}`)},
 		filesystem("v1"), filesystem("v1beta2"), filesystem("v2alpha1"),
-		filesystemOfOld("v1alpha1"), filesystemOfOld("v1beta1"),
+		oldFilesystem("v1alpha1"), oldFilesystem("v1beta1"),
+		// The disk arrives as one of another node may: offline and read-only.
+		[]step{
+			ofDisk("GetDiskState", `{"diskNumber":$disk}`).wants(`{"isOnline":false}`),
+			ofDisk("SetDiskState", `{"diskNumber":$disk,"isOnline":true}`),
+		},
 		disk("v1"), disk("v1beta3"), diskByText("v1beta2"), diskByText("v1beta1"), diskByText("v1alpha1"),
 		volume("v1"), volume("v1beta3"), volume("v2alpha1"),
-		volumeOfOld("v1beta2"), volumeOfOld("v1beta1"), volumeOfOld("v1alpha1"),
+		oldVolume("v1beta2"), oldVolume("v1beta1"), oldVolume("v1alpha1"),
 		smb("v1"), smb("v1beta2"), smb("v1beta1"), smb("v1alpha1"),
 		iscsi("v1alpha1"), iscsi("v1alpha2"),
 		system("v1alpha1"),
@@ -58,7 +58,7 @@ func filesystem(version string) []step {
 	)
 }
 
-func filesystemOfOld(version string) []step {
+func oldFilesystem(version string) []step {
 	rpc := in("filesystem/" + version)
 	return []step{
 		rpc("Mkdir", `{"path":"$work\\stage","context":"PLUGIN"}`).wants(`{"error":""}`),
@@ -77,12 +77,12 @@ func disk(version string) []step {
 	return []step{
 		rpc("ListDiskLocations", `{}`).wants(`{"diskLocations":{"$disk":{"LUNID":"~^[0-9]+$"}}}`),
 		rpc("ListDiskIDs", `{}`).wants(`{"diskIDs":{"$disk":{"page83":"~[^ ]"}}}`),
-		rpc("GetDiskStats", `{"diskNumber":$disk}`).wants(`{"totalBytes":"` + positive + `"}`),
+		rpc("GetDiskStats", `{"diskNumber":$disk}`).wants(`{"totalBytes":"<positive>"}`),
 		rpc("GetDiskStats", `{"diskNumber":4000}`).fails("NotFound"),
 		rpc("SetDiskState", `{"diskNumber":$disk,"isOnline":false}`),
 		rpc("SetDiskState", `{"diskNumber":$disk,"isOnline":false}`),
 		rpc("GetDiskState", `{"diskNumber":$disk}`).wants(`{"isOnline":false}`),
-		rpc("GetDiskStats", `{"diskNumber":$disk}`).wants(`{"totalBytes":"` + positive + `"}`),
+		rpc("GetDiskStats", `{"diskNumber":$disk}`).wants(`{"totalBytes":"<positive>"}`),
 		rpc("SetDiskState", `{"diskNumber":$disk,"isOnline":true}`),
 		rpc("GetDiskState", `{"diskNumber":$disk}`).wants(`{"isOnline":true}`),
 		rpc("PartitionDisk", `{"diskNumber":$disk}`),
@@ -91,7 +91,7 @@ func disk(version string) []step {
 	}
 }
 
-// diskByText is the versions whose disk numbers are texts.
+// diskByText returns the calls of the versions in which disk numbers are strings.
 func diskByText(version string) []step {
 	rpc := in("disk/" + version)
 	steps := []step{
@@ -108,7 +108,7 @@ func diskByText(version string) []step {
 	}
 	steps = append(steps,
 		rpc("ListDiskIDs", `{}`).wants(`{"diskIDs":{"$disk":{"identifiers":{"page83":"~[^ ]","serialNumber":"~^"}}}}`),
-		rpc("DiskStats", `{"diskID":"$disk"}`).wants(`{"diskSize":"`+positive+`"}`),
+		rpc("DiskStats", `{"diskID":"$disk"}`).wants(`{"diskSize":"<positive>"}`),
 	)
 	if version == "v1beta1" {
 		return steps
@@ -124,7 +124,7 @@ func diskByText(version string) []step {
 func volume(version string) []step {
 	rpc := in("volume/" + version)
 	steps := []step{
-		rpc("ListVolumesOnDisk", `{"diskNumber":$disk}`).wants(`{"volumeIds":["`+volumeID+`"]}`).keeps("volume", "volumeIds.0"),
+		rpc("ListVolumesOnDisk", `{"diskNumber":$disk}`).wants(`{"volumeIds":["<volume>"]}`).keeps("volume", "volumeIds.0"),
 		rpc("ListVolumesOnDisk", `{"diskNumber":4000}`).fails("NotFound"),
 		rpc("FormatVolume", `{"volumeId":"$volume"}`),
 		rpc("IsVolumeFormatted", `{"volumeId":"$volume"}`).wants(`{"formatted":true}`),
@@ -135,15 +135,16 @@ func volume(version string) []step {
 		rpc("MountVolume", `{"volumeId":"$volume","targetPath":"$work\\mount"}`),
 		rpc("GetVolumeIDFromTargetPath", `{"targetPath":"$work\\mount"}`).wants(`{"volumeId":"$volume"}`),
 		rpc("GetDiskNumberFromVolumeID", `{"volumeId":"$volume"}`).wants(`{"diskNumber":$disk}`),
-		rpc("GetVolumeStats", `{"volumeId":"$volume"}`).wants(`{"totalBytes":"` + positive + `"}`),
+		rpc("GetVolumeStats", `{"volumeId":"$volume"}`).wants(`{"totalBytes":"<positive>"}`).keeps("total", "totalBytes"),
 		rpc("ResizeVolume", `{"volumeId":"$volume"}`),
+		rpc("GetVolumeStats", `{"volumeId":"$volume"}`).wants(`{"totalBytes":"$total"}`),
 		rpc("ResizeVolume", `{"volumeId":"$volume","sizeBytes":-1}`).fails("InvalidArgument"),
 		rpc("WriteVolumeCache", `{"volumeId":"$volume"}`),
 	}
 	if version == "v2alpha1" {
 		steps = append(steps,
 			rpc("GetClosestVolumeIDFromTargetPath", `{"targetPath":"$work\\mount"}`).wants(`{"volumeId":"$volume"}`),
-			rpc("GetClosestVolumeIDFromTargetPath", `{"targetPath":"$work"}`).wants(`{"volumeId":"`+volumeID+`"}`),
+			rpc("GetClosestVolumeIDFromTargetPath", `{"targetPath":"$work"}`).wants(`{"volumeId":"<volume>"}`),
 		)
 	}
 	return append(steps,
@@ -155,10 +156,10 @@ func volume(version string) []step {
 	)
 }
 
-func volumeOfOld(version string) []step {
+func oldVolume(version string) []step {
 	rpc := in("volume/" + version)
 	steps := []step{
-		rpc("ListVolumesOnDisk", `{"diskId":"$disk"}`).wants(`{"volumeIds":["`+volumeID+`"]}`).keeps("volume", "volumeIds.0"),
+		rpc("ListVolumesOnDisk", `{"diskId":"$disk"}`).wants(`{"volumeIds":["<volume>"]}`).keeps("volume", "volumeIds.0"),
 		rpc("FormatVolume", `{"volumeId":"$volume"}`),
 		rpc("IsVolumeFormatted", `{"volumeId":"$volume"}`).wants(`{"formatted":true}`),
 		rpc("ResizeVolume", `{"volumeId":"$volume"}`),
@@ -169,7 +170,7 @@ func volumeOfOld(version string) []step {
 		steps = append(steps,
 			rpc("GetVolumeIDFromMount", `{"mount":"$work\\mount"}`).wants(`{"volumeId":"$volume"}`),
 			rpc("GetVolumeDiskNumber", `{"volumeId":"$volume"}`).wants(`{"diskNumber":"$disk"}`),
-			rpc("VolumeStats", `{"volumeId":"$volume"}`).wants(`{"volumeSize":"`+positive+`","volumeUsedSize":"~^[0-9]+$"}`),
+			rpc("VolumeStats", `{"volumeId":"$volume"}`).wants(`{"volumeSize":"<positive>","volumeUsedSize":"~^[0-9]+$"}`),
 		)
 	}
 	if version == "v1beta2" {
@@ -184,7 +185,7 @@ func volumeOfOld(version string) []step {
 
 func smb(version string) []step {
 	rpc := in("smb/" + version)
-	// The old versions have an error in their answer, which stays empty on success.
+	// The old versions have an error in their response, which is empty on success.
 	good := `{}`
 	if version == "v1alpha1" || version == "v1beta1" {
 		good = `{"error":""}`
@@ -193,7 +194,7 @@ func smb(version string) []step {
 		rpc("NewSmbGlobalMapping", `{"remotePath":"$share","username":"$user","password":"$password"}`).wants(good),
 		rpc("NewSmbGlobalMapping", `{"remotePath":"$share","username":"$otherUser","password":"$password"}`).fails("FailedPrecondition"),
 		rpc("NewSmbGlobalMapping", `{"remotePath":"","username":"$user","password":"$password"}`).fails("InvalidArgument"),
-		rpc("NewSmbGlobalMapping", `{"remotePath":"$share","localPath":"$work\\smb","username":"$user","password":"$password"}`).wants(good),
+		rpc("NewSmbGlobalMapping", `{"remotePath":"$share\\","localPath":"$work\\smb","username":"$user","password":"$password"}`).wants(good),
 		call("filesystem/v1", "IsSymlink", `{"path":"$work\\smb"}`).wants(`{"isSymlink":true}`),
 		call("filesystem/v1", "Rmdir", `{"path":"$work\\smb","force":true}`),
 		rpc("RemoveSmbGlobalMapping", `{"remotePath":"$share"}`).wants(good),
@@ -237,9 +238,4 @@ func system(version string) []step {
 		rpc("GetService", `{"name":"$service"}`).wants(`{"status":"STOPPED"}`),
 		rpc("StartService", `{"name":"$service"}`),
 	}
-}
-
-// in makes steps of one group-version.
-func in(api string) func(rpc, request string) step {
-	return func(rpc, request string) step { return call(api, rpc, request) }
 }

@@ -2,6 +2,21 @@ package main
 
 import "slices"
 
+// makeStaging creates the staging directory, as kubelet does without csi-proxy.
+var makeStaging = ofFiles("Mkdir", `{"path":"$work\\globalmount"}`)
+
+// publish links the staged volume into the pod.
+var publish = []step{
+	ofFiles("PathExists", `{"path":"$pods\\mount"}`),
+	ofFiles("Rmdir", `{"path":"$pods\\mount","force":true}`),
+	ofFiles("Mkdir", `{"path":"$pods"}`),
+	ofFiles("PathExists", `{"path":"$pods\\mount"}`).wants(`{"exists":false}`),
+	ofFiles("CreateSymlink", `{"sourcePath":"$work\\globalmount","targetPath":"$pods\\mount"}`),
+	ofFiles("IsSymlink", `{"path":"$pods\\mount"}`).wants(`{"isSymlink":true}`),
+}
+
+var unpublish = []step{ofFiles("Rmdir", `{"path":"$pods\\mount","force":true}`)}
+
 func onDisk(grown bool) driver {
 	if grown {
 		return grownDisk()
@@ -9,9 +24,9 @@ func onDisk(grown bool) driver {
 	return rawDisk()
 }
 
-// rawDisk is what upstream's own integration tests assert, on one raw disk of 1 GiB that may be destroyed.
+// rawDisk returns the calls of upstream's integration tests, on a raw disk of 1 GiB whose data may be lost.
 func rawDisk() driver {
-	return driver{"raw disk", []phase{
+	return driver{"raw disk", variables, []phase{
 		{"disk", []step{
 			ofDisk("ListDiskLocations", `{}`),
 			ofDisk("ListDiskIDs", `{}`),
@@ -26,7 +41,7 @@ func rawDisk() driver {
 			ofDisk("SetDiskState", `{"diskNumber":$disk,"isOnline":true}`),
 		}},
 		{"volume", slices.Concat([]step{
-			ofVolume("ListVolumesOnDisk", `{"diskNumber":$disk}`).wants(`{"volumeIds":["`+volumeID+`"]}`).keeps("volume", "volumeIds.0"),
+			ofVolume("ListVolumesOnDisk", `{"diskNumber":$disk}`).wants(`{"volumeIds":["<volume>"]}`).keeps("volume", "volumeIds.0"),
 			ofVolume("IsVolumeFormatted", `{"volumeId":"$volume"}`).wants(`{"formatted":false}`),
 			ofVolume("FormatVolume", `{"volumeId":"$volume"}`),
 			ofVolume("IsVolumeFormatted", `{"volumeId":"$volume"}`).wants(`{"formatted":true}`),
@@ -52,12 +67,13 @@ func rawDisk() driver {
 	}}
 }
 
-// grownDisk is for the same disk after it grew to 2 GiB: the volume grows to what is asked for, then to the end.
+// grownDisk returns the calls for the same disk after it has grown to 2 GiB: the volume is resized to a given size,
+// then to the end of the disk.
 func grownDisk() driver {
-	return driver{"grown disk", []phase{
+	return driver{"grown disk", variables, []phase{
 		{"expand", []step{
 			ofDisk("SetDiskState", `{"diskNumber":$disk,"isOnline":true}`),
-			ofVolume("ListVolumesOnDisk", `{"diskNumber":$disk}`).wants(`{"volumeIds":["`+volumeID+`"]}`).keeps("volume", "volumeIds.0"),
+			ofVolume("ListVolumesOnDisk", `{"diskNumber":$disk}`).wants(`{"volumeIds":["<volume>"]}`).keeps("volume", "volumeIds.0"),
 			ofVolume("IsVolumeFormatted", `{"volumeId":"$volume"}`).wants(`{"formatted":true}`),
 			ofVolume("ResizeVolume", `{"volumeId":"$volume","sizeBytes":"1610612736"}`),
 			ofVolume("GetVolumeStats", `{"volumeId":"$volume"}`).wants(`{"totalBytes":"~^1(59|60|61)[0-9]{7}$"}`),

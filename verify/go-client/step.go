@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,48 +23,54 @@ import (
 type step struct {
 	api     string // "disk/v1"
 	rpc     string
-	request string // protobuf's JSON; $name stands for what an earlier step kept
+	request string // protobuf's JSON; $name is replaced by a variable
 
-	want    string            // JSON that the answer must contain; a string "~x" is matched as a regular expression
-	keep    map[string]string // name -> path into the answer, such as "volumeIds.0"
+	want    string            // JSON that the response must contain, as contains compares
+	keep    map[string]string // variable -> path into the response, such as "volumeIds.0"
 	find    *entry
-	failing *regexp.Regexp // the call must fail, with an error like this
-	when    string         // "$name=value": only then is the RPC called
-	ability string         // what the system must be able to do for it
+	failing *regexp.Regexp // the call must fail with an error that matches
+	ability string         // what the system must be able to do for the step
 }
 
-// An entry is looked up in a map of the answer, as drivers look for their disk; its key is kept.
+// An entry is looked up in a map of the response, as drivers look for their disk; its key is kept in a variable.
 type entry struct {
-	keep, in, field string
-	matches         func(string) bool
+	Keep  string            `json:"keep"`
+	In    string            `json:"in"`
+	Field string            `json:"field"` // "page83", or "identifiers.*" for all values of a map
+	Value map[string]string `json:"value"` // one of equals, contains, starts_with and last_word
+	Keys  []string          `json:"keys"`  // the only keys that the map of Field may have
 }
 
 func call(api, rpc, request string) step { return step{api: api, rpc: rpc, request: request} }
 
-func (s step) wants(answer string) step { s.want = answer; return s }
+// in returns a function that makes steps of one group-version.
+func in(api string) func(rpc, request string) step {
+	return func(rpc, request string) step { return call(api, rpc, request) }
+}
+
+var (
+	ofDisk   = in("disk/v1")
+	ofFiles  = in("filesystem/v1")
+	ofVolume = in("volume/v1")
+)
+
+func (s step) wants(response string) step { s.want = response; return s }
 
 func (s step) keeps(name, path string) step {
 	s.keep = map[string]string{name: path}
 	return s
 }
 
-func (s step) finds(keep, in, field string, matches func(string) bool) step {
-	s.find = &entry{keep, in, field, matches}
-	return s
-}
-
-// fails says that the call must fail, with a message in which pattern is found.
+// fails makes the step expect an error that matches the pattern.
 func (s step) fails(pattern string) step { s.failing = regexp.MustCompile(pattern); return s }
 
-func (s step) onlyIf(name, value string) step { s.when = "$" + name + "=" + value; return s }
-
-// needs says that the step is to be skipped on a system without an ability, by the name that Wine's probe has for it.
+// needs skips the step on a system without an ability, by the name that the probe of Wine has for it.
 func (s step) needs(ability string) step { s.ability = ability; return s }
 
-// lacks is what the system under the daemon cannot do. Windows lacks nothing; what Wine lacks was found by probing.
+// lacks lists the abilities that the system under the daemon lacks: none on Windows; for Wine, a probe finds them.
 var lacks = strings.Fields(os.Getenv("CSI_PROXY_WINE_LACKS"))
 
-// A session holds the connections and what steps have kept.
+// A session holds the connections and the variables.
 type session struct {
 	open   map[string]func() (any, error)
 	opened map[string]reflect.Value
@@ -71,38 +78,29 @@ type session struct {
 	called map[string]bool // "disk/v1 Rescan": whether the daemon answered, be it with an error
 }
 
-func newSession(open map[string]func() (any, error)) *session {
-	return &session{open: open, opened: map[string]reflect.Value{}, vars: maps.Clone(node), called: map[string]bool{}}
+func newSession(open map[string]func() (any, error), variables map[string]string) *session {
+	return &session{open: open, opened: map[string]reflect.Value{}, vars: maps.Clone(variables), called: map[string]bool{}}
 }
 
-// applies says whether the step's condition holds.
-func (s *session) applies(t step) bool {
-	if t.when == "" {
-		return true
-	}
-	have, want, _ := strings.Cut(s.fill(t.when), "=")
-	return have == want
-}
-
-// do calls the RPC and compares; the string tells the outcome in a few words.
+// do calls the RPC and checks the result, which it returns in a few words.
 func (s *session) do(t step) (string, error) {
 	answer, err := s.call(t)
 	switch {
 	case unanswered(err):
 		return "", err
 	case t.failing != nil && err == nil:
-		return "", fmt.Errorf("succeeded, and must fail with /%s/: %s", t.failing, brief(answer))
+		return "", fmt.Errorf("must fail with /%s/, but returned %s", t.failing, brief(answer))
 	case t.failing != nil && !t.failing.MatchString(err.Error()):
-		return "", fmt.Errorf("the error is not like /%s/: %w", t.failing, err)
+		return "", fmt.Errorf("must fail with /%s/, but failed with: %w", t.failing, err)
 	case t.failing != nil:
-		return "refused, as it must be: " + err.Error(), nil
+		return "refused, as expected: " + err.Error(), nil
 	case err != nil:
 		return "", err
 	}
 	if t.want != "" {
 		var want any
 		if err := json.Unmarshal([]byte(s.fill(t.want)), &want); err != nil {
-			return "", fmt.Errorf("in the table, %s: %w", t.want, err)
+			return "", fmt.Errorf("the expected response %s: %w", t.want, err)
 		}
 		if err := contains(answer, want, ""); err != nil {
 			return "", fmt.Errorf("%w in %s", err, brief(answer))
@@ -139,7 +137,7 @@ func (s *session) client(api string) (reflect.Value, error) {
 	return s.opened[api], nil
 }
 
-// call sends the request by the client's own method and returns the answer as decoded JSON.
+// call sends the request with the method of the published client and returns the response as decoded JSON.
 func (s *session) call(t step) (any, error) {
 	client, err := s.client(t.api)
 	if err != nil {
@@ -151,7 +149,7 @@ func (s *session) call(t step) (any, error) {
 	}
 	request := reflect.New(method.Type().In(1).Elem())
 	if err := protojson.Unmarshal([]byte(s.fill(t.request)), message(request)); err != nil {
-		return nil, status.Errorf(codes.Canceled, "not sent, %s is no such request: %v", t.request, err)
+		return nil, status.Errorf(codes.Canceled, "not sent, %s is not a request of this RPC: %v", t.request, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -169,14 +167,14 @@ func (s *session) call(t step) (any, error) {
 	return answer, json.Unmarshal(text, &answer)
 }
 
-// message is the message behind a pointer. Some of the client's old versions were generated before messages could tell
-// their own shape.
+// message returns the message behind a pointer. Some old versions of the client were generated before messages had
+// methods for reflection.
 func message(pointer reflect.Value) proto.Message {
 	return protoimpl.X.ProtoMessageV2Of(pointer.Interface())
 }
 
-// unanswered says whether an error tells that the daemon was not there or does not know the RPC. Such an error is
-// never the refusal that a step waits for.
+// unanswered returns whether an error means that the daemon is unreachable or does not know the RPC. Such an error is
+// never the one that a step expects.
 func unanswered(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Unimplemented, codes.DeadlineExceeded, codes.Canceled:
@@ -187,7 +185,7 @@ func unanswered(err error) bool {
 
 var variable = regexp.MustCompile(`\$[a-z][A-Za-z]*`)
 
-// fill replaces each $name by what was kept, as it stands in JSON between quotes.
+// fill replaces each $name by the variable, escaped for a JSON string.
 func (s *session) fill(text string) string {
 	return variable.ReplaceAllStringFunc(text, func(name string) string {
 		quoted, _ := json.Marshal(s.vars[name[1:]])
@@ -195,21 +193,68 @@ func (s *session) fill(text string) string {
 	})
 }
 
-// lookUp keeps the key of the one entry whose field matches.
+// lookUp keeps the key of the one entry that matches.
 func (s *session) lookUp(answer any, e *entry) error {
 	object, _ := answer.(map[string]any)
-	entries, _ := object[e.in].(map[string]any)
+	entries, _ := object[e.In].(map[string]any)
 	var keys []string
 	for key, value := range entries {
-		if field, err := at(value, e.field); err == nil && e.matches(field) {
+		matches, err := e.matches(value)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", e.In, key, err)
+		}
+		if matches {
 			keys = append(keys, key)
 		}
 	}
 	if len(keys) != 1 {
-		return fmt.Errorf("%d entries, not one, have the %s looked for: %s", len(keys), e.field, brief(answer))
+		return fmt.Errorf("%d entries instead of one have the %s looked for: %s", len(keys), e.Field, brief(answer))
 	}
-	s.vars[e.keep] = keys[0]
+	s.vars[e.Keep] = keys[0]
 	return nil
+}
+
+func (e *entry) matches(value any) (bool, error) {
+	object, _ := value.(map[string]any)
+	name, isMap := strings.CutSuffix(e.Field, ".*")
+	if !isMap {
+		text, _ := object[name].(string)
+		return e.matchesText(text)
+	}
+	found := false
+	values, _ := object[name].(map[string]any)
+	for key, value := range values {
+		if e.Keys != nil && !slices.Contains(e.Keys, key) {
+			return false, fmt.Errorf("unexpected key %s in %s", key, name)
+		}
+		text, _ := value.(string)
+		matches, err := e.matchesText(text)
+		if err != nil {
+			return false, err
+		}
+		found = found || matches
+	}
+	return found, nil
+}
+
+func (e *entry) matchesText(text string) (bool, error) {
+	for how, want := range e.Value {
+		switch how {
+		case "equals":
+			return text == want, nil
+		case "contains":
+			return strings.Contains(text, want), nil
+		case "starts_with":
+			return strings.HasPrefix(text, want), nil
+		case "last_word":
+			words := strings.Fields(text)
+			if text != "" && len(words) == 0 {
+				return false, fmt.Errorf("the text is blank, on which the driver panics")
+			}
+			return len(words) > 0 && words[len(words)-1] == want, nil
+		}
+	}
+	return false, fmt.Errorf("%v names no way to match", e.Value)
 }
 
 // at follows a path such as "volumeIds.0" through decoded JSON.
@@ -234,7 +279,17 @@ func at(answer any, path string) (string, error) {
 	return fmt.Sprint(answer), nil
 }
 
-// contains says where an answer lacks what is wanted. Lists must be equal in length, objects may have more.
+// kinds are the names that stand for any text of a kind in what is wanted.
+var kinds = map[string]*regexp.Regexp{
+	"<number>":        regexp.MustCompile(`^[0-9]+$`),
+	"<positive>":      regexp.MustCompile(`^[1-9][0-9]*$`),
+	"<volume>":        regexp.MustCompile(`^\\\\\?\\Volume\{[-0-9a-fA-F]{36}\}\\$`),
+	"<VMware serial>": regexp.MustCompile(`^\s*VMware-([0-9a-fA-F][ -]*){32}\s*$`),
+}
+
+// contains returns where a response lacks what is wanted. An object may have more fields, and a list that ends in
+// "..." more elements in any order. A string "~x" is matched as a regular expression, "<positive>" and the like stand
+// for any text of the kind, and a number may be given as text.
 func contains(answer, want any, path string) error {
 	switch want := want.(type) {
 	case map[string]any:
@@ -250,7 +305,18 @@ func contains(answer, want any, path string) error {
 		return nil
 	case []any:
 		have, ok := answer.([]any)
-		if !ok || len(have) != len(want) {
+		if !ok {
+			return fmt.Errorf("no list at %q", path)
+		}
+		if last := len(want) - 1; last >= 0 && want[last] == "..." {
+			for _, value := range want[:last] {
+				if !slices.ContainsFunc(have, func(element any) bool { return contains(element, value, path) == nil }) {
+					return fmt.Errorf("no %v at %q", value, path)
+				}
+			}
+			return nil
+		}
+		if len(have) != len(want) {
 			return fmt.Errorf("not %d elements at %q", len(want), path)
 		}
 		for i, value := range want {
@@ -260,21 +326,31 @@ func contains(answer, want any, path string) error {
 		}
 		return nil
 	case string:
-		text, isText := answer.(string)
-		if pattern, isPattern := strings.CutPrefix(want, "~"); isPattern && isText {
-			if !regexp.MustCompile(pattern).MatchString(text) {
-				return fmt.Errorf("%q at %q is not like /%s/", text, path, pattern)
-			}
-			return nil
+		if answer == nil {
+			return fmt.Errorf("nothing at %q", path)
 		}
+		text := fmt.Sprint(answer)
+		kind := kinds[want]
+		if pattern, isPattern := strings.CutPrefix(want, "~"); isPattern {
+			kind = regexp.MustCompile(pattern)
+		} else if kind == nil && strings.HasPrefix(want, "<") {
+			return fmt.Errorf("unknown kind of value %s", want)
+		}
+		if kind != nil && !kind.MatchString(text) {
+			return fmt.Errorf("%q at %q is not like %s", text, path, want)
+		}
+		if kind == nil && text != want {
+			return fmt.Errorf("%v instead of %v at %q", answer, want, path)
+		}
+		return nil
 	}
 	if !reflect.DeepEqual(answer, want) {
-		return fmt.Errorf("%v, not %v, at %q", answer, want, path)
+		return fmt.Errorf("%v instead of %v at %q", answer, want, path)
 	}
 	return nil
 }
 
-// brief shows an answer on one line.
+// brief returns a response on one line.
 func brief(answer any) string {
 	text, _ := json.Marshal(answer)
 	if len(text) > 160 {
@@ -283,7 +359,7 @@ func brief(answer any) string {
 	return string(text)
 }
 
-// await calls an RPC that changes nothing until the daemon answers or the time is over.
+// await calls an RPC without side effects until the daemon answers or the time is over.
 func (s *session) await(limit time.Duration) error {
 	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
 		_, err := s.call(call("system/v1alpha1", "GetBIOSSerialNumber", `{}`))
@@ -296,7 +372,7 @@ func (s *session) await(limit time.Duration) error {
 	}
 }
 
-// answered is how many different RPCs the daemon has answered.
+// answered returns how many different RPCs the daemon has answered.
 func (s *session) answered() int {
 	count := 0
 	for _, answered := range s.called {

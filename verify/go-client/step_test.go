@@ -22,8 +22,8 @@ func decoded(t *testing.T, text string) any {
 	return value
 }
 
-func TestAnAnswerMayHaveMoreThanIsWantedAndNotLess(t *testing.T) {
-	answer := decoded(t, `{"ids":["a","b"],"online":false,"size":"12"}`)
+func TestAResponseMayHaveMoreThanIsWantedButNotLess(t *testing.T) {
+	answer := decoded(t, `{"ids":["a","b"],"online":false,"size":"12","disk":3}`)
 	for want, good := range map[string]bool{
 		`{}`:                    true,
 		`{"online":false}`:      true,
@@ -37,6 +37,13 @@ func TestAnAnswerMayHaveMoreThanIsWantedAndNotLess(t *testing.T) {
 		`{"ids":{"a":"b"}}`:     false,
 		`{"ids":["~.","~.c"]}`:  false,
 		`{"size":"12","ids":1}`: false,
+		`{"ids":["b","..."]}`:   true,
+		`{"ids":["c","..."]}`:   false,
+		`{"size":"<positive>"}`: true,
+		`{"size":"<volume>"}`:   false,
+		`{"size":"<unknown>"}`:  false,
+		`{"disk":"3"}`:          true,
+		`{"disk":"4"}`:          false,
 	} {
 		if err := contains(answer, decoded(t, want), ""); (err == nil) != good {
 			t.Errorf("%s: %v", want, err)
@@ -44,7 +51,7 @@ func TestAnAnswerMayHaveMoreThanIsWantedAndNotLess(t *testing.T) {
 	}
 }
 
-// disks is a daemon with one disk that goes offline when told to.
+// disks stands for a daemon with a disk that SetDiskState takes offline.
 type disks struct {
 	diskv1.DiskClient
 	offline bool
@@ -65,13 +72,15 @@ func (d *disks) ListDiskIDs(context.Context, *diskv1.ListDiskIDsRequest, ...grpc
 }
 
 func on(d *disks) *session {
-	return newSession(map[string]func() (any, error){"disk/v1": func() (any, error) { return d, nil }})
+	return newSession(map[string]func() (any, error){"disk/v1": func() (any, error) { return d, nil }}, variables)
 }
 
-func TestWhatAStepKeepsGoesIntoTheNext(t *testing.T) {
+func TestAStepUsesTheVariablesThatEarlierStepsKept(t *testing.T) {
 	s := on(&disks{})
+	find := ofDisk("ListDiskIDs", `{}`)
+	find.find = &entry{Keep: "found", In: "diskIDs", Field: "page83", Value: map[string]string{"equals": "c"}}
 	for _, step := range []step{
-		ofDisk("ListDiskIDs", `{}`).finds("found", "diskIDs", "page83", equals("C")),
+		find,
 		ofDisk("ListDiskIDs", `{}`).keeps("name", "diskIDs.3.page83"),
 		ofDisk("ListDiskIDs", `{}`).wants(`{"diskIDs":{"3":{"page83":"$name"}}}`),
 		ofDisk("SetDiskState", `{"diskNumber":$found,"isOnline":false}`),
@@ -84,15 +93,12 @@ func TestWhatAStepKeepsGoesIntoTheNext(t *testing.T) {
 	if s.vars["found"] != "4" || s.vars["name"] != `a\b` || s.vars["online"] != "false" {
 		t.Error(s.vars)
 	}
-	if !s.applies(step{}.onlyIf("online", "false")) || s.applies(step{}.onlyIf("online", "true")) {
-		t.Error("conditions do not see what was kept")
-	}
 	if s.answered() != 3 {
 		t.Error(s.called)
 	}
 }
 
-func TestARefusalMustBeTheRightOne(t *testing.T) {
+func TestAnErrorMustBeTheExpectedOne(t *testing.T) {
 	get := ofDisk("GetDiskState", `{}`)
 	for _, c := range []struct {
 		code codes.Code
@@ -118,9 +124,37 @@ func TestARefusalMustBeTheRightOne(t *testing.T) {
 	}
 }
 
-func TestARequestThatCannotBeMadeIsNoRefusal(t *testing.T) {
+func TestARequestThatCannotBeSentIsNeverTheExpectedError(t *testing.T) {
 	_, err := on(&disks{}).do(ofDisk("GetDiskState", `{"diskNumber":$unknown}`).fails(""))
 	if err == nil || !strings.Contains(err.Error(), "not sent") {
 		t.Error(err)
+	}
+}
+
+func TestOneEntryMustMatch(t *testing.T) {
+	entries := func(text string) any { return decoded(t, `{"ids":`+text+`}`) }
+	find := func(field, how, want string, keys ...string) *entry {
+		return &entry{Keep: "disk", In: "ids", Field: field, Value: map[string]string{how: want}, Keys: keys}
+	}
+	for _, c := range []struct {
+		entries string
+		find    *entry
+		found   string
+		err     string
+	}{
+		{`{"1":{"page83":"Google  pvc-1"},"2":{"page83":""}}`, find("page83", "last_word", "pvc-1"), "1", ""},
+		{`{"1":{"page83":"pvc-1"},"2":{"page83":"pvc-2"}}`, find("page83", "contains", "pvc"), "", "2 entries"},
+		{`{"1":{"page83":"pvc-1"}}`, find("page83", "equals", "PVC-1"), "", "0 entries"},
+		{`{"1":{"page83":"  "}}`, find("page83", "last_word", "pvc-1"), "", "the driver panics"},
+		{`{"7":{"identifiers":{"page83":"eui.1"}}}`, find("identifiers.*", "starts_with", "eui.", "page83"), "7", ""},
+		{`{"7":{"identifiers":{"eui64":"1"}}}`, find("identifiers.*", "starts_with", "eui.", "page83"), "", "unexpected key eui64"},
+		{`{"1":{"page83":"x"}}`, find("page83", "like", "x"), "", "no way to match"},
+	} {
+		s := on(&disks{})
+		delete(s.vars, "disk")
+		err := s.lookUp(entries(c.entries), c.find)
+		if s.vars["disk"] != c.found || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %q, %v", c.entries, s.vars["disk"], err)
+		}
 	}
 }

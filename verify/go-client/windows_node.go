@@ -2,10 +2,10 @@ package main
 
 import "slices"
 
-// onWindows is what can be called on any Windows node without a disk to spare: the file system, the system, and reading
-// volumes and disks.
+// onWindows returns the calls that work on any Windows node without a spare disk: the file system, the system, and
+// reading volumes and disks.
 func onWindows() driver {
-	return driver{"Windows node", []phase{
+	return driver{"Windows node", variables, []phase{
 		{"filesystem v1", filesOnWindows("v1")},
 		{"filesystem v1beta2", filesOnWindows("v1beta2")},
 		{"filesystem v2alpha1", slices.Concat(filesOnWindows("v2alpha1"), []step{
@@ -34,11 +34,11 @@ func onWindows() driver {
 		}},
 		{"volume", []step{
 			call("volume/v2alpha1", "GetClosestVolumeIDFromTargetPath", `{"targetPath":"C:\\"}`).
-				wants(`{"volumeId":"`+volumeID+`"}`).keeps("volume", "volumeId").needs("volume-names"),
+				wants(`{"volumeId":"<volume>"}`).keeps("volume", "volumeId").needs("volume-names"),
 			call("volume/v2alpha1", "GetClosestVolumeIDFromTargetPath", `{"targetPath":"$raw"}`).
 				wants(`{"volumeId":"$volume"}`).needs("volume-names"),
 			ofVolume("GetVolumeStats", `{"volumeId":"$volume"}`).
-				wants(`{"totalBytes":"` + positive + `","usedBytes":"` + positive + `"}`).needs("volume-names"),
+				wants(`{"totalBytes":"<positive>","usedBytes":"<positive>"}`).needs("volume-names"),
 			ofVolume("GetVolumeStats", `{"volumeId":"-1"}`).fails("InvalidArgument"),
 			ofVolume("GetVolumeIDFromTargetPath", `{"targetPath":"$work"}`).fails("because it does not exist"),
 			ofVolume("GetVolumeIDFromTargetPath", `{"targetPath":"$work\\none"}`).fails("because it does not exist"),

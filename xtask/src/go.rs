@@ -17,6 +17,9 @@ const NODE: &str = "-node";
 /// The flag that names the folder for sockets, on systems without named pipes.
 const SOCKETS: &str = "-socket-folder";
 
+/// The flag that names the folder with the drivers' call sequences.
+const DRIVERS: &str = "-drivers";
+
 /// The client's module files, and which version of grpc-go each one selects.
 const CLIENTS: [(&str, &str); 2] = [("go.mod", "pinned"), ("newest.mod", "newest")];
 /// The line that the client prints after it has called all RPCs.
@@ -65,7 +68,8 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
         let mut daemon = Command::new(&daemon);
         daemon.args(log()).arg(NODE).arg(node(source)).arg(SOCKETS).arg(&folder);
         let daemon = Daemon::start(&mut daemon)?;
-        sum += run(Command::new(client).arg("-dir").arg(&folder))?;
+        sum += run(Command::new(client).arg("-dir").arg(&folder).arg(DRIVERS).arg(drivers()))?;
+        sum += example(source, module, &folder)?;
         sum += daemon.end();
     }
     Ok(sum)
@@ -91,7 +95,7 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
             continue;
         };
         let served = Daemon::start(program(&simulator).args(log()).arg(NODE).arg(node(source)))?;
-        sum += run(&mut program(&client))?;
+        sum += run(program(&client).arg(DRIVERS).arg(drivers()))?;
         sum += served.end();
         if module == CLIENTS[0].0 {
             fs::create_dir_all(working_directory(prefix.as_ref()))?;
@@ -112,6 +116,19 @@ fn log() -> [String; 3] {
 /// Returns the description of the simulated node for which the client is written.
 fn node(source: &Path) -> PathBuf {
     source.join("node.toml")
+}
+
+/// Returns the folder with the drivers' call sequences, which the demo of csi-proxy-sim reads too.
+fn drivers() -> PathBuf {
+    workspace::root().join("sim/csi-proxy-sim/drivers")
+}
+
+/// Runs the example for driver authors, which counts as one test.
+fn example(source: &Path, module: &str, sockets: &Path) -> std::io::Result<Summary> {
+    let mut go = Command::new("go");
+    go.current_dir(source).args(["run", "-modfile", module, "./example"]).arg(sockets);
+    let passed = process::succeeds(&mut go)?;
+    Ok(if passed { Summary::passed() } else { Summary::failed(&process::typed(&go)) })
 }
 
 /// Returns the daemon's default working directory, which kubelet creates on a node.

@@ -1,11 +1,11 @@
-//! The demonstration: CSI drivers at work on a simulated node. It is played over Unix sockets, so not on Windows.
+//! The demonstration: the calls of CSI drivers against a simulated node. It needs Unix sockets, so not on Windows.
 
 #[cfg(windows)]
-#[path = "demo/elsewhere.rs"]
+#[path = "demo/unsupported.rs"]
 mod imp;
 
 #[cfg(not(windows))]
-#[path = "demo/played.rs"]
+#[path = "demo/runner.rs"]
 mod imp;
 
 pub use imp::*;

@@ -1,36 +1,38 @@
-//! The demonstration as a process, and as something that can fail.
+//! The demonstration as a process, and how it notices what is wrong.
 #![cfg(unix)]
 
-use std::cell::RefCell;
 use std::io;
 use std::process::Command;
 
-use csi_proxy_sim::demo::{Daemon, PLAYS, Screen};
+use csi_proxy_sim::demo::{Daemon, Screen, Sequence, run};
 use os_sim::Sim;
 
 #[test]
-fn the_demonstration_succeeds_and_is_plain_when_piped() {
-    let output = Command::new(env!("CARGO_BIN_EXE_csi-proxy-sim")).arg("demo").output().expect("a process");
+fn the_demo_succeeds_and_is_plain_text_of_80_columns_when_piped() {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_csi-proxy-sim"));
+    // The demo prints the folder of its sockets; that of a test runner may be longer than a line.
+    let output = demo.arg("demo").env("TMPDIR", "/tmp").output().expect("a process");
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{text}");
     assert!(!text.contains('\u{1b}'), "there are escape codes");
     for line in text.lines() {
-        assert!(line.chars().count() <= 100, "too long for a terminal: {line}");
+        assert!(line.chars().count() <= 80, "too long for a terminal: {line}");
     }
-    for play in &PLAYS {
-        assert!(text.contains(&format!("\n{}  ", play.name)), "{} is not played", play.name);
+    for sequence in Sequence::all().unwrap() {
+        assert!(text.contains(&format!("\n{}\n", sequence.driver)), "{} is missing: {text}", sequence.driver);
     }
-    assert!(text.contains("Every state of the node was as it should be"), "{text}");
+    let last = text.lines().last().unwrap_or_default();
+    assert!(last.starts_with("✓ 262 calls, 0 unexpected results, "), "{last}");
 }
 
-/// Lets something happen on the node the first time that a line with `cue` is shown.
-struct Intruder {
+/// Writes nothing, and changes the node when a line with `cue` is written for the first time.
+struct Saboteur {
     sim: Sim,
     cue: &'static str,
     act: Option<fn(&Sim)>,
 }
 
-impl io::Write for Intruder {
+impl io::Write for Saboteur {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if String::from_utf8_lossy(bytes).contains(self.cue)
             && let Some(act) = self.act.take()
@@ -45,46 +47,84 @@ impl io::Write for Intruder {
     }
 }
 
-/// Plays `name` while somebody interferes, and returns what was found to be wrong.
-async fn disturbed(name: &str, cue: &'static str, act: fn(&Sim)) -> Vec<String> {
-    let play = PLAYS.iter().find(|play| play.name == name).expect("a play of that name");
+/// Runs the sequence of a driver, changes the node on the way, and returns the unexpected results.
+async fn sabotaged(driver: &str, cue: &'static str, act: fn(&Sim)) -> Vec<String> {
+    let sequences = Sequence::all().expect("valid sequences");
+    let sequence = sequences.iter().find(|sequence| sequence.driver == driver).expect("a sequence of the driver");
     let daemon = Daemon::start().await.expect("a daemon");
-    let screen = Screen::new(Intruder { sim: daemon.sim().clone(), cue, act: Some(act) });
-    let played = play.play(&daemon, &RefCell::new(screen)).await;
+    let mut screen = Screen::new(Saboteur { sim: daemon.sim().clone(), cue, act: Some(act) });
+    let report = run(sequence, &daemon, &mut screen).await;
     daemon.stop().await.expect("an end");
-    played.tally.differences
+    report.unexpected
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_is_taken_away_is_noticed() {
-    let wrong = disturbed("azuredisk", "FormatVolume", |sim| drop(sim.detach_disk(1))).await;
-    assert!(wrong.iter().any(|line| line.contains("MountVolume failed with")), "{wrong:?}");
+    let unexpected = sabotaged("azuredisk", "FormatVolume", |sim| drop(sim.detach_disk(1))).await;
+    assert!(unexpected.iter().any(|text| text.contains("MountVolume failed with")), "{unexpected:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_another_drivers_disk_is_noticed() {
-    let wrong = disturbed("vsphere", "NodeExpandVolume", |sim| assert!(sim.grow_disk(2, 1 << 40))).await;
-    assert_eq!(wrong, ["all other disks are as they were"]);
+    let unexpected = sabotaged("vsphere", "NodeExpandVolume", |sim| assert!(sim.grow_disk(2, 1 << 40))).await;
+    assert_eq!(unexpected, ["all other disks are unchanged"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_leads_elsewhere_is_noticed() {
-    let wrong = disturbed("azurefile", "CreateSymlink", |sim| {
+async fn a_link_to_another_target_is_noticed() {
+    let unexpected = sabotaged("azurefile", "CreateSymlink", |sim| {
         let target = r"C:\var\lib\kubelet\pods\azurefile\volumes\kubernetes.io~csi\pvc\mount";
-        sim.external().remove_all(target).expect("the link goes");
-        sim.external().symlink(target, r"C:\Windows").expect("another comes");
+        sim.external().remove_all(target).expect("the link is removed");
+        sim.external().symlink(target, r"C:\Windows").expect("another link is created");
     })
     .await;
-    assert!(wrong.iter().any(|line| line.starts_with(r"C:\…\mount leads to")), "{wrong:?}");
+    assert!(unexpected.iter().any(|text| text.starts_with(r"C:\…\mount is a link to")), "{unexpected:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_mount_of_the_volume_is_noticed() {
-    let wrong = disturbed("gce-pd", "MountVolume", |sim| {
+    let unexpected = sabotaged("gce-pd", "MountVolume", |sim| {
         let volume = sim.volume_on(4).expect("the driver's volume");
         sim.external().mkdir(r"C:\elsewhere").expect("a directory");
         sim.external().set_mount_point(r"C:\elsewhere", volume.id).expect("a mount point");
     })
     .await;
-    assert!(wrong.iter().any(|line| line.ends_with("and nowhere else")), "{wrong:?}");
+    assert!(unexpected.iter().any(|text| text.ends_with("and nowhere else")), "{unexpected:?}");
+}
+
+/// Runs one step and returns the unexpected results.
+async fn step(step: &str) -> Vec<String> {
+    let text = format!(
+        r#"{{"driver": "test", "about": "", "variables": {{}}, "phases": [{{"name": "test", "steps": [{step}]}}]}}"#
+    );
+    let daemon = Daemon::start().await.expect("a daemon");
+    let sequence: Sequence = text.parse().expect("a sequence");
+    let report = run(&sequence, &daemon, &mut Screen::new(io::sink())).await;
+    daemon.stop().await.expect("an end");
+    report.unexpected
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_response_that_a_sequence_does_not_expect_is_noticed() {
+    for (given, unexpected) in [
+        (
+            r#"{"call": "filesystem/v1/PathExists", "request": {"path": "C:\\var\\lib\\kubelet"}, "want": {"exists": false}}"#,
+            "PathExists: exists: true instead of false",
+        ),
+        (
+            r#"{"call": "disk/v1/ListDiskIDs", "find": {"keep": "disk", "in": "diskIDs", "field": "page83", "value": {"equals": "none"}}}"#,
+            "ListDiskIDs: 0 entries instead of one have the page83 that the driver looks for",
+        ),
+        (r#"{"call": "disk/v1/Rescan", "keep": {"disk": "diskNumber"}}"#, "Rescan: the response has no diskNumber"),
+        (r#"{"call": "disk/v1/Rescan", "fails": "no"}"#, "Rescan must fail with 'no', but returned {}"),
+        (r#"{"check": "offline", "disk": "1"}"#, "the disk is offline"),
+    ] {
+        assert_eq!(step(given).await, [unexpected]);
+    }
+    let wrong_error = r#"{"call": "disk/v1/GetDiskStats", "request": {"diskNumber": 4000}, "fails": "xyz"}"#;
+    let unexpected = step(wrong_error).await;
+    assert!(
+        unexpected[0].starts_with("GetDiskStats must fail with 'xyz', but failed with NotFound: "),
+        "{unexpected:?}"
+    );
 }

@@ -1,48 +1,52 @@
-//! What is shown at the end: a line a driver, and whether all is as it should be.
+//! The end of the demonstration: a table with a row for each driver, and the result.
 
-use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use server::Unfinished;
 
-use super::Played;
-use super::screen::{Screen, milliseconds};
+use super::Report;
+use super::screen::{Row, Screen};
+use super::short_form::milliseconds;
 
-/// Shows it, and says whether all is as it should be.
+/// Writes the summary, and returns whether every result was expected.
 pub(super) fn show(
     screen: &mut Screen,
-    played: &[Played],
+    reports: &[Report],
     unfinished: Unfinished,
     time: Duration,
-) -> Result<bool, Box<dyn Error>> {
-    screen
-        .heading("In short", "calls, those refused as the driver expects, and what they cost in calls to the node")?;
-    let heads = ["driver", "calls", "refused", "median", "native", "WMI", "checks", "wrong"];
-    screen.head(&heads)?;
-    for Played { name, tally, cost } in played {
-        let numbers = [
-            (*name).to_owned(),
-            tally.times.len().to_string(),
-            tally.refused.to_string(),
-            milliseconds(tally.median()),
-            (cost.primitives - cost.wmi).to_string(),
-            cost.wmi.to_string(),
-            tally.held.to_string(),
-            tally.differences.len().to_string(),
-        ];
-        screen.row(&numbers, tally.differences.is_empty())?;
+) -> io::Result<bool> {
+    screen.heading(
+        "Summary",
+        &[
+            "calls: RPCs; refused: those that failed as the driver expects; median: in ms;",
+            "Win32, WMI: calls to the node; checks: of responses and of the node's state",
+        ],
+    )?;
+    screen.row(Row::Head, ["driver", "calls", "refused", "median", "Win32", "WMI", "checks", "unexpected"])?;
+    for report in reports {
+        screen.row(
+            if report.unexpected.is_empty() { Row::Good } else { Row::Bad },
+            [
+                &report.driver,
+                &report.call_times.len().to_string(),
+                &report.refused.to_string(),
+                &milliseconds(report.median_time()),
+                &(report.node_calls.primitives - report.node_calls.wmi).to_string(),
+                &report.node_calls.wmi.to_string(),
+                &report.checks.to_string(),
+                &report.unexpected.len().to_string(),
+            ],
+        )?;
     }
-    let wrong: usize = played.iter().map(|played| played.tally.differences.len()).sum();
-    let calls: usize = played.iter().map(|played| played.tally.times.len()).sum();
+    let calls: usize = reports.iter().map(|report| report.call_times.len()).sum();
+    let unexpected: usize = reports.iter().map(|report| report.unexpected.len()).sum();
     let drained = unfinished == Unfinished::default();
     if !drained {
-        screen.verdict(false, &format!("The daemon did not come to rest: {unfinished:?}."))?;
+        screen.result(false, &format!("The daemon stopped with unfinished work: {unfinished:?}"))?;
     }
-    let took = format!("{calls} calls, {:.2} s", time.as_secs_f64());
-    let sentence = match wrong {
-        0 => format!("Every state of the node was as it should be, at every step and at the end ({took})."),
-        _ => format!("{wrong} states of the node were not as they should be ({took})."),
-    };
-    screen.verdict(wrong == 0, &sentence)?;
-    Ok(wrong == 0 && drained)
+    let results = if unexpected == 1 { "result" } else { "results" };
+    let sentence = format!("{calls} calls, {unexpected} unexpected {results}, {:.2} s", time.as_secs_f64());
+    screen.result(unexpected == 0, &sentence)?;
+    Ok(unexpected == 0 && drained)
 }

@@ -1,7 +1,7 @@
 package main
 
-// node is what the calls name. It is on the node that node.toml describes.
-var node = map[string]string{
+// variables are the names in the tables of this client and what they stand for on the node that node.toml describes.
+var variables = map[string]string{
 	"work": `C:\var\lib\kubelet\plugins\go-client`,
 	// The same as some drivers send it, without its drive.
 	"raw":  `\var\lib\kubelet\plugins\go-client`,
@@ -10,12 +10,6 @@ var node = map[string]string{
 	// A raw disk for the calls of every group-version, and the last word of its page-83 identifier.
 	"disk":     "1",
 	"diskName": "go-client-1",
-
-	// What drivers are told to look for.
-	"lun":      "7",
-	"gceName":  "pvc-5f0e6c7a-0b8d-4d2e-9f3c-1a2b3c4d5e6f",
-	"awsId":    "vol0123456789abcdef0",
-	"diskUuid": "6000c29a98d05e384a43f0ef189aaf5a",
 
 	"share":     `\\files.example.com\share`,
 	"user":      `example\alice`,

@@ -1,0 +1,384 @@
+//! The sequences: which calls a CSI driver makes for a volume, in which order, and what it expects of each.
+//!
+//! Each file in `drivers/` is one driver; verify/go-client reads the same files. A step is one of
+//!
+//! - `{"call": "volume/v1/MountVolume", "request": {...}}`: an RPC. `want` is what the response must contain, `keep`
+//!   stores values of the response in variables, `find` stores the key of the one matching map entry, and `fails` is
+//!   text that the error must contain.
+//! - `{"as": "kubelet", "do": "MkdirAll", ...}`: something on the node that is done without csi-proxy.
+//! - `{"check": "staged", ...}`: a state of the node that must hold.
+//! - `{"part": "unstage"}`: the steps of that name in `parts`.
+//!
+//! `$name` in any text is replaced by a variable. Any step may have a `note`. An unknown key is an error.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use super::expectation::Find;
+use super::json_client::Method;
+
+/// The files in the order in which they run. azurefile keeps its SMB mapping, which the credentials of smb would not
+/// match, so smb runs first.
+const FILES: [(&str, &str); 10] = [
+    ("01-azuredisk", include_str!("../../drivers/01-azuredisk.json")),
+    ("02-azuredisk-v1beta", include_str!("../../drivers/02-azuredisk-v1beta.json")),
+    ("03-smb", include_str!("../../drivers/03-smb.json")),
+    ("04-azurefile", include_str!("../../drivers/04-azurefile.json")),
+    ("05-azurefile-v1beta", include_str!("../../drivers/05-azurefile-v1beta.json")),
+    ("06-gce-pd", include_str!("../../drivers/06-gce-pd.json")),
+    ("07-gce-pd-v1beta", include_str!("../../drivers/07-gce-pd-v1beta.json")),
+    ("08-aws-ebs", include_str!("../../drivers/08-aws-ebs.json")),
+    ("09-vsphere", include_str!("../../drivers/09-vsphere.json")),
+    ("10-longhorn", include_str!("../../drivers/10-longhorn.json")),
+];
+
+/// The calls of one driver for one volume.
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    /// The driver.
+    pub driver: String,
+    /// What is particular about the driver.
+    pub about: String,
+    pub(super) variables: Variables,
+    pub(super) phases: Vec<Phase>,
+}
+
+/// One call of kubelet to the driver, with the parts inserted. Steps are JSON until their variables are known.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Phase {
+    pub(super) name: String,
+    pub(super) steps: Vec<Value>,
+}
+
+impl Sequence {
+    /// Returns all sequences, in the order in which they run on one node.
+    pub fn all() -> Result<Vec<Self>, String> {
+        FILES.iter().map(|(name, text)| text.parse().map_err(|error| format!("{name}.json: {error}"))).collect()
+    }
+}
+
+impl FromStr for Sequence {
+    type Err = String;
+
+    /// Parses a sequence and checks each step: its keys, its RPC, the fields of its request and its variables.
+    fn from_str(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct File {
+            driver: String,
+            about: String,
+            variables: BTreeMap<String, String>,
+            #[serde(default)]
+            parts: BTreeMap<String, Vec<Value>>,
+            phases: Vec<Phase>,
+        }
+        let File { driver, about, variables, parts, mut phases } =
+            serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let variables = Variables(variables);
+        let mut known = variables.clone();
+        for phase in &mut phases {
+            phase.steps = insert_parts(&phase.steps, &parts)?;
+            for step in &phase.steps {
+                let context = |error| format!("{}, step {step}: {error}", phase.name);
+                let step = Step::parse(known.fill(step).map_err(context)?).map_err(context)?;
+                // Any value: only whether the name is known matters here.
+                step.kept().into_iter().for_each(|name| known.set(name, "0".to_owned()));
+            }
+        }
+        Ok(Self { driver, about, variables, phases })
+    }
+}
+
+fn insert_parts(steps: &[Value], parts: &BTreeMap<String, Vec<Value>>) -> Result<Vec<Value>, String> {
+    let mut inserted = Vec::new();
+    for step in steps {
+        match step.as_object().filter(|step| step.len() == 1).and_then(|step| step.get("part")) {
+            None => inserted.push(step.clone()),
+            Some(name) => {
+                let part = name.as_str().and_then(|name| parts.get(name));
+                inserted.extend_from_slice(part.ok_or_else(|| format!("unknown part {name}"))?);
+            }
+        }
+    }
+    Ok(inserted)
+}
+
+/// The variables of a running sequence.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    pub(super) fn set(&mut self, name: &str, value: String) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    /// Replaces `$name` in all text.
+    pub(super) fn fill(&self, value: &Value) -> Result<Value, String> {
+        Ok(match value {
+            Value::String(text) => Value::String(self.fill_text(text)?),
+            Value::Array(items) => Value::Array(items.iter().map(|item| self.fill(item)).collect::<Result<_, _>>()?),
+            Value::Object(fields) => {
+                let filled = |(name, value): (&String, &Value)| Ok((name.clone(), self.fill(value)?));
+                Value::Object(fields.iter().map(filled).collect::<Result<_, String>>()?)
+            }
+            other => other.clone(),
+        })
+    }
+
+    fn fill_text(&self, text: &str) -> Result<String, String> {
+        let mut parts = text.split('$');
+        let mut filled = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let end = part.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(part.len());
+            let value = self.0.get(&part[..end]).ok_or_else(|| format!("unknown variable ${}", &part[..end]))?;
+            filled += value;
+            filled += &part[end..];
+        }
+        Ok(filled)
+    }
+}
+
+/// A step with its variables replaced.
+#[derive(Debug)]
+pub(super) enum Step {
+    Call(Box<Call>),
+    Action(Actor, Operation),
+    Check(Check),
+}
+
+/// An RPC, and what the driver expects of it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Call {
+    #[serde(rename = "call", deserialize_with = "from_text")]
+    pub(super) method: Method,
+    #[serde(default)]
+    pub(super) request: Map<String, Value>,
+    pub(super) want: Option<Value>,
+    #[serde(default)]
+    pub(super) keep: BTreeMap<String, String>,
+    pub(super) find: Option<Find>,
+    pub(super) fails: Option<String>,
+}
+
+/// Who acts on the node without csi-proxy.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Actor {
+    /// Creates directories before it calls the driver.
+    Kubelet,
+    /// The driver's own container, which has kubelet's directory mounted.
+    Container,
+    /// The pod that uses the volume.
+    Pod,
+    /// The provider of the disks.
+    Cloud,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kubelet => "kubelet",
+            Self::Container => "container",
+            Self::Pod => "pod",
+            Self::Cloud => "cloud",
+        })
+    }
+}
+
+/// An operation by its name in Go or in Windows, and what its result must be.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "do", deny_unknown_fields)]
+pub(super) enum Operation {
+    MkdirAll {
+        path: String,
+    },
+    WriteFile {
+        path: String,
+        data: String,
+    },
+    ReadFile {
+        path: String,
+        want: String,
+    },
+    ReadDir {
+        path: String,
+        contains: String,
+    },
+    Readlink {
+        path: String,
+        want: String,
+    },
+    Lstat {
+        path: String,
+        want: FileKind,
+    },
+    GetDiskFreeSpaceEx {
+        path: String,
+    },
+    /// Grows a disk by half of its size.
+    GrowDisk {
+        #[serde(deserialize_with = "from_text")]
+        disk: u32,
+        keep: Option<String>,
+    },
+}
+
+/// What `Lstat` distinguishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum FileKind {
+    Directory,
+    Link,
+}
+
+/// A state of the node.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "check", rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum Check {
+    /// The disk's volume is mounted at the path and nowhere else, and was formatted once.
+    Staged {
+        #[serde(deserialize_with = "from_text")]
+        disk: u32,
+        path: String,
+    },
+    /// The disk's volume is mounted nowhere, and nothing exists at the path.
+    Unstaged {
+        #[serde(deserialize_with = "from_text")]
+        disk: u32,
+        path: String,
+    },
+    /// The disk's volume has NTFS and was formatted once.
+    FormattedOnce {
+        #[serde(deserialize_with = "from_text")]
+        disk: u32,
+    },
+    Online {
+        #[serde(deserialize_with = "from_text")]
+        disk: u32,
+    },
+    Offline {
+        #[serde(deserialize_with = "from_text")]
+        disk: u32,
+    },
+    NoDisk {
+        #[serde(deserialize_with = "from_text")]
+        disk: u32,
+    },
+    /// The file system fills the disk, except for what the partition table needs.
+    FillsDisk {
+        #[serde(deserialize_with = "from_text")]
+        disk: u32,
+    },
+    /// A size that an RPC returned is at least the requested one.
+    SizeAtLeast {
+        #[serde(deserialize_with = "from_text")]
+        bytes: u64,
+        #[serde(deserialize_with = "from_text")]
+        requested: u64,
+    },
+    /// A size that an RPC returned is the requested one when it is rounded up to GiB.
+    SizeInGib {
+        #[serde(deserialize_with = "from_text")]
+        bytes: u64,
+        #[serde(deserialize_with = "from_text")]
+        requested: u64,
+    },
+    /// The link at the path has this target, as Go's `os.Readlink` returns it.
+    Link { path: String, target: String },
+    /// Nothing exists at the path.
+    Absent { path: String },
+    /// These and no other shares are mapped.
+    Mappings { remotes: Vec<String> },
+    /// Every SMB mapping requires encryption.
+    MappingsEncrypted {},
+}
+
+impl Step {
+    /// Parses a step whose variables are replaced.
+    pub(super) fn parse(step: Value) -> Result<Self, String> {
+        let Value::Object(mut step) = step else { return Err("not an object".to_owned()) };
+        if step.remove("note").is_some_and(|note| !note.is_string()) {
+            return Err("the note is not text".to_owned());
+        }
+        if step.contains_key("call") {
+            let call: Call = typed(Value::Object(step))?;
+            call.method.request(&Value::Object(call.request.clone()))?;
+            Ok(Self::Call(Box::new(call)))
+        } else if let Some(actor) = step.remove("as") {
+            Ok(Self::Action(typed(actor)?, typed(Value::Object(step))?))
+        } else {
+            Ok(Self::Check(typed(Value::Object(step))?))
+        }
+    }
+
+    /// Returns the variables that the step sets.
+    fn kept(&self) -> Vec<&str> {
+        match self {
+            Self::Call(call) => {
+                call.keep.keys().map(String::as_str).chain(call.find.as_ref().map(|find| find.keep.as_str())).collect()
+            }
+            Self::Action(_, Operation::GrowDisk { keep: Some(name), .. }) => vec![name],
+            Self::Action(..) | Self::Check(_) => Vec::new(),
+        }
+    }
+}
+
+fn typed<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+fn from_text<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|error| serde::de::Error::custom(format!("'{text}': {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{FILES, Sequence};
+
+    #[test]
+    fn every_file_of_the_folder_runs_in_the_order_of_its_name() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/drivers");
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = entries.collect();
+        names.sort();
+        assert_eq!(names, FILES.map(|(name, _)| format!("{name}.json")));
+        Sequence::all().unwrap();
+    }
+
+    fn refused(step: &str) -> String {
+        let text = format!(
+            r#"{{"driver":"","about":"","variables":{{"path":"C:\\x"}},"phases":[{{"name":"x","steps":[{step}]}}]}}"#
+        );
+        text.parse::<Sequence>().expect_err(step)
+    }
+
+    #[test]
+    fn a_mistake_in_a_file_is_an_error_that_names_it() {
+        for (step, message) in [
+            (r#"{"call": "disk/v1/Scan"}"#, "unknown RPC disk/v1/Scan"),
+            (r#"{"call": "disk/v1/Rescan", "wants": {}}"#, "unknown field `wants`"),
+            (r#"{"call": "disk/v1/Rescan", "note": 1}"#, "the note is not text"),
+            (r#"{"call": "disk/v1/GetDiskStats", "request": {"disk": 1}}"#, "is not a request of disk/v1 GetDiskStats"),
+            (r#"{"call": "filesystem/v1/Mkdir", "request": {"path": "$pat"}}"#, "unknown variable $pat"),
+            (r#"{"as": "kubelet", "do": "MkdirAll", "path": "x", "mode": "x"}"#, "unknown field `mode`"),
+            (r#"{"as": "admin", "do": "MkdirAll", "path": "x"}"#, "unknown variant `admin`"),
+            (r#"{"as": "pod", "do": "Chmod", "path": "x"}"#, "unknown variant `Chmod`"),
+            (r#"{"check": "online", "disk": "one"}"#, "'one': invalid digit"),
+            (r#"{"check": "clean"}"#, "unknown variant `clean`"),
+            (r#"{"check": "mappings-encrypted", "disk": "1"}"#, "unknown field `disk`"),
+            (r#"{"part": "stage"}"#, "unknown part \"stage\""),
+        ] {
+            let error = refused(step);
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}
