@@ -197,6 +197,9 @@ func smb(version string) []step {
 		rpc("NewSmbGlobalMapping", `{"remotePath":"$share\\","localPath":"$work\\smb","username":"$user","password":"$password"}`).wants(good),
 		call("filesystem/v1", "IsSymlink", `{"path":"$work\\smb"}`).wants(`{"isSymlink":true}`),
 		call("filesystem/v1", "Rmdir", `{"path":"$work\\smb","force":true}`),
+		rpc("NewSmbGlobalMapping", `{"remotePath":"$share","localPath":"$work\\smb","username":"$user","password":"$password"}`).wants(good),
+		call("filesystem/v1", "IsSymlink", `{"path":"$work\\smb"}`).wants(`{"isSymlink":true}`),
+		call("filesystem/v1", "Rmdir", `{"path":"$work\\smb","force":true}`),
 		rpc("RemoveSmbGlobalMapping", `{"remotePath":"$share"}`).wants(good),
 		rpc("RemoveSmbGlobalMapping", `{"remotePath":"$share"}`).fails("NotFound"),
 	}

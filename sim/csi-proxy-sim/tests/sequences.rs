@@ -1,4 +1,4 @@
-//! The sequence of each driver, on a node of its own.
+//! The sequence of each driver, on a fresh node.
 #![cfg(unix)]
 
 use std::io;

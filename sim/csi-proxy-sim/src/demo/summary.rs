@@ -50,3 +50,22 @@ pub(super) fn show(
     screen.result(unexpected == 0, &sentence)?;
     Ok(unexpected == 0 && drained)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::time::Duration;
+
+    use server::Unfinished;
+
+    use super::{Report, Screen, show};
+
+    #[test]
+    fn an_unexpected_result_fails_the_demo() {
+        let mut screen = Screen::new(io::sink());
+        let mut reports = [Report::default(), Report::default()];
+        assert!(show(&mut screen, &reports, Unfinished::default(), Duration::ZERO).unwrap());
+        reports[0].unexpected.push("the disk is offline".to_owned());
+        assert!(!show(&mut screen, &reports, Unfinished::default(), Duration::ZERO).unwrap());
+    }
+}
