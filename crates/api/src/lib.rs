@@ -1,6 +1,6 @@
 //! The wire contract of csi-proxy: the messages and stubs of all group-versions, and the table that lists them.
 //!
-//! This crate has two sources: `TABLE` in `src/table.rs`, the one place that lists the group-versions, and
+//! This crate has two sources: `TABLE` in `src/table.rs`, the only list of the group-versions, and
 //! `proto/<group>/<version>/api.proto`. For each entry of the table, the build generates a module and an entry of
 //! [`GROUP_VERSIONS`]. The module `api::disk::v1` has the messages, `disk_client::DiskClient` and `disk_server::Disk`.
 //! The build needs no protoc, and git has no generated code. The comments in the `api.proto` document each RPC; they

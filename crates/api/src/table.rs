@@ -1,7 +1,7 @@
-//! The table of group-versions, the one place that lists them.
+//! The table of group-versions, the only list of them.
 //!
 //! An entry here and its `api.proto` define a group-version: the pipe, the service, the RPCs and the Rust types are
-//! derived from them, and so are the daemon's endpoints, its metrics and the tests that call every RPC. The build fails if
+//! derived from them, as are the daemon's endpoints, its metrics and the tests that call every RPC. The build fails if
 //! an entry has no `api.proto` or an `api.proto` has no entry.
 //!
 //! `build.rs` includes this file too, so nothing in it may need generated code.

@@ -192,7 +192,7 @@ same!(abi::PartitionEntry, ioctl::PARTITION_INFORMATION_EX, {
     attributes: Anonymous.Gpt.Attributes,
     name: Anonymous.Gpt.Name,
 });
-/// The type, boot indicator and "recognised" of an MBR entry are the first bytes of the same union.
+/// The type, boot indicator and "recognized" of an MBR entry are the first bytes of the same union.
 const _: () = assert!(
     offset_of!(abi::PartitionEntry, partition_type)
         == offset_of!(ioctl::PARTITION_INFORMATION_EX, Anonymous.Mbr.PartitionType)

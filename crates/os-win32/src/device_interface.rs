@@ -59,7 +59,7 @@ pub(crate) fn reenumerate(interface: &U16Str) -> OsResult<()> {
     let mut node = 0;
     // SAFETY: `node` outlives the call; the id is zero-terminated.
     check(unsafe { CM_Locate_DevNodeW(&raw mut node, instance.as_ptr(), CM_LOCATE_DEVNODE_NORMAL) })?;
-    // SAFETY: the function takes numbers only.
+    // SAFETY: the function has only numbers as parameters.
     check(unsafe { CM_Reenumerate_DevNode(node, CM_REENUMERATE_SYNCHRONOUS) })
 }
 
@@ -91,7 +91,8 @@ fn instance_id(interface: &U16Str) -> OsResult<U16CString> {
 
 /// Converts a result of the configuration manager.
 ///
-/// `CM_MapCrToWin32Err` converts a few more codes, none of which csi-proxy tells apart, and Wine 8 does not have it.
+/// `CM_MapCrToWin32Err` converts a few more codes, but csi-proxy distinguishes none of them, and Wine 8 does not have
+/// the function.
 fn check(code: CONFIGRET) -> OsResult<()> {
     Err(match code {
         CR_SUCCESS => return Ok(()),

@@ -8,7 +8,7 @@ use windows_sys::Win32::Foundation::{
 
 /// Returns the last error of the calling thread.
 pub(crate) fn last() -> OsError {
-    // SAFETY: the function takes nothing and reads a value of the calling thread.
+    // SAFETY: the function has no parameters and reads a value of the calling thread.
     OsError(unsafe { GetLastError() })
 }
 

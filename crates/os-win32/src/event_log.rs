@@ -42,7 +42,7 @@ pub fn error(source: &str, text: &str) -> io::Result<()> {
     let log = Log::open(source)?;
     let text = wide(text)?;
     let texts = [text.as_ptr()];
-    // SAFETY: the handle is open; the array has one zero-terminated text, as the count says; the account and the data
+    // SAFETY: the handle is open; the array has one zero-terminated text, and the count is 1; the account and the data
     // are null.
     let reported = unsafe {
         ReportEventW(log.0, EVENTLOG_ERROR_TYPE, 0, EVENT_ID, ptr::null_mut(), 1, 0, texts.as_ptr(), ptr::null())

@@ -38,7 +38,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Returns access to the node. Opens and connects to nothing yet.
+    /// Returns access to the node. Does not open or connect to anything yet.
     ///
     /// Enables the privilege to create symbolic links for the whole process, if the account has it. The privilege is
     /// disabled in an administrator's token, and without it Windows refuses to set the reparse point of a link.

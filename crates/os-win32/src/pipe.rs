@@ -1,7 +1,8 @@
-//! Named pipes, on which csi-proxy serves its clients: the listener, its security descriptor, and who owns a pipe.
+//! Named pipes, on which csi-proxy serves its clients: the listener, its security descriptor, and the process that
+//! serves a pipe.
 //!
-//! A pipe is a byte stream in both directions and accepts clients of this machine only. Its path is `\\.\pipe\name`; the
-//! crate `transport` normalises the other spellings, and has the client.
+//! A pipe is a byte stream in both directions and accepts clients of this machine only. Its path is `\\.\pipe\name`;
+//! the crate `transport` normalizes the other spellings, and has the client.
 //!
 //! A [`Listener`] always has one instance more than it has returned. A client therefore always finds the pipe, and no
 //! other process can take the name.

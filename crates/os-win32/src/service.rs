@@ -19,7 +19,7 @@ struct ScHandle(SC_HANDLE);
 
 // SAFETY: the handle is an RPC context, which any thread may use.
 unsafe impl Send for ScHandle {}
-// SAFETY: the service control manager serialises concurrent calls.
+// SAFETY: the service control manager serializes concurrent calls.
 unsafe impl Sync for ScHandle {}
 
 impl ScHandle {

@@ -1,4 +1,4 @@
-//! WMI: for each namespace a small pool of threads, each with a connection.
+//! WMI: a small pool of threads for each namespace, each thread with a connection.
 //!
 //! A COM call cannot be cancelled, so callers do not make any. They submit a request to the pool and wait for the result
 //! until their deadline. [`pool`] has the threads and the queue, [`session`] the COM calls of a connection, and [`value`]

@@ -2,8 +2,8 @@
 //!
 //! Any bytes are a valid value of each structure, so a buffer that the kernel filled can be read without trusting it:
 //! padding is explicit, and a flag is a `u8` and not a `bool`. A structure of variable length is defined by its fixed
-//! head, whose documentation says what follows. On the Windows target, `os-win32` compares every offset, size and code
-//! with those of windows-sys.
+//! head, whose documentation describes what follows. On the Windows target, `os-win32` compares every offset, size and
+//! code with those of windows-sys.
 
 mod codes;
 mod disk;

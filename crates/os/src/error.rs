@@ -15,7 +15,7 @@ pub type OsResult<T> = Result<T, OsError>;
 /// - an `NTSTATUS` is converted as `RtlNtStatusToDosError` converts it, except `STATUS_DELETE_PENDING`: that function
 ///   returns "access denied" for it, and this type has [`Self::DELETE_PENDING`].
 ///
-/// `Display` writes Microsoft's message in short, with the code: `the directory is not empty (145)`.
+/// `Display` writes a short form of Microsoft's message, with the code: `the directory is not empty (145)`.
 ///
 /// <https://learn.microsoft.com/windows/win32/debug/system-error-codes>
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! Handles: how files, directories, volumes and disks are opened, and what an open one can do.
+//! Handles of files, directories, volumes and disks: the parameters that open them, and their operations.
 
 use bitflags::bitflags;
 use widestring::{U16Str, U16String};
@@ -76,12 +76,12 @@ pub struct Open {
 }
 
 impl Open {
-    /// Returns the parameters that open an existing object and let others do anything with it.
+    /// Returns the parameters that open an existing object with full sharing.
     pub const fn existing(access: Access, options: Options) -> Self {
         Self { access, share: Share::all(), disposition: Disposition::Open, options }
     }
 
-    /// Returns the parameters that create a directory and let others do anything with it.
+    /// Returns the parameters that create a directory with full sharing.
     pub const fn new_directory(access: Access) -> Self {
         Self { access, share: Share::all(), disposition: Disposition::Create, options: Options::DIRECTORY }
     }
@@ -114,9 +114,9 @@ pub enum FsInfo {
 /// A form of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathForm {
-    /// `\\?\C:\dir\file`, normalised (`VOLUME_NAME_DOS`).
+    /// `\\?\C:\dir\file`, normalized (`VOLUME_NAME_DOS`).
     Dos = 0,
-    /// `\\?\Volume{...}\dir\file`, normalised (`VOLUME_NAME_GUID`).
+    /// `\\?\Volume{...}\dir\file`, normalized (`VOLUME_NAME_GUID`).
     VolumeGuid = 1,
 }
 

@@ -33,7 +33,7 @@ pub trait Os: Send + Sync {
     /// Opens a file, directory, volume or disk by its absolute NT path, or creates a file or directory.
     ///
     /// Errors: `FILE_NOT_FOUND`, or `PATH_NOT_FOUND` if a directory of the path does not exist; `ALREADY_EXISTS` if it
-    /// was to be created; `DIRECTORY` or `ACCESS_DENIED` if it is not of the kind that [`Open::options`] asks for;
+    /// was to be created; `DIRECTORY` or `ACCESS_DENIED` if it is not of the kind that [`Open::options`] requires;
     /// `SHARING_VIOLATION`; `DELETE_PENDING`.
     /// <https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntcreatefile>
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>>;

@@ -7,7 +7,8 @@ use widestring::{U16Str, U16String};
 
 /// An absolute NT path such as `\??\C:\var\lib`, `\??\Volume{...}` or `\??\PhysicalDrive2`.
 ///
-/// Windows takes an NT path literally: it resolves no `.` or `..`, converts no slash and has no limit of 260 characters.
+/// Windows uses an NT path literally: it does not resolve `.` or `..`, does not convert slashes, and does not limit the
+/// length to 260 characters.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct NtPath(U16String);
 
@@ -60,7 +61,7 @@ impl NtPath {
         Self(joined)
     }
 
-    /// Returns the path as Windows takes it.
+    /// Returns the path in the form that Windows expects.
     pub fn as_u16str(&self) -> &U16Str {
         &self.0
     }

@@ -15,7 +15,7 @@ impl Secret {
         Self(Zeroizing::new(text))
     }
 
-    /// Returns the text, for the call that needs it and nothing else.
+    /// Returns the text. Pass it only to the call that needs it.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Windows services, as the service control manager has them.
+//! Windows services, as the service control manager manages them.
 
 use widestring::U16String;
 

@@ -26,7 +26,7 @@ impl Namespace {
     }
 }
 
-/// The value of a property or argument, of one of the types that WMI has.
+/// The value of a property or argument, of one of WMI's types.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// No value.
@@ -50,7 +50,7 @@ pub enum Value {
 pub struct Instance {
     /// The `__RELPATH`, by which its methods are called; empty for an object without a key.
     pub path: String,
-    /// The properties, by the names that the class has for them.
+    /// The properties, by their names in the class.
     pub properties: BTreeMap<String, Value>,
 }
 
@@ -94,7 +94,7 @@ impl Instance {
     }
 }
 
-/// What a WMI method returned.
+/// The result of a WMI method.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Returned {
     /// The `ReturnValue`: 0 is success; the class defines the other values.

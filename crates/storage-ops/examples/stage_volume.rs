@@ -14,7 +14,7 @@ use storage_ops::{
 /// The name by which the cloud provider knows the disk.
 const DISK_NAME: &str = "pvc-example";
 
-/// The directory at which kubelet wants the volume.
+/// The directory at which kubelet expects the volume.
 const STAGING_PATH: &str = r"C:\var\lib\kubelet\plugins\example.csi.io\globalmount";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     unstage(&node, volume)
 }
 
-/// Makes the disk's volume available at the staging path. Succeeds as well if that was done before.
+/// Makes the disk's volume available at the staging path. Succeeds if that has already been done.
 fn stage(node: &Node) -> Result<VolumeId, Box<dyn Error>> {
     let disk = find_disk(node)?;
     println!("found {DISK_NAME} as {disk}");
@@ -68,8 +68,8 @@ fn unstage(node: &Node, volume: VolumeId) -> Result<(), Box<dyn Error>> {
     node.run(&UnmountVolume { volume, target: target.clone() })?;
     println!("unmounted the volume");
 
-    // The error says what was attempted, on what, and why it failed.
-    let error = node.run(&GetVolumeIdFromTargetPath { target }).expect_err("nothing is mounted any more");
+    // The error states what was attempted, on which object, and why it failed.
+    let error = node.run(&GetVolumeIdFromTargetPath { target }).expect_err("no volume is mounted there any more");
     println!("{error}");
     Ok(())
 }

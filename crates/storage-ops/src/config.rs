@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use crate::types::HostPath;
 
-/// What an administrator can configure.
+/// The settings that an administrator can change.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Kubelet's directory, which is always a working directory. Paths without a drive are on its drive.
     pub kubelet_dir: HostPath,
     /// Further directories in which drivers may change files.
     pub working_dirs: Vec<HostPath>,
-    /// If set, the only directory in which paths of the context PLUGIN may lie (`-kubelet-csi-plugins-path`).
+    /// If set, the only directory that may contain paths of the context PLUGIN (`-kubelet-csi-plugins-path`).
     pub plugin_dir: Option<HostPath>,
-    /// If set, the only directory in which paths of the context POD may lie (`-kubelet-pod-path`).
+    /// If set, the only directory that may contain paths of the context POD (`-kubelet-pod-path`).
     pub pod_dir: Option<HostPath>,
     /// Whether SMB mappings must be encrypted.
     pub require_privacy: bool,
-    /// Whether a readable SMB mapping may be used by another user than the one it was created for.
+    /// Whether a readable SMB mapping may be used by a user other than the one for whom it was created.
     pub share_smb_mappings: bool,
     /// How long to wait for Windows.
     pub timeouts: Timeouts,
@@ -25,7 +25,8 @@ pub struct Config {
 
 /// How long operations wait for Windows.
 ///
-/// A timeout ends the wait, not the work: what Windows has started keeps running and keeps its lock.
+/// A timeout ends the wait, not the work: a call that Windows has started keeps running, and its locks are kept until
+/// it ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// For a WMI query.

@@ -1,7 +1,7 @@
 //! Errors.
 //!
-//! An [`OperationError`] is what a part of an operation returns: a kind and a reason, without the operation. An
-//! [`Error`] is what the caller receives: the same with the name of the operation and a sentence that names its object.
+//! A part of an operation returns an [`OperationError`], which has a kind and a reason. The caller receives an
+//! [`Error`], which also has the name of the operation and a description that names its object.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum Kind {
     InvalidArgument,
     /// An object that the request names does not exist.
     NotFound,
-    /// Another object of that name exists already.
+    /// Another object with that name already exists.
     AlreadyExists,
     /// The state of the node does not allow the operation; change the state first.
     FailedPrecondition,
@@ -28,15 +28,15 @@ pub enum Kind {
     StillRunning,
     /// The operation was not started because no thread or no WMI connection was available; try again later.
     Unavailable,
-    /// The operation was not started because every caller had cancelled.
+    /// The operation was not started because every caller cancelled.
     Cancelled,
-    /// A defect of csi-proxy or an unexpected error of Windows.
+    /// A defect in csi-proxy, or an unexpected error from Windows.
     Internal,
 }
 
 /// The reason why a part of an operation failed.
 ///
-/// Does not say which operation failed: see [`Error`].
+/// It does not name the operation; [`Error`] does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationError {
     pub(crate) kind: Kind,
@@ -45,20 +45,20 @@ pub struct OperationError {
     pub(crate) rerun: Option<Rerun>,
 }
 
-/// Why an operation that has changed nothing yet must be run once more.
+/// The reason why an operation must be run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rerun {
-    /// The operation reached a call that may hang, which belongs on a thread of this pool.
+    /// The next call may hang, so it must be made on a thread of this pool.
     InPool(PoolKind),
     /// The volume is not on the disk that was locked.
     WithOtherLocks,
 }
 
-/// What a part of an operation returns.
+/// The result of a part of an operation.
 pub type OperationResult<T> = std::result::Result<T, OperationError>;
 
 impl OperationError {
-    /// An error without a Windows code.
+    /// Creates an error without a Windows code.
     pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
         Self { kind, reason: reason.into(), code: None, rerun: None }
     }
@@ -75,12 +75,12 @@ impl OperationError {
         Self::new(Kind::Cancelled, "the caller cancelled before anything was changed")
     }
 
-    /// Turns the error into that of a request to `operation` that could not be parsed.
+    /// Converts the error to that of a request for `operation` that could not be parsed.
     pub fn in_request_of(self, operation: &'static str) -> Error {
         Error::new(operation, String::new(), self)
     }
 
-    /// An error of [`Kind::InvalidArgument`].
+    /// Creates an error of [`Kind::InvalidArgument`].
     pub fn invalid(reason: impl Into<String>) -> Self {
         Self::new(Kind::InvalidArgument, reason)
     }
@@ -117,22 +117,23 @@ pub struct Error {
 }
 
 impl Error {
-    /// The error of `operation`; `description` completes "cannot", and is empty for a request that was not parsed.
+    /// Creates the error of `operation`. `description` is the phrase that follows "cannot"; it is empty for a request
+    /// that could not be parsed.
     pub(crate) fn new(operation: &'static str, description: String, error: OperationError) -> Self {
         Self { kind: error.kind, operation, description, reason: error.reason, code: error.code }
     }
 
-    /// What the caller can conclude.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The name of the operation, such as `MountVolume`.
+    /// Returns the name of the operation, such as `MountVolume`.
     pub fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// The code that Windows returned, if Windows returned the error.
+    /// Returns the code that Windows returned, if Windows returned the error.
     pub fn code(&self) -> Option<OsError> {
         self.code
     }
@@ -149,7 +150,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The beginning of `text`, which a request contained, as an error text quotes it.
+/// Returns at most the first 80 bytes of `text`, which a request contained, for quoting it in an error text.
 pub(crate) fn excerpt(text: &str) -> &str {
     &text[..text.floor_char_boundary(80)]
 }

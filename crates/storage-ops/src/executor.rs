@@ -1,10 +1,10 @@
-//! Runs operations for many callers: coalesces equal ones, queues for locks without a thread, and keeps kinds of work
-//! on separate pools of threads.
+//! The executor, which runs operations for many callers. It coalesces equal operations, waits for locks without
+//! occupying a thread, and has a separate pool of threads for each kind of work.
 //!
-//! A request that equals one under way shares its result where [`Operation::COALESCE`] allows it. Any other request
+//! A request that equals one in progress shares its result if [`Operation::COALESCE`] allows it. Any other request
 //! waits for its locks as a future, then for a thread of its pool, and only then occupies a thread. If every caller
-//! cancels before the first change, the operation is cancelled; after the first change it runs to its end, and a
-//! retry joins it.
+//! cancels before the first change, the operation is cancelled; after the first change it runs to its end, and a retry
+//! joins it.
 
 pub(crate) mod context;
 pub(crate) mod locks;
@@ -40,13 +40,13 @@ pub struct Executor {
     pools: WorkerPools,
     /// The jobs that equal requests may join, by type and hash of their operation.
     jobs: Mutex<Jobs>,
-    /// The number of jobs that are queued or run, whether they can be joined or not.
+    /// The number of jobs that are queued or running, whether they can be joined or not.
     running: AtomicUsize,
-    /// Notified when the last of them has ended.
+    /// Notified when the last job has ended.
     idle: Notify,
 }
 
-/// One operation under way, with all callers that wait for its result.
+/// An operation in progress, with all callers that wait for its result.
 struct Job<O: Operation> {
     operation: O,
     phase: Mutex<Phase>,
@@ -57,9 +57,9 @@ struct Job<O: Operation> {
 enum Phase {
     /// Waiting for locks or a thread.
     Queued,
-    /// On a thread; nothing has been changed yet.
+    /// Running on a thread, before the first change.
     Reading,
-    /// Has begun to change something and runs to its end.
+    /// Running on a thread, after the first change has begun; runs to its end.
     Changing,
     /// Cancelled, because every caller has cancelled.
     Cancelled,
@@ -70,8 +70,7 @@ impl<O: Operation> Job<O> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancels the job if every caller has cancelled and nothing has been changed. Returns whether the job is
-    /// cancelled.
+    /// Cancels the job if every caller has cancelled and no change has begun. Returns whether the job is cancelled.
     fn cancel_if_unwanted(&self) -> bool {
         let mut phase = self.phase();
         if *phase != Phase::Changing && self.result.receiver_count() == 0 {
@@ -120,31 +119,31 @@ impl Executor {
         }
     }
 
-    /// The node.
+    /// Returns the node.
     pub fn node(&self) -> &Arc<Node> {
         &self.node
     }
 
-    /// Runs `operation`, or joins an equal one that is under way.
+    /// Runs `operation`, or joins an equal one that is in progress.
     pub async fn run<O: Operation>(self: &Arc<Self>, operation: O) -> Result<O::Output, Error> {
         let mut receiver = self.join_or_begin(operation);
         let result = receiver.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
         result.unwrap_or_else(|| {
             let error = OperationError::new(Kind::Internal, "the operation ended without a result");
-            Err(error.in_request_of(O::NAME))
+            Err(Error::new(O::NAME, format!("run {}", O::NAME), error))
         })
     }
 
-    /// The number of operations that are queued or run, including those whose callers have cancelled.
+    /// Returns the number of operations that are queued or running, including those whose callers have cancelled.
     pub fn running(&self) -> usize {
         self.running.load(Ordering::Acquire)
     }
 
-    /// Waits until no operation is queued or runs.
+    /// Waits until no operation is queued or running.
     pub async fn idle(&self) {
         loop {
             let mut notified = pin!(self.idle.notified());
-            // Registers before the check, so that an end between the check and the wait is not missed.
+            // Registers before the check, so that the end of a job between the check and the wait is not missed.
             notified.as_mut().enable();
             if self.running() == 0 {
                 return;
@@ -185,7 +184,8 @@ impl Executor {
         (job, receiver)
     }
 
-    /// Waits until every caller of a job that has no thread yet has cancelled.
+    /// Waits until every caller of a queued job has cancelled. Never returns for a job that has a thread, because its
+    /// operation checks for cancellation itself.
     async fn cancelled<O: Operation>(&self, job: &Job<O>) {
         loop {
             job.result.closed().await;
@@ -198,7 +198,7 @@ impl Executor {
         }
     }
 
-    /// Runs the job, and leaves in `held` the locks under which it produced its result.
+    /// Runs the job, and stores in `held` the locks under which its result was produced.
     async fn drive<O: Operation>(&self, job: &Arc<Job<O>>, held: &mut Option<Arc<Guard>>) -> JobResult<O> {
         let mut pool = O::POOL;
         for _ in 0..MAX_RUNS {
@@ -269,8 +269,8 @@ impl Executor {
     }
 }
 
-/// Registration of a running job; removed on drop, also after a panic, so that no caller joins or waits for a job that
-/// has ended.
+/// The registration of a job in progress. Dropping it, also during a panic, unregisters the job, so that no caller
+/// joins or waits for a job that has ended.
 struct JobRegistration<O: Operation> {
     executor: Arc<Executor>,
     job: Arc<Job<O>>,
@@ -324,7 +324,7 @@ mod tests {
     use crate::executor::pool_kind::PoolKind;
     use crate::{Config, Node};
 
-    /// Panics while its locks are looked up, before it has a thread.
+    /// An operation that panics when its lock keys are determined, before it has a thread.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
     struct Defective;
 

@@ -1,7 +1,7 @@
 //! The storage operations of a Windows node.
 //!
-//! Each operation is a value that holds its arguments; a [`Node`] runs it. The crate has no gRPC: a driver in a
-//! HostProcess container, which has the privileges itself, can link it and call it directly.
+//! Each operation is a value that holds its arguments; a [`Node`] runs it. The crate does not depend on gRPC: a driver
+//! in a HostProcess container, which has the required privileges, can link it and call it directly.
 //!
 //! ```
 //! use storage_ops::{Config, HostPath, ListVolumesOnDisk, MountVolume, Node, PartitionDisk};
@@ -24,21 +24,22 @@
 //! ```
 //!
 //! Operations on the same object run one after the other. Equal operations that are requested through an [`Executor`]
-//! share one result. All operations are idempotent: a state that is exactly as requested is success. Whatever could
-//! destroy data is checked again under the lock, and a state that cannot be determined is an error.
+//! at the same time may share one result. All operations are idempotent: they succeed without a change if the node is
+//! already in the requested state. Before a change that could destroy data, the state is read again under the lock; a
+//! state that cannot be determined is an error.
 //!
 //! # Layers
 //!
-//! A folder is a layer. A module uses those above it in this list, and none below it.
+//! A folder is a layer. A module uses only modules in its own row and in the rows above it.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
 //! | `executor::pool_kind`, `error` | the kinds of work; errors |
-//! | `types`, `config` | domain types, which exist only if they were validated; settings |
+//! | `types`, `config` | domain types, into which requests are parsed; settings |
 //! | `executor::{locks, context, worker_pools}` | locks, the context of a running operation, threads |
-//! | `windows` | what Windows takes and returns: device buffers, reparse points, WMI, error codes |
+//! | `windows` | the data formats and requests of Windows: device buffers, reparse points, WMI, error codes |
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
-//! | `node`, `executor` | what runs operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
+//! | `node`, `executor` | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
 //! | `ops` | the operations, one file for each API group |
 
 mod config;

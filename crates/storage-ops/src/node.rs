@@ -14,14 +14,14 @@ use crate::executor::operation::Operation;
 use crate::paths::working_directories::WorkingDirectories;
 use crate::windows::Host;
 
-/// How often an operation is run at most, counting the reruns because its volume moved to another disk or because it
+/// The maximum number of runs of an operation, including reruns because its volume moved to another disk or because it
 /// needs a thread of another pool.
 pub(crate) const MAX_RUNS: usize = 6;
 
 /// One Windows node and the state that its operations share.
 ///
-/// Two `Node`s over one system do not share their locks, nor does another program that changes disks. What protects
-/// data then is that state is read again right before a change, and that the storage provider of Windows refuses
+/// Two `Node`s on one system do not share their locks, and other programs that change disks do not use them. Data is
+/// still protected, because the state is read again right before a change, and the storage provider of Windows refuses
 /// changes that would destroy data.
 pub struct Node {
     pub(crate) host: Host,
@@ -62,23 +62,23 @@ impl Node {
         guard.expect("block_on returns when the locks are acquired")
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The number of objects that are locked or waited for.
+    /// Returns the number of objects that are locked or requested.
     pub fn locked_objects(&self) -> usize {
         self.locks.len()
     }
 
-    /// The users of the SMB mappings that this process has created.
+    /// Returns the users of the SMB mappings that this process has created.
     pub(crate) fn smb_users(&self) -> MutexGuard<'_, HashMap<String, String>> {
         self.smb_users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Adds to `error` what `operation` attempted.
+/// Adds the name and the description of `operation` to `error`.
 pub(crate) fn described<O: Operation>(operation: &O, error: OperationError) -> Error {
     Error::new(O::NAME, operation.describe(), error)
 }

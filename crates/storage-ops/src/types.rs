@@ -1,4 +1,4 @@
-//! Domain types. A value of one exists only if it was validated.
+//! Domain types. Parsing a request into them validates it.
 
 mod authentication;
 mod disk_ids;

@@ -1,7 +1,7 @@
-//! What Windows takes and returns: error codes, device buffers, reparse points, SMBIOS tables, WMI.
+//! The data formats and requests of Windows: error codes, device buffers, reparse points, SMBIOS tables, WMI.
 //!
-//! Decodes the formats of Windows and sends its requests. Which requests an operation sends, and when, is decided in
-//! `ops`.
+//! This layer encodes, sends and decodes a request. The modules in `ops` decide which requests an operation sends, and
+//! when.
 
 pub(crate) mod buffer;
 pub(crate) mod disk_device;
@@ -33,7 +33,7 @@ impl Host {
         Self { os, timeouts }
     }
 
-    /// How long operations wait for Windows.
+    /// Returns how long operations wait for Windows.
     pub(crate) fn timeouts(&self) -> &Timeouts {
         &self.timeouts
     }

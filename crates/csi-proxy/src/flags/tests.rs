@@ -115,7 +115,7 @@ fn an_invalid_command_line_is_refused_in_one_sentence() {
         assert_eq!(parse(line).unwrap_err().to_string(), sentence);
     }
     let path = parse(&["-kubelet-path=kubelet"]).unwrap_err().to_string();
-    assert!(path.ends_with("the path \"kubelet\" is not absolute on a drive"), "{path}");
+    assert!(path.ends_with("the path \"kubelet\" is not an absolute path on a drive"), "{path}");
     assert_eq!(parse(&["-help"]).unwrap_err(), FlagError::Help);
 }
 

@@ -38,7 +38,7 @@ pub fn owner(path: &str) -> io::Result<Owner> {
 }
 
 fn program(process: u32) -> io::Result<PathBuf> {
-    // SAFETY: the function takes numbers only.
+    // SAFETY: the function has only numbers as parameters.
     let handle = unsafe { OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, process) };
     if handle.is_null() {
         return Err(io::Error::last_os_error());

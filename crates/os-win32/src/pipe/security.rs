@@ -30,8 +30,8 @@ impl Security {
         Self::with_accounts::<&str>(&[])
     }
 
-    /// As [`Self::administrators`], and also grants all access to the accounts or groups with these SIDs (`S-1-5-...`).
-    /// Each of them can then do everything to the node that csi-proxy can do.
+    /// Grants the same access as [`Self::administrators`], and all access to the accounts or groups with these SIDs
+    /// (`S-1-5-...`). Each of them can then do everything to the node that csi-proxy can do.
     pub fn with_accounts<S: AsRef<str>>(sids: &[S]) -> io::Result<Self> {
         // P: no access control entries are inherited.
         let mut sddl = "D:P(A;;GA;;;SY)(A;;GA;;;BA)".to_owned();

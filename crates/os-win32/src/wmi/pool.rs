@@ -3,9 +3,9 @@
 //! A deadline ends the wait, not the work. A request that has not started at its deadline is withdrawn and never runs. A
 //! method that has started keeps running, and a [`PendingCall`] reports its end.
 //!
-//! A broken connection is replaced. A query is then repeated once. A method is not repeated, because it is unknown whether
-//! the broken connection delivered it: the caller gets the error and has to read the state. Reading the signature of a
-//! method before it is sent can be repeated, and detects a connection that broke while it was idle.
+//! A broken connection is replaced. A query is then repeated once. A method is not repeated, because it is unknown
+//! whether the broken connection delivered it: the caller receives the error and must read the state. Reading the
+//! signature of a method before it is sent can be repeated, and detects a connection that broke while it was idle.
 
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
@@ -324,7 +324,7 @@ impl PendingCall for RunningMethod {
     }
 }
 
-/// Locks, even if a thread has panicked: no critical section leaves inconsistent data.
+/// Locks the mutex, even if a thread has panicked: no critical section leaves inconsistent data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

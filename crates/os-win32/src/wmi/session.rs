@@ -31,7 +31,7 @@ impl pool::Connect for Connector {
 
     fn connect(&self) -> OsResult<Session> {
         let apartment = Apartment::enter()?;
-        // SAFETY: `apartment` has initialised COM on this thread.
+        // SAFETY: `apartment` has initialized COM on this thread.
         let locator: IWbemLocator =
             unsafe { CoCreateInstance(&WbemLocator, None, CLSCTX_INPROC_SERVER) }.map_err(com)?;
         let none = BSTR::new();
@@ -57,7 +57,7 @@ impl pool::Connect for Connector {
 pub(super) struct Session {
     services: IWbemServices,
     clock: Monotonic,
-    // Dropped after the interface, which must be released before COM is uninitialised.
+    // Dropped after the interface, which must be released before COM is uninitialized.
     _apartment: Apartment,
 }
 
@@ -170,7 +170,8 @@ fn class_of(path: &str) -> &str {
     path.split(['.', '=']).next().unwrap_or(path)
 }
 
-/// Encrypts the calls through this proxy and lets WMI impersonate this account, whatever the defaults of the process are.
+/// Encrypts the calls through this proxy and lets WMI impersonate this account, regardless of the defaults of the
+/// process.
 ///
 /// The settings belong to one interface pointer. `proxy` must be the pointer that is called, and not another interface of
 /// the same object.
@@ -191,7 +192,7 @@ fn encrypt(proxy: impl Param<IUnknown>) -> OsResult<()> {
     .map_err(com)
 }
 
-/// The initialisation of COM on this thread, in the multithreaded apartment. It stays on the thread.
+/// The initialization of COM on this thread, in the multithreaded apartment. It stays on the thread.
 struct Apartment(PhantomData<*mut ()>);
 
 impl Apartment {
@@ -200,7 +201,7 @@ impl Apartment {
         unsafe { CoInitializeEx(None, COINIT_MULTITHREADED) }.ok().map_err(com)?;
         // The objects that queries return use the settings of the process. Only the first call in a process has an
         // effect, so the settings of a program that has made this call stay.
-        // SAFETY: COM is initialised; null selects the defaults.
+        // SAFETY: COM is initialized; null selects the defaults.
         let _ = unsafe {
             CoInitializeSecurity(
                 None,

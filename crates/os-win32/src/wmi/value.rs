@@ -79,7 +79,7 @@ pub(super) fn put(input: &IWbemClassObject, name: &str, argument: &Value) -> OsR
     set(input, name, &encode(argument, cim_type)?)
 }
 
-/// Returns the variant that WMI takes for a property of that type: `uint16` in 32 bits, `uint64` in decimal.
+/// Returns the variant that WMI expects for a property of that type: `uint16` in 32 bits, `uint64` in decimal.
 fn encode(argument: &Value, cim_type: CIMTYPE_ENUMERATION) -> OsResult<VARIANT> {
     let variant = variant(argument)?.convert_into_cim_type(cim_type).map_err(wmi)?;
     VARIANT::try_from(variant).map_err(wmi)
@@ -113,13 +113,13 @@ fn overwrite(variant: &mut VARIANT) {
     if variant.vt() != VT_BSTR {
         return;
     }
-    // SAFETY: `vt` says that the union has a BSTR.
+    // SAFETY: `vt` states that the union has a BSTR.
     let text: &BSTR = unsafe { &variant.Anonymous.Anonymous.Anonymous.bstrVal };
     if text.is_empty() {
         return; // the pointer may be null
     }
-    // SAFETY: a BSTR is an allocation of its own, with `len` units that can be written, and the variant, which owns it,
-    // is borrowed mutably.
+    // SAFETY: a BSTR is a separate allocation, with `len` units that can be written, and the variant, which owns it, is
+    // borrowed mutably.
     let units = unsafe { slice::from_raw_parts_mut(text.as_ptr().cast_mut(), text.len()) };
     units.zeroize();
 }

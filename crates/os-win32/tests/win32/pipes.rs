@@ -18,7 +18,7 @@ fn path(test: &str) -> String {
     format!(r"\\.\pipe\csi-proxy-test-{test}-{}", std::process::id())
 }
 
-/// The spelling that deployed clients use.
+/// Returns the spelling that deployed clients use.
 fn doubled(path: &str) -> String {
     format!(r"\\{}", path[2..].replace('\\', r"\\"))
 }

@@ -64,7 +64,7 @@ pub(crate) fn skipped(why: &str) {
     println!("skipped: {}: {why}", thread::current().name().unwrap_or("a test"));
 }
 
-/// As [`skipped`], for what Windows supports. On Windows, the test fails.
+/// Skips like [`skipped`] what Windows supports and Wine does not. On Windows, the test fails.
 pub(crate) fn skipped_by_wine(why: &str) {
     assert!(is_wine(), "{why}");
     skipped(&format!("{why} (Wine)"));

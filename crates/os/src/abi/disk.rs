@@ -128,7 +128,7 @@ pub struct PartitionEntry {
     /// Padding.
     pub padding2: [u8; 2],
     /// GPT: the type, a GUID. MBR: the type in byte 0 (0 for an empty entry), the boot indicator in byte 1, whether
-    /// Windows recognises the type in byte 2.
+    /// Windows recognizes the type in byte 2.
     pub partition_type: [u8; 16],
     /// GPT: the partition's id.
     pub id: [u8; 16],

@@ -1,4 +1,4 @@
-//! What the executor offers to the operation that it runs.
+//! The context of a running operation.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::error::{OperationError, OperationResult, Rerun};
 use crate::executor::locks::{Guard, LockKey};
 use crate::executor::pool_kind::PoolKind;
 
-/// The callers of an operation, consulted once, right before the first change.
+/// The callers of an operation, consulted before each change.
 pub(crate) trait Caller: Send + Sync {
-    /// Whether the operation may change something. Once this returns true, the operation runs to its end.
+    /// Returns whether the operation may make a change. Once this returns true, the operation runs to its end.
     fn commit(&self) -> bool;
 }
 
@@ -31,12 +31,12 @@ pub struct OperationContext {
 }
 
 impl OperationContext {
-    /// A run on a thread of `pool`, or on the thread of the caller.
+    /// Creates the context of a run on a thread of `pool`, or on the thread of the caller if `pool` is `None`.
     pub(crate) fn new(guard: Arc<Guard>, caller: Arc<dyn Caller>, pool: Option<PoolKind>) -> Self {
         Self { guard, caller, pool }
     }
 
-    /// Cancels the operation if every caller has cancelled. Must precede the first call that changes something.
+    /// Cancels the operation if every caller has cancelled. Must precede the first call that makes a change.
     pub(crate) fn begin_mutation(&self) -> OperationResult<()> {
         if self.caller.commit() {
             return Ok(());
@@ -44,7 +44,8 @@ impl OperationContext {
         Err(OperationError::cancelled())
     }
 
-    /// Requests a rerun on a thread of `pool`. Must precede a call that can hang with what the pool is for.
+    /// Requests a rerun on a thread of `pool`. Must precede a call that can hang and is of the kind that the pool is
+    /// for.
     pub(crate) fn require_pool(&self, pool: PoolKind) -> OperationResult<()> {
         match self.pool {
             Some(current) if current != pool => Err(OperationError::rerun(Rerun::InPool(pool))),
@@ -52,7 +53,7 @@ impl OperationContext {
         }
     }
 
-    /// Requests a rerun under other locks unless `key`, which was looked up just now, is locked.
+    /// Requests a rerun under other locks unless `key`, which has just been looked up, is locked.
     pub(crate) fn ensure_locked(&self, key: &LockKey) -> OperationResult<()> {
         if self.guard.covers(key) {
             return Ok(());

@@ -1,8 +1,8 @@
 //! Locks on the objects of a node, granted in the order of the requests.
 //!
 //! An operation requests all its locks at once: it joins the queue of each key in one step and runs when it is first in
-//! all of them. So operations cannot deadlock, and none overtakes another. A lock belongs to its [`Guard`] and not to a
-//! thread: the guard can be handed to a job of Windows that outlives the operation.
+//! all of them. Therefore operations cannot deadlock, and the requests for a key are granted in order. A lock belongs
+//! to its [`Guard`] and not to a thread: a call of Windows that outlives the operation can keep the guard.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -10,10 +10,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// What an operation locks.
+/// An object that an operation locks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockKey {
-    /// A path, as `HostPath::key` spells it.
+    /// A path, in the form of `HostPath::key`.
     Path(String),
     /// An SMB share, `\\host\share` in lower case.
     Share(String),
@@ -21,9 +21,9 @@ pub enum LockKey {
     TargetPortal(String),
     /// The iSCSI initiator's own settings.
     Initiator,
-    /// A Windows service, in lower case.
+    /// A Windows service, by its name in lower case.
     Service(String),
-    /// A disk and all volumes on it.
+    /// A disk, by its number, with all volumes on it.
     Disk(u32),
     /// The scan for new devices.
     Devices,
@@ -55,7 +55,7 @@ impl Locks {
         Acquire(Some(Guard { locks: self.clone(), id, keys }))
     }
 
-    /// The number of keys that are locked or waited for.
+    /// Returns the number of keys that are locked or requested.
     pub(crate) fn len(&self) -> usize {
         self.table().queues.len()
     }
@@ -66,7 +66,7 @@ impl Locks {
     }
 }
 
-/// A request for locks. Dropping it leaves the queues.
+/// A request for locks. Dropping it removes it from the queues.
 pub(crate) struct Acquire(Option<Guard>);
 
 impl Future for Acquire {
@@ -88,7 +88,7 @@ impl Future for Acquire {
     }
 }
 
-/// Acquired locks. Dropping it wakes the next request of each queue.
+/// Acquired locks. Dropping the guard releases them and wakes the next request of each queue.
 pub(crate) struct Guard {
     locks: Locks,
     id: u64,
@@ -96,7 +96,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Whether `key` is locked.
+    /// Returns whether `key` is locked.
     pub(crate) fn covers(&self, key: &LockKey) -> bool {
         self.keys.contains(key)
     }
@@ -140,7 +140,7 @@ mod tests {
         let disk = || vec![LockKey::Disk(1)];
         let (mut a, mut b, mut c) =
             (pin!(locks.acquire(disk())), pin!(locks.acquire(disk())), pin!(locks.acquire(disk())));
-        assert_eq!(locks.len(), 1, "one key, however many requests wait for it");
+        assert_eq!(locks.len(), 1, "one key for all requests");
         let guard = ready(a.as_mut()).expect("the lock is free");
         assert!(ready(c.as_mut()).is_none() && ready(b.as_mut()).is_none());
         drop(guard);

@@ -11,9 +11,9 @@ use crate::node::Node;
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
 ///
-/// Only this crate implements it; run one with [`Node::run`] or [`crate::Executor::run`].
+/// Only this crate implements the trait. [`Node::run`] and [`crate::Executor::run`] run an operation.
 pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
-    /// What the operation returns.
+    /// The result of the operation.
     type Output: Clone + fmt::Debug + Send + Sync + 'static;
 
     /// The name of the operation: that of the RPC in its newest version.
@@ -28,12 +28,12 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
     /// Whether [`Self::lock_keys`] calls Windows, and so needs a thread.
     const RESOLVES_LOCKS: bool = false;
 
-    /// Describes the operation so that the text completes "cannot": `mount volume ... at ...`.
+    /// Describes the operation with a phrase that can follow "cannot": `mount volume ... at ...`.
     fn describe(&self) -> String;
 
-    /// Returns what the operation must lock; nothing for an operation that only reads.
+    /// Returns the keys that the operation must lock; none for an operation that only reads.
     ///
-    /// A volume is locked by its disk, which is looked up here and checked again by [`Self::run`].
+    /// A volume is locked by the key of its disk, which is looked up here and checked again by [`Self::run`].
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(Vec::new())
     }
@@ -42,18 +42,19 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output>;
 }
 
-/// Whether an operation may share the result of an equal one that is under way (request coalescing).
+/// Whether an operation may share the result of an equal one that is in progress (request coalescing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coalesce {
     /// Never: its result must not be older than the request.
     Never,
-    /// Only while the other is queued: once it runs, it may have missed what this one must see.
+    /// Only while the other is queued. Once it runs, it may already have read a state that is older than this request.
     Queued,
-    /// While the other is queued or runs: the object is locked, so nothing undoes the change before it ends.
+    /// While the other is queued or running. The object is locked, so no operation undoes the change before the other
+    /// ends.
     InFlight,
 }
 
-/// Keeps other crates from implementing [`Operation`].
+/// Prevents other crates from implementing [`Operation`].
 pub(crate) mod sealed {
     /// Implemented for the operations of this crate, in `ops`.
     pub trait Sealed {}

@@ -1,4 +1,4 @@
-//! The kinds of work that have threads of their own.
+//! The kinds of work that have their own threads.
 
 /// The pools of worker threads. A dead server or a lost disk can block only the threads of its own pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub enum PoolKind {
 }
 
 impl PoolKind {
-    /// What the threads are for, as error texts put it.
+    /// Returns the purpose of the threads, for error texts.
     pub(crate) fn purpose(self) -> &'static str {
         match self {
             Self::Files => "local files",

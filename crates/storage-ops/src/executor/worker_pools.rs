@@ -10,18 +10,18 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::pool_kind::PoolKind;
 
 /// The number of threads of a pool.
-const THREADS: usize = 16;
+const THREADS_PER_POOL: usize = 16;
 
-/// How many operations may wait for a thread of a pool.
-const QUEUE: usize = 256;
+/// The number of operations that may wait for a thread of a pool.
+const QUEUE_CAPACITY: usize = 256;
 
 /// The number of threads that a [`crate::Executor`] uses at most. The tokio runtime must allow as many blocking
 /// threads.
-pub const BLOCKING_THREADS: usize = THREADS * 5;
+pub const BLOCKING_THREADS: usize = THREADS_PER_POOL * 5;
 
 /// Work that can describe itself.
 pub(crate) trait Work: Send + Sync {
-    /// Describes the work so that the text completes "cannot".
+    /// Describes the work with a phrase that can follow "cannot".
     fn describe(&self) -> String;
 }
 
@@ -29,7 +29,7 @@ pub(crate) trait Work: Send + Sync {
 #[derive(Default)]
 pub(crate) struct WorkerPools(Mutex<HashMap<PoolKind, Arc<WorkerPool>>>);
 
-/// One pool.
+/// A pool of worker threads.
 struct WorkerPool {
     threads: Arc<Semaphore>,
     /// One permit for each operation that has a thread or waits for one.
@@ -44,7 +44,8 @@ struct RunningWork {
 }
 
 impl WorkerPools {
-    /// Runs `body` on a thread of the pool `kind`. Waits for a thread unless too many operations wait already.
+    /// Runs `body` on a thread of the pool `kind`. Waits for a thread, or fails if too many operations are waiting
+    /// already.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         kind: PoolKind,
@@ -58,7 +59,7 @@ impl WorkerPools {
         };
         let thread = Arc::clone(&pool.threads).acquire_owned().await.expect("the semaphore is never closed");
         let since = clock.now();
-        // Log lines of the thread belong to the same request.
+        // Log events of the thread belong to the same request.
         let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {
             let registration = pool.register(since, work);
@@ -76,13 +77,16 @@ impl WorkerPools {
     fn pool(&self, kind: PoolKind) -> Arc<WorkerPool> {
         let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(pools.entry(kind).or_insert_with(|| {
-            let (threads, admission) = (Arc::new(Semaphore::new(THREADS)), Arc::new(Semaphore::new(THREADS + QUEUE)));
+            let (threads, admission) = (
+                Arc::new(Semaphore::new(THREADS_PER_POOL)),
+                Arc::new(Semaphore::new(THREADS_PER_POOL + QUEUE_CAPACITY)),
+            );
             Arc::new(WorkerPool { threads, admission, running: Mutex::default() })
         }))
     }
 }
 
-/// The reason of an operation that panicked.
+/// The reason in the error of an operation that panicked.
 pub(crate) const DEFECT: &str = "a defect in csi-proxy stopped the operation; see the log";
 
 impl WorkerPool {
@@ -112,7 +116,7 @@ impl WorkerPool {
     }
 }
 
-/// Registration of running work; removed on drop.
+/// The registration of running work. Dropping it removes the work.
 struct Registration {
     pool: Arc<WorkerPool>,
     id: u64,
@@ -130,7 +134,7 @@ mod tests {
     use crate::executor::pool_kind::PoolKind;
 
     #[test]
-    fn all_pools_together_have_as_many_threads_as_the_runtime_is_asked_for() {
+    fn blocking_threads_is_the_number_of_threads_of_all_pools() {
         let pools = WorkerPools::default();
         let threads = |kind| pools.pool(kind).threads.available_permits();
         let all: usize = [PoolKind::Files, PoolKind::Remote, PoolKind::Disks, PoolKind::Wmi, PoolKind::System]

@@ -73,7 +73,7 @@ fn read_ids(disks: Vec<Disk>) -> (BTreeMap<DiskNumber, DiskIds>, Option<OsError>
     (ids, first_error)
 }
 
-/// Finds the disk whose page 83 identifier equals a name or has it as its last word.
+/// Finds the disk whose page 83 identifier, or the last word of it, equals a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetDiskNumberByName {
     /// The name, without spaces.
@@ -166,7 +166,7 @@ impl Operation for GetDiskState {
 pub struct SetDiskState {
     /// The disk.
     pub disk: DiskNumber,
-    /// Online and writable, or offline.
+    /// Whether to bring the disk online and make it writable, or to take it offline.
     pub online: bool,
 }
 
@@ -190,14 +190,15 @@ impl Operation for SetDiskState {
             refuse_node_disk(node, self.disk)?;
         }
         set_state(node, ctx, &disk, self.online)?;
-        if self.online && !volume_device::wait_for_all(&node.host, &disk)? {
+        if self.online && !volume_device::wait_for_volumes(&node.host, &disk)? {
             tracing::warn!(disk = self.disk.0, "not all volumes of the disk have arrived");
         }
         Ok(())
     }
 }
 
-/// Refuses a disk that the node itself uses. Disk 0 is usually one, and is what a request without a number means.
+/// Refuses a disk that the node itself uses. Disk 0 is usually such a disk, and it is the disk of a request without a
+/// number.
 fn refuse_node_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
     for volume in node.directories.volumes(node.host.os())? {
         // A volume that spans several disks is not on a disk that a driver has attached.
@@ -235,8 +236,8 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
     {
         return Err(code.into());
     }
-    // The driver did not do it, or a cluster or a disk with the same signature prevents it. The storage provider
-    // handles such cases or returns the reason.
+    // The driver of the disk did not make the change, or a cluster or a disk with the same signature prevents it. The
+    // storage provider handles such cases or returns the reason.
     msft_storage::set_online(&node.host, ctx, disk, online)?;
     if is_reached(disk.attributes()?) {
         return Ok(());
@@ -285,22 +286,22 @@ impl Operation for PartitionDisk {
         }
         // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
         // online.
-        if disk.is_offline()? || volume_device::wait_for_all(&node.host, &disk)? {
+        if disk.is_offline()? || volume_device::wait_for_volumes(&node.host, &disk)? {
             return Ok(());
         }
-        bring_volumes(node, ctx, &disk)
+        bring_volumes_online(node, ctx, &disk)
     }
 }
 
-/// Brings the volumes online that have not arrived by themselves. A volume that does not arrive then either is not an
-/// error: the disk is partitioned.
-fn bring_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+/// Brings the volumes online that have not arrived automatically. A volume that still does not arrive is not an error:
+/// the disk is partitioned.
+fn bring_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
     let table = disk.partition_table()?;
     let volumes = volume_device::on_disk(&node.host, disk.number, &table.partitions)?;
     for partition in table.data().filter(|partition| !volumes.iter().any(|(offset, _)| *offset == partition.offset)) {
         msft_storage::bring_volume_online(&node.host, ctx, disk.number, partition)?;
     }
-    if !volume_device::wait_for_all(&node.host, disk)? {
+    if !volume_device::wait_for_volumes(&node.host, disk)? {
         tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume");
     }
     Ok(())
@@ -358,7 +359,7 @@ impl Operation for Rescan {
                 _ => {}
             }
         }
-        // The storage provider and the PowerShell cmdlets work from a cache, which must learn of the change.
+        // The storage provider and the PowerShell cmdlets use a cache, which must be refreshed after the change.
         msft_storage::refresh_all(&node.host, ctx)
     }
 }

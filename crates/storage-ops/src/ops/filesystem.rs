@@ -41,7 +41,8 @@ impl Operation for PathExists {
     }
 }
 
-/// Creates a directory and its missing parents. An existing directory, or link to one, is success.
+/// Creates a directory and its missing parents. Succeeds without a change if the directory, or a link to one, already
+/// exists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mkdir {
     /// A path in a working directory.
@@ -79,7 +80,7 @@ pub struct Rmdir {
     pub path: HostPath,
     /// The purpose of the path, if the API version has one.
     pub context: Option<PathContext>,
-    /// Whether to remove the contents of the directory too, and to accept a missing path.
+    /// Whether to remove the contents of the directory too, and to succeed if the path does not exist.
     pub force: bool,
 }
 
@@ -99,7 +100,7 @@ impl Operation for Rmdir {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         match self.remove(node, ctx) {
-            // Not the path itself but an entry below it may have been missing, so the path is checked again.
+            // The missing object may be an entry below the path and not the path itself, so the path is checked again.
             Err(error) if self.force && error.is_not_found() => {
                 let still_exists = node.directories.exists(node.host.os(), &self.path, self.context)?;
                 if !still_exists {
@@ -153,7 +154,7 @@ impl Operation for RmdirContents {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let entry = node.directories.entry(node.host.os(), &self.path, None, &OPEN_NO_DELETE_SHARE)?;
         let found = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
-        let (directory, path_is_stable, spared) = match Link::of(&*found)? {
+        let (directory, path_is_stable, excluded) = match Link::of(&*found)? {
             None if buffer::attributes(&*found)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 return Err(OsError::DIRECTORY.into());
             }
@@ -165,8 +166,8 @@ impl Operation for RmdirContents {
                 check_mounted(node, volume, &entry)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
                 let root = node.host.os().open(&volume.root(), &Open::existing(list, Options::DIRECTORY))?;
-                // The path of the root may lead through directories that others can rename. Windows keeps files of its
-                // own, which are in use, in one directory of each volume.
+                // The path of the root may lead through directories that others can rename. Windows keeps its own
+                // files, which are in use, in one directory of each volume.
                 (root, false, Some("System Volume Information"))
             }
         };
@@ -174,13 +175,13 @@ impl Operation for RmdirContents {
         Ok(remove_tree::delete_contents(
             node.host.os(),
             remove_tree::Parent { handle: &*directory, path_is_stable },
-            spared,
+            excluded,
         )?)
     }
 }
 
 /// Checks that the mount manager has `volume` mounted at `entry`. A process that can write to an empty directory can
-/// forge a mount point of any volume, also of the system volume; only an administrator can register it with the mount
+/// forge a mount point of any volume, including the system volume; only an administrator can register it with the mount
 /// manager.
 fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationResult<()> {
     if node.directories.volumes(node.host.os())?.contains(&volume) {
@@ -197,11 +198,12 @@ fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationRe
     }
     Err(OperationError::new(
         Kind::PermissionDenied,
-        "the directory has the reparse point of a mount, but the mount manager has no volume mounted there",
+        "the directory has the reparse point of a mount point, but the mount manager has no volume mounted there",
     ))
 }
 
-/// Creates a symbolic link: a directory link unless the source is a file. An identical link is success.
+/// Creates a symbolic link: a directory link unless the source is a file. Succeeds without a change if an identical
+/// link already exists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CreateSymlink {
     /// The target of the link: a path in a working directory, which may be a link or missing.
@@ -233,7 +235,7 @@ impl Operation for CreateSymlink {
 }
 
 impl CreateSymlink {
-    /// The kind of the link, which is that of its source: Windows does not open a target of the other kind.
+    /// Returns the kind of the link, which is that of its source: Windows does not open a target of the other kind.
     fn link_kind(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Options> {
         require_pool_for_ancestors(node.host.os(), &self.source, ctx)?;
         match node.host.os().open(&self.source.to_nt(), &OPEN_NOFOLLOW) {

@@ -80,7 +80,7 @@ fn is_connected(target: &Instance) -> bool {
     target.bool("IsConnected") == Some(true)
 }
 
-/// Adds a target portal to the initiator. A portal that was added before is success.
+/// Adds a target portal to the initiator. Succeeds without a change if the portal has already been added.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddTargetPortal {
     /// The portal.
@@ -143,7 +143,7 @@ impl Operation for DiscoverTargetPortal {
     }
 }
 
-/// Removes a target portal from the initiator. A portal that is not known is success.
+/// Removes a target portal from the initiator. Succeeds without a change if the portal is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RemoveTargetPortal {
     /// The portal.
@@ -193,7 +193,7 @@ impl Operation for ListTargetPortals {
     }
 }
 
-/// Logs in to a target and waits for its disks. A connected target is success.
+/// Logs in to a target and waits for its disks. Succeeds without a change if the target is already connected.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectTarget {
     /// A target portal that was added.
@@ -242,7 +242,7 @@ impl Operation for ConnectTarget {
     }
 }
 
-/// Logs out of a target. A target that is not connected is success.
+/// Logs out of a target. Succeeds without a change if the target is not connected.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DisconnectTarget {
     /// The portal through which it was connected.

@@ -96,8 +96,8 @@ impl NewSmbGlobalMapping {
     fn connect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         let share = self.remote.share();
         if let Some(mapping) = find_mapping(node, &share)? {
-            // A mapping from before a reboot may be unusable for ever, and cannot be told from one with an unreachable
-            // server.
+            // A mapping from before a reboot may be permanently unusable, and cannot be distinguished from one with an
+            // unreachable server.
             let is_current = mapping.u32("Status") == Some(STATUS_OK) || node.smb_users().contains_key(&share);
             match self.health(node) {
                 MappingHealth::Healthy => return self.refuse_another_user(node, &share).map(|()| false),
@@ -152,7 +152,7 @@ impl NewSmbGlobalMapping {
         let attempts = [true, false, true].map(|share_only| list(share_only).err());
         match attempts {
             _ if attempts.contains(&None) => MappingHealth::Healthy,
-            // The user may not list the share, but the server answers that the directory does not exist.
+            // The user is not allowed to list the share, but the server reports that the directory does not exist.
             [Some(OsError::ACCESS_DENIED), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND), _] => {
                 MappingHealth::Healthy
             }
@@ -161,7 +161,7 @@ impl NewSmbGlobalMapping {
         }
     }
 
-    /// Refuses a user other than that of the mapping: Windows would silently give the access of the first user.
+    /// Refuses a user other than that of the mapping: Windows would silently grant the access of the first user.
     fn refuse_another_user(&self, node: &Node, share: &str) -> OperationResult<()> {
         let users = node.smb_users();
         match users.get(share) {
@@ -225,13 +225,13 @@ fn remove(node: &Node, ctx: &OperationContext, share: &str, mapping: &Instance) 
     Ok(())
 }
 
-/// The user and the password in the form that [`CLASS`] expects.
+/// Returns the user and the password in the form that [`CLASS`] expects.
 fn credential(username: &str, password: &Secret) -> Secret {
     let username = username.replace('\\', r"\\").replace(':', r"\:");
     Secret::new(format!("{username}:{}", password.expose()))
 }
 
-/// The error of a mapping that was not created, with advice if the code alone is not enough to act on.
+/// Returns the error of a mapping that was not created, with advice if the code alone does not suggest a remedy.
 fn create_error(code: OsError, share: &str) -> OperationError {
     let error = OperationError::of(code, share);
     match code {

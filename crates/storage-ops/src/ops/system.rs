@@ -10,7 +10,7 @@ use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::types::{ServiceInfo, ServiceName};
 use crate::windows::error_class::ErrorClass;
-use crate::windows::{smbios, wmi};
+use crate::windows::{buffer, smbios, wmi};
 
 /// `SERVICE_STOPPED`.
 const STOPPED: u32 = 1;
@@ -148,10 +148,10 @@ impl Operation for StopService {
 }
 
 fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
-    // A service that is starting refuses requests until it runs.
+    // A service that is starting refuses controls until it runs.
     let accepted = node.host.poll(node.host.timeouts().service, || match service.stop() {
         Ok(()) | Err(OsError::SERVICE_NOT_ACTIVE) => Ok(Some(())),
-        Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => Ok(if service.state()? == STOP_PENDING { Some(()) } else { None }),
+        Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => Ok((service.state()? == STOP_PENDING).then_some(())),
         Err(code) => Err(code.into()),
     })?;
     accepted.ok_or(OperationError::from(OsError::SERVICE_CANNOT_ACCEPT_CTRL))?;
@@ -176,7 +176,7 @@ fn wait_for_state(node: &Node, service: &dyn Service, wanted: u32) -> OperationR
     })
 }
 
-/// Queries the serial number of the machine, as its firmware has it.
+/// Queries the serial number of the machine, as its firmware reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetBiosSerialNumber;
 
@@ -207,7 +207,7 @@ fn firmware_serial(node: &Node) -> OperationResult<Option<String>> {
             Err(code) if ErrorClass::Unsupported.contains(code) => return Ok(None),
             Err(code) => return Err(code.into()),
             Ok(size) if size <= table.len() => return Ok(smbios::serial(&table[..size])),
-            Ok(size) => table = vec![0; size.min(1 << 20)],
+            Ok(size) => table = vec![0; size.min(buffer::MAX_SIZE)],
         }
     }
     Ok(None)

@@ -1,7 +1,7 @@
 //! Operations on volumes: listing, formatting, mounting and growing them.
 //!
-//! A volume is known by its GUID path, `\\?\Volume{...}\`. To mount one means to make a volume mount point of an empty
-//! NTFS directory; drive letters are never assigned.
+//! A volume is known by its GUID path, `\\?\Volume{...}\`. Mounting a volume makes an empty NTFS directory its volume
+//! mount point; drive letters are never assigned.
 
 pub(crate) mod format;
 pub(crate) mod mount;
@@ -20,7 +20,7 @@ use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::disk_device::{Disk, Partition};
 use crate::windows::volume_device::{self, FileSystem};
 
-/// The key of the disk that `volume` is on.
+/// Returns the key of the disk that `volume` is on.
 pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> OperationResult<LockKey> {
     Ok(LockKey::Disk(volume_device::disk_of(&node.host, volume)?.0))
 }
@@ -53,7 +53,8 @@ impl Operation for ListVolumesOnDisk {
             return Err(OperationError::precondition("the disk is offline; bring it online with SetDiskState first"));
         }
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
-        // A new partition has no volume yet. A partition that never gets one must not fail the list of the others.
+        // A new partition has no volume yet. A partition that never gets one must not make the listing of the others
+        // fail.
         node.host.poll(node.host.timeouts().arrival, || {
             let table = disk.partition_table()?;
             let found = volume_device::on_disk(&node.host, self.disk, &table.partitions)?;
@@ -65,7 +66,7 @@ impl Operation for ListVolumesOnDisk {
             let arrived = data.iter().all(has_volume);
             Ok(arrived.then_some(()))
         })?;
-        // Drivers use the first volume of the list, so it must be the first of the disk.
+        // Drivers use the first volume of the list, so it must be the first volume of the disk.
         if !first_has_arrived {
             return Err(OperationError::precondition(
                 "the volume of the first data partition has not arrived, or cannot be read",
@@ -85,7 +86,7 @@ impl ListVolumesOnDisk {
     }
 }
 
-/// Checks whether a volume has a file system of any kind. What cannot be determined is an error.
+/// Checks whether a volume has a file system of any kind. A state that cannot be determined is an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IsVolumeFormatted {
     /// The volume.
@@ -106,7 +107,7 @@ impl Operation for IsVolumeFormatted {
     }
 }
 
-/// Queries the size and use of the file system of a volume.
+/// Queries the size and usage of the file system of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetVolumeStats {
     /// The volume.

@@ -9,13 +9,14 @@ use crate::paths::working_directories::{EntryRef, OPEN_NOFOLLOW};
 use crate::types::HostPath;
 use crate::windows::reparse_point::{self, Link};
 
-/// How many links Windows follows in one path.
+/// The maximum number of links that Windows follows in one path.
 const MAX_LINKS: usize = 63;
 
-/// Makes `entry` a symbolic link to the NT path `substitute` with the print name `print`. An identical link is success;
-/// any other object of that name is an error.
+/// Makes `entry` a symbolic link to the NT path `substitute` with the print name `print`. Succeeds without a change if
+/// an identical link exists; any other object of that name is an error.
 ///
-/// `link_kind` returns [`Options::DIRECTORY`] or [`Options::NON_DIRECTORY`]; it is called if there is no link yet.
+/// `link_kind` returns [`Options::DIRECTORY`] or [`Options::NON_DIRECTORY`]; it is called only if the link does not
+/// exist yet.
 pub(crate) fn create_link(
     entry: &EntryRef,
     substitute: &U16Str,
@@ -29,8 +30,8 @@ pub(crate) fn create_link(
     let link_kind = link_kind()?;
     ctx.begin_mutation()?;
     let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
-    // Deleted on close until it is a link, so that a process that dies in between leaves nothing behind. Without
-    // following a link: otherwise a dangling link that appears at this moment would be followed, and its target
+    // The object is deleted on close until it is a link, so that a process that is killed in between leaves no empty
+    // file or directory. Links are not followed: if a dangling link appeared at this moment, its target would be
     // created.
     let options = link_kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
     let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
@@ -42,7 +43,7 @@ pub(crate) fn create_link(
     Ok(remove_tree::keep(&*link)?)
 }
 
-/// Whether `entry` is a link to `substitute`. Any other object of that name is an error.
+/// Returns whether `entry` is a link to `substitute`. Any other object of that name is an error.
 pub(crate) fn link_exists(entry: &EntryRef, substitute: &U16Str) -> OperationResult<bool> {
     match entry.open() {
         Err(OsError::FILE_NOT_FOUND) => Ok(false),
@@ -63,7 +64,7 @@ fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResul
     }
 }
 
-/// Requires the pool of the first link, in the chain that begins with `link`, whose target can hang.
+/// Requires the pool of the first link in the chain that begins with `link` for which opening the target can hang.
 pub(crate) fn require_pool_for_link(os: &dyn Os, link: &Link, ctx: &OperationContext) -> OperationResult<()> {
     let mut link = link.clone();
     for _ in 0..MAX_LINKS {
@@ -71,7 +72,7 @@ pub(crate) fn require_pool_for_link(os: &dyn Os, link: &Link, ctx: &OperationCon
             return ctx.require_pool(pool);
         }
         let (Link::Symlink(target) | Link::MountPoint(target)) = &link else { return Ok(()) };
-        // A target that cannot be opened is reported where the target is needed.
+        // If the target cannot be opened, the call that needs it reports the error.
         let Ok(next) = os.open(&NtPath::from_win32(target), &OPEN_NOFOLLOW) else { return Ok(()) };
         match Link::of(&*next) {
             Ok(Some(further)) => link = further,
@@ -81,16 +82,16 @@ pub(crate) fn require_pool_for_link(os: &dyn Os, link: &Link, ctx: &OperationCon
     Ok(())
 }
 
-/// Requires the pool for the first link above the last component of `path`, if there is one.
+/// Requires the pool of the first link among the parent directories of `path`, if one of them is a link.
 pub(crate) fn require_pool_for_ancestors(os: &dyn Os, path: &HostPath, ctx: &OperationContext) -> OperationResult<()> {
     let mut above = path.parent();
     let mut prefixes = Vec::new();
-    while !above.is_drive() {
+    while !above.is_drive_root() {
         prefixes.push(above.to_nt());
         above = above.parent();
     }
     for prefix in prefixes.iter().rev() {
-        // A component that cannot be opened is reported where the path is needed.
+        // If a component cannot be opened, the call that needs the path reports the error.
         let Ok(found) = os.open(prefix, &OPEN_NOFOLLOW) else { return Ok(()) };
         match Link::of(&*found) {
             Ok(None) => {}
@@ -105,7 +106,7 @@ pub(crate) fn require_pool_for_ancestors(os: &dyn Os, path: &HostPath, ctx: &Ope
 pub(crate) fn open_target(os: &dyn Os, path: &NtPath, link: &Link) -> OsResult<Box<dyn Handle>> {
     match link {
         Link::Symlink(target) | Link::MountPoint(target) => os.open(&NtPath::from_win32(target), &OPEN_NOFOLLOW),
-        // Only Windows can resolve such a link at its location.
+        // Windows resolves such a link, because its target depends on its location.
         Link::Relative(_) | Link::Other => os.open(path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }),
     }
 }

@@ -13,14 +13,14 @@ use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::reparse_point::Link;
 
-/// The size of the buffer for directory entries: some hundred names at a time.
-const LISTING: usize = 64 * 1024;
+/// The size of the buffer for directory entries: several hundred names at a time.
+const LISTING_SIZE: usize = 64 * 1024;
 
-/// How often a directory is emptied again if another process fills it at the same time.
+/// The maximum number of times that a directory is emptied again because another process adds entries at the same time.
 const ROUNDS: usize = 3;
 
 /// Opens an object to delete it, without following a link. Others cannot rename it while the handle is open, so that a
-/// path given to the mount manager keeps leading to the same object.
+/// path passed to the mount manager keeps leading to the same object.
 const OPEN_FOR_DELETE: Open = Open {
     share: Share::READ.union(Share::WRITE),
     ..Open::existing(
@@ -29,7 +29,7 @@ const OPEN_FOR_DELETE: Open = Open {
     )
 };
 
-/// An open directory in which something is deleted.
+/// An open directory whose entries are deleted.
 #[derive(Clone, Copy)]
 pub(crate) struct Parent<'a> {
     /// The directory.
@@ -47,7 +47,7 @@ pub(crate) struct DeleteHandle {
 /// Opens `name` in `parent` to delete it. If it is a volume mount point, the volume is unmounted first.
 pub(crate) fn open(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
     let entry = open_for_delete(parent, name)?;
-    // The mount manager takes a path, so it is called only if the path cannot lead to another mount point by now.
+    // The mount manager is passed a path, so it is called only if the path cannot lead to another mount point by then.
     if !parent.path_is_stable || !is_mount_point(&*entry.handle) {
         return Ok(entry);
     }
@@ -56,8 +56,8 @@ pub(crate) fn open(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<D
     {
         let held = parent.handle.open_child(name, &OPEN_NO_DELETE_SHARE)?;
         if is_mount_point(&*held) {
-            // Removes the path from the database of the mount manager. The directory is deleted whether it works or
-            // not.
+            // Removes the path from the database of the mount manager. The directory is deleted whether this succeeds
+            // or not.
             let _ = win32_path(parent.handle, name).and_then(|path| os.delete_volume_mount_point(&path));
         }
     }
@@ -70,7 +70,8 @@ fn is_mount_point(handle: &dyn Handle) -> bool {
 
 fn open_for_delete(parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
     match parent.handle.open_child(name, &OPEN_FOR_DELETE) {
-        // Another process has it open to delete or rename it: then it can be deleted only with deletion shared.
+        // Another process may have the object open to delete or rename it. It can then be opened only with deletion
+        // shared.
         Err(OsError::SHARING_VIOLATION) => {
             let handle = parent.handle.open_child(name, &Open { share: Share::all(), ..OPEN_FOR_DELETE })?;
             Ok(DeleteHandle { handle, path_is_stable: false })
@@ -89,7 +90,7 @@ pub(crate) fn delete(entry: &DeleteHandle) -> OsResult<()> {
         Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {}
         outcome => return outcome,
     }
-    // The file system knows only the older information class, which does not delete read-only files.
+    // The file system supports only the older information class, which does not delete read-only files.
     if buffer::attributes(handle)?.attributes & FILE_ATTRIBUTE_READONLY != 0 {
         let writable = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
         handle.set(FileInfo::Basic, writable.as_bytes())?;
@@ -97,7 +98,7 @@ pub(crate) fn delete(entry: &DeleteHandle) -> OsResult<()> {
     handle.set(FileInfo::Disposition, FileDispositionInfo { delete_file: 1 }.as_bytes())
 }
 
-/// Keeps an object that was created with [`Options::DELETE_ON_CLOSE`].
+/// Keeps an object that was created with [`Options::DELETE_ON_CLOSE`] when its handle is closed.
 pub(crate) fn keep(created: &dyn Handle) -> OsResult<()> {
     created.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags: FILE_DISPOSITION_ON_CLOSE }.as_bytes())
 }
@@ -105,7 +106,7 @@ pub(crate) fn keep(created: &dyn Handle) -> OsResult<()> {
 /// Deletes `entry`, opened by [`open`], with all its contents.
 pub(crate) fn delete_all(os: &dyn Os, entry: DeleteHandle) -> OsResult<()> {
     let mut level = Level::new(entry)?;
-    // An attacker chooses the depth of the tree, so the levels are on the heap and not on the stack.
+    // An attacker can choose the depth of the tree, so the levels are on the heap and not on the stack.
     let mut above: Vec<Level> = Vec::new();
     loop {
         if let Some(child) = level.next_child(os)? {
@@ -127,12 +128,12 @@ pub(crate) fn delete_all(os: &dyn Os, entry: DeleteHandle) -> OsResult<()> {
     }
 }
 
-/// Deletes the contents of `directory`, except the entry `spared`.
-pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, spared: Option<&str>) -> OsResult<()> {
+/// Deletes the contents of `directory`, except the entry `excluded`.
+pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Option<&str>) -> OsResult<()> {
     for _ in 0..ROUNDS {
         let mut found_any = false;
         for name in names(directory.handle)? {
-            if spared.is_some_and(|spared| name.to_string_lossy().eq_ignore_ascii_case(spared)) {
+            if excluded.is_some_and(|excluded| name.to_string_lossy().eq_ignore_ascii_case(excluded)) {
                 continue;
             }
             let entry = match open(os, directory, &name) {
@@ -141,7 +142,7 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, spared: Option
             };
             found_any = true;
             match delete_all(os, entry) {
-                // Either the entry or one below it was deleted by another process; the next round finds out.
+                // Either the entry or one below it was deleted by another process; the next round shows which.
                 Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
                 outcome => outcome?,
             }
@@ -175,10 +176,10 @@ impl Level {
         Parent { handle: &*self.entry.handle, path_is_stable: self.entry.path_is_stable }
     }
 
-    /// Deletes entries of the directory up to one that is not empty, and returns that one.
+    /// Deletes entries of the directory until one is not empty, and returns that one.
     fn next_child(&mut self, os: &dyn Os) -> OsResult<Option<Self>> {
         while let Some(name) = self.names.pop() {
-            match Self::delete_unless_full(os, self.as_parent(), &name) {
+            match Self::delete_if_empty(os, self.as_parent(), &name) {
                 Ok(None) => {}
                 Ok(child) => return Ok(child),
                 // Another process has deleted it.
@@ -190,7 +191,7 @@ impl Level {
     }
 
     /// Deletes `name` in `parent`, or returns it if it is a directory that is not empty.
-    fn delete_unless_full(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<Option<Self>> {
+    fn delete_if_empty(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<Option<Self>> {
         let child = Self::new(open(os, parent, name)?)?;
         if !child.names.is_empty() {
             return Ok(Some(child));
@@ -205,7 +206,7 @@ impl Level {
 /// Lists the names in `directory`, without `.` and `..`.
 pub(crate) fn names(directory: &dyn Handle) -> OsResult<Vec<U16String>> {
     let mut found = Vec::new();
-    let mut listing = vec![0; LISTING];
+    let mut listing = vec![0; LISTING_SIZE];
     let mut restart = true;
     loop {
         match directory.list(restart, &mut listing) {
@@ -251,8 +252,8 @@ mod tests {
 
     use super::{component, entries};
 
-    /// The entry of a file `abcd` with this offset to the next entry. Its change time reads as a name, so that an entry
-    /// that begins within another one is well formed.
+    /// Returns the entry of a file `abcd` with this offset to the next entry. Its change time can be read as a name, so
+    /// that an entry that begins within another one is well formed.
     fn entry(next_entry_offset: u32) -> Vec<u8> {
         let change_time = i64::from_le_bytes(*b"a\0b\0c\0d\0");
         let head = FileIdBothDirInfo {
@@ -265,7 +266,7 @@ mod tests {
         [&head.as_bytes()[..FileIdBothDirInfo::NAME_OFFSET], b"a\0b\0c\0d\0"].concat()
     }
 
-    /// The number of names in a listing with these distances between its entries.
+    /// Returns the number of names in a listing with these distances between its entries.
     fn count(steps: &[usize]) -> Option<usize> {
         let (mut listing, mut at) = (Vec::new(), 0);
         for step in steps.iter().chain(&[0]) {

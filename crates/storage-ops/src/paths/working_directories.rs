@@ -1,9 +1,10 @@
 //! The working directories, and paths below them.
 //!
-//! A working directory is opened with links followed, because operators move it to another drive. Below it no link is
-//! followed: each component is opened relative to the handle of its parent, without following links, and refused if it
-//! is a link or a mount point. So nothing that is renamed or swapped on the path, at whatever moment, can redirect an
-//! operation out of the working directory: the operation works on the handles that it has opened.
+//! A working directory is opened with links followed, because administrators use links to move it to another drive.
+//! Below it no link is followed: each component is opened relative to the handle of its parent, without following
+//! links, and refused if it is a link or a mount point. Renaming or replacing a component of the path at any time
+//! therefore cannot redirect an operation out of the working directory: the operation uses the handles that it has
+//! opened.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,8 +26,8 @@ const SYSTEM_DRIVE: char = 'C';
 /// Opens an existing object to query it, without following a link.
 pub(crate) const OPEN_NOFOLLOW: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
 
-/// Opens an existing object so that nothing can rename or delete it while the handle is open. Windows checks the share
-/// mode only of handles with a right to the data.
+/// Opens an existing object so that no process can rename or delete it while the handle is open. Windows checks the
+/// share mode only for handles with a right to the data.
 pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
     share: Share::READ.union(Share::WRITE),
     ..Open::existing(Access::READ_DATA.union(Access::READ_ATTRIBUTES), Options::REPARSE_POINT)
@@ -52,7 +53,7 @@ pub(crate) struct EntryRef {
 }
 
 impl EntryRef {
-    /// The directory of the entry.
+    /// Returns the directory of the entry.
     pub(crate) fn parent(&self) -> &dyn Handle {
         &**self.chain.last().expect("the chain begins with the working directory")
     }
@@ -62,18 +63,18 @@ impl EntryRef {
         self.parent().open_child(&self.leaf, &OPEN_NOFOLLOW)
     }
 
-    /// The name of the entry.
+    /// Returns the name of the entry.
     pub(crate) fn leaf(&self) -> &U16Str {
         &self.leaf
     }
 
-    /// The Win32 path of the entry with a final backslash, for functions that take no handle.
+    /// Returns the Win32 path of the entry with a final backslash, for functions that require a path.
     pub(crate) fn win32_path(&self) -> OsResult<U16String> {
         win32_path(self.parent(), &self.leaf)
     }
 }
 
-/// The Win32 path of `name` in `parent`, with a final backslash.
+/// Returns the Win32 path of `name` in `parent`, with a final backslash.
 pub(crate) fn win32_path(parent: &dyn Handle, name: &U16Str) -> OsResult<U16String> {
     let mut path = parent.final_path(PathForm::Dos)?;
     if path.as_slice().last() != Some(&u16::from(b'\\')) {
@@ -94,7 +95,7 @@ impl WorkingDirectory {
         if let Some(handle) = self.cached(stale, None) {
             return Ok(handle);
         }
-        // Not under the lock: if opening hangs, other operations must not hang with it.
+        // Opened without the lock: if opening hangs, other operations must not hang with it.
         let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
         let handle: Arc<dyn Handle> = os.open(&self.path.to_nt(), &how)?.into();
         Ok(self.cached(stale, Some(&handle)).unwrap_or(handle))
@@ -112,8 +113,8 @@ impl WorkingDirectory {
         cached.clone()
     }
 
-    /// Runs `operation` on the open directory. If that finds nothing, and the directory was deleted and created again
-    /// since it was opened, runs `operation` once more on the new one.
+    /// Runs `operation` on the open directory. If that returns a not-found error, and the directory was deleted and
+    /// created again since it was opened, runs `operation` once more on the new one.
     fn with_handle<T>(
         &self,
         os: &dyn Os,
@@ -140,13 +141,13 @@ impl WorkingDirectories {
         Self { all, plugins: optional(&config.plugin_dir), pods: optional(&config.pod_dir) }
     }
 
-    /// Checks by its text that `path` is in a working directory.
+    /// Checks, by the text only, that `path` is in a working directory.
     pub(crate) fn check(&self, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
         self.locate(path, context).map(drop)
     }
 
     /// Opens the parent directories of `path`, which must not be a working directory itself. They are opened as `how`
-    /// states ([`OPEN_NOFOLLOW`] or [`OPEN_NO_DELETE_SHARE`]) and stay open as long as the result lives.
+    /// states ([`OPEN_NOFOLLOW`] or [`OPEN_NO_DELETE_SHARE`]) and stay open until the result is dropped.
     pub(crate) fn entry(
         &self,
         os: &dyn Os,
@@ -169,8 +170,8 @@ impl WorkingDirectories {
         })
     }
 
-    /// The volumes that the node itself uses and that drivers must not: that of Windows, those of the working
-    /// directories, and those of their drives.
+    /// Returns the volumes that the node itself uses and that drivers must not use: those of Windows, of the working
+    /// directories, and of their drives.
     pub(crate) fn volumes(&self, os: &dyn Os) -> OperationResult<Vec<VolumeId>> {
         let mut volumes = Vec::new();
         let mut add = |opened: OsResult<Arc<dyn Handle>>| -> OperationResult<()> {
@@ -192,7 +193,7 @@ impl WorkingDirectories {
         Ok(volumes)
     }
 
-    /// Whether `path` exists, without following a link in its last component.
+    /// Returns whether `path` exists, without following a link in its last component.
     pub(crate) fn exists(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
         let (directory, below) = self.locate(path, context)?;
         let found = directory.with_handle(os, |root| {
@@ -245,7 +246,7 @@ impl WorkingDirectories {
             None => None,
         };
         let allowed = only.map_or(&self.all[..], std::slice::from_ref);
-        // If the context has no directory of its own, the directories of both contexts are working directories.
+        // If no directory is configured for the context, the directories of both contexts are working directories too.
         let of_contexts = self.plugins.iter().chain(&self.pods).filter(|_| only.is_none());
         let mut candidates = allowed.iter().chain(of_contexts);
         candidates.find_map(|directory| Some((directory, path.below(&directory.path)?))).ok_or_else(|| {
@@ -271,8 +272,7 @@ fn open_subdirectory(parent: &dyn Handle, name: &U16Str, how: &Open) -> Operatio
 
 /// Creates the directory `name` in `parent`, or opens it if another process has just created it.
 fn create_subdirectory(parent: &dyn Handle, name: &U16Str) -> OperationResult<Box<dyn Handle>> {
-    // Without following a link: otherwise a dangling link that appears at this moment would be followed, and its target
-    // created.
+    // Links are not followed: if a dangling link appeared at this moment, its target would be created.
     let how =
         Open { disposition: Disposition::Create, options: OPEN_NOFOLLOW.options | Options::DIRECTORY, ..OPEN_NOFOLLOW };
     match parent.open_child(name, &how) {

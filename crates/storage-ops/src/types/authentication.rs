@@ -5,14 +5,14 @@
 pub enum Authentication {
     /// No authentication.
     None,
-    /// The initiator authenticates by CHAP.
+    /// The initiator authenticates with CHAP.
     OneWayChap,
-    /// Initiator and target authenticate by CHAP.
+    /// Initiator and target authenticate with CHAP.
     MutualChap,
 }
 
 impl Authentication {
-    /// The name that `MSFT_iSCSITarget.Connect` takes.
+    /// Returns the name that `MSFT_iSCSITarget.Connect` expects.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::None => "NONE",

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::error::{OperationError, OperationResult};
 
-/// The N of `\\.\PhysicalDriveN`. Windows may give a disk another number when it is attached again.
+/// The number of a disk, as in `\\.\PhysicalDrive2`. Windows may assign another number when the disk is attached again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskNumber(pub u32);
 

@@ -12,7 +12,7 @@ use crate::error::{OperationError, OperationResult};
 /// The maximum length of a path in UTF-16 code units: `MAX_PATH`, which the Go csi-proxy enforced too.
 const MAX_LENGTH: usize = 260;
 
-/// An absolute path on a drive, `C:\var\lib\kubelet`: a letter and checked components.
+/// An absolute path on a drive, such as `C:\var\lib\kubelet`: a drive letter and checked components.
 ///
 /// No component is empty, `.` or `..`, names a stream or a device, or ends with a space or a dot, which Win32 would
 /// strip silently.
@@ -33,7 +33,7 @@ impl HostPath {
         let (Some(drive @ ('a'..='z' | 'A'..='Z')), Some(':'), Some('\\')) =
             (letters.next(), letters.next(), letters.next())
         else {
-            return Err(refused("is not absolute on a drive"));
+            return Err(refused("is not an absolute path on a drive"));
         };
         let rest = letters.as_str().strip_suffix('\\').unwrap_or(letters.as_str());
         let mut components = Vec::new();
@@ -46,8 +46,8 @@ impl HostPath {
         Ok(Self { drive: drive.to_ascii_uppercase(), components })
     }
 
-    /// Parses a path that may contain forward slashes and may lack a drive; then it is on the drive of `default`. Some
-    /// drivers send such paths.
+    /// Parses a path that may contain forward slashes and may lack a drive, as some drivers send it. A path without a
+    /// drive is on the drive of `default`.
     pub fn parse_loose(text: &str, default: &Self) -> OperationResult<Self> {
         let text = text.replace('/', r"\");
         if text.starts_with('\\') && !text.starts_with(r"\\") {
@@ -56,26 +56,26 @@ impl HostPath {
         Self::parse(&text)
     }
 
-    /// The parent directory. The parent of the root of a drive is the root.
+    /// Returns the parent directory. The parent of the root of a drive is the root.
     pub(crate) fn parent(&self) -> Self {
         let above = self.components.len().saturating_sub(1);
         Self { drive: self.drive, components: self.components[..above].to_vec() }
     }
 
-    /// Whether the path is the root of its drive.
-    pub(crate) fn is_drive(&self) -> bool {
+    /// Returns whether the path is the root of its drive.
+    pub(crate) fn is_drive_root(&self) -> bool {
         self.components.is_empty()
     }
 
-    /// The root directory of the drive.
+    /// Returns the root directory of the drive.
     pub(crate) fn drive_root(&self) -> NtPath {
         NtPath::drive_root(self.drive)
     }
 
-    /// The components below `ancestor`, or `None` if the path is not in `ancestor`.
+    /// Returns the components below `ancestor`, or `None` if the path is not in `ancestor`.
     pub(crate) fn below(&self, ancestor: &Self) -> Option<&[U16String]> {
-        // NTFS compares names by a table of its own. Upper case is close enough for a check that refuses every name it
-        // does not match.
+        // NTFS compares names with its own upcase table. Unicode upper case is close enough, because this check refuses
+        // every name that does not match.
         let is_same_name = |a: &U16String, b: &U16String| {
             a == b || a.to_string_lossy().to_uppercase() == b.to_string_lossy().to_uppercase()
         };
@@ -86,12 +86,12 @@ impl HostPath {
         inside.then(|| &self.components[depth..])
     }
 
-    /// The path in the namespace of the NT object manager.
+    /// Returns the path in the namespace of the NT object manager.
     pub(crate) fn to_nt(&self) -> NtPath {
         self.components.iter().fold(NtPath::drive_root(self.drive), |path, component| path.join(component))
     }
 
-    /// A text that is equal for all spellings of the path that differ in case.
+    /// Returns a text that is the same for all spellings of the path that differ only in case.
     pub(crate) fn key(&self) -> String {
         self.to_string().to_uppercase()
     }
@@ -99,24 +99,24 @@ impl HostPath {
 
 fn check_component(name: &str) -> Result<(), String> {
     if name.is_empty() {
-        return Err("has an empty component".into());
+        return Err("contains an empty component".into());
     }
     if name == "." || name == ".." {
-        return Err(format!("has the component {name:?}"));
+        return Err(format!("contains the component {name:?}"));
     }
     if let Some(bad) = name.chars().find(|c| matches!(c, '"' | '/' | ':' | '?' | '*' | '|' | '<' | '>') || *c < ' ') {
-        return Err(format!("has the character {bad:?}"));
+        return Err(format!("contains the character {bad:?}"));
     }
     if name.ends_with([' ', '.']) {
-        return Err("has a component that ends with a space or a dot".into());
+        return Err("contains a component that ends with a space or a dot".into());
     }
     if is_device(name) {
-        return Err(format!("has the device name {name:?}"));
+        return Err(format!("contains the device name {name:?}"));
     }
     Ok(())
 }
 
-/// Whether Win32 interprets `name` as a device, with or without an extension.
+/// Returns whether Win32 interprets `name` as a device, with or without an extension.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end_matches(' ').to_ascii_uppercase();
     if matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_one_path_have_the_same_key_and_other_paths_have_not() {
+    fn spellings_of_one_path_have_the_same_key_and_other_paths_do_not() {
         assert_eq!(path(r"c:\VAR\é").key(), path(r"C:\var\É\").key());
         assert_ne!(path(r"C:\var").key(), path(r"D:\var").key());
         assert_ne!(path(r"C:\var").key(), path(r"C:\var\lib").key());
@@ -246,7 +246,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_parsed_path_is_displayed_so_that_it_parses_to_the_same_path(text in r"[a-zA-Z]:\\[ -~é日]{0,40}") {
+        fn a_displayed_path_parses_to_the_same_path(text in r"[a-zA-Z]:\\[ -~é日]{0,40}") {
             if let Ok(path) = HostPath::parse(&text) {
                 assert_eq!(HostPath::parse(&path.to_string()).unwrap(), path);
                 assert!(path.components.iter().all(|name| name.to_string_lossy() != ".."), "{path}");

@@ -21,7 +21,7 @@ impl Iqn {
         Ok(Self(text.to_owned()))
     }
 
-    /// The name as it was parsed.
+    /// Returns the name as it was parsed.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

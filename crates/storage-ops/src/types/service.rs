@@ -21,7 +21,7 @@ impl ServiceName {
         Ok(Self(text.to_owned()))
     }
 
-    /// The name as it was parsed.
+    /// Returns the name as it was parsed.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -33,7 +33,7 @@ impl fmt::Display for ServiceName {
     }
 }
 
-/// The configuration and state of a service, in the numbers of Windows.
+/// The configuration and state of a service, with the numbers that Windows uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceInfo {
     /// The display name.

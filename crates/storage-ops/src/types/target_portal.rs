@@ -7,7 +7,7 @@ use crate::error::{OperationError, OperationResult};
 /// The registered port of iSCSI.
 const DEFAULT_PORT: u16 = 3260;
 
-/// The address at which iSCSI targets are reached.
+/// The address and port at which iSCSI targets can be reached.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetPortal {
     /// An IP address or host name.

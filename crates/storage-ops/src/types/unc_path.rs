@@ -15,11 +15,11 @@ pub struct UncPath {
     /// Without a final backslash.
     path: String,
     /// The length of `\\host\share` at its beginning.
-    share: usize,
+    share_length: usize,
 }
 
 impl UncPath {
-    /// Parses a path that has at least a host and a share; slashes may be forward or back.
+    /// Parses a path that has at least a host and a share, separated by backslashes or forward slashes.
     pub fn parse(text: &str) -> OperationResult<Self> {
         let refused =
             |why: &str| OperationError::invalid(format!("the remote path {:?} {why}", crate::error::excerpt(text)));
@@ -35,27 +35,27 @@ impl UncPath {
         }
         for part in &parts {
             if part.is_empty() || matches!(*part, "." | "..") {
-                return Err(refused(&format!("has the component {part:?}")));
+                return Err(refused(&format!("contains the component {part:?}")));
             }
             if part.contains(['"', ':', '?', '*', '|', '<', '>']) || part.contains(char::is_control) {
-                return Err(refused(&format!("has a character in {part:?} that is not allowed in a name")));
+                return Err(refused(&format!("contains a character in {part:?} that is not allowed in a name")));
             }
         }
-        Ok(Self { path: path.to_owned(), share: 2 + parts[0].len() + 1 + parts[1].len() })
+        Ok(Self { path: path.to_owned(), share_length: 2 + parts[0].len() + 1 + parts[1].len() })
     }
 
-    /// `\\host\share` in lower case: the name of the mapping.
+    /// Returns `\\host\share` in lower case: the name of the mapping.
     pub(crate) fn share(&self) -> String {
-        self.path[..self.share].to_lowercase()
+        self.path[..self.share_length].to_lowercase()
     }
 
-    /// The path, or its share, as a directory in the namespace of the NT object manager.
+    /// Returns the path, or its share, as a directory in the namespace of the NT object manager.
     pub(crate) fn to_nt(&self, share_only: bool) -> NtPath {
-        let path = if share_only { &self.path[..self.share] } else { &self.path[..] };
+        let path = if share_only { &self.path[..self.share_length] } else { &self.path[..] };
         NtPath::from_win32(&U16String::from_str(&format!("{path}\\")))
     }
 
-    /// The print name of a link to the path, with a final backslash.
+    /// Returns the print name of a link to the path, with a final backslash.
     pub(crate) fn print_name(&self) -> U16String {
         U16String::from_str(&format!("{}\\", self.path))
     }

@@ -11,7 +11,7 @@ use crate::error::{OperationError, OperationResult};
 pub struct VolumeId(Uuid);
 
 impl VolumeId {
-    /// Parses exactly the form in which [`fmt::Display`] writes it, without regard to case.
+    /// Parses exactly the form that [`fmt::Display`] writes, ignoring case.
     pub fn parse(text: &str) -> OperationResult<Self> {
         Self::guid_in(text, r"\\?\", r"\")
             .ok_or_else(|| OperationError::invalid(format!("{:?} is not a volume id", crate::error::excerpt(text))))
@@ -41,21 +41,21 @@ impl VolumeId {
         let guid = text.strip_prefix(prefix)?.strip_suffix(suffix)?;
         let guid = guid.get(..7).filter(|word| word.eq_ignore_ascii_case("volume{")).map(|_| &guid[7..])?;
         let guid = guid.strip_suffix('}')?;
-        // Uuid also parses forms without hyphens and with further braces; a volume name has the 36 characters.
+        // Uuid also parses forms without hyphens and with further braces; the GUID in a volume name has 36 characters.
         (guid.len() == 36).then(|| Uuid::parse_str(guid).ok()).flatten().map(Self)
     }
 
-    /// The path of the volume as a device.
+    /// Returns the path of the volume as a device.
     pub(crate) fn device(self) -> NtPath {
         NtPath::volume(self.0)
     }
 
-    /// The path of the root directory of its file system.
+    /// Returns the path of the root directory of its file system.
     pub(crate) fn root(self) -> NtPath {
         NtPath::volume_root(self.0)
     }
 
-    /// The name as Win32 functions expect it.
+    /// Returns the name as Win32 functions expect it.
     pub(crate) fn to_windows(self) -> U16String {
         U16String::from_str(&self.to_string())
     }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_final_path_has_its_volume_and_whether_it_is_the_root() {
+    fn a_final_path_is_parsed_into_its_volume_and_whether_it_is_the_root() {
         let of = |path: &str| VolumeId::of_final_path(&U16String::from_str(path));
         let id = VolumeId::parse(ID).unwrap();
         assert_eq!(of(ID), Some((id, true)));

@@ -1,4 +1,4 @@
-//! The size and use of a file system.
+//! The size and usage of a file system.
 
 /// The size of a file system in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

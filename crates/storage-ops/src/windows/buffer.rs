@@ -6,8 +6,8 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::windows::error_class::ErrorClass;
 
-/// The maximum size of a buffer: far above any partition table or descriptor.
-const MAX_SIZE: usize = 1 << 20;
+/// The maximum size of a buffer: far larger than any partition table or descriptor.
+pub(crate) const MAX_SIZE: usize = 1 << 20;
 
 /// Sends `code` and returns the structure in the answer.
 pub(crate) fn control<T>(handle: &dyn Handle, code: ControlCode, input: &[u8]) -> OsResult<T>
@@ -56,12 +56,12 @@ pub(crate) fn attributes(handle: &dyn Handle) -> OsResult<FileAttributeTagInfo> 
     query(handle, FileInfo::AttributeTag)
 }
 
-/// The structure at `offset` of `buffer`, or `None` if the buffer is too short.
+/// Returns the structure at `offset` of `buffer`, or `None` if the buffer is too short.
 pub(crate) fn at<T: FromBytes + KnownLayout + Immutable>(buffer: &[u8], offset: usize) -> Option<T> {
     T::read_from_prefix(buffer.get(offset..)?).ok().map(|(value, _)| value)
 }
 
-/// The UTF-16 text in `length` bytes at `offset` of `buffer`, or `None` if the buffer is too short.
+/// Returns the UTF-16 text in `length` bytes at `offset` of `buffer`, or `None` if the buffer is too short.
 pub(crate) fn units_at(buffer: &[u8], offset: usize, length: usize) -> Option<os::U16String> {
     let bytes = buffer.get(offset..offset.checked_add(length)?)?;
     let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
@@ -72,9 +72,7 @@ pub(crate) fn units_at(buffer: &[u8], offset: usize, length: usize) -> Option<os
 mod tests {
     use std::sync::Arc;
 
-    use faults::Trace;
-    use faults::{Fault, When};
-    use faults::{FaultAction, Probe, Probed};
+    use faults::{Fault, FaultAction, Probe, Probed, Trace, When};
     use os::abi::{ControlCode, DriveLayout, PartitionEntry};
     use os::{NtPath, Os, OsError};
 
@@ -84,7 +82,7 @@ mod tests {
     const LAYOUT: ControlCode = ControlCode::DISK_GET_DRIVE_LAYOUT_EX;
 
     #[test]
-    fn an_answer_is_complete_however_small_the_first_buffer_is() {
+    fn an_answer_is_complete_even_if_the_first_buffer_is_too_small() {
         let sim = os_sim::node().disk(1 << 30).partitioned().build();
         let disk = sim.open(&NtPath::disk(1), &OPEN_FOR_QUERY).unwrap();
         let whole = control_grown(&*disk, LAYOUT, &[], 4096).unwrap();

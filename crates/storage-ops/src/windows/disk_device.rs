@@ -19,7 +19,7 @@ pub(crate) const OPEN_FOR_QUERY: Open = Open::existing(Access::empty(), Options:
 /// A mebibyte, the alignment of partitions.
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// The size of the first buffer for a partition table: some thirty partitions.
+/// The size of the first buffer for a partition table, enough for about thirty partitions.
 const LAYOUT_SIZE: usize = 4800;
 
 /// An open disk. Its number was checked when it was opened.
@@ -46,7 +46,7 @@ pub(crate) enum PartitionKind {
     Data,
     /// A Microsoft reserved partition, which never has a volume.
     Reserved,
-    /// Any other: EFI, recovery, extended, or that of another operating system.
+    /// Any other partition: EFI, recovery, extended, or one of another operating system.
     Other,
 }
 
@@ -67,20 +67,20 @@ pub(crate) enum TableStyle {
 }
 
 impl PartitionTable {
-    /// The basic data partitions.
+    /// Returns the basic data partitions.
     pub(crate) fn data(&self) -> impl Iterator<Item = &Partition> {
         self.partitions.iter().filter(|partition| partition.kind == PartitionKind::Data)
     }
 
-    /// Whether the disk has a partition other than the reserved one.
+    /// Returns whether the disk has a partition other than the reserved one.
     pub(crate) fn is_partitioned(&self) -> bool {
         self.partitions.iter().any(|partition| partition.kind != PartitionKind::Reserved)
     }
 
-    /// Whether the volume at `offset` is on the partition `number`, or on any partition if `number` is 0.
+    /// Returns whether the volume at `offset` is on the partition `number`, or on any partition if `number` is 0.
     pub(crate) fn holds(&self, number: u32, offset: u64) -> bool {
         if self.style == TableStyle::Raw {
-            // The disk may be one volume as a whole.
+            // The whole disk may be one volume.
             return number == 0;
         }
         let is_held = |partition: &Partition| number == 0 || partition.number == number;
@@ -182,7 +182,7 @@ impl Disk {
         Ok(answer.attributes)
     }
 
-    /// Whether the disk is offline.
+    /// Returns whether the disk is offline.
     pub(crate) fn is_offline(&self) -> OsResult<bool> {
         Ok(self.attributes()? & DiskAttributes::OFFLINE != 0)
     }
@@ -220,7 +220,7 @@ pub(crate) fn device_number(handle: &dyn Handle) -> OsResult<Option<DiskNumber>>
 
 /// Opens all disks. Returns them in the order of their numbers, and the first error of a disk that could not be opened.
 pub(crate) fn all(host: &Host) -> OperationResult<(Vec<Disk>, Option<OsError>)> {
-    let (mut disks, mut failed) = (Vec::new(), None);
+    let (mut disks, mut first_error) = (Vec::new(), None);
     for interface in host.os().device_interfaces(DISK_INTERFACE)? {
         let opened = host.os().open(&NtPath::from_win32(&interface), &OPEN_FOR_QUERY);
         // A disk that is removed while the list is read is left out.
@@ -230,12 +230,12 @@ pub(crate) fn all(host: &Host) -> OperationResult<(Vec<Disk>, Option<OsError>)> 
             Err(code) if ErrorClass::DeviceRemoved.contains(code) => {}
             Err(code) => {
                 tracing::warn!(interface = %interface.display(), %code, "left out a disk that could not be opened");
-                failed = failed.or(Some(code));
+                first_error = first_error.or(Some(code));
             }
         }
     }
     disks.sort_unstable_by_key(|disk: &Disk| disk.number);
-    Ok((disks, failed))
+    Ok((disks, first_error))
 }
 
 fn open_error(code: OsError, number: DiskNumber) -> OperationError {
@@ -269,7 +269,7 @@ mod tests {
         PartitionTable::parse(&[head.as_bytes(), entries.as_bytes()].concat())
     }
 
-    /// The partition `number`, which begins at that many mebibytes and is one mebibyte long.
+    /// Returns the partition `number`, which begins at that many mebibytes and is one mebibyte long.
     fn entry(number: u32, partition_type: [u8; 16]) -> PartitionEntry {
         let (offset, length) = (i64::from(number) << 20, 1 << 20);
         PartitionEntry { partition_type, ..gpt_entry(number, Uuid::nil(), Uuid::nil(), offset, length) }
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(decoded(PartitionStyle(3), &[]), None, "an unknown style is not an empty disk");
     }
 
-    /// A device with a fixed number that records the attributes it is given.
+    /// A device with a fixed number that records the attributes that are set.
     #[derive(Clone)]
     struct Device {
         number: StorageDeviceNumber,
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_has_another_number_when_it_is_open_is_not_found() {
+    fn a_disk_whose_device_has_another_number_is_not_found() {
         let sim = os_sim::node().disk(1 << 30).disk(1 << 30).build();
         let open = |number| Disk::from_handle(DiskNumber(number), sim.open(&NtPath::disk(2), &OPEN_FOR_QUERY).unwrap());
         assert_eq!(open(2).ok().map(|disk| disk.number), Some(DiskNumber(2)));

@@ -1,11 +1,10 @@
 //! The identifiers of disks: SCSI page 83 identifiers and serial numbers.
 
-use os::Handle;
-use os::OsResult;
 use os::abi::{
     ASSOCIATION_DEVICE, CODE_SET_ASCII, CODE_SET_BINARY, ControlCode, StorageDescriptorHead, StorageDeviceDescriptor,
     StorageDeviceIdDescriptor, StorageIdentifier, StoragePropertyQuery,
 };
+use os::{Handle, OsResult};
 use zerocopy::IntoBytes;
 
 use crate::windows::buffer;
@@ -14,21 +13,18 @@ use crate::windows::error_class::ErrorClass;
 /// The size of the first buffer, which holds any usual descriptor.
 const DESCRIPTOR_SIZE: usize = 4096;
 
-/// The maximum size of a descriptor.
-const MAX_SIZE: usize = 1 << 20;
-
-/// The page 83 identifier of the disk behind `handle`: the first one that identifies the device itself, as ASCII text
-/// or, if it is binary, in lower-case hex. Empty if the disk has none; never all spaces.
+/// Returns the page 83 identifier of the disk behind `handle`: the first one that identifies the device itself, as
+/// ASCII text or, if it is binary, in lower-case hex. Empty if the disk has none; never all spaces.
 pub(crate) fn page83(handle: &dyn Handle) -> OsResult<String> {
     Ok(descriptor(handle, StoragePropertyQuery::DEVICE_ID)?.as_deref().and_then(parse_page83).unwrap_or_default())
 }
 
-/// The serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty if the disk has none.
+/// Returns the serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty if the disk has none.
 pub(crate) fn serial(handle: &dyn Handle) -> OsResult<String> {
     Ok(descriptor(handle, StoragePropertyQuery::DEVICE)?.as_deref().and_then(parse_serial).unwrap_or_default())
 }
 
-/// Queries the descriptor of a property, or `None` if the device does not have the property.
+/// Queries the descriptor of a property. Returns `None` if the device does not have the property.
 fn descriptor(handle: &dyn Handle, property_id: u32) -> OsResult<Option<Vec<u8>>> {
     let query = StoragePropertyQuery { property_id, ..StoragePropertyQuery::default() };
     let mut size = DESCRIPTOR_SIZE;
@@ -39,10 +35,11 @@ fn descriptor(handle: &dyn Handle, property_id: u32) -> OsResult<Option<Vec<u8>>
             outcome => outcome?,
         };
         answer.truncate(filled);
-        // Windows fills a buffer that is too small as far as it goes; the header has the full size.
+        // If the buffer is too small, Windows fills it with the first bytes of the descriptor; the header has the full
+        // size.
         let whole = buffer::at::<StorageDescriptorHead>(&answer, 0).map_or(0, |head| head.size);
         match usize::try_from(whole) {
-            Ok(whole) if whole > size && whole <= MAX_SIZE => size = whole,
+            Ok(whole) if whole > size && whole <= buffer::MAX_SIZE => size = whole,
             _ => return Ok(Some(answer)),
         }
     }
@@ -90,8 +87,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|half| char::from(DIGITS[usize::from(half)])).collect()
 }
 
-/// Decodes what should be ASCII; each other byte becomes the character of that number. Zero bytes at the end are
-/// padding.
+/// Decodes ASCII text. Any other byte is decoded as Latin-1. Zero bytes at the end are padding.
 fn text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect::<String>().trim_end_matches('\0').to_owned()
 }

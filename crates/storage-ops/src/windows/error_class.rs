@@ -1,8 +1,8 @@
-//! What the error codes of Windows mean: one table for all operations.
+//! The meaning of Windows error codes: one table for all operations.
 //!
-//! Each row of [`TABLE`] has a code, the [`Kind`] it is reported as where an operation knows nothing more specific, and
-//! the [`ErrorClass`]es it belongs to. Similar classes differ on purpose; the documentation of a class gives
-//! the reason. A code that is in no row is [`Kind::Internal`] and in no class.
+//! Each row of [`TABLE`] has a code, the [`Kind`] that is reported unless an operation chooses a more specific one, and
+//! the [`ErrorClass`]es it belongs to. Similar classes differ on purpose; the documentation of a class gives the
+//! reason. A code that is in no row is [`Kind::Internal`] and in no class.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub(crate) enum ErrorClass {
     ///
     /// Contains `ERROR_NOT_READY`, unlike [`Self::TargetMissing`]: a device returns it while it is being removed.
     DeviceRemoved,
-    /// The target of a link or mount point does not exist, be it a path, a server or a volume.
+    /// The target of a link or mount point does not exist, whether it is a path, a server or a volume.
     ///
     /// Contains codes of the network and of deletion, which no device returns. Does not contain `ERROR_NOT_READY`: a
     /// volume that is not ready exists, and a mount point that leads to it is not stale.
@@ -43,7 +43,7 @@ pub(crate) enum ErrorClass {
     OutcomeUnknown,
     /// The device or file system does not implement the request.
     Unsupported,
-    /// As [`Self::Unsupported`], for requests that select a property or an information class by number: drivers and
+    /// Like [`Self::Unsupported`], for requests that select a property or an information class by number: drivers and
     /// file systems also refuse an unknown number with `ERROR_INVALID_PARAMETER`.
     UnsupportedOrInvalid,
     /// The output buffer is too small for the answer.
@@ -51,13 +51,13 @@ pub(crate) enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Whether `code` belongs to the class.
+    /// Returns whether `code` belongs to the class.
     pub(crate) fn contains(self, code: OsError) -> bool {
         find(code).is_some_and(|row| row.classes.contains(&self))
     }
 }
 
-/// A code and what it means.
+/// A code and its meaning.
 struct Row {
     code: OsError,
     kind: Kind,
@@ -81,7 +81,7 @@ const HOST_UNREACHABLE: OsError = OsError(1232);
 /// `ERROR_CONNECTION_ABORTED`.
 const CONNECTION_ABORTED: OsError = OsError(1236);
 
-/// The codes that operations distinguish, in the order and under the page where Microsoft documents them.
+/// The codes that operations distinguish, in the order of the pages on which Microsoft documents them.
 const TABLE: &[Row] = &[
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499->
     row(OsError::INVALID_FUNCTION, Internal, &[Unsupported, UnsupportedOrInvalid]),
@@ -159,7 +159,7 @@ impl From<OsError> for OperationError {
 }
 
 impl OperationError {
-    /// An error for `code`, with `context` in front of the description of the code.
+    /// Creates an error for `code`, with `context` in front of the description of the code.
     pub(crate) fn of(code: OsError, context: impl fmt::Display) -> Self {
         Self { code: Some(code), ..Self::new(kind(code), format!("{context}: {code}")) }
     }

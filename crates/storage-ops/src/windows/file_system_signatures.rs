@@ -1,17 +1,17 @@
 //! Signatures of file systems on volumes that Windows reports as raw.
 //!
 //! Windows reports a volume as raw if none of its file systems can mount it. The volume may have the file system of
-//! another operating system, may be encrypted, or may have a damaged NTFS or one for another sector size. A driver
-//! formats a raw volume.
+//! another operating system, may be encrypted, or may have an NTFS that is damaged or that was created for another
+//! sector size. A driver formats a raw volume.
 
 /// The number of bytes to read at once; a multiple of every sector size.
 pub(crate) const BLOCK: usize = 4096;
 
-/// The offsets to read at.
+/// The offsets at which to read.
 pub(crate) const BLOCKS: [u64; 2] = [0, 64 * 1024];
 
 /// The name of a file system or container, the offset of its signature on the volume, and the signature.
-const KNOWN: &[(&str, u64, &[u8])] = &[
+const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("NTFS", 3, b"NTFS    "),
     ("BitLocker", 3, b"-FVE-FS-"),
     ("ReFS", 3, b"ReFS\0\0\0\0"),
@@ -27,22 +27,23 @@ const KNOWN: &[(&str, u64, &[u8])] = &[
     ("btrfs", 65600, b"_BHRfS_M"),
 ];
 
-/// The file system or container whose signature is in `block`, which begins at `offset` of the volume.
+/// Returns the name of the file system or container whose signature is in `block`, which begins at `offset` of the
+/// volume.
 pub(crate) fn find(offset: u64, block: &[u8]) -> Option<&'static str> {
     let has_signature = |at: u64, bytes: &[u8]| {
         let start = usize::try_from(at.checked_sub(offset)?).ok()?;
         Some(block.get(start..start.checked_add(bytes.len())?)? == bytes)
     };
-    KNOWN.iter().find(|(_, at, bytes)| has_signature(*at, bytes) == Some(true)).map(|(name, ..)| *name)
+    SIGNATURES.iter().find(|(_, at, bytes)| has_signature(*at, bytes) == Some(true)).map(|(name, ..)| *name)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCK, BLOCKS, KNOWN, find};
+    use super::{BLOCK, BLOCKS, SIGNATURES, find};
 
     #[test]
     fn each_signature_is_found_in_the_blocks_that_are_read() {
-        for (name, at, bytes) in KNOWN {
+        for (name, at, bytes) in SIGNATURES {
             let found = BLOCKS.iter().find_map(|offset| {
                 let mut block = vec![0; BLOCK];
                 let start = usize::try_from(at.checked_sub(*offset)?).ok()?;

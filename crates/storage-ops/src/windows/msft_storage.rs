@@ -1,8 +1,8 @@
 //! The storage provider of Windows: the WMI classes through which disks and volumes are changed.
 //!
-//! Changes that could destroy data are made here, because the provider refuses what the control codes would do: it
-//! initializes only a disk without a partition table. It answers from a cache, which is refreshed before it is relied
-//! on.
+//! Changes that could destroy data are made here, because the provider refuses changes that the control codes would
+//! make: it initializes only a disk without a partition table. It answers from a cache, which is refreshed before its
+//! data is used.
 
 use std::time::Duration;
 
@@ -88,10 +88,10 @@ fn retry_if_stale<T>(
     }
 }
 
-/// The provider's instance of a disk that is open as a device, checked to be the same disk.
+/// Returns the provider's instance of a disk that is open as a device, after checking that both are the same disk.
 ///
-/// Windows may reuse the number of a disk. So the serial numbers must be equal, or the sizes if there is no serial
-/// number.
+/// Windows may reuse the number of a disk. Therefore the serial numbers must be equal or, if the disk has none, the
+/// sizes.
 fn instance_of(host: &Host, disk: &Disk) -> OperationResult<Instance> {
     let number = disk.number;
     let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
@@ -107,7 +107,7 @@ fn instance_of(host: &Host, disk: &Disk) -> OperationResult<Instance> {
         return Ok(instance);
     }
     let reason = format!(
-        "{number} is another disk in WMI (serial number {of_wmi:?}) than the device (serial number {of_device:?})"
+        "{number} in WMI (serial number {of_wmi:?}) is not the disk that is open (serial number {of_device:?})"
     );
     Err(OperationError::precondition(reason))
 }
@@ -139,7 +139,7 @@ pub(crate) fn initialize(host: &Host, ctx: &OperationContext, disk: &Disk) -> Op
     })
 }
 
-/// Creates one basic data partition of all the unallocated space of a disk, without a drive letter.
+/// Creates one basic data partition in all the unallocated space of a disk, without a drive letter.
 pub(crate) fn create_partition(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
     refresh(host, ctx, disk.number)?;
     let arguments = [
@@ -181,8 +181,8 @@ pub(crate) fn bring_volume_online(
     invoke(host, ctx, &instance.path, "Online", &[], host.timeouts().change).map(drop)
 }
 
-/// Formats a volume with NTFS (a quick format). Calls `needs_format` right before, and does nothing if that returns
-/// false.
+/// Formats a volume with NTFS (a quick format). Calls `needs_format` right before formatting, and does nothing if that
+/// returns false.
 pub(crate) fn format_ntfs(
     host: &Host,
     ctx: &OperationContext,
@@ -206,7 +206,7 @@ pub(crate) fn format_ntfs(
     })
 }
 
-/// The provider's instance of a partition, refreshed.
+/// Refreshes the provider's data and returns its instance of a partition.
 pub(crate) fn partition_instance(
     host: &Host,
     ctx: &OperationContext,
@@ -218,13 +218,13 @@ pub(crate) fn partition_instance(
     let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {number}", disk.0);
     let found = wmi::query_one(host, Namespace::Storage, &wql, &format!("partition {number} of {disk}"))?;
     if found.u64("Offset") != Some(partition.offset) {
-        let reason = format!("WMI reports another offset for partition {number} of {disk} than the disk");
+        let reason = format!("WMI and the disk report different offsets for partition {number} of {disk}");
         return Err(OperationError::precondition(reason));
     }
     Ok(found)
 }
 
-/// The maximum size of a partition in bytes.
+/// Returns the maximum size of a partition in bytes.
 pub(crate) fn max_partition_size(host: &Host, ctx: &OperationContext, partition: &Instance) -> OperationResult<u64> {
     let returned = retry_if_stale(host, ctx, || {
         invoke(host, ctx, &partition.path, "GetSupportedSize", &[], host.timeouts().change)
@@ -249,7 +249,7 @@ mod tests {
     use crate::error::Kind;
 
     #[test]
-    fn an_error_of_the_provider_has_its_kind_its_reason_and_its_code() {
+    fn an_error_of_the_provider_has_the_kind_reason_and_code_of_its_return_value() {
         for (code, kind, words) in [
             (code::TIMEOUT, Kind::StillRunning, "timed out"),
             (code::IN_USE, Kind::Busy, "in use"),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_accepted_code_is_success() {
+    fn only_the_accepted_code_is_treated_as_success() {
         let create = |code| accept(code::PATH_NOT_ASSIGNED, Err(method_error("CreatePartition", code)));
         assert!(create(code::PATH_NOT_ASSIGNED).is_ok());
         assert!(create(code::ALREADY_INITIALIZED).is_err());

@@ -64,7 +64,7 @@ impl Link {
         }
     }
 
-    /// The mounted volume, if this is a volume mount point.
+    /// Returns the mounted volume, if this is a volume mount point.
     pub(crate) fn volume(&self) -> Option<VolumeId> {
         match self {
             Self::MountPoint(target) => VolumeId::from_substitute(target),
@@ -72,12 +72,12 @@ impl Link {
         }
     }
 
-    /// The pool on whose threads the target must be opened, if opening it can hang.
+    /// Returns the pool on whose threads the target must be opened, if opening it can hang.
     pub(crate) fn pool(&self) -> Option<PoolKind> {
         if self.is_remote() { Some(PoolKind::Remote) } else { self.volume().map(|_| PoolKind::Disks) }
     }
 
-    /// Whether the target is on a server.
+    /// Returns whether the target is on a server.
     fn is_remote(&self) -> bool {
         let prefix: Vec<u16> = r"\??\UNC\".encode_utf16().collect();
         matches!(self, Self::Symlink(target) | Self::MountPoint(target)

@@ -10,12 +10,12 @@ use crate::windows::buffer;
 const SYSTEM: u8 = 1;
 /// The type of the structure that ends the table.
 const END: u8 = 127;
-/// The offset in "system information" of the index of the serial number among the strings.
+/// The offset, in "system information", of the index of the serial number in the list of strings.
 const SERIAL_INDEX: usize = 7;
 /// The length of the header of a structure: type, length, handle.
 const HEADER: usize = 4;
 
-/// The serial number, verbatim; `None` if there is no serial number or the table is malformed.
+/// Returns the serial number, verbatim; `None` if there is no serial number or the table is malformed.
 pub(crate) fn serial(raw: &[u8]) -> Option<String> {
     let head: RawSmbios = buffer::at(raw, 0)?;
     let table = raw.get(size_of::<RawSmbios>()..)?;
@@ -36,7 +36,7 @@ pub(crate) fn serial(raw: &[u8]) -> Option<String> {
     }
 }
 
-/// The length of the strings of a structure, with the two zero bytes that end them.
+/// Returns the length of the strings of a structure, with the two zero bytes that end them.
 fn end_of(strings: &[u8]) -> Option<usize> {
     strings.windows(2).position(|pair| pair == [0, 0]).map(|at| at + 2)
 }
@@ -73,7 +73,7 @@ mod tests {
     const SYSTEM: &[u8] = b"\x01\x08\x01\x00\x00\x00\x00\x01serial\0\0";
 
     #[test]
-    fn a_structure_of_a_header_alone_is_skipped() {
+    fn a_structure_with_only_a_header_is_skipped() {
         let bare = b"\x80\x04\x00\x00\0\0";
         assert_eq!(serial(&table(&[bare, SYSTEM, END])).as_deref(), Some("serial"));
     }

@@ -20,11 +20,11 @@ pub(crate) const OPEN_FOR_READ: Open = Open::existing(Access::GENERIC_READ, Opti
 /// The file system of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileSystem {
-    /// None that is known.
+    /// No known file system.
     Raw,
     /// NTFS.
     Ntfs,
-    /// Another one.
+    /// Another file system, by its name.
     Other(String),
 }
 
@@ -68,20 +68,20 @@ pub(crate) fn extent(host: &Host, volume: VolumeId) -> OperationResult<DiskExten
     }
 }
 
-/// The disk that `volume` is on.
+/// Returns the disk that `volume` is on.
 pub(crate) fn disk_of(host: &Host, volume: VolumeId) -> OperationResult<DiskNumber> {
     extent(host, volume).map(|extent| DiskNumber(extent.disk_number))
 }
 
-/// The disk that `volume` is on, checked to be locked.
+/// Returns the disk that `volume` is on, after checking that it is locked.
 pub(crate) fn locked_disk_of(host: &Host, volume: VolumeId, ctx: &OperationContext) -> OperationResult<DiskNumber> {
     let disk = disk_of(host, volume)?;
     ctx.ensure_locked(&LockKey::Disk(disk.0))?;
     Ok(disk)
 }
 
-/// The volumes on `disk` with their offsets: those on data partitions first, then the others, in the order of the
-/// offsets.
+/// Returns the volumes on `disk` with their offsets: those on data partitions first, then the others, in the order of
+/// the offsets.
 pub(crate) fn on_disk(
     host: &Host,
     disk: DiskNumber,
@@ -90,8 +90,8 @@ pub(crate) fn on_disk(
     let mut found = Vec::new();
     for id in host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
         let extents = host.os().open(&id.device(), &OPEN_FOR_QUERY).and_then(|handle| extents(&*handle));
-        // A CD drive has no extents, nor has a volume that is being removed. A volume that cannot be queried must not
-        // fail the list of another disk; if it is on this one, callers notice that it is missing.
+        // A CD drive and a volume that is being removed have no extents. A volume that cannot be queried must not make
+        // the listing of another disk fail; if it is on this disk, callers notice that it is missing.
         let Ok(extents) = extents else { continue };
         if let [extent] = extents[..]
             && extent.disk_number == disk.0
@@ -107,7 +107,7 @@ pub(crate) fn on_disk(
 }
 
 /// Waits until each data partition of `disk` has a volume. Returns false if that takes too long.
-pub(crate) fn wait_for_all(host: &Host, disk: &Disk) -> OperationResult<bool> {
+pub(crate) fn wait_for_volumes(host: &Host, disk: &Disk) -> OperationResult<bool> {
     let arrived = host.poll(host.timeouts().arrival, || {
         let table = disk.partition_table()?;
         let volumes = on_disk(host, disk.number, &table.partitions)?;
@@ -117,7 +117,8 @@ pub(crate) fn wait_for_all(host: &Host, disk: &Disk) -> OperationResult<bool> {
     Ok(arrived.is_some())
 }
 
-/// Determines the file system of `volume`. What cannot be determined is an error, because callers format a raw volume.
+/// Determines the file system of `volume`. If it cannot be determined, that is an error, because callers format a raw
+/// volume.
 pub(crate) fn file_system(host: &Host, volume: VolumeId) -> OperationResult<FileSystem> {
     let handle = open(host, volume, &OPEN_FOR_READ)?;
     let name = match file_system_name(&*handle) {
@@ -166,7 +167,7 @@ fn file_system_name(handle: &dyn Handle) -> OsResult<String> {
     Ok(name.to_string_lossy())
 }
 
-/// Queries the size and use of the file system of `volume`.
+/// Queries the size and usage of the file system of `volume`.
 pub(crate) fn stats(host: &Host, volume: VolumeId) -> OperationResult<VolumeStats> {
     let handle = open(host, volume, &OPEN_FOR_READ)?;
     let mut size = FsFullSizeInformation::new_zeroed();

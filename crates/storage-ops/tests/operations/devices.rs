@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use crate::setup::{GIB, NoProbe, add_partition, over, probed, refused, traced, volume_on};
-use faults::Race;
-use faults::{Call, FaultAction};
-use faults::{Fault, When};
+use crate::setup::{GIB, NoProbe, add_partition, failing, node_on, probed, refused, traced, volume_on};
+use faults::{Call, Fault, FaultAction, Race, When};
 use os::{Namespace, Os, OsError};
 use os_sim::Sim;
 use storage_ops::{
@@ -19,10 +17,6 @@ const SET: &str = "control DISK_SET_DISK_ATTRIBUTES";
 
 fn set(online: bool) -> SetDiskState {
     SetDiskState { disk: ONE, online }
-}
-
-fn failing(primitive: &'static str, code: OsError) -> Fault {
-    Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(code))
 }
 
 #[test]
@@ -79,7 +73,7 @@ fn a_disk_state_that_was_undone_is_set_again() {
     let sim = os_sim::node().disk(GIB).partitioned().offline().build();
     let other = sim.clone();
     // Between the change and the check of its result.
-    let undone = Race::before(0, move || over(&other).run(&set(false)).unwrap())
+    let undone = Race::before(0, move || node_on(&other).run(&set(false)).unwrap())
         .among(|call| call.primitive == "control DISK_UPDATE_PROPERTIES");
     probed(&sim, undone).run(&set(true)).unwrap();
     assert!(!sim.disk(1).unwrap().offline);
@@ -107,7 +101,7 @@ fn a_partitioned_disk_that_is_offline_is_not_waited_for() {
 fn partition_disk_returns_as_soon_as_the_volumes_have_arrived() {
     let sim = os_sim::node().disk(GIB).build();
     sim.set_timing(|timing| timing.volume_arrival = Duration::from_secs(7));
-    let (node, before) = (over(&sim), sim.now());
+    let (node, before) = (node_on(&sim), sim.now());
     node.run(&PARTITION).unwrap();
     assert!(sim.volume_on(1).is_some_and(|volume| volume.arrived));
     let waited = sim.now() - before;
@@ -179,7 +173,7 @@ fn a_disk_without_a_serial_number_is_identified_in_wmi_by_its_size() {
             node.run(&PARTITION).unwrap();
         } else {
             let error = refused(&node, &PARTITION, Kind::FailedPrecondition);
-            assert!(error.to_string().contains("another disk in WMI"), "{error}");
+            assert!(error.to_string().contains("disk 1 in WMI "), "{error}");
             assert_eq!(sim.disk(1).unwrap().layout, "raw");
         }
     }
@@ -194,7 +188,7 @@ fn the_size_of_a_disk_is_returned_although_reading_is_denied() {
 }
 
 /// Removes disk 1 before the first call of `primitive`.
-fn pulled(sim: &Sim, primitive: &'static str) -> Race {
+fn removal_before(sim: &Sim, primitive: &'static str) -> Race {
     let other = sim.clone();
     Race::before(0, move || drop(other.detach_disk(1))).among(move |call: &Call| call.primitive == primitive)
 }
@@ -203,11 +197,11 @@ fn pulled(sim: &Sim, primitive: &'static str) -> Race {
 fn every_query_reports_a_removed_disk_as_not_found() {
     for primitive in ["open", "control STORAGE_GET_DEVICE_NUMBER", "control DISK_UPDATE_PROPERTIES"] {
         let sim = os_sim::node().disk(GIB).build();
-        refused(&probed(&sim, pulled(&sim, primitive)), &GetDiskStats { disk: ONE }, Kind::NotFound);
+        refused(&probed(&sim, removal_before(&sim, primitive)), &GetDiskStats { disk: ONE }, Kind::NotFound);
     }
     for primitive in ["open", "control DISK_GET_DISK_ATTRIBUTES", SET] {
         let sim = os_sim::node().disk(GIB).offline().build();
-        let (node, trace) = traced(&sim, pulled(&sim, primitive));
+        let (node, trace) = traced(&sim, removal_before(&sim, primitive));
         refused(&node, &set(true), Kind::NotFound);
         assert_eq!(trace.counts().wmi, 0, "WMI is not called");
     }
@@ -219,7 +213,7 @@ fn every_query_reports_a_removed_disk_as_not_found() {
 #[test]
 fn a_disk_that_is_removed_while_names_are_compared_is_left_out() {
     let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
-    let node = probed(&sim, pulled(&sim, "open"));
+    let node = probed(&sim, removal_before(&sim, "open"));
     let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::NotFound);
     assert!(error.to_string().ends_with("no disk has that name"), "{error}");
 }
@@ -253,7 +247,7 @@ fn each_failure_of_a_wmi_method_has_its_own_kind() {
 fn a_method_that_outlives_its_timeout_keeps_the_lock_until_it_ends() {
     let sim = os_sim::node().disk(GIB).build();
     sim.set_timing(|timing| timing.create_partition = Duration::from_mins(5));
-    let node = over(&sim);
+    let node = node_on(&sim);
     let error = refused(&node, &PARTITION, Kind::StillRunning);
     assert!(error.to_string().contains("CreatePartition is still running after 120 s"), "{error}");
     assert_eq!(node.locked_objects(), 1);
@@ -266,7 +260,7 @@ fn a_method_that_outlives_its_timeout_keeps_the_lock_until_it_ends() {
 #[test]
 fn a_volume_whose_disk_is_renumbered_is_locked_by_the_new_number() {
     let sim = os_sim::node().disk(GIB).disk(GIB).partitioned().build();
-    let volume = volume_on(&over(&sim), 2);
+    let volume = volume_on(&node_on(&sim), 2);
     let other = sim.clone();
     // The first lookup is for the lock, the second is under that lock.
     let moved = Race::before(1, move || {

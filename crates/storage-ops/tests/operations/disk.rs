@@ -1,9 +1,7 @@
 //! Tests of the operations on disks.
 
-use crate::setup::{self, GIB, over, refused, volume_on};
-use faults::FaultAction;
-use faults::Race;
-use faults::{Fault, When};
+use crate::setup::{self, GIB, node_on, refused, volume_on};
+use faults::{Fault, FaultAction, Race, When};
 use os::OsError;
 use os::abi::BusType;
 use os_sim::DiskDescription;
@@ -31,7 +29,7 @@ fn contract_16_disks_without_an_adapter_are_left_out() {
         .disk(GIB)
         .location("nowhere")
         .build();
-    let locations = over(&sim).run(&ListDiskLocations).unwrap();
+    let locations = node_on(&sim).run(&ListDiskLocations).unwrap();
     assert_eq!(locations[&DiskNumber(1)].lun, "1");
     let nvme = &locations[&DiskNumber(2)];
     assert_eq!((nvme.bus.as_str(), nvme.target.as_str(), nvme.lun.as_str()), ("12606208", "", ""));
@@ -52,7 +50,7 @@ fn contract_17_identifiers_are_returned_as_the_device_reports_them() {
         .disk(GIB)
         .no_page83()
         .build();
-    let ids = over(&sim).run(&ListDiskIds).unwrap();
+    let ids = node_on(&sim).run(&ListDiskIds).unwrap();
     assert_eq!(ids[&DiskNumber(1)].page83, "Google  pvc-x");
     assert_eq!(ids[&DiskNumber(1)].serial, "vol0abc_00000001.");
     assert_eq!(ids[&DiskNumber(2)].page83, "6000c29a");
@@ -64,7 +62,7 @@ fn contract_17_identifiers_are_returned_as_the_device_reports_them() {
 fn contract_17_an_identifier_longer_than_the_first_buffer_is_complete() {
     let long = "x".repeat(5000);
     let sim = os_sim::node().disk(GIB).page83_ascii(&long).build();
-    assert_eq!(over(&sim).run(&ListDiskIds).unwrap()[&ONE].page83, long);
+    assert_eq!(node_on(&sim).run(&ListDiskIds).unwrap()[&ONE].page83, long);
 }
 
 #[test]
@@ -72,7 +70,7 @@ fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_has_arrived() {
     for offline in [false, true] {
         let raw = os_sim::node().disk(GIB);
         let sim = if offline { raw.offline() } else { raw }.build();
-        let node = over(&sim);
+        let node = node_on(&sim);
         for _ in 0..3 {
             node.run(&PartitionDisk { disk: ONE }).unwrap();
         }
@@ -85,7 +83,7 @@ fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_has_arrived() {
 #[test]
 fn contract_18_the_reserved_partition_alone_is_not_partitioned() {
     let sim = os_sim::node().disk(GIB).gpt().build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&PartitionDisk { disk: ONE }).unwrap();
     volume_on(&node, 1);
 }
@@ -101,7 +99,7 @@ fn contract_18_a_partitioned_disk_is_left_unchanged() {
         ("mbr", os_sim::node().disk(GIB).mbr().build()),
     ] {
         let before = sim.snapshot();
-        over(&sim).run(&PartitionDisk { disk: ONE }).unwrap();
+        node_on(&sim).run(&PartitionDisk { disk: ONE }).unwrap();
         assert_eq!(sim.snapshot(), before, "{name}");
     }
 }
@@ -109,7 +107,7 @@ fn contract_18_a_partitioned_disk_is_left_unchanged() {
 #[test]
 fn contract_18_set_disk_state_waits_for_the_volumes_of_the_disk() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&PartitionDisk { disk: ONE }).unwrap();
     refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 0 }, Kind::FailedPrecondition);
     node.run(&set(true)).unwrap();
@@ -119,7 +117,7 @@ fn contract_18_set_disk_state_waits_for_the_volumes_of_the_disk() {
 #[test]
 fn contract_20_set_disk_state_is_idempotent_and_stats_never_fail_for_a_present_disk() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     for online in [true, false, false, true] {
         node.run(&set(online)).unwrap();
         assert_eq!(node.run(&GetDiskState { disk: ONE }).unwrap(), online);
@@ -133,7 +131,7 @@ fn contract_20a_online_means_writable_too() {
         ("offline and read-only", os_sim::node().disk(GIB).partitioned().offline().read_only().build()),
         ("read-only", os_sim::node().disk(GIB).partitioned().read_only().build()),
     ] {
-        over(&sim).run(&set(true)).unwrap();
+        node_on(&sim).run(&set(true)).unwrap();
         let disk = sim.disk(1).unwrap();
         assert!(!disk.offline && !disk.read_only, "{name}");
     }
@@ -149,7 +147,7 @@ fn contract_20b_a_disk_is_found_by_its_name_or_the_last_word_of_it() {
         .disk(GIB)
         .page83_ascii("Google  pvc-y")
         .build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let find = |name: &str| GetDiskNumberByName { name: name.into() };
     assert_eq!(node.run(&find("pvc-x")).unwrap(), ONE);
     assert_eq!(node.run(&find("Google  pvc-x")).unwrap(), ONE);
@@ -161,7 +159,7 @@ fn contract_20b_a_disk_is_found_by_its_name_or_the_last_word_of_it() {
 #[test]
 fn every_operation_reports_an_unknown_disk_as_not_found() {
     let sim = os_sim::node().build();
-    let (node, before) = (over(&sim), sim.snapshot());
+    let (node, before) = (node_on(&sim), sim.snapshot());
     for disk in [DiskNumber(7), DiskNumber(u32::MAX)] {
         refused(&node, &GetDiskStats { disk }, Kind::NotFound);
         refused(&node, &GetDiskState { disk }, Kind::NotFound);
@@ -175,7 +173,7 @@ fn every_operation_reports_an_unknown_disk_as_not_found() {
 #[test]
 fn a_rescan_shows_the_size_of_a_disk_that_grew() {
     let sim = os_sim::node().disk(GIB).build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     sim.grow_disk(1, 2 * GIB);
     node.run(&Rescan).unwrap();
     assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 2 * GIB);
@@ -206,7 +204,7 @@ fn a_wmi_timeout_is_unavailable_and_has_its_code() {
 #[test]
 fn a_disk_that_the_node_itself_uses_is_not_taken_offline() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
-    let (node, before) = (over(&sim), sim.snapshot());
+    let (node, before) = (node_on(&sim), sim.snapshot());
     refused(&node, &SetDiskState { disk: DiskNumber(0), online: false }, Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
@@ -222,7 +220,7 @@ fn contract_20_the_size_is_returned_although_one_query_fails() {
 }
 
 #[test]
-fn a_disk_that_takes_over_a_number_is_not_partitioned() {
+fn a_disk_that_receives_the_number_of_another_is_not_partitioned() {
     let sim = os_sim::node().disk(GIB).serial("old").build();
     let other = sim.clone();
     let swapped = Race::before(0, move || {

@@ -1,8 +1,7 @@
 //! Error texts: what was attempted, on which object.
 
 use crate::setup::{path, resize};
-use faults::FaultAction;
-use faults::{Fault, When};
+use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, CreateSymlink, DisconnectTarget, DiscoverTargetPortal, DiskNumber,

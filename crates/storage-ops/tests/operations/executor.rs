@@ -9,7 +9,7 @@ use storage_ops::{
     Config, DiskNumber, Executor, Kind, NewSmbGlobalMapping, Node, PartitionDisk, PathExists, Rescan, Secret, UncPath,
 };
 
-/// Blocks some calls until it is opened.
+/// A probe that blocks some calls until it is opened.
 #[derive(Clone)]
 struct Gate {
     blocks: fn(&Call) -> bool,
@@ -34,7 +34,7 @@ impl Gate {
     }
 }
 
-/// Opens the gate when a test fails: otherwise the runtime would wait for ever for the blocked calls.
+/// Opens the gate when a test fails: otherwise the runtime would wait forever for the blocked calls.
 struct OpenOnDrop(Gate);
 
 impl Drop for OpenOnDrop {
@@ -117,7 +117,7 @@ async fn contract_05_a_slow_mapping_delays_no_other_operation_and_its_queue_need
         })
         .collect();
     gate.reached_by(1).await;
-    // More requests wait than all pools together have threads; an unrelated one is still answered.
+    // More requests wait than all pools together have threads, but an unrelated request still completes.
     assert!(executor.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
     let other = NewSmbGlobalMapping { remote: UncPath::parse(r"\\unknown\x").unwrap(), local: None, ..map(r"\pods\x") };
     tokio::spawn({
@@ -151,7 +151,7 @@ async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
     let below = [r"\plugins\share\below", r"\plugins\chain\below"];
     for link in [r"\plugins\share", r"\plugins\v", below[0], below[1]].repeat(50) {
         let executor = Arc::clone(&executor);
-        // The paths below the links do not exist, which only the target of the link can tell.
+        // The paths below the links do not exist, but only the target of a link can report that.
         all.spawn(async move {
             executor.run(storage_ops::IsSymlink { path: path(link) }).await.is_ok() || below.contains(&link)
         });
@@ -215,7 +215,7 @@ async fn rescans_requested_while_one_runs_share_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_exhausted_pool_refuses_and_names_its_oldest_operation() {
+async fn an_exhausted_pool_refuses_an_operation_and_names_its_oldest_one() {
     let (sim, gate) =
         (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES"));
     let (executor, _) = executor(&sim, &gate);
@@ -259,7 +259,7 @@ async fn settled() {
     }
 }
 
-/// Whether `future` is ready at once.
+/// Returns whether `future` is ready at once.
 async fn at_once(future: impl Future<Output = ()>) -> bool {
     tokio::select! {
         biased;
@@ -344,7 +344,7 @@ async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() 
 }
 
 #[tokio::test]
-async fn idle_ends_when_the_last_operation_has_ended() {
+async fn idle_returns_when_the_last_operation_has_ended() {
     let read = |call: &Call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES";
     let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(read));
     let (executor, _) = executor(&sim, &gate);

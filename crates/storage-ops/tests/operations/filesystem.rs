@@ -1,8 +1,7 @@
 //! Tests of the operations on directories and links.
 
-use crate::setup::{self, GIB, over, path, refused, volume_on};
-use faults::FaultAction;
-use faults::{Fault, When};
+use crate::setup::{self, GIB, node_on, path, refused, volume_on};
+use faults::{Fault, FaultAction, When};
 use os_sim::FileKind;
 use storage_ops::{CreateSymlink, IsSymlink, Kind, Mkdir, PathContext, PathExists, Rmdir, RmdirContents};
 
@@ -29,7 +28,7 @@ fn is_link(text: &str) -> IsSymlink {
 #[test]
 fn contract_09_a_path_outside_the_working_directories_is_refused_by_component() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet-evil\x").dir(r"C:\foo\bar").build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let before = sim.snapshot();
     for outside in [r"C:\var\lib\kubelet-evil\x", r"C:\foo\bar", r"C:\Windows", r"C:\", r"D:\var\lib\kubelet\x"] {
         refused(&node, &exists(outside), Kind::PermissionDenied);
@@ -45,7 +44,7 @@ fn contract_09_a_path_outside_the_working_directories_is_refused_by_component() 
 #[test]
 fn contract_09_drives_and_names_are_compared_without_case() {
     let sim = os_sim::node().build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&mkdir(r"c:\VAR\Lib\KUBELET\Plugins\New")).unwrap();
     assert!(node.run(&exists(r"\plugins\NEW")).unwrap());
 }
@@ -59,7 +58,7 @@ fn contract_09a_a_link_above_the_last_component_is_refused_and_not_followed() {
         } else {
             node.symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").build()
         };
-        let (node, before) = (over(&sim), sim.snapshot());
+        let (node, before) = (node_on(&sim), sim.snapshot());
         refused(&node, &exists(r"\pods\l\System32"), Kind::FailedPrecondition);
         refused(&node, &mkdir(r"\pods\l\new"), Kind::FailedPrecondition);
         refused(&node, &rmdir(r"\pods\l\System32", true), Kind::FailedPrecondition);
@@ -75,7 +74,7 @@ fn contract_09a_the_working_directory_itself_may_be_a_link() {
     let sim = os_sim::node().dir(r"C:\elsewhere\pods").build();
     sim.external().remove_all(setup::KUBELET).unwrap();
     sim.external().symlink(setup::KUBELET, r"C:\elsewhere").unwrap();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&mkdir(r"\pods\new")).unwrap();
     assert!(sim.external().exists(r"C:\elsewhere\pods\new"));
 }
@@ -88,7 +87,7 @@ fn contract_09a_rmdir_contents_empties_a_mounted_volume_but_not_the_target_of_a_
     external.write(r"C:\var\lib\kubelet\plugins\v\a\f", b"1").unwrap();
     external.mkdir_all(r"C:\outside\kept").unwrap();
     external.symlink(r"C:\var\lib\kubelet\plugins\v\l", r"C:\outside").unwrap();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
     assert_eq!(external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), Vec::<String>::new());
     assert!(external.exists(r"C:\outside\kept"));
@@ -103,7 +102,7 @@ fn rmdir_contents_empties_a_directory_and_refuses_a_file() {
         .file(r"C:\var\lib\kubelet\pods\p\f", b"1")
         .symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\Windows")
         .build();
-    let (external, node) = (sim.external(), over(&sim));
+    let (external, node) = (sim.external(), node_on(&sim));
     external.set_read_only(r"C:\var\lib\kubelet\pods\p\f", true).unwrap();
     refused(&node, &RmdirContents { path: path(r"\pods\p\f") }, Kind::FailedPrecondition);
     assert!(external.exists(r"C:\var\lib\kubelet\pods\p\f"));
@@ -115,7 +114,7 @@ fn rmdir_contents_empties_a_directory_and_refuses_a_file() {
 #[test]
 fn a_working_directory_itself_is_neither_removed_nor_emptied() {
     let sim = os_sim::node().build();
-    let (node, before) = (over(&sim), sim.snapshot());
+    let (node, before) = (node_on(&sim), sim.snapshot());
     refused(&node, &rmdir(setup::KUBELET, true), Kind::PermissionDenied);
     refused(&node, &RmdirContents { path: path(setup::KUBELET) }, Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
@@ -126,7 +125,7 @@ fn a_working_directory_may_be_created_later_and_recreated() {
     let sim = os_sim::node().build();
     let external = sim.external();
     external.remove_all(setup::KUBELET).unwrap();
-    let node = over(&sim);
+    let node = node_on(&sim);
     assert!(!node.run(&exists(r"\pods")).unwrap());
     refused(&node, &mkdir(r"\pods"), Kind::NotFound);
     external.mkdir_all(setup::KUBELET).unwrap();
@@ -141,7 +140,7 @@ fn a_working_directory_may_be_created_later_and_recreated() {
 fn contract_11_a_dangling_link_exists_and_a_missing_parent_is_not_an_error() {
     let sim =
         os_sim::node().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\missing").file(r"C:\var\lib\kubelet\f", b"").build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     assert!(node.run(&exists(r"\pods\l")).unwrap());
     assert!(node.run(&exists(r"\f")).unwrap());
     assert!(!node.run(&exists(r"\pods\missing")).unwrap());
@@ -156,7 +155,7 @@ fn contract_12_mkdir_is_recursive_and_accepts_a_directory_or_a_link_to_one() {
         .symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\var\lib\kubelet\plugins\d")
         .file(r"C:\var\lib\kubelet\plugins\f", b"")
         .build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     for _ in 0..2 {
         node.run(&mkdir(r"\plugins\a\b\c")).unwrap();
     }
@@ -176,7 +175,7 @@ fn contract_13_rmdir_with_force_removes_trees_but_never_follows_a_link() {
         .junction(r"C:\var\lib\kubelet\pods\p\deep\junction", r"C:\outside")
         .build();
     sim.external().set_read_only(r"C:\var\lib\kubelet\pods\p\deep\f", true).unwrap();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&rmdir(r"\pods\p", true)).unwrap();
     assert!(!sim.external().exists(r"C:\var\lib\kubelet\pods\p"));
     assert!(sim.external().exists(r"C:\outside\kept"));
@@ -189,14 +188,14 @@ fn contract_13_rmdir_of_a_mount_point_unmounts_it_and_keeps_the_data() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
     let external = sim.external();
     external.write(r"C:\var\lib\kubelet\plugins\v\data", b"precious").unwrap();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     node.run(&rmdir(r"\plugins\v", true)).unwrap();
     assert!(!external.exists(r"C:\var\lib\kubelet\plugins\v"));
     node.run(&mkdir(r"\plugins\again")).unwrap();
     node.run(&storage_ops::MountVolume { volume, target: path(r"\plugins\again") }).unwrap();
     assert_eq!(external.read(r"C:\var\lib\kubelet\plugins\again\data").unwrap(), b"precious");
-    // Also if the mount point is further down in the tree.
+    // The same holds if the mount point is further down in the tree.
     node.run(&rmdir(r"\plugins", true)).unwrap();
     node.run(&mkdir(r"\plugins\third")).unwrap();
     node.run(&storage_ops::MountVolume { volume, target: path(r"\plugins\third") }).unwrap();
@@ -205,13 +204,13 @@ fn contract_13_rmdir_of_a_mount_point_unmounts_it_and_keeps_the_data() {
 }
 
 #[test]
-fn contract_13_rmdir_without_force_refuses_a_full_directory_and_a_missing_path() {
+fn contract_13_rmdir_without_force_refuses_a_nonempty_directory_and_a_missing_path() {
     let sim = os_sim::node()
         .dir(r"C:\var\lib\kubelet\pods\full\x")
         .dir(r"C:\var\lib\kubelet\pods\empty")
         .symlink(r"C:\var\lib\kubelet\pods\link", r"C:\Windows")
         .build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let error = refused(&node, &rmdir(r"\pods\full", false), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(os::OsError::DIR_NOT_EMPTY));
     refused(&node, &rmdir(r"\pods\missing", false), Kind::NotFound);
@@ -223,7 +222,7 @@ fn contract_13_rmdir_without_force_refuses_a_full_directory_and_a_missing_path()
 #[test]
 fn a_tree_of_two_thousand_levels_is_removed_without_deep_recursion() {
     let sim = os_sim::node().build();
-    let (external, node) = (sim.external(), over(&sim));
+    let (external, node) = (sim.external(), node_on(&sim));
     external.mkdir(r"C:\var\lib\kubelet\pods\p").unwrap();
     // Each round moves the tree below one more directory.
     for _ in 0..2_000 {
@@ -238,10 +237,10 @@ fn a_tree_of_two_thousand_levels_is_removed_without_deep_recursion() {
 #[test]
 fn contract_14_a_link_to_a_directory_or_a_missing_path_is_a_directory_link() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
-    let (external, node) = (sim.external(), over(&sim));
+    let (external, node) = (sim.external(), node_on(&sim));
     for (source, target) in [(r"\plugins\d", r"\pods\a"), (r"\pods\a", r"\pods\b"), (r"\plugins\later", r"\pods\c")] {
         node.run(&link(source, target)).unwrap();
-        // Again: an identical link is success.
+        // The second time, an identical link exists.
         node.run(&link(source, target)).unwrap();
         let text = external.read_link(&path(target).to_string()).unwrap();
         assert_eq!(text, path(source).to_string());
@@ -257,7 +256,7 @@ fn contract_14_a_link_to_a_directory_or_a_missing_path_is_a_directory_link() {
 #[test]
 fn contract_14_a_link_to_a_file_is_a_file_link() {
     let sim = os_sim::node().file(r"C:\var\lib\kubelet\plugins\f", b"content").build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     for (source, target) in [(r"\plugins\f", r"\pods\a"), (r"\pods\a", r"\pods\b")] {
         node.run(&link(source, target)).unwrap();
         node.run(&link(source, target)).unwrap();
@@ -286,7 +285,7 @@ fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
         .symlink(r"C:\var\lib\kubelet\pods\other", r"C:\var\lib\kubelet\plugins")
         .file(r"C:\var\lib\kubelet\pods\f", b"")
         .build();
-    let (node, before) = (over(&sim), sim.snapshot());
+    let (node, before) = (node_on(&sim), sim.snapshot());
     for (target, what) in [
         (r"\pods\empty", "a file or directory"),
         (r"\pods\other", r"a link to \??\C:\var\lib\kubelet\plugins "),
@@ -300,9 +299,9 @@ fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
 }
 
 #[test]
-fn contract_14_an_identical_link_is_success_even_if_its_source_cannot_be_opened() {
+fn contract_14_an_identical_link_is_accepted_even_if_its_source_cannot_be_opened() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
-    over(&sim).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
+    node_on(&sim).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
     let code = os::OsError::LOGON_FAILURE;
     let fault = || Fault::each(|call| call.object.ends_with(r"plugins\d"), When::Before, FaultAction::Fail(code));
     setup::probed(&sim, fault()).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
@@ -321,7 +320,7 @@ fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
         .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\d")
         .symlink(r"C:\var\lib\kubelet\pods\ll", r"C:\var\lib\kubelet\plugins\v")
         .build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     for (text, expected) in
         [(r"\plugins\d", false), (r"\plugins\f", false), (r"\plugins\v", true), (r"\pods\l", true), (r"\pods\ll", true)]
     {
@@ -329,15 +328,15 @@ fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
     }
     refused(&node, &is_link(r"\pods\missing"), Kind::NotFound);
     sim.external().remove_all(r"C:\var\lib\kubelet\plugins\d").unwrap();
-    assert!(!node.run(&is_link(r"\pods\l")).unwrap(), "its target does not exist any more");
+    assert!(!node.run(&is_link(r"\pods\l")).unwrap(), "its target no longer exists");
     sim.detach_disk(1);
-    assert!(!node.run(&is_link(r"\plugins\v")).unwrap(), "its volume does not exist any more");
+    assert!(!node.run(&is_link(r"\plugins\v")).unwrap(), "its volume no longer exists");
 }
 
 #[test]
 fn contract_15_a_relative_link_is_resolved_at_its_location() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\d").build();
-    let (external, node) = (sim.external(), over(&sim));
+    let (external, node) = (sim.external(), node_on(&sim));
     for (name, target, expected) in [("existing", "d", true), ("dangling", "e", false)] {
         external.symlink(&format!(r"C:\var\lib\kubelet\pods\{name}"), target).unwrap();
         assert_eq!(node.run(&is_link(&format!(r"\pods\{name}"))).unwrap(), expected, "{name}");
@@ -361,7 +360,7 @@ fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
     for force in [false, true] {
         let sim =
             os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
-        let node = over(&sim);
+        let node = node_on(&sim);
         sim.detach_disk(1);
         node.run(&rmdir(r"\plugins\v", force)).unwrap();
         assert!(!sim.external().exists(r"C:\var\lib\kubelet\plugins\v"));
@@ -372,7 +371,7 @@ fn contract_15_rmdir_and_unmount_of_a_stale_mount_point_succeed() {
 fn contract_31_a_context_restricts_paths_only_if_its_directory_is_configured() {
     let sim = os_sim::node().dir(r"C:\csi\plugins").build();
     let mkdir = |text: &str, context| Mkdir { path: path(text), context: Some(context) };
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&mkdir(r"\pods\a", PathContext::Plugin)).unwrap();
     let config = storage_ops::Config { plugin_dir: Some(path(r"C:\csi\plugins")), ..storage_ops::Config::default() };
     let node = storage_ops::Node::new(sim.process(), config);
@@ -402,7 +401,7 @@ fn contract_09a_the_target_of_a_dangling_link_that_appears_is_not_created() {
 }
 
 #[test]
-fn contract_13_rmdir_with_force_does_not_succeed_because_an_entry_has_vanished() {
+fn contract_13_rmdir_with_force_does_not_succeed_because_an_entry_was_removed() {
     for primitive in ["query AttributeTag", "list", "set DispositionEx"] {
         for nth in 0..4 {
             let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p\a\b").build();
@@ -426,7 +425,7 @@ fn rmdir_contents_refuses_a_forged_mount_point() {
         let volume = sim.volume_on(disk).unwrap().name();
         external.junction(&format!(r"C:\var\lib\kubelet\pods\{name}"), &volume).unwrap();
     }
-    let (node, before) = (over(&sim), sim.snapshot());
+    let (node, before) = (node_on(&sim), sim.snapshot());
     for forged in [r"\pods\system", r"\pods\others"] {
         refused(&node, &RmdirContents { path: path(forged) }, Kind::PermissionDenied);
     }
@@ -434,12 +433,12 @@ fn rmdir_contents_refuses_a_forged_mount_point() {
 }
 
 #[test]
-fn rmdir_contents_spares_the_system_volume_information_of_a_volume() {
+fn rmdir_contents_keeps_the_system_volume_information_of_a_volume() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
     let external = sim.external();
     external.mkdir_all(r"C:\var\lib\kubelet\plugins\v\System Volume Information\x").unwrap();
     external.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\System Volume Information").unwrap();
-    over(&sim).run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
+    node_on(&sim).run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
     assert_eq!(external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), ["System Volume Information"]);
 }
 
@@ -452,7 +451,7 @@ fn contract_10_queries_accept_any_path_and_changes_only_paths_in_working_directo
         .mounted(r"C:\local\v")
         .symlink(r"C:\local\l", r"C:\local\v")
         .build();
-    let (node, before) = (over(&sim), sim.snapshot());
+    let (node, before) = (node_on(&sim), sim.snapshot());
     let (volume, target) = (volume_on(&node, 1), path(r"C:\local\v"));
     assert!(node.run(&is_link(r"C:\local\l")).unwrap());
     assert_eq!(node.run(&storage_ops::GetVolumeIdFromTargetPath { target: path(r"C:\local\l") }).unwrap(), volume);

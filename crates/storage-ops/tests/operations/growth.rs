@@ -1,9 +1,7 @@
-//! Tests of growing a volume: by how much, up to which size, and when nothing is changed.
+//! Tests of growing a volume: by how much, up to which size, and when it is left unchanged.
 
-use crate::setup::{GIB, NoProbe, add_partition, over, probed, provider, refused, resize, traced, volume_on};
-use faults::FaultAction;
-use faults::Race;
-use faults::{Fault, When};
+use crate::setup::{GIB, NoProbe, add_partition, node_on, probed, provider, refused, resize, traced, volume_on};
+use faults::{Fault, FaultAction, Race, When};
 use os::{OsError, Value};
 use os_sim::Sim;
 use storage_ops::{DiskNumber, GetVolumeStats, Kind, ListVolumesOnDisk, VolumeId};
@@ -12,31 +10,31 @@ const MIB: u64 = 1 << 20;
 const SUPPORTED: &str = "wmi call MSFT_Partition.GetSupportedSize";
 const RESIZE: &str = "wmi call MSFT_Partition.Resize";
 
-/// A disk with two partitions of 100 MiB and `gap` bytes between them; returns the volume on the first.
-fn two(gap: u64) -> (Sim, VolumeId) {
+/// Returns a node whose disk has two partitions of 100 MiB with `gap` bytes between them, and the volume on the first.
+fn two_partitions(gap: u64) -> (Sim, VolumeId) {
     let sim = os_sim::node().disk(GIB).gpt().build();
     add_partition(&sim, Some(16 * MIB), 100 * MIB);
     add_partition(&sim, Some(116 * MIB + gap), 100 * MIB);
-    let volumes = over(&sim).run(&ListVolumesOnDisk { disk: DiskNumber(1), partition: 0 }).unwrap();
+    let volumes = node_on(&sim).run(&ListVolumesOnDisk { disk: DiskNumber(1), partition: 0 }).unwrap();
     assert_eq!(volumes.len(), 2);
     (sim, volumes[0])
 }
 
-/// A disk of one gibibyte with one volume, which has grown by `growth` bytes.
+/// Returns a node whose disk of one gibibyte has grown by `growth` bytes, and the only volume on it.
 fn grown(growth: u64) -> (Sim, VolumeId) {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-    let volume = volume_on(&over(&sim), 1);
+    let volume = volume_on(&node_on(&sim), 1);
     sim.grow_disk(1, GIB + growth);
     (sim, volume)
 }
 
-/// The length in bytes of the first data partition.
+/// Returns the length in bytes of the first data partition.
 fn length(sim: &Sim) -> u64 {
     sim.disk(1).unwrap().partitions[1].length
 }
 
-/// The query for the maximum size needs the service "Optimize drives", which may be disabled.
-fn service(enabled: bool) -> Fault {
+/// Simulates the service "Optimize drives", which the query for the maximum size needs and which may be disabled.
+fn optimize_drives(enabled: bool) -> Fault {
     let fails = move |call: &faults::Call| !enabled && call.primitive == SUPPORTED;
     Fault::each(fails, When::Before, FaultAction::Fail(OsError::WBEM_FAILED))
 }
@@ -45,8 +43,8 @@ fn service(enabled: bool) -> Fault {
 fn a_volume_grows_up_to_the_next_partition() {
     for enabled in [true, false] {
         for gap in [0, 1, 57] {
-            let (sim, volume) = two(gap * MIB);
-            let (node, trace) = traced(&sim, service(enabled));
+            let (sim, volume) = two_partitions(gap * MIB);
+            let (node, trace) = traced(&sim, optimize_drives(enabled));
             node.run(&resize(volume, 0)).unwrap();
             assert_eq!(length(&sim), (100 + gap) * MIB, "{enabled}");
             assert_eq!(trace.counts().wmi == 0, gap == 0, "WMI is not called if there is no space");
@@ -82,8 +80,8 @@ fn a_partition_grows_by_at_least_one_mebibyte() {
 #[test]
 fn a_size_less_than_a_mebibyte_above_the_maximum_is_accepted() {
     for enabled in [true, false] {
-        let (sim, volume) = two(57 * MIB);
-        let node = probed(&sim, service(enabled));
+        let (sim, volume) = two_partitions(57 * MIB);
+        let node = probed(&sim, optimize_drives(enabled));
         let error = refused(&node, &resize(volume, 158 * MIB), Kind::FailedPrecondition);
         let max = 157 * MIB;
         assert!(error.to_string().contains(&format!("at most {max}")), "{error}");
@@ -123,7 +121,7 @@ fn growth_that_was_undone_is_not_reported_as_success() {
 fn a_file_system_smaller_than_its_partition_is_extended_if_it_is_ntfs() {
     for (name, fills) in [("NTFS", true), ("ReFS", false)] {
         let sim = os_sim::node().disk(GIB).partitioned().formatted(name).file_system_of(GIB / 2).build();
-        let node = over(&sim);
+        let node = node_on(&sim);
         let volume = volume_on(&node, 1);
         node.run(&resize(volume, 0)).unwrap();
         let total = node.run(&GetVolumeStats { volume }).unwrap().total;

@@ -1,6 +1,6 @@
 //! Tests of the operations on the iSCSI initiator.
 
-use crate::setup::{GIB, NoProbe, over, provider, refused, traced};
+use crate::setup::{GIB, NoProbe, node_on, provider, refused, traced};
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn, Kind,
@@ -39,9 +39,9 @@ fn connect(iqn: &str, authentication: Authentication, secret: &str) -> ConnectTa
 }
 
 #[test]
-fn contract_30_port_0_is_3260_and_adding_twice_is_success() {
+fn contract_30_port_0_is_3260_and_adding_twice_succeeds() {
     let sim = sim();
-    let node = over(&sim);
+    let node = node_on(&sim);
     assert!(node.run(&ListTargetPortals).unwrap().is_empty());
     for _ in 0..2 {
         node.run(&AddTargetPortal { portal: portal() }).unwrap();
@@ -58,9 +58,9 @@ fn contract_30_port_0_is_3260_and_adding_twice_is_success() {
 }
 
 #[test]
-fn contract_30_connecting_and_disconnecting_twice_is_success_and_an_unconnected_target_has_no_disks() {
+fn contract_30_connecting_and_disconnecting_twice_succeeds_and_an_unconnected_target_has_no_disks() {
     let sim = sim();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let iqn = Iqn::parse(PLAIN).unwrap();
     let disks = GetTargetDisks { portal: portal(), iqn: iqn.clone() };
     refused(&node, &disks, Kind::NotFound);
@@ -83,7 +83,7 @@ fn contract_30_connecting_and_disconnecting_twice_is_success_and_an_unconnected_
 #[test]
 fn a_target_checks_the_chap_secret_and_the_initiator_the_mutual_one() {
     let sim = sim();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&AddTargetPortal { portal: portal() }).unwrap();
     node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
     refused(&node, &connect(CHAP, Authentication::None, ""), Kind::FailedPrecondition);
@@ -125,7 +125,7 @@ fn a_target_name_has_up_to_223_bytes_and_one_of_three_prefixes() {
 #[test]
 fn connecting_a_target_returns_as_soon_as_its_disks_have_arrived() {
     let sim = sim();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&AddTargetPortal { portal: portal() }).unwrap();
     node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
     let before = sim.now();
@@ -134,7 +134,7 @@ fn connecting_a_target_returns_as_soon_as_its_disks_have_arrived() {
 }
 
 #[test]
-fn a_persistent_session_does_not_return_after_it_was_disconnected() {
+fn a_persistent_session_is_not_restored_after_it_was_disconnected() {
     const UNREGISTER: &str = "wmi call MSFT_iSCSISession.Unregister";
     for persistent in [false, true] {
         let sim = sim();

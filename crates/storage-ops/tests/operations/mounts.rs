@@ -1,9 +1,7 @@
 //! Tests of mount points: what can be mounted where, and which volume a mount point has.
 
-use crate::setup::{self, GIB, NoProbe, over, path, probed, refused, resize, traced, volume_on};
-use faults::FaultAction;
-use faults::Race;
-use faults::{Fault, When};
+use crate::setup::{self, GIB, NoProbe, node_on, path, probed, refused, resize, traced, volume_on};
+use faults::{Fault, FaultAction, Race, When};
 use os::{Os, OsError, U16String};
 use storage_ops::{
     FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk, MountVolume,
@@ -31,7 +29,7 @@ fn a_mount_that_another_program_replaces_is_not_reported_as_success() {
     let sim =
         os_sim::node().dir(MOUNT).disk(GIB).partitioned().formatted("NTFS").disk(GIB).partitioned().formatted("NTFS");
     let sim = sim.build();
-    let (one, two) = (volume_on(&over(&sim), 1), sim.volume_on(2).unwrap().id);
+    let (one, two) = (volume_on(&node_on(&sim), 1), sim.volume_on(2).unwrap().id);
     let other = sim.clone();
     // Between the change and the check of its result.
     let replaced = Race::before(0, move || {
@@ -47,7 +45,7 @@ fn a_mount_that_another_program_replaces_is_not_reported_as_success() {
 #[test]
 fn the_target_and_its_parents_cannot_be_renamed_while_a_volume_is_being_mounted() {
     let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
-    let volume = volume_on(&over(&sim), 1);
+    let volume = volume_on(&node_on(&sim), 1);
     let other = sim.clone();
     let moved = Race::before(0, move || {
         for held in [MOUNT, r"C:\var\lib\kubelet\plugins"] {
@@ -62,7 +60,7 @@ fn the_target_and_its_parents_cannot_be_renamed_while_a_volume_is_being_mounted(
 #[test]
 fn contract_25_the_volume_of_a_link_is_that_of_its_target() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    let (node, external) = (over(&sim), sim.external());
+    let (node, external) = (node_on(&sim), sim.external());
     let volume = volume_on(&node, 1);
     external.mkdir(&format!(r"{MOUNT}\sub")).unwrap();
     let (into, out) = (r"C:\var\lib\kubelet\pods\into".to_owned(), format!(r"{MOUNT}\out"));
@@ -99,7 +97,7 @@ fn contract_08_a_path_that_cannot_be_opened_is_not_reported_unmounted() {
 fn a_mounted_volume_without_a_file_system_is_found_by_its_mount_point() {
     let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().build();
     sim.external().set_mount_point(MOUNT, sim.volume_on(1).unwrap().id).unwrap();
-    let node = over(&sim);
+    let node = node_on(&sim);
     assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume_on(&node, 1));
 }
 
@@ -114,7 +112,7 @@ fn a_volume_that_spans_disks_is_refused_and_left_unchanged() {
         .disk(GIB)
         .dir(r"C:\var\lib\kubelet\pods\p")
         .build();
-    let (node, before) = (over(&sim), sim.snapshot());
+    let (node, before) = (node_on(&sim), sim.snapshot());
     let volume = VolumeId::parse(&format!(r"\\?\Volume{{{}}}\", sim.volume_on(1).unwrap().id)).unwrap();
     let error = refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::FailedPrecondition);
     assert!(
@@ -135,7 +133,7 @@ fn a_volume_that_spans_disks_is_refused_and_left_unchanged() {
 #[test]
 fn contract_24_unmounting_a_write_protected_volume_succeeds() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").read_only().mounted(MOUNT).build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     node.run(&WriteVolumeCache { volume }).unwrap();
     node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
@@ -145,13 +143,13 @@ fn contract_24_unmounting_a_write_protected_volume_succeeds() {
 #[test]
 fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-    let volume = volume_on(&over(&sim), 1);
+    let volume = volume_on(&node_on(&sim), 1);
     let broken = Fault::each(|call| call.primitive == "flush", When::Before, FaultAction::Fail(OsError::IO_DEVICE));
     let error = refused(&setup::probed(&sim, broken), &WriteVolumeCache { volume }, Kind::Internal);
     assert!(error.to_string().contains(": the cache of the volume could not be written to its disk: "), "{error}");
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     sim.detach_disk(1);
-    let error = refused(&over(&sim), &WriteVolumeCache { volume }, Kind::NotFound);
+    let error = refused(&node_on(&sim), &WriteVolumeCache { volume }, Kind::NotFound);
     assert!(error.to_string().contains(&format!("{volume}: volume {volume} does not exist")), "{error}");
 }
 

@@ -1,24 +1,15 @@
 //! Tests of the number of primitive calls that operations make.
 
-use std::sync::Arc;
-
-use crate::setup::{GIB, path, resize, volume_on};
-use faults::Probed;
+use crate::setup::{GIB, NoProbe, path, resize, traced, volume_on};
 use faults::Trace;
-use os_sim::Sim;
 use storage_ops::{
-    Config, DiskNumber, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,
-    GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath,
-    GetVolumeStats, Iqn, IsSymlink, IsVolumeFormatted, ListDiskIds, ListDiskLocations, ListTargetPortals,
-    ListVolumesOnDisk, Node, Operation, PathExists, ServiceName, TargetPortal, WriteVolumeCache,
+    DiskNumber, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName, GetDiskNumberFromVolumeId,
+    GetDiskState, GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath, GetVolumeStats, Iqn, IsSymlink,
+    IsVolumeFormatted, ListDiskIds, ListDiskLocations, ListTargetPortals, ListVolumesOnDisk, Node, Operation,
+    PathExists, ServiceName, TargetPortal, WriteVolumeCache,
 };
 
 const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
-
-fn traced(sim: &Sim) -> (Node, Arc<Trace>) {
-    let trace = Arc::new(Trace::recording());
-    (Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), Config::default()), trace)
-}
 
 /// Runs `operation`, checks that it has changed nothing, and returns the number of its WMI calls.
 fn reads<O: Operation>(node: &Node, trace: &Trace, operation: &O) -> u64 {
@@ -32,7 +23,7 @@ fn reads<O: Operation>(node: &Node, trace: &Trace, operation: &O) -> u64 {
 }
 
 #[test]
-fn reads_need_no_wmi_except_the_named_ones() {
+fn only_the_named_reads_call_wmi() {
     let sim = os_sim::node()
         .disk(GIB)
         .page83_ascii("Google  pvc-x")
@@ -48,7 +39,7 @@ fn reads_need_no_wmi_except_the_named_ones() {
         .lun(GIB)
         .bios_serial("serial")
         .build();
-    let (node, trace) = traced(&sim);
+    let (node, trace) = traced(&sim, NoProbe);
     let (volume, disk) = (volume_on(&node, 1), DiskNumber(1));
     let target = path(MOUNT);
     let costs = [
@@ -78,7 +69,7 @@ fn reads_need_no_wmi_except_the_named_ones() {
     assert_eq!(reads(&node, &trace, &ListTargetPortals), 1);
     assert!(reads(&node, &trace, &target) > 0);
     let sim = os_sim::node().build();
-    let (node, trace) = traced(&sim);
+    let (node, trace) = traced(&sim, NoProbe);
     assert_eq!(
         reads(&node, &trace, &GetBiosSerialNumber),
         1,
@@ -87,9 +78,9 @@ fn reads_need_no_wmi_except_the_named_ones() {
 }
 
 #[test]
-fn the_operations_of_a_pod_on_a_formatted_disk_need_no_wmi() {
+fn the_operations_of_a_pod_on_a_formatted_disk_do_not_call_wmi() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").dir(MOUNT).build();
-    let (node, trace) = traced(&sim);
+    let (node, trace) = traced(&sim, NoProbe);
     let (disk, target) = (DiskNumber(1), path(MOUNT));
     node.run(&storage_ops::PartitionDisk { disk }).unwrap();
     node.run(&storage_ops::SetDiskState { disk, online: true }).unwrap();

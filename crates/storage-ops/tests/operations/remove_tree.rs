@@ -3,11 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::setup::{GIB, over, path, probed, refused};
-use faults::Race;
-use faults::Trace;
-use faults::{Call, FaultAction, Outcome, Probe};
-use faults::{Fault, When};
+use crate::setup::{GIB, failing, node_on, path, probed, refused, traced};
+use faults::{Call, Fault, FaultAction, Outcome, Probe, Race, Trace, When};
 use os::{Access, NtPath, Open, Options, Os, OsError, Share, U16String};
 use os_sim::Sim;
 use storage_ops::{Kind, Rmdir, RmdirContents};
@@ -22,7 +19,7 @@ fn contents() -> RmdirContents {
     RmdirContents { path: path(TREE) }
 }
 
-/// A node with `pods\p`, which contains `full\deep\f`, `full\f` and `empty`.
+/// Returns a node with `pods\p`, which contains `full\deep\f`, `full\f` and `empty`.
 fn tree() -> Sim {
     let node = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p\empty");
     let node = node.file(r"C:\var\lib\kubelet\pods\p\full\deep\f", b"1");
@@ -33,13 +30,13 @@ fn is_removed(sim: &Sim) -> bool {
     !sim.external().exists(TREE)
 }
 
-/// A handle of another process to an entry of the tree, with the right to rename or delete it.
+/// Returns a handle of another process to an entry of the tree, with the right to rename or delete it.
 fn held(sim: &Sim, below: &str, share: Share) -> Box<dyn os::Handle> {
     let how = Open { share, ..Open::existing(Access::READ_DATA | Access::DELETE, Options::REPARSE_POINT) };
     sim.open(&NtPath::from_win32(&U16String::from_str(&format!("{TREE}{below}"))), &how).unwrap()
 }
 
-/// Another process that creates a new file in a directory each time the directory has been listed, `times` times.
+/// Another process that creates a new file in a directory each time the directory has been listed, up to `times` times.
 struct Refill {
     sim: Sim,
     directory: &'static str,
@@ -66,7 +63,7 @@ impl Probe for Refill {
 }
 
 #[test]
-fn a_directory_that_others_keep_filling_is_emptied_three_times_more_and_then_not_empty() {
+fn a_directory_that_another_process_keeps_filling_is_emptied_three_more_times_and_then_an_error() {
     for directory in [r"pods\p", r"pods\p\empty", r"pods\p\full", r"pods\p\full\deep"] {
         for times in 0..=3 {
             let sim = tree();
@@ -80,7 +77,7 @@ fn a_directory_that_others_keep_filling_is_emptied_three_times_more_and_then_not
             let error = refused(&node, &rmdir(), Kind::FailedPrecondition);
             assert_eq!(error.code(), Some(OsError::DIR_NOT_EMPTY), "{directory} filled {times} times");
             assert!(!is_removed(&sim));
-            over(&sim).run(&rmdir()).unwrap();
+            node_on(&sim).run(&rmdir()).unwrap();
         }
     }
 }
@@ -88,7 +85,7 @@ fn a_directory_that_others_keep_filling_is_emptied_three_times_more_and_then_not
 #[test]
 fn rmdir_contents_removes_entries_that_are_added_while_it_runs_or_fails() {
     let empty = os_sim::node().dir(TREE).build();
-    over(&empty).run(&contents()).unwrap();
+    node_on(&empty).run(&contents()).unwrap();
     for (times, emptied) in [(0, true), (1, true), (20, false)] {
         let sim = tree();
         let node = probed(&sim, Refill::of(&sim, r"pods\p", times));
@@ -103,7 +100,7 @@ fn rmdir_contents_removes_entries_that_are_added_while_it_runs_or_fails() {
 }
 
 #[test]
-fn a_tree_that_another_process_removes_at_the_same_time_is_success() {
+fn removing_a_tree_that_another_process_removes_at_the_same_time_succeeds() {
     for below in ["", r"\full", r"\full\deep", r"\full\deep\f", r"\empty"] {
         for emptying in [false, true] {
             for nth in 0.. {
@@ -131,42 +128,31 @@ fn a_tree_that_another_process_removes_at_the_same_time_is_success() {
 }
 
 #[test]
-fn an_entry_that_others_have_open_without_sharing_deletion_is_the_error() {
+fn an_entry_that_another_process_has_open_without_sharing_deletion_is_an_error() {
     for below in [r"\full\deep\f", r"\full", r"\empty"] {
         let sim = tree();
         let holder = held(&sim, below, Share::READ | Share::WRITE);
         for _ in 0..2 {
-            let error = refused(&over(&sim), &rmdir(), Kind::FailedPrecondition);
+            let error = refused(&node_on(&sim), &rmdir(), Kind::FailedPrecondition);
             assert_eq!(error.code(), Some(OsError::SHARING_VIOLATION), "{below}");
-            let error = refused(&over(&sim), &contents(), Kind::FailedPrecondition);
+            let error = refused(&node_on(&sim), &contents(), Kind::FailedPrecondition);
             assert_eq!(error.code(), Some(OsError::SHARING_VIOLATION), "{below}");
             assert!(sim.external().exists(&format!("{TREE}{below}")));
         }
         drop(holder);
-        over(&sim).run(&rmdir()).unwrap();
+        node_on(&sim).run(&rmdir()).unwrap();
     }
 }
 
 #[test]
-fn an_entry_that_others_have_open_with_deletion_shared_is_removed() {
+fn an_entry_that_another_process_has_open_with_deletion_shared_is_removed() {
     for below in ["", r"\full\deep\f", r"\full", r"\empty"] {
         let sim = tree();
         let holder = held(&sim, below, Share::all());
-        over(&sim).run(&rmdir()).unwrap();
+        node_on(&sim).run(&rmdir()).unwrap();
         assert!(is_removed(&sim), "{below}");
         drop(holder);
     }
-}
-
-/// A node on `sim` with `probe` at each primitive call, and a trace of the calls.
-fn traced(sim: &Sim, probe: impl Probe + 'static) -> (storage_ops::Node, Arc<Trace>) {
-    let trace = Arc::new(Trace::recording());
-    let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as _, Arc::new(probe)];
-    (probed(sim, probes), trace)
-}
-
-fn failing(primitive: &'static str, code: OsError) -> Fault {
-    Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(code))
 }
 
 #[test]
@@ -191,7 +177,7 @@ fn a_read_only_file_that_cannot_be_deleted_is_left_unchanged() {
     assert_eq!(sim.snapshot(), before);
 }
 
-/// A tree with the mount point of a volume, and with links that are not mount points.
+/// Returns a tree with the mount point of a volume, and with links that are not mount points.
 fn tree_with_a_mount_point() -> Sim {
     let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS");
     let node = node.mounted(r"C:\var\lib\kubelet\pods\p\d\m").file(r"C:\var\lib\kubelet\pods\p\d\f", b"1");
@@ -199,7 +185,7 @@ fn tree_with_a_mount_point() -> Sim {
 }
 
 #[test]
-fn the_mount_manager_is_called_for_a_removed_mount_point_and_for_nothing_else() {
+fn the_mount_manager_is_called_only_for_a_mount_point() {
     for top in [r"C:\var\lib\kubelet\pods\p", r"C:\var\lib\kubelet\pods\p\d\m"] {
         let sim = tree_with_a_mount_point();
         let (node, trace) = traced(&sim, Trace::counting());
@@ -233,9 +219,9 @@ fn each_entry_of_a_tree_is_opened_once_and_deleted_once_and_each_directory_liste
     assert!(is_removed(&sim));
     let (counts, directories, files) = (trace.counts(), 4, 302);
     assert_eq!(counts.of("set DispositionEx"), directories + files);
-    // And `pods` above it.
+    // `pods`, the parent of the tree, is opened too.
     assert_eq!(counts.of("open_child"), 1 + directories + files);
-    // One listing has some hundred names; the second finds that there are no more.
+    // One listing has several hundred names; the second reports that there are no more.
     assert_eq!(counts.of("list"), 2 * directories);
 }
 
@@ -264,7 +250,7 @@ fn rmdir_does_not_report_success_while_the_tree_exists() {
 }
 
 #[test]
-fn rmdir_contents_continues_after_an_entry_further_down_has_vanished() {
+fn rmdir_contents_continues_after_an_entry_further_down_was_removed() {
     for primitive in ["open_child", "query AttributeTag", "list", "set DispositionEx"] {
         for nth in 0.. {
             let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\full\deep\f", b"1").build();

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use faults::Trace;
-use faults::{Probe, Probed};
-use os::{CallStatus, Namespace, Os, Value};
+use faults::{Fault, FaultAction, Probe, Probed, Trace, When};
+use os::{CallStatus, Namespace, Os, OsError, Value};
 use os_sim::Sim;
 use storage_ops::{Config, Error, HostPath, Kind, Node, Operation, ResizeTarget, ResizeVolume, VolumeId};
 
@@ -15,8 +14,8 @@ pub(crate) const KUBELET: &str = r"C:\var\lib\kubelet";
 /// A gibibyte.
 pub(crate) const GIB: u64 = 1 << 30;
 
-/// A node on `sim` with the default settings.
-pub(crate) fn over(sim: &Sim) -> Node {
+/// Returns a node on `sim` with the default settings.
+pub(crate) fn node_on(sim: &Sim) -> Node {
     Node::new(sim.process(), Config::default())
 }
 
@@ -26,7 +25,7 @@ pub(crate) fn path(text: &str) -> HostPath {
     HostPath::parse(&text).expect("a valid path")
 }
 
-/// The id of the only volume on `disk`.
+/// Returns the id of the only volume on `disk`.
 pub(crate) fn volume_on(node: &Node, disk: u32) -> VolumeId {
     let volumes = node
         .run(&storage_ops::ListVolumesOnDisk { disk: storage_ops::DiskNumber(disk), partition: 0 })
@@ -40,12 +39,12 @@ pub(crate) fn resize(volume: VolumeId, size: u64) -> ResizeVolume {
     ResizeVolume { target: ResizeTarget::Volume(volume), size }
 }
 
-/// The shares that are mapped.
+/// Returns the shares that are mapped.
 pub(crate) fn mapped(sim: &Sim) -> Vec<String> {
     sim.smb_mappings().into_iter().map(|mapping| mapping.remote).collect()
 }
 
-/// The error of `operation`, which must be of `kind`.
+/// Returns the error of `operation`, which must be of `kind`.
 pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: Kind) -> Error {
     let error = node.run(operation).expect_err("the operation must be refused");
     assert_eq!(error.kind(), kind, "{error}");
@@ -55,19 +54,24 @@ pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: Kind) -> E
     error
 }
 
-/// A node on `sim` with `probe` at each primitive call.
+/// Returns a node on `sim` with `probe` at each primitive call.
 pub(crate) fn probed(sim: &Sim, probe: impl Probe + 'static) -> Node {
     Node::new(Arc::new(Probed::new(sim.process(), probe)), Config::default())
 }
 
-/// A node on `sim` with `probe` at each primitive call, and a trace of the calls.
+/// Returns a node on `sim` with `probe` at each primitive call, and a trace of the calls.
 pub(crate) fn traced(sim: &Sim, probe: impl Probe + 'static) -> (Node, Arc<Trace>) {
     let trace = Arc::new(Trace::recording());
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(probe)];
     (Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default()), trace)
 }
 
-/// Disturbs no call.
+/// Returns a fault that fails each call of `primitive` with `code`.
+pub(crate) fn failing(primitive: &'static str, code: OsError) -> Fault {
+    Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(code))
+}
+
+/// A probe that leaves each call unchanged.
 pub(crate) struct NoProbe;
 
 impl Probe for NoProbe {}

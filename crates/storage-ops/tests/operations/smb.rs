@@ -1,8 +1,7 @@
 //! Tests of the operations on SMB global mappings.
 
-use crate::setup::{self, over, path, refused};
-use faults::{Call, FaultAction, Probe};
-use faults::{Fault, When};
+use crate::setup::{self, node_on, path, refused};
+use faults::{Call, Fault, FaultAction, Probe, When};
 use os::OsError;
 use os_sim::Sim;
 use storage_ops::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
@@ -29,7 +28,7 @@ fn unmap(remote: &str) -> RemoveSmbGlobalMapping {
 #[test]
 fn contract_28_a_share_is_mapped_once_and_go_reads_the_link_to_it() {
     let sim = sim();
-    let node = over(&sim);
+    let node = node_on(&sim);
     for _ in 0..2 {
         node.run(&map("//Files/One/", r"domain\user", "pw", Some(LINK))).unwrap();
     }
@@ -44,7 +43,7 @@ fn contract_28_a_share_is_mapped_once_and_go_reads_the_link_to_it() {
 #[test]
 fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes() {
     let sim = sim();
-    let (node, before) = (over(&sim), sim.snapshot());
+    let (node, before) = (node_on(&sim), sim.snapshot());
     refused(&node, &map(r"\\files\one", r"domain\user", "wrong", Some(LINK)), Kind::PermissionDenied);
     refused(&node, &map(r"\\files\none", r"domain\user", "pw", None), Kind::NotFound);
     refused(&node, &map(r"\\unknown\one", r"domain\user", "pw", None), Kind::NotFound);
@@ -54,7 +53,7 @@ fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes(
 #[test]
 fn contract_28_another_user_of_a_readable_mapping_is_refused_with_advice() {
     let sim = sim();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     let error = refused(&node, &map(r"\\files\one\x", "other", "pw2", None), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per share"), "{error}");
@@ -65,14 +64,14 @@ fn contract_28_another_user_of_a_readable_mapping_is_refused_with_advice() {
 #[test]
 fn contract_28_after_a_restart_the_user_is_unknown_and_counts_as_the_same() {
     let sim = sim();
-    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
-    over(&sim).run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
 }
 
 #[test]
 fn contract_28_another_user_on_the_same_server_is_explained() {
     let sim = sim();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     let error = refused(&node, &map(r"\\files\two", "other", "pw2", None), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per server"), "{error}");
@@ -82,7 +81,7 @@ fn contract_28_another_user_on_the_same_server_is_explained() {
 #[test]
 fn contract_28_a_mapping_that_cannot_be_read_is_replaced_with_the_new_password() {
     let sim = sim();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
     sim.rotate_smb_password("files", r"domain\user", "new");
     assert!(sim.external().read_dir(LINK).is_err());
@@ -94,16 +93,16 @@ fn contract_28_a_mapping_that_cannot_be_read_is_replaced_with_the_new_password()
 #[test]
 fn contract_28_a_mapping_is_repaired_after_a_reboot() {
     let sim = sim();
-    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
     sim.reboot();
-    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
     sim.external().read_dir(LINK).unwrap();
 }
 
 #[test]
 fn contract_28_an_occupied_or_forbidden_local_path_is_refused_before_the_share_is_mapped() {
     let sim = sim();
-    let node = over(&sim);
+    let node = node_on(&sim);
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(r"C:\elsewhere")), Kind::PermissionDenied);
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(r"\missing\share")), Kind::NotFound);
     assert!(sim.smb_mappings().is_empty());
@@ -113,9 +112,9 @@ fn contract_28_an_occupied_or_forbidden_local_path_is_refused_before_the_share_i
 }
 
 #[test]
-fn contract_29_a_sub_path_removes_the_mapping_of_its_share_and_none_is_an_error() {
+fn contract_29_a_sub_path_removes_the_mapping_of_its_share_and_an_unmapped_share_is_an_error() {
     let sim = sim();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     node.run(&unmap(r"\\FILES\one\sub\dir\")).unwrap();
     assert!(sim.smb_mappings().is_empty());
@@ -142,7 +141,7 @@ fn contract_29_the_password_is_in_no_error_trace_or_dump() {
 #[test]
 fn contract_28_a_single_error_does_not_remove_a_mapping() {
     let sim = sim();
-    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     let before = sim.snapshot();
     for nth in 0..3 {
         for code in [os::OsError::IO_DEVICE, os::OsError::BAD_NETPATH, os::OsError::LOGON_FAILURE] {
@@ -160,7 +159,7 @@ fn contract_28_a_single_error_does_not_remove_a_mapping() {
 #[test]
 fn contract_28_an_outage_does_not_remove_a_mapping() {
     let sim = sim();
-    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     let outage = Fault::each(
         |call| call.object.contains("UNC") && !call.is_wmi(),
         When::Before,
@@ -174,7 +173,7 @@ fn contract_28_an_outage_does_not_remove_a_mapping() {
 #[test]
 fn contract_28_a_long_outage_does_not_remove_a_mapping() {
     let sim = sim();
-    let node = over(&sim);
+    let node = node_on(&sim);
     node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     sim.set_smb_reachable("files", false);
     // The first attempt makes Windows report the mapping as disconnected.
@@ -218,7 +217,7 @@ fn map_again(sim: &Sim, at_share: OsError, below: OsError) -> (Result<(), storag
 
 fn mapped_before() -> Sim {
     let sim = sim();
-    over(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
     sim
 }
 
@@ -256,7 +255,7 @@ fn contract_28_a_mapping_is_healthy_if_listing_is_denied_and_the_directory_is_re
         let (outcome, replaced) = map_again(&mapped_before(), OsError::ACCESS_DENIED, missing);
         outcome.unwrap();
         assert!(!replaced, "{missing:?}");
-        // A user that the server does not know gets no information about its directories.
+        // To a user that it does not know, the server does not report whether a directory exists.
         let (outcome, replaced) = map_again(&mapped_before(), OsError::LOGON_FAILURE, missing);
         outcome.unwrap();
         assert!(replaced, "{missing:?}");
@@ -295,7 +294,7 @@ fn contract_28_the_user_of_a_mapping_that_was_not_created_is_forgotten_and_a_con
     let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per server"), "{error}");
     // An administrator maps the share for another user.
-    over(&sim).run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
     node.run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
 }
 
@@ -303,7 +302,7 @@ fn contract_28_the_user_of_a_mapping_that_was_not_created_is_forgotten_and_a_con
 fn contract_09a_a_link_above_the_local_path_is_refused() {
     let sim = sim();
     sim.external().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").unwrap();
-    let (node, before) = (over(&sim), sim.snapshot());
+    let (node, before) = (node_on(&sim), sim.snapshot());
     let mapping = map(r"\\files\one", r"domain\user", "pw", Some(r"\pods\l\share"));
     refused(&node, &mapping, Kind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);

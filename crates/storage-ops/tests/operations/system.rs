@@ -1,9 +1,7 @@
 //! Tests of the operations on services, and of the BIOS serial number.
 
-use crate::setup::{over, refused};
-use faults::FaultAction;
-use faults::Trace;
-use faults::{Fault, When};
+use crate::setup::{node_on, refused};
+use faults::{Fault, FaultAction, Trace, When};
 use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
 use std::sync::Arc;
@@ -15,30 +13,30 @@ fn name(text: &str) -> ServiceName {
 }
 
 fn state(sim: &Sim, text: &str) -> u32 {
-    over(sim).run(&GetService { name: name(text) }).unwrap().state
+    node_on(sim).run(&GetService { name: name(text) }).unwrap().state
 }
 
 #[test]
 fn contract_30_the_bios_serial_number_is_verbatim() {
     let serial = "VMware-56 4d 0d 12  34 aa bb cc-01 02 03 04 05 06 07 08";
     let sim = os_sim::node().bios_serial(serial).build();
-    assert_eq!(over(&sim).run(&GetBiosSerialNumber).unwrap(), serial);
+    assert_eq!(node_on(&sim).run(&GetBiosSerialNumber).unwrap(), serial);
 }
 
 #[test]
 fn contract_30_service_numbers_are_those_of_windows() {
     let sim = os_sim::node().service("a", "Service A").running().service("b", "Service B").disabled().build();
-    let get = |text: &str| over(&sim).run(&GetService { name: name(text) }).unwrap();
+    let get = |text: &str| node_on(&sim).run(&GetService { name: name(text) }).unwrap();
     let (a, b) = (get("a"), get("B"));
     assert_eq!((a.display_name.as_str(), a.state), ("Service A", 4));
     assert_eq!((b.start_type, b.state), (4, 1));
-    refused(&over(&sim), &GetService { name: name("missing") }, Kind::NotFound);
+    refused(&node_on(&sim), &GetService { name: name("missing") }, Kind::NotFound);
 }
 
 #[test]
 fn contract_30_start_and_stop_wait_for_the_state() {
     let sim = os_sim::node().service("slow", "Slow").slow(Duration::from_secs(5)).build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     for _ in 0..2 {
         node.run(&StartService { name: name("slow") }).unwrap();
         assert_eq!(state(&sim, "slow"), 4);
@@ -50,15 +48,15 @@ fn contract_30_start_and_stop_wait_for_the_state() {
 }
 
 #[test]
-fn a_start_that_takes_longer_than_30_s_is_still_running() {
+fn a_start_that_takes_longer_than_30_s_is_reported_as_still_running() {
     let sim = os_sim::node().service("slow", "Slow").slow(Duration::from_mins(2)).build();
-    refused(&over(&sim), &StartService { name: name("slow") }, Kind::StillRunning);
+    refused(&node_on(&sim), &StartService { name: name("slow") }, Kind::StillRunning);
 }
 
 #[test]
 fn a_disabled_service_does_not_start() {
     let sim = os_sim::node().service("off", "Off").disabled().build();
-    refused(&over(&sim), &StartService { name: name("off") }, Kind::FailedPrecondition);
+    refused(&node_on(&sim), &StartService { name: name("off") }, Kind::FailedPrecondition);
 }
 
 #[test]
@@ -73,7 +71,7 @@ fn a_service_with_running_dependents_stops_only_with_force_and_after_them() {
         .depends_on("middle")
         .running()
         .build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let error = refused(&node, &StopService { name: name("base"), force: false }, Kind::FailedPrecondition);
     assert!(error.to_string().contains("top"), "{error}");
     assert_eq!(state(&sim, "base"), 4);
@@ -90,14 +88,14 @@ fn a_service_is_started_when_the_service_database_is_unlocked() {
     assert_eq!(state(&sim, "late"), 4);
 }
 
-/// A node with one service, `a`, which stays in this state.
+/// Returns a node with one service, `a`, which stays in this state.
 fn node_with_a_service_in(state: &str) -> Sim {
     let text = format!("[[service]]\nname = \"a\"\ndisplay_name = \"A\"\nstate = \"{state}\"\n");
     Sim::from_toml(&text).unwrap()
 }
 
 #[test]
-fn a_paused_service_is_not_started_and_the_error_says_so() {
+fn starting_a_paused_service_is_refused_with_the_reason() {
     for (state, number) in [("paused", 7), ("pause_pending", 6)] {
         let sim = node_with_a_service_in(state);
         let trace = Arc::new(Trace::counting());
@@ -115,14 +113,17 @@ fn a_service_that_is_stopping_is_started_when_it_has_stopped() {
     let os = sim.process();
     os.open_service(&U16String::from_str("slow"), ServiceAccess::Stop).unwrap().stop().unwrap();
     assert_eq!(state(&sim, "slow"), 3);
-    over(&sim).run(&StartService { name: name("slow") }).unwrap();
+    node_on(&sim).run(&StartService { name: name("slow") }).unwrap();
     assert_eq!(state(&sim, "slow"), 4);
 }
 
 #[test]
-fn starting_a_service_that_never_finishes_stopping_is_still_running() {
-    let error =
-        refused(&over(&node_with_a_service_in("stop_pending")), &StartService { name: name("a") }, Kind::StillRunning);
+fn starting_a_service_that_never_finishes_stopping_is_reported_as_still_running() {
+    let error = refused(
+        &node_on(&node_with_a_service_in("stop_pending")),
+        &StartService { name: name("a") },
+        Kind::StillRunning,
+    );
     assert!(error.to_string().contains("still in state 3, not 1"), "{error}");
 }
 
@@ -132,9 +133,9 @@ fn a_starting_or_stopping_service_is_stopped_when_it_accepts_controls_again() {
     let open = |access| sim.process().open_service(&U16String::from_str("slow"), access).unwrap();
     open(ServiceAccess::Start).start().unwrap();
     assert_eq!(state(&sim, "slow"), 2);
-    over(&sim).run(&StopService { name: name("slow"), force: false }).unwrap();
+    node_on(&sim).run(&StopService { name: name("slow"), force: false }).unwrap();
     assert_eq!(state(&sim, "slow"), 1);
-    over(&sim).run(&StartService { name: name("slow") }).unwrap();
+    node_on(&sim).run(&StartService { name: name("slow") }).unwrap();
     open(ServiceAccess::Stop).stop().unwrap();
     assert_eq!(state(&sim, "slow"), 3);
     let trace = Arc::new(Trace::counting());
@@ -147,7 +148,7 @@ fn a_starting_or_stopping_service_is_stopped_when_it_accepts_controls_again() {
 fn the_error_names_the_dependents_that_prevent_a_stop() {
     let sim = os_sim::node().service("base", "Base").running().service("top", "Top").depends_on("base").running();
     let sim = sim.build();
-    let error = refused(&over(&sim), &StopService { name: name("base"), force: false }, Kind::FailedPrecondition);
+    let error = refused(&node_on(&sim), &StopService { name: name("base"), force: false }, Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::DEPENDENT_SERVICES_RUNNING));
     let refusing = Fault::each(
         |call| call.primitive == "service stop" && call.object == "top",
@@ -179,6 +180,6 @@ fn a_firmware_table_of_any_size_is_read() {
     for length in [1, 4000, 4096, 100_000] {
         let serial = "x".repeat(length);
         let sim = os_sim::node().bios_serial(&serial).build();
-        assert_eq!(over(&sim).run(&GetBiosSerialNumber).unwrap(), serial);
+        assert_eq!(node_on(&sim).run(&GetBiosSerialNumber).unwrap(), serial);
     }
 }

@@ -1,8 +1,7 @@
 //! Tests of the operations on volumes.
 
-use crate::setup::{self, GIB, over, path, refused, resize, volume_on};
-use faults::FaultAction;
-use faults::{Fault, When};
+use crate::setup::{self, GIB, node_on, path, refused, resize, volume_on};
+use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
@@ -13,7 +12,7 @@ use storage_ops::{
 const ONE: DiskNumber = DiskNumber(1);
 const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
 
-fn nowhere() -> VolumeId {
+fn unknown_volume() -> VolumeId {
     VolumeId::parse(r"\\?\Volume{00000000-0000-0000-0000-00000000dead}\").unwrap()
 }
 
@@ -32,9 +31,9 @@ fn contract_08_the_error_where_nothing_is_mounted_contains_because_it_does_not_e
         .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\plain")
         .symlink(r"C:\var\lib\kubelet\pods\d", r"C:\missing-target")
         .build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     sim.detach_disk(1);
-    for nothing in [
+    for unmounted in [
         r"C:\var\lib\kubelet\plugins\missing",
         r"C:\missing\missing",
         r"C:\var\lib\kubelet\plugins\plain",
@@ -42,7 +41,7 @@ fn contract_08_the_error_where_nothing_is_mounted_contains_because_it_does_not_e
         r"C:\var\lib\kubelet\pods\d",
         MOUNT,
     ] {
-        let error = refused(&node, &mounted_at(nothing), Kind::NotFound);
+        let error = refused(&node, &mounted_at(unmounted), Kind::NotFound);
         assert!(error.to_string().contains("because it does not exist"), "{error}");
     }
 }
@@ -50,7 +49,7 @@ fn contract_08_the_error_where_nothing_is_mounted_contains_because_it_does_not_e
 #[test]
 fn mounted_not_mounted_and_stale_are_distinguished() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);
     let plain = node.run(&mounted_at(setup::KUBELET)).unwrap_err().to_string();
@@ -62,7 +61,7 @@ fn mounted_not_mounted_and_stale_are_distinguished() {
 #[test]
 fn contract_19_volumes_are_in_partition_order_and_an_empty_list_is_an_error() {
     let sim = os_sim::node().disk(GIB).disk(GIB).partitioned().build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 0 }, Kind::NotFound);
     let volumes = node.run(&ListVolumesOnDisk { disk: DiskNumber(2), partition: 0 }).unwrap();
     assert!(volumes[0].to_string().ends_with(r"}\"));
@@ -74,7 +73,7 @@ fn contract_19_volumes_are_in_partition_order_and_an_empty_list_is_an_error() {
 #[test]
 fn contract_19_a_disk_that_is_one_file_system_has_one_volume() {
     let sim = os_sim::node().disk(GIB).superfloppy().formatted("NTFS").build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 1 }).unwrap(), [volume]);
     refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 2 }, Kind::NotFound);
@@ -83,7 +82,7 @@ fn contract_19_a_disk_that_is_one_file_system_has_one_volume() {
 #[test]
 fn contract_21_the_disk_of_a_volume_without_a_path_is_found() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
     assert_eq!(node.run(&GetDiskNumberFromVolumeId { volume }).unwrap(), ONE);
@@ -99,7 +98,7 @@ fn contract_22_any_file_system_counts_as_formatted_and_an_unknown_state_is_an_er
         ("locked", os_sim::node().disk(GIB).partitioned().formatted("NTFS").bitlocker_locked().build(), None),
         ("unreadable", os_sim::node().disk(GIB).partitioned().formatted("NTFS").unreadable().build(), None),
     ] {
-        let node = over(&sim);
+        let node = node_on(&sim);
         let volume = volume_on(&node, 1);
         assert_eq!(node.run(&IsVolumeFormatted { volume }).ok(), expected, "{name}");
     }
@@ -121,7 +120,7 @@ fn contract_22_a_formatted_volume_is_never_formatted_again() {
             Some(Kind::Internal),
         ),
     ] {
-        let node = over(&sim);
+        let node = node_on(&sim);
         let (volume, before) = (volume_on(&node, 1), sim.snapshot());
         match kind {
             None => node.run(&FormatVolume { volume }).unwrap(),
@@ -134,7 +133,7 @@ fn contract_22_a_formatted_volume_is_never_formatted_again() {
 #[test]
 fn contract_22_a_raw_volume_is_formatted_once() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     for _ in 0..2 {
         node.run(&FormatVolume { volume }).unwrap();
@@ -144,7 +143,7 @@ fn contract_22_a_raw_volume_is_formatted_once() {
 }
 
 #[test]
-fn contract_23_mounting_twice_is_success_and_an_occupied_target_is_an_error() {
+fn contract_23_mounting_twice_succeeds_and_an_occupied_target_is_an_error() {
     let sim = os_sim::node()
         .disk(GIB)
         .partitioned()
@@ -156,7 +155,7 @@ fn contract_23_mounting_twice_is_success_and_an_occupied_target_is_an_error() {
         .dir(r"C:\var\lib\kubelet\plugins\full\x")
         .symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\Windows")
         .build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let (one, two) = (volume_on(&node, 1), volume_on(&node, 2));
     for _ in 0..2 {
         node.run(&MountVolume { volume: one, target: path(MOUNT) }).unwrap();
@@ -166,7 +165,7 @@ fn contract_23_mounting_twice_is_success_and_an_occupied_target_is_an_error() {
     refused(&node, &MountVolume { volume: two, target: path(r"\plugins\full") }, Kind::FailedPrecondition);
     refused(&node, &MountVolume { volume: two, target: path(r"\plugins\l") }, Kind::FailedPrecondition);
     refused(&node, &MountVolume { volume: two, target: path(r"\plugins\missing") }, Kind::NotFound);
-    refused(&node, &MountVolume { volume: nowhere(), target: path(MOUNT) }, Kind::NotFound);
+    refused(&node, &MountVolume { volume: unknown_volume(), target: path(MOUNT) }, Kind::NotFound);
     refused(&node, &MountVolume { volume: two, target: path(r"C:\Windows") }, Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
     sim.invariants().unwrap();
@@ -183,7 +182,7 @@ fn contract_15_mounting_over_a_stale_mount_point_replaces_it() {
         .partitioned()
         .formatted("NTFS")
         .build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     sim.detach_disk(1);
     let volume = volume_on(&node, 2);
     node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
@@ -191,7 +190,7 @@ fn contract_15_mounting_over_a_stale_mount_point_replaces_it() {
 }
 
 #[test]
-fn contract_24_unmounting_removes_the_mount_point_and_what_is_not_mounted_is_an_error() {
+fn contract_24_unmounting_removes_the_mount_point_and_fails_if_the_volume_is_not_mounted() {
     let sim = os_sim::node()
         .disk(GIB)
         .partitioned()
@@ -201,7 +200,7 @@ fn contract_24_unmounting_removes_the_mount_point_and_what_is_not_mounted_is_an_
         .partitioned()
         .formatted("NTFS")
         .build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let (one, two) = (volume_on(&node, 1), volume_on(&node, 2));
     refused(&node, &UnmountVolume { volume: two, target: path(MOUNT) }, Kind::FailedPrecondition);
     node.run(&UnmountVolume { volume: one, target: path(MOUNT) }).unwrap();
@@ -214,7 +213,7 @@ fn contract_24_unmounting_removes_the_mount_point_and_what_is_not_mounted_is_an_
 #[test]
 fn contract_15_unmounting_a_stale_mount_point_succeeds() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     sim.detach_disk(1);
     node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
@@ -222,7 +221,7 @@ fn contract_15_unmounting_a_stale_mount_point_succeeds() {
 }
 
 #[test]
-fn contract_25_a_pod_link_leads_to_the_volume_mounted_where_it_points() {
+fn contract_25_the_volume_of_a_pod_link_is_the_one_mounted_at_its_target() {
     let sim = os_sim::node()
         .disk(GIB)
         .partitioned()
@@ -231,7 +230,7 @@ fn contract_25_a_pod_link_leads_to_the_volume_mounted_where_it_points() {
         .symlink(r"C:\var\lib\kubelet\pods\a", MOUNT)
         .symlink(r"C:\var\lib\kubelet\pods\b", r"C:\var\lib\kubelet\pods\a")
         .build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     for text in [MOUNT, r"C:\var\lib\kubelet\pods\a", r"C:\var\lib\kubelet\pods\b"] {
         assert_eq!(node.run(&mounted_at(text)).unwrap(), volume, "{text}");
@@ -248,7 +247,7 @@ fn contract_25_the_closest_volume_is_that_of_the_nearest_mount_above() {
         .symlink(r"C:\var\lib\kubelet\pods\a", MOUNT)
         .build();
     sim.external().mkdir_all(r"C:\var\lib\kubelet\plugins\v\nested\deep").unwrap();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let (system, volume) = (volume_on(&node, 0), volume_on(&node, 1));
     let closest = |text: &str| GetClosestVolumeIdFromTargetPath { target: HostPath::parse(text).unwrap() };
     for (text, expected) in [
@@ -265,7 +264,7 @@ fn contract_25_the_closest_volume_is_that_of_the_nearest_mount_above() {
 #[test]
 fn contract_26_a_grown_disk_needs_no_rescan_and_stats_show_the_new_size_at_once() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     sim.grow_disk(1, 2 * GIB);
     let size = GIB + GIB / 2;
@@ -281,7 +280,7 @@ fn contract_26_a_grown_disk_needs_no_rescan_and_stats_show_the_new_size_at_once(
 #[test]
 fn contract_26_a_volume_that_is_large_enough_is_left_unchanged() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let (volume, before) = (volume_on(&node, 1), sim.snapshot());
     for size in [0, 1, 2 << 20, GIB / 2] {
         node.run(&resize(volume, size)).unwrap();
@@ -294,7 +293,7 @@ fn contract_26_a_volume_that_is_large_enough_is_left_unchanged() {
 #[test]
 fn contract_26_growth_of_less_than_100_mib_is_used() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     let before = node.run(&GetVolumeStats { volume }).unwrap().total;
     sim.grow_disk(1, GIB + (10 << 20));
@@ -306,7 +305,7 @@ fn contract_26_growth_of_less_than_100_mib_is_used() {
 #[test]
 fn contract_27_used_is_total_minus_free() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     let stats = node.run(&GetVolumeStats { volume }).unwrap();
     let (total, free) = sim.external().df(MOUNT).unwrap();
@@ -317,7 +316,7 @@ fn contract_27_used_is_total_minus_free() {
 #[test]
 fn contract_31_a_disk_number_means_its_first_volume_when_resizing() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     sim.grow_disk(1, 2 * GIB);
     node.run(&ResizeVolume { target: ResizeTarget::FirstVolumeOfDisk(ONE), size: 0 }).unwrap();
     let volume = volume_on(&node, 1);
@@ -327,8 +326,8 @@ fn contract_31_a_disk_number_means_its_first_volume_when_resizing() {
 #[test]
 fn every_operation_reports_an_unknown_volume_as_not_found() {
     let sim = os_sim::node().dir(MOUNT).build();
-    let (node, before) = (over(&sim), sim.snapshot());
-    let volume = nowhere();
+    let (node, before) = (node_on(&sim), sim.snapshot());
+    let volume = unknown_volume();
     refused(&node, &IsVolumeFormatted { volume }, Kind::NotFound);
     refused(&node, &FormatVolume { volume }, Kind::NotFound);
     refused(&node, &resize(volume, 0), Kind::NotFound);
@@ -339,7 +338,7 @@ fn every_operation_reports_an_unknown_volume_as_not_found() {
 }
 
 #[test]
-fn a_format_that_outlives_its_timeout_keeps_the_lock_and_is_found_done_later() {
+fn a_format_that_outlives_its_timeout_keeps_the_lock_and_is_not_repeated() {
     let sim = os_sim::node().disk(GIB).build();
     let timeouts =
         storage_ops::Timeouts { format: std::time::Duration::from_millis(100), ..storage_ops::Timeouts::default() };
@@ -356,10 +355,10 @@ fn a_format_that_outlives_its_timeout_keeps_the_lock_and_is_found_done_later() {
 }
 
 #[test]
-fn contract_22_a_volume_with_a_foreign_signature_is_not_unformatted() {
+fn contract_22_a_volume_with_a_foreign_signature_is_not_reported_as_unformatted() {
     for name in ["NTFS", "ReFS", "ext4", "XFS", "LUKS", "btrfs"] {
         let sim = os_sim::node().disk(GIB).partitioned().formatted(name).unmountable().build();
-        let (node, before) = (over(&sim), sim.snapshot());
+        let (node, before) = (node_on(&sim), sim.snapshot());
         let volume = volume_on(&node, 1);
         refused(&node, &IsVolumeFormatted { volume }, Kind::FailedPrecondition);
         refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
@@ -418,9 +417,9 @@ fn contract_24_a_failed_flush_leaves_the_volume_mounted() {
 }
 
 #[test]
-fn contract_26_growth_of_less_than_a_mebibyte_is_success_without_a_change() {
+fn contract_26_growth_of_less_than_a_mebibyte_succeeds_without_a_change() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-    let node = over(&sim);
+    let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     let length = sim.disk(1).unwrap().partitions.last().unwrap().length;
     sim.grow_disk(1, 2 * GIB);
@@ -454,7 +453,7 @@ fn contract_09a_a_link_above_a_mount_target_is_refused() {
         .dir(r"C:\outside\v")
         .junction(r"C:\var\lib\kubelet\pods\l", r"C:\outside")
         .build();
-    let (node, before) = (over(&sim), sim.snapshot());
+    let (node, before) = (node_on(&sim), sim.snapshot());
     let volume = volume_on(&node, 1);
     refused(&node, &MountVolume { volume, target: path(r"\pods\l\v") }, Kind::FailedPrecondition);
     refused(&node, &UnmountVolume { volume, target: path(r"\pods\l\v") }, Kind::FailedPrecondition);
@@ -465,7 +464,7 @@ fn contract_09a_a_link_above_a_mount_target_is_refused() {
 fn every_code_for_a_removed_disk_means_not_found() {
     for code in [OsError::NO_SUCH_DEVICE, OsError::DEV_NOT_EXIST, OsError::DEVICE_NOT_CONNECTED] {
         let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT).build();
-        let volume = volume_on(&over(&sim), 1);
+        let volume = volume_on(&node_on(&sim), 1);
         let removed = Fault::each(
             |call| call.primitive == "open" && call.object.starts_with(r"\??\Volume"),
             When::Before,
@@ -486,15 +485,15 @@ fn a_volume_that_the_node_itself_uses_is_not_mounted_for_a_container() {
     let working_dirs = vec![HostPath::parse(working).unwrap()];
     let node = Node::new(sim.process(), Config { working_dirs, ..Config::default() });
     let before = sim.snapshot();
-    for home in [r"C:\Windows", r"C:\data\working"] {
-        let target = HostPath::parse(home).unwrap();
+    for used in [r"C:\Windows", r"C:\data\working"] {
+        let target = HostPath::parse(used).unwrap();
         let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
         let error = refused(&node, &MountVolume { volume, target: path(r"\plugins\v") }, Kind::PermissionDenied);
         assert!(error.to_string().ends_with("the volume is used by the node itself"), "{error}");
     }
     assert_eq!(sim.snapshot(), before);
 
-    // The volume of Windows, even if no working directory is on it.
+    // The volume of Windows is refused even if no working directory is on it.
     let kubelet_dir = HostPath::parse(r"D:\kubelet").unwrap();
     let node = Node::new(sim.process(), Config { kubelet_dir, ..Config::default() });
     let target = HostPath::parse(r"C:\Windows").unwrap();

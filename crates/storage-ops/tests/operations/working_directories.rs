@@ -1,8 +1,7 @@
 //! Tests of opening paths below a working directory.
 
-use crate::setup::{KUBELET, NoProbe, over, path, refused, traced};
-use faults::FaultAction;
-use faults::{Fault, When};
+use crate::setup::{KUBELET, NoProbe, node_on, path, refused, traced};
+use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{Kind, Mkdir, PathExists};
 
@@ -48,7 +47,7 @@ fn mkdir_fails_if_a_component_cannot_be_opened() {
 #[test]
 fn nothing_exists_or_is_created_below_a_file() {
     let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\f", "data").build();
-    let (node, before) = (over(&sim), sim.snapshot());
+    let (node, before) = (node_on(&sim), sim.snapshot());
     for below in [r"\pods\f\x", r"\pods\f\x\y"] {
         assert!(!node.run(&exists(below)).unwrap());
         let error = refused(&node, &mkdir(below), Kind::NotFound);

@@ -14,7 +14,8 @@ use crate::windows::error_class::ErrorClass;
 use crate::windows::msft_storage;
 use crate::windows::volume_device::{self, FileSystem};
 
-/// Formats a volume with NTFS. A volume that has NTFS already is success; one with another file system is an error.
+/// Formats a volume with NTFS. Succeeds without a change if the volume already has NTFS; another file system is an
+/// error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FormatVolume {
     /// The volume.
@@ -41,7 +42,7 @@ impl Operation for FormatVolume {
             return Ok(());
         }
         match msft_storage::format_ntfs(&node.host, ctx, self.volume, || self.needs_format(node, ctx)) {
-            // Formatting may still be running, so the disk stays locked as long as it may take.
+            // Formatting may still be running, so the disk stays locked for as long as formatting may take.
             Err(error) if error.code.is_some_and(|code| ErrorClass::OutcomeUnknown.contains(code)) => {
                 self.wait_until_formatted(node, node.host.timeouts().format)?.ok_or(error)
             }
@@ -57,14 +58,16 @@ impl Operation for FormatVolume {
 }
 
 impl FormatVolume {
-    /// Whether the volume is raw, determined under the lock of its disk. Called again right before formatting, because
-    /// another program may have formatted the volume.
+    /// Returns whether the volume is raw, determined under the lock of its disk. Called again right before formatting,
+    /// because another program may have formatted the volume.
     fn needs_format(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
         match volume_device::file_system(&node.host, self.volume)? {
             FileSystem::Raw => Ok(true),
             FileSystem::Ntfs => Ok(false),
-            FileSystem::Other(name) => Err(occupied(&name)),
+            FileSystem::Other(name) => Err(OperationError::precondition(format!(
+                "the volume has the file system {name}, which csi-proxy does not overwrite"
+            ))),
         }
     }
 
@@ -74,10 +77,4 @@ impl FormatVolume {
             Ok((volume_device::file_system(&node.host, self.volume)? == FileSystem::Ntfs).then_some(()))
         })
     }
-}
-
-fn occupied(file_system: &str) -> OperationError {
-    OperationError::precondition(format!(
-        "the volume has the file system {file_system}, which csi-proxy does not overwrite"
-    ))
 }

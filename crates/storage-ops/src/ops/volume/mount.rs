@@ -15,8 +15,8 @@ use crate::types::{HostPath, VolumeId};
 use crate::windows::reparse_point::Link;
 use crate::windows::{buffer, volume_device};
 
-/// Mounts a volume at an empty directory. A volume that is mounted there already is success. A volume that the node
-/// itself uses is refused.
+/// Mounts a volume at an empty directory. Succeeds without a change if the volume is already mounted there. A volume
+/// that the node itself uses is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MountVolume {
     /// The volume.
@@ -43,7 +43,7 @@ impl Operation for MountVolume {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
-        // A container must not get access to the files of the node, such as the system volume.
+        // A container must not get access to a volume of the node, such as the system volume.
         if node.directories.volumes(node.host.os())?.contains(&self.volume) {
             return Err(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself"));
         }
@@ -61,7 +61,7 @@ impl Operation for MountVolume {
                 Some(mounted) if is_present(node, mounted)? => {
                     return Err(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
                 }
-                // A stale mount point: its volume does not exist any more.
+                // The mount point is stale: its volume no longer exists.
                 Some(_) => {
                     ctx.begin_mutation()?;
                     node.host.os().delete_volume_mount_point(&path)?;
@@ -81,7 +81,7 @@ impl Operation for MountVolume {
     }
 }
 
-/// Whether Windows lists the volume.
+/// Returns whether Windows lists the volume.
 fn is_present(node: &Node, volume: VolumeId) -> OperationResult<bool> {
     Ok(node.host.os().volumes()?.iter().any(|name| VolumeId::from_windows(name) == Some(volume)))
 }
@@ -109,8 +109,8 @@ impl Operation for UnmountVolume {
     fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         node.directories.check(&self.target, None)?;
         let mut keys = vec![LockKey::Path(self.target.key())];
-        // A mount point can be removed after its volume. If the volume exists after all, the run notices that the disk
-        // is not locked.
+        // A mount point can be removed after its volume. If the volume exists after all, `run` requests a rerun,
+        // because the disk is not locked.
         keys.extend(disk_lock_key(node, self.volume).ok());
         Ok(keys)
     }

@@ -16,7 +16,7 @@ use crate::windows::disk_device::{Disk, MIB, Partition, PartitionTable};
 use crate::windows::volume_device::{self, FileSystem};
 use crate::windows::{buffer, msft_storage};
 
-/// Names the volume to resize.
+/// The volume to resize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResizeTarget {
     /// A volume by its id.
@@ -25,7 +25,7 @@ pub enum ResizeTarget {
     FirstVolumeOfDisk(DiskNumber),
 }
 
-/// Grows a volume and its partition. Never shrinks one; a volume that is large enough already is success.
+/// Grows a volume and its partition. Succeeds without a change if the volume is already large enough; never shrinks it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResizeVolume {
     /// The volume.
@@ -73,7 +73,7 @@ impl Operation for ResizeVolume {
         let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
         let partition =
             *partition.ok_or_else(|| OperationError::precondition("no partition begins where the volume begins"))?;
-        if self.wants_growth(&disk, &table, &partition)? {
+        if self.may_need_growth(&disk, &table, &partition)? {
             ctx.require_pool(PoolKind::Wmi)?;
             self.grow(node, ctx, &disk, &table, &partition, volume)?;
         }
@@ -82,8 +82,8 @@ impl Operation for ResizeVolume {
 }
 
 impl ResizeVolume {
-    /// Whether the partition may have to grow, determined without the storage provider.
-    fn wants_growth(&self, disk: &Disk, table: &PartitionTable, partition: &Partition) -> OperationResult<bool> {
+    /// Returns whether the partition may have to grow, determined without the storage provider.
+    fn may_need_growth(&self, disk: &Disk, table: &PartitionTable, partition: &Partition) -> OperationResult<bool> {
         if self.size != 0 {
             return Ok(self.size > partition.length);
         }
@@ -91,7 +91,8 @@ impl ResizeVolume {
         let next = table.partitions.iter().map(|other| other.offset).filter(|offset| *offset >= end).min();
         match next {
             Some(next) => Ok(next - end >= MIB),
-            // The last mebibyte has the backup of the partition table and the rest of the alignment.
+            // The last mebibyte cannot be used: it has the backup partition table, and partitions are aligned to
+            // mebibytes.
             None => Ok(disk.size()?.saturating_sub(end) >= 2 * MIB),
         }
     }
@@ -108,16 +109,17 @@ impl ResizeVolume {
         let instance = msft_storage::partition_instance(&node.host, ctx, disk.number, partition)?;
         let (max, provider_error) = match msft_storage::max_partition_size(&node.host, ctx, &instance) {
             Ok(max) => (max, None),
-            // The query needs the service "Optimize drives", resizing does not. The provider refuses too large a size.
+            // The query needs the service "Optimize drives"; resizing does not. The provider refuses a size that is too
+            // large.
             Err(error) if error.kind == Kind::Internal => (max_size_by_table(disk, table, partition)?, Some(error)),
             Err(error) => return Err(error),
         };
         if self.size.saturating_sub(max) >= MIB {
-            let reason = format!("{} bytes were requested, and the partition can have at most {max}", self.size);
+            let reason = format!("{} bytes were requested, but the partition can have at most {max}", self.size);
             return Err(match provider_error {
                 None => OperationError::precondition(reason),
                 Some(error) => {
-                    let reason = format!("{reason} by the partition table; {}", error.reason);
+                    let reason = format!("{reason} according to the partition table; {}", error.reason);
                     OperationError { kind: Kind::FailedPrecondition, reason, ..error }
                 }
             });
@@ -157,7 +159,7 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
         .map_err(|code| OperationError::of(code, "the partition has grown, but the file system could not be extended"))
 }
 
-/// The maximum size of the partition in bytes, by the partition table.
+/// Returns the maximum size of the partition in bytes, according to the partition table.
 fn max_size_by_table(disk: &Disk, table: &PartitionTable, partition: &Partition) -> OperationResult<u64> {
     let next = table.partitions.iter().map(|other| other.offset).filter(|offset| *offset > partition.offset).min();
     let end = match next {

@@ -50,7 +50,7 @@ impl Operation for GetVolumeIdFromTargetPath {
         require_pool_for_link(node.host.os(), &link, ctx)?;
         let target = match node.host.os().open(&path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }) {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
-                return Err(not_mounted("the mount point is stale, its volume does not exist any more"));
+                return Err(not_mounted("the mount point is stale: its volume no longer exists"));
             }
             // A volume without a file system is mounted, but has no root directory to open.
             Err(OsError::UNRECOGNIZED_VOLUME) => {

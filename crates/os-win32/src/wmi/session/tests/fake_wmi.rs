@@ -88,7 +88,7 @@ impl FakeWmi {
             called: Vec::new(),
         }));
         let factory: IClassFactory = Factory(Arc::clone(&state)).into();
-        // SAFETY: COM is initialised, and the factory can be called from any thread of the apartment.
+        // SAFETY: COM is initialized, and the factory can be called from any thread of the apartment.
         let registration =
             unsafe { CoRegisterClassObject(&WbemLocator, &factory, CLSCTX_INPROC_SERVER, REGCLS_MULTIPLEUSE) }.unwrap();
         Self { state, registration, _apartment: apartment, _turn: turn }
@@ -324,7 +324,7 @@ struct ClassObject {
 
 fn null() -> VARIANT {
     let mut null = VARIANT::default();
-    // SAFETY: VT_NULL says that the union has no value, so any content is valid.
+    // SAFETY: VT_NULL means that the union has no value, so any content is valid.
     unsafe { (*null.Anonymous.Anonymous).vt = VT_NULL };
     null
 }
@@ -343,7 +343,7 @@ fn partition() -> IWbemClassObject {
     ClassObject { properties, ..ClassObject::default() }.into()
 }
 
-/// The input of `CreatePartition`, with a password in addition.
+/// Returns the input of `CreatePartition`, with an additional password.
 fn input(state: Option<SharedState>) -> IWbemClassObject {
     let properties = [
         ("Size", CIM_UINT64),
@@ -395,7 +395,7 @@ impl IWbemClassObject_Impl for ClassObject_Impl {
     fn GetNames(&self, _: &PCWSTR, _: WBEM_CONDITION_FLAG_TYPE, _: *const VARIANT) -> Result<*mut SAFEARRAY> {
         let names: Vec<_> =
             self.properties.iter().map(|(name, ..)| *name).filter(|name| *name != "__RELPATH").collect();
-        // SAFETY: the function takes numbers only.
+        // SAFETY: the function has only numbers as parameters.
         let array = unsafe { SafeArrayCreateVector(VT_BSTR, 0, u32::try_from(names.len()).unwrap()) };
         for (index, name) in (0..).zip(names) {
             let name = BSTR::from(name);
