@@ -1,4 +1,6 @@
 //! Draining: the phases in which a server shuts down, and what was unfinished at the end.
+//!
+//! The drain time is `Limits::drain`, which the daemon sets from its flag `-drain` (`csi-proxy/src/flags/table.rs`).
 
 pub(crate) mod active_count;
 

@@ -7,7 +7,8 @@ pub(crate) mod buffer;
 pub(crate) mod disk_device;
 pub(crate) mod disk_identifiers;
 pub(crate) mod error_class;
-pub(crate) mod file_system_signatures;
+pub(crate) mod file_system;
+
 pub(crate) mod msft_storage;
 pub(crate) mod reparse_point;
 pub(crate) mod smbios;

@@ -18,7 +18,8 @@ use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::disk_device::{Disk, Partition};
-use crate::windows::volume_device::{self, FileSystem};
+use crate::windows::file_system::{self, FileSystem};
+use crate::windows::volume_device;
 
 /// Returns the key of the disk that `volume` is on.
 pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> OperationResult<LockKey> {
@@ -103,7 +104,7 @@ impl Operation for IsVolumeFormatted {
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
-        Ok(volume_device::file_system(&node.host, self.volume)? != FileSystem::Raw)
+        Ok(file_system::detect(&node.host, self.volume)? != FileSystem::Raw)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Volumes as devices: the disks they are on, and their file systems.
+//! Volumes as devices: the disks they are on, their size, their cache.
 
-use os::abi::{ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation, VolumeDiskExtents};
+use os::abi::{ControlCode, DiskExtent, FsFullSizeInformation, VolumeDiskExtents};
 use os::{Access, FsInfo, Handle, Open, Options, OsError, OsResult};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -12,21 +12,9 @@ use crate::windows::Host;
 use crate::windows::buffer;
 use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
 use crate::windows::error_class::ErrorClass;
-use crate::windows::file_system_signatures;
 
 /// Opens the file system of a volume for reading. With fewer rights Windows would open the device.
 pub(crate) const OPEN_FOR_READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
-
-/// The file system of a volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FileSystem {
-    /// No known file system.
-    Raw,
-    /// NTFS.
-    Ntfs,
-    /// Another file system, by its name.
-    Other(String),
-}
 
 /// Opens `volume`.
 pub(crate) fn open(host: &Host, volume: VolumeId, how: &Open) -> OperationResult<Box<dyn Handle>> {
@@ -115,56 +103,6 @@ pub(crate) fn wait_for_volumes(host: &Host, disk: &Disk) -> OperationResult<bool
         Ok(all.then_some(()))
     })?;
     Ok(arrived.is_some())
-}
-
-/// Determines the file system of `volume`. If it cannot be determined, that is an error, because callers format a raw
-/// volume.
-pub(crate) fn file_system(host: &Host, volume: VolumeId) -> OperationResult<FileSystem> {
-    let handle = open(host, volume, &OPEN_FOR_READ)?;
-    let name = match file_system_name(&*handle) {
-        Ok(name) => name,
-        Err(OsError::UNRECOGNIZED_VOLUME) => String::new(),
-        Err(code) => return Err(OperationError::of(code, "the file system cannot be read")),
-    };
-    match name.as_str() {
-        "" | "RAW" => {}
-        "NTFS" => return Ok(FileSystem::Ntfs),
-        _ => return Ok(FileSystem::Other(name)),
-    }
-    // Windows has mounted no file system. The volume may still have one that Windows cannot mount.
-    match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut [0; 16]) {
-        Err(OsError::UNRECOGNIZED_VOLUME) => {}
-        Err(code) if ErrorClass::Unsupported.contains(code) => {}
-        Err(code) if !ErrorClass::BufferTooSmall.contains(code) => {
-            return Err(OperationError::of(code, "the file system cannot be determined"));
-        }
-        _ => {
-            return Err(OperationError::precondition(
-                "the volume has a file system that Windows recognizes but cannot mount",
-            ));
-        }
-    }
-    let mut block = vec![0; file_system_signatures::BLOCK];
-    for offset in file_system_signatures::BLOCKS {
-        let read =
-            handle.read(offset, &mut block).map_err(|code| OperationError::of(code, "the volume cannot be read"))?;
-        if let Some(name) = file_system_signatures::find(offset, &block[..read.min(file_system_signatures::BLOCK)]) {
-            return Err(OperationError::precondition(format!(
-                "the volume has the signature of {name}, which Windows cannot mount"
-            )));
-        }
-    }
-    Ok(FileSystem::Raw)
-}
-
-fn file_system_name(handle: &dyn Handle) -> OsResult<String> {
-    let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];
-    let filled = handle.query_fs(FsInfo::Attribute, &mut answer)?;
-    let answer = &answer[..filled.min(answer.len())];
-    let head: FsAttributeInformation = buffer::at(answer, 0).ok_or(OsError::GEN_FAILURE)?;
-    let length = usize::try_from(head.name_length).map_err(|_| OsError::GEN_FAILURE)?;
-    let name = buffer::units_at(answer, FsAttributeInformation::NAME_OFFSET, length).ok_or(OsError::GEN_FAILURE)?;
-    Ok(name.to_string_lossy())
 }
 
 /// Queries the size and usage of the file system of `volume`.

@@ -11,8 +11,9 @@ use crate::node::Node;
 use crate::ops::volume::disk_lock_key;
 use crate::types::VolumeId;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::file_system::{self, FileSystem};
 use crate::windows::msft_storage;
-use crate::windows::volume_device::{self, FileSystem};
+use crate::windows::volume_device;
 
 /// Formats a volume with NTFS. Succeeds without a change if the volume already has NTFS; another file system is an
 /// error.
@@ -62,7 +63,7 @@ impl FormatVolume {
     /// because another program may have formatted the volume.
     fn needs_format(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
-        match volume_device::file_system(&node.host, self.volume)? {
+        match file_system::detect(&node.host, self.volume)? {
             FileSystem::Raw => Ok(true),
             FileSystem::Ntfs => Ok(false),
             FileSystem::Other(name) => Err(OperationError::precondition(format!(
@@ -73,8 +74,7 @@ impl FormatVolume {
 
     /// Waits until the volume has NTFS. Returns `None` if that takes too long.
     fn wait_until_formatted(&self, node: &Node, timeout: Duration) -> OperationResult<Option<()>> {
-        node.host.poll(timeout, || {
-            Ok((volume_device::file_system(&node.host, self.volume)? == FileSystem::Ntfs).then_some(()))
-        })
+        node.host
+            .poll(timeout, || Ok((file_system::detect(&node.host, self.volume)? == FileSystem::Ntfs).then_some(())))
     }
 }

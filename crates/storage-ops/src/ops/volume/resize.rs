@@ -13,7 +13,8 @@ use crate::node::Node;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::disk_device::{Disk, MIB, Partition, PartitionTable};
-use crate::windows::volume_device::{self, FileSystem};
+use crate::windows::file_system::{self, FileSystem};
+use crate::windows::volume_device;
 use crate::windows::{buffer, msft_storage};
 
 /// The volume to resize.
@@ -147,7 +148,7 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
     };
     let extent = volume_device::extent(&node.host, volume)?;
     let length = u64::try_from(extent.length).unwrap_or_default();
-    if length < total.saturating_add(MIB) || volume_device::file_system(&node.host, volume)? != FileSystem::Ntfs {
+    if length < total.saturating_add(MIB) || file_system::detect(&node.host, volume)? != FileSystem::Ntfs {
         return Ok(());
     }
     let number = volume_device::locked_disk_of(&node.host, volume, ctx)?;

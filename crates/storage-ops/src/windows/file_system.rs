@@ -1,0 +1,72 @@
+//! The file system of a volume: whether a volume is formatted, and with what.
+
+mod signatures;
+
+use os::abi::{ControlCode, FsAttributeInformation};
+use os::{FsInfo, Handle, OsError, OsResult};
+
+use crate::error::{OperationError, OperationResult};
+use crate::types::VolumeId;
+use crate::windows::error_class::ErrorClass;
+use crate::windows::{Host, buffer, volume_device};
+
+/// The file system of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FileSystem {
+    /// No known file system.
+    Raw,
+    /// NTFS.
+    Ntfs,
+    /// Another file system, by its name.
+    Other(String),
+}
+
+/// Determines the file system of `volume`. If it cannot be determined, that is an error, because callers format a raw
+/// volume.
+pub(crate) fn detect(host: &Host, volume: VolumeId) -> OperationResult<FileSystem> {
+    let handle = volume_device::open(host, volume, &volume_device::OPEN_FOR_READ)?;
+    let name = match name_of(&*handle) {
+        Ok(name) => name,
+        Err(OsError::UNRECOGNIZED_VOLUME) => String::new(),
+        Err(code) => return Err(OperationError::of(code, "the file system cannot be read")),
+    };
+    match name.as_str() {
+        "" | "RAW" => {}
+        "NTFS" => return Ok(FileSystem::Ntfs),
+        _ => return Ok(FileSystem::Other(name)),
+    }
+    // Windows has mounted no file system. The volume may still have one that Windows cannot mount.
+    match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut [0; 16]) {
+        Err(OsError::UNRECOGNIZED_VOLUME) => {}
+        Err(code) if ErrorClass::Unsupported.contains(code) => {}
+        Err(code) if !ErrorClass::BufferTooSmall.contains(code) => {
+            return Err(OperationError::of(code, "the file system cannot be determined"));
+        }
+        _ => {
+            return Err(OperationError::precondition(
+                "the volume has a file system that Windows recognizes but cannot mount",
+            ));
+        }
+    }
+    let mut block = vec![0; signatures::BLOCK];
+    for offset in signatures::BLOCKS {
+        let read =
+            handle.read(offset, &mut block).map_err(|code| OperationError::of(code, "the volume cannot be read"))?;
+        if let Some(name) = signatures::find(offset, &block[..read.min(signatures::BLOCK)]) {
+            return Err(OperationError::precondition(format!(
+                "the volume has the signature of {name}, which Windows cannot mount"
+            )));
+        }
+    }
+    Ok(FileSystem::Raw)
+}
+
+fn name_of(handle: &dyn Handle) -> OsResult<String> {
+    let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];
+    let filled = handle.query_fs(FsInfo::Attribute, &mut answer)?;
+    let answer = &answer[..filled.min(answer.len())];
+    let head: FsAttributeInformation = buffer::at(answer, 0).ok_or(OsError::GEN_FAILURE)?;
+    let length = usize::try_from(head.name_length).map_err(|_| OsError::GEN_FAILURE)?;
+    let name = buffer::units_at(answer, FsAttributeInformation::NAME_OFFSET, length).ok_or(OsError::GEN_FAILURE)?;
+    Ok(name.to_string_lossy())
+}
