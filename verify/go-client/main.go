@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// counts are numbers of steps. Only on a real node can there be skipped ones.
+// counts are the numbers of steps by result. Steps are skipped only on a real node.
 type counts struct{ passed, failed, skipped int }
 
 func main() {
@@ -94,9 +94,9 @@ func (c *counts) run(s *session, prefix string, step step) bool {
 func (c *counts) replay(s *session, d driver) {
 	for _, phase := range d.phases {
 		for _, step := range phase.calls {
-			if slices.Contains(lacks, step.ability) {
+			if slices.Contains(lacks, step.feature) {
 				c.skipped++
-				fmt.Printf("skipped: %s %s: %s %s: this system lacks %s\n", d.name, phase.name, step.api, step.rpc, step.ability)
+				fmt.Printf("skipped: %s %s: %s %s: this system lacks %s\n", d.name, phase.name, step.api, step.rpc, step.feature)
 				continue
 			}
 			if !c.run(s, d.name+" "+phase.name+": ", step) {

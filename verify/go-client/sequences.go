@@ -36,7 +36,7 @@ type sequenceFile struct {
 	} `json:"phases"`
 }
 
-// stepKeys are the keys that a step may have beside "note", by the key that tells its kind.
+// stepKeys are the keys that a step may have beside "note", by the key that determines its kind.
 var stepKeys = map[string][]string{
 	"part":  {},
 	"call":  {"request", "want", "keep", "find", "fails"},
@@ -103,7 +103,7 @@ func parseDriver(text []byte) (driver, error) {
 	return d, nil
 }
 
-// parseSteps returns the RPCs that a step of a file stands for. There are none for what only the simulator can do.
+// parseSteps returns the RPCs that a step of a file stands for. A step that only the simulator can do has none.
 func parseSteps(raw json.RawMessage, parts map[string][]json.RawMessage) ([]step, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -180,7 +180,7 @@ func parseCall(raw json.RawMessage) ([]step, error) {
 	return []step{s}, nil
 }
 
-// actionByRPC returns the RPC with which this client does what kubelet or a container does on the node itself.
+// actionByRPC returns the RPC with which this client performs an action of kubelet or of a container on the node.
 func actionByRPC(raw json.RawMessage) ([]step, error) {
 	var action struct{ Do, Path string }
 	if err := json.Unmarshal(raw, &action); err != nil {
@@ -195,7 +195,7 @@ func actionByRPC(raw json.RawMessage) ([]step, error) {
 	return nil, fmt.Errorf("unknown action %q", action.Do)
 }
 
-// checkByRPC returns the RPC with which this client checks as much of a state of the node as RPCs tell.
+// checkByRPC returns the RPC with which this client checks a state of the node, as far as RPCs report it.
 func checkByRPC(raw json.RawMessage) ([]step, error) {
 	var check struct{ Check, Path, Disk string }
 	if err := json.Unmarshal(raw, &check); err != nil {

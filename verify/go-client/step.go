@@ -29,7 +29,7 @@ type step struct {
 	keep    map[string]string // variable -> path into the response, such as "volumeIds.0"
 	find    *entry
 	failing *regexp.Regexp // the call must fail with an error that matches
-	ability string         // what the system must be able to do for the step
+	feature string         // the feature that the system must have for the step
 }
 
 // An entry is looked up in a map of the response, as drivers look for their disk; its key is kept in a variable.
@@ -64,10 +64,10 @@ func (s step) keeps(name, path string) step {
 // fails makes the step expect an error that matches the pattern.
 func (s step) fails(pattern string) step { s.failing = regexp.MustCompile(pattern); return s }
 
-// needs skips the step on a system without an ability, by the name that the probe of Wine has for it.
-func (s step) needs(ability string) step { s.ability = ability; return s }
+// needs skips the step on a system without a feature, by its name in xtask/src/wine/probe.c.
+func (s step) needs(feature string) step { s.feature = feature; return s }
 
-// lacks lists the abilities that the system under the daemon lacks: none on Windows; for Wine, a probe finds them.
+// lacks lists the features that the system of the daemon lacks: none on Windows; for Wine, the probe detects them.
 var lacks = strings.Fields(os.Getenv("CSI_PROXY_WINE_LACKS"))
 
 // A session holds the connections and the variables.
@@ -75,7 +75,7 @@ type session struct {
 	open   map[string]func() (any, error)
 	opened map[string]reflect.Value
 	vars   map[string]string
-	called map[string]bool // "disk/v1 Rescan": whether the daemon answered, be it with an error
+	called map[string]bool // "disk/v1 Rescan": whether the daemon answered, even with an error
 }
 
 func newSession(open map[string]func() (any, error), variables map[string]string) *session {
@@ -208,7 +208,7 @@ func (s *session) lookUp(answer any, e *entry) error {
 		}
 	}
 	if len(keys) != 1 {
-		return fmt.Errorf("%d entries instead of one have the %s looked for: %s", len(keys), e.Field, brief(answer))
+		return fmt.Errorf("%d entries instead of one have the expected %s: %s", len(keys), e.Field, brief(answer))
 	}
 	s.vars[e.Keep] = keys[0]
 	return nil
@@ -279,7 +279,7 @@ func at(answer any, path string) (string, error) {
 	return fmt.Sprint(answer), nil
 }
 
-// kinds are the names that stand for any text of a kind in what is wanted.
+// kinds are the placeholders for any text of a kind in an expected response.
 var kinds = map[string]*regexp.Regexp{
 	"<number>":        regexp.MustCompile(`^[0-9]+$`),
 	"<positive>":      regexp.MustCompile(`^[1-9][0-9]*$`),
@@ -287,9 +287,9 @@ var kinds = map[string]*regexp.Regexp{
 	"<VMware serial>": regexp.MustCompile(`^\s*VMware-([0-9a-fA-F][ -]*){32}\s*$`),
 }
 
-// contains returns where a response lacks what is wanted. An object may have more fields, and a list that ends in
-// "..." more elements in any order. A string "~x" is matched as a regular expression, "<positive>" and the like stand
-// for any text of the kind, and a number may be given as text.
+// contains returns an error that names where a response differs from the expected one. An object may have more fields,
+// and a list that ends in "..." more elements in any order. A string "~x" is matched as a regular expression,
+// "<positive>" and the like stand for any text of the kind, and a number may be given as text.
 func contains(answer, want any, path string) error {
 	switch want := want.(type) {
 	case map[string]any:

@@ -1,9 +1,10 @@
-//! `cargo xtask bench`: the daemon's speed beside that of minimal grpc-go and tonic servers, into docs/performance.md.
+//! `cargo xtask bench`: compares the daemon's speed with that of minimal grpc-go and tonic servers, and writes
+//! docs/performance.md.
 //!
 //! For each workload and number of callers the servers are measured right after each other, round by round, each time
-//! in another order, so that whatever else the machine does falls on all alike. Each measurement has a server process
-//! of its own: its memory, threads and heap are not those that the measurement before it left behind. Linux only, as
-//! the figures come from `/proc`.
+//! in another order, so that other load on the machine affects all of them equally. Each measurement starts a new
+//! server process, so that its memory and threads do not depend on earlier measurements. Linux only, because the
+//! figures are read from `/proc`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ use workload::{WORKLOADS, Workload};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How often each server is measured with each workload and number of callers
+    /// How many times each server is measured with each workload and number of callers
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// How many seconds one measurement takes
@@ -47,10 +48,10 @@ pub(crate) struct Options {
     /// A build of the daemon instead of this tree's; given several times, the builds are compared with each other too
     #[arg(long, value_name = "NAME=PATH", value_parser = Program::daemon)]
     ours: Vec<Program>,
-    /// What the page says of the daemon measured, such as "before the change"
+    /// A note on the measured daemon for the page, such as "before the change"
     #[arg(long)]
     note: Option<String>,
-    /// Where the page is written
+    /// The file to which the page is written
     #[arg(long, default_value = "docs/performance.md")]
     page: PathBuf,
 }
@@ -58,7 +59,7 @@ pub(crate) struct Options {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
     let duration = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
-    if duration.is_zero() { Err("a measurement takes time".into()) } else { Ok(duration) }
+    if duration.is_zero() { Err("the duration must not be zero".into()) } else { Ok(duration) }
 }
 
 /// Builds everything, measures, and writes the page.
@@ -83,7 +84,7 @@ pub(crate) fn run(options: &Options) -> Result<bool, Error> {
 /// The servers to compare, built.
 fn programs(options: &Options) -> Result<Vec<Program>, Error> {
     build_go()?;
-    // Alone, since another package in the same build may switch on features of the dependencies that the two share.
+    // In a build of its own, because another package in the same build may enable features of shared dependencies.
     build_rust(server::MINIMAL_TONIC_PACKAGE)?;
     let mut programs = options.ours.clone();
     if programs.is_empty() {
@@ -104,7 +105,7 @@ fn build_rust(package: &str) -> Result<(), Error> {
 fn build_go() -> Result<(), Error> {
     let mut go = Command::new("go");
     go.current_dir(go_module()).env("CGO_ENABLED", "0").args(["build", "-o"]);
-    // With a separator at its end, as go writes two programs into a folder only.
+    // go accepts only a folder as the output of two programs, and recognises it by the separator at its end.
     go.arg(folder().join("")).args(["./client", "./server"]);
     if process::succeeds(&mut go)? { Ok(()) } else { Err("the Go client and server do not build".into()) }
 }
@@ -120,7 +121,7 @@ fn go_module() -> PathBuf {
     workspace::root().join("verify/bench/go")
 }
 
-/// Where the Go programs and the servers' logs are put.
+/// Returns the folder of the Go programs and of the servers' logs.
 fn folder() -> PathBuf {
     workspace::target().join("bench")
 }
@@ -169,7 +170,8 @@ fn sample(
     Ok(sample)
 }
 
-/// A folder for sockets and files, removed in the end. Not in `target`, where the path of a socket may become too long.
+/// A folder for sockets and files, removed when dropped. Not in `target`, where the path of a socket may become too
+/// long.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -182,7 +184,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Left behind, it harms nobody.
+        // A folder that remains in the temporary directory does no harm.
         let _removed = fs::remove_dir_all::<&Path>(&self.0);
     }
 }

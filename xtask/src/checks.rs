@@ -1,4 +1,4 @@
-//! The checks of the source tree that are no tests: formatting, lints, documentation, dependencies.
+//! The checks of the source tree other than tests: formatting, lints, documentation, dependencies.
 
 use std::process::Command;
 
@@ -36,7 +36,7 @@ pub(crate) fn documentation() -> Summary {
 pub(crate) fn source_rules() -> Summary {
     check("lint", |name| match workspace::files() {
         Some(_) => result(name, lint::run()),
-        None => Summary::skipped(name, "the list of files comes from git: this is no git checkout"),
+        None => Summary::skipped(name, "the list of files is read from git, and this is not a git checkout"),
     })
 }
 

@@ -235,7 +235,7 @@ impl Daemon {
         Ok(Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?))
     }
 
-    /// Kills the daemon. A daemon that has exited before is a failure, even if the client has noticed nothing.
+    /// Kills the daemon. A daemon that has exited before is a failure, even if the client has not noticed it.
     pub(crate) fn end(mut self) -> Summary {
         match self.0.try_wait() {
             Ok(None) => Summary::default(),

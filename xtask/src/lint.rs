@@ -21,7 +21,7 @@ struct Source {
     text: String,
 }
 
-/// Prints what breaks a rule. Returns whether nothing does.
+/// Prints each breach of a rule. Returns whether there were no breaches.
 pub(crate) fn run() -> Result<bool, Error> {
     let breaches = breaches()?;
     for breach in &breaches {
@@ -31,7 +31,7 @@ pub(crate) fn run() -> Result<bool, Error> {
     Ok(breaches.is_empty())
 }
 
-/// Returns everything that breaks a rule, one line each.
+/// Returns all breaches of the rules, one line each.
 fn breaches() -> Result<Vec<String>, Error> {
     let packages = workspace::metadata()?;
     let packages = packages.workspace_packages();

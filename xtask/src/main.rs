@@ -30,7 +30,7 @@ mod windows;
 mod wine;
 mod workspace;
 
-/// Why a task could not be run to its end.
+/// The reason why a task could not be completed.
 type Error = Box<dyn std::error::Error>;
 
 #[derive(Parser)]
@@ -54,13 +54,13 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Break one rule after the other in a copy of this tree, and check that the simulation tests detect it
+    /// Break one rule at a time in a copy of this tree: the simulation tests must detect each one
     Sensitivity,
-    /// Change the storage operations word by word with cargo-mutants, and check that their tests detect it
+    /// Make one small change at a time to the storage operations with cargo-mutants: the tests must detect each one
     Mutants(mutants::Options),
     /// Run every fuzz target in turn with libFuzzer
     Fuzz(fuzz::Options),
-    /// Run the server under the load of 64 clients, and check that it loses no call and does not grow
+    /// Run the server under the load of 64 clients: no call may be lost, and resource usage must not grow
     Soak(soak::Options),
     /// Measure the server and minimal servers with grpc-go and tonic, and write docs/performance.md
     Bench(bench::Options),

@@ -1,4 +1,5 @@
-//! The simulation tests of reliability, `verify/simtest`, in their release build: they run several 100,000 cases.
+//! The simulation tests of reliability, `verify/simtest`, in their release build, because they run several hundred
+//! thousand cases.
 
 use crate::{Error, process, workspace};
 

@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<Summary, Error> {
     let Some(files) = workspace::files() else {
         return Ok(Summary::skipped(
             "sensitivity",
-            "the list of files to copy comes from git: this is no git checkout",
+            "the list of files to copy is read from git, and this is not a git checkout",
         ));
     };
     let folder = workspace::target().join("sensitivity");
@@ -192,7 +192,7 @@ impl TreeCopy {
         build.args(["--config", "profile.release.lto='off'", "--config", "profile.release.opt-level=1"]);
         build.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
         process::print(&build);
-        // A patch can leave an item unused. Those warnings are of no interest unless the build fails.
+        // A patch can leave an item unused. Those warnings are printed only if the build fails.
         let Output { status, stderr, .. } = durations::record(&mut build, Command::output)?;
         if !status.success() {
             println!("{}", String::from_utf8_lossy(&stderr));

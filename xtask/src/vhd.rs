@@ -49,8 +49,8 @@ impl Vhd {
 
     /// Returns the number of the attached disk.
     fn number(&self) -> Result<u32, Error> {
-        let ask = format!("(Get-DiskImage -ImagePath '{}').Number", self.0.display());
-        let answer = process::output(Command::new("powershell").args(["-NoProfile", "-Command", &ask]));
+        let query = format!("(Get-DiskImage -ImagePath '{}').Number", self.0.display());
+        let answer = process::output(Command::new("powershell").args(["-NoProfile", "-Command", &query]));
         Ok(answer.ok_or("Get-DiskImage failed")?.trim().parse()?)
     }
 }

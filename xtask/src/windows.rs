@@ -156,7 +156,7 @@ pub(crate) enum NoDaemon {
     Broken(String),
 }
 
-/// Builds the daemon for Windows as it is shipped.
+/// Builds the daemon for Windows in the form that is shipped.
 pub(crate) fn daemon() -> Result<PathBuf, NoDaemon> {
     let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
     ship(toolchain).map_err(|error| NoDaemon::Broken(error.to_string()))

@@ -1,7 +1,8 @@
 //! Wine: a prefix in the target folder, and the features that the installed version supports.
 //!
-//! Features differ between versions of Wine, so wine/probe.c tries them out. `CSI_PROXY_WINE_LACKS` tells tests which
-//! ones are missing, by their names in wine/probe.c, separated by spaces. A test that needs one prints `skipped: ...`.
+//! Features differ between versions of Wine, so wine/probe.c tries them out. `CSI_PROXY_WINE_LACKS` lists the
+//! missing ones for the tests, by their names in wine/probe.c, separated by spaces. A test that needs one of them
+//! prints `skipped: ...`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -107,7 +108,7 @@ impl Prefix {
 impl Drop for Prefix {
     fn drop(&mut self) {
         for option in ["-k", "-w"] {
-            // wineserver fails if the prefix has no process. That is no error here.
+            // wineserver fails if the prefix has no process. That is not an error here.
             let _ignored = self.enter(Command::new(&self.server).arg(option)).status();
         }
     }

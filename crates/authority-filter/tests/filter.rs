@@ -1,4 +1,4 @@
-//! The filter between an encoder and a decoder of other implementations.
+//! The filter between an HPACK encoder and a decoder from other crates.
 
 use authority_filter::{AuthorityFilter, FrameFilter, ProtocolError};
 use httlib_hpack::Encoder;

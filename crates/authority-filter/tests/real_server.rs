@@ -1,4 +1,4 @@
-//! An HTTP/2 server of the kind that csi-proxy has, called by clients whose authority is the path of a pipe.
+//! An HTTP/2 server like that of csi-proxy, called by clients whose authority is the path of a pipe.
 #![cfg(unix)]
 
 mod server;

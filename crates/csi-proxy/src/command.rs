@@ -6,12 +6,12 @@ use crate::flags::{FlagError, Flags};
 use crate::program::CSI_PROXY;
 use crate::service::Task;
 
-/// What a command line asks `csi-proxy` to do.
+/// A command of `csi-proxy`.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Serve. A command line without a command means this, because nodes start csi-proxy so.
+    /// Serve. A command line without a command means this, because that is how nodes start csi-proxy.
     Serve(Box<Flags>),
-    /// Do something with the Windows service.
+    /// Manage the Windows service.
     Service(Task),
     /// Print the help.
     Help,
@@ -19,7 +19,7 @@ pub enum Command {
     Version,
 }
 
-/// A command line that cannot be followed.
+/// An invalid command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
     /// An unknown command.
@@ -35,9 +35,7 @@ pub enum CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(word) if word == "demo" => {
-                f.write_str("unknown command 'demo'; 'csi-proxy-sim demo' plays the demonstration")
-            }
+            Self::Unknown(word) if word == "demo" => f.write_str("unknown command 'demo'; use 'csi-proxy-sim demo'"),
             Self::Unknown(word) => write!(f, "unknown command '{word}'"),
             Self::UnexpectedArgument(command, word) => write!(f, "unexpected argument '{word}' after '{command}'"),
             Self::NoTask => f.write_str("'service' needs one of install, uninstall and status"),
@@ -129,7 +127,7 @@ mod tests {
         assert_eq!(parse("serve").unwrap_err(), "unknown command 'serve'");
         assert_eq!(parse("version -v=5").unwrap_err(), "unexpected argument '-v=5' after 'version'");
         let demo = parse("demo").unwrap_err();
-        assert_eq!(demo, "unknown command 'demo'; 'csi-proxy-sim demo' plays the demonstration");
+        assert_eq!(demo, "unknown command 'demo'; use 'csi-proxy-sim demo'");
         assert_eq!(parse("-nonsense").unwrap_err(), "unknown flag -nonsense");
     }
 }

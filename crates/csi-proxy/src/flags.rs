@@ -58,7 +58,7 @@ pub struct Flags {
     pub groupless_pipes: bool,
     /// Further SIDs that may open the pipes.
     pub pipe_sids: Vec<String>,
-    /// How long running calls may take to finish when the daemon is told to stop.
+    /// How long running calls may take to finish when the daemon stops.
     pub drain: Duration,
     /// The number of open connections at which a new one evicts another.
     pub max_connections: usize,

@@ -1,4 +1,4 @@
-//! What `csi-proxy` and `csi-proxy-sim` share: flags, log, metrics, and serving until told to stop; and the service.
+//! What `csi-proxy` and `csi-proxy-sim` share: flags, log, metrics, serving and the Windows service.
 //!
 //! This crate serves any [`Backend`](backend::Backend) on any endpoints. Which ones is the programs' choice: `csi-proxy`
 //! serves Windows on named pipes, `csi-proxy-sim` serves a simulated node.

@@ -28,7 +28,7 @@ const KEPT_FILES: usize = 3;
 
 /// Starts logging. Fails if logging has already been started in this process.
 pub fn start(flags: &LogFlags) -> io::Result<()> {
-    // klog ignores -log_file unless -logtostderr=false is given too. A user who names a file wants it written.
+    // klog ignores -log_file unless -logtostderr=false is given too. A user who names a file expects it to be written.
     let file = match flags.file.as_deref() {
         None => None,
         Some(path) => Some(

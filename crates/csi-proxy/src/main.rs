@@ -1,4 +1,4 @@
-//! The daemon `csi-proxy`: serves the Windows node that it runs on, or does what its first argument asks for.
+//! The daemon `csi-proxy`: serves the Windows node that it runs on, or runs the command in its first argument.
 
 use std::error::Error;
 use std::io::Write;

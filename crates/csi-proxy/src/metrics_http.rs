@@ -1,7 +1,8 @@
 //! The HTTP server for `/metrics` and `/healthz`.
 //!
-//! Anyone who reaches the address may connect. So a connection is closed after one request or `CONNECTION_TIME`, and at
-//! the limit a new connection closes the oldest: a client that sends its request at once is answered before that.
+//! Any client that reaches the address may connect. A connection is therefore closed after one request or
+//! `CONNECTION_TIME`, and at the limit a new connection closes the oldest. A client that sends its request at once is
+//! answered before that.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -98,7 +99,7 @@ async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, render: i
     match timeout(CONNECTION_TIME, http.serve_connection(TokioIo::new(stream), service)).await {
         Ok(Ok(())) => {}
         Ok(Err(reason)) => tracing::debug!(%reason, "a connection for metrics failed"),
-        Err(_) => tracing::debug!("closed a connection for metrics that took too long"),
+        Err(_) => tracing::debug!("closed a connection for metrics that exceeded the time limit"),
     }
 }
 
@@ -141,7 +142,7 @@ mod tests {
         client
     }
 
-    async fn ask(request: &str) -> String {
+    async fn answer_to(request: &str) -> String {
         let mut client = connect();
         client.write_all(request.as_bytes()).await.expect("sent");
         let mut answer = String::new();
@@ -157,10 +158,10 @@ mod tests {
             ("GET /", "HTTP/1.1 404 ", "only /metrics and /healthz exist"),
             ("POST /metrics", "HTTP/1.1 405 ", "allow: GET, HEAD"),
         ] {
-            let answer = ask(&format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
+            let answer = answer_to(&format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
             assert!(answer.starts_with(status) && answer.contains(body), "{line}: {answer:.200}");
         }
-        let head = ask("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        let head = answer_to("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert!(head.contains("text/plain; version=0.0.4") && head.ends_with("\r\n\r\n"), "{head:.200}");
     }
 

@@ -1,4 +1,4 @@
-//! A program that serves: what tells `csi-proxy` and `csi-proxy-sim` apart on the command line.
+//! A program that serves: how the command lines of `csi-proxy` and `csi-proxy-sim` differ.
 
 use std::env;
 use std::error::Error;
@@ -26,9 +26,9 @@ pub struct Program<T: 'static> {
 /// The daemon.
 pub static CSI_PROXY: Program<Flags> = Program {
     name: "csi-proxy",
-    about: "Does storage work on a Windows node for unprivileged CSI drivers.",
+    about: "Performs storage operations on a Windows node for unprivileged CSI drivers.",
     commands: &[
-        ("[FLAGS]", "serve until told to stop"),
+        ("[FLAGS]", "serve until stopped"),
         ("service install [FLAGS]", "install the Windows service csiproxy"),
         ("service uninstall", "stop and remove the service"),
         ("service status", "print the state of the service"),

@@ -1,4 +1,4 @@
-//! Serving until told to stop.
+//! Serving until a signal to stop.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     builder.enable_all().max_blocking_threads(BLOCKING_THREADS + OTHER_THREADS).build()
 }
 
-/// Logs as the flags ask for, announces on `out` what is served where, and serves until a signal to stop arrives and
+/// Logs as the flags specify, announces on `out` what is served where, and serves until a signal to stop arrives and
 /// the running calls have finished. A second signal stops at once.
 pub fn console<L: Listener>(
     flags: &Flags,

@@ -1,9 +1,9 @@
-//! What `csi-proxy` answers on a system that is not Windows.
+//! The error of `csi-proxy` on a system that is not Windows.
 
 use std::error::Error;
 use std::{fmt, io};
 
-/// `csi-proxy` was asked to serve a Windows node, or to be a Windows service, on another system.
+/// The error if `csi-proxy` is to serve a Windows node, or to manage its service, on another system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowsOnly;
 

@@ -29,7 +29,7 @@ fn serving_and_the_service_name_the_program_to_run_instead() {
 
 #[test]
 fn help_and_version_are_printed_on_every_system() {
-    for (argument, start) in [("help", "Does storage work"), ("version", "csi-proxy 0.")] {
+    for (argument, start) in [("help", "Performs storage operations"), ("version", "csi-proxy 0.")] {
         let output = run(&[argument]);
         assert!(output.status.success() && text(&output.stdout).starts_with(start), "{output:?}");
         assert!(!text(&output.stdout).contains('\u{1b}'), "no colours where the output is not a terminal");
@@ -44,10 +44,7 @@ fn an_invalid_command_line_is_one_sentence_and_exit_code_2() {
             "-node=x.toml",
             "csi-proxy: unknown flag -node: csi-proxy-sim serves a simulated node (see 'csi-proxy help')\n",
         ),
-        (
-            "demo",
-            "csi-proxy: unknown command 'demo'; 'csi-proxy-sim demo' plays the demonstration (see 'csi-proxy help')\n",
-        ),
+        ("demo", "csi-proxy: unknown command 'demo'; use 'csi-proxy-sim demo' (see 'csi-proxy help')\n"),
     ] {
         let refused = run(&[argument]);
         assert_eq!(refused.status.code(), Some(2));

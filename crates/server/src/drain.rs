@@ -11,7 +11,7 @@ use tokio::sync::watch;
 /// How long a client has to read the last responses and close its connection after a GOAWAY frame.
 pub(crate) const GOAWAY_GRACE: Duration = Duration::from_secs(1);
 
-/// The calls and operations that had not ended when the drain time was over.
+/// The calls and operations that had not ended when the drain time expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unfinished {
     /// Calls that were cut off.

@@ -1,4 +1,4 @@
-//! The simulated node that the flags ask for.
+//! The simulated node that the flags select.
 
 use std::path::Path;
 use std::{error, fmt, fs, io};
@@ -6,7 +6,7 @@ use std::{error, fmt, fs, io};
 use csi_proxy::backend::Backend;
 use os_sim::{DescriptionError, Sim};
 
-/// Why a file does not give a node.
+/// The error of a file from which no node can be created.
 #[derive(Debug)]
 pub enum NodeError {
     /// The file cannot be read.

@@ -5,12 +5,12 @@ use csi_proxy::flags::FlagError;
 
 use crate::flags::{CSI_PROXY_SIM, SimFlags};
 
-/// What a command line asks for.
+/// A command of `csi-proxy-sim`.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Serve. As with `csi-proxy`, this is what a command line without a command means.
     Serve(Box<SimFlags>),
-    /// Play the demonstration.
+    /// Run the demonstration.
     Demo,
     /// Print the help.
     Help,

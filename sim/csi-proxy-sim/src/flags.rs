@@ -30,8 +30,8 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
     name: "csi-proxy-sim",
     about: "Serves a simulated Windows node to CSI drivers and their tests.",
     commands: &[
-        ("[FLAGS]", "serve until told to stop"),
-        ("demo", "play seven CSI drivers against the simulated node"),
+        ("[FLAGS]", "serve until stopped"),
+        ("demo", "run the calls of seven CSI drivers on a simulated node"),
         ("help", "print this help"),
         ("version", "print the version"),
     ],
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_daemon_can_do_is_refused() {
+    fn a_flag_that_only_the_daemon_has_is_refused() {
         let service = parse("-windows-service").unwrap_err();
         assert_eq!(service, "unknown flag -windows-service: only csi-proxy runs as a service");
         assert_eq!(parse("-Node=x").unwrap_err(), "unknown flag -Node: did you mean -node?");

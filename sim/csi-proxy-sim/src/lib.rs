@@ -1,4 +1,4 @@
-//! The parts of `csi-proxy-sim`: the simulated node that its flags ask for, its endpoints, and the demonstration.
+//! The parts of `csi-proxy-sim`: the simulated node that its flags select, its endpoints, and the demonstration.
 
 pub mod backend;
 pub mod command;

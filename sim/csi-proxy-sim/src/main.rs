@@ -1,4 +1,4 @@
-//! The program `csi-proxy-sim`: serves a simulated node, or plays the demonstration.
+//! The program `csi-proxy-sim`: serves a simulated node, or runs the demonstration.
 
 use std::error::Error;
 use std::io::Write;

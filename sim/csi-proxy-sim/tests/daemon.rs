@@ -1,4 +1,4 @@
-//! The program as a process: started, called, told to stop.
+//! The program as a process: started, called, stopped.
 #![cfg(unix)]
 
 use std::fs;
@@ -162,7 +162,7 @@ async fn a_second_signal_stops_without_waiting_for_running_calls() {
     call.await.expect("no panic").expect_err("the call is aborted");
 }
 
-/// Returns whether new clients can still connect. A program that is told to stop first removes its sockets.
+/// Returns whether new clients can still connect. A stopping program first removes its sockets.
 fn accepts_clients(folder: &Path) -> bool {
     folder.join("sockets/csi-proxy-disk-v1.sock").exists()
 }

@@ -1,4 +1,4 @@
-//! The demonstration as a process, and how it notices what is wrong.
+//! The demonstration as a process, and the unexpected results that it must detect.
 #![cfg(unix)]
 
 use std::io;
@@ -25,16 +25,16 @@ fn the_demo_succeeds_and_is_plain_text_of_80_columns_when_piped() {
     assert!(last.starts_with("✓ 262 calls, 0 unexpected results, "), "{last}");
 }
 
-/// Writes nothing, and changes the node when a line with `cue` is written for the first time.
-struct Saboteur {
+/// Writes nothing, and changes the node when a line with `trigger` is written for the first time.
+struct NodeChanger {
     sim: Sim,
-    cue: &'static str,
+    trigger: &'static str,
     act: Option<fn(&Sim)>,
 }
 
-impl io::Write for Saboteur {
+impl io::Write for NodeChanger {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if String::from_utf8_lossy(bytes).contains(self.cue)
+        if String::from_utf8_lossy(bytes).contains(self.trigger)
             && let Some(act) = self.act.take()
         {
             act(&self.sim);
@@ -48,31 +48,32 @@ impl io::Write for Saboteur {
 }
 
 /// Runs the sequence of a driver, changes the node on the way, and returns the unexpected results.
-async fn sabotaged(driver: &str, cue: &'static str, act: fn(&Sim)) -> Vec<String> {
+async fn unexpected_after_change(driver: &str, trigger: &'static str, act: fn(&Sim)) -> Vec<String> {
     let sequences = Sequence::all().expect("valid sequences");
     let sequence = sequences.iter().find(|sequence| sequence.driver == driver).expect("a sequence of the driver");
     let daemon = Daemon::start().await.expect("a daemon");
-    let mut screen = Screen::new(Saboteur { sim: daemon.sim().clone(), cue, act: Some(act) });
+    let mut screen = Screen::new(NodeChanger { sim: daemon.sim().clone(), trigger, act: Some(act) });
     let report = run(sequence, &daemon, &mut screen).await;
     daemon.stop().await.expect("an end");
     report.unexpected
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_is_taken_away_is_noticed() {
-    let unexpected = sabotaged("azuredisk", "FormatVolume", |sim| drop(sim.detach_disk(1))).await;
+async fn a_removed_disk_is_detected() {
+    let unexpected = unexpected_after_change("azuredisk", "FormatVolume", |sim| drop(sim.detach_disk(1))).await;
     assert!(unexpected.iter().any(|text| text.contains("MountVolume failed with")), "{unexpected:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_of_another_drivers_disk_is_noticed() {
-    let unexpected = sabotaged("vsphere", "NodeExpandVolume", |sim| assert!(sim.grow_disk(2, 1 << 40))).await;
+async fn a_change_of_another_drivers_disk_is_detected() {
+    let unexpected =
+        unexpected_after_change("vsphere", "NodeExpandVolume", |sim| assert!(sim.grow_disk(2, 1 << 40))).await;
     assert_eq!(unexpected, ["all other disks are unchanged"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_to_another_target_is_noticed() {
-    let unexpected = sabotaged("azurefile", "CreateSymlink", |sim| {
+async fn a_link_to_another_target_is_detected() {
+    let unexpected = unexpected_after_change("azurefile", "CreateSymlink", |sim| {
         let target = r"C:\var\lib\kubelet\pods\azurefile\volumes\kubernetes.io~csi\pvc\mount";
         sim.external().remove_all(target).expect("the link is removed");
         sim.external().symlink(target, r"C:\Windows").expect("another link is created");
@@ -82,8 +83,8 @@ async fn a_link_to_another_target_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_mount_of_the_volume_is_noticed() {
-    let unexpected = sabotaged("gce-pd", "MountVolume", |sim| {
+async fn a_second_mount_of_the_volume_is_detected() {
+    let unexpected = unexpected_after_change("gce-pd", "MountVolume", |sim| {
         let volume = sim.volume_on(4).expect("the driver's volume");
         sim.external().mkdir(r"C:\elsewhere").expect("a directory");
         sim.external().set_mount_point(r"C:\elsewhere", volume.id).expect("a mount point");
@@ -105,7 +106,7 @@ async fn step(step: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_response_that_a_sequence_does_not_expect_is_noticed() {
+async fn a_response_that_a_sequence_does_not_expect_is_detected() {
     for (given, unexpected) in [
         (
             r#"{"call": "filesystem/v1/PathExists", "request": {"path": "C:\\var\\lib\\kubelet"}, "want": {"exists": false}}"#,

@@ -1,4 +1,4 @@
-//! A node that answers one thing with bytes of the test's choice.
+//! A node that replaces one kind of answer with bytes of the test's choice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 
 use crate::layer::{Layer, Layered};
 
-/// What is answered with other bytes.
+/// The answer that is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corruption {
     /// `IOCTL_STORAGE_QUERY_PROPERTY` of page 83.
@@ -34,8 +34,8 @@ pub enum Corruption {
     Location,
 }
 
-/// A node that answers one thing with the same bytes every time. It delivers them as Windows does: as many as the
-/// caller's buffer holds, or an error if the buffer is too small for that answer.
+/// A node that replaces one kind of answer with the same bytes every time. It delivers them as Windows does: as many as
+/// the caller's buffer holds, or an error if the buffer is too small for that answer.
 pub type CorruptingOs = Layered<CorruptedAnswer>;
 
 /// The layer of a [`CorruptingOs`].
@@ -45,7 +45,7 @@ pub struct CorruptedAnswer {
 }
 
 impl CorruptingOs {
-    /// Answers `corruption` with `bytes` and everything else as `node` does.
+    /// Replaces the answer `corruption` with `bytes` and forwards all other calls to `node`.
     pub fn new(node: Arc<dyn Os>, corruption: Corruption, bytes: &[u8]) -> Self {
         Self::around(node, CorruptedAnswer { corruption, bytes: bytes.into() })
     }

@@ -1,6 +1,6 @@
 //! Observing and disturbing the calls of a process.
 //!
-//! [`Probed`] forwards every primitive to the node and asks a [`Probe`] before and after the call. One `Probed` stands for
+//! [`Probed`] forwards every primitive to the node and calls a [`Probe`] before and after it. One `Probed` stands for
 //! one process, such as one run of the daemon; a restarted daemon gets a new one around the same node.
 //!
 //! Death is not unwinding. After [`FaultAction::Die`] no call of the process reaches the node any more: its handles are

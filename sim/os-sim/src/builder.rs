@@ -21,7 +21,7 @@ pub fn node() -> Builder {
 
 /// Builds a node. Each method adds an object, or changes the disk, server, share, target or service that was added last.
 ///
-/// A method panics if there is nothing to change, because the test is wrong then.
+/// A method panics if it has no object to change, which is a mistake in the test.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Builder {
@@ -157,7 +157,7 @@ impl Builder {
         self.change(|on| on.spans.push(Span { disk, offset: 1 << 20, length: bytes }))
     }
 
-    /// Sets the size that the disk has grown to since it was partitioned. Windows has not noticed.
+    /// Sets the size that the disk has grown to since it was partitioned. Windows has not detected the new size.
     pub fn grown_to(self, bytes: u64) -> Self {
         self.change(|disk| disk.grown_to = Some(bytes))
     }

@@ -1,7 +1,7 @@
 //! Simulates iSCSI: portals and targets on the network, and the node's initiator with its WMI classes.
 //!
-//! This module does not change disks: a call that attaches or detaches logical units returns an [`Effect`]. Neither does
-//! it check that the Microsoft iSCSI service runs. Its callers do both.
+//! This module does not change disks: a call that attaches or detaches logical units returns an [`Effect`]. It
+//! does not check that the Microsoft iSCSI service runs. Its callers do both.
 
 mod return_code;
 mod wmi_classes;
@@ -249,7 +249,7 @@ impl Iscsi {
         Ok(())
     }
 
-    /// Discovers the targets of a target portal again.
+    /// Repeats the discovery at a target portal.
     fn update_portal(&mut self, at: &PortalAddress) -> Result<(), IscsiCode> {
         if !self.initiator.portals.contains(at) {
             return Err(IscsiCode::NOT_FOUND);
@@ -261,7 +261,7 @@ impl Iscsi {
         Ok(())
     }
 
-    /// Discovers the targets of all target portals that answer again.
+    /// Repeats the discovery at all target portals that answer.
     fn update_targets(&mut self) {
         for portal in self.initiator.portals.clone() {
             if self.answers(&portal) {

@@ -122,7 +122,7 @@ impl ServiceModel {
         }
     }
 
-    /// Ends a pending state whose time has come.
+    /// Ends a pending state that is due.
     fn tick(&mut self, now: u64) {
         if self.until.is_none_or(|until| now < until) {
             return;
@@ -145,7 +145,7 @@ impl ServiceModel {
 }
 
 impl Services {
-    /// Ends the pending states whose time has come.
+    /// Ends the pending states that are due.
     pub fn tick(&mut self, now: Time) {
         let now = milliseconds(now);
         for service in &mut self.services {
@@ -234,8 +234,8 @@ impl Services {
         Ok(())
     }
 
-    /// Returns the names of the active services that depend on `name`, directly or not, in the order to stop them in: the
-    /// service that was started last is first.
+    /// Returns the names of the active services that depend on `name`, directly or indirectly, in the order in which to
+    /// stop them: the service that was started last is first.
     pub fn active_dependents(&self, name: &str, now: Time) -> OsResult<Vec<U16String>> {
         let current = {
             let mut current = self.clone();
@@ -297,7 +297,7 @@ impl Services {
     }
 
     /// Appends the services that depend on the one at `position` to `order`, each after its own dependents. Among several
-    /// possible orders, a service that was started later comes first.
+    /// possible orders, a service that was started later is first.
     fn dependents(&self, position: usize, found: &mut BTreeSet<usize>, order: &mut Vec<usize>) {
         let name = &self.services[position].name;
         let needs = |service: &ServiceModel| service.depends_on.iter().any(|needed| needed.eq_ignore_ascii_case(name));

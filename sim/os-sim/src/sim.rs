@@ -77,7 +77,7 @@ impl Sim {
         self.shared.advance(span);
     }
 
-    /// Holds the clock: from now on only [`Self::advance`] moves it, and threads that wait block until then.
+    /// Stops the clock: from now on only [`Self::advance`] moves it, and threads that wait block until then.
     #[must_use]
     pub fn held(self) -> Self {
         self.shared.set_mode(|_| ClockMode::Held);
@@ -96,16 +96,16 @@ impl Sim {
         self.with(|state| change(&mut state.timing));
     }
 
-    /// Attaches a disk and returns its number. If it is not `noticed`, Windows shows it after the next rescan.
-    pub fn attach_disk(&self, disk: &DiskDescription, noticed: bool) -> Result<u32, DescriptionError> {
-        self.with(|state| state.attach(disk, noticed))
+    /// Attaches a disk and returns its number. If it is not `detected`, Windows shows it after the next rescan.
+    pub fn attach_disk(&self, disk: &DiskDescription, detected: bool) -> Result<u32, DescriptionError> {
+        self.with(|state| state.attach(disk, detected))
     }
 
     /// Attaches a detached disk and returns its number, which may differ from the one it had.
     ///
-    /// If it is not `noticed`, Windows shows it after the next rescan.
-    pub fn reattach_disk(&self, disk: DetachedDisk, noticed: bool) -> u32 {
-        self.with(|state| state.reattach(disk.0, noticed))
+    /// If it is not `detected`, Windows shows it after the next rescan.
+    pub fn reattach_disk(&self, disk: DetachedDisk, detected: bool) -> u32 {
+        self.with(|state| state.reattach(disk.0, detected))
     }
 
     /// Removes a disk without warning, as when its cable is pulled. Returns `None` if no disk has this number.
@@ -116,7 +116,7 @@ impl Sim {
         })
     }
 
-    /// Enlarges a disk. Windows does not notice by itself.
+    /// Enlarges a disk. Windows does not detect the new size by itself.
     ///
     /// Returns false if no disk has this number or it is at least that large already.
     pub fn grow_disk(&self, number: u32, bytes: u64) -> bool {

@@ -60,7 +60,7 @@ struct ScheduledEvent {
     event: Event,
 }
 
-/// What happens without a call, when its time has come.
+/// An event that happens at a scheduled time and not in a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Windows detects the volume.

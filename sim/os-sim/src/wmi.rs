@@ -115,7 +115,7 @@ impl State {
         }
     }
 
-    /// Starts a call that goes over the network. It ends at once if it takes no time, and runs as a job otherwise.
+    /// Starts a call that uses the network. It ends at once if it takes no time, and runs as a job otherwise.
     fn remote(
         &mut self,
         object: &ObjectPath,
@@ -131,7 +131,7 @@ impl State {
         Ok(self.start(None, action, takes).map_or_else(|code| StartedCall::Done(returned(code)), StartedCall::Job))
     }
 
-    /// Makes a call that goes over the network, and attaches or detaches the disks that it affects.
+    /// Makes a call that uses the network, and attaches or detaches the disks that it affects.
     pub(crate) fn call_remote(
         &mut self,
         object: &ObjectPath,

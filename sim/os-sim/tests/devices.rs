@@ -280,7 +280,7 @@ fn the_size_of_a_grown_disk_is_read_by_update_properties() {
 }
 
 #[test]
-fn a_rescan_detects_a_disk_that_was_not_noticed() {
+fn a_rescan_detects_a_newly_attached_disk() {
     let node = node().build();
     let partitioned = DiskDescription { content: Content::Partitioned, ..DiskDescription::new(GIB) };
     assert_eq!(node.attach_disk(&partitioned, false), Ok(1));

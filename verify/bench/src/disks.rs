@@ -1,4 +1,4 @@
-//! ListDiskIDs as a constant answer.
+//! ListDiskIDs with a constant response.
 
 use std::collections::BTreeMap;
 

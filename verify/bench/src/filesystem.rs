@@ -11,7 +11,7 @@ use api::filesystem::v1::{
 };
 use tonic::{Request, Response, Status};
 
-/// The only folder that paths may lie in.
+/// The only folder in which paths may be.
 const WORKING_DIRECTORY: &str = r"C:\var\lib\kubelet\";
 
 pub(crate) struct Filesystem {
@@ -28,8 +28,8 @@ impl Filesystem {
         let below = path
             .strip_prefix(WORKING_DIRECTORY)
             .ok_or_else(|| Status::permission_denied(format!("{path} is not in {WORKING_DIRECTORY}")))?;
-        // On the runtime's own thread: a hop to a pool would cost several times the call, and this is the least that a
-        // tonic server can cost.
+        // On the runtime's own thread: a thread pool would cost several times as much as the call, and this server is
+        // to show the lowest cost of a tonic server.
         match fs::symlink_metadata(self.root.join(below.replace('\\', "/"))) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),

@@ -1,5 +1,5 @@
-//! A minimal tonic server for the two RPCs that `cargo xtask bench` measures: what serving them costs in Rust, without
-//! the daemon's checks, limits, metrics and log.
+//! A minimal tonic server for the two RPCs that `cargo xtask bench` measures. It shows the cost of serving them in Rust
+//! without the daemon's checks, limits, metrics and log.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ mod filesystem;
 #[derive(Parser)]
 #[command(version, about = "A minimal tonic server to compare csi-proxy with")]
 struct Arguments {
-    /// Where to make the sockets; made if missing
+    /// Folder for the sockets; created if missing
     #[arg(long)]
     socket_folder: PathBuf,
-    /// The folder that stands for C:\var\lib\kubelet
+    /// Folder that represents C:\var\lib\kubelet
     #[arg(long)]
     root: PathBuf,
 }
@@ -63,7 +63,7 @@ mod imp {
 mod imp {
     use std::path::PathBuf;
 
-    #[expect(clippy::unused_async, reason = "elsewhere it serves")]
+    #[expect(clippy::unused_async, reason = "the function for Unix awaits")]
     pub(super) async fn serve<S>(_service: S, _socket: PathBuf) -> Result<(), Box<dyn std::error::Error>> {
         Err("tokio has Unix sockets on Unix only".into())
     }

@@ -62,8 +62,8 @@ fn filtered(bytes: &[u8], piece: usize) -> (Vec<u8>, Result<(), ProtocolError>) 
     (result, Ok(()))
 }
 
-/// Every call is answered whatever its authority, and received with the authority that the filter must make of it. The
-/// server would reset a stream whose authority is the path of a pipe.
+/// Every call is answered, and received with the authority that the filter must write. Without the filter, the server
+/// would reset a stream whose authority is the path of a pipe.
 pub(crate) fn in_front_of_h2(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut encoder = Encoder::default();
@@ -126,7 +126,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], sent: &mut Vec<u8>) {
     sent.extend_from_slice(payload);
 }
 
-/// Returns what the filter must make of an authority.
+/// Returns the authority that the filter must write in place of this one.
 fn filtered_authority(authority: &[u8]) -> String {
     let keep = |byte: &u8| byte.is_ascii_alphanumeric() || b"-.".contains(byte);
     let dashed = || authority.iter().map(|byte| if keep(byte) { char::from(*byte) } else { '-' }).collect();

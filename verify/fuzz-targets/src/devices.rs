@@ -1,6 +1,6 @@
 //! The targets for the answers of devices, file systems and the firmware.
 //!
-//! Whatever the answer is, each operation ends, its output was in the answer, and nothing is destroyed.
+//! For any answer, each operation ends, its output is part of the answer, and no data is destroyed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,14 +141,14 @@ pub(crate) fn device_descriptor(bytes: &[u8]) {
     corrupted.assert_nothing_destroyed();
 }
 
-/// No partition table is replaced, whatever the layout.
+/// No layout makes an operation replace a partition table.
 pub(crate) fn drive_layout(bytes: &[u8]) {
     let corrupted = CorruptedNode::new(Corruption::DriveLayout, bytes);
     corrupted.change_disks();
     corrupted.assert_nothing_destroyed();
 }
 
-/// A formatted volume is not formatted again, whatever its extents.
+/// No extents make an operation format a formatted volume again.
 pub(crate) fn extents(bytes: &[u8]) {
     let corrupted = CorruptedNode::new(Corruption::Extents, bytes);
     if let Ok(disk) = corrupted.node.run(&GetDiskNumberFromVolumeId { volume: corrupted.volume }) {
@@ -159,7 +159,7 @@ pub(crate) fn extents(bytes: &[u8]) {
     corrupted.assert_nothing_destroyed();
 }
 
-/// A formatted volume is not formatted again, whatever the name and size of its file system.
+/// No name or size of a file system makes an operation format a formatted volume again.
 pub(crate) fn file_system(bytes: &[u8]) {
     let corrupted = CorruptedNode::new(Corruption::FileSystem, bytes);
     let volume = corrupted.volume;
@@ -187,7 +187,7 @@ pub(crate) fn content(bytes: &[u8]) {
     assert!(!blank || formats() == 1, "a blank volume was not formatted");
 }
 
-/// A link is not followed, whatever its reparse data.
+/// No reparse data makes an operation follow a link.
 pub(crate) fn reparse_point(bytes: &[u8]) {
     let corrupted = CorruptedNode::new(Corruption::ReparsePoint, bytes);
     let _ = corrupted.node.run(&GetVolumeIdFromTargetPath { target: path(MOUNTED) });
@@ -199,7 +199,7 @@ pub(crate) fn reparse_point(bytes: &[u8]) {
     corrupted.assert_nothing_destroyed();
 }
 
-/// Nothing outside a directory is deleted, whatever names it contains.
+/// No name in a listing makes an operation delete a file outside the directory.
 pub(crate) fn listing(bytes: &[u8]) {
     let corrupted = CorruptedNode::new(Corruption::Listing, bytes);
     let _ = corrupted.node.run(&RmdirContents { path: path(FULL) });

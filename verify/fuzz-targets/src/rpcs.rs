@@ -80,7 +80,7 @@ pub(crate) fn calls(bytes: &[u8]) {
         assert_eq!(served.stop().await, Unfinished::default());
     });
     sim.invariants().expect("the node is consistent");
-    assert_eq!(sim.tree(r"C:\outside").ok(), Some(before), "something outside the working directories was changed");
+    assert_eq!(sim.tree(r"C:\outside").ok(), Some(before), "a file outside the working directories was changed");
     assert_eq!(sim.external().read(PRECIOUS).expect("the file exists"), b"precious");
     let formatted_again = |disk: u32| sim.volume_on(disk).is_some_and(|volume| volume.formats > 0);
     assert!(!formatted_again(2), "a volume with a file system was formatted");

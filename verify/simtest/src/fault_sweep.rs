@@ -22,7 +22,7 @@ const SETTLE_TIME: Duration = Duration::from_hours(4);
 /// Longer than any operation waits, shorter than [`SETTLE_TIME`].
 const BEYOND_TIMEOUTS: Duration = Duration::from_hours(1);
 
-/// How often a caller makes a request while the answer is that work is still running.
+/// How many times a caller makes a request while the answer is that work is still running.
 const ATTEMPTS: usize = 4;
 
 /// A fault that is injected at one call.
@@ -180,7 +180,7 @@ impl Case<'_> {
         if missing.is_none() && !crashed && matches!(answer, Answer::Succeeded(_)) && !self.is_informative(nth, fault) {
             violations.extend(self.check_success(&answer));
             if self.reference.calls[nth].primitive == "flush" && matches!(fault, InjectedFault::Fail(_, When::Before)) {
-                // A snapshot does not show what is still in a cache.
+                // A snapshot does not show whether a cache holds unwritten data.
                 violations.push("it succeeded, but the cache was not written".to_owned());
             }
         }
@@ -207,7 +207,8 @@ impl Case<'_> {
     /// Checks the answer to a request with a fault: an error must name the code that caused it.
     fn check_error_code(&self, nth: usize, fault: InjectedFault, answer: &Answer) -> Vec<String> {
         let code = match fault {
-            // An error that the reference run has, too, has another code, and a method that is still running has none yet.
+            // An error that also occurs in the reference run has another code, and a method that is still running has
+            // none yet.
             _ if self.is_informative(nth, fault) || self.reference.is_expected(answer) => None,
             InjectedFault::Return(_, When::After) if answer.is_retryable() => None,
             InjectedFault::Fail(OsError(code), _) | InjectedFault::Return(code, _) => Some(code),

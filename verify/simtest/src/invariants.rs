@@ -1,4 +1,4 @@
-//! The invariants: what must hold whatever has happened to a node.
+//! The invariants: conditions that must hold after any sequence of events on a node.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use storage_ops::{Error, Node};
 
 use crate::request::{Answer, Request};
 
-/// What a node holds before a case, for comparison.
+/// The state of a node before a case, for comparison.
 pub struct Baseline {
     snapshot: Snapshot,
     formatted: Vec<Uuid>,
@@ -114,8 +114,8 @@ fn table(sim: &Sim, disk: u32) -> Option<Table> {
     Some(Table { style: word(0)?, disk_id: head.get(8..24)?.try_into().ok()?, partitions })
 }
 
-/// Checks that nothing is held after all operations have ended: no lock, no job, and no handle but the one of kubelet's
-/// directory.
+/// Checks that nothing is held after all operations have ended: no lock, no job, and no handle except the one of
+/// kubelet's directory.
 pub fn check_nothing_held(sim: &Sim, node: &Node) -> Vec<String> {
     let mut violations = Vec::new();
     if node.locked_objects() > 0 {

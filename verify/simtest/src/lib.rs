@@ -5,12 +5,12 @@
 //!   process. Then the operation is retried, and the node must end up as after a run without faults.
 //! * [`race_sweep`] runs an attacker who can write to kubelet's directory. Before each call of an operation on a path,
 //!   it makes each change that it can make. No file outside may be read, written or deleted.
-//! * [`pair_sweep`] runs two operations concurrently. However their calls interleave, the node must end up as after
-//!   one of the two serial orders.
+//! * [`pair_sweep`] runs two operations concurrently. For every interleaving of their calls, the node must end up as
+//!   after one of the two serial orders.
 //! * [`random_run`] combines all of these, driven by a seed.
 //!
 //! The program `prove` runs every case and prints a table (`cargo xtask prove`); `cargo test` runs a sample.
-//! `docs/reliability.md` states what is promised, and what is not covered.
+//! `docs/reliability.md` lists the promises, and the cases that are not covered.
 
 pub mod attack;
 pub mod error_codes;

@@ -1,4 +1,4 @@
-//! A layer that records what is done outside of kubelet's directory.
+//! A layer that records calls on objects outside kubelet's directory.
 //!
 //! The location of an object is the name of its volume and its path on that volume, and not the path by which it was
 //! opened: a volume can have many paths, and a link can lead anywhere.
@@ -12,7 +12,7 @@ use os_sim::{Sim, VolumeView};
 
 use crate::scenarios::{KUBELET, volume};
 
-/// Records what is done outside, one line for each call.
+/// Records the calls on objects outside, one line each.
 #[derive(Clone)]
 pub struct OutsideAccess {
     sim: Sim,
@@ -53,8 +53,8 @@ impl OutsideAccess {
         }
     }
 
-    /// Records that Windows was asked to do `what` at a path, if the path is outside or an attacker could redirect it at
-    /// that time. In the simulation the call is atomic, on Windows it is not.
+    /// Records that Windows was called to do `what` at a path, if the path is outside or an attacker could redirect it
+    /// at that time. In the simulation the call is atomic, on Windows it is not.
     fn record_path(&self, what: &str, path: &U16Str) {
         let path = path.to_string_lossy();
         let below = path.strip_prefix(r"\\?\").unwrap_or(&path).strip_prefix(KUBELET);
@@ -102,12 +102,12 @@ impl Layer for OutsideAccess {
     }
 
     fn delete_volume_mount_point(&self, node: &dyn Os, directory: &U16Str) -> OsResult<()> {
-        self.record_path("unmounted what is at", directory);
+        self.record_path("unmounted the volume at", directory);
         node.delete_volume_mount_point(directory)
     }
 
     fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        self.record("opened something in", parent);
+        self.record("opened a child of", parent);
         let child = parent.open_child(name, how)?;
         self.record("opened", &*child);
         Ok(child)
@@ -115,7 +115,7 @@ impl Layer for OutsideAccess {
 
     fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
         if code == ControlCode::FSCTL_SET_REPARSE_POINT {
-            self.record("made a link of", handle);
+            self.record("converted to a link", handle);
         }
         handle.control(code, input, output)
     }

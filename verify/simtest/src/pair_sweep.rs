@@ -67,7 +67,7 @@ pub fn run(pair: &Pair, serial_results: &[Snapshot; 2], first: usize, second: us
     let begun = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
     let interleaver = Interleaver::new(2, CallLimits { limits: [first, second], begun: Arc::clone(&begun) });
     let conflicts = JobConflicts::on(&sim);
-    // The interleaver comes first: a conflict is what exists once the thread has its turn.
+    // The interleaver is the outer probe: whether a job is still running is checked when the thread has its turn.
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(interleaver.clone()), Arc::new(conflicts.clone())];
     let process = Probed::new(interleaver.wrap(sim.process()), probes);
     let node = Node::new(Arc::new(process), Config::default());

@@ -58,7 +58,7 @@ impl<O: Operation> Request for O {
     }
 
     fn run(&self, node: &Node) -> Answer {
-        // If the panic leaves a lock poisoned or held, the checks after the run find that, too.
+        // If the panic leaves a lock poisoned or held, the checks after the run find that as well.
         match catch_unwind(AssertUnwindSafe(|| node.run(self))) {
             Ok(Ok(output)) => Answer::Succeeded(format!("{output:?}")),
             Ok(Err(error)) => Answer::Failed(Box::new(error)),

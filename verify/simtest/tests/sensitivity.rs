@@ -1,4 +1,4 @@
-//! The checks detect violations: each test does on purpose what must not happen.
+//! The checks detect violations: each test deliberately violates a rule.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use storage_ops::{Config, FormatVolume, Node, VolumeId};
 
 const GIB: u64 = 1 << 30;
 
-/// Formats a volume whatever its content, as no operation of csi-proxy may do.
+/// Formats a volume regardless of its content, which no operation of csi-proxy may do.
 fn format_by_force(sim: &Sim, disk: u32) {
     let name = sim.volume_on(disk).expect("a volume").name().replace('\\', r"\\");
     let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = '{name}'");

@@ -16,7 +16,7 @@ pub(super) struct About {
 
 impl About {
     pub(super) fn of_this_machine(results: &Results) -> Result<Self, Box<dyn std::error::Error>> {
-        let said = |program: &str, arguments: &[&str]| {
+        let output_of = |program: &str, arguments: &[&str]| {
             let mut command = Command::new(program);
             let output = process::output(command.current_dir(workspace::root()).args(arguments));
             output.ok_or_else(|| format!("{} failed", process::typed(&command)))
@@ -26,8 +26,8 @@ impl About {
         let lock = fs::read_to_string(workspace::root().join("Cargo.lock"))?;
         let grpc = results.samples().next().map_or("", |sample| &sample.report.grpc);
         Ok(Self {
-            date: said("date", &["-u", "+%Y-%m-%d"])?,
-            commit: said("git", &["describe", "--always", "--dirty", "--exclude=*"])?,
+            date: output_of("date", &["-u", "+%Y-%m-%d"])?,
+            commit: output_of("git", &["describe", "--always", "--dirty", "--exclude=*"])?,
             machine: format!(
                 "{} processors ({}), {} GiB, Linux {}",
                 thread::available_parallelism()?,
@@ -37,8 +37,8 @@ impl About {
             ),
             versions: format!(
                 "{}, {}, grpc-go {grpc}, tonic {}",
-                said("rustc", &["--version"])?,
-                said("go", &["env", "GOVERSION"])?,
+                output_of("rustc", &["--version"])?,
+                output_of("go", &["env", "GOVERSION"])?,
                 locked(&lock, "tonic").unwrap_or("unknown"),
             ),
         })

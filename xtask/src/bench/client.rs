@@ -12,15 +12,15 @@ use super::counters::{Counters, Machine, Usage};
 use super::server::Running;
 use super::workload::Workload;
 
-/// The load-generating program; its doc comment has what is said between it and us.
+/// The program that generates the load. Its package comment describes the protocol between it and this program.
 pub(super) struct Client {
     path: PathBuf,
 }
 
-/// What the client reports, in its words.
+/// The report that the client prints, with its field names.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub(super) struct Report {
-    /// A float, as it is only divided by.
+    /// A float, because it is only used in divisions.
     pub(super) calls: f64,
     pub(super) seconds: f64,
     pub(super) p50_us: f64,
@@ -35,7 +35,7 @@ pub(super) struct Report {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sample {
     pub(super) report: Report,
-    /// What the server used while measured.
+    /// What the server used during the measurement.
     pub(super) server: Usage,
     /// At the end, while the connection is still open.
     pub(super) threads: u32,
@@ -72,7 +72,7 @@ impl Client {
         let pids = [server.pid(), client.child.id()];
         let [server_before, client_before] = [Counters::of(pids[0])?, Counters::of(pids[1])?];
         let machine_before = Machine::read()?;
-        client.say_go()?;
+        client.signal_start()?;
         let report: Report = serde_json::from_str(&client.line()?)?;
         let machine = Machine::read()?.since(&machine_before);
         let [server_after, client_after] = [Counters::of(pids[0])?, Counters::of(pids[1])?];
@@ -86,7 +86,7 @@ impl Client {
             threads: u32::try_from(server_after.threads())?,
             resident_mib: server_after.resident_mib,
             peak_mib: server_after.peak_mib,
-            // A little below zero where the machine's coarser clock lags; over a round that levels out.
+            // Slightly below zero when the machine's coarser clock lags; this averages out over a round.
             others: machine.busy.as_secs_f64() - ours.as_secs_f64(),
             capacity: machine.all.as_secs_f64(),
         })
@@ -106,7 +106,7 @@ impl fmt::Display for Sample {
     }
 }
 
-/// As Go reads it.
+/// Formats a duration for Go.
 fn go_duration(duration: Duration) -> String {
     format!("{}us", duration.as_micros())
 }
@@ -119,7 +119,7 @@ struct Process {
 
 impl Process {
     fn start(command: &mut Command) -> Result<Self, Box<dyn std::error::Error>> {
-        // What goes wrong it tells on standard error, which is ours.
+        // The client inherits standard error and reports its errors there.
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().ok_or("the client has no standard output")?;
         Ok(Self { child, lines: BufReader::new(output).lines() })
@@ -131,15 +131,15 @@ impl Process {
 
     fn expect_line(&mut self, expected: &str) -> Result<(), Box<dyn std::error::Error>> {
         let line = self.line()?;
-        if line == expected { Ok(()) } else { Err(format!("the client said {line:?}, not {expected:?}").into()) }
+        if line == expected { Ok(()) } else { Err(format!("the client printed {line:?}, not {expected:?}").into()) }
     }
 
-    fn say_go(&mut self) -> Result<(), Box<dyn std::error::Error>> {
+    fn signal_start(&mut self) -> Result<(), Box<dyn std::error::Error>> {
         let input = self.child.stdin.as_mut().ok_or("the client has no standard input")?;
         Ok(input.write_all(b"\n")?)
     }
 
-    /// Closes its input, which ends it.
+    /// Closes the standard input of the client, which then exits.
     fn end(mut self) -> Result<(), Box<dyn std::error::Error>> {
         drop(self.child.stdin.take());
         let status = self.child.wait()?;
@@ -149,7 +149,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has ended already, unless something else went wrong first.
+        // It has already ended, unless an earlier step failed.
         let _killed = self.child.kill();
         let _status = self.child.wait();
     }

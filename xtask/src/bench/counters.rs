@@ -76,7 +76,7 @@ impl Thread {
     }
 }
 
-/// A number of a `status` file, in whatever unit it has there.
+/// A number in a `status` file, in the unit of the file.
 fn field(status: &str, name: &str) -> Option<f64> {
     let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     value.split_whitespace().next()?.parse().ok()
@@ -109,15 +109,16 @@ impl Machine {
         Ok(Self { read: Instant::now(), idle, processors: processors(&stat) })
     }
 
-    /// What the processors did since `before`, other than idle. The busy times in /proc/stat are of no use: they are
-    /// sampled at each tick and miss most of what sleeps and wakes more often than that, while idle time is measured.
+    /// The capacity since `before`, with the time in which the processors were not idle. The busy times in /proc/stat
+    /// are not used: they are sampled at each tick and miss most threads that sleep and wake within one, while idle
+    /// time is measured.
     pub(super) fn since(&self, before: &Self) -> Capacity {
         let all = (self.read - before.read) * self.processors;
         Capacity { busy: all.saturating_sub(self.idle.saturating_sub(before.idle)), all }
     }
 }
 
-/// The time that all processors had nothing to do, or nothing but wait for a disk.
+/// The time in which the processors were idle or only waited for a disk.
 fn idle(stat: &str) -> Option<Duration> {
     /// `USER_HZ` is 100 on every architecture in use.
     const TICK: Duration = Duration::from_millis(10);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_begin_count_and_threads_that_end_take_nothing_away() {
+    fn new_threads_are_counted_and_ended_threads_do_not_reduce_the_usage() {
         let before = counters(&[(1, 100, 10.0), (2, 5000, 900.0)]);
         let after = counters(&[(1, 150, 14.0), (3, 7, 2.0)]);
         assert_eq!(after.since(&before), Usage { cpu: Duration::from_millis(57), switches: 6.0 });
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_disk_is_idle_too() {
+    fn waiting_for_a_disk_counts_as_idle() {
         let stat = "cpu  10 20 30 400 50 1 2 3 4 5\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 8 9 10\nintr 1 2\n";
         assert_eq!(idle(stat), Some(Duration::from_millis(4500)));
         assert_eq!(processors(stat), 2);
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_are_busy_whenever_they_do_not_idle() {
+    fn processors_are_busy_when_they_are_not_idle() {
         let read = Instant::now();
         let before = Machine { read, idle: Duration::from_secs(70), processors: 2 };
         let after = Machine { read: read + Duration::from_secs(1), idle: Duration::from_millis(70_500), processors: 2 };
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_can_be_read_where_there_is_proc() {
+    fn the_counters_of_this_process_can_be_read_on_linux() {
         let Ok(counters) = Counters::of(std::process::id()) else {
             assert_ne!(std::env::consts::OS, "linux");
             return;

@@ -40,14 +40,14 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// How far the values lie apart, as a part of their median.
+/// The difference between the largest and the smallest value, as a fraction of the median.
 pub(super) fn spread(values: &[f64]) -> f64 {
     let (least, most) =
         values.iter().fold((f64::MAX, f64::MIN), |(least, most), value| (least.min(*value), most.max(*value)));
     (most - least) / median(values.iter().copied())
 }
 
-/// The mean of ratios, for which a half and a double cancel out.
+/// The geometric mean of ratios: a ratio and its reciprocal cancel out.
 pub(super) fn geometric_mean(ratios: &[f64]) -> f64 {
     let Ok(count) = u32::try_from(ratios.len()) else { return f64::NAN };
     (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / f64::from(count)).exp()
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_in_the_middle_whatever_the_order() {
+    fn the_median_does_not_depend_on_the_order() {
         assert!(close(median([5.0, 1.0, 100.0]), 5.0));
         assert!(close(median([4.0, 1.0, 2.0, 100.0]), 3.0));
         assert!(close(median([7.0]), 7.0));
@@ -70,13 +70,13 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_is_a_part_of_the_median() {
+    fn the_spread_is_relative_to_the_median() {
         assert!(close(spread(&[90.0, 100.0, 120.0]), 0.3));
         assert!(close(spread(&[5.0]), 0.0));
     }
 
     #[test]
-    fn a_half_and_a_double_cancel_out() {
+    fn a_ratio_and_its_reciprocal_cancel_out() {
         assert!(close(geometric_mean(&[0.5, 2.0]), 1.0));
         assert!(close(geometric_mean(&[3.0]), 3.0));
         assert!(geometric_mean(&[]).is_nan());

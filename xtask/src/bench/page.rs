@@ -8,12 +8,12 @@ use super::figure::{FIGURES, Figure, median};
 use super::results::Results;
 use super::server::Kind;
 
-/// From this part of the machine's CPU time on, other processes have made a round's figures doubtful. Interrupts and the
-/// system's own threads alone take 2 to 4 %.
+/// If other processes take more than this part of the machine's CPU time, the figures of a round are unreliable.
+/// Interrupts and the system's own threads alone take 2 to 4 %.
 const NOISY: f64 = 0.08;
-const NOISY_WARNING: &str = " **A noisy round says little of calls/s and latencies**: Linux shares the processors \
-                             between threads, so a server with more threads loses less to other processes. CPU time \
-                             per call suffers least.";
+const NOISY_WARNING: &str = " **The calls/s and latencies of a noisy round are unreliable**: Linux shares the \
+                             processors between threads, so a server with more threads loses less to other \
+                             processes. CPU time per call suffers least.";
 
 /// The whole page.
 pub(super) fn render(results: &Results, about: &About, options: &Options) -> String {
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_noisy_round_is_marked() {
         let sentence = noise(&[0.004, 0.12]);
-        assert!(sentence.contains("A noisy round says little"), "{sentence}");
+        assert!(sentence.contains("of a noisy round are unreliable"), "{sentence}");
         assert!(!noise(&[0.004]).contains("noisy"));
         assert!(sentence.contains("by round, 0.4 %, 12.0 % (noisy) of the"), "{sentence}");
     }

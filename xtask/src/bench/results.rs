@@ -1,4 +1,4 @@
-//! The samples of a run, and what follows from them.
+//! The samples of a run, and the statistics derived from them.
 
 use super::client::Sample;
 use super::figure::{Figure, calls_per_second, geometric_mean, median, spread};
@@ -70,7 +70,7 @@ impl Results {
         (0..self.rounds()).map(of_round).collect()
     }
 
-    /// How far the rounds' calls/s lie apart, for each cell and program.
+    /// The spread of the rounds' calls/s, for each cell and program.
     pub(super) fn spreads(&self) -> Vec<f64> {
         let of = |samples: &Vec<Sample>| spread(&samples.iter().map(calls_per_second).collect::<Vec<_>>());
         self.cells.iter().flat_map(|cell| &cell.samples).map(of).collect()
@@ -151,7 +151,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn noise_is_told_by_round_and_never_negative() {
+    fn noise_is_reported_by_round_and_is_never_negative() {
         let noise = results().noise();
         assert_eq!(noise.len(), 3);
         assert!(close(noise[0], 0.0) && close(noise[1], 0.1) && close(noise[2], 0.0));

@@ -8,7 +8,7 @@ pub(super) struct Workload {
     /// The RPC, by the name that the Go client knows.
     pub(super) rpc: &'static str,
     pub(super) path: &'static str,
-    /// The answer, as the Go client words it. Any other fails the run.
+    /// The expected answer in the words of the Go client. Any other answer fails the run.
     pub(super) expect: &'static str,
 }
 
@@ -44,7 +44,7 @@ mod tests {
     const NODE: &str = include_str!("../../../verify/bench/node.toml");
 
     #[test]
-    fn what_exists_for_the_minimal_servers_exists_on_the_simulated_node() {
+    fn a_path_that_exists_for_the_minimal_servers_exists_on_the_simulated_node() {
         assert!(NODE.contains(&format!(r"path = 'C:\var\lib\kubelet\{DEEPEST}'")));
         for workload in WORKLOADS.iter().filter(|workload| workload.expect == "true") {
             let below = workload.path.strip_prefix(r"C:\var\lib\kubelet\").expect("a path in the working directory");

@@ -13,7 +13,7 @@ const UNDERSCORES_OF_A_TEST: usize = 4;
 
 /// Returns a breach for each link, path and test that a page names and that does not exist.
 ///
-/// `exists` tells whether a path, relative to the root of the tree, exists.
+/// `exists` returns whether a path, relative to the root of the tree, exists.
 pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<String> {
     let functions: BTreeSet<&str> =
         sources.iter().filter(|source| source.is_rust()).flat_map(|source| functions(&source.text)).collect();
@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_may_be_named() {
+    fn existing_links_paths_and_tests_are_accepted() {
         let page = "[a](../README.md) [b](../README.md#a-heading-with-code) [c](https://example.com) `crates/os` \
                     `crates/<name>/src` `a_b_c_d_e` `a_b_c_d*` `csi_proxy_calls_refused_total` `cargo xtask test`";
         assert_eq!(of(page), [] as [&str; 0]);
     }
 
     #[test]
-    fn what_does_not_exist_is_reported() {
+    fn missing_links_paths_and_tests_are_reported() {
         assert_eq!(of("[a](missing.md)"), ["docs/page.md:1: the link target missing.md does not exist"]);
         assert_eq!(of("[a](../README.md#b)"), ["docs/page.md:1: the link target ../README.md#b has no such heading"]);
         assert_eq!(of("\n`crates/missing/src`"), ["docs/page.md:2: crates/missing/src does not exist"]);

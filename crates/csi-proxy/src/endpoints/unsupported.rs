@@ -9,7 +9,8 @@ use super::Endpoints;
 use crate::flags::Flags;
 use crate::unsupported::WindowsOnly;
 
-/// What would open a named pipe. Its listener is some type that implements the trait; no value of it is ever made.
+/// The type of the function that would open a named pipe. Its listener is an arbitrary implementation of the trait, of
+/// which no value exists.
 type Bind = fn(&Address) -> io::Result<UnixEndpoint>;
 
 /// Returns an error: this system is not Windows.

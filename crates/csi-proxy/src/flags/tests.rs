@@ -1,4 +1,4 @@
-//! Each flag in each spelling, and what is refused.
+//! Each flag in each spelling, and invalid command lines.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ use crate::program::CSI_PROXY;
 use crate::service::NAME;
 
 const DISPLAY_NAME: &str = "CSI Proxy";
-const DESCRIPTION: &str = "Does storage work on this node for CSI drivers, which run in containers without privileges.";
+const DESCRIPTION: &str = "Performs storage operations on this node for CSI drivers in unprivileged containers.";
 /// The time between a failure and the restart of the service.
 const RESTART_DELAY: Duration = Duration::from_secs(10);
 /// The time without a failure after which Windows resets its count of failures.
@@ -186,7 +186,7 @@ fn open(access: ServiceAccess) -> Result<Service, ServiceError> {
     })
 }
 
-/// Waits until a service that was told to stop has stopped, for as long as it reports progress.
+/// Waits until a stopping service has stopped, for as long as it reports progress.
 fn wait_until_stopped(service: &Service) -> Result<(), ServiceError> {
     let mut checkpoint = 0;
     let mut last_progress = Instant::now();
@@ -200,7 +200,7 @@ fn wait_until_stopped(service: &Service) -> Result<(), ServiceError> {
             (checkpoint, last_progress) = (status.checkpoint, Instant::now());
         }
         if last_progress.elapsed() > status.wait_hint.max(STOP_MARGIN) {
-            return Err(ServiceError::new(format!("service {NAME} was told to stop and reports no progress")));
+            return Err(ServiceError::new(format!("service {NAME} is stopping but reports no progress")));
         }
         thread::sleep(POLL_INTERVAL);
     }

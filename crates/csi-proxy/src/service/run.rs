@@ -1,8 +1,8 @@
 //! Running as the service, from its start to its stop.
 //!
 //! The service reports each state to the service control manager as it reaches it, and its progress every second while
-//! calls drain. After an error that ends the daemon it reports nothing: Windows takes a process that ends without having
-//! reported STOPPED for a failure, and restarts it if the service is installed so.
+//! calls drain. After an error that ends the daemon it reports nothing: Windows treats a process that ends without
+//! having reported STOPPED as failed, and restarts it if the service is configured that way.
 
 use std::error::Error;
 use std::ffi::OsString;

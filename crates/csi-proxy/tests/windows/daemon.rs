@@ -13,7 +13,7 @@ use transport::address::Location;
 
 use crate::PROGRAM;
 
-/// Waits for the right to use the pipes, the service, and WMI, which Wine does not lock: one test at a time has it.
+/// Waits for exclusive use of the pipes, the service, and WMI, which Wine does not lock.
 pub(crate) async fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::const_new(());
     TURN.lock().await

@@ -80,7 +80,7 @@ async fn a_stopped_service_can_be_started_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_is_told_to_stop_lets_a_running_call_finish() {
+async fn a_stopping_service_lets_a_running_call_finish() {
     let _turn = turn().await;
     let Some(slow) = Installed::idle("csi-proxy-test-slow", Duration::from_secs(2), &[]) else { return };
     let (flag, metrics) = free_address();

@@ -61,7 +61,7 @@ impl Installed {
         self.reach(RUNNING);
     }
 
-    /// Tells the service to stop, and does not wait.
+    /// Sends the service a stop request, and does not wait.
     pub(crate) fn stop(&self) {
         let (code, text) = sc(&["stop", &self.0]);
         assert_eq!(code, 0, "sc stop: {text}");

@@ -15,7 +15,7 @@ pub(crate) const ORDINARY_REQUEST: usize = 16 << 10;
 pub struct Limits {
     /// The limits on connections and on calls in flight.
     pub connections: ConnectionLimits,
-    /// Maximum open calls of one connection. HTTP/2 clients hold further calls back.
+    /// Maximum open calls of one connection. HTTP/2 clients queue further calls.
     pub streams: u32,
     /// Maximum size of the headers of a call, in bytes.
     pub header_bytes: u32,
@@ -23,7 +23,7 @@ pub struct Limits {
     pub calls: usize,
     /// Maximum calls that wait for one of [`Self::calls`] to end.
     pub queue: usize,
-    /// How long a call waits so before it fails with Unavailable.
+    /// How long a call waits for a slot before it fails with Unavailable.
     pub queue_timeout: Duration,
     /// How long the request body of a call may take, from the headers to its last byte.
     pub request_timeout: Duration,

@@ -75,7 +75,7 @@ impl RequestBodies {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// How many bodies were incomplete when their time was over.
+    /// How many bodies were incomplete when their time limit expired.
     pub(crate) fn late(&self) -> u64 {
         self.late.load(Ordering::Relaxed)
     }

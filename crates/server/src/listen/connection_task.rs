@@ -43,7 +43,7 @@ pub(crate) fn http2_settings(limits: &Limits) -> http2::Builder<TokioExecutor> {
     http2
 }
 
-/// One connection, and what is needed to answer its calls.
+/// One connection, with the router and the state that its calls need.
 pub(crate) struct ConnectionTask {
     pub(crate) connection: Connection,
     pub(crate) state: Arc<ServerState>,

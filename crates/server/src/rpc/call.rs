@@ -1,4 +1,4 @@
-//! One call: its number, its deadline, its entry in the log and in the metrics, and its end by a panic.
+//! One call: its number, its deadline, its entries in the log and in the metrics, and its status after a panic.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,7 @@ use crate::rpc::message;
 use crate::rpc::router::Rpc;
 use crate::server_state::ServerState;
 
-/// The header of a failed call's response that has the number of the call in the log.
+/// The response header with the number that a failed call has in the log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("csi-proxy-request-id");
 
 /// The connection on which calls arrive, and the state of its server.
@@ -69,7 +69,7 @@ pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -
 
 /// Turns a panic of the handler into an error. The future that panicked is dropped and not polled again.
 async fn catch_panics<'a>(handler: impl FnOnce() -> HandlerFuture<'a>) -> Outcome {
-    let defect = |_| Status::internal("a defect in csi-proxy stopped the call; the log has more");
+    let defect = |_| Status::internal("a defect in csi-proxy stopped the call; see the log");
     let mut future = catch_unwind(AssertUnwindSafe(handler)).map_err(defect)?;
     poll_fn(move |cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
@@ -162,7 +162,7 @@ fn log_failure(status: &Status, duration: Duration) {
     }
     match code {
         Code::Internal | Code::Unknown | Code::DataLoss => log!(Level::ERROR),
-        // Expected: drivers ask for objects that may not exist.
+        // Expected: drivers query objects that may not exist.
         Code::NotFound | Code::Cancelled | Code::AlreadyExists => log!(Level::INFO),
         _ => log!(Level::WARN),
     }
@@ -178,7 +178,7 @@ mod tests {
     use super::{Outcome, catch_panics, deadline};
 
     fn panics() -> Outcome {
-        panic!("a defect, made for this test")
+        panic!("a deliberate defect")
     }
 
     #[tokio::test]
@@ -196,7 +196,7 @@ mod tests {
         for outcome in [at_once.await, later.await] {
             let status = outcome.expect_err("it panicked");
             assert_eq!(status.code(), Code::Internal);
-            assert_eq!(status.message(), "a defect in csi-proxy stopped the call; the log has more");
+            assert_eq!(status.message(), "a defect in csi-proxy stopped the call; see the log");
         }
     }
 

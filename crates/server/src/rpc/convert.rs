@@ -41,7 +41,7 @@ pub(crate) fn text(text: String, what: &str) -> OperationResult<String> {
     check(&text, what).map(|()| text)
 }
 
-/// Checks a secret like [`text`]. It is never shown.
+/// Checks a secret as [`text`] does. Neither the value nor an error shows it.
 pub(crate) fn secret(text: String, what: &str) -> OperationResult<Secret> {
     let secret = Secret::new(text);
     check(secret.expose(), what).map(|()| secret)

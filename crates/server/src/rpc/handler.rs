@@ -1,6 +1,6 @@
 //! The handlers of RPCs: decode the request, run its operation, encode the response.
 //!
-//! [`rpcs!`] makes the handlers of a group from the list of its RPCs.
+//! [`rpcs!`] creates the handlers of a group from the list of its RPCs.
 
 use std::pin::Pin;
 

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_messages_counts() {
+    fn messages_after_the_first_are_ignored() {
         let [first, second] = ["a", "b"].map(|path| encode(&request(path)).unwrap());
         assert_eq!(decoded(&[&first[..], &second].concat()), Ok(request("a")));
         assert_eq!(decoded(&[&first[..], &second[..3]].concat()), Err(Code::Internal));

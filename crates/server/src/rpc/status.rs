@@ -37,7 +37,7 @@ mod tests {
     use tonic::Code;
 
     #[test]
-    fn contract_07_only_an_operation_that_may_still_run_has_a_code_that_means_so() {
+    fn contract_07_only_an_operation_that_may_still_run_has_a_code_that_implies_it() {
         for (kind, expected, may_still_run) in [
             (Kind::InvalidArgument, Code::InvalidArgument, false),
             (Kind::NotFound, Code::NotFound, false),

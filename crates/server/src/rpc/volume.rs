@@ -206,7 +206,7 @@ impl IntoResponse<v1::GetVolumeStatsResponse> for VolumeStats {
 
 impl IntoResponse<v1beta1::VolumeStatsResponse> for VolumeStats {
     fn into_response(self) -> Result<v1beta1::VolumeStatsResponse, TryFromIntError> {
-        // The total size, although one old driver takes it for the free space.
+        // The total size, although one old driver interprets it as the free space.
         let (volume_size, volume_used_size) = (self.total.try_into()?, self.used.try_into()?);
         Ok(v1beta1::VolumeStatsResponse { volume_size, volume_used_size })
     }

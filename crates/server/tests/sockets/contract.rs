@@ -1,4 +1,4 @@
-//! The contract of calls: which calls wait for which, what continues without its caller, what old versions answer.
+//! The contract of calls: which calls wait for each other, what continues without its caller, what old versions return.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -300,7 +300,7 @@ struct Defect(&'static str);
 
 impl faults::Probe for Defect {
     fn before(&self, call: &faults::Call) -> faults::FaultAction {
-        assert!(call.primitive != self.0, "a defect, made for this test");
+        assert!(call.primitive != self.0, "a deliberate defect");
         faults::FaultAction::Go
     }
 }

@@ -52,7 +52,7 @@ impl Daemon {
         channel(self.address(pipe)).await.expect("the endpoint accepts")
     }
 
-    /// Waits until the metric that begins with `metric` is not 0.
+    /// Waits until a metric whose line begins with `metric` is not 0.
     pub(crate) async fn counted(&self, metric: &str) {
         until(|| self.server.metrics().render().lines().any(|line| line.starts_with(metric) && !line.ends_with(" 0")))
             .await;

@@ -81,7 +81,7 @@ impl Client {
         loop {
             let frame = self.read().await;
             if frame.stream != stream {
-                assert_ne!(frame.kind, GOAWAY, "the connection lives");
+                assert_ne!(frame.kind, GOAWAY, "the connection stays open");
                 continue;
             }
             if frame.kind == RST_STREAM || matches!(frame.kind, HEADERS | DATA) && frame.flags & 0x1 != 0 {

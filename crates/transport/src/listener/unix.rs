@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Leaves a stale socket file, as a daemon does that is killed.
+    /// Leaves a stale socket file, as a killed daemon does.
     fn leave_stale_file(address: &Address) {
         let Location::Directory(directory) = address.location() else { panic!("{address} is not a socket") };
         DirBuilder::new().mode(OWNER_ONLY_DIRECTORY).create(directory).unwrap();

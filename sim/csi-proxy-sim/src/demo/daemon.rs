@@ -51,7 +51,7 @@ impl Daemon {
         let serving = tokio::spawn(async move {
             server
                 .serve(endpoints, async {
-                    // An error means that the sender was dropped, which also asks for a stop.
+                    // An error means that the sender was dropped, which also requests a stop.
                     let _ = stopped.await;
                 })
                 .await

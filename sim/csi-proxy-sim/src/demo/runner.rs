@@ -68,7 +68,7 @@ async fn run_all(mut screen: Screen) -> Result<bool, Box<dyn Error>> {
     screen.heading(
         "csi-proxy on a simulated Windows node",
         &[
-            &format!("{group_versions} group-versions with {rpcs} RPCs, each on its own Unix socket in"),
+            &format!("{rpcs} RPCs in {group_versions} group-versions, one Unix socket for each group-version in"),
             &format!("{}, ready after {startup:.0} ms", daemon.folder().display()),
             "",
             "Each line is an RPC that a CSI driver calls, as it does on Windows. \"refused\"",
@@ -133,7 +133,7 @@ impl Runner<'_> {
         let (method, about) = (&call.method, short_form::request(&call.request));
         let request = method.request(&Value::Object(call.request.clone())).map_err(|error| self.gives_up(&error))?;
         let started = Instant::now();
-        let response = self.daemon.client().call(method, request).await;
+        let response = self.daemon.client().call(method, &request).await;
         let time = started.elapsed();
         self.report.call_times.push(time);
 
@@ -144,7 +144,7 @@ impl Runner<'_> {
                     self.show(|screen| screen.answered(method, &about, &response, time));
                     return Ok(());
                 }
-                Err(problem) => format!("{}: {problem}", method.rpc()),
+                Err(problem) => format!("{}: {problem}", method.name()),
             },
             (Err(status), Some(reason)) if json_client::is_answer(status) && status.message().contains(reason) => {
                 self.report.refused += 1;
@@ -153,14 +153,14 @@ impl Runner<'_> {
                 return Ok(());
             }
             (Err(status), None) => {
-                format!("{} failed with {:?}: {}", method.rpc(), status.code(), status.message())
+                format!("{} failed with {:?}: {}", method.name(), status.code(), status.message())
             }
             (Ok(response), Some(reason)) => {
-                format!("{} must fail with '{reason}', but returned {response}", method.rpc())
+                format!("{} must fail with '{reason}', but returned {response}", method.name())
             }
             (Err(status), Some(reason)) => {
                 let (code, message) = (status.code(), status.message());
-                format!("{} must fail with '{reason}', but failed with {code:?}: {message}", method.rpc())
+                format!("{} must fail with '{reason}', but failed with {code:?}: {message}", method.name())
             }
         };
         self.show(|screen| screen.failed(method, &about, time));
@@ -229,7 +229,7 @@ impl Runner<'_> {
             self.show(|screen| screen.holds(what));
         } else {
             self.report.unexpected.push(what.to_owned());
-            self.show(|screen| screen.unexpected(&format!("not so: {what}")));
+            self.show(|screen| screen.unexpected(&format!("does not hold: {what}")));
         }
     }
 

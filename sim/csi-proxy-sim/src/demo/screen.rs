@@ -87,13 +87,13 @@ impl Screen {
         )
     }
 
-    /// Writes something that is done on the node without csi-proxy.
+    /// Writes an action on the node without csi-proxy.
     pub(super) fn action(&mut self, name: &str, about: &str, result: &str) -> io::Result<()> {
         let text = cut(&join(about, result), TEXT);
         writeln!(self.0, "    {DIMMED}{name:<METHOD$}  {text}{DIMMED:#}")
     }
 
-    /// Writes something that holds, as it must.
+    /// Writes a condition that holds, as it must.
     pub(super) fn holds(&mut self, what: &str) -> io::Result<()> {
         writeln!(self.0, "    {GOOD}✓{GOOD:#} {what}")
     }

@@ -5,7 +5,7 @@
 //! - `{"call": "volume/v1/MountVolume", "request": {...}}`: an RPC. `want` is what the response must contain, `keep`
 //!   stores values of the response in variables, `find` stores the key of the one matching map entry, and `fails` is
 //!   text that the error must contain.
-//! - `{"as": "kubelet", "do": "MkdirAll", ...}`: something on the node that is done without csi-proxy.
+//! - `{"as": "kubelet", "do": "MkdirAll", ...}`: an action on the node without csi-proxy.
 //! - `{"check": "staged", ...}`: a state of the node that must hold.
 //! - `{"part": "unstage"}`: the steps of that name in `parts`.
 //!

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::expectation::text;
 
-/// The fields that name what a request is about, the most telling first.
+/// The fields that name what a request is about, the most informative first.
 const OBJECTS: [&str; 12] = [
     "targetPath",
     "path",
@@ -77,7 +77,7 @@ fn scalar(name: &str, value: &Value) -> String {
     }
 }
 
-/// Shortens a path or volume name so that two are still told apart: `C:\…\globalmount`, `volume 1f0c2a…`.
+/// Shortens a path or volume name so that different ones remain distinguishable: `C:\…\globalmount`, `volume 1f0c2a…`.
 pub(super) fn short(text: &str) -> String {
     if let Some(guid) = text.strip_prefix(r"\\?\Volume{") {
         return format!("volume {}…", guid.chars().take(6).collect::<String>());
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_exact_to_two_places_and_never_rounded_up() {
+    fn sizes_have_two_decimals_and_are_never_rounded_up() {
         for (count, shown) in [(0, "0 KiB"), (1 << 30, "1 GiB"), ((1 << 34) - 1, "15.99 GiB"), (33 << 19, "16.50 MiB")]
         {
             assert_eq!(bytes(count), shown);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_responses_are_shown_by_what_matters_in_them() {
+    fn requests_and_responses_are_shown_by_their_main_fields() {
         for (json, shown) in [
             (json!({}), ""),
             (json!({"volumeId": r"\\?\Volume{0123456789}\", "targetPath": r"C:\a\b\c"}), r"C:\…\c"),

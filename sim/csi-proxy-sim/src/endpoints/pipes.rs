@@ -8,7 +8,7 @@ use csi_proxy::{endpoints, serve};
 
 use crate::flags::SimFlags;
 
-/// Serves `backend` on named pipes until told to stop.
+/// Serves `backend` on named pipes until a signal to stop.
 pub fn serve(flags: &SimFlags, backend: Backend, out: impl Write) -> Result<(), Box<dyn Error>> {
     serve::console(&flags.daemon, backend, endpoints::named_pipes(&flags.daemon)?, out)
 }

@@ -14,7 +14,7 @@ use transport::listener::bind;
 
 use crate::flags::SimFlags;
 
-/// Serves `backend` on sockets until told to stop.
+/// Serves `backend` on sockets until a signal to stop.
 pub fn serve(flags: &SimFlags, backend: Backend, out: impl Write) -> Result<(), Box<dyn Error>> {
     let (folder, _temporary) = folder(flags)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot create a folder for the sockets: {error}")))?;

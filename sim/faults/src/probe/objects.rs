@@ -14,7 +14,7 @@ use os::{
 
 use super::process::{Owned, PrimitiveResult, ProbedProcess};
 
-/// The control codes that only read. Any other counts as a change, whatever access it needs.
+/// The control codes that only read. Any other counts as a change, regardless of the access it needs.
 const READ_ONLY_CODES: [ControlCode; 9] = [
     ControlCode::STORAGE_GET_DEVICE_NUMBER,
     ControlCode::STORAGE_QUERY_PROPERTY,

@@ -260,7 +260,7 @@ fn the_callback_of_a_pending_call_does_not_run_in_a_dead_process() {
 }
 
 #[test]
-fn a_call_has_a_mark_if_it_can_change_the_node() {
+fn a_call_that_can_change_the_node_is_marked() {
     let trace = Arc::new(Trace::recording());
     let probed = Probed::new(Echo::node(), Arc::clone(&trace));
     let drive = probed.open(&path("C:"), &READ).expect("a drive");

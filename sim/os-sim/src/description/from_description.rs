@@ -188,7 +188,7 @@ impl State {
                 return volume;
             }
         }
-        // A volume that cannot be read has a file system all the same.
+        // A volume that cannot be read still has a file system.
         let kind = match (named, description.volume) {
             (None, VolumeHealth::Readable) => None,
             (named, _) => Some(named.unwrap_or_else(|| "NTFS".into())),

@@ -9,22 +9,22 @@ use crate::iscsi::{Effect, Lun};
 use crate::state::{DeviceId, State};
 
 impl State {
-    /// Attaches a disk and returns its number. If it is not `noticed`, it becomes visible with the next rescan.
-    pub(crate) fn attach(&mut self, description: &DiskDescription, noticed: bool) -> Result<u32, DescriptionError> {
+    /// Attaches a disk and returns its number. If it is not `detected`, it becomes visible with the next rescan.
+    pub(crate) fn attach(&mut self, description: &DiskDescription, detected: bool) -> Result<u32, DescriptionError> {
         let device = self.new_disk(description)?;
-        if noticed {
+        if detected {
             self.show(device);
         }
         Ok(self.disks[&device].number)
     }
 
     /// Attaches a detached disk with its content and returns its number, the lowest free one.
-    pub(crate) fn reattach(&mut self, mut disk: Disk, noticed: bool) -> u32 {
+    pub(crate) fn reattach(&mut self, mut disk: Disk, detected: bool) -> u32 {
         let taken = |number: u32| self.disks.values().any(|disk| disk.number == number);
         disk.number = (0..u32::MAX).find(|number| !taken(*number)).unwrap_or(u32::MAX);
         let (number, device) = (disk.number, self.fresh());
         self.disks.insert(device, disk);
-        if noticed {
+        if detected {
             self.show(device);
         }
         number

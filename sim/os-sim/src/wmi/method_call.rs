@@ -31,7 +31,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns the `string` argument `name` as a secret, however the caller passed it.
+    /// Returns the `string` argument `name` as a secret, whether the caller passed it as one or as plain text.
     pub(crate) fn secret(self, name: &str) -> OsResult<Option<Secret>> {
         Ok(self.text(name)?.map(|text| Secret::new(text.to_owned())))
     }

@@ -47,7 +47,7 @@ pub(crate) enum JobAction {
     SetOffline(bool),
     SetReadOnly(bool),
     Rescan,
-    /// A call that goes over the network.
+    /// A call that uses the network.
     Remote {
         object: String,
         method: String,
@@ -240,7 +240,7 @@ impl State {
         code::DONE
     }
 
-    /// Detects the disks that were attached without being noticed.
+    /// Makes Windows detect the attached disks that it has not detected yet.
     pub(crate) fn rescan(&mut self) {
         let hidden: Vec<DeviceId> =
             self.disks.iter().filter(|(_, disk)| !disk.visible).map(|(device, _)| *device).collect();

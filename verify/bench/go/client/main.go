@@ -1,9 +1,9 @@
-// Client generates the load of `cargo xtask bench`: concurrent callers that call one RPC of one server, checking each
+// Client generates the load of `cargo xtask bench`: concurrent callers that call one RPC of one server, and check each
 // answer.
 //
 // It prints "ready" when it is connected and warmed up, starts to measure when it reads a line, prints the result as a
-// line of JSON, and stays until standard input closes. At "ready" and at the result, xtask reads what the system has
-// counted for the server and for this process.
+// line of JSON, and waits until standard input is closed. At "ready" and at the result, xtask reads the system's
+// counters for the server and for this process.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// How long the callers may take to finish after the time that they were given.
+// How long the callers may take to finish after the window has ended.
 const patience = 20 * time.Second
 
 type options struct {
@@ -54,7 +54,7 @@ func run(o options) error {
 		return fmt.Errorf("unknown RPC %q", o.rpc)
 	}
 	// A deadline in the calls' context would send a grpc-timeout header with each call.
-	time.AfterFunc(o.warmUp+o.window+patience, func() { log.Fatal("the calls do not end") })
+	time.AfterFunc(o.warmUp+o.window+patience, func() { log.Fatal("the calls did not end in time") })
 
 	connection, err := connect(filepath.Join(o.folder, rpc.pipe+".sock"))
 	if err != nil {
@@ -90,6 +90,6 @@ func run(o options) error {
 	if err := json.NewEncoder(os.Stdout).Encode(report); err != nil {
 		return err
 	}
-	_, _ = input.ReadString('\n') // the error is the end of the input, which is waited for
+	_, _ = input.ReadString('\n') // returns an error at the end of the input, as intended
 	return nil
 }

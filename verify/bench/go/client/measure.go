@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Result is what the callers have seen in one window.
+// A Result summarizes the calls of one window.
 type Result struct {
 	Calls   int     `json:"calls"`
 	Seconds float64 `json:"seconds"`
@@ -15,10 +15,10 @@ type Result struct {
 	P99     float64 `json:"p99_us"`
 }
 
-// measure lets each caller call again and again until the window is over or a call of anyone fails. Calls that began
+// measure lets each caller make one call after the other until the window has ended or any call fails. Calls that began
 // within the window are waited for and counted.
 func measure(callers int, window time.Duration, call func() error) (Result, error) {
-	// A caller's own slice of latencies: a shared one would make the callers wait for each other.
+	// Each caller has its own slice of latencies: with a shared one the callers would wait for each other.
 	latencies := make([][]time.Duration, callers)
 	failures := make([]error, callers)
 	var failed atomic.Bool
@@ -56,7 +56,7 @@ func measure(callers int, window time.Duration, call func() error) (Result, erro
 	}, nil
 }
 
-// percentile returns the smallest latency that at least p percent of all do not exceed; 0 if there are none.
+// percentile returns the smallest latency that at least p percent of all do not exceed; 0 without latencies.
 func percentile(sorted []time.Duration, p int) time.Duration {
 	if len(sorted) == 0 {
 		return 0

@@ -17,10 +17,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// An rpc is one that can be measured: which pipe it is behind, and how to call it with the published stubs.
+// An rpc is an RPC that can be measured: the pipe that serves it, and how to call it with the published stubs.
 type rpc struct {
 	pipe string
-	// call returns the response, and what it says in a word or two.
+	// call returns the response, and its content in a word or two.
 	call func(ctx context.Context, connection grpc.ClientConnInterface, path string) (proto.Message, string, error)
 }
 
@@ -39,7 +39,7 @@ func rpcNames() []string {
 	return slices.Sorted(maps.Keys(rpcs))
 }
 
-// checked calls the RPC and fails unless the answer is the expected one. An error's answer is its code.
+// checked calls the RPC and fails unless the answer is the expected one. For an error, the answer is its code.
 func (r rpc) checked(connection grpc.ClientConnInterface, o options) (proto.Message, error) {
 	response, answer, err := r.call(context.Background(), connection, o.path)
 	if err != nil {
@@ -62,7 +62,8 @@ func connect(socket string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+socket,
 		grpc.WithContextDialer(dial),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		// A driver sends the pipe's path, which tonic refuses. The servers must all get the same, so it is a valid one.
+		// A driver sends the pipe's path, which tonic refuses. All servers must receive the same authority, so it is a
+		// valid one.
 		grpc.WithAuthority("localhost"))
 }
 

@@ -1,5 +1,5 @@
-// Server is a minimal grpc-go server for the two RPCs that `cargo xtask bench` measures: what serving them costs in Go,
-// without the daemon's checks, limits, metrics and log.
+// Server is a minimal grpc-go server for the two RPCs that `cargo xtask bench` measures. It shows the cost of serving
+// them in Go without the daemon's checks, limits, metrics and log.
 package main
 
 import (
@@ -20,11 +20,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The only folder that paths may lie in.
+// The only folder in which paths may be.
 const workingDirectory = `C:\var\lib\kubelet\`
 
 func main() {
-	folder := flag.String("socket-folder", "", "where to make the sockets; made if missing")
+	folder := flag.String("socket-folder", "", "folder for the sockets; created if missing")
 	root := flag.String("root", "", "the folder that stands for "+workingDirectory)
 	flag.Parse()
 
@@ -62,7 +62,7 @@ func (f *filesystem) PathExists(_ context.Context, request *filesystemv1.PathExi
 	return &filesystemv1.PathExistsResponse{Exists: err == nil}, nil
 }
 
-// What the daemon answers for the simulated node of ../../node.toml. Number 0 is the simulator's own system disk.
+// The response of the daemon for the simulated node of ../../node.toml. Number 0 is the simulator's own system disk.
 var diskIDs = map[uint32]*diskv1.DiskIDs{
 	0: {Page83: "60022480000000000000000000000001", SerialNumber: "SIM0000000000001"},
 	1: {Page83: "Google  persistent-disk-1", SerialNumber: "bench-serial-1"},
@@ -75,7 +75,7 @@ type disks struct {
 	diskv1.UnimplementedDiskServer
 }
 
-// ListDiskIDs reads no disk: it is the cost of serving the answer.
+// ListDiskIDs returns a constant, so that only the serving is measured.
 func (*disks) ListDiskIDs(context.Context, *diskv1.ListDiskIDsRequest) (*diskv1.ListDiskIDsResponse, error) {
 	return &diskv1.ListDiskIDsResponse{DiskIDs: diskIDs}, nil
 }

@@ -39,7 +39,7 @@ const STATES: &[State] = &[
     State { name: "missing", build: || os_sim::node().build() },
 ];
 
-/// A state for `Rescan` only: when else the provider detects a new disk is not up to csi-proxy.
+/// A state for `Rescan` only: csi-proxy does not control at what other times the provider detects a new disk.
 const UNDETECTED: State = State {
     name: "a second disk, not yet detected",
     build: || {

@@ -50,7 +50,7 @@ fn outside() -> Builder {
     node.disk(GIB).partitioned().formatted("NTFS")
 }
 
-/// Mounts disk 1's volume outside kubelet's directory, too.
+/// Also mounts disk 1's volume outside kubelet's directory.
 fn mounted_outside(mut node: Builder) -> Builder {
     for mounted in [r"C:\mounts\a\p", r"C:\mounts\p", r"C:\mounts\d", r"C:\mounts\m"] {
         node = node.mounted(mounted);

@@ -26,8 +26,8 @@ struct Counts {
     sent: u64,
     /// Answers, by status code.
     answered: BTreeMap<String, u64>,
-    /// Calls that the client cancelled or did not live to see answered. The daemon may have answered them or never
-    /// received them.
+    /// Calls that the client cancelled, or that were unanswered when it was killed. The daemon may have answered them
+    /// or never received them.
     abandoned: u64,
 }
 

@@ -77,7 +77,7 @@ impl ClientProcesses {
     /// Runs generations of clients. All are killed but those of the last, which exit.
     ///
     /// After each generation the daemon must end all its calls. A client therefore starts after the calls of its
-    /// predecessor have ended, and fails only if a process that no longer exists still holds something.
+    /// predecessor have ended, and fails only if a process that no longer exists still holds a resource.
     pub(crate) async fn run(mut self, metrics: Metrics, control: Arc<RunControl>) -> Kills {
         loop {
             let last = control.is_stopping();

@@ -4,7 +4,7 @@
 //! had exactly one answer, the daemon's own counts must agree, and the daemon must use no more memory, handles and
 //! threads than after warming up.
 //!
-//! Sixty clients are tasks of this program. Four are processes, which are killed and started again all the time.
+//! Sixty clients are tasks of this program. Four are processes, which are repeatedly killed and started again.
 #![cfg(any(target_os = "linux", windows))]
 
 mod call_counts;

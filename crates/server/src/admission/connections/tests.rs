@@ -46,7 +46,7 @@ async fn a_connection_without_a_preface_is_closed_after_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_reads_the_preface_after_it_was_waited_for() {
+async fn waiting_for_the_preface_leaves_it_for_the_server_to_read() {
     let connections = at_most(1);
     let (mut client, mut server, mut connection) = connect(&connections);
     client.write_all(PREFACE).await.unwrap();
@@ -58,7 +58,7 @@ async fn the_server_reads_the_preface_after_it_was_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_preface_counts_as_none() {
+async fn a_partial_preface_counts_as_no_preface() {
     let connections = at_most(10);
     let (mut client, mut server, mut connection) = connect(&connections);
     client.write_all(&PREFACE[..23]).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_client_that_disconnects_ends_the_wait_for_its_preface() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_connection_that_is_silent_longest_is_evicted_first() {
+async fn the_longest_silent_connection_is_evicted_first() {
     let connections = at_most(3);
     let mut used = with_preface(&connections).await;
     let (_client, mut server, mut oldest) = connect(&connections);
@@ -168,7 +168,7 @@ async fn a_connection_with_a_call_in_flight_is_never_evicted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_arrives_after_eviction_is_waited_for() {
+async fn a_connection_waits_for_a_call_that_arrives_after_its_eviction() {
     let connections = at_most(1);
     let mut leaving = with_preface(&connections).await;
     let _other = connections.admit();

@@ -1,6 +1,7 @@
 //! A gRPC client without generated code: it builds requests from protobuf descriptors and JSON.
 //!
-//! Tests use it to call every RPC of every group-version from one table, independently of the generated types.
+//! Tests and the demonstration use it to call every RPC of every group-version from one table, independently of the
+//! generated types.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 /// One RPC, with the descriptors of its messages.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rpc {
     /// The path of the HTTP/2 request, such as `/v1.Disk/ListDiskIDs`.
     pub path: &'static str,
@@ -40,26 +41,47 @@ pub fn rpcs(row: &GroupVersion) -> BTreeMap<&'static str, Rpc> {
 }
 
 impl Rpc {
-    /// Builds a request from its JSON form.
-    pub fn request(&self, json: &Value) -> DynamicMessage {
+    /// Builds a request from its JSON form. An unknown field or a value of the wrong type is an error.
+    pub fn try_request(&self, json: &Value) -> Result<DynamicMessage, serde_json::Error> {
         DynamicMessage::deserialize(self.request.clone(), json)
-            .unwrap_or_else(|error| panic!("{}: {json}: {error}", self.path))
     }
 
-    /// Calls the RPC and returns the response as JSON, with every field.
+    /// Builds a request like [`Self::try_request`], and panics on an error.
+    pub fn request(&self, json: &Value) -> DynamicMessage {
+        self.try_request(json).unwrap_or_else(|error| panic!("{}: {json}: {error}", self.path))
+    }
+
+    /// Calls the RPC and returns the response as JSON, with every field by its name in the `api.proto` file.
     pub async fn call(&self, channel: &Channel, request: &DynamicMessage) -> Result<Value, Status> {
+        self.call_with(channel, request, SerializeOptions::new().use_proto_field_name(true)).await
+    }
+
+    /// Calls the RPC and returns the response as protobuf's JSON mapping defines it, with every field.
+    ///
+    /// The mapping has lowerCamelCase names, and 64-bit integers as text.
+    pub async fn call_json(&self, channel: &Channel, request: &DynamicMessage) -> Result<Value, Status> {
+        self.call_with(channel, request, SerializeOptions::new()).await
+    }
+
+    async fn call_with(
+        &self,
+        channel: &Channel,
+        request: &DynamicMessage,
+        options: SerializeOptions,
+    ) -> Result<Value, Status> {
         let bytes = call(channel, self.path, request.encode_to_vec()).await?;
-        let response = DynamicMessage::decode(self.response.clone(), &bytes[..]).expect("the response decodes");
-        let options = SerializeOptions::new().use_proto_field_name(true).skip_default_fields(false);
-        let json = response.serialize_with_options(serde_json::value::Serializer, &options);
-        Ok(json.expect("the response serializes to JSON"))
+        let response = DynamicMessage::decode(self.response.clone(), &bytes[..])
+            .map_err(|error| Status::internal(format!("cannot decode the response: {error}")))?;
+        response
+            .serialize_with_options(serde_json::value::Serializer, &options.skip_default_fields(false))
+            .map_err(|error| Status::internal(format!("cannot convert the response to JSON: {error}")))
     }
 }
 
 /// Calls the RPC at `path` with `request` as the encoded message, which need not be a valid one.
 pub async fn call(channel: &Channel, path: &'static str, request: Vec<u8>) -> Result<Vec<u8>, Status> {
     let mut client = tonic::client::Grpc::new(channel.clone());
-    client.ready().await.map_err(|error| Status::unknown(error.to_string()))?;
+    client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
     let response = client.unary(Request::new(request), PathAndQuery::from_static(path), Raw).await?;
     Ok(response.into_inner())
 }
