@@ -2,6 +2,7 @@
 
 use std::env;
 use std::error::Error;
+use std::io;
 use std::process::ExitCode;
 
 use crate::command::CommandError;
@@ -58,6 +59,8 @@ impl<T> Program<T> {
         match parse(arguments).map(run) {
             Ok(Ok(true)) => ExitCode::SUCCESS,
             Ok(Ok(false)) => ExitCode::FAILURE,
+            // The reader has seen enough, as when the output is piped into `head`.
+            Ok(Err(error)) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
             Ok(Err(error)) => {
                 eprintln!("{name}: {error}");
                 ExitCode::FAILURE
@@ -68,4 +71,8 @@ impl<T> Program<T> {
             }
         }
     }
+}
+
+fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
+    error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
 }

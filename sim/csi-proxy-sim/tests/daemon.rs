@@ -260,6 +260,18 @@ fn the_node_of_a_file_is_served_and_an_invalid_file_is_explained() {
 }
 
 #[test]
+fn output_that_is_no_longer_read_is_not_an_error() {
+    for command in ["help", "demo"] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = Command::new(PROGRAM).arg(command).stdout(writer).stderr(Stdio::piped()).output();
+        let output = output.expect("a process");
+        assert!(output.status.success(), "{command}: {}", output.status);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command}");
+    }
+}
+
+#[test]
 fn an_unknown_flag_is_refused_in_one_sentence_with_exit_code_2() {
     let refused = run(&["-nonsense"]);
     assert_eq!(refused.status.code(), Some(2));

@@ -110,7 +110,7 @@ pub static TABLE: [Flag; 26] = [
         name: "groupless-pipes",
         kind: SWITCH,
         default: "false",
-        help: "Also serve csi-proxy-<version>, one pipe for all groups of a version, as the first manifests mount it.",
+        help: "Also serve one pipe for all groups of each version, such as csi-proxy-v1, which early csi-proxy manifests mount.",
         section: section::ENDPOINTS,
         set: |flags, text| switch(text).map(|on| flags.groupless_pipes = on),
     },
@@ -135,7 +135,7 @@ pub static TABLE: [Flag; 26] = [
         name: "max-calls",
         kind: Kind::Value("COUNT"),
         default: "2048",
-        help: "Maximum concurrent calls; as many more may wait. Half are reserved for the first call of each connection.",
+        help: "Maximum running calls; the same number may wait. Half are reserved for connections without another running call.",
         section: section::ENDPOINTS,
         set: |flags, text| number(text).map(|count| flags.max_calls = count),
     },
@@ -151,7 +151,7 @@ pub static TABLE: [Flag; 26] = [
         name: "v",
         kind: Kind::Value("LEVEL"),
         default: "0",
-        help: "Log level. 0 and 1: what matters to operators; 2 to 4: each call as well; 5 and more: everything.",
+        help: "Log level. 0 and 1: operational events; 2 to 4: also each call; 5 and more: everything.",
         section: section::TELEMETRY,
         set: |flags, text| {
             flags.log.verbosity = text.parse().map_err(|_| "expected a whole number".to_owned())?;
