@@ -1,4 +1,7 @@
 //! Paths: opening them below a working directory handle by handle, creating and following links, removing trees.
+//!
+//! The text of a path is validated in `types/host_path.rs`; `working_directories` decides whether a path is inside a
+//! working directory.
 
 pub(crate) mod links;
 pub(crate) mod remove_tree;

@@ -111,7 +111,10 @@ async fn a_file_that_is_in_use_keeps_its_directory_until_it_is_closed() {
     exclusive.write(true).create(true).share_mode(0);
     let file = exclusive.open(format!(r"{tree}\file")).expect("a file");
     let refused = files.rmdir(&tree, true).await.expect_err("the file is in use");
-    assert!(refused.message().contains(&tree) && refused.message().contains("in use"), "{refused:?}");
+    assert!(
+        refused.message().contains(&tree) && refused.message().contains("being used by another process"),
+        "{refused:?}"
+    );
     assert!(Path::new(&tree).exists());
     drop(file);
     files.rmdir(&tree, true).await.expect("the file is closed");

@@ -1,7 +1,8 @@
 //! Conversion of the errors of operations to gRPC statuses.
 //!
 //! The kind of an error is decided in `storage_ops`: `windows/error_class.rs` has the kind of each Windows code, and an
-//! operation that knows more chooses another, such as `windows/disk_device.rs` for a disk that does not exist.
+//! operation that knows more chooses another, such as `open_error` in `windows/disk_device.rs` for a disk that does not
+//! exist.
 
 use storage_ops::{Error, Kind};
 use tonic::{Code, Status};
