@@ -6,7 +6,8 @@ use std::io::Read;
 use api::system::v1alpha1::GetServiceRequest;
 use api::system::v1alpha1::system_client::SystemClient;
 
-use crate::daemon::{Daemon, Scratch, connect, skipped_by_wine, spawn, turn};
+use crate::daemon::{Daemon, Scratch, connect, spawn, turn};
+use crate::skip::skipped_by_wine;
 
 async fn answers() {
     let mut system = SystemClient::new(connect("csi-proxy-system-v1alpha1").await);
@@ -50,7 +51,7 @@ async fn a_second_daemon_names_the_pipe_that_is_taken_and_the_process_that_serve
     assert_eq!(second.wait().expect("an end").code(), Some(1));
     let sentence = format!(
         r"cannot serve csi-proxy-disk-v1: \\.\pipe\csi-proxy-disk-v1 is already served by process {}",
-        first.id()
+        first.process.id()
     );
     assert!(message.contains(&sentence), "{message}");
     answers().await;

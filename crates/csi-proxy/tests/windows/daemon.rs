@@ -1,9 +1,9 @@
 //! A daemon that a test starts. All daemons have the same pipes, so there is one at a time.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::{fs, thread};
 
 use hyper_util::rt::TokioIo;
 use tokio::sync::{Mutex, MutexGuard};
@@ -21,7 +21,7 @@ pub(crate) async fn turn() -> MutexGuard<'static, ()> {
 
 /// A daemon that serves. Dropping it kills the process.
 pub(crate) struct Daemon {
-    process: Child,
+    pub(crate) process: Child,
     announcement: Vec<String>,
 }
 
@@ -42,10 +42,6 @@ impl Daemon {
 
     pub(crate) fn announcement(&self) -> String {
         self.announcement.join("\n")
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.process.id()
     }
 }
 
@@ -74,38 +70,24 @@ pub(crate) async fn connect(pipe: &str) -> Channel {
 }
 
 /// A directory on drive C:. Dropping it removes the directory.
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct Scratch {
+    pub(crate) path: PathBuf,
+}
 
 impl Scratch {
     pub(crate) fn new(test: &str) -> Self {
         let path = PathBuf::from(format!(r"C:\csi-proxy-test\{test}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("a directory");
-        Self(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
+        Self { path }
     }
 
     pub(crate) fn join(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("text").to_owned()
+        self.path.join(name).to_str().expect("text").to_owned()
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
-}
-
-/// Reports that this test, or the rest of it, cannot run under Wine. On Windows this fails the test.
-pub(crate) fn skipped_by_wine(why: &str) {
-    let is_wine = Path::new(r"C:\windows\system32\winecfg.exe").exists();
-    assert!(is_wine, "{why}");
-    skipped(&format!("{why} (Wine)"));
-}
-
-/// Reports that this test, or the rest of it, cannot run here.
-pub(crate) fn skipped(why: &str) {
-    println!("skipped: {}: {why}", thread::current().name().unwrap_or("a test"));
 }

@@ -10,7 +10,8 @@ use api::filesystem::v2alpha1::{MkdirRequest, PathExistsRequest, RmdirContentsRe
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use crate::daemon::{Daemon, Scratch, connect, skipped, turn};
+use crate::daemon::{Daemon, Scratch, connect, turn};
+use crate::skip::skipped;
 
 struct Files {
     client: FilesystemClient<Channel>,
@@ -19,7 +20,7 @@ struct Files {
 
 impl Files {
     async fn served(working: &Scratch) -> Self {
-        let daemon = Daemon::start(&[&format!("-working-dir={}", working.path().display())]);
+        let daemon = Daemon::start(&[&format!("-working-dir={}", working.path.display())]);
         Self { client: FilesystemClient::new(connect("csi-proxy-filesystem-v2alpha1").await), _daemon: daemon }
     }
 

@@ -9,5 +9,7 @@ mod files;
 mod node;
 mod service;
 mod service_control;
+#[path = "../../../os-win32/tests/win32/skip.rs"]
+mod skip;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy");

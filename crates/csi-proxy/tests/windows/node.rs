@@ -15,8 +15,9 @@ use os_win32::Windows;
 use tonic::Code;
 use tonic::transport::Channel;
 
-use crate::daemon::{Daemon, Scratch, connect, skipped_by_wine, turn};
+use crate::daemon::{Daemon, Scratch, connect, turn};
 use crate::service_control::Installed;
+use crate::skip::skipped_by_wine;
 
 #[tokio::test]
 async fn the_serial_number_is_the_one_that_wmi_reports() {

@@ -16,8 +16,9 @@ use windows_service::service::ServiceAccess;
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use crate::PROGRAM;
-use crate::daemon::{Scratch, connect, skipped_by_wine, turn};
+use crate::daemon::{Scratch, connect, turn};
 use crate::service_control::{Installed, RUNNING, START_PENDING, STOP_PENDING, STOPPED};
+use crate::skip::skipped_by_wine;
 
 /// The exit code that Windows reports for a service whose process ended without reporting that it stopped.
 const PROCESS_ABORTED: u32 = 1067;

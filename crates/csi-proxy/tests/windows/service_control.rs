@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::PROGRAM;
-use crate::daemon::skipped;
+use crate::skip::skipped;
 
 pub(crate) const STOPPED: u32 = 1;
 pub(crate) const START_PENDING: u32 = 2;

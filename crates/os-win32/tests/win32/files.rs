@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::scratch::{Scratch, directory, nt, skipped, skipped_by_wine, wide};
+use crate::scratch::{Scratch, directory, nt, wide};
+use crate::skip::{skipped, skipped_by_wine};
 use os::abi::{
     ControlCode, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE,
     FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_POSIX, FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo,

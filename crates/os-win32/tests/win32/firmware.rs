@@ -7,7 +7,8 @@ use os::abi::{FIRMWARE_SMBIOS, RawSmbios};
 use os::{Namespace, Os as _};
 use zerocopy::FromBytes as _;
 
-use crate::scratch::{skipped_by_wine, turn};
+use crate::scratch::turn;
+use crate::skip::skipped_by_wine;
 
 /// Returns the tables of SMBIOS, without the head.
 fn smbios(windows: &Windows) -> Vec<u8> {

@@ -9,5 +9,6 @@ mod firmware;
 mod pipes;
 mod scratch;
 mod services;
+mod skip;
 mod volumes;
 mod wmi;

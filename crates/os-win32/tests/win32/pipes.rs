@@ -10,7 +10,7 @@ use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeServer};
 use tokio::time::timeout;
 use transport::listener::ClientStream;
 
-use crate::scratch::skipped_by_wine;
+use crate::skip::skipped_by_wine;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use csi_proxy_os_win32::Windows;
 use os::{Access, Handle, NtPath, Open, Options, Os as _, U16String};
@@ -57,22 +56,6 @@ pub(crate) fn nt(path: &Path) -> NtPath {
 
 pub(crate) fn directory() -> Open {
     Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY)
-}
-
-/// Prints that this test, or the rest of it, cannot run on this system. `cargo xtask` counts these lines.
-pub(crate) fn skipped(why: &str) {
-    println!("skipped: {}: {why}", thread::current().name().unwrap_or("a test"));
-}
-
-/// Skips like [`skipped`] what Windows supports and Wine does not. On Windows, the test fails.
-pub(crate) fn skipped_by_wine(why: &str) {
-    assert!(is_wine(), "{why}");
-    skipped(&format!("{why} (Wine)"));
-}
-
-/// Returns whether the system is Wine, which has the program winecfg.exe.
-pub(crate) fn is_wine() -> bool {
-    Path::new(r"C:\windows\system32\winecfg.exe").exists()
 }
 
 /// Lets one test at a time use services or WMI. Wine's WMI does not lock its tables, so two concurrent queries crash the

@@ -13,7 +13,8 @@ use windows_service::service::{
 };
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
-use crate::scratch::{skipped_by_wine, turn, wide};
+use crate::scratch::{turn, wide};
+use crate::skip::skipped_by_wine;
 
 const STOPPED: u32 = 1;
 const RUNNING: u32 = 4;

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::scratch::{Scratch, directory, skipped_by_wine, wide};
+use crate::scratch::{Scratch, directory, wide};
+use crate::skip::skipped_by_wine;
 use os::abi::{
     ControlCode, DEVICE_TYPE_DISK, DISK_INTERFACE, DiskAttributes, DiskExtent, DiskGeometryEx, DriveLayout,
     FsAttributeInformation, FsFullSizeInformation, LengthInformation, STORAGE_PORT_INTERFACE, StorageDeviceDescriptor,

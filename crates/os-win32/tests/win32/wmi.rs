@@ -6,7 +6,8 @@ use std::time::Duration;
 use csi_proxy_os_win32::Windows;
 use os::{CallStatus, Instance, Namespace, Os as _, OsError, OsResult, Returned, Secret, Time, Value};
 
-use crate::scratch::{is_wine, skipped_by_wine, turn};
+use crate::scratch::turn;
+use crate::skip::{is_wine, skipped_by_wine};
 
 const LOCAL_MACHINE: Value = Value::U32(0x8000_0002);
 const WINDOWS_NT: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";

@@ -1,7 +1,6 @@
 //! `csi-proxy-sim` as a Windows program: a simulated node over named pipes.
 #![cfg(windows)]
 
-#[allow(dead_code, reason = "shared with the tests of csi-proxy, which need more of it")]
 #[path = "../../../../crates/csi-proxy/tests/windows/daemon.rs"]
 mod daemon;
 

@@ -1,4 +1,4 @@
-//! A driver's test against csi-proxy-sim: `cargo run -p csi-proxy-sim --example driver_test`.
+//! The calls of a driver on a simulated node.
 //!
 //! The simulator serves Unix sockets in a folder on Linux, and named pipes on Windows.
 
@@ -17,17 +17,7 @@ use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 use transport::address::Location;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    // An installed simulator is `Command::new("csi-proxy-sim")`; this one is built from the source tree.
-    let mut simulator = Command::new("cargo");
-    simulator.args(["run", "--quiet", "--package", "csi-proxy-sim", "--"]);
-    test(simulator).await?;
-    println!("The driver's calls returned what they must.");
-    Ok(())
-}
-
-/// Makes calls of a driver and checks the responses.
+/// Starts the simulator, makes calls of a driver, and checks the responses.
 pub(crate) async fn test(simulator: Command) -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let sockets = folder.path().join("sockets");
