@@ -7,8 +7,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use crate::process::KillOnDrop;
 use crate::summary::{self, Failure, Skip, Summary};
 use crate::{Error, bench, process, windows, wine, workspace};
 
@@ -225,31 +226,23 @@ impl Report {
     }
 }
 
-/// A running daemon. It is killed when this is dropped.
-pub(crate) struct Daemon(Child);
+/// A running daemon.
+pub(crate) struct Daemon(KillOnDrop);
 
 impl Daemon {
     pub(crate) fn start(command: &mut Command) -> std::io::Result<Self> {
         println!("$ {} &", process::typed(command));
         // The client reports a daemon that fails.
-        Ok(Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?))
+        Ok(Self(KillOnDrop(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?)))
     }
 
     /// Kills the daemon. A daemon that has exited before is a failure, even if the client has not noticed it.
     pub(crate) fn end(mut self) -> Summary {
-        match self.0.try_wait() {
+        match self.0.0.try_wait() {
             Ok(None) => Summary::default(),
             Ok(Some(status)) => Summary::failed(&format!("the daemon exited with {status} before it was killed")),
             Err(error) => Summary::failed(&format!("cannot wait for the daemon: {error}")),
         }
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // Both calls fail if the daemon has exited already.
-        let _killed = self.0.kill();
-        let _status = self.0.wait();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -58,6 +58,17 @@ pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> io
 pub(crate) fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+}
+
+/// A running program, which is killed when this is dropped.
+pub(crate) struct KillOnDrop(pub(crate) Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        // Both calls fail if the program has exited already.
+        let _killed = self.0.kill();
+        let _status = self.0.wait();
+    }
 }
 
 /// Returns the first program of this name on the PATH.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::counters::{Counters, Machine, Usage};
 use super::server::Running;
 use super::workload::Workload;
+use crate::process::KillOnDrop;
 
 /// The program that generates the load. Its package comment describes the protocol between it and this program.
 pub(super) struct Client {
@@ -69,7 +70,7 @@ impl Client {
                 .arg(&server.sockets),
         )?;
         client.expect_line("ready")?;
-        let pids = [server.pid(), client.child.id()];
+        let pids = [server.pid(), client.process.0.id()];
         let [server_before, client_before] = [Counters::of(pids[0])?, Counters::of(pids[1])?];
         let machine_before = Machine::read()?;
         client.signal_start()?;
@@ -111,9 +112,9 @@ fn go_duration(duration: Duration) -> String {
     format!("{}us", duration.as_micros())
 }
 
-/// A client process, ended when dropped.
+/// A client process.
 struct Process {
-    child: Child,
+    process: KillOnDrop,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
@@ -122,7 +123,7 @@ impl Process {
         // The client inherits standard error and reports its errors there.
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().ok_or("the client has no standard output")?;
-        Ok(Self { child, lines: BufReader::new(output).lines() })
+        Ok(Self { process: KillOnDrop(child), lines: BufReader::new(output).lines() })
     }
 
     fn line(&mut self) -> Result<String, Box<dyn std::error::Error>> {
@@ -135,23 +136,15 @@ impl Process {
     }
 
     fn signal_start(&mut self) -> Result<(), Box<dyn std::error::Error>> {
-        let input = self.child.stdin.as_mut().ok_or("the client has no standard input")?;
+        let input = self.process.0.stdin.as_mut().ok_or("the client has no standard input")?;
         Ok(input.write_all(b"\n")?)
     }
 
     /// Closes the standard input of the client, which then exits.
     fn end(mut self) -> Result<(), Box<dyn std::error::Error>> {
-        drop(self.child.stdin.take());
-        let status = self.child.wait()?;
+        drop(self.process.0.stdin.take());
+        let status = self.process.0.wait()?;
         if status.success() { Ok(()) } else { Err(format!("the client ended with {status}").into()) }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It has already ended, unless an earlier step failed.
-        let _killed = self.child.kill();
-        let _status = self.child.wait();
     }
 }
 

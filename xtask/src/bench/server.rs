@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use crate::process::KillOnDrop;
 use crate::workspace;
 
 /// The program that serves the simulated node, and the package that it is in.
@@ -67,13 +68,13 @@ impl Program {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?).spawn().map_err(
             |error| io::Error::new(error.kind(), format!("{} cannot be started: {error}", self.path.display())),
         )?;
-        Ok(Running { child, sockets, log })
+        Ok(Running { process: KillOnDrop(child), sockets, log })
     }
 }
 
-/// A server process, ended when dropped.
+/// A server process.
 pub(super) struct Running {
-    child: Child,
+    process: KillOnDrop,
     pub(super) sockets: PathBuf,
     /// What it wrote to standard error.
     pub(super) log: PathBuf,
@@ -81,15 +82,7 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended already; then the client has failed.
-        let _killed = self.child.kill();
-        let _status = self.child.wait();
+        self.process.0.id()
     }
 }
 
