@@ -8,7 +8,7 @@ mod pool;
 mod session;
 mod value;
 
-use os::{CallStatus, Instance, Namespace, OsResult, Time, Value, Wmi};
+use os::{CallStatus, Instance, MethodCall, Namespace, OsResult, Time, Wmi};
 
 use crate::clock::Monotonic;
 use pool::{Method, Pool};
@@ -41,15 +41,9 @@ impl Wmi for Pools {
         self.pool(namespace).query(wql, deadline)
     }
 
-    fn call(
-        &self,
-        namespace: Namespace,
-        path: &str,
-        method: &str,
-        arguments: &[(&str, Value)],
-        deadline: Time,
-    ) -> OsResult<CallStatus> {
-        let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        self.pool(namespace).call(Method { path: path.to_owned(), name: method.to_owned(), arguments }, deadline)
+    fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        let arguments = call.arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let method = Method { path: call.path.to_owned(), name: call.method.to_owned(), arguments };
+        self.pool(call.namespace).call(method, deadline)
     }
 }

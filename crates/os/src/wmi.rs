@@ -94,6 +94,26 @@ impl Instance {
     }
 }
 
+/// A call of a WMI method.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodCall<'a> {
+    /// The namespace of the object.
+    pub namespace: Namespace,
+    /// The `__RELPATH` of the object, or the name of the class for a static method.
+    pub path: &'a str,
+    /// The name of the method.
+    pub method: &'a str,
+    /// The arguments by name. Those that are missing are null.
+    pub arguments: &'a [(&'a str, Value)],
+}
+
+impl<'a> MethodCall<'a> {
+    /// Returns a call of `method` of the object or class at `path`.
+    pub fn new(namespace: Namespace, path: &'a str, method: &'a str, arguments: &'a [(&'a str, Value)]) -> Self {
+        Self { namespace, path, method, arguments }
+    }
+}
+
 /// The result of a WMI method.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Returned {
@@ -126,18 +146,11 @@ pub trait Wmi: Send + Sync {
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execquery>
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>>;
 
-    /// Calls `method` of the object or class at `path`. Arguments that are missing from `arguments` are null.
+    /// Calls a method.
     ///
     /// Errors: WMI's codes. With `WAIT_TIMEOUT` (no connection was free by `deadline`) or `BUSY` (too many requests wait
     /// for a connection), the method was not called. With `RPC_CALL_FAILED` or `WBEM_TRANSPORT_FAILURE` it is unknown
     /// whether the method was called, and the caller must read the state.
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execmethod>
-    fn call(
-        &self,
-        namespace: Namespace,
-        path: &str,
-        method: &str,
-        arguments: &[(&str, Value)],
-        deadline: Time,
-    ) -> OsResult<CallStatus>;
+    fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus>;
 }

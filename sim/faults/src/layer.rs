@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use os::abi::ControlCode;
 use os::{
-    CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, Namespace, NtPath, Open, Os, OsResult, PathForm, Service,
-    ServiceAccess, Time, U16Str, U16String, Uuid, Value, Wmi,
+    CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm,
+    Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi,
 };
 
 /// What a [`Layered`] node does differently from the node below it.
@@ -61,16 +61,8 @@ pub trait Layer: Send + Sync + 'static {
         wmi.query(namespace, wql, deadline)
     }
 
-    fn wmi_call(
-        &self,
-        wmi: &dyn Wmi,
-        namespace: Namespace,
-        path: &str,
-        method: &str,
-        arguments: &[(&str, Value)],
-        deadline: Time,
-    ) -> OsResult<CallStatus> {
-        wmi.call(namespace, path, method, arguments, deadline)
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        wmi.call(call, deadline)
     }
 
     fn block_on(&self, clock: &dyn Clock, wait: Pin<&mut dyn Future<Output = ()>>) {
@@ -142,15 +134,8 @@ impl<L: Layer> Wmi for Layered<L> {
         self.layer.wmi_query(self.node.wmi(), namespace, wql, deadline)
     }
 
-    fn call(
-        &self,
-        namespace: Namespace,
-        path: &str,
-        method: &str,
-        arguments: &[(&str, Value)],
-        deadline: Time,
-    ) -> OsResult<CallStatus> {
-        self.layer.wmi_call(self.node.wmi(), namespace, path, method, arguments, deadline)
+    fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        self.layer.wmi_call(self.node.wmi(), call, deadline)
     }
 }
 

@@ -8,7 +8,7 @@ pub mod wql;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{CallStatus, Instance, Namespace, OsError, OsResult, PendingCall, Returned, Time, Value, Wmi};
+use os::{CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Returned, Time, Value, Wmi};
 
 use crate::clock::SharedState;
 use crate::iscsi::Associated;
@@ -91,13 +91,8 @@ impl State {
         Ok(found)
     }
 
-    fn begin(
-        &mut self,
-        namespace: Namespace,
-        path: &str,
-        method: &str,
-        arguments: &[(&str, Value)],
-    ) -> OsResult<StartedCall> {
+    fn begin(&mut self, call: &MethodCall<'_>) -> OsResult<StartedCall> {
+        let MethodCall { namespace, path, method, arguments } = *call;
         let object: ObjectPath = relative(path).parse()?;
         let provider = STORAGE.iter().any(|class| object.is_of(class));
         match namespace {
@@ -182,15 +177,8 @@ impl Wmi for SharedState {
         self.with(|state| state.query(namespace, wql))
     }
 
-    fn call(
-        &self,
-        namespace: Namespace,
-        path: &str,
-        method: &str,
-        arguments: &[(&str, Value)],
-        deadline: Time,
-    ) -> OsResult<CallStatus> {
-        let job = match self.with(|state| state.begin(namespace, path, method, arguments))? {
+    fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        let job = match self.with(|state| state.begin(call))? {
             StartedCall::Done(returned) => return Ok(CallStatus::Done(returned)),
             StartedCall::Job(job) => job,
         };

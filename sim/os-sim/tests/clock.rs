@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use os::{CallStatus, Namespace, Os, Time, Value};
+use os::{CallStatus, MethodCall, Namespace, Os, Time, Value};
 use os_sim::{Sim, node};
 
 fn format(node: &Sim, deadline: Time) -> CallStatus {
@@ -15,7 +15,7 @@ fn format(node: &Sim, deadline: Time) -> CallStatus {
     let rows = node.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0", soon);
     let path = &rows.unwrap()[0].path;
     let arguments = [("FileSystem", Value::Text("NTFS".into()))];
-    node.wmi().call(Namespace::Storage, path, "Format", &arguments, deadline).unwrap()
+    node.wmi().call(&MethodCall::new(Namespace::Storage, path, "Format", &arguments), deadline).unwrap()
 }
 
 fn raw_volume() -> Sim {
@@ -111,7 +111,7 @@ fn waiting_for_a_job_that_is_lost_in_a_restart_fails() {
         let node = node.clone();
         move || {
             let arguments = [("FileSystem", Value::Text("NTFS".into()))];
-            node.wmi().call(Namespace::Storage, &path, "Format", &arguments, deadline).err()
+            node.wmi().call(&MethodCall::new(Namespace::Storage, &path, "Format", &arguments), deadline).err()
         }
     });
     while node.running_jobs() == 0 {

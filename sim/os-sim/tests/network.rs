@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use os::{
-    Access, CallStatus, Disposition, Instance, Namespace, NtPath, Open, Options, Os, OsError, PathForm, Secret,
-    ServiceAccess, U16String, Value,
+    Access, CallStatus, Disposition, Instance, MethodCall, Namespace, NtPath, Open, Options, Os, OsError, PathForm,
+    Secret, ServiceAccess, U16String, Value,
 };
 use os_sim::{Sim, node};
 
@@ -13,7 +13,7 @@ const IQN: &str = "iqn.2026-01.io.k8s.csi:disk";
 
 fn call(os: &dyn Os, namespace: Namespace, path: &str, method: &str, arguments: &[(&str, Value)]) -> u32 {
     let deadline = os.clock().now() + Duration::from_mins(1);
-    match os.wmi().call(namespace, path, method, arguments, deadline).unwrap() {
+    match os.wmi().call(&MethodCall::new(namespace, path, method, arguments), deadline).unwrap() {
         CallStatus::Done(returned) => returned.code,
         CallStatus::StillRunning(_) => panic!("{method} takes more than a minute"),
     }
@@ -91,7 +91,8 @@ fn mapping_a_share_of_an_unreachable_server_continues_after_the_deadline() {
     let node = Sim::from_toml("[[smb_server]]\nhost = 'server'\nreachable = false").unwrap();
     let remote = [("RemotePath", text(r"\\server\share"))];
     let soon = node.now() + Duration::from_secs(10);
-    let status = node.wmi().call(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote, soon).unwrap();
+    let status =
+        node.wmi().call(&MethodCall::new(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote), soon).unwrap();
     assert!(matches!(status, CallStatus::StillRunning(_)));
     assert_eq!((node.now(), node.running_jobs()), (soon, 1));
     assert_eq!(call(&node, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote), OsError::BAD_NETPATH.0);

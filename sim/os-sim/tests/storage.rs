@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use os::abi::{ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation};
-use os::{Access, CallStatus, FsInfo, Instance, Namespace, NtPath, Open, Options, Os, OsError, Time, U16String, Value};
+use os::{
+    Access, CallStatus, FsInfo, Instance, MethodCall, Namespace, NtPath, Open, Options, Os, OsError, Time, U16String,
+    Value,
+};
 use os_sim::{Sim, node};
 use zerocopy::FromBytes;
 
@@ -22,7 +25,7 @@ fn only(os: &dyn Os, wql: &str) -> Instance {
 
 fn call(os: &dyn Os, path: &str, method: &str, arguments: &[(&str, Value)]) -> (u32, Instance) {
     let deadline = os.clock().now() + Duration::from_mins(1);
-    match os.wmi().call(Namespace::Storage, path, method, arguments, deadline) {
+    match os.wmi().call(&MethodCall::new(Namespace::Storage, path, method, arguments), deadline) {
         Ok(CallStatus::Done(returned)) => (returned.code, returned.out),
         Ok(CallStatus::StillRunning(_)) => panic!("{method} takes more than a minute"),
         Err(error) => panic!("{method}: {error}"),
@@ -99,7 +102,7 @@ fn a_job_continues_after_its_caller_and_its_process() {
         only(&*process, &format!("SELECT * FROM MSFT_Volume WHERE Path = '{}'", volume.name().replace('\\', r"\\")));
     let soon = process.clock().now() + Duration::from_secs(1);
     let force = [("FileSystem", Value::Text("NTFS".into())), ("Force", Value::Bool(true))];
-    let status = process.wmi().call(Namespace::Storage, &row.path, "Format", &force, soon).unwrap();
+    let status = process.wmi().call(&MethodCall::new(Namespace::Storage, &row.path, "Format", &force), soon).unwrap();
     let CallStatus::StillRunning(pending) = status else { panic!("the format has ended") };
     assert_eq!((node.now(), node.running_jobs(), node.formats_of(volume.id)), (soon, 1, 0));
 
@@ -220,7 +223,7 @@ fn an_unknown_method_object_or_class_is_an_error() {
     let node = node().build();
     let deadline = node.now() + Duration::from_secs(1);
     let code = |path: &str, method: &str| {
-        node.wmi().call(Namespace::Storage, path, method, &[], deadline).err().expect("an error")
+        node.wmi().call(&MethodCall::new(Namespace::Storage, path, method, &[]), deadline).err().expect("an error")
     };
     assert_eq!(code(&disk(&node, 0).path, "Clear"), OsError::WBEM_INVALID_METHOD);
     assert_eq!(code(r#"MSFT_Disk.ObjectId="none""#, "Refresh"), OsError::WBEM_NOT_FOUND);

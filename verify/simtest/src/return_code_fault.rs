@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use faults::{Layer, When};
-use os::{CallStatus, Namespace, OsResult, Returned, Time, Value, Wmi};
+use os::{CallStatus, MethodCall, OsResult, Returned, Time, Wmi};
 
 /// Replaces the return value of one WMI method call.
 pub struct ReturnCodeFault {
@@ -25,23 +25,14 @@ impl ReturnCodeFault {
 }
 
 impl Layer for ReturnCodeFault {
-    fn wmi_call(
-        &self,
-        wmi: &dyn Wmi,
-        namespace: Namespace,
-        path: &str,
-        method: &str,
-        arguments: &[(&str, Value)],
-        deadline: Time,
-    ) -> OsResult<CallStatus> {
-        let call = || wmi.call(namespace, path, method, arguments, deadline);
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
         if self.seen.fetch_add(1, Ordering::SeqCst) != self.nth {
-            return call();
+            return wmi.call(call, deadline);
         }
         let replaced = CallStatus::Done(Returned { code: self.code, ..Returned::default() });
         match self.when {
             When::Before => Ok(replaced),
-            When::After => Ok(match call()? {
+            When::After => Ok(match wmi.call(call, deadline)? {
                 CallStatus::Done(_) => replaced,
                 running @ CallStatus::StillRunning(_) => running,
             }),

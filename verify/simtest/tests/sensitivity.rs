@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use faults::Probed;
-use os::{Namespace, Os, Value};
+use os::{MethodCall, Namespace, Os, Value};
 use os_sim::Sim;
 use simtest::interleaver::{Interleaver, Schedule};
 use simtest::invariants::Baseline;
@@ -19,7 +19,7 @@ fn format_by_force(sim: &Sim, disk: u32) {
     let deadline = sim.now() + std::time::Duration::from_mins(1);
     let found = sim.wmi().query(Namespace::Storage, &wql, deadline).expect("a query");
     let arguments = [("FileSystem", Value::Text("NTFS".into())), ("Force", Value::Bool(true))];
-    let done = sim.wmi().call(Namespace::Storage, &found[0].path, "Format", &arguments, deadline);
+    let done = sim.wmi().call(&MethodCall::new(Namespace::Storage, &found[0].path, "Format", &arguments), deadline);
     assert!(done.is_ok());
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use csi_proxy_os_win32::Windows;
-use os::{CallStatus, Namespace, Os as _, OsError, Returned, Service, ServiceAccess};
+use os::{CallStatus, MethodCall, Namespace, Os as _, OsError, Returned, Service, ServiceAccess};
 use windows_service::service::{
     ServiceAccess as Access, ServiceDependency, ServiceErrorControl, ServiceInfo, ServiceStartType, ServiceType,
 };
@@ -217,7 +217,7 @@ fn start_by_wmi(service: &Installed, timeout: Duration) -> CallStatus {
     let clock = service.windows.clock();
     let wql = format!("SELECT * FROM Win32_Service WHERE Name='{}'", service.name);
     let found = wmi.query(Namespace::CimV2, &wql, clock.now() + Duration::from_mins(1)).unwrap();
-    wmi.call(Namespace::CimV2, &found[0].path, "StartService", &[], clock.now() + timeout).unwrap()
+    wmi.call(&MethodCall::new(Namespace::CimV2, &found[0].path, "StartService", &[]), clock.now() + timeout).unwrap()
 }
 
 #[test]

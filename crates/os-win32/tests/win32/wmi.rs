@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use csi_proxy_os_win32::Windows;
-use os::{CallStatus, Instance, Namespace, Os as _, OsError, OsResult, Returned, Secret, Time, Value};
+use os::{CallStatus, Instance, MethodCall, Namespace, Os as _, OsError, OsResult, Returned, Secret, Time, Value};
 
 use crate::scratch::turn;
 use crate::skip::{is_wine, skipped_by_wine};
@@ -25,7 +25,7 @@ fn query(namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
 fn call(path: &str, method: &str, arguments: &[(&str, Value)]) -> OsResult<Returned> {
     let _turn = turn();
     let windows = Windows::new();
-    match windows.wmi().call(Namespace::CimV2, path, method, arguments, in_a_minute(&windows))? {
+    match windows.wmi().call(&MethodCall::new(Namespace::CimV2, path, method, arguments), in_a_minute(&windows))? {
         CallStatus::Done(returned) => Ok(returned),
         CallStatus::StillRunning(_) => Err(OsError::WAIT_TIMEOUT),
     }
@@ -119,7 +119,7 @@ fn a_method_whose_deadline_has_passed_is_not_called() {
     let now = windows.clock().now();
     let key = r"SOFTWARE\csi-proxy-test-deadline";
     let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(key.into()))];
-    let answer = windows.wmi().call(Namespace::CimV2, "StdRegProv", "CreateKey", &arguments, now);
+    let answer = windows.wmi().call(&MethodCall::new(Namespace::CimV2, "StdRegProv", "CreateKey", &arguments), now);
     assert!(matches!(answer, Err(OsError::WAIT_TIMEOUT)));
     // When a second request to the same pool has ended, every request before it in the queue has ended.
     windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", in_a_minute(&windows)).unwrap();

@@ -1,6 +1,6 @@
 //! Operations on the iSCSI initiator: target portals, targets and their disks.
 
-use os::{Instance, Namespace, OsError, Secret, Value};
+use os::{Instance, MethodCall, Namespace, OsError, Secret, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -37,7 +37,8 @@ fn invoke(
     arguments: &[(&str, Value)],
 ) -> OperationResult<()> {
     let timeout = node.host.timeouts().change;
-    let returned = call(&node.host, ctx, Namespace::Storage, path, method, arguments, timeout)?;
+    let method_call = MethodCall::new(Namespace::Storage, path, method, arguments);
+    let returned = call(&node.host, ctx, &method_call, timeout)?;
     if returned.code == 0 {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 //! Windows has one mapping for each share, and one user for each mapping. All requests for a path on the share use the
 //! same mapping. A readable mapping is never removed, because that would break the files that other pods have open.
 
-use os::{Access, Instance, Namespace, Open, Options, OsError, OsResult, Secret, Value};
+use os::{Access, Instance, MethodCall, Namespace, Open, Options, OsError, OsResult, Secret, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -121,7 +121,8 @@ impl NewSmbGlobalMapping {
         let timeout = node.host.timeouts().change;
         // Recorded before the call: the mapping may be created long after the call has timed out.
         node.smb_users().insert(share.clone(), self.username.to_lowercase());
-        let error = match call(&node.host, ctx, Namespace::Smb, CLASS, "Create", &arguments, timeout) {
+        let create = MethodCall::new(Namespace::Smb, CLASS, "Create", &arguments);
+        let error = match call(&node.host, ctx, &create, timeout) {
             Ok(returned) if returned.code == 0 => return Ok(true),
             Ok(returned) => create_error(OsError(returned.code), &share),
             Err(error) if error.kind == Kind::StillRunning => return Err(error),
@@ -213,8 +214,8 @@ fn find_mapping(node: &Node, share: &str) -> OperationResult<Option<Instance>> {
 
 fn remove(node: &Node, ctx: &OperationContext, share: &str, mapping: &Instance) -> OperationResult<()> {
     let force = [("Force", Value::Bool(true))];
-    let timeout = node.host.timeouts().change;
-    let returned = call(&node.host, ctx, Namespace::Smb, &mapping.path, "Remove", &force, timeout)?;
+    let remove = MethodCall::new(Namespace::Smb, &mapping.path, "Remove", &force);
+    let returned = call(&node.host, ctx, &remove, node.host.timeouts().change)?;
     if returned.code != 0 {
         return Err(OperationError::of(
             OsError(returned.code),

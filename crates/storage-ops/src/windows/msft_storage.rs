@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use os::{Instance, Namespace, OsError, Returned, Value};
+use os::{Instance, MethodCall, Namespace, OsError, Returned, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -47,7 +47,8 @@ fn invoke(
     timeout: Duration,
 ) -> OperationResult<Returned> {
     ctx.require_pool(PoolKind::Wmi)?;
-    let returned = wmi::call(host, ctx, Namespace::Storage, path, method, arguments, timeout)?;
+    let call = MethodCall::new(Namespace::Storage, path, method, arguments);
+    let returned = wmi::call(host, ctx, &call, timeout)?;
     if returned.code == 0 { Ok(returned) } else { Err(method_error(method, OsError(returned.code))) }
 }
 

@@ -136,7 +136,7 @@ pub(crate) fn flush(host: &Host, volume: VolumeId) -> OperationResult<()> {
 
 #[cfg(test)]
 mod tests {
-    use os::{Namespace, Os, Value};
+    use os::{MethodCall, Namespace, Os, Value};
 
     use super::{on_disk, parse_extents};
     use crate::windows::Host;
@@ -150,7 +150,9 @@ mod tests {
         let disk = os.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 1", never).unwrap();
         for size in [100 << 20, 200 << 20] {
             let arguments = [("Size", Value::Text(u64::to_string(&size)))];
-            os.wmi().call(Namespace::Storage, &disk[0].path, "CreatePartition", &arguments, never).unwrap();
+            os.wmi()
+                .call(&MethodCall::new(Namespace::Storage, &disk[0].path, "CreatePartition", &arguments), never)
+                .unwrap();
         }
         sim.advance(std::time::Duration::from_mins(1));
         let host = Host::new(sim.process(), Timeouts::default());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::{CallStatus, Instance, Namespace, Returned, Value};
+use os::{CallStatus, Instance, MethodCall, Namespace, Returned};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -35,18 +35,16 @@ pub(crate) fn query(host: &Host, namespace: Namespace, wql: &str) -> OperationRe
 pub(crate) fn call(
     host: &Host,
     ctx: &OperationContext,
-    namespace: Namespace,
-    path: &str,
-    method: &str,
-    arguments: &[(&str, Value)],
+    call: &MethodCall<'_>,
     timeout: Duration,
 ) -> OperationResult<Returned> {
     ctx.begin_mutation()?;
     let deadline = host.clock().now() + timeout;
-    match host.os().wmi().call(namespace, path, method, arguments, deadline) {
+    let method = call.method;
+    match host.os().wmi().call(call, deadline) {
         Ok(CallStatus::Done(returned)) => Ok(returned),
-        Ok(CallStatus::StillRunning(call)) => {
-            ctx.hold_locks_until(call);
+        Ok(CallStatus::StillRunning(pending)) => {
+            ctx.hold_locks_until(pending);
             let seconds = timeout.as_secs();
             let reason = format!("{method} is still running after {seconds} s; repeat the request to wait for it");
             Err(OperationError::new(Kind::StillRunning, reason))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::setup::{GIB, NoProbe, add_partition, failing, node_on, probed, refused, traced, volume_on};
 use faults::{Call, Fault, FaultAction, Race, When};
-use os::{Namespace, Os, OsError};
+use os::{MethodCall, Namespace, Os, OsError};
 use os_sim::Sim;
 use storage_ops::{
     DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, PartitionDisk, Rescan,
@@ -147,7 +147,7 @@ fn a_disk_that_another_program_initializes_first_is_partitioned() {
             let (os, deadline) = (other.process(), os::Time(Duration::MAX));
             let disk = "SELECT * FROM MSFT_Disk WHERE Number = 1";
             let disk = os.wmi().query(Namespace::Storage, disk, deadline).unwrap().remove(0);
-            os.wmi().call(Namespace::Storage, &disk.path, "Initialize", &[], deadline).unwrap();
+            os.wmi().call(&MethodCall::new(Namespace::Storage, &disk.path, "Initialize", &[]), deadline).unwrap();
         })
         .among(move |call| call.primitive == primitive);
         let node = probed(&sim, earlier);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use faults::{Fault, FaultAction, Probe, Probed, Trace, When};
-use os::{CallStatus, Namespace, Os, OsError, Value};
+use os::{CallStatus, MethodCall, Namespace, Os, OsError, Value};
 use os_sim::Sim;
 use storage_ops::{Config, Error, HostPath, Kind, Node, Operation, ResizeTarget, ResizeVolume, VolumeId};
 
@@ -87,6 +87,9 @@ pub(crate) fn add_partition(sim: &Sim, offset: Option<u64>, size: u64) {
 pub(crate) fn provider(sim: &Sim, wql: &str, method: &str, arguments: &[(&str, Value)]) {
     let (os, deadline) = (sim.process(), os::Time(Duration::MAX));
     let found = os.wmi().query(Namespace::Storage, wql, deadline).expect("an answer").remove(0);
-    let created = os.wmi().call(Namespace::Storage, &found.path, method, arguments, deadline).expect("a status");
+    let created = os
+        .wmi()
+        .call(&MethodCall::new(Namespace::Storage, &found.path, method, arguments), deadline)
+        .expect("a status");
     assert!(matches!(&created, CallStatus::Done(returned) if returned.code == 0));
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use os::abi::ControlCode;
 use os::{
-    CallStatus, Clock, Disposition, FileInfo, FsInfo, Handle, Instance, Namespace, NtPath, Open, OsResult, PathForm,
-    PendingCall, Service, ServiceConfig, Time, U16Str, U16String, Value, Wmi,
+    CallStatus, Clock, Disposition, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, OsResult,
+    PathForm, PendingCall, Service, ServiceConfig, Time, U16Str, U16String, Wmi,
 };
 
 use super::process::{Owned, PrimitiveResult, ProbedProcess};
@@ -141,18 +141,11 @@ impl Wmi for ProbedWmi {
         self.0.run("wmi query", &wql, false, || self.0.node().wmi().query(namespace, wql, deadline))
     }
 
-    fn call(
-        &self,
-        namespace: Namespace,
-        path: &str,
-        method: &str,
-        arguments: &[(&str, Value)],
-        deadline: Time,
-    ) -> OsResult<CallStatus> {
-        let class = path.split(['.', '=']).next().unwrap_or_default();
-        let mutates = !method.starts_with("Get");
-        let status = self.0.run(format!("wmi call {class}.{method}"), &path, mutates, || {
-            self.0.node().wmi().call(namespace, path, method, arguments, deadline)
+    fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        let class = call.path.split(['.', '=']).next().unwrap_or_default();
+        let mutates = !call.method.starts_with("Get");
+        let status = self.0.run(format!("wmi call {class}.{}", call.method), &call.path, mutates, || {
+            self.0.node().wmi().call(call, deadline)
         })?;
         Ok(match status {
             CallStatus::StillRunning(inner) => {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use os::abi::ControlCode;
 use os::{
-    Access, CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, Namespace, NtPath, Open, Options, Os, OsError,
-    OsResult, PathForm, PendingCall, Secret, Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String, Uuid,
-    Value, Wmi,
+    Access, CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Options, Os,
+    OsError, OsResult, PathForm, PendingCall, Secret, Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String,
+    Uuid, Value, Wmi,
 };
 
 use super::{Call, FaultAction, Outcome, Probe, Probed};
@@ -110,7 +110,7 @@ impl Wmi for Echo {
     fn query(&self, _: Namespace, _: &str, _: Time) -> OsResult<Vec<Instance>> {
         self.count(Vec::new())
     }
-    fn call(&self, _: Namespace, _: &str, _: &str, _: &[(&str, Value)], _: Time) -> OsResult<CallStatus> {
+    fn call(&self, _: &MethodCall<'_>, _: Time) -> OsResult<CallStatus> {
         self.count(CallStatus::StillRunning(Box::new(self.clone())))
     }
 }
@@ -243,8 +243,9 @@ fn the_callback_of_a_pending_call_does_not_run_in_a_dead_process() {
     for (killed, expected) in [(false, 1), (true, 0)] {
         let node = Echo::node();
         let probed = Probed::new(node.clone(), Quiet);
-        let status =
-            probed.wmi().call(Namespace::Storage, "MSFT_Volume.ObjectId=\"1\"", "Format", &[], Time::default());
+        let status = probed
+            .wmi()
+            .call(&MethodCall::new(Namespace::Storage, "MSFT_Volume.ObjectId=\"1\"", "Format", &[]), Time::default());
         let Ok(CallStatus::StillRunning(pending)) = status else { panic!("the call has ended") };
         let callbacks = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&callbacks);
@@ -266,7 +267,10 @@ fn a_call_that_can_change_the_node_is_marked() {
     let drive = probed.open(&path("C:"), &READ).expect("a drive");
     drive.control(ControlCode::DISK_GET_LENGTH_INFO, &[], &mut []).expect("a length");
     drive.query(FileInfo::Basic, &mut []).expect("times");
-    probed.wmi().call(Namespace::Storage, "MSFT_Partition", "GetSupportedSize", &[], Time::default()).expect("sizes");
+    probed
+        .wmi()
+        .call(&MethodCall::new(Namespace::Storage, "MSFT_Partition", "GetSupportedSize", &[]), Time::default())
+        .expect("sizes");
     assert!(trace.take().iter().all(|record| !record.call.mutates));
 
     drive.open_child(&name("new"), &Open::new_directory(Access::WRITE_DATA)).expect("a directory");
@@ -283,7 +287,10 @@ fn a_call_does_not_contain_its_arguments() {
     let probed = Probed::new(Echo::node(), Arc::clone(&trace));
     let arguments =
         [("Credential", Value::Secret(Secret::new("u:hunter2".into()))), ("Other", Value::Text("hunter3".into()))];
-    probed.wmi().call(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &arguments, Time::default()).expect("a call");
+    probed
+        .wmi()
+        .call(&MethodCall::new(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &arguments), Time::default())
+        .expect("a call");
     let records = format!("{:?}", trace.take());
     assert!(records.contains("wmi call MSFT_SmbGlobalMapping.Create"), "{records}");
     assert!(!records.contains("hunter"), "{records}");
