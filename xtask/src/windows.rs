@@ -29,7 +29,8 @@ pub(crate) enum Task {
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The packages with code that only Windows runs.
-const PACKAGES: [&str; 5] = ["csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", SIMULATOR, soak::PACKAGE];
+const PACKAGES: [&str; 6] =
+    ["csi-proxy-facts", "csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", SIMULATOR, soak::PACKAGE];
 const DAEMON: &str = "csi-proxy";
 const SIMULATOR: &str = "csi-proxy-sim";
 /// The profile of the shipped programs, and the name of its folder.

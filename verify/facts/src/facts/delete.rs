@@ -1,0 +1,5 @@
+//! Deleting: `FILE-DEL`.
+
+use crate::fact::Fact;
+
+pub(crate) const FACTS: &[Fact] = &[];

@@ -1,0 +1,5 @@
+//! Firmware: `SMBIOS`.
+
+use crate::fact::Fact;
+
+pub(crate) const FACTS: &[Fact] = &[];

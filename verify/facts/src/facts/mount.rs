@@ -1,0 +1,5 @@
+//! Mounted folders: `MOUNT`.
+
+use crate::fact::Fact;
+
+pub(crate) const FACTS: &[Fact] = &[];

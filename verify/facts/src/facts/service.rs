@@ -1,0 +1,5 @@
+//! Services: `SVC`.
+
+use crate::fact::Fact;
+
+pub(crate) const FACTS: &[Fact] = &[];

@@ -1,0 +1,5 @@
+//! Sharing: `SHARE`.
+
+use crate::fact::Fact;
+
+pub(crate) const FACTS: &[Fact] = &[];

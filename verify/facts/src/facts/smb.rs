@@ -1,0 +1,5 @@
+//! SMB global mappings: `SMB`.
+
+use crate::fact::Fact;
+
+pub(crate) const FACTS: &[Fact] = &[];

@@ -1,0 +1,5 @@
+//! The storage provider, disks: `WMI-DISK`.
+
+use crate::fact::Fact;
+
+pub(crate) const FACTS: &[Fact] = &[];

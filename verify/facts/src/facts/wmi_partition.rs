@@ -1,0 +1,5 @@
+//! The storage provider, partitions: `WMI-PART`.
+
+use crate::fact::Fact;
+
+pub(crate) const FACTS: &[Fact] = &[];

@@ -1,0 +1,5 @@
+//! The storage provider, volumes: `WMI-VOL`.
+
+use crate::fact::Fact;
+
+pub(crate) const FACTS: &[Fact] = &[];

@@ -1,0 +1,26 @@
+//! This machine as a system for checks: Windows, or Wine.
+//!
+//! Disks and volumes for tests are named by the environment, because a check may overwrite them:
+//! `CSI_PROXY_FACTS_DISK_RAW=2` and `CSI_PROXY_FACTS_VOLUME_NTFS=3` are numbers of disks. The kinds of disks are `RAW`,
+//! `MBR`, `SUPERFLOPPY` and `NOPAGE83`; those of volumes `NTFS`, `FAT32`, `REFS`, `RAW`, `SHORT`, `SPANNED`, `BITLOCKER`,
+//! `RECOGNIZED` and `UNREADABLE`. A check whose object is not named is skipped.
+
+use crate::node::TestNode;
+
+#[cfg(windows)]
+#[path = "local/windows.rs"]
+mod imp;
+
+#[cfg(not(windows))]
+mod imp {
+    use crate::node::TestNode;
+
+    pub(super) fn local_node() -> Option<Box<dyn TestNode>> {
+        None
+    }
+}
+
+/// Returns this machine, or `None` if it runs neither Windows nor Wine.
+pub fn local_node() -> Option<Box<dyn TestNode>> {
+    imp::local_node()
+}

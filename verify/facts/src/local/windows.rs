@@ -1,0 +1,108 @@
+//! The machine that this program runs on, through os-win32.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::{env, fs, process};
+
+use os::abi::ControlCode;
+use os::{Access, NtPath, Open, Options, Os, U16Str, Uuid};
+use os_win32::Windows;
+
+use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
+
+struct LocalNode {
+    os: Windows,
+    directories: Cell<u32>,
+}
+
+pub(super) fn local_node() -> Option<Box<dyn TestNode>> {
+    Some(Box::new(LocalNode { os: Windows::new(), directories: Cell::new(0) }))
+}
+
+impl LocalNode {
+    /// Returns the parent of all directories of this node.
+    fn folder(&self) -> String {
+        format!(r"C:\csi-proxy-facts\{}-{:p}", process::id(), std::ptr::from_ref(self))
+    }
+}
+
+impl Drop for LocalNode {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.folder());
+    }
+}
+
+impl TestNode for LocalNode {
+    fn system(&self) -> System {
+        // Windows has no program of this name.
+        if Path::new(r"C:\windows\system32\winecfg.exe").exists() { System::Wine } else { System::Windows }
+    }
+
+    fn os(&self) -> &dyn Os {
+        &self.os
+    }
+
+    fn new_directory(&self) -> Result<String, Unavailable> {
+        self.directories.set(self.directories.get() + 1);
+        let path = format!(r"{}\{}", self.folder(), self.directories.get());
+        fs::create_dir_all(&path).expect("the directory is created");
+        Ok(path)
+    }
+
+    fn write_file(&self, path: &str, data: &[u8]) {
+        fs::write(path, data).expect("the file is written");
+    }
+
+    fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable> {
+        let name = match kind {
+            DiskKind::Raw => "RAW",
+            DiskKind::Mbr => "MBR",
+            DiskKind::Superfloppy => "SUPERFLOPPY",
+            DiskKind::NoPage83 => "NOPAGE83",
+        };
+        Ok(TestDisk { number: number(&format!("DISK_{name}"))? })
+    }
+
+    fn volume(&self, kind: VolumeKind) -> Result<TestVolume, Unavailable> {
+        let name = match kind {
+            VolumeKind::Ntfs => "NTFS",
+            VolumeKind::Fat32 => "FAT32",
+            VolumeKind::Refs => "REFS",
+            VolumeKind::Raw => "RAW",
+            VolumeKind::Short => "SHORT",
+            VolumeKind::Spanned => "SPANNED",
+            VolumeKind::BitLocker => "BITLOCKER",
+            VolumeKind::Recognized => "RECOGNIZED",
+            VolumeKind::Unreadable => "UNREADABLE",
+        };
+        let disk = number(&format!("VOLUME_{name}"))?;
+        let volumes = self.os.volumes().expect("the volumes");
+        let id = volumes.iter().filter_map(|path| volume_id(path)).find(|id| self.disk_of(*id) == Some(disk));
+        Ok(TestVolume { id: id.unwrap_or_else(|| panic!("disk {disk} has no volume")), disk })
+    }
+}
+
+impl LocalNode {
+    /// Returns the number of the disk with the first extent of a volume.
+    fn disk_of(&self, volume: Uuid) -> Option<u32> {
+        let how = Open::existing(Access::empty(), Options::empty());
+        let handle = self.os.open(&NtPath::volume(volume), &how).ok()?;
+        let mut output = [0; 512];
+        handle.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut output).ok()?;
+        Some(u32::from_le_bytes([output[8], output[9], output[10], output[11]]))
+    }
+}
+
+/// Returns the number in a variable of the environment.
+fn number(name: &str) -> Result<u32, Unavailable> {
+    let variable = format!("CSI_PROXY_FACTS_{name}");
+    let kind = name.replace("DISK_", "a disk for tests: ").replace("VOLUME_", "a volume for tests: ");
+    let value = env::var(&variable).map_err(|_| Unavailable(kind))?;
+    Ok(value.parse().unwrap_or_else(|_| panic!("{variable}={value} is not the number of a disk")))
+}
+
+/// Parses `\\?\Volume{...}\`.
+fn volume_id(path: &U16Str) -> Option<Uuid> {
+    let text = path.to_string().ok()?;
+    text.strip_prefix(r"\\?\Volume{")?.strip_suffix(r"}\")?.parse().ok()
+}

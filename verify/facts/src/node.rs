@@ -1,0 +1,163 @@
+//! What a check needs from the system it runs on.
+
+use std::fmt;
+
+use os::{Access, Handle, NtPath, Open, Options, Os, OsResult, U16String, Uuid};
+
+/// What a check needs is not available here. Contains what is missing, such as `a raw disk for tests`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unavailable(pub String);
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The system that a check runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum System {
+    /// A node of os-sim.
+    Simulator,
+    /// Wine.
+    Wine,
+    /// Windows.
+    Windows,
+}
+
+/// The kinds of disks that a check can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskKind {
+    /// Online and writable, without a partition table, of at least 1 GiB.
+    Raw,
+    /// With an MBR and one partition.
+    Mbr,
+    /// With a file system from its first sector on, without a partition table.
+    Superfloppy,
+    /// Raw, and without the device identification page (83h).
+    NoPage83,
+}
+
+/// The kinds of volumes that a check can ask for. Each is on a GPT disk of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeKind {
+    /// NTFS.
+    Ntfs,
+    /// FAT32.
+    Fat32,
+    /// ReFS.
+    Refs,
+    /// Without a file system.
+    Raw,
+    /// NTFS, smaller than its partition.
+    Short,
+    /// NTFS over two disks.
+    Spanned,
+    /// Locked by BitLocker.
+    BitLocker,
+    /// A file system that Windows recognizes and cannot mount.
+    Recognized,
+    /// A volume that cannot be read.
+    Unreadable,
+}
+
+/// A disk for tests, which a check may overwrite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestDisk {
+    /// The number of the disk.
+    pub number: u32,
+}
+
+/// A volume for tests, which a check may overwrite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestVolume {
+    /// The GUID of the volume.
+    pub id: Uuid,
+    /// The number of its disk.
+    pub disk: u32,
+}
+
+impl TestVolume {
+    /// Returns the GUID path of the volume, with a final backslash.
+    pub fn guid_path(&self) -> U16String {
+        U16String::from_str(&format!(r"\\?\Volume{{{}}}\", self.id))
+    }
+
+    /// Opens the volume as a device.
+    pub fn open(&self, os: &dyn Os, access: Access) -> OsResult<Box<dyn Handle>> {
+        os.open(&NtPath::volume(self.id), &Open::existing(access, Options::empty()))
+    }
+}
+
+/// The system that the facts are checked on. Each check gets a fresh one.
+pub trait TestNode {
+    /// Which system this is.
+    fn system(&self) -> System;
+
+    /// The primitives.
+    fn os(&self) -> &dyn Os;
+
+    /// Creates an empty directory on an NTFS volume and returns its Win32 path, such as `C:\facts\17`.
+    fn new_directory(&self) -> Result<String, Unavailable>;
+
+    /// Writes a file, as a program does that is not csi-proxy. Creates it if it is missing.
+    fn write_file(&self, path: &str, data: &[u8]);
+
+    /// Returns a disk that nothing else uses.
+    fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable>;
+
+    /// Returns a volume that nothing else uses.
+    fn volume(&self, kind: VolumeKind) -> Result<TestVolume, Unavailable>;
+}
+
+impl dyn TestNode + '_ {
+    /// Creates an empty directory on an NTFS volume.
+    pub fn directory(&self) -> Result<Directory<'_>, Unavailable> {
+        Ok(Directory { node: self, path: self.new_directory()? })
+    }
+}
+
+/// A directory for one check.
+pub struct Directory<'a> {
+    node: &'a dyn TestNode,
+    path: String,
+}
+
+impl Directory<'_> {
+    /// Returns the Win32 path of the entry `name`, which may have several components; of the directory itself if `name`
+    /// is empty.
+    pub fn win32(&self, name: &str) -> String {
+        if name.is_empty() { self.path.clone() } else { format!(r"{}\{name}", self.path) }
+    }
+
+    /// Returns the NT path of the entry `name`.
+    pub fn nt(&self, name: &str) -> NtPath {
+        NtPath::from_win32(&U16String::from_str(&self.win32(name)))
+    }
+
+    /// Opens the directory itself, for listing and for opening entries relative to it.
+    pub fn handle(&self) -> Box<dyn Handle> {
+        let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
+        self.open("", &Open::existing(access, Options::DIRECTORY)).expect("the directory of the test opens")
+    }
+
+    /// Opens or creates the entry `name` by its full path.
+    pub fn open(&self, name: &str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        self.node.os().open(&self.nt(name), how)
+    }
+
+    /// Opens the existing entry `name` by its full path with full sharing.
+    pub fn existing(&self, name: &str, access: Access, options: Options) -> OsResult<Box<dyn Handle>> {
+        self.open(name, &Open::existing(access, options))
+    }
+
+    /// Creates the directory `name`.
+    pub fn mkdir(&self, name: &str) {
+        self.open(name, &Open::new_directory(Access::READ_ATTRIBUTES)).expect("the directory is created");
+    }
+
+    /// Writes the file `name` and creates it if it is missing.
+    pub fn write(&self, name: &str, data: &[u8]) {
+        self.node.write_file(&self.win32(name), data);
+    }
+}

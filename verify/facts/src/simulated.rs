@@ -1,0 +1,110 @@
+//! The simulated node as a system for checks.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use os::{Os, Uuid};
+use os_sim::{Content, DiskDescription, Page83, Sim, Span, VolumeHealth};
+
+use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
+
+const GIB: u64 = 1 << 30;
+const MIB: u64 = 1 << 20;
+
+/// A simulated node for one check.
+pub struct SimulatedNode {
+    sim: Sim,
+    os: Arc<dyn Os>,
+    directories: Cell<u32>,
+}
+
+impl SimulatedNode {
+    /// Creates a node.
+    pub fn new() -> Self {
+        Self::with_layer(|node| node)
+    }
+
+    /// Creates a node whose primitives the check calls through `layer`, such as a wrapper that records them.
+    pub fn with_layer(layer: impl FnOnce(Arc<dyn Os>) -> Arc<dyn Os>) -> Self {
+        let sim = os_sim::node().build();
+        let os = layer(sim.process());
+        Self { sim, os, directories: Cell::new(0) }
+    }
+
+    fn attach(&self, disk: &DiskDescription) -> u32 {
+        self.sim.attach_disk(disk, true).expect("the description of the disk is valid")
+    }
+}
+
+impl Default for SimulatedNode {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TestNode for SimulatedNode {
+    fn system(&self) -> System {
+        System::Simulator
+    }
+
+    fn os(&self) -> &dyn Os {
+        &*self.os
+    }
+
+    fn new_directory(&self) -> Result<String, Unavailable> {
+        self.directories.set(self.directories.get() + 1);
+        let path = format!(r"C:\facts\{}", self.directories.get());
+        self.sim.external().mkdir_all(&path).expect("the directory is created");
+        Ok(path)
+    }
+
+    fn write_file(&self, path: &str, data: &[u8]) {
+        self.sim.external().write(path, data).expect("the file is written");
+    }
+
+    fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable> {
+        let mut disk = DiskDescription::new(10 * GIB);
+        match kind {
+            DiskKind::Raw => {}
+            DiskKind::Mbr => disk.content = Content::Mbr,
+            DiskKind::Superfloppy => {
+                disk.content = Content::Superfloppy;
+                disk.file_system = Some("NTFS".to_owned());
+            }
+            DiskKind::NoPage83 => disk.page83 = Page83::None,
+        }
+        Ok(TestDisk { number: self.attach(&disk) })
+    }
+
+    fn volume(&self, kind: VolumeKind) -> Result<TestVolume, Unavailable> {
+        let mut disk = DiskDescription::new(10 * GIB);
+        disk.content = Content::Partitioned;
+        let file_system = match kind {
+            VolumeKind::Ntfs | VolumeKind::Short | VolumeKind::Spanned | VolumeKind::BitLocker => Some("NTFS"),
+            VolumeKind::Fat32 => Some("FAT32"),
+            VolumeKind::Refs | VolumeKind::Recognized => Some("ReFS"),
+            VolumeKind::Raw | VolumeKind::Unreadable => None,
+        };
+        disk.file_system = file_system.map(str::to_owned);
+        match kind {
+            VolumeKind::Short => disk.file_system_size = Some(GIB),
+            VolumeKind::Spanned => {
+                let second = self.attach(&DiskDescription::new(10 * GIB));
+                disk.spans.push(Span { disk: second, offset: MIB, length: GIB });
+            }
+            VolumeKind::BitLocker => disk.volume = VolumeHealth::Locked,
+            VolumeKind::Unreadable => disk.volume = VolumeHealth::Unreadable,
+            VolumeKind::Recognized => disk.volume = VolumeHealth::Unmountable,
+            VolumeKind::Ntfs | VolumeKind::Fat32 | VolumeKind::Refs | VolumeKind::Raw => {}
+        }
+        let number = self.attach(&disk);
+        Ok(TestVolume { id: self.volume_of(number), disk: number })
+    }
+}
+
+impl SimulatedNode {
+    /// Returns the GUID of the last volume on a disk.
+    fn volume_of(&self, disk: u32) -> Uuid {
+        self.sim.volume_on(disk).expect("the disk has a volume").id
+    }
+}
