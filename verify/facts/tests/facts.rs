@@ -7,7 +7,7 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    if cfg!(windows) {
+    if std::env::consts::OS == "windows" {
         arguments.test_threads = Some(1); // Wine's WMI and service manager do not serve two threads at once.
     }
     let checked = facts::all().into_iter().filter(|fact| matches!(fact.check, Check::Test(_)));
