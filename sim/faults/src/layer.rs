@@ -8,7 +8,7 @@ use std::time::Duration;
 use os::abi::ControlCode;
 use os::{
     CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm,
-    Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi,
+    Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String, Uuid, Wmi,
 };
 
 /// What a [`Layered`] node does differently from the node below it.
@@ -19,6 +19,18 @@ use os::{
 pub trait Layer: Send + Sync + 'static {
     fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         node.open(path, how)
+    }
+
+    fn device_interfaces(&self, node: &dyn Os, class: Uuid) -> OsResult<Vec<U16String>> {
+        node.device_interfaces(class)
+    }
+
+    fn volumes(&self, node: &dyn Os) -> OsResult<Vec<U16String>> {
+        node.volumes()
+    }
+
+    fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        node.volume_paths(volume)
     }
 
     fn set_volume_mount_point(&self, node: &dyn Os, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
@@ -41,6 +53,10 @@ pub trait Layer: Send + Sync + 'static {
         handle.control(code, input, output)
     }
 
+    fn query(&self, handle: &dyn Handle, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
+        handle.query(class, output)
+    }
+
     fn set(&self, handle: &dyn Handle, class: FileInfo, input: &[u8]) -> OsResult<()> {
         handle.set(class, input)
     }
@@ -53,8 +69,24 @@ pub trait Layer: Send + Sync + 'static {
         handle.list(restart, output)
     }
 
+    fn final_path(&self, handle: &dyn Handle, form: PathForm) -> OsResult<U16String> {
+        handle.final_path(form)
+    }
+
     fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
         handle.read(offset, output)
+    }
+
+    fn service_config(&self, service: &dyn Service) -> OsResult<ServiceConfig> {
+        service.config()
+    }
+
+    fn service_state(&self, service: &dyn Service) -> OsResult<u32> {
+        service.state()
+    }
+
+    fn active_dependents(&self, service: &dyn Service) -> OsResult<Vec<U16String>> {
+        service.active_dependents()
     }
 
     fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
@@ -70,7 +102,7 @@ pub trait Layer: Send + Sync + 'static {
     }
 }
 
-/// A node with a [`Layer`] around it. The layer also surrounds every handle that is opened through it.
+/// A node with a [`Layer`] around it. The layer also surrounds every handle and service that is opened through it.
 pub struct Layered<L> {
     node: Arc<dyn Os>,
     layer: Arc<L>,
@@ -89,7 +121,7 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        self.node.device_interfaces(class)
+        self.layer.device_interfaces(&*self.node, class)
     }
 
     fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
@@ -97,11 +129,11 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn volumes(&self) -> OsResult<Vec<U16String>> {
-        self.node.volumes()
+        self.layer.volumes(&*self.node)
     }
 
     fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        self.node.volume_paths(volume)
+        self.layer.volume_paths(&*self.node, volume)
     }
 
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
@@ -113,7 +145,8 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
-        self.node.open_service(name, access)
+        let service = self.node.open_service(name, access)?;
+        Ok(Box::new(LayeredService { service, layer: Arc::clone(&self.layer) }))
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
@@ -174,7 +207,7 @@ impl<L: Layer> Handle for LayeredHandle<L> {
     }
 
     fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        self.handle.query(class, output)
+        self.layer.query(&*self.handle, class, output)
     }
 
     fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
@@ -190,7 +223,7 @@ impl<L: Layer> Handle for LayeredHandle<L> {
     }
 
     fn final_path(&self, form: PathForm) -> OsResult<U16String> {
-        self.handle.final_path(form)
+        self.layer.final_path(&*self.handle, form)
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
@@ -199,5 +232,32 @@ impl<L: Layer> Handle for LayeredHandle<L> {
 
     fn flush(&self) -> OsResult<()> {
         self.handle.flush()
+    }
+}
+
+struct LayeredService<L> {
+    service: Box<dyn Service>,
+    layer: Arc<L>,
+}
+
+impl<L: Layer> Service for LayeredService<L> {
+    fn config(&self) -> OsResult<ServiceConfig> {
+        self.layer.service_config(&*self.service)
+    }
+
+    fn state(&self) -> OsResult<u32> {
+        self.layer.service_state(&*self.service)
+    }
+
+    fn start(&self) -> OsResult<()> {
+        self.service.start()
+    }
+
+    fn stop(&self) -> OsResult<()> {
+        self.service.stop()
+    }
+
+    fn active_dependents(&self) -> OsResult<Vec<U16String>> {
+        self.layer.active_dependents(&*self.service)
     }
 }
