@@ -5,6 +5,7 @@ mod hotplug;
 pub(crate) mod mount_manager;
 mod signatures;
 pub(crate) mod volume_ioctls;
+pub(crate) mod volume_lock;
 
 use os::abi::{ASSOCIATION_DEVICE, BASIC_DATA, DISK_INTERFACE, DiskAttributes, MSFT_RESERVED};
 use os::{OsError, OsResult, Uuid};

@@ -145,6 +145,16 @@ impl External<'_> {
         })
     }
 
+    /// Replaces the access control list of a file or directory by an empty one, which grants nobody a right, as
+    /// `icacls /inheritance:r` does. Affects the open calls of processes, not the operations of this type.
+    pub fn revoke_all_rights(&self, path: &str) -> OsResult<()> {
+        self.with(|state| {
+            let (fs, file) = state.existing(path, false)?;
+            state.file_system_mut(&fs)?.record_mut(file)?.grants_nothing = true;
+            Ok(())
+        })
+    }
+
     /// Returns the total and the free bytes of the file system that the path is on.
     pub fn df(&self, path: &str) -> OsResult<(u64, u64)> {
         self.with(|state| {
@@ -219,7 +229,7 @@ impl State {
             ParsedPath::File(fs, names) => (fs, names),
             ParsedPath::Disk(_) | ParsedPath::Volume(_) => return Err(OsError::INVALID_PARAMETER),
         };
-        let root = self.file_system(&fs)?.root;
+        let root = self.root(&fs)?;
         for length in 1..=names.len() {
             match self.resolve_from(fs.clone(), root, names[..length].to_vec(), true)? {
                 Resolved::File(fs, file) if !self.file_system(&fs)?.record(file)?.is_directory() => {

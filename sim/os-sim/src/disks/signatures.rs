@@ -26,7 +26,11 @@ impl State {
         match &self.opened(handle)?.object {
             Object::Disk(_) => Err(OsError::NOT_SUPPORTED),
             Object::File { .. } => {
-                let data = self.file_of(handle)?.data();
+                let file = self.file_of(handle)?;
+                if file.is_directory() {
+                    return Err(OsError::INVALID_FUNCTION);
+                }
+                let data = file.data();
                 let start = usize::try_from(offset).unwrap_or(usize::MAX).min(data.len());
                 let length = output.len().min(data.len() - start);
                 output[..length].copy_from_slice(&data[start..start + length]);

@@ -10,7 +10,7 @@ use crate::disks::disk_ioctls::{device_number, property, put, signed};
 use crate::disks::{Disk, Health, Partition, SECTOR, Volume};
 use crate::files::file_system::{CLUSTER, FileSystem};
 use crate::files::fill_part;
-use crate::files::handles::Object;
+use crate::files::handles::{APPEND_DATA, Object};
 use crate::state::{FsId, State};
 
 impl State {
@@ -24,6 +24,7 @@ impl State {
         self.check_code(handle, code)?;
         match self.opened(handle)?.object.clone() {
             Object::Disk(device) => self.control_disk(device, code, input, output),
+            Object::Volume { id, direct: false } if let Some(done) = self.control_lock(handle, id, code) => done,
             Object::Volume { id, direct } => self.control_volume(id, direct, code, input, output),
             Object::File { .. } => match code {
                 ControlCode::FSCTL_GET_REPARSE_POINT => self.get_reparse_point(handle, output),
@@ -92,7 +93,7 @@ impl State {
     }
 
     pub(crate) fn flush(&self, handle: u64) -> OsResult<()> {
-        self.check_access(handle, os::Access::WRITE_DATA)?;
+        self.check_access(handle, os::Access::WRITE_DATA | APPEND_DATA)?;
         match &self.opened(handle)?.object {
             Object::Disk(device) => self.disk(*device).map(drop),
             Object::Volume { id, .. } => {

@@ -120,7 +120,12 @@ impl State {
 
     pub(crate) fn final_path(&self, handle: u64, form: PathForm) -> OsResult<U16String> {
         let (fs, id) = self.file(handle)?;
-        let names = self.file_system(fs)?.path(id).ok_or(OsError::FILE_NOT_FOUND)?;
+        let file_system = self.file_system(fs)?;
+        let names = file_system.path(id).ok_or(OsError::FILE_NOT_FOUND)?;
+        // The SMB client asks the server for the name of each component.
+        if matches!(fs, FsId::Share(..)) && file_system.any_above_grants_nothing(id) {
+            return Err(OsError::ACCESS_DENIED);
+        }
         let prefix = match (fs, form) {
             (FsId::Volume(volume), PathForm::VolumeGuid) => format!(r"\\?\Volume{{{volume}}}"),
             (FsId::Volume(volume), PathForm::Dos) => {

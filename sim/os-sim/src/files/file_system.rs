@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_REPARSE_POINT};
-use os::{OsError, OsResult};
+use os::{Access, OsError, OsResult};
 
 use crate::files::file_name::Name;
 
@@ -12,6 +12,9 @@ pub(crate) type FileId = u64;
 
 /// The bytes in an allocation unit.
 pub(crate) const CLUSTER: u64 = 4096;
+
+/// `FILE_ATTRIBUTE_ARCHIVE`, which every new file has.
+const ARCHIVE: u32 = 0x20;
 
 /// A file system and its content.
 #[derive(Clone, Debug)]
@@ -44,6 +47,8 @@ pub(crate) struct FileRecord {
     pub created: i64,
     /// The time of the last write, in 100 ns since 1601.
     pub written: i64,
+    /// Whether the access control list is empty, so that it grants nobody a right.
+    pub grants_nothing: bool,
     /// How the file is to be deleted, if a deletion was requested.
     pub pending: Option<PendingDeletion>,
 }
@@ -65,7 +70,18 @@ pub(crate) enum Body {
 
 impl FileRecord {
     fn new(parent: Option<FileId>, name: Name, body: Body, time: i64) -> Self {
-        Self { parent, name, attributes: 0, reparse: None, body, created: time, written: time, pending: None }
+        let attributes = if matches!(body, Body::File(_)) { ARCHIVE } else { 0 };
+        Self {
+            parent,
+            name,
+            attributes,
+            reparse: None,
+            body,
+            created: time,
+            written: time,
+            grants_nothing: false,
+            pending: None,
+        }
     }
 
     pub(crate) fn children(&self) -> Option<&BTreeMap<Name, FileId>> {
@@ -126,6 +142,26 @@ impl FileSystem {
 
     pub(crate) fn record_mut(&mut self, id: FileId) -> OsResult<&mut FileRecord> {
         self.records.get_mut(&id).ok_or(OsError::FILE_NOT_FOUND)
+    }
+
+    /// Returns the rights that `id` grants. The list of the file and that of its directory count: the right to list the
+    /// directory includes that to read the attributes of its entries, and the right to delete its entries that to delete
+    /// each of them.
+    pub(crate) fn granted(&self, id: FileId) -> OsResult<Access> {
+        let file = self.record(id)?;
+        if !file.grants_nothing {
+            return Ok(Access::from_bits_retain(u32::MAX));
+        }
+        let directory = file.parent.map(|parent| self.record(parent)).transpose()?;
+        let by_directory = directory.is_some_and(|directory| !directory.grants_nothing);
+        Ok(if by_directory { Access::READ_ATTRIBUTES | Access::DELETE } else { Access::empty() })
+    }
+
+    /// Returns whether a directory above `id` grants nobody a right.
+    pub(crate) fn any_above_grants_nothing(&self, id: FileId) -> bool {
+        let above = |id: FileId| self.records.get(&id)?.parent;
+        let directories = std::iter::successors(above(id), |id| above(*id));
+        directories.filter_map(|id| self.records.get(&id)).any(|directory| directory.grants_nothing)
     }
 
     pub(crate) fn child(&self, directory: FileId, name: &Name) -> Option<FileId> {

@@ -3,10 +3,16 @@
 use os::abi::{FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_POSIX};
 use os::{Access, Disposition, Open, Options, OsError, OsResult, Share, U16Str, Uuid};
 
-use crate::files::file_name::Name;
+use crate::disks::volume_lock::VolumeLock;
+use crate::files::file_name::{Name, SEPARATOR, split};
 use crate::files::file_system::{FileId, PendingDeletion};
 use crate::files::path_resolution::{ParsedPath, Resolved};
 use crate::state::{DeviceId, FsId, State};
+
+/// `FILE_APPEND_DATA`: append to a file, or add a subdirectory.
+pub(crate) const APPEND_DATA: Access = Access::from_bits_retain(0x0004);
+/// `FILE_EXECUTE`: execute a file, or traverse a directory.
+const EXECUTE: Access = Access::from_bits_retain(0x0020);
 
 /// Identifies the process that owns a handle.
 pub(crate) type ProcessId = u64;
@@ -43,6 +49,8 @@ pub(crate) struct Opened {
     deletes: bool,
     /// Whether closing the handle deletes the file (`FILE_DELETE_ON_CLOSE`).
     pub deletes_on_close: bool,
+    /// The lock that the handle holds on its volume.
+    pub lock: Option<VolumeLock>,
 }
 
 /// A position in the listing of a directory.
@@ -55,6 +63,22 @@ pub(crate) enum Cursor {
     /// After `..`.
     Parent,
     After(Name),
+}
+
+/// The rights that others must share, with the mode that shares them.
+const SHARED: [(Access, Share); 3] = [
+    (Access::READ_DATA.union(EXECUTE), Share::READ),
+    (Access::WRITE_DATA.union(APPEND_DATA), Share::WRITE),
+    (Access::DELETE, Share::DELETE),
+];
+
+/// What an open call names: a path from a directory.
+struct Target {
+    fs: FsId,
+    start: FileId,
+    names: Vec<Name>,
+    /// Whether the path ends with a backslash, as only that of a directory may.
+    is_directory: bool,
 }
 
 impl Opened {
@@ -70,61 +94,90 @@ pub(crate) fn specific(access: Access) -> Access {
         rights |= Access::READ_DATA | Access::READ_ATTRIBUTES;
     }
     if access.contains(Access::GENERIC_WRITE) {
-        rights |= Access::WRITE_DATA | Access::WRITE_ATTRIBUTES;
+        rights |= Access::WRITE_DATA | APPEND_DATA | Access::WRITE_ATTRIBUTES;
     }
     rights
+}
+
+/// Fails if the options contradict each other or the rights.
+fn check_options(how: &Open) -> OsResult<()> {
+    let both = Options::DIRECTORY | Options::NON_DIRECTORY;
+    let deletes = how.options.contains(Options::DELETE_ON_CLOSE);
+    if how.options.contains(both) || deletes && !how.access.contains(Access::DELETE) {
+        return Err(OsError::INVALID_PARAMETER);
+    }
+    Ok(())
 }
 
 impl State {
     /// Opens an object by its absolute NT path and returns the handle.
     pub(crate) fn open(&mut self, process: ProcessId, path: &[u16], how: &Open) -> OsResult<u64> {
+        check_options(how)?;
         match self.parse_path(path)? {
             ParsedPath::Disk(device) => Ok(self.handle(process, Object::Disk(device), how, false)),
             ParsedPath::Volume(id) => {
                 let direct = !specific(how.access).intersects(Access::READ_DATA | Access::WRITE_DATA);
+                if !direct {
+                    self.check_unlocked(id)?;
+                    // The volume itself is not a directory; its root directory is.
+                    if how.options.contains(Options::DIRECTORY) {
+                        return Err(OsError::DIRECTORY);
+                    }
+                }
                 Ok(self.handle(process, Object::Volume { id, direct }, how, false))
             }
             ParsedPath::File(fs, names) => {
-                let root = self.file_system(&fs)?.root;
-                self.open_from(process, fs, root, names, how)
+                let root = self.root(&fs)?;
+                let target = Target { fs, start: root, names, is_directory: path.last() == Some(&SEPARATOR) };
+                self.open_target(process, target, how)
             }
         }
     }
 
-    /// Opens a child of an open directory.
+    /// Opens an object by its name relative to an open directory. An empty name opens the object of the handle again.
     pub(crate) fn open_child(&mut self, parent: u64, name: &U16Str, how: &Open) -> OsResult<u64> {
-        let name = Name::new(name.as_slice())?;
+        check_options(how)?;
+        let name = name.as_slice();
         let opened = self.opened(parent)?;
         let (process, link) = (opened.process, opened.link);
-        let Object::File { fs, file, .. } = opened.object.clone() else { return Err(OsError::INVALID_PARAMETER) };
-        let directory = self.file_of(parent)?;
-        if !directory.is_directory() {
-            return Err(OsError::DIRECTORY);
+        match opened.object {
+            Object::File { .. } => {}
+            Object::Volume { direct: false, .. } => return Err(OsError::PATH_NOT_FOUND),
+            Object::Volume { .. } | Object::Disk(_) => return Err(OsError::INVALID_PARAMETER),
         }
-        if link && directory.reparse.is_some() && how.disposition == Disposition::Create {
+        let (fs, start) = self.file(parent)?;
+        let fs = fs.clone();
+        let root = self.file_of(parent)?;
+        if !name.is_empty() && !root.is_directory() {
+            return Err(OsError::PATH_NOT_FOUND);
+        }
+        if name.first() == Some(&SEPARATOR) {
+            return Err(OsError::INVALID_NAME);
+        }
+        if link && root.reparse.is_some() && how.disposition == Disposition::Create {
             return Err(OsError::REPARSE_POINT_ENCOUNTERED);
         }
-        self.open_from(process, fs, file, vec![name], how)
+        let target = Target { fs, start, names: split(name)?, is_directory: name.last() == Some(&SEPARATOR) };
+        self.open_target(process, target, how)
     }
 
-    fn open_from(
-        &mut self,
-        process: ProcessId,
-        fs: FsId,
-        start: FileId,
-        names: Vec<Name>,
-        how: &Open,
-    ) -> OsResult<u64> {
+    fn open_target(&mut self, process: ProcessId, target: Target, how: &Open) -> OsResult<u64> {
         let link = how.options.contains(Options::REPARSE_POINT);
-        if how.options.contains(Options::DELETE_ON_CLOSE) && !how.access.contains(Access::DELETE) {
-            return Err(OsError::INVALID_PARAMETER);
-        }
-        match (self.resolve_from(fs, start, names, !link)?, how.disposition) {
-            (Resolved::File(fs, file), Disposition::Open) => self.open_file(process, fs, file, how),
+        let directory = how.options.contains(Options::DIRECTORY);
+        let resolved = self.resolve_from(target.fs, target.start, target.names, !link)?;
+        match (resolved, how.disposition) {
+            (Resolved::File(fs, file), Disposition::Open) => {
+                if target.is_directory && !directory && !self.file_system(&fs)?.record(file)?.is_directory() {
+                    return Err(OsError::INVALID_NAME);
+                }
+                self.open_file(process, fs, file, how)
+            }
             (Resolved::File(..), Disposition::Create) => Err(OsError::ALREADY_EXISTS),
             (Resolved::Missing { .. }, Disposition::Open) => Err(OsError::FILE_NOT_FOUND),
             (Resolved::Missing { fs, parent, name }, Disposition::Create) => {
-                let directory = how.options.contains(Options::DIRECTORY);
+                if target.is_directory && !directory {
+                    return Err(OsError::INVALID_NAME);
+                }
                 let file = self.create(&fs, parent, &name, directory)?;
                 self.open_file(process, fs, file, how)
             }
@@ -135,8 +188,12 @@ impl State {
     pub(crate) fn create(&mut self, fs: &FsId, parent: FileId, name: &Name, directory: bool) -> OsResult<FileId> {
         self.check_writable(fs)?;
         let file_system = self.file_system(fs)?;
-        if file_system.record(parent)?.pending.is_some() || file_system.path(parent).is_none() {
+        let directory_record = file_system.record(parent)?;
+        if directory_record.pending.is_some() || file_system.path(parent).is_none() {
             return Err(OsError::DELETE_PENDING);
+        }
+        if directory_record.grants_nothing {
+            return Err(OsError::ACCESS_DENIED);
         }
         let (id, time) = (self.fresh(), self.time_of_day());
         self.file_system_mut(fs)?.add(parent, name, directory, id, time)
@@ -156,9 +213,17 @@ impl State {
             return Err(OsError::ACCESS_DENIED);
         }
         let access = specific(how.access);
-        let protected = record.attributes & FILE_ATTRIBUTE_READONLY != 0 && !record.is_directory();
-        if protected && access.contains(Access::WRITE_DATA) && how.disposition == Disposition::Open {
-            return Err(OsError::ACCESS_DENIED);
+        if how.disposition == Disposition::Open {
+            let read_only = record.attributes & FILE_ATTRIBUTE_READONLY != 0;
+            let writes = access.intersects(Access::WRITE_DATA | APPEND_DATA) && !record.is_directory();
+            let deletes = how.options.contains(Options::DELETE_ON_CLOSE);
+            // NT has a code of its own for deleting, `STATUS_CANNOT_DELETE`, which is the same Win32 code.
+            if read_only && (writes || deletes) || deletes && file == file_system.root {
+                return Err(OsError::ACCESS_DENIED);
+            }
+            if !file_system.granted(file)?.contains(access) {
+                return Err(OsError::ACCESS_DENIED);
+            }
         }
         if access.intersects(Access::WRITE_DATA | Access::DELETE | Access::WRITE_ATTRIBUTES) {
             self.check_writable(&fs)?;
@@ -172,11 +237,9 @@ impl State {
     /// right that is not shared. Only reading, writing and deletion count.
     pub(crate) fn check_sharing(&self, fs: &FsId, file: FileId, access: Access, share: Share) -> OsResult<()> {
         let conflicts = |access: Access, share: Share| {
-            [(Access::READ_DATA, Share::READ), (Access::WRITE_DATA, Share::WRITE), (Access::DELETE, Share::DELETE)]
-                .iter()
-                .any(|(right, shared)| access.contains(*right) && !share.contains(*shared))
+            SHARED.iter().any(|(rights, shared)| access.intersects(*rights) && !share.contains(*shared))
         };
-        let counts = |access: Access| access.intersects(Access::READ_DATA | Access::WRITE_DATA | Access::DELETE);
+        let counts = |access: Access| SHARED.iter().any(|(rights, _)| access.intersects(*rights));
         let mut others = self.handles.values().filter(|other| other.is_on(fs, file) && counts(other.access));
         if counts(access) && others.any(|other| conflicts(access, other.share) || conflicts(other.access, share)) {
             return Err(OsError::SHARING_VIOLATION);
@@ -195,6 +258,7 @@ impl State {
             cursor: Cursor::Begin,
             deletes: false,
             deletes_on_close: how.options.contains(Options::DELETE_ON_CLOSE),
+            lock: None,
         };
         self.handles.insert(id, opened);
         id

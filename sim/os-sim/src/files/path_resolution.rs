@@ -41,6 +41,9 @@ impl State {
         let prefix = path.get(..4).filter(|head| same(head, r"\??\"));
         prefix.ok_or(OsError::PATH_NOT_FOUND)?;
         let path = &path[4..];
+        if path.is_empty() {
+            return Err(OsError::INVALID_NAME);
+        }
         let (head, rest) = match path.iter().position(|unit| *unit == SEPARATOR) {
             Some(at) => (&path[..at], Some(&path[at + 1..])),
             None => (path, None),
@@ -94,11 +97,20 @@ impl State {
         Ok(ParsedPath::File(FsId::Share(remote, tree), names))
     }
 
+    /// Returns the root directory of a file system. Fails if the volume is locked.
+    pub(crate) fn root(&self, fs: &FsId) -> OsResult<FileId> {
+        let file_system = self.file_system(fs);
+        if let FsId::Volume(volume) = fs {
+            self.check_unlocked(*volume)?;
+        }
+        Ok(file_system?.root)
+    }
+
     /// Resolves an absolute NT path to a file.
     pub(crate) fn resolve(&mut self, path: &[u16], follow_last: bool) -> OsResult<Resolved> {
         match self.parse_path(path)? {
             ParsedPath::File(fs, names) => {
-                let root = self.file_system(&fs)?.root;
+                let root = self.root(&fs)?;
                 self.resolve_from(fs, root, names, follow_last)
             }
             ParsedPath::Disk(_) | ParsedPath::Volume(_) => Err(OsError::INVALID_PARAMETER),
@@ -148,7 +160,7 @@ impl State {
             let (to, names) = self.follow(&fs, at, &link)?;
             names.into_iter().rev().for_each(|name| rest.push_front(name));
             fs = to;
-            at = self.file_system(&fs)?.root;
+            at = self.root(&fs)?;
         }
         // Fails if the file system cannot be read.
         self.file_system(&fs)?.record(at)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use os::abi::{BASIC_DATA, DiskAttributes, MSFT_RESERVED};
 use os::{OsResult, Returned, Uuid, Value};
 
+use crate::disks::volume_lock::VolumeLock;
 use crate::disks::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume};
 use crate::files::file_system::FileSystem;
 use crate::state::{Callback, DeviceId, Event, State};
@@ -18,6 +19,9 @@ pub(crate) type JobResult = OsResult<Returned>;
 pub(crate) struct Job {
     pub device: Option<DeviceId>,
     action: JobAction,
+    /// When it began and how long it takes.
+    begun: Duration,
+    takes: Duration,
     /// Whether the caller still waits for the result.
     pub awaited: bool,
     /// Callbacks to run when the job has ended.
@@ -74,6 +78,19 @@ pub(crate) mod code {
 /// The smallest disk on which the provider writes a GPT.
 const MIN_GPT_DISK: u64 = 32 << 20;
 
+impl Job {
+    /// Returns how the job locks a volume. A format locks its volume first and then dismounts it; until it ends, opening
+    /// the volume fails.
+    pub(crate) fn volume_lock(&self, id: Uuid, now: Duration) -> Option<VolumeLock> {
+        match &self.action {
+            JobAction::Format { volume, .. } if *volume != id => None,
+            JobAction::Format { .. } if now < self.begun + self.takes / 2 => Some(VolumeLock::Mounted),
+            JobAction::Format { .. } => Some(VolumeLock::Dismounted),
+            _ => None,
+        }
+    }
+}
+
 impl State {
     /// Starts a job. Fails with `IN_USE` if another job runs on the disk.
     pub(crate) fn start(&mut self, device: Option<DeviceId>, action: JobAction, takes: Duration) -> Result<u64, u32> {
@@ -83,8 +100,11 @@ impl State {
         if let Some(refusal) = self.refusal(device, &action) {
             return Err(refusal);
         }
+        if let JobAction::Format { volume, .. } = &action {
+            self.dismount_file_system(*volume);
+        }
         let id = self.fresh();
-        self.jobs.insert(id, Job { device, action, awaited: true, callbacks: Vec::new() });
+        self.jobs.insert(id, Job { device, action, begun: self.now, takes, awaited: true, callbacks: Vec::new() });
         self.schedule(takes, Event::JobEnds(id));
         Ok(id)
     }
