@@ -145,8 +145,8 @@ impl External<'_> {
         })
     }
 
-    /// Replaces the access control list of a file or directory by an empty one, which grants nobody a right, as
-    /// `icacls /inheritance:r` does. Affects the open calls of processes, not the operations of this type.
+    /// Changes the access control list of a file or directory so that it grants nobody a right. Affects the open calls of
+    /// processes, not the operations of this type.
     pub fn revoke_all_rights(&self, path: &str) -> OsResult<()> {
         self.with(|state| {
             let (fs, file) = state.existing(path, false)?;

@@ -3,12 +3,17 @@
 mod calls;
 mod delete;
 mod disk;
+mod final_path;
 mod firmware;
+mod flush;
 mod information;
 mod iscsi;
 mod list;
 mod mount;
 mod open;
+mod open_device;
+mod open_rights;
+mod open_volume;
 mod pipe;
 mod reparse_data;
 mod reparse_walk;
@@ -27,6 +32,9 @@ use crate::fact::Fact;
 pub fn all() -> Vec<&'static Fact> {
     [
         open::FACTS,
+        open_rights::FACTS,
+        open_volume::FACTS,
+        open_device::FACTS,
         share::FACTS,
         delete::FACTS,
         reparse_data::FACTS,
@@ -34,6 +42,8 @@ pub fn all() -> Vec<&'static Fact> {
         mount::FACTS,
         list::FACTS,
         information::FACTS,
+        final_path::FACTS,
+        flush::FACTS,
         disk::FACTS,
         volume::FACTS,
         wmi_disk::FACTS,

@@ -103,6 +103,13 @@ pub trait TestNode {
     /// Writes a file, as a program does that is not csi-proxy. Creates it if it is missing.
     fn write_file(&self, path: &str, data: &[u8]);
 
+    /// Changes the access control list of a file or directory so that it grants nobody a right. Lists below a directory
+    /// stay as they are.
+    fn revoke_all_rights(&self, path: &str) -> Result<(), Unavailable>;
+
+    /// Creates an empty directory on a share and returns its UNC path, such as `\\server\share\17`.
+    fn share(&self) -> Result<String, Unavailable>;
+
     /// Returns a disk that nothing else uses.
     fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable>;
 

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use os::{Os, Uuid};
 use os_sim::{Content, DiskDescription, Page83, Sim, Span, VolumeHealth};
@@ -26,7 +27,7 @@ impl SimulatedNode {
 
     /// Creates a node whose primitives the check calls through `layer`, such as a wrapper that records them.
     pub fn with_layer(layer: impl FnOnce(Arc<dyn Os>) -> Arc<dyn Os>) -> Self {
-        let sim = os_sim::node().build();
+        let sim = os_sim::node().smb_server("facts").share("share").guest().build();
         let os = layer(sim.process());
         Self { sim, os, directories: Cell::new(0) }
     }
@@ -60,6 +61,18 @@ impl TestNode for SimulatedNode {
 
     fn write_file(&self, path: &str, data: &[u8]) {
         self.sim.external().write(path, data).expect("the file is written");
+    }
+
+    fn revoke_all_rights(&self, path: &str) -> Result<(), Unavailable> {
+        self.sim.external().revoke_all_rights(path).expect("the list is replaced");
+        Ok(())
+    }
+
+    fn share(&self) -> Result<String, Unavailable> {
+        self.directories.set(self.directories.get() + 1);
+        let path = format!(r"\\facts\share\{}", self.directories.get());
+        self.sim.external().mkdir_all(&path).expect("the directory is created");
+        Ok(path)
     }
 
     fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable> {
@@ -98,6 +111,8 @@ impl TestNode for SimulatedNode {
             VolumeKind::Ntfs | VolumeKind::Fat32 | VolumeKind::Refs | VolumeKind::Raw => {}
         }
         let number = self.attach(&disk);
+        // The volume arrives some time after its disk.
+        self.sim.advance(Duration::from_secs(1));
         Ok(TestVolume { id: self.volume_of(number), disk: number })
     }
 }

@@ -10,7 +10,7 @@ use os::abi::{
     FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT, ReparseHead,
 };
 use os::{
-    Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os as _, OsError, OsResult, PathForm, Share, U16Str,
+    Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os as _, OsError, OsResult, PathForm, U16Str,
     U16String,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -80,58 +80,6 @@ fn delete(handle: &dyn Handle) -> OsResult<()> {
 }
 
 #[test]
-fn a_directory_that_was_created_exists_and_cannot_be_created_again() {
-    let scratch = Scratch::new("made");
-    let create = Open::new_directory(Access::READ_ATTRIBUTES);
-    let parent = scratch.open();
-    let made = parent.open_child(&wide("new"), &create).unwrap();
-    assert_eq!(query::<FileAttributeTagInfo>(&*made, FileInfo::AttributeTag).attributes, FILE_ATTRIBUTE_DIRECTORY);
-    assert_eq!(parent.open_child(&wide("new"), &create).err(), Some(OsError::ALREADY_EXISTS));
-    assert_eq!(scratch.windows.open(&scratch.nt("new"), &create).err(), Some(OsError::ALREADY_EXISTS));
-    assert!(scratch.join("new").is_dir());
-}
-
-#[test]
-fn a_missing_file_and_a_missing_parent_directory_are_different_errors() {
-    let scratch = Scratch::new("missing");
-    let open = |path: &NtPath| scratch.windows.open(path, &itself(Access::READ_ATTRIBUTES)).err();
-    assert_eq!(open(&scratch.nt("file")), Some(OsError::FILE_NOT_FOUND));
-    assert_eq!(open(&scratch.nt(r"directory\file")), Some(OsError::PATH_NOT_FOUND));
-    let child = scratch.open().open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES));
-    assert_eq!(child.err(), Some(OsError::FILE_NOT_FOUND));
-}
-
-#[test]
-fn a_file_cannot_be_opened_as_a_directory_nor_a_directory_as_a_file() {
-    let scratch = Scratch::new("kinds");
-    fs::write(scratch.join("file"), "x").unwrap();
-    fs::create_dir(scratch.join("directory")).unwrap();
-    let parent = scratch.open();
-    let open = |name, options| parent.open_child(&wide(name), &Open::existing(Access::READ_ATTRIBUTES, options)).err();
-    assert_eq!(open("file", Options::DIRECTORY), Some(OsError::DIRECTORY));
-    assert_eq!(open("directory", Options::NON_DIRECTORY), Some(OsError::ACCESS_DENIED));
-    assert_eq!(open("file", Options::NON_DIRECTORY), None);
-    assert_eq!(open("directory", Options::DIRECTORY), None);
-}
-
-#[test]
-fn names_are_compared_without_case() {
-    let scratch = Scratch::new("case");
-    fs::write(scratch.join("Mixed.Txt"), "x").unwrap();
-    let parent = scratch.open();
-    let exact = parent.open_child(&wide("Mixed.Txt"), &itself(Access::READ_ATTRIBUTES)).unwrap();
-    let other = parent.open_child(&wide("mIXED.tXT"), &itself(Access::READ_ATTRIBUTES)).unwrap();
-    assert_eq!(query::<FileIdInfo>(&*exact, FileInfo::Id), query::<FileIdInfo>(&*other, FileInfo::Id));
-}
-
-#[test]
-fn dot_dot_does_not_open_the_parent_directory() {
-    let scratch = Scratch::new("dots");
-    let error = scratch.open().open_child(&wide(".."), &itself(Access::READ_ATTRIBUTES)).err();
-    assert!(matches!(error, Some(OsError::INVALID_NAME | OsError::FILE_NOT_FOUND)), "{error:?}");
-}
-
-#[test]
 fn names_may_have_any_characters() {
     let scratch = Scratch::new("names");
     let parent = scratch.open();
@@ -144,21 +92,6 @@ fn names_may_have_any_characters() {
     assert_eq!(names(&*parent), expected);
     let opened = parent.open_child(&wide("🦀 crab"), &itself(Access::READ_ATTRIBUTES)).unwrap();
     assert!(opened.final_path(PathForm::Dos).unwrap().to_string().unwrap().ends_with(r"\🦀 crab"));
-}
-
-#[test]
-fn a_name_with_an_unpaired_surrogate_is_kept() {
-    let scratch = Scratch::new("surrogate");
-    let parent = scratch.open();
-    let name = U16String::from_vec([0xd83e_u16, u16::from(b'x')]);
-    if let Err(error) = parent.open_child(&name, &Open::new_directory(Access::READ_ATTRIBUTES)) {
-        return skipped_by_wine(&format!("an unpaired surrogate is refused: {error}"));
-    }
-    let entries = list(&*parent, 4096);
-    if entries[0].name != name {
-        return skipped_by_wine(&format!("the file system turned it into {:?}", entries[0].name));
-    }
-    parent.open_child(&name, &itself(Access::READ_ATTRIBUTES)).unwrap();
 }
 
 #[test]
@@ -301,19 +234,6 @@ fn posix_deletion_removes_the_name_at_once_even_of_a_read_only_file() {
 }
 
 #[test]
-fn an_open_without_sharing_excludes_others() {
-    let scratch = Scratch::new("sharing");
-    fs::write(scratch.join("file"), "x").unwrap();
-    let parent = scratch.open();
-    let alone = Open { share: Share::empty(), ..itself(Access::READ_DATA) };
-    let first = parent.open_child(&wide("file"), &alone).unwrap();
-    let second = parent.open_child(&wide("file"), &itself(Access::READ_DATA)).err();
-    assert_eq!(second, Some(OsError::SHARING_VIOLATION));
-    drop(first);
-    parent.open_child(&wide("file"), &itself(Access::READ_DATA)).unwrap();
-}
-
-#[test]
 fn a_handle_has_only_the_access_it_was_opened_with() {
     let scratch = Scratch::new("rights");
     fs::write(scratch.join("file"), "x").unwrap();
@@ -433,19 +353,6 @@ fn a_buffer_may_have_any_alignment() {
         parent.list(true, &mut buffer[skip..]).unwrap();
         let (head, _) = FileIdBothDirInfo::read_from_prefix(&buffer[skip..]).unwrap();
         assert_ne!(head.file_name_length, 0);
-    }
-}
-
-#[test]
-fn a_file_opened_for_writing_can_be_flushed() {
-    let scratch = Scratch::new("flush");
-    fs::write(scratch.join("file"), "x").unwrap();
-    let parent = scratch.open();
-    parent.open_child(&wide("file"), &itself(Access::WRITE_DATA)).unwrap().flush().unwrap();
-    let reader = parent.open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)).unwrap();
-    match reader.flush() {
-        Err(OsError::ACCESS_DENIED) => {}
-        other => skipped_by_wine(&format!("a reader's flush returns {other:?}")),
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct FileRecord {
     pub created: i64,
     /// The time of the last write, in 100 ns since 1601.
     pub written: i64,
-    /// Whether the access control list is empty, so that it grants nobody a right.
+    /// Whether the access control list grants nobody a right.
     pub grants_nothing: bool,
     /// How the file is to be deleted, if a deletion was requested.
     pub pending: Option<PendingDeletion>,

@@ -1,7 +1,12 @@
 //! Calls that the checks of several subjects make.
 
-use os::{FileInfo, Handle, OsResult};
+use os::abi::{
+    ControlCode, FileBasicInfo, FileDispositionInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT, ReparseHead,
+};
+use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsResult};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::node::{TestNode, TestVolume, Unavailable, VolumeKind};
 
 /// Reads information of a fixed size about a file.
 pub(crate) fn query<T>(handle: &dyn Handle, class: FileInfo) -> OsResult<T>
@@ -10,4 +15,48 @@ where
 {
     let mut information = T::new_zeroed();
     handle.query(class, information.as_mut_bytes()).map(|()| information)
+}
+
+/// A FAT volume and its open root directory.
+pub(crate) struct FatRoot {
+    /// The volume.
+    pub(crate) volume: TestVolume,
+    /// The GUID path of the root directory, with a final backslash.
+    pub(crate) path: String,
+    /// The root directory.
+    pub(crate) root: Box<dyn Handle>,
+}
+
+/// Opens the root directory of a FAT volume for listing and for opening its entries.
+pub(crate) fn fat_root(node: &dyn TestNode) -> Result<FatRoot, Unavailable> {
+    let volume = node.volume(VolumeKind::Fat32)?;
+    let how = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY);
+    let root = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the root directory opens");
+    Ok(FatRoot { volume, path: volume.guid_path().to_string_lossy(), root })
+}
+
+/// Deletes the file when its last handle is closed.
+pub(crate) fn delete(handle: &dyn Handle) -> OsResult<()> {
+    handle.set(FileInfo::Disposition, FileDispositionInfo { delete_file: 1 }.as_bytes())
+}
+
+/// Sets the attributes of a file.
+pub(crate) fn set_attributes(handle: &dyn Handle, attributes: u32) -> OsResult<()> {
+    handle.set(FileInfo::Basic, FileBasicInfo { attributes, ..FileBasicInfo::default() }.as_bytes())
+}
+
+/// Makes an empty directory a junction to an NT path.
+pub(crate) fn set_junction(directory: &dyn Handle, target: &NtPath) -> OsResult<()> {
+    let name = target.as_u16str().as_slice();
+    let length = u16::try_from(name.len() * 2).expect("the target is short");
+    let head = MountPointReparse {
+        substitute_offset: 0,
+        substitute_length: length,
+        print_offset: length + 2,
+        print_length: 0,
+    };
+    let body = [head.as_bytes(), name.as_bytes(), &[0; 4]].concat();
+    let data_length = u16::try_from(body.len()).expect("the target is short");
+    let data = [ReparseHead { tag: REPARSE_TAG_MOUNT_POINT, data_length, reserved: 0 }.as_bytes(), &body].concat();
+    directory.control(ControlCode::FSCTL_SET_REPARSE_POINT, &data, &mut []).map(drop)
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::process::Command;
 use std::{env, fs, process};
 
 use os::abi::ControlCode;
@@ -51,6 +52,24 @@ impl TestNode for LocalNode {
 
     fn write_file(&self, path: &str, data: &[u8]) {
         fs::write(path, data).expect("the file is written");
+    }
+
+    fn revoke_all_rights(&self, path: &str) -> Result<(), Unavailable> {
+        if self.system() == System::Wine {
+            return Err(Unavailable("access control lists".to_owned()));
+        }
+        // Everyone is denied everything. What is below a directory inherits no entry of this kind.
+        let changed = Command::new("icacls").args([path, "/deny", "*S-1-1-0:F"]).output().expect("icacls runs");
+        assert!(changed.status.success(), "icacls {path}: {}", String::from_utf8_lossy(&changed.stdout));
+        Ok(())
+    }
+
+    fn share(&self) -> Result<String, Unavailable> {
+        if self.system() == System::Wine {
+            return Err(Unavailable("a share".to_owned()));
+        }
+        // The administrative share of the drive.
+        Ok(self.new_directory()?.replace("C:", r"\\localhost\C$"))
     }
 
     fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable> {
