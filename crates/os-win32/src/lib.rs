@@ -40,11 +40,14 @@ pub struct Windows {
 impl Windows {
     /// Returns access to the node. Does not open or connect to anything yet.
     ///
-    /// Enables the privilege to create symbolic links for the whole process, if the account has it. The privilege is
-    /// disabled in an administrator's token, and without it Windows refuses to set the reparse point of a link.
+    /// Enables the privileges that the calls need for the whole process, if the account has them: to create symbolic
+    /// links, to extend volumes and to enumerate devices again. They are disabled in the token of an administrator or of
+    /// LocalSystem.
     pub fn new() -> Self {
-        // For an account without the privilege, the call that needs it fails with PRIVILEGE_NOT_HELD.
-        let _ = privilege::enable(privilege::CREATE_SYMBOLIC_LINK);
+        // For an account without the privilege, the call that needs it fails.
+        for privilege in [privilege::CREATE_SYMBOLIC_LINK, privilege::LOAD_DRIVER, privilege::MANAGE_VOLUME] {
+            let _ = privilege::enable(privilege);
+        }
         let clock = Monotonic::start();
         Self { clock, wmi: Pools::new(clock) }
     }

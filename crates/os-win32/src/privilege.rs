@@ -7,7 +7,7 @@ use os::{OsError, OsResult};
 use windows_sys::Win32::Foundation::LUID;
 use windows_sys::Win32::Security::{
     AdjustTokenPrivileges, LUID_AND_ATTRIBUTES, LookupPrivilegeValueW, SE_CREATE_SYMBOLIC_LINK_NAME,
-    SE_PRIVILEGE_ENABLED, TOKEN_ADJUST_PRIVILEGES, TOKEN_PRIVILEGES,
+    SE_LOAD_DRIVER_NAME, SE_MANAGE_VOLUME_NAME, SE_PRIVILEGE_ENABLED, TOKEN_ADJUST_PRIVILEGES, TOKEN_PRIVILEGES,
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 use windows_sys::core::PCWSTR;
@@ -20,6 +20,12 @@ pub(crate) struct Name(PCWSTR);
 
 /// The privilege to create symbolic links.
 pub(crate) const CREATE_SYMBOLIC_LINK: Name = Name(SE_CREATE_SYMBOLIC_LINK_NAME);
+
+/// The privilege to enumerate the children of a device again.
+pub(crate) const LOAD_DRIVER: Name = Name(SE_LOAD_DRIVER_NAME);
+
+/// The privilege to extend a volume.
+pub(crate) const MANAGE_VOLUME: Name = Name(SE_MANAGE_VOLUME_NAME);
 
 /// Enables a privilege for the whole process, permanently.
 pub(crate) fn enable(privilege: Name) -> OsResult<()> {

@@ -48,6 +48,7 @@ codes! {
     WRITE_PROTECT = 19, "the media is write protected";
     NOT_READY = 21, "the device is not ready";
     CRC = 23, "data error (cyclic redundancy check)";
+    BAD_LENGTH = 24, "the length of a buffer is wrong";
     GEN_FAILURE = 31, "the device is not functioning";
     SHARING_VIOLATION = 32, "the file is being used by another process";
     LOCK_VIOLATION = 33, "another process has locked a portion of the file";

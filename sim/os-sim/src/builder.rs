@@ -69,6 +69,11 @@ impl Builder {
         self.change(|disk| disk.offline = true)
     }
 
+    /// Sets the size of a logical sector: 512, or 4096 for a 4Kn disk.
+    pub fn sector_size(self, bytes: u32) -> Self {
+        self.change(|disk| disk.sector_size = bytes)
+    }
+
     /// Makes the disk read-only.
     pub fn read_only(self) -> Self {
         self.change(|disk| disk.read_only = true)

@@ -63,12 +63,15 @@ pub struct DiskDescription {
     /// The location (`MSFT_Disk.Location`). Default: one with the number of the disk as LUN.
     #[serde(default)]
     pub location: Option<String>,
-    /// The serial number. Default: a generated one.
+    /// The serial number; an empty text for none. Default: a generated one.
     #[serde(default)]
     pub serial: Option<String>,
     /// The identifier of page 83.
     #[serde(default)]
     pub page83: Page83,
+    /// The size of a logical sector in bytes: 512, or 4096 for a 4Kn disk.
+    #[serde(default = "sector")]
+    pub sector_size: u32,
     /// Whether the disk is offline.
     #[serde(default)]
     pub offline: bool,
@@ -239,6 +242,7 @@ impl DiskDescription {
             location: None,
             serial: None,
             page83: Page83::Unique,
+            sector_size: sector(),
             offline: false,
             read_only: false,
             content: Content::Raw,
@@ -248,6 +252,10 @@ impl DiskDescription {
             spans: Vec::new(),
         }
     }
+}
+
+fn sector() -> u32 {
+    512
 }
 
 fn sas() -> u32 {

@@ -3,7 +3,7 @@
 pub(crate) mod disk_ioctls;
 mod hotplug;
 pub(crate) mod mount_manager;
-mod signatures;
+pub(crate) mod signatures;
 pub(crate) mod volume_ioctls;
 pub(crate) mod volume_lock;
 
@@ -12,14 +12,12 @@ use os::{OsError, OsResult, Uuid};
 
 use crate::files::file_system::FileSystem;
 
-/// The bytes in a sector.
+/// The bytes in a logical sector of most disks.
 pub(crate) const SECTOR: u64 = 512;
 /// The alignment of partitions in bytes.
 pub(crate) const ALIGNMENT: u64 = 1 << 20;
-/// The first usable byte of a GPT disk: after the protective MBR, the header and 128 entries.
-pub(crate) const GPT_FIRST: u64 = 34 * SECTOR;
-/// The size of the backup GPT at the end of the disk.
-const GPT_BACKUP: u64 = 33 * SECTOR;
+/// The size of the 128 entries of a GPT.
+const GPT_ENTRIES: u64 = 128 * 128;
 /// The end of the Microsoft reserved partition.
 const RESERVED_END: u64 = 16 << 20;
 
@@ -31,6 +29,8 @@ pub(crate) struct Disk {
     pub size: u64,
     /// The size that Windows last read from the disk.
     pub cached_size: u64,
+    /// The size of a logical sector in bytes.
+    pub sector: u64,
     /// `DiskAttributes::OFFLINE` and `READ_ONLY`.
     pub attributes: u64,
     /// Whether the running system is on it.
@@ -157,9 +157,19 @@ impl Disk {
         )
     }
 
+    /// Returns the first usable byte of a GPT disk: after the protective MBR, the header and the entries.
+    pub(crate) fn gpt_first(&self) -> u64 {
+        self.sector + self.backup_gpt()
+    }
+
     /// Returns the end of the usable range of a GPT written now.
     pub(crate) fn gpt_end(&self) -> u64 {
-        (self.cached_size - GPT_BACKUP) / SECTOR * SECTOR
+        (self.cached_size - self.backup_gpt()) / self.sector * self.sector
+    }
+
+    /// Returns the size of the backup GPT at the end of the disk: the entries and the header.
+    fn backup_gpt(&self) -> u64 {
+        GPT_ENTRIES + self.sector
     }
 
     /// Writes a GPT with only the Microsoft reserved partition.
@@ -167,8 +177,8 @@ impl Disk {
         self.layout = Layout::Gpt { id: disk_id, end: self.gpt_end() };
         self.partitions = vec![Partition {
             number: 1,
-            offset: GPT_FIRST,
-            length: RESERVED_END - GPT_FIRST,
+            offset: self.gpt_first(),
+            length: RESERVED_END - self.gpt_first(),
             kind: PartitionKind::Gpt(MSFT_RESERVED),
             id: reserved_id,
             volume: None,
@@ -207,7 +217,7 @@ impl Disk {
     pub(crate) fn max_length_at(&self, offset: u64, size: u64) -> u64 {
         let next = self.partitions.iter().map(|part| part.offset).filter(|begin| *begin > offset).min();
         let end = match self.layout {
-            Layout::Gpt { .. } => size - GPT_BACKUP,
+            Layout::Gpt { .. } => size - self.backup_gpt(),
             _ => size,
         };
         let end = next.unwrap_or(end).min(end) / ALIGNMENT * ALIGNMENT;
@@ -235,14 +245,14 @@ impl Disk {
         self.partitions.iter_mut().filter_map(|part| part.volume.as_mut())
     }
 
-    /// Reads the size again, as `IOCTL_DISK_UPDATE_PROPERTIES` does.
-    pub(crate) fn update_properties(&mut self) {
+    /// Reads the size again, as `IOCTL_DISK_GET_LENGTH_INFO` and `IOCTL_DISK_UPDATE_PROPERTIES` do.
+    pub(crate) fn read_capacity(&mut self) {
         self.cached_size = self.size;
     }
 
     /// Reads the size again and updates the storage provider's cache.
     pub(crate) fn refresh(&mut self) {
-        self.update_properties();
+        self.read_capacity();
         self.provider_cache = ProviderCache { size: self.cached_size, attributes: self.attributes };
     }
 
@@ -295,6 +305,7 @@ pub(crate) fn example(size: u64) -> Disk {
         number: 1,
         size,
         cached_size: size,
+        sector: SECTOR,
         attributes: 0,
         system: false,
         visible: true,
@@ -316,6 +327,15 @@ pub(crate) fn example(size: u64) -> Disk {
 mod tests {
     use super::{ALIGNMENT, BASIC_DATA, PartitionKind, example};
     use os::Uuid;
+
+    #[test]
+    fn the_gpt_of_a_disk_with_sectors_of_4096_bytes_takes_six_sectors_and_its_backup_five() {
+        let mut disk = example(1 << 30);
+        disk.sector = 4096;
+        assert_eq!((disk.gpt_first(), disk.gpt_end()), (6 * 4096, (1 << 30) - 5 * 4096));
+        disk.sector = 512;
+        assert_eq!((disk.gpt_first(), disk.gpt_end()), (34 * 512, (1 << 30) - 33 * 512));
+    }
 
     #[test]
     fn the_largest_gap_lies_between_the_reserved_partition_and_the_backup_gpt() {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi};
+use os::{
+    Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi,
+};
 
 use crate::clock::timing::Timing;
 use crate::clock::{ClockMode, SharedState};
@@ -114,6 +116,11 @@ impl Sim {
             let device = state.device(number)?;
             state.detach(device).map(DetachedDisk)
         })
+    }
+
+    /// Sets the error of requests to a device that was removed. Default: `DEV_NOT_EXIST`.
+    pub fn set_removed_code(&self, code: OsError) {
+        self.with(|state| state.removed_code = Some(code));
     }
 
     /// Enlarges a disk. Windows does not detect the new size by itself.

@@ -35,6 +35,8 @@ pub(crate) struct State {
     pub trees: BTreeMap<Uuid, FileSystem>,
     /// The disks of iSCSI logical units without a session, by the unit's identity.
     pub detached_luns: BTreeMap<Uuid, Disk>,
+    /// The error of requests to a device that was removed; `None` stands for `DEV_NOT_EXIST`.
+    pub removed_code: Option<OsError>,
     pub bios_serial: Option<String>,
     pub services: Services,
     pub smb: Smb,
@@ -185,13 +187,19 @@ impl State {
         self.disks.iter().find(|(_, disk)| disk.visible && disk.number == number).map(|(id, _)| *id)
     }
 
-    /// Returns the disk of an open handle, or `DEVICE_NOT_CONNECTED` if it was removed.
+    /// Returns the error of requests to a device that was removed.
+    pub(crate) fn removed(&self) -> OsError {
+        self.removed_code.unwrap_or(OsError::DEV_NOT_EXIST)
+    }
+
+    /// Returns the disk of an open handle, or [`Self::removed`] if it was removed.
     pub(crate) fn disk(&self, device: DeviceId) -> OsResult<&Disk> {
-        self.disks.get(&device).filter(|disk| disk.visible).ok_or(OsError::DEVICE_NOT_CONNECTED)
+        self.disks.get(&device).filter(|disk| disk.visible).ok_or(self.removed())
     }
 
     pub(crate) fn disk_mut(&mut self, device: DeviceId) -> OsResult<&mut Disk> {
-        self.disks.get_mut(&device).filter(|disk| disk.visible).ok_or(OsError::DEVICE_NOT_CONNECTED)
+        let removed = self.removed();
+        self.disks.get_mut(&device).filter(|disk| disk.visible).ok_or(removed)
     }
 
     /// Returns the device and partition number of the volume `id`, whether it has arrived or not.
@@ -203,20 +211,20 @@ impl State {
         })
     }
 
-    /// Returns the volume `id` and its disk. Fails with `DEVICE_NOT_CONNECTED` if the disk was removed and with
-    /// `NOT_READY` if the volume has not arrived, for example because the disk is offline.
+    /// Returns the volume `id` and its disk. Fails with [`Self::removed`] if the disk was removed and with `NOT_READY` if the volume has not arrived, for example because the disk is offline.
     pub(crate) fn volume(&self, id: Uuid) -> OsResult<(&Disk, &Volume)> {
         let found = self.disks.values().filter(|disk| disk.visible).find_map(|disk| {
             let volume = disk.volumes().find(|volume| volume.id == id)?;
             Some((disk, volume))
         });
-        let (disk, volume) = found.ok_or(OsError::DEVICE_NOT_CONNECTED)?;
+        let (disk, volume) = found.ok_or(self.removed())?;
         if volume.arrived { Ok((disk, volume)) } else { Err(OsError::NOT_READY) }
     }
 
     pub(crate) fn volume_mut(&mut self, id: Uuid) -> OsResult<&mut Volume> {
+        let removed = self.removed();
         let mut volumes = self.disks.values_mut().filter(|disk| disk.visible).flat_map(Disk::volumes_mut);
-        let volume = volumes.find(|volume| volume.id == id).ok_or(OsError::DEVICE_NOT_CONNECTED)?;
+        let volume = volumes.find(|volume| volume.id == id).ok_or(removed)?;
         if volume.arrived { Ok(volume) } else { Err(OsError::NOT_READY) }
     }
 

@@ -1,10 +1,11 @@
 //! Disks and volumes through handles: the output of each control code, byte for byte.
 
+use std::time::Duration;
+
 use os::abi::{
-    BASIC_DATA, BusType, CODE_SET_ASCII, CODE_SET_BINARY, ControlCode, DISK_INTERFACE, DiskAttributes, DiskExtent,
-    DriveLayout, FIRMWARE_SMBIOS, FsAttributeInformation, MSFT_RESERVED, PartitionEntry, PartitionStyle,
-    STORAGE_PORT_INTERFACE, SetDiskAttributes, StorageDeviceDescriptor, StorageDeviceIdDescriptor, StorageDeviceNumber,
-    StorageIdentifier, StoragePropertyQuery,
+    BASIC_DATA, BusType, CODE_SET_ASCII, CODE_SET_BINARY, ControlCode, DISK_INTERFACE, DriveLayout, FIRMWARE_SMBIOS,
+    MSFT_RESERVED, PartitionEntry, PartitionStyle, STORAGE_PORT_INTERFACE, StorageDeviceDescriptor,
+    StorageDeviceIdDescriptor, StorageIdentifier, StoragePropertyQuery,
 };
 use os::{Access, FsInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
 use os_sim::{Content, DiskDescription, Sim, node};
@@ -22,14 +23,6 @@ fn disk(os: &dyn Os, number: u32, access: Access) -> Box<dyn Handle> {
 
 fn volume(node: &Sim, disk: u32, access: Access) -> Box<dyn Handle> {
     open(node, &NtPath::volume(node.volume_on(disk).unwrap().id), access).unwrap()
-}
-
-fn control<T: FromBytes + IntoBytes>(handle: &dyn Handle, code: ControlCode) -> OsResult<T> {
-    let mut answer = T::new_zeroed();
-    let length = handle.control(code, &[], answer.as_mut_bytes())?;
-    assert_eq!(length, size_of::<T>());
-    assert_eq!(handle.control(code, &[], &mut vec![0; length - 1]), Err(OsError::INSUFFICIENT_BUFFER));
-    Ok(answer)
 }
 
 fn layout(handle: &dyn Handle) -> (DriveLayout, Vec<PartitionEntry>) {
@@ -69,52 +62,6 @@ fn identifiers(handle: &dyn Handle) -> Vec<(u32, u32, Vec<u8>)> {
     found
 }
 
-fn set(handle: &dyn Handle, version: u32, attributes: u64, mask: u64) -> OsResult<usize> {
-    let input = SetDiskAttributes { version, attributes, attributes_mask: mask, ..SetDiskAttributes::default() };
-    handle.control(ControlCode::DISK_SET_DISK_ATTRIBUTES, input.as_bytes(), &mut [])
-}
-
-#[test]
-fn a_control_code_needs_the_access_encoded_in_its_number() {
-    let node = node().disk(GIB).build();
-    let bare = disk(&node, 1, Access::empty());
-    assert!(control::<StorageDeviceNumber>(&*bare, ControlCode::STORAGE_GET_DEVICE_NUMBER).is_ok());
-    assert_eq!(control::<i64>(&*bare, ControlCode::DISK_GET_LENGTH_INFO), Err(OsError::ACCESS_DENIED));
-    let reader = disk(&node, 1, Access::GENERIC_READ);
-    assert_eq!(control::<i64>(&*reader, ControlCode::DISK_GET_LENGTH_INFO), Ok(1 << 30));
-    assert_eq!(set(&*reader, 40, 0, 1), Err(OsError::ACCESS_DENIED));
-    assert_eq!(reader.control(ControlCode(0x0007_0fff & !0xc000), &[], &mut []), Err(OsError::INVALID_FUNCTION));
-}
-
-#[test]
-fn attributes_are_set_by_mask_and_validated() {
-    let node = node().disk(GIB).offline().read_only().build();
-    let handle = disk(&node, 1, Access::GENERIC_READ | Access::GENERIC_WRITE);
-    let attributes = || control::<DiskAttributes>(&*handle, ControlCode::DISK_GET_DISK_ATTRIBUTES).unwrap().attributes;
-    assert_eq!(attributes(), DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY);
-    assert_eq!(set(&*handle, 16, 0, 1), Err(OsError::INVALID_PARAMETER), "version");
-    assert_eq!(set(&*handle, 40, 0, 4), Err(OsError::INVALID_PARAMETER), "mask");
-    assert_eq!(set(&*handle, 40, 0, DiskAttributes::READ_ONLY), Ok(0));
-    assert_eq!(attributes(), DiskAttributes::OFFLINE);
-    let short = handle.control(ControlCode::DISK_SET_DISK_ATTRIBUTES, &[0; 39], &mut []);
-    assert_eq!(short, Err(OsError::INVALID_PARAMETER));
-    let system = disk(&node, 0, Access::GENERIC_READ | Access::GENERIC_WRITE);
-    assert_eq!(set(&*system, 40, DiskAttributes::OFFLINE, DiskAttributes::OFFLINE), Err(OsError::BUSY));
-}
-
-#[test]
-fn volumes_arrive_some_time_after_their_disk_came_online() {
-    let node = node().disk(GIB).partitioned().formatted("NTFS").offline().build();
-    let handle = disk(&node, 1, Access::GENERIC_READ | Access::GENERIC_WRITE);
-    let (head, entries) = layout(&*handle);
-    assert_eq!((head.style, entries.len()), (PartitionStyle::GPT.0, 2), "the layout of an offline disk can be read");
-    assert_eq!(node.volumes().unwrap().len(), 1);
-    set(&*handle, 40, 0, DiskAttributes::OFFLINE).unwrap();
-    assert_eq!(node.volumes().unwrap().len(), 1);
-    node.clock().sleep(std::time::Duration::from_millis(150));
-    assert_eq!(node.volumes().unwrap().len(), 2);
-}
-
 #[test]
 fn each_style_of_partition_table_is_reported() {
     let node = node().disk(GIB).disk(GIB).gpt().disk(GIB).partitioned().disk(GIB).mbr().disk(GIB).superfloppy().build();
@@ -149,134 +96,28 @@ fn a_descriptor_is_truncated_to_the_output_buffer() {
     assert_eq!(serial, b"vol0abc\0");
     assert_eq!(property(&*handle, StoragePropertyQuery::DEVICE, 40).unwrap(), whole[..40]);
     assert_eq!(property(&*handle, StoragePropertyQuery::DEVICE, 7), Err(OsError::INSUFFICIENT_BUFFER));
-    assert_eq!(property(&*handle, StoragePropertyQuery::DEVICE_ID, 4096), Err(OsError::INVALID_FUNCTION));
-    assert_eq!(property(&*handle, 57, 4096), Err(OsError::NOT_SUPPORTED));
-    let short = handle.control(ControlCode::STORAGE_QUERY_PROPERTY, &[0; 4], &mut [0; 64]);
-    assert_eq!(short, Err(OsError::INVALID_PARAMETER));
 }
 
 #[test]
-fn a_disk_can_be_opened_by_its_interface() {
-    let node = node().disk(GIB).number(5).build();
-    let interfaces = node.device_interfaces(DISK_INTERFACE).unwrap();
-    let numbers: Vec<u32> = interfaces
-        .iter()
-        .map(|interface| {
-            let handle = open(&node, &NtPath::from_win32(interface), Access::empty()).unwrap();
-            control::<StorageDeviceNumber>(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER).unwrap().device_number
-        })
-        .collect();
-    assert_eq!(numbers, [0, 5]);
-}
-
-#[test]
-fn calls_on_handles_of_a_removed_disk_fail() {
-    let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").file(r"C:\m\f", "x").build();
-    let handle = disk(&node, 1, Access::GENERIC_READ);
-    let file = open(&node, &NtPath::from_win32(&U16String::from_str(r"C:\m\f")), Access::READ_ATTRIBUTES).unwrap();
+fn requests_to_a_removed_disk_fail_with_the_code_that_was_set() {
+    let node = node().disk(GIB).partitioned().formatted("NTFS").build();
+    let (handle, volume) = (disk(&node, 1, Access::GENERIC_READ), volume(&node, 1, Access::GENERIC_READ));
     node.detach_disk(1).unwrap();
-    for (_, code) in ControlCode::ALL.iter().filter(|(_, code)| !code.needs_write()) {
-        assert_eq!(handle.control(*code, &[0; 64], &mut [0; 4096]), Err(OsError::DEVICE_NOT_CONNECTED), "{code:?}");
-    }
-    assert_eq!(file.query(os::FileInfo::Basic, &mut [0; 40]), Err(OsError::DEVICE_NOT_CONNECTED));
-    assert_eq!(open(&node, &NtPath::disk(1), Access::empty()).err(), Some(OsError::FILE_NOT_FOUND));
+    let requests = || {
+        let number = handle.control(ControlCode::STORAGE_GET_DEVICE_NUMBER, &[], &mut [0; 64]);
+        [number, volume.read(0, &mut [0; 512]), volume.query_fs(FsInfo::Attribute, &mut [0; 64])]
+    };
+    assert_eq!(requests(), [Err(OsError::DEV_NOT_EXIST); 3]);
+    node.set_removed_code(OsError::NO_SUCH_DEVICE);
+    assert_eq!(requests(), [Err(OsError::NO_SUCH_DEVICE); 3]);
     node.invariants().unwrap();
 }
 
 #[test]
-fn extents_that_do_not_fit_are_counted() {
-    let node = node().disk(GIB).disk(GIB).partitioned().formatted("NTFS").spanned(1, GIB / 2).build();
-    let handle = volume(&node, 2, Access::empty());
-    let code = ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS;
-    let mut one = [0; 32];
-    assert_eq!(handle.control(code, &[], &mut one), Err(OsError::MORE_DATA));
-    assert_eq!(one[0], 2);
-    assert_eq!(DiskExtent::read_from_bytes(&one[8..]).unwrap().disk_number, 2);
-    let mut two = [0; 56];
-    assert_eq!(handle.control(code, &[], &mut two), Ok(56));
-    assert_eq!(DiskExtent::read_from_bytes(&two[32..]).unwrap().disk_number, 1);
-    assert_eq!(handle.control(code, &[], &mut [0; 31]), Err(OsError::INSUFFICIENT_BUFFER));
-    let number = control::<StorageDeviceNumber>(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER);
-    assert_eq!(number.err(), Some(OsError::INVALID_FUNCTION), "a spanned volume has no device number");
-}
-
-/// Returns the name of the file system, or the error of reading it.
-fn file_system(handle: &dyn Handle) -> OsResult<String> {
-    let mut buffer = [0; 64];
-    let length = handle.query_fs(FsInfo::Attribute, &mut buffer)?;
-    let units = buffer[FsAttributeInformation::NAME_OFFSET..length].chunks(2);
-    Ok(units.map(|unit| char::from(unit[0])).collect())
-}
-
-#[test]
-fn a_volume_that_cannot_be_read_is_not_reported_as_raw() {
-    let node = node()
-        .disk(GIB)
-        .partitioned()
-        .disk(GIB)
-        .partitioned()
-        .formatted("ReFS")
-        .disk(GIB)
-        .partitioned()
-        .bitlocker_locked()
-        .disk(GIB)
-        .partitioned()
-        .unreadable()
-        .disk(GIB)
-        .partitioned()
-        .unmountable()
-        .build();
-    let named = |number| file_system(&*volume(&node, number, Access::GENERIC_READ));
-    assert_eq!(named(1).as_deref(), Ok("RAW"));
-    assert_eq!(named(2).as_deref(), Ok("ReFS"));
-    assert_eq!(named(3), Err(OsError::FVE_LOCKED_VOLUME));
-    assert_eq!(named(4), Err(OsError::IO_DEVICE));
-    assert_eq!(named(5).as_deref(), Ok("RAW"));
-    let recognised = |number| {
-        let code = ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION;
-        volume(&node, number, Access::GENERIC_READ).control(code, &[], &mut [0; 16])
-    };
-    assert_eq!(recognised(1), Err(OsError::UNRECOGNIZED_VOLUME));
-    assert_eq!(recognised(5), Ok(9), "the medium names a file system");
-    assert_eq!(
-        file_system(&*volume(&node, 2, Access::empty())),
-        Err(OsError::INVALID_FUNCTION),
-        "opened without access to data"
-    );
-    let root = open(&node, &NtPath::volume_root(node.volume_on(1).unwrap().id), Access::READ_DATA);
-    assert_eq!(root.err(), Some(OsError::UNRECOGNIZED_VOLUME));
-}
-
-#[test]
-fn a_flush_needs_write_access() {
-    let node = node().disk(GIB).partitioned().formatted("NTFS").disk(GIB).partitioned().formatted("NTFS").read_only();
-    let node = node.build();
-    let both = Access::GENERIC_READ | Access::GENERIC_WRITE;
-    assert_eq!(volume(&node, 1, both).flush(), Ok(()));
-    assert_eq!(volume(&node, 1, Access::GENERIC_READ).flush(), Err(OsError::ACCESS_DENIED));
-    assert_eq!(volume(&node, 2, both).flush(), Err(OsError::WRITE_PROTECT));
-}
-
-#[test]
-fn a_file_system_can_be_extended_up_to_its_partition() {
-    let node = node().disk(GIB).partitioned().formatted("NTFS").build();
-    let handle = volume(&node, 1, Access::GENERIC_READ | Access::GENERIC_WRITE);
-    let length: i64 = control(&*handle, ControlCode::DISK_GET_LENGTH_INFO).unwrap();
-    let extend = |sectors: i64| handle.control(ControlCode::FSCTL_EXTEND_VOLUME, &sectors.to_le_bytes(), &mut []);
-    assert_eq!(extend(length / 512), Ok(0));
-    assert_eq!(extend(length / 512 + 1), Err(OsError::INVALID_PARAMETER));
-    assert_eq!(extend(length / 512 - 1), Err(OsError::INVALID_PARAMETER));
-    assert_eq!(extend(-1), Err(OsError::INVALID_PARAMETER));
-}
-
-#[test]
-fn the_size_of_a_grown_disk_is_read_by_update_properties() {
-    let node = node().disk(GIB).partitioned().grown_to(2 * GIB).build();
-    let handle = disk(&node, 1, Access::GENERIC_READ);
-    let length = || control::<i64>(&*handle, ControlCode::DISK_GET_LENGTH_INFO).unwrap();
-    assert_eq!(length(), 1 << 30);
-    handle.control(ControlCode::DISK_UPDATE_PROPERTIES, &[], &mut []).unwrap();
-    assert_eq!(length(), 2 << 30);
+fn a_disk_has_sectors_of_512_or_4096_bytes() {
+    for (size, sector, valid) in [(GIB, 512, true), (GIB, 4096, true), (GIB, 1024, false), (GIB + 512, 4096, false)] {
+        assert_eq!(node().disk(size).sector_size(sector).try_build().is_ok(), valid, "{size} {sector}");
+    }
 }
 
 #[test]
@@ -288,7 +129,7 @@ fn a_rescan_detects_a_newly_attached_disk() {
     let ports = node.device_interfaces(STORAGE_PORT_INTERFACE).unwrap();
     node.reenumerate(&ports[0]).unwrap();
     assert_eq!(node.device_interfaces(DISK_INTERFACE).unwrap().len(), 2);
-    node.advance(std::time::Duration::from_millis(150));
+    node.advance(Duration::from_millis(150));
     assert_eq!(node.volumes().unwrap().len(), 2);
     assert_eq!(node.reenumerate(&U16String::from_str(r"\\?\nothing")), Err(OsError::FILE_NOT_FOUND));
 }

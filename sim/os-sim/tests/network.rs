@@ -128,12 +128,14 @@ fn the_disks_of_a_target_are_attached_during_its_session() {
     let node = node().iscsi_portal("10.0.0.1", 0).target(IQN).lun(GIB).build();
     log_in(&node);
     let disk = node.disk(1).expect("the disk of the target");
-    assert_eq!((disk.bus, disk.offline), (9, true));
+    assert_eq!((disk.bus, disk.offline, disk.read_only), (9, true, true));
     let session = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSISession")[0];
     let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSISessionToDisk", session.path);
     let disks = query(&node, Namespace::Storage, &wql);
     assert_eq!(disks.iter().map(|disk| disk.u32("Number")).collect::<Vec<_>>(), [Some(1)]);
 
+    let writable = [("IsReadOnly", Value::Bool(false))];
+    assert_eq!(call(&node, Namespace::Storage, &disks[0].path, "SetAttributes", &writable), 0);
     let gpt = [("PartitionStyle", Value::U32(2))];
     assert_eq!(call(&node, Namespace::Storage, &disks[0].path, "Initialize", &gpt), 0);
     let target = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSITarget")[0];

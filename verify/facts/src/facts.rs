@@ -2,7 +2,10 @@
 
 mod calls;
 mod delete;
+mod devices;
 mod disk;
+mod disk_attributes;
+mod disk_property;
 mod final_path;
 mod firmware;
 mod flush;
@@ -21,6 +24,7 @@ mod service;
 mod share;
 mod smb;
 mod volume;
+mod volume_content;
 mod wmi;
 mod wmi_disk;
 mod wmi_partition;
@@ -45,7 +49,10 @@ pub fn all() -> Vec<&'static Fact> {
         final_path::FACTS,
         flush::FACTS,
         disk::FACTS,
+        disk_attributes::FACTS,
+        disk_property::FACTS,
         volume::FACTS,
+        volume_content::FACTS,
         wmi_disk::FACTS,
         wmi_partition::FACTS,
         wmi_volume::FACTS,

@@ -36,6 +36,12 @@ pub enum DiskKind {
     Superfloppy,
     /// Raw, and without the device identification page (83h).
     NoPage83,
+    /// Raw, and without a serial number.
+    NoSerial,
+    /// Raw, with logical sectors of 4096 bytes.
+    FourKn,
+    /// The disk that Windows runs on. A check tries to take it offline.
+    System,
 }
 
 /// The kinds of volumes that a check can ask for. Each is on a GPT disk of its own.
@@ -51,6 +57,10 @@ pub enum VolumeKind {
     Raw,
     /// NTFS, smaller than its partition.
     Short,
+    /// NTFS on a disk with logical sectors of 4096 bytes.
+    Ntfs4Kn,
+    /// NTFS on such a disk, smaller than its partition.
+    Short4Kn,
     /// NTFS over two disks.
     Spanned,
     /// Locked by BitLocker.
@@ -115,6 +125,12 @@ pub trait TestNode {
 
     /// Returns a volume that nothing else uses.
     fn volume(&self, kind: VolumeKind) -> Result<TestVolume, Unavailable>;
+
+    /// Enlarges a disk by `bytes`, as the administrator of the storage does. Windows is not told.
+    fn grow_disk(&self, disk: TestDisk, bytes: u64) -> Result<(), Unavailable>;
+
+    /// Removes a disk without warning, as when its cable is pulled.
+    fn remove_disk(&self, disk: TestDisk) -> Result<(), Unavailable>;
 }
 
 impl dyn TestNode + '_ {

@@ -85,6 +85,9 @@ impl TestNode for SimulatedNode {
                 disk.file_system = Some("NTFS".to_owned());
             }
             DiskKind::NoPage83 => disk.page83 = Page83::None,
+            DiskKind::NoSerial => disk.serial = Some(String::new()),
+            DiskKind::FourKn => disk.sector_size = 4096,
+            DiskKind::System => return Ok(TestDisk { number: 0 }),
         }
         Ok(TestDisk { number: self.attach(&disk) })
     }
@@ -93,7 +96,12 @@ impl TestNode for SimulatedNode {
         let mut disk = DiskDescription::new(10 * GIB);
         disk.content = Content::Partitioned;
         let file_system = match kind {
-            VolumeKind::Ntfs | VolumeKind::Short | VolumeKind::Spanned | VolumeKind::BitLocker => Some("NTFS"),
+            VolumeKind::Ntfs
+            | VolumeKind::Short
+            | VolumeKind::Ntfs4Kn
+            | VolumeKind::Short4Kn
+            | VolumeKind::Spanned
+            | VolumeKind::BitLocker => Some("NTFS"),
             VolumeKind::Fat32 => Some("FAT32"),
             VolumeKind::Refs | VolumeKind::Recognized => Some("ReFS"),
             VolumeKind::Raw | VolumeKind::Unreadable => None,
@@ -101,6 +109,11 @@ impl TestNode for SimulatedNode {
         disk.file_system = file_system.map(str::to_owned);
         match kind {
             VolumeKind::Short => disk.file_system_size = Some(GIB),
+            VolumeKind::Ntfs4Kn => disk.sector_size = 4096,
+            VolumeKind::Short4Kn => {
+                disk.sector_size = 4096;
+                disk.file_system_size = Some(GIB);
+            }
             VolumeKind::Spanned => {
                 let second = self.attach(&DiskDescription::new(10 * GIB));
                 disk.spans.push(Span { disk: second, offset: MIB, length: GIB });
@@ -111,9 +124,20 @@ impl TestNode for SimulatedNode {
             VolumeKind::Ntfs | VolumeKind::Fat32 | VolumeKind::Refs | VolumeKind::Raw => {}
         }
         let number = self.attach(&disk);
-        // The volume arrives some time after its disk.
-        self.sim.advance(Duration::from_secs(1));
-        Ok(TestVolume { id: self.volume_of(number), disk: number })
+        let volume = TestVolume { id: self.volume_of(number), disk: number };
+        self.sim.advance(Duration::from_secs(1)); // The volume arrives.
+        Ok(volume)
+    }
+
+    fn grow_disk(&self, disk: TestDisk, bytes: u64) -> Result<(), Unavailable> {
+        let size = self.sim.disk(disk.number).expect("the disk exists").size;
+        assert!(self.sim.grow_disk(disk.number, size + bytes), "the disk grows");
+        Ok(())
+    }
+
+    fn remove_disk(&self, disk: TestDisk) -> Result<(), Unavailable> {
+        self.sim.detach_disk(disk.number).expect("the disk exists");
+        Ok(())
     }
 }
 

@@ -91,9 +91,13 @@ impl State {
         if description.read_only {
             attributes |= DiskAttributes::READ_ONLY;
         }
-        if description.size < MIN_DISK || !description.size.is_multiple_of(512) {
+        let sector = u64::from(description.sector_size);
+        if ![512, 4096].contains(&sector) {
+            return Err(DescriptionError(format!("disk {number}: a sector has 512 or 4096 bytes, not {sector}")));
+        }
+        if description.size < MIN_DISK || !description.size.is_multiple_of(sector) {
             return Err(DescriptionError(format!(
-                "disk {number}: the size must be a multiple of 512 bytes and at least {MIN_DISK}, not {}",
+                "disk {number}: the size must be a multiple of {sector} bytes and at least {MIN_DISK}, not {}",
                 description.size
             )));
         }
@@ -102,6 +106,7 @@ impl State {
             number,
             size,
             cached_size: size,
+            sector,
             attributes,
             system: false,
             visible: false,
@@ -112,7 +117,10 @@ impl State {
                 .unwrap_or_else(|| format!("Integrated : Adapter 3 : Port 0 : Target 0 : LUN {number}")),
             vendor: "Msft    ".into(),
             product: "Virtual Disk    ".into(),
-            serial: Some(description.serial.clone().unwrap_or_else(|| format!("SIM{instance:013}"))),
+            serial: match &description.serial {
+                None => Some(format!("SIM{instance:013}")),
+                Some(serial) => Some(serial.clone()).filter(|serial| !serial.is_empty()),
+            },
             identifiers: identifiers(&description.page83, instance),
             instance: format!("5&{instance:08x}&0&{number:06x}"),
             layout: Layout::Raw,

@@ -8,7 +8,7 @@ use os::abi::{
 use os::{Access, OsError, OsResult, Uuid};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-use crate::disks::{Disk, GPT_FIRST, Layout, Partition, PartitionKind};
+use crate::disks::{Disk, Layout, Partition, PartitionKind};
 use crate::state::{DeviceId, State};
 
 impl State {
@@ -32,14 +32,19 @@ impl State {
             ControlCode::STORAGE_GET_DEVICE_NUMBER => device_number(disk, 0, output),
             ControlCode::STORAGE_QUERY_PROPERTY => property(disk, input, output),
             ControlCode::DISK_GET_DRIVE_GEOMETRY_EX => put(output, &geometry(disk)),
-            ControlCode::DISK_GET_LENGTH_INFO => put(output, &LengthInformation { length: signed(disk.cached_size) }),
+            ControlCode::DISK_GET_LENGTH_INFO => {
+                let length = LengthInformation { length: signed(disk.size) };
+                let filled = put(output, &length)?;
+                self.disk_mut(device)?.read_capacity();
+                Ok(filled)
+            }
             ControlCode::DISK_GET_DISK_ATTRIBUTES => {
                 put(output, &DiskAttributes { version: 16, reserved: 0, attributes: disk.attributes })
             }
             ControlCode::DISK_SET_DISK_ATTRIBUTES => self.set_disk_attributes(device, input),
             ControlCode::DISK_GET_DRIVE_LAYOUT_EX => layout(disk, output),
             ControlCode::DISK_UPDATE_PROPERTIES => {
-                self.disk_mut(device)?.update_properties();
+                self.disk_mut(device)?.read_capacity();
                 Ok(0)
             }
             _ => Err(OsError::INVALID_FUNCTION),
@@ -47,9 +52,14 @@ impl State {
     }
 
     fn set_disk_attributes(&mut self, device: DeviceId, input: &[u8]) -> OsResult<usize> {
+        // Microsoft documents the size of `GET_DISK_ATTRIBUTES`; programs also pass that of `SET_DISK_ATTRIBUTES`.
+        const VERSIONS: [u32; 2] = [16, 40];
         const KNOWN: u64 = DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY;
         let (wanted, _) = SetDiskAttributes::read_from_prefix(input).map_err(|_| OsError::INVALID_PARAMETER)?;
-        if wanted.version != 40 || wanted.attributes_mask & !KNOWN != 0 || wanted.attributes & !KNOWN != 0 {
+        if !VERSIONS.contains(&wanted.version)
+            || wanted.attributes_mask & !KNOWN != 0
+            || wanted.attributes & !KNOWN != 0
+        {
             return Err(OsError::INVALID_PARAMETER);
         }
         let disk = self.disk(device)?;
@@ -84,18 +94,18 @@ pub(crate) fn device_number(disk: &Disk, partition: u32, output: &mut [u8]) -> O
 
 fn geometry(disk: &Disk) -> DiskGeometryEx {
     DiskGeometryEx {
-        cylinders: signed(disk.cached_size / (255 * 63 * 512)),
+        cylinders: signed(disk.cached_size / (255 * 63 * disk.sector)),
         media_type: 12,
         tracks_per_cylinder: 255,
         sectors_per_track: 63,
-        bytes_per_sector: 512,
+        bytes_per_sector: u32::try_from(disk.sector).unwrap_or(u32::MAX),
         disk_size: signed(disk.cached_size),
     }
 }
 
 /// Answers a property query with as much of the descriptor as fits in the output.
 pub(crate) fn property(disk: &Disk, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-    let (query, _) = StoragePropertyQuery::read_from_prefix(input).map_err(|_| OsError::INVALID_PARAMETER)?;
+    let (query, _) = StoragePropertyQuery::read_from_prefix(input).map_err(|_| OsError::BAD_LENGTH)?;
     let descriptor = match query.property_id {
         StoragePropertyQuery::DEVICE => device_descriptor(disk),
         StoragePropertyQuery::DEVICE_ID => id_descriptor(disk).ok_or(OsError::INVALID_FUNCTION)?,
@@ -176,7 +186,10 @@ fn count(number: usize) -> u32 {
 fn layout(disk: &Disk, output: &mut [u8]) -> OsResult<usize> {
     let mut entries: Vec<PartitionEntry> = disk.partitions.iter().map(entry).collect();
     let head = match disk.layout {
-        Layout::Gpt { id, end } => gpt_layout(id, signed(GPT_FIRST), signed(end - GPT_FIRST), count(entries.len())),
+        Layout::Gpt { id, end } => {
+            let first = disk.gpt_first();
+            gpt_layout(id, signed(first), signed(end - first), count(entries.len()))
+        }
         Layout::Raw => bare_layout(PartitionStyle::RAW, 0, 0),
         Layout::Mbr { signature } => {
             pad_entries(&mut entries);

@@ -54,8 +54,8 @@ impl State {
         }
     }
 
-    /// Attaches the disk of a logical unit. A new one is offline: Windows Server's policy for disks that other hosts may
-    /// share.
+    /// Attaches the disk of a logical unit. A new one is offline and read-only: Windows Server's policy for disks that
+    /// other hosts may share.
     fn attach_lun(&mut self, lun: &Lun) {
         if let Some(disk) = self.detached_luns.remove(&lun.id) {
             self.reattach(disk, true);
@@ -64,6 +64,7 @@ impl State {
         let description = DiskDescription {
             bus: BusType::ISCSI.0,
             offline: true,
+            read_only: true,
             location: Some(format!("Adapter 1 : Port 0 : Target 0 : LUN {}", lun.number)),
             serial: Some(format!("{}", lun.id.simple())),
             ..DiskDescription::new(lun.size)
@@ -79,7 +80,7 @@ impl State {
     fn detach_lun(&mut self, lun_id: Uuid) {
         let device = self.disks.iter().find(|(_, disk)| disk.lun_id == Some(lun_id)).map(|(device, _)| *device);
         if let Some(mut disk) = device.and_then(|device| self.detach(device)) {
-            disk.attributes |= DiskAttributes::OFFLINE;
+            disk.attributes |= DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY;
             disk.provider_cache = ProviderCache { size: disk.cached_size, attributes: disk.attributes };
             self.detached_luns.insert(lun_id, disk);
         }

@@ -2,8 +2,8 @@
 
 use os::{Access, OsError, OsResult};
 
+use crate::disks::Health;
 use crate::disks::volume_ioctls::partition_of;
-use crate::disks::{Health, SECTOR};
 use crate::files::handles::Object;
 use crate::state::State;
 
@@ -18,6 +18,19 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("LUKS", 0, b"LUKS\xba\xbe"),
     ("btrfs", 65600, b"_BHRfS_M"),
 ];
+
+/// The offset and the bytes of the identifier of the file system recognition structure. The name of the file system
+/// stands before it, at [`STRUCTURE_NAME`].
+const STRUCTURE: (u64, &[u8]) = (16, b"FSRS");
+
+/// The offset of the name in the file system recognition structure.
+const STRUCTURE_NAME: u64 = 3;
+
+/// Returns whether the file system `name` writes the recognition structure to its first sector: ReFS, and every file
+/// system that is not in the table, which stands for those that Windows will have one day.
+pub(crate) fn has_recognition_structure(name: &str) -> bool {
+    name == "ReFS" || SIGNATURES.iter().all(|(known, ..)| *known != name)
+}
 
 impl State {
     /// Reads from a file or a volume. A volume can only be read in whole sectors.
@@ -38,10 +51,10 @@ impl State {
             }
             Object::Volume { id, .. } => {
                 let size = u64::try_from(output.len()).unwrap_or(u64::MAX);
-                if !offset.is_multiple_of(SECTOR) || !size.is_multiple_of(SECTOR) {
+                let (disk, volume) = self.volume(*id)?;
+                if !offset.is_multiple_of(disk.sector) || !size.is_multiple_of(disk.sector) {
                     return Err(OsError::INVALID_PARAMETER);
                 }
-                let (disk, volume) = self.volume(*id)?;
                 match volume.health {
                     Health::Unreadable => return Err(OsError::IO_DEVICE),
                     Health::Locked => return Err(OsError::FVE_LOCKED_VOLUME),
@@ -61,11 +74,13 @@ impl State {
     }
 }
 
-/// Writes the part of the signature of the file system `name` that lies in `output`, which starts at `offset` on the
+/// Writes the part of the signatures of the file system `name` that lies in `output`, which starts at `offset` on the
 /// volume.
 fn write_signature(name: &str, offset: u64, output: &mut [u8]) {
-    for (_, at, bytes) in SIGNATURES.iter().filter(|(known, ..)| *known == name) {
-        for (at, byte) in (*at..).zip(*bytes) {
+    let own = SIGNATURES.iter().filter(|(known, ..)| *known == name).map(|(_, at, bytes)| (*at, *bytes));
+    let structure = has_recognition_structure(name).then_some([(STRUCTURE_NAME, name.as_bytes()), STRUCTURE]);
+    for (at, bytes) in own.chain(structure.into_iter().flatten()) {
+        for (at, byte) in (at..).zip(bytes) {
             let index = at.checked_sub(offset).and_then(|index| usize::try_from(index).ok());
             if let Some(target) = index.and_then(|index| output.get_mut(index)) {
                 *target = *byte;

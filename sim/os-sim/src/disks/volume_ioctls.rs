@@ -3,11 +3,11 @@
 use os::abi::{
     ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation, LengthInformation, VolumeDiskExtents,
 };
-use os::{FsInfo, OsError, OsResult, Uuid};
+use os::{Access, FsInfo, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
 use crate::disks::disk_ioctls::{device_number, property, put, signed};
-use crate::disks::{Disk, Health, Partition, SECTOR, Volume};
+use crate::disks::{Disk, Health, Partition, SECTOR, Volume, signatures};
 use crate::files::file_system::{CLUSTER, FileSystem};
 use crate::files::fill_part;
 use crate::files::handles::{APPEND_DATA, Object};
@@ -25,7 +25,7 @@ impl State {
         match self.opened(handle)?.object.clone() {
             Object::Disk(device) => self.control_disk(device, code, input, output),
             Object::Volume { id, direct: false } if let Some(done) = self.control_lock(handle, id, code) => done,
-            Object::Volume { id, direct } => self.control_volume(id, direct, code, input, output),
+            Object::Volume { id, direct } => self.control_volume(handle, id, direct, code, input, output),
             Object::File { .. } => match code {
                 ControlCode::FSCTL_GET_REPARSE_POINT => self.get_reparse_point(handle, output),
                 ControlCode::FSCTL_SET_REPARSE_POINT => self.set_reparse_point(handle, input),
@@ -36,6 +36,7 @@ impl State {
 
     fn control_volume(
         &mut self,
+        handle: u64,
         id: Uuid,
         direct: bool,
         code: ControlCode,
@@ -53,20 +54,27 @@ impl State {
             ControlCode::DISK_GET_LENGTH_INFO => put(output, &LengthInformation { length: signed(part.length) }),
             ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS => extents(disk, part, volume, output),
             _ if direct => Err(OsError::INVALID_FUNCTION),
-            ControlCode::FSCTL_EXTEND_VOLUME => self.extend(id, input),
+            ControlCode::FSCTL_EXTEND_VOLUME => self.extend(handle, id, input),
             ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION => recognition(volume, output),
             _ => Err(OsError::INVALID_FUNCTION),
         }
     }
 
-    fn extend(&mut self, id: Uuid, input: &[u8]) -> OsResult<usize> {
+    /// Extends the file system of a volume to a number of sectors. RAW has nothing to extend.
+    fn extend(&mut self, handle: u64, id: Uuid, input: &[u8]) -> OsResult<usize> {
+        const EXTENDABLE: [&str; 2] = ["NTFS", "ReFS"];
+        let (disk, volume) = self.volume(id)?;
+        let (available, sector) = (partition_of(disk, id)?.length, disk.sector);
+        let now = match volume.mounted() {
+            Err(OsError::UNRECOGNIZED_VOLUME) => return Ok(0),
+            Ok(file_system) if !EXTENDABLE.contains(&&*file_system.kind) => return Err(OsError::INVALID_FUNCTION),
+            mounted => mounted?.length,
+        };
+        self.check_access(handle, Access::WRITE_DATA)?;
+        self.check_writable(&FsId::Volume(id))?;
         let sectors: &[u8; 8] = input.first_chunk().ok_or(OsError::INVALID_PARAMETER)?;
         let sectors = u64::try_from(i64::from_le_bytes(*sectors)).map_err(|_| OsError::INVALID_PARAMETER)?;
-        self.check_writable(&FsId::Volume(id))?;
-        let (disk, volume) = self.volume(id)?;
-        let available = partition_of(disk, id)?.length;
-        let now = volume.mounted()?.length;
-        let wanted = sectors.checked_mul(SECTOR).filter(|bytes| (now..=available).contains(bytes));
+        let wanted = sectors.checked_mul(sector).filter(|bytes| (now + CLUSTER..=available).contains(bytes));
         let length = wanted.ok_or(OsError::INVALID_PARAMETER)?;
         self.file_system_mut(&FsId::Volume(id))?.length = length;
         Ok(0)
@@ -82,18 +90,24 @@ impl State {
                     Err(OsError::UNRECOGNIZED_VOLUME) => None,
                     other => Some(other?),
                 };
-                answer(mounted, disk.is_read_only(), class, output)
+                let (length, read_only) = (partition_of(disk, *id)?.length, disk.is_read_only());
+                answer(&Mounted { file_system: mounted, length, sector: disk.sector, read_only }, class, output)
             }
             Object::File { .. } => {
                 let fs = self.file(handle)?.0;
-                let read_only = self.check_writable(fs).is_err();
-                answer(Some(self.file_system(fs)?), read_only, class, output)
+                let file_system = self.file_system(fs)?;
+                let sector = match fs {
+                    FsId::Volume(id) => self.volume(*id)?.0.sector,
+                    FsId::Share(..) => SECTOR,
+                };
+                let (length, read_only) = (file_system.length, self.check_writable(fs).is_err());
+                answer(&Mounted { file_system: Some(file_system), length, sector, read_only }, class, output)
             }
         }
     }
 
     pub(crate) fn flush(&self, handle: u64) -> OsResult<()> {
-        self.check_access(handle, os::Access::WRITE_DATA | APPEND_DATA)?;
+        self.check_access(handle, Access::WRITE_DATA | APPEND_DATA)?;
         match &self.opened(handle)?.object {
             Object::Disk(device) => self.disk(*device).map(drop),
             Object::Volume { id, .. } => {
@@ -111,14 +125,11 @@ impl State {
 
 pub(crate) fn partition_of(disk: &Disk, volume: Uuid) -> OsResult<&Partition> {
     let holds = |part: &&Partition| part.volume.as_ref().is_some_and(|held| held.id == volume);
-    disk.partitions.iter().find(holds).ok_or(OsError::DEVICE_NOT_CONNECTED)
+    disk.partitions.iter().find(holds).ok_or(OsError::DEV_NOT_EXIST)
 }
 
-/// Answers the extents of a volume. If they do not all fit, answers their count and as many as fit, and fails with
-/// `MORE_DATA`.
+/// Answers the extents of a volume. If they do not all fit, answers their count only and fails with `MORE_DATA`.
 fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
-    const HEAD: usize = size_of::<VolumeDiskExtents>();
-    const EXTENT: usize = size_of::<DiskExtent>();
     let first = (disk.number, part.offset, part.length);
     let all: Vec<DiskExtent> = std::iter::once(first)
         .chain(volume.further_extents.iter().copied())
@@ -129,44 +140,65 @@ fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) ->
             length: signed(length),
         })
         .collect();
-    if output.len() < HEAD + EXTENT {
-        return Err(OsError::INSUFFICIENT_BUFFER);
+    if output.len() < size_of::<VolumeDiskExtents>() + size_of::<DiskExtent>() {
+        return Err(OsError::INVALID_PARAMETER);
     }
-    let fitting = all.len().min((output.len() - HEAD) / EXTENT);
     let head = VolumeDiskExtents { count: u32::try_from(all.len()).unwrap_or(u32::MAX), padding: 0 };
-    let answer = [head.as_bytes(), all[..fitting].as_bytes()].concat();
-    output[..answer.len()].copy_from_slice(&answer);
-    if fitting < all.len() { Err(OsError::MORE_DATA) } else { Ok(answer.len()) }
+    let answer = [head.as_bytes(), all.as_bytes()].concat();
+    match output.get_mut(..answer.len()) {
+        Some(output) => output.copy_from_slice(&answer),
+        None => {
+            output[..size_of_val(&head)].copy_from_slice(head.as_bytes());
+            return Err(OsError::MORE_DATA);
+        }
+    }
+    Ok(answer.len())
 }
 
-/// Answers `FILE_SYSTEM_RECOGNITION_INFORMATION`: the name of the file system on the medium, in nine bytes.
+/// Answers `FILE_SYSTEM_RECOGNITION_INFORMATION`: the name of the file system on the medium, in nine bytes. Only RAWFS
+/// knows the control code. It reads the recognition structure, which most file systems do not write.
 fn recognition(volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
-    let name = match volume.mounted() {
-        Ok(file_system) => Some(file_system.kind.as_str()),
-        Err(OsError::UNRECOGNIZED_VOLUME) => volume.recognised.as_deref(),
-        Err(other) => return Err(other),
-    };
-    // Only ReFS writes the structure that this control code reads.
-    let name = name.filter(|name| *name == "ReFS").ok_or(OsError::UNRECOGNIZED_VOLUME)?;
+    match volume.mounted() {
+        Err(OsError::UNRECOGNIZED_VOLUME) => {}
+        mounted => return mounted.and(Err(OsError::INVALID_FUNCTION)),
+    }
+    let name = volume.recognised.as_deref().filter(|name| signatures::has_recognition_structure(name));
+    let name = name.ok_or(OsError::UNRECOGNIZED_VOLUME)?;
     let mut answer = [0; 9];
     let length = name.len().min(8);
     answer[..length].copy_from_slice(&name.as_bytes()[..length]);
     put(output, &answer)
 }
 
-/// Answers for a file system, or for RAWFS, which Windows mounts on a volume without a recognised file system.
-fn answer(mounted: Option<&FileSystem>, read_only: bool, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
+/// What is mounted on a volume. Without a recognised file system, Windows mounts RAWFS.
+struct Mounted<'a> {
+    file_system: Option<&'a FileSystem>,
+    /// The size of the volume in bytes.
+    length: u64,
+    /// The size of a logical sector in bytes.
+    sector: u64,
+    read_only: bool,
+}
+
+fn answer(mounted: &Mounted<'_>, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
     match class {
-        FsInfo::Attribute => attribute(mounted.map_or("RAW", |file_system| &file_system.kind), read_only, output),
+        FsInfo::Attribute => {
+            let name = mounted.file_system.map_or("RAW", |file_system| &file_system.kind);
+            attribute(name, mounted.read_only, output)
+        }
         FsInfo::FullSize => {
-            let file_system = mounted.ok_or(OsError::UNRECOGNIZED_VOLUME)?;
-            let free = file_system.free() / CLUSTER;
+            // RAWFS has sectors as allocation units, none of them free.
+            let (total, free, unit) = match mounted.file_system {
+                Some(file_system) => (file_system.total(), file_system.free(), CLUSTER),
+                None => (mounted.length, 0, mounted.sector),
+            };
+            let count = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
             let size = FsFullSizeInformation {
-                total_units: file_system.total() / CLUSTER,
-                caller_available_units: free,
-                available_units: free,
-                sectors_per_unit: 8,
-                bytes_per_sector: 512,
+                total_units: total / unit,
+                caller_available_units: free / unit,
+                available_units: free / unit,
+                sectors_per_unit: count(unit / mounted.sector),
+                bytes_per_sector: count(mounted.sector),
             };
             put(output, &size)
         }

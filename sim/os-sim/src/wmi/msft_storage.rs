@@ -345,7 +345,7 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
             ("BusType", Value::U32(disk.bus)),
             ("Size", long(disk.provider_cache.size)),
             ("AllocatedSize", long(allocated)),
-            ("LogicalSectorSize", Value::U32(512)),
+            ("LogicalSectorSize", Value::U32(u32::try_from(disk.sector).unwrap_or(u32::MAX))),
             ("PhysicalSectorSize", Value::U32(4096)),
             ("IsOffline", Value::Bool(offline)),
             ("IsReadOnly", Value::Bool(read_only)),

@@ -78,6 +78,9 @@ impl TestNode for LocalNode {
             DiskKind::Mbr => "MBR",
             DiskKind::Superfloppy => "SUPERFLOPPY",
             DiskKind::NoPage83 => "NOPAGE83",
+            DiskKind::NoSerial => "NOSERIAL",
+            DiskKind::FourKn => "4KN",
+            DiskKind::System => "SYSTEM",
         };
         Ok(TestDisk { number: number(&format!("DISK_{name}"))? })
     }
@@ -89,6 +92,8 @@ impl TestNode for LocalNode {
             VolumeKind::Refs => "REFS",
             VolumeKind::Raw => "RAW",
             VolumeKind::Short => "SHORT",
+            VolumeKind::Ntfs4Kn => "NTFS_4KN",
+            VolumeKind::Short4Kn => "SHORT_4KN",
             VolumeKind::Spanned => "SPANNED",
             VolumeKind::BitLocker => "BITLOCKER",
             VolumeKind::Recognized => "RECOGNIZED",
@@ -98,6 +103,14 @@ impl TestNode for LocalNode {
         let volumes = self.os.volumes().expect("the volumes");
         let id = volumes.iter().filter_map(|path| volume_id(path)).find(|id| self.disk_of(*id) == Some(disk));
         Ok(TestVolume { id: id.unwrap_or_else(|| panic!("disk {disk} has no volume")), disk })
+    }
+
+    fn grow_disk(&self, _disk: TestDisk, _bytes: u64) -> Result<(), Unavailable> {
+        Err(Unavailable("a disk that a check can enlarge".to_owned()))
+    }
+
+    fn remove_disk(&self, _disk: TestDisk) -> Result<(), Unavailable> {
+        Err(Unavailable("a disk that a check can remove".to_owned()))
     }
 }
 

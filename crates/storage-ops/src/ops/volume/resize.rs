@@ -1,7 +1,7 @@
 //! Growing a volume.
 
 use os::abi::ControlCode;
-use os::{Access, OsError};
+use os::{Access, Open, Options, OsError};
 use zerocopy::IntoBytes;
 
 use crate::error::{Kind, OperationError, OperationResult};
@@ -155,7 +155,8 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
     let geometry = Disk::open(&node.host, number, Access::empty())?.geometry()?;
     let sectors = extent.length / i64::from(geometry.bytes_per_sector.max(512));
     ctx.begin_mutation()?;
-    let handle = volume_device::open(&node.host, volume, &volume_device::OPEN_FOR_READ)?;
+    let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
+    let handle = volume_device::open(&node.host, volume, &Open::existing(access, Options::empty()))?;
     buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes())
         .map_err(|code| OperationError::of(code, "the partition has grown, but the file system could not be extended"))
 }

@@ -1,0 +1,105 @@
+//! Requests to disks and volumes that the checks of several subjects make.
+
+use std::time::Duration;
+
+use os::abi::{
+    ControlCode, DiskAttributes, DriveLayout, FsAttributeInformation, PartitionEntry, SetDiskAttributes,
+    StoragePropertyQuery,
+};
+use os::{Access, FsInfo, Handle, NtPath, Open, Options, OsError, OsResult, Uuid};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::node::{TestDisk, TestNode};
+
+/// The size of a buffer that every answer fits in.
+pub(crate) const ENOUGH: usize = 16 << 10;
+
+/// The rights to read and to write.
+pub(crate) const READ_WRITE: Access = Access::GENERIC_READ.union(Access::GENERIC_WRITE);
+
+/// Opens a disk by its number.
+pub(crate) fn open_disk(node: &dyn TestNode, disk: TestDisk, access: Access) -> Box<dyn Handle> {
+    let how = Open::existing(access, Options::empty());
+    node.os().open(&NtPath::disk(disk.number), &how).expect("the disk opens")
+}
+
+/// Sends a control code without input and returns the structure in the answer.
+pub(crate) fn ask<T>(handle: &dyn Handle, code: ControlCode) -> OsResult<T>
+where
+    T: FromBytes + IntoBytes + KnownLayout + Immutable,
+{
+    let mut answer = T::new_zeroed();
+    let filled = handle.control(code, &[], answer.as_mut_bytes())?;
+    assert_eq!(filled, size_of::<T>());
+    Ok(answer)
+}
+
+/// Reads the partition table of a disk.
+pub(crate) fn partition_table(disk: &dyn Handle) -> (DriveLayout, Vec<PartitionEntry>) {
+    let mut buffer = vec![0; ENOUGH];
+    let filled = disk.control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut buffer).expect("the partition table");
+    let (head, rest) = DriveLayout::read_from_prefix(&buffer[..filled]).expect("the head of the partition table");
+    let entries = rest.chunks_exact(size_of::<PartitionEntry>()).take(head.partition_count as usize);
+    let entries: Vec<_> = entries.map(|entry| PartitionEntry::read_from_bytes(entry).expect("an entry")).collect();
+    assert_eq!(entries.len(), head.partition_count as usize, "all entries are in the answer");
+    (head, entries)
+}
+
+/// Reads the attributes of a disk.
+pub(crate) fn attributes(disk: &dyn Handle) -> u64 {
+    ask::<DiskAttributes>(disk, ControlCode::DISK_GET_DISK_ATTRIBUTES).expect("the attributes").attributes
+}
+
+/// Sets the attributes of a disk in `mask`, until Windows is restarted.
+pub(crate) fn set_attributes(disk: &dyn Handle, version: u32, attributes: u64, mask: u64) -> OsResult<()> {
+    let input = SetDiskAttributes { version, attributes, attributes_mask: mask, ..SetDiskAttributes::default() };
+    disk.control(ControlCode::DISK_SET_DISK_ATTRIBUTES, input.as_bytes(), &mut []).map(drop)
+}
+
+/// Brings a disk online and makes it writable, or takes it offline.
+pub(crate) fn set_offline(disk: &dyn Handle, offline: bool) {
+    let version = u32::try_from(size_of::<SetDiskAttributes>()).expect("40 fits");
+    let (attributes, mask) = match offline {
+        true => (DiskAttributes::OFFLINE, DiskAttributes::OFFLINE),
+        false => (0, DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY),
+    };
+    set_attributes(disk, version, attributes, mask).expect("the attributes are set");
+}
+
+/// Reads at most `size` bytes of the descriptor of a property.
+pub(crate) fn property(device: &dyn Handle, property_id: u32, size: usize) -> OsResult<Vec<u8>> {
+    let query = StoragePropertyQuery { property_id, ..StoragePropertyQuery::default() };
+    let mut buffer = vec![0; size];
+    let filled = device.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), &mut buffer)?;
+    buffer.truncate(filled);
+    Ok(buffer)
+}
+
+/// Returns the name of the file system behind a handle.
+pub(crate) fn file_system(handle: &dyn Handle) -> OsResult<String> {
+    let mut buffer = [0; 128];
+    let filled = handle.query_fs(FsInfo::Attribute, &mut buffer)?;
+    let units = buffer[FsAttributeInformation::NAME_OFFSET..filled].chunks_exact(2);
+    Ok(units.map(|unit| char::from(unit[0])).collect())
+}
+
+/// Returns whether Windows lists the volume.
+pub(crate) fn is_listed(node: &dyn TestNode, volume: Uuid) -> bool {
+    let name = format!(r"\\?\Volume{{{volume}}}\");
+    node.os().volumes().expect("the volumes").iter().any(|listed| listed.to_string_lossy() == name)
+}
+
+/// Waits for at most 20 seconds and returns whether `reached` has become true.
+pub(crate) fn wait_until(node: &dyn TestNode, reached: impl Fn() -> bool) -> bool {
+    for _ in 0..200 {
+        if reached() {
+            return true;
+        }
+        node.os().clock().sleep(Duration::from_millis(100));
+    }
+    reached()
+}
+
+/// The codes with which Windows answers requests to a device that was removed.
+pub(crate) const REMOVED: [OsError; 4] =
+    [OsError::FILE_NOT_FOUND, OsError::DEV_NOT_EXIST, OsError::NO_SUCH_DEVICE, OsError::DEVICE_NOT_CONNECTED];
