@@ -145,13 +145,11 @@ fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) ->
     }
     let head = VolumeDiskExtents { count: u32::try_from(all.len()).unwrap_or(u32::MAX), padding: 0 };
     let answer = [head.as_bytes(), all.as_bytes()].concat();
-    match output.get_mut(..answer.len()) {
-        Some(output) => output.copy_from_slice(&answer),
-        None => {
-            output[..size_of_val(&head)].copy_from_slice(head.as_bytes());
-            return Err(OsError::MORE_DATA);
-        }
-    }
+    let Some(whole) = output.get_mut(..answer.len()) else {
+        output[..size_of_val(&head)].copy_from_slice(head.as_bytes());
+        return Err(OsError::MORE_DATA);
+    };
+    whole.copy_from_slice(&answer);
     Ok(answer.len())
 }
 

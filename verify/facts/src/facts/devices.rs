@@ -59,9 +59,10 @@ pub(crate) fn set_attributes(disk: &dyn Handle, version: u32, attributes: u64, m
 /// Brings a disk online and makes it writable, or takes it offline.
 pub(crate) fn set_offline(disk: &dyn Handle, offline: bool) {
     let version = u32::try_from(size_of::<SetDiskAttributes>()).expect("40 fits");
-    let (attributes, mask) = match offline {
-        true => (DiskAttributes::OFFLINE, DiskAttributes::OFFLINE),
-        false => (0, DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY),
+    let (attributes, mask) = if offline {
+        (DiskAttributes::OFFLINE, DiskAttributes::OFFLINE)
+    } else {
+        (0, DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY)
     };
     set_attributes(disk, version, attributes, mask).expect("the attributes are set");
 }

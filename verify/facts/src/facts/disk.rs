@@ -11,7 +11,7 @@ use super::devices::{
     ENOUGH, READ_WRITE, REMOVED, ask, is_listed, open_disk, partition_table, set_offline, wait_until,
 };
 use crate::fact::{Fact, Verdict};
-use crate::node::{DiskKind, TestDisk, TestNode, VolumeKind};
+use crate::node::{DiskKind, TestDisk, TestNode, Unavailable, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
@@ -143,11 +143,13 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "DISK-28",
-        "Enumerating the children of a device interface that does not exist fails with FILE_NOT_FOUND (2).",
+        "The children of a storage port can be enumerated again by its device interface, which fails with FILE_NOT_FOUND \
+         (2) for an interface that does not exist.",
         "The pages of the configuration manager name no code for each case. Rescan logs every code and goes on with the \
          next port.",
-        an_unknown_interface_is_not_enumerated,
-    ),
+        only_a_known_interface_is_enumerated,
+    )
+    .wine("it does not list device interfaces"),
     Fact::unchecked(
         "DISK-29",
         "CM_Reenumerate_DevNode with CM_REENUMERATE_SYNCHRONOUS returns when the drivers were asked, which does not mean \
@@ -199,7 +201,7 @@ fn the_number_of_a_disk_stays(node: &dyn TestNode) -> Verdict {
 fn sizes_of_a_growing_disk(
     node: &dyn TestNode,
     size: impl Fn(&dyn os::Handle) -> i64,
-) -> Result<[i64; 2], crate::node::Unavailable> {
+) -> Result<[i64; 2], Unavailable> {
     let disk = node.disk(DiskKind::Raw)?;
     let handle = open_disk(node, disk, Access::GENERIC_READ);
     let before = size(&*handle);
@@ -392,7 +394,10 @@ fn a_control_code_needs_the_access_in_its_number(node: &dyn TestNode) -> Verdict
     Ok(())
 }
 
-fn an_unknown_interface_is_not_enumerated(node: &dyn TestNode) -> Verdict {
+fn only_a_known_interface_is_enumerated(node: &dyn TestNode) -> Verdict {
+    let ports = node.os().device_interfaces(STORAGE_PORT_INTERFACE).expect("the interfaces");
+    let port = ports.first().ok_or_else(|| Unavailable("a storage port".to_owned()))?;
+    assert_eq!(node.os().reenumerate(port), Ok(()));
     let unknown = U16String::from_str(&format!(r"\\?\nothing#0#0#{{{STORAGE_PORT_INTERFACE}}}"));
     assert_eq!(node.os().reenumerate(&unknown), Err(OsError::FILE_NOT_FOUND));
     Ok(())

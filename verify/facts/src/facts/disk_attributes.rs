@@ -1,9 +1,9 @@
 //! Disks as devices, offline and read-only: `DISK`.
 
-use os::abi::DiskAttributes;
+use os::abi::{ControlCode, DiskAttributes, StorageDeviceNumber};
 use os::{Access, NtPath, Open, OsError};
 
-use super::devices::{READ_WRITE, attributes, is_listed, open_disk, set_attributes, set_offline, wait_until};
+use super::devices::{READ_WRITE, ask, attributes, is_listed, open_disk, set_attributes, set_offline, wait_until};
 use crate::fact::{Fact, Verdict};
 use crate::node::{DiskKind, TestDisk, TestNode, VolumeKind};
 
@@ -49,7 +49,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "DISK-35",
-        "After a disk has come online, Windows lists its volumes within 20 seconds, not necessarily at once.",
+        "After a disk has come online, Windows lists its volumes within 20 seconds, not necessarily at once, and then they have \
+         a number as devices.",
         "No page gives a time. SetDiskState, PartitionDisk and ListVolumesOnDisk wait for the volumes for 20 seconds. \
          Later volumes are found by the caller's next request.",
         volumes_arrive_after_their_disk_came_online,
@@ -112,6 +113,9 @@ fn volumes_arrive_after_their_disk_came_online(node: &dyn TestNode) -> Verdict {
     assert!(wait_until(node, || !is_listed(node, volume.id)));
     set_offline(&*disk, false);
     assert!(wait_until(node, || is_listed(node, volume.id)));
+    let device = volume.open(node.os(), Access::empty()).expect("the volume opens");
+    let number: StorageDeviceNumber = ask(&*device, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
+    assert_eq!(number.device_number, volume.disk);
     Ok(())
 }
 
