@@ -1,10 +1,13 @@
 //! The executor, which runs operations for many callers. It coalesces equal operations, waits for locks without
 //! occupying a thread, and has a separate pool of threads for each kind of work.
 //!
-//! A request that equals one in progress shares its result if [`Operation::COALESCE`] allows it. Any other request
-//! waits for its locks as a future, then for a thread of its pool, and only then occupies a thread. If every caller
-//! cancels before the first change, the operation is cancelled; after the first change it runs to its end, and a retry
-//! joins it.
+//! A read ([`Coalesce::Never`]) runs for its caller alone and needs no lock. If it only concerns local files, it runs on
+//! the thread that polls it, as long as enough other threads of the runtime remain free.
+//!
+//! A change is a job of its own. A request that equals a job in progress shares its result if [`Operation::COALESCE`]
+//! allows it. A job waits for its locks, then for a thread of its pool, and only then occupies a thread. It keeps its
+//! locks when it moves to another pool. If every caller cancels before the first change, the job is cancelled; after the
+//! first change it runs to its end, and a retry joins it.
 
 pub(crate) mod context;
 pub(crate) mod locks;
@@ -14,20 +17,22 @@ pub(crate) mod worker_pools;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::future::Future;
 use std::hash::{DefaultHasher, Hasher};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tokio::sync::{Notify, watch};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tracing::Instrument as _;
 
 use crate::error::{Error, Kind, OperationError, OperationResult, Rerun};
-use crate::executor::context::{Caller, OperationContext};
+use crate::executor::context::{BlockingCaller, Caller, OperationContext};
 use crate::executor::locks::{Guard, LockKey};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
-use crate::executor::worker_pools::{DEFECT, Work, WorkerPools};
+use crate::executor::worker_pools::{DEFECT, QueueLimit, WorkerPools, catch_panic};
 use crate::node::{MAX_RUNS, Node, described};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
@@ -38,6 +43,9 @@ type Jobs = HashMap<(TypeId, u64), Vec<Arc<dyn Any + Send + Sync>>>;
 pub struct Executor {
     node: Arc<Node>,
     pools: WorkerPools,
+    /// One permit for each read that may run on a thread of the runtime: one less than the runtime has threads, so that
+    /// reads of a disk that no longer answers leave a thread for all other work.
+    inline_reads: OnceLock<Semaphore>,
     /// The jobs that equal requests may join, by type and hash of their operation.
     jobs: Mutex<Jobs>,
     /// The number of jobs that are queued or running, whether they can be joined or not.
@@ -46,20 +54,20 @@ pub struct Executor {
     idle: Notify,
 }
 
-/// An operation in progress, with all callers that wait for its result.
+/// A change in progress, with all callers that wait for its result.
 struct Job<O: Operation> {
-    operation: O,
+    operation: Arc<O>,
     phase: Mutex<Phase>,
     result: watch::Sender<Option<JobResult<O>>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Waiting for locks or a thread.
+    /// Waiting for locks or its first thread.
     Queued,
-    /// Running on a thread, before the first change.
+    /// Before the first change, after its first thread.
     Reading,
-    /// Running on a thread, after the first change has begun; runs to its end.
+    /// After the first change has begun; runs to its end.
     Changing,
     /// Cancelled, because every caller has cancelled.
     Cancelled,
@@ -70,13 +78,18 @@ impl<O: Operation> Job<O> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancels the job if every caller has cancelled and no change has begun. Returns whether the job is cancelled.
-    fn cancel_if_unwanted(&self) -> bool {
+    /// Cancels the job if every caller has cancelled and no change has begun, and moves it to `next` otherwise. Returns
+    /// whether the job goes on. No caller can join in between.
+    fn advance(&self, next: Option<Phase>) -> bool {
         let mut phase = self.phase();
-        if *phase != Phase::Changing && self.result.receiver_count() == 0 {
-            *phase = Phase::Cancelled;
+        if *phase != Phase::Changing {
+            if self.result.receiver_count() == 0 {
+                *phase = Phase::Cancelled;
+            } else if *phase != Phase::Cancelled {
+                *phase = next.unwrap_or(*phase);
+            }
         }
-        *phase == Phase::Cancelled
+        *phase != Phase::Cancelled
     }
 
     /// Adds a caller, if the phase allows it.
@@ -89,21 +102,32 @@ impl<O: Operation> Job<O> {
         };
         open.then(|| self.result.subscribe())
     }
+
+    /// Waits, but not longer than some caller wants the job. A job that has begun to change waits in any case.
+    async fn while_wanted<T>(&self, wait: impl Future<Output = T>) -> OperationResult<T> {
+        tokio::select! {
+            value = wait => Ok(value),
+            () = self.unwanted() => Err(OperationError::cancelled()),
+        }
+    }
+
+    /// Returns when every caller has cancelled; never if a change has begun.
+    async fn unwanted(&self) {
+        loop {
+            self.result.closed().await;
+            if !self.advance(None) {
+                return;
+            }
+            if *self.phase() == Phase::Changing {
+                return std::future::pending().await;
+            }
+        }
+    }
 }
 
 impl<O: Operation> Caller for Job<O> {
     fn commit(&self) -> bool {
-        if self.cancel_if_unwanted() {
-            return false;
-        }
-        *self.phase() = Phase::Changing;
-        true
-    }
-}
-
-impl<O: Operation> Work for Job<O> {
-    fn describe(&self) -> String {
-        self.operation.describe()
+        self.advance(Some(Phase::Changing))
     }
 }
 
@@ -113,6 +137,7 @@ impl Executor {
         Self {
             node,
             pools: WorkerPools::default(),
+            inline_reads: OnceLock::new(),
             jobs: Mutex::default(),
             running: AtomicUsize::new(0),
             idle: Notify::new(),
@@ -126,7 +151,17 @@ impl Executor {
 
     /// Runs `operation`, or joins an equal one that is in progress.
     pub async fn run<O: Operation>(self: &Arc<Self>, operation: O) -> Result<O::Output, Error> {
-        let mut receiver = self.join_or_begin(operation);
+        let operation = Arc::new(operation);
+        if O::COALESCE == Coalesce::Never {
+            let result =
+                self.run_in_pools(&operation, None, &Arc::new(self.node.locks.acquire(Vec::new()).await)).await;
+            return result.map_err(|error| described(&*operation, error));
+        }
+        let (mut receiver, begun) = self.join_or_begin(operation);
+        if let Some(job) = begun {
+            // A runtime that is shutting down drops the future at once, which ends the job.
+            tokio::spawn(job.run().in_current_span());
+        }
         let result = receiver.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
         result.unwrap_or_else(|| {
             let error = OperationError::new(Kind::Internal, "the operation ended without a result");
@@ -134,12 +169,12 @@ impl Executor {
         })
     }
 
-    /// Returns the number of operations that are queued or running, including those whose callers have cancelled.
+    /// Returns the number of changes that are queued or running, including those whose callers have cancelled.
     pub fn running(&self) -> usize {
         self.running.load(Ordering::Acquire)
     }
 
-    /// Waits until no operation is queued or running.
+    /// Waits until no change is queued or running.
     pub async fn idle(&self) {
         loop {
             let mut notified = pin!(self.idle.notified());
@@ -152,110 +187,112 @@ impl Executor {
         }
     }
 
-    fn join_or_begin<O: Operation>(self: &Arc<Self>, operation: O) -> watch::Receiver<Option<JobResult<O>>> {
-        if O::COALESCE == Coalesce::Never {
-            return self.begin(operation).1;
-        }
-        let key = key_of(&operation);
+    /// Joins an equal job, or registers a new one that the caller has to run.
+    fn join_or_begin<O: Operation>(
+        self: &Arc<Self>,
+        operation: Arc<O>,
+    ) -> (watch::Receiver<Option<JobResult<O>>>, Option<RegisteredJob<O>>) {
+        let key = key_of(&*operation);
         let mut jobs = self.jobs();
         let equal = jobs.get(&key).into_iter().flatten().filter_map(|job| job.downcast_ref::<Job<O>>());
         if let Some(receiver) = equal.filter(|job| job.operation == operation).find_map(Job::join) {
-            return receiver;
+            return (receiver, None);
         }
-        let (job, receiver) = self.begin(operation);
-        jobs.entry(key).or_default().push(job);
-        receiver
-    }
-
-    fn begin<O: Operation>(self: &Arc<Self>, operation: O) -> (Arc<Job<O>>, watch::Receiver<Option<JobResult<O>>>) {
         let (result, receiver) = watch::channel(None);
         let job = Arc::new(Job { operation, phase: Mutex::new(Phase::Queued), result });
-        let registration = JobRegistration::new(Arc::clone(self), Arc::clone(&job));
-        let work = async move {
-            let (executor, job) = (&registration.executor, &registration.job);
-            let mut guard = None;
-            let result = tokio::select! {
-                result = executor.drive(job, &mut guard) => result,
-                () = executor.cancelled(job) => Err(described(&job.operation, OperationError::cancelled())),
-            };
-            registration.end(result, guard);
-        };
-        tokio::spawn(work.in_current_span());
-        (job, receiver)
-    }
-
-    /// Waits until every caller of a queued job has cancelled. Never returns for a job that has a thread, because its
-    /// operation checks for cancellation itself.
-    async fn cancelled<O: Operation>(&self, job: &Job<O>) {
-        loop {
-            job.result.closed().await;
-            if *job.phase() != Phase::Queued {
-                return std::future::pending().await;
-            }
-            if job.cancel_if_unwanted() {
-                return;
-            }
-        }
+        self.running.fetch_add(1, Ordering::AcqRel);
+        let registered = Arc::clone(&job) as Arc<dyn Any + Send + Sync>;
+        jobs.entry(key).or_default().push(registered);
+        (receiver, Some(RegisteredJob { executor: Arc::clone(self), job }))
     }
 
     /// Runs the job, and stores in `held` the locks under which its result was produced.
-    async fn drive<O: Operation>(&self, job: &Arc<Job<O>>, held: &mut Option<Arc<Guard>>) -> JobResult<O> {
-        let mut pool = O::POOL;
+    async fn run_job<O: Operation>(
+        &self,
+        job: &Arc<Job<O>>,
+        held: &mut Option<Arc<Guard>>,
+    ) -> OperationResult<O::Output> {
         for _ in 0..MAX_RUNS {
             let keys = self.lock_keys(job).await?;
-            let guard = Arc::new(self.node.locks.acquire(keys).await);
-            let result = self.run_in(pool, job, Arc::clone(&guard)).await?;
-            match result.as_ref().err().and_then(|error| error.rerun) {
-                Some(Rerun::InPool(other)) => pool = other,
-                Some(Rerun::WithOtherLocks) => {}
-                None => {
+            let guard = Arc::new(job.while_wanted(self.node.locks.acquire(keys)).await?);
+            match self.run_in_pools(&job.operation, Some(job), &guard).await {
+                Err(error) if error.rerun == Some(Rerun::WithOtherLocks) => {}
+                result => {
                     *held = Some(guard);
-                    return result.map_err(|error| described(&job.operation, error));
+                    return result;
                 }
             }
         }
-        Err(described(&job.operation, OperationError::too_many_reruns()))
+        Err(OperationError::too_many_reruns())
     }
 
-    async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> Result<Vec<LockKey>, Error> {
-        let keys = if O::RESOLVES_LOCKS {
-            let (node, resolved) = (Arc::clone(&self.node), Arc::clone(job));
-            let resolve = move || resolved.operation.lock_keys(&node);
-            self.pools.run(PoolKind::Disks, Arc::clone(job) as Arc<dyn Work>, self.node.host.clock(), resolve).await
-        } else {
-            Ok(job.operation.lock_keys(&self.node))
-        };
-        keys.and_then(|keys| keys).map_err(|error| described(&job.operation, error))
+    async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> OperationResult<Vec<LockKey>> {
+        if !O::RESOLVES_LOCKS {
+            return job.operation.lock_keys(&self.node);
+        }
+        let wait = self.pools.thread(O::POOL, self.node.host.clock(), QueueLimit::Applies);
+        let thread = job.while_wanted(wait).await??;
+        let (node, operation) = (Arc::clone(&self.node), Arc::clone(&job.operation));
+        thread.run(Arc::clone(&operation), move || operation.lock_keys(&node)).await
     }
 
-    async fn run_in<O: Operation>(
+    /// Runs the operation on a thread of its pool, and again on a thread of each pool that it then requests.
+    async fn run_in_pools<O: Operation>(
+        &self,
+        operation: &Arc<O>,
+        job: Option<&Arc<Job<O>>>,
+        guard: &Arc<Guard>,
+    ) -> OperationResult<O::Output> {
+        let mut pools = vec![O::POOL];
+        loop {
+            let pool = pools[pools.len() - 1];
+            let caller = job.map_or_else(|| Arc::new(BlockingCaller) as Arc<dyn Caller>, |job| Arc::clone(job) as _);
+            let ctx = OperationContext::new(Arc::clone(guard), caller, Some(pools.clone()));
+            let permit = if job.is_none() { self.inline_permit(pool) } else { None };
+            let result = if permit.is_some() {
+                catch_panic(|| operation.run(&self.node, &ctx))
+            } else {
+                self.run_on_thread(pool, operation, job, ctx).await
+            };
+            match result.as_ref().err().and_then(|error| error.rerun) {
+                Some(Rerun::InPool(other)) => pools.push(other),
+                Some(Rerun::WithOtherLocks) | None => return result,
+            }
+        }
+    }
+
+    async fn run_on_thread<O: Operation>(
         &self,
         pool: PoolKind,
-        job: &Arc<Job<O>>,
-        guard: Arc<Guard>,
-    ) -> Result<OperationResult<O::Output>, Error> {
-        let (node, running) = (Arc::clone(&self.node), Arc::clone(job));
-        let work = move || {
-            {
-                let mut phase = running.phase();
-                match *phase {
-                    Phase::Cancelled => return Err(OperationError::cancelled()),
-                    Phase::Queued => *phase = Phase::Reading,
-                    Phase::Reading | Phase::Changing => {}
-                }
-            }
-            let ctx = OperationContext::new(guard, Arc::clone(&running) as Arc<dyn Caller>, Some(pool));
-            running.operation.run(&node, &ctx)
+        operation: &Arc<O>,
+        job: Option<&Arc<Job<O>>>,
+        ctx: OperationContext,
+    ) -> OperationResult<O::Output> {
+        let is_changing = job.is_some_and(|job| *job.phase() == Phase::Changing);
+        let limit = if is_changing { QueueLimit::DoesNotApply } else { QueueLimit::Applies };
+        let wait = self.pools.thread(pool, self.node.host.clock(), limit);
+        let thread = match job {
+            Some(job) => job.while_wanted(wait).await??,
+            None => wait.await?,
         };
-        let done = self.pools.run(pool, Arc::clone(job) as Arc<dyn Work>, self.node.host.clock(), work).await;
-        done.map_err(|error| described(&job.operation, error))
+        let (node, running, job) = (Arc::clone(&self.node), Arc::clone(operation), job.cloned());
+        let run = move || {
+            if job.is_some_and(|job| !job.advance(Some(Phase::Reading))) {
+                return Err(OperationError::cancelled());
+            }
+            running.run(&node, &ctx)
+        };
+        thread.run(Arc::clone(operation), run).await
+    }
+
+    /// Returns the permit to run a read on this thread.
+    fn inline_permit(&self, pool: PoolKind) -> Option<SemaphorePermit<'_>> {
+        let permits = || Semaphore::new(Handle::current().metrics().num_workers().saturating_sub(1));
+        (pool == PoolKind::Files).then(|| self.inline_reads.get_or_init(permits).try_acquire().ok())?
     }
 
     fn unregister<O: Operation>(&self, job: &Arc<Job<O>>) {
-        if O::COALESCE == Coalesce::Never {
-            return;
-        }
-        let key = key_of(&job.operation);
+        let key = key_of(&*job.operation);
         let mut jobs = self.jobs();
         let Some(equal) = jobs.get_mut(&key) else { return };
         equal.retain(|other| !std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(job)));
@@ -269,36 +306,37 @@ impl Executor {
     }
 }
 
-/// The registration of a job in progress. Dropping it, also during a panic, unregisters the job, so that no caller
-/// joins or waits for a job that has ended.
-struct JobRegistration<O: Operation> {
+/// A registered job. Dropping it, also during a panic, unregisters the job, so that no caller joins or waits for a job
+/// that has ended.
+struct RegisteredJob<O: Operation> {
     executor: Arc<Executor>,
     job: Arc<Job<O>>,
 }
 
-impl<O: Operation> JobRegistration<O> {
-    fn new(executor: Arc<Executor>, job: Arc<Job<O>>) -> Self {
-        executor.running.fetch_add(1, Ordering::AcqRel);
-        Self { executor, job }
-    }
-
-    /// Publishes the result.
+impl<O: Operation> RegisteredJob<O> {
+    /// Runs the job and publishes the result.
     ///
     /// The job is unregistered before the locks are released: the next holder of the locks may undo what the job did,
     /// so a request that arrives later must not join it.
-    fn end(self, result: JobResult<O>, held: Option<Arc<Guard>>) {
+    async fn run(self) {
+        let mut held = None;
+        let result = self.executor.run_job(&self.job, &mut held).await;
         self.executor.unregister(&self.job);
         drop(held);
+        self.publish(result);
+    }
+
+    fn publish(&self, result: OperationResult<O::Output>) {
+        let result = result.map_err(|error| described(&*self.job.operation, error));
         self.job.result.send_replace(Some(result));
     }
 }
 
-impl<O: Operation> Drop for JobRegistration<O> {
+impl<O: Operation> Drop for RegisteredJob<O> {
     fn drop(&mut self) {
         if self.job.result.borrow().is_none() {
-            let error = OperationError::new(Kind::Internal, DEFECT);
             self.executor.unregister(&self.job);
-            self.job.result.send_replace(Some(Err(described(&self.job.operation, error))));
+            self.publish(Err(OperationError::new(Kind::Internal, DEFECT)));
         }
         if self.executor.running.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.executor.idle.notify_waiters();

@@ -14,7 +14,7 @@ pub(crate) trait Caller: Send + Sync {
     fn commit(&self) -> bool;
 }
 
-/// A caller that blocks until the operation has ended.
+/// A caller that waits until the operation has ended, or an operation that makes no change.
 pub(crate) struct BlockingCaller;
 
 impl Caller for BlockingCaller {
@@ -23,17 +23,18 @@ impl Caller for BlockingCaller {
     }
 }
 
-/// One run of an operation: its locks, its callers, and the pool of its thread.
+/// One run of an operation: its locks, its callers, and the pools that it has been in.
 pub struct OperationContext {
     guard: Arc<Guard>,
     caller: Arc<dyn Caller>,
-    pool: Option<PoolKind>,
+    pools: Option<Vec<PoolKind>>,
 }
 
 impl OperationContext {
-    /// Creates the context of a run on a thread of `pool`, or on the thread of the caller if `pool` is `None`.
-    pub(crate) fn new(guard: Arc<Guard>, caller: Arc<dyn Caller>, pool: Option<PoolKind>) -> Self {
-        Self { guard, caller, pool }
+    /// Creates the context of a run on a thread of the last of `pools`, after runs on threads of the others; or on the
+    /// thread of the caller if `pools` is `None`.
+    pub(crate) fn new(guard: Arc<Guard>, caller: Arc<dyn Caller>, pools: Option<Vec<PoolKind>>) -> Self {
+        Self { guard, caller, pools }
     }
 
     /// Cancels the operation if every caller has cancelled. Must precede the first call that makes a change.
@@ -45,10 +46,10 @@ impl OperationContext {
     }
 
     /// Requests a rerun on a thread of `pool`. Must precede a call that can hang and is of the kind that the pool is
-    /// for.
+    /// for. An operation that needs several pools enters each of them once, and stays on the thread of the last.
     pub(crate) fn require_pool(&self, pool: PoolKind) -> OperationResult<()> {
-        match self.pool {
-            Some(current) if current != pool => Err(OperationError::rerun(Rerun::InPool(pool))),
+        match &self.pools {
+            Some(pools) if !pools.contains(&pool) => Err(OperationError::rerun(Rerun::InPool(pool))),
             _ => Ok(()),
         }
     }

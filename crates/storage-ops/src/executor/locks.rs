@@ -1,10 +1,12 @@
 //! Locks on the objects of a node, granted in the order of the requests.
 //!
-//! An operation requests all its locks at once: it joins the queue of each key in one step and runs when it is first in
-//! all of them. Therefore operations cannot deadlock, and the requests for a key are granted in order. A lock belongs
-//! to its [`Guard`] and not to a thread: a call of Windows that outlives the operation can keep the guard.
+//! An operation requests all its locks at once: it joins the queue of each key in one step and runs when no earlier
+//! request in any of them conflicts with it. Therefore operations cannot deadlock, and conflicting requests for a key are
+//! granted in order. A lock on a path also covers everything below it: it is exclusive for the path and shared for the
+//! directories above. A lock belongs to its [`Guard`] and not to a thread: a call of Windows that outlives the operation
+//! can keep the guard.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,12 +15,14 @@ use std::task::{Context, Poll, Waker};
 /// An object that an operation locks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockKey {
-    /// A path, in the form of `HostPath::key`.
+    /// A path with everything below it, in the form of `HostPath::key`.
     Path(String),
     /// An SMB share, `\\host\share` in lower case.
     Share(String),
     /// An iSCSI target portal, `address:port` in lower case.
     TargetPortal(String),
+    /// An iSCSI target, by its name in lower case.
+    Target(String),
     /// The iSCSI initiator's own settings.
     Initiator,
     /// A Windows service, by its name in lower case.
@@ -29,9 +33,36 @@ pub enum LockKey {
     Devices,
 }
 
+impl LockKey {
+    /// Returns the directories above a path.
+    fn parents(&self) -> impl Iterator<Item = Self> + use<'_> {
+        let path = if let Self::Path(path) = self { path } else { "" };
+        path.match_indices('\\').map(|(end, _)| Self::Path(path[..end].to_owned()))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Shared,
+    Exclusive,
+}
+
+/// The requests for one key, in order.
+type Queue = VecDeque<(u64, Mode)>;
+
+/// Returns how many requests at the head of the queue are granted: one that is exclusive, or all that are shared up to
+/// the first exclusive one.
+fn granted(queue: &Queue) -> usize {
+    match queue.iter().position(|(_, mode)| *mode == Mode::Exclusive) {
+        Some(0) => 1,
+        Some(shared) => shared,
+        None => queue.len(),
+    }
+}
+
 #[derive(Default)]
 struct Table {
-    queues: HashMap<LockKey, VecDeque<u64>>,
+    queues: HashMap<LockKey, Queue>,
     wakers: HashMap<u64, Waker>,
     next: u64,
 }
@@ -41,18 +72,19 @@ struct Table {
 pub(crate) struct Locks(Arc<Mutex<Table>>);
 
 impl Locks {
-    /// Joins the queues of `keys`. The future is ready when the caller is first in all of them.
-    pub(crate) fn acquire(&self, mut keys: Vec<LockKey>) -> Acquire {
-        keys.sort_unstable();
-        keys.dedup();
+    /// Joins the queues of `keys`. The future is ready when the caller is granted all of them.
+    pub(crate) fn acquire(&self, keys: Vec<LockKey>) -> Acquire {
+        let parents: Vec<LockKey> = keys.iter().flat_map(LockKey::parents).collect();
+        let mut modes: BTreeMap<LockKey, Mode> = parents.into_iter().map(|key| (key, Mode::Shared)).collect();
+        modes.extend(keys.into_iter().map(|key| (key, Mode::Exclusive)));
         let mut table = self.table();
         let id = table.next;
         table.next += 1;
-        for key in &keys {
-            table.queues.entry(key.clone()).or_default().push_back(id);
+        for (key, mode) in &modes {
+            table.queues.entry(key.clone()).or_default().push_back((id, *mode));
         }
         drop(table);
-        Acquire(Some(Guard { locks: self.clone(), id, keys }))
+        Acquire(Some(Guard { locks: self.clone(), id, keys: modes }))
     }
 
     /// Returns the number of keys that are locked or requested.
@@ -75,8 +107,11 @@ impl Future for Acquire {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Guard> {
         let guard = self.0.take().expect("polled after it was ready");
         let mut table = guard.locks.table();
-        let is_first = guard.keys.iter().all(|key| table.queues[key].front() == Some(&guard.id));
-        if is_first {
+        let is_granted = guard.keys.keys().all(|key| {
+            let queue = &table.queues[key];
+            queue.iter().take(granted(queue)).any(|(id, _)| *id == guard.id)
+        });
+        if is_granted {
             table.wakers.remove(&guard.id);
             drop(table);
             return Poll::Ready(guard);
@@ -88,17 +123,17 @@ impl Future for Acquire {
     }
 }
 
-/// Acquired locks. Dropping the guard releases them and wakes the next request of each queue.
+/// Acquired locks. Dropping the guard releases them and wakes the requests that are then granted.
 pub(crate) struct Guard {
     locks: Locks,
     id: u64,
-    keys: Vec<LockKey>,
+    keys: BTreeMap<LockKey, Mode>,
 }
 
 impl Guard {
     /// Returns whether `key` is locked.
     pub(crate) fn covers(&self, key: &LockKey) -> bool {
-        self.keys.contains(key)
+        self.keys.get(key) == Some(&Mode::Exclusive)
     }
 }
 
@@ -107,12 +142,18 @@ impl Drop for Guard {
         let mut table = self.locks.table();
         table.wakers.remove(&self.id);
         let mut woken = Vec::new();
-        for key in &self.keys {
-            let Some(queue) = table.queues.get_mut(key) else { continue };
-            queue.retain(|id| *id != self.id);
-            match queue.front().copied() {
-                None => drop(table.queues.remove(key)),
-                Some(next) => woken.extend(table.wakers.get(&next).cloned()),
+        for key in self.keys.keys() {
+            let Table { queues, wakers, .. } = &mut *table;
+            let Some(queue) = queues.get_mut(key) else { continue };
+            let Some(at) = queue.iter().position(|(id, _)| *id == self.id) else { continue };
+            let before = granted(queue);
+            queue.remove(at);
+            // Those that were granted before have been woken already.
+            let already = if at < before { before - 1 } else { before };
+            let newly = queue.iter().take(granted(queue)).skip(already);
+            woken.extend(newly.filter_map(|(id, _)| wakers.get(id)).cloned());
+            if queue.is_empty() {
+                queues.remove(key);
             }
         }
         drop(table);
@@ -125,7 +166,9 @@ mod tests {
     use super::{LockKey, Locks};
     use std::future::Future;
     use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Poll, Wake, Waker};
 
     fn ready<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
         match future.poll(&mut Context::from_waker(Waker::noop())) {
@@ -156,11 +199,77 @@ mod tests {
         let (path, disk) = (LockKey::Path("C:\\X".into()), LockKey::Disk(1));
         let mut a = pin!(locks.acquire(vec![path.clone(), disk.clone()]));
         let mut b = pin!(locks.acquire(vec![disk, path]));
-        assert_eq!(locks.len(), 2);
+        assert_eq!(locks.len(), 3, "the path, the drive above it, and the disk");
         let guard = ready(a.as_mut()).expect("a is first in both queues");
         assert!(ready(b.as_mut()).is_none());
         drop(guard);
         assert!(ready(b.as_mut()).is_some());
+    }
+
+    #[test]
+    fn a_path_is_locked_with_everything_below_it() {
+        let locks = Locks::default();
+        let path = |text: &str| vec![LockKey::Path(text.to_owned())];
+        let mut one = pin!(locks.acquire(path(r"C:\A\ONE")));
+        let mut two = pin!(locks.acquire(path(r"C:\A\TWO")));
+        let (one, two) = (ready(one.as_mut()).expect("free"), ready(two.as_mut()).expect("beside the first"));
+        let mut parent = pin!(locks.acquire(path(r"C:\A")));
+        let mut child = pin!(locks.acquire(path(r"C:\A\ONE\CHILD")));
+        let mut other = pin!(locks.acquire(path(r"C:\AB")));
+        assert!(ready(other.as_mut()).is_some(), "a name that only begins like the other");
+        drop(one);
+        assert!(ready(parent.as_mut()).is_none(), "the other path is still locked");
+        drop(two);
+        assert!(ready(child.as_mut()).is_none(), "the parent was requested earlier");
+        drop(ready(parent.as_mut()).expect("nothing below is locked"));
+        assert!(ready(child.as_mut()).is_some());
+        assert_eq!(locks.len(), 0);
+    }
+
+    /// Counts how often it is woken.
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn only_the_requests_that_are_then_granted_are_woken() {
+        let locks = Locks::default();
+        let path = |text: &str| vec![LockKey::Path(text.to_owned())];
+        let mut holder = pin!(locks.acquire(path(r"C:\A\ONE")));
+        let holder = ready(holder.as_mut()).expect("free");
+        let mut passer = pin!(locks.acquire(path(r"C:\A\TWO")));
+        let passer = ready(passer.as_mut()).expect("beside the first");
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut waits: Vec<_> = (0..10).map(|_| Box::pin(locks.acquire(path(r"C:\A\ONE")))).collect();
+        for wait in &mut waits {
+            assert!(wait.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        drop(passer);
+        assert_eq!(count.0.load(Ordering::Relaxed), 0, "the path beside it concerns none of them");
+        drop(holder);
+        assert_eq!(count.0.load(Ordering::Relaxed), 1, "the first of them");
+    }
+
+    #[test]
+    fn a_dropped_request_lets_those_behind_it_pass() {
+        let locks = Locks::default();
+        let path = |text: &str| vec![LockKey::Path(text.to_owned())];
+        let mut holder = pin!(locks.acquire(path(r"C:\A\ONE")));
+        let _holder = ready(holder.as_mut()).expect("free");
+        let parent = locks.acquire(path(r"C:\A"));
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut two = pin!(locks.acquire(path(r"C:\A\TWO")));
+        assert!(two.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "the parent was requested earlier");
+        drop(parent);
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        assert!(ready(two.as_mut()).is_some());
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
     /// Whether an equal operation may share the result.
     const COALESCE: Coalesce = Coalesce::Never;
 
-    /// Whether [`Self::lock_keys`] calls Windows, and so needs a thread.
+    /// Whether [`Self::lock_keys`] calls Windows, and so needs a thread of [`Self::POOL`].
     const RESOLVES_LOCKS: bool = false;
 
     /// Describes the operation with a phrase that can follow "cannot": `mount volume ... at ...`.
@@ -45,7 +45,7 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
 /// Whether an operation may share the result of an equal one that is in progress (request coalescing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coalesce {
-    /// Never: its result must not be older than the request.
+    /// Never, because it changes nothing: a result must not be older than its request.
     Never,
     /// Only while the other is queued. Once it runs, it may already have read a state that is older than this request.
     Queued,

@@ -1,12 +1,14 @@
 //! Worker threads, a bounded number for each kind of work.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use os::{Clock, Time};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::operation::Operation;
 use crate::executor::pool_kind::PoolKind;
 
 /// The number of threads of a pool.
@@ -19,15 +21,18 @@ const QUEUE_CAPACITY: usize = 256;
 /// threads.
 pub const BLOCKING_THREADS: usize = THREADS_PER_POOL * 5;
 
-/// Work that can describe itself.
-pub(crate) trait Work: Send + Sync {
-    /// Describes the work with a phrase that can follow "cannot".
-    fn describe(&self) -> String;
+/// Whether the limit on waiting operations applies to an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueueLimit {
+    /// The operation is refused if too many wait already.
+    Applies,
+    /// The operation has already changed something, so it waits in any case.
+    DoesNotApply,
 }
 
 /// The pools of one executor.
 #[derive(Default)]
-pub(crate) struct WorkerPools(Mutex<HashMap<PoolKind, Arc<WorkerPool>>>);
+pub(crate) struct WorkerPools([Arc<WorkerPool>; 5]);
 
 /// A pool of worker threads.
 struct WorkerPool {
@@ -43,51 +48,76 @@ struct RunningWork {
     by_id: BTreeMap<u64, (Time, Arc<dyn Work>)>,
 }
 
+/// Work that can describe itself.
+trait Work: Send + Sync {
+    /// Describes the work with a phrase that can follow "cannot".
+    fn describe(&self) -> String;
+}
+
+impl<O: Operation> Work for O {
+    fn describe(&self) -> String {
+        Operation::describe(self)
+    }
+}
+
+impl Default for WorkerPool {
+    fn default() -> Self {
+        Self {
+            threads: Arc::new(Semaphore::new(THREADS_PER_POOL)),
+            admission: Arc::new(Semaphore::new(THREADS_PER_POOL + QUEUE_CAPACITY)),
+            running: Mutex::default(),
+        }
+    }
+}
+
 impl WorkerPools {
-    /// Runs `body` on a thread of the pool `kind`. Waits for a thread, or fails if too many operations are waiting
-    /// already.
-    pub(crate) async fn run<T: Send + 'static>(
-        &self,
-        kind: PoolKind,
-        work: Arc<dyn Work>,
-        clock: &dyn Clock,
-        body: impl FnOnce() -> T + Send + 'static,
-    ) -> OperationResult<T> {
-        let pool = self.pool(kind);
-        let Ok(admitted) = Arc::clone(&pool.admission).try_acquire_owned() else {
+    /// Waits for a thread of the pool `kind`. Fails if the limit applies and too many operations wait already.
+    pub(crate) async fn thread(&self, kind: PoolKind, clock: &dyn Clock, limit: QueueLimit) -> OperationResult<Thread> {
+        let pool = &self.0[kind as usize];
+        let admitted = Arc::clone(&pool.admission).try_acquire_owned().ok();
+        if admitted.is_none() && limit == QueueLimit::Applies {
             return Err(pool.exhausted(kind, clock.now()));
-        };
-        let thread = Arc::clone(&pool.threads).acquire_owned().await.expect("the semaphore is never closed");
-        let since = clock.now();
+        }
+        let permit = Arc::clone(&pool.threads).acquire_owned().await.expect("the semaphore is never closed");
+        Ok(Thread { pool: Arc::clone(pool), since: clock.now(), permits: (Some(permit), admitted) })
+    }
+}
+
+/// The permission to use a thread of a pool.
+pub(crate) struct Thread {
+    pool: Arc<WorkerPool>,
+    since: Time,
+    permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
+}
+
+impl Thread {
+    /// Runs `body`, which is a part of `operation`, and returns its result.
+    pub(crate) async fn run<O: Operation, T: Send + 'static>(
+        self,
+        operation: Arc<O>,
+        body: impl FnOnce() -> OperationResult<T> + Send + 'static,
+    ) -> OperationResult<T> {
         // Log events of the thread belong to the same request.
         let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {
-            let registration = pool.register(since, work);
-            let value = span.in_scope(body);
+            let registration = self.pool.register(self.since, operation);
+            let result = span.in_scope(|| catch_panic(body));
             drop(registration);
-            drop((thread, admitted));
-            value
+            drop(self.permits);
+            result
         });
-        done.await.map_err(|failure| {
-            tracing::error!(%failure, "an operation panicked");
-            OperationError::new(Kind::Internal, DEFECT)
-        })
-    }
-
-    fn pool(&self, kind: PoolKind) -> Arc<WorkerPool> {
-        let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(pools.entry(kind).or_insert_with(|| {
-            let (threads, admission) = (
-                Arc::new(Semaphore::new(THREADS_PER_POOL)),
-                Arc::new(Semaphore::new(THREADS_PER_POOL + QUEUE_CAPACITY)),
-            );
-            Arc::new(WorkerPool { threads, admission, running: Mutex::default() })
-        }))
+        // The runtime is shutting down if it does not run the body.
+        done.await.unwrap_or_else(|_| Err(OperationError::new(Kind::Internal, "the daemon is shutting down")))
     }
 }
 
 /// The reason in the error of an operation that panicked.
 pub(crate) const DEFECT: &str = "a defect in csi-proxy stopped the operation; see the log";
+
+/// Runs `body` and converts a panic, which the panic hook has logged, into an error.
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> OperationResult<T>) -> OperationResult<T> {
+    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| Err(OperationError::new(Kind::Internal, DEFECT)))
+}
 
 impl WorkerPool {
     fn running(&self) -> MutexGuard<'_, RunningWork> {
@@ -131,16 +161,11 @@ impl Drop for Registration {
 #[cfg(test)]
 mod tests {
     use super::{BLOCKING_THREADS, WorkerPools};
-    use crate::executor::pool_kind::PoolKind;
 
     #[test]
     fn blocking_threads_is_the_number_of_threads_of_all_pools() {
         let pools = WorkerPools::default();
-        let threads = |kind| pools.pool(kind).threads.available_permits();
-        let all: usize = [PoolKind::Files, PoolKind::Remote, PoolKind::Disks, PoolKind::Wmi, PoolKind::System]
-            .map(threads)
-            .iter()
-            .sum();
+        let all: usize = pools.0.iter().map(|pool| pool.threads.available_permits()).sum();
         assert_eq!(all, BLOCKING_THREADS);
     }
 }

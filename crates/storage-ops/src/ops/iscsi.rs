@@ -220,7 +220,8 @@ impl Operation for ConnectTarget {
     }
 
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![self.portal.lock_key()])
+        // The target too: it may be connected through one portal and disconnected through another.
+        Ok(vec![self.portal.lock_key(), LockKey::Target(self.iqn.to_string().to_lowercase())])
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
@@ -263,7 +264,7 @@ impl Operation for DisconnectTarget {
     }
 
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![self.portal.lock_key()])
+        Ok(vec![self.portal.lock_key(), LockKey::Target(self.iqn.to_string().to_lowercase())])
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {

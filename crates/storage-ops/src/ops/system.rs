@@ -1,6 +1,6 @@
 //! Operations on Windows services, and the BIOS serial number.
 
-use os::{Namespace, OsError, Service, ServiceAccess, U16String};
+use os::{Namespace, OsError, Service, ServiceAccess, U16Str, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -31,6 +31,11 @@ impl ServiceName {
     fn lock_key(&self) -> LockKey {
         LockKey::Service(self.as_str().to_lowercase())
     }
+}
+
+/// Returns the key of a service that Windows has named.
+fn lock_key_of(service: &U16Str) -> LockKey {
+    LockKey::Service(service.to_string_lossy().to_lowercase())
 }
 
 /// Queries the configuration and state of a service.
@@ -112,13 +117,19 @@ impl Operation for StopService {
     const NAME: &'static str = "StopService";
     const POOL: PoolKind = PoolKind::System;
     const COALESCE: Coalesce = Coalesce::InFlight;
+    const RESOLVES_LOCKS: bool = true;
 
     fn describe(&self) -> String {
         format!("stop the service {}", self.name)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![self.name.lock_key()])
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+        let mut keys = vec![self.name.lock_key()];
+        if self.force {
+            let dependents = self.name.open(node, ServiceAccess::Stop)?.active_dependents()?;
+            keys.extend(dependents.iter().map(|name| lock_key_of(name)));
+        }
+        Ok(keys)
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
@@ -134,6 +145,9 @@ impl Operation for StopService {
                 code: Some(OsError::DEPENDENT_SERVICES_RUNNING),
                 ..OperationError::precondition(reason)
             });
+        }
+        for name in &dependents {
+            ctx.ensure_locked(&lock_key_of(name))?;
         }
         ctx.begin_mutation()?;
         for name in dependents {

@@ -13,7 +13,7 @@ use os::Access;
 use crate::error::{OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
-use crate::executor::operation::Operation;
+use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
@@ -161,6 +161,8 @@ impl Operation for WriteVolumeCache {
     type Output = ();
     const NAME: &'static str = "WriteVolumeCache";
     const POOL: PoolKind = PoolKind::Disks;
+    // A job, so that the drain waits for it. One that already runs does not write what was cached after it began.
+    const COALESCE: Coalesce = Coalesce::Queued;
 
     fn describe(&self) -> String {
         format!("write the cache of volume {}", self.volume)

@@ -11,23 +11,23 @@ use storage_ops::{
 
 /// A probe that blocks some calls until it is opened.
 #[derive(Clone)]
-struct Gate {
+pub(crate) struct Gate {
     blocks: fn(&Call) -> bool,
     state: Arc<(Mutex<(bool, usize)>, Condvar)>,
 }
 
 impl Gate {
-    fn closed(blocks: fn(&Call) -> bool) -> Self {
+    pub(crate) fn closed(blocks: fn(&Call) -> bool) -> Self {
         Self { blocks, state: Arc::default() }
     }
 
-    fn open(&self) {
+    pub(crate) fn open(&self) {
         self.state.0.lock().unwrap().0 = true;
         self.state.1.notify_all();
     }
 
     /// Waits until `count` calls are blocked.
-    async fn reached_by(&self, count: usize) {
+    pub(crate) async fn reached_by(&self, count: usize) {
         let gate = Arc::clone(&self.state);
         let wait = move || drop(gate.1.wait_while(gate.0.lock().unwrap(), |state| state.1 < count).unwrap());
         tokio::task::spawn_blocking(wait).await.unwrap();
@@ -35,7 +35,7 @@ impl Gate {
 }
 
 /// Opens the gate when a test fails: otherwise the runtime would wait forever for the blocked calls.
-struct OpenOnDrop(Gate);
+pub(crate) struct OpenOnDrop(pub(crate) Gate);
 
 impl Drop for OpenOnDrop {
     fn drop(&mut self) {
@@ -59,7 +59,7 @@ impl Probe for Gate {
     }
 }
 
-fn executor(sim: &Sim, gate: &Gate) -> (Arc<Executor>, Arc<Trace>) {
+pub(crate) fn executor(sim: &Sim, gate: &Gate) -> (Arc<Executor>, Arc<Trace>) {
     let trace = Arc::new(Trace::recording());
     let probed = Probed::new(Arc::new(Probed::new(sim.process(), gate.clone())), Arc::clone(&trace));
     (Arc::new(Executor::new(Arc::new(Node::new(Arc::new(probed), Config::default())))), trace)
@@ -69,7 +69,7 @@ fn smb() -> Sim {
     os_sim::node().smb_server("files").share("one").user("user", "pw").build()
 }
 
-fn map(local: &str) -> NewSmbGlobalMapping {
+pub(crate) fn map(local: &str) -> NewSmbGlobalMapping {
     NewSmbGlobalMapping {
         remote: UncPath::parse(r"\\files\one").unwrap(),
         local: Some(path(local)),
@@ -253,14 +253,14 @@ fn partition(executor: &Arc<Executor>) -> tokio::task::JoinHandle<Result<(), sto
 }
 
 /// Lets all tasks of a runtime with one thread run until they are blocked.
-async fn settled() {
+pub(crate) async fn settled() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
 }
 
 /// Returns whether `future` is ready at once.
-async fn at_once(future: impl Future<Output = ()>) -> bool {
+pub(crate) async fn at_once(future: impl Future<Output = ()>) -> bool {
     tokio::select! {
         biased;
         () = future => true,
@@ -345,19 +345,19 @@ async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() 
 
 #[tokio::test]
 async fn idle_returns_when_the_last_operation_has_ended() {
-    let read = |call: &Call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES";
-    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(read));
+    let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
+    let (sim, gate) = (os_sim::node().disk(GIB).disk(GIB).build(), Gate::closed(layout));
     let (executor, _) = executor(&sim, &gate);
     let _open_on_drop = OpenOnDrop(gate.clone());
     assert!(at_once(executor.idle()).await, "no operation runs");
-    let all: Vec<_> = (0..2)
-        .map(|_| {
+    let all: Vec<_> = [1, 2]
+        .map(|disk| {
             let executor = Arc::clone(&executor);
-            tokio::spawn(async move { executor.run(storage_ops::GetDiskState { disk: ONE }).await })
+            tokio::spawn(async move { executor.run(PartitionDisk { disk: DiskNumber(disk) }).await })
         })
-        .collect();
+        .into();
     gate.reached_by(2).await;
-    assert_eq!(executor.running(), 2, "the queries are not coalesced");
+    assert_eq!(executor.running(), 2);
     let idle = tokio::spawn({
         let executor = Arc::clone(&executor);
         async move { executor.idle().await }
@@ -366,7 +366,7 @@ async fn idle_returns_when_the_last_operation_has_ended() {
     assert!(!idle.is_finished());
     gate.open();
     for one in all {
-        assert!(one.await.unwrap().unwrap());
+        one.await.unwrap().unwrap();
     }
     settled().await;
     assert!(idle.is_finished());

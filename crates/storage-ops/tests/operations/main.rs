@@ -1,5 +1,6 @@
 //! Tests of the operations on a simulated node, by API group and by subject.
 
+mod concurrency;
 mod devices;
 mod disk;
 mod error_messages;

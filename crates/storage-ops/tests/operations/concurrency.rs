@@ -1,0 +1,267 @@
+//! Tests of the executor where several pools, locks or callers meet.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use faults::{Call, Fault, FaultAction, Outcome, Probe, Probed, When};
+use os::OsError;
+use os_sim::Sim;
+use storage_ops::{
+    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, DiskNumber, Error,
+    Executor, GetClosestVolumeIdFromTargetPath, GetTargetDisks, GetVolumeIdFromTargetPath, Iqn, IsSymlink,
+    ListDiskLocations, Mkdir, Node, PathExists, Rescan, RmdirContents, Secret, ServiceName, SetDiskState, StartService,
+    StopService, TargetPortal,
+};
+use tokio::task::JoinHandle;
+
+use crate::executor::{Gate, OpenOnDrop, executor, settled};
+use crate::setup::{GIB, path};
+
+/// Holds the first call that matches after the node has answered it.
+#[derive(Clone)]
+struct AfterGate {
+    holds: fn(&Call, Outcome) -> bool,
+    /// Whether the gate is open, and whether a call has reached it.
+    state: Arc<(Mutex<(bool, bool)>, Condvar)>,
+}
+
+impl AfterGate {
+    fn closed(holds: fn(&Call, Outcome) -> bool) -> Self {
+        Self { holds, state: Arc::default() }
+    }
+
+    fn open(&self) {
+        self.state.0.lock().unwrap().0 = true;
+        self.state.1.notify_all();
+    }
+
+    async fn reached(&self) {
+        let state = Arc::clone(&self.state);
+        let wait = move || drop(state.1.wait_while(state.0.lock().unwrap(), |state| !state.1).unwrap());
+        tokio::task::spawn_blocking(wait).await.unwrap();
+    }
+
+    fn executor(&self, sim: &Sim) -> Arc<Executor> {
+        let probed = Probed::new(sim.process(), self.clone());
+        Arc::new(Executor::new(Arc::new(Node::new(Arc::new(probed), Config::default()))))
+    }
+}
+
+impl Probe for AfterGate {
+    fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
+        if (self.holds)(call, outcome) {
+            let mut state = self.state.0.lock().unwrap();
+            if !state.1 {
+                state.1 = true;
+                self.state.1.notify_all();
+                drop(self.state.1.wait_while(state, |state| !state.0).unwrap());
+            }
+        }
+        FaultAction::Go
+    }
+}
+
+impl Drop for AfterGate {
+    /// A test that fails opens the gate: otherwise the runtime would wait forever for the call.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.open();
+        }
+    }
+}
+
+fn spawn<O: storage_ops::Operation>(executor: &Arc<Executor>, operation: O) -> JoinHandle<Result<O::Output, Error>> {
+    let executor = Arc::clone(executor);
+    tokio::spawn(async move { executor.run(operation).await })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_can_need_three_pools_one_after_the_other() {
+    for (mounted, link) in [
+        (r"C:\var\lib\kubelet\plugins\v", r"C:\var\lib\kubelet\plugins\v\share"),
+        // Kubelet's directory on a volume of its own, and the link that an SMB driver creates below it.
+        (r"C:\k", r"C:\k\kubelet\plugins\share"),
+    ] {
+        let node = os_sim::node().smb_server("files").share("one").guest();
+        let node = node.disk(GIB).partitioned().formatted("NTFS").mounted(mounted);
+        let sim = node.symlink(link, r"\\files\one\").build();
+        let (executor, _) = executor(&sim, &Gate::closed(|_| false));
+        let alone = executor.node();
+
+        let operation = IsSymlink { path: path(link) };
+        assert_eq!(executor.run(operation.clone()).await.unwrap(), alone.run(&operation).unwrap());
+        let operation = GetVolumeIdFromTargetPath { target: path(link) };
+        assert_eq!(executor.run(operation.clone()).await, alone.run(&operation));
+        let operation = GetClosestVolumeIdFromTargetPath { target: path(link) };
+        assert_eq!(executor.run(operation.clone()).await, alone.run(&operation));
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_cancels_while_it_waits_for_its_second_pool_leaves_the_queue() {
+    let sim = os_sim::node().symlink(r"C:\var\lib\kubelet\plugins\share", r"\\files\one\").build();
+    let gate = Gate::closed(|call| call.object.contains("UNC"));
+    let (executor, _) = executor(&sim, &gate);
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    let ask = || spawn(&executor, IsSymlink { path: path(r"\plugins\share") });
+    let running: Vec<_> = (0..16).map(|_| ask()).collect();
+    gate.reached_by(16).await;
+    // More than fit into the queue.
+    let waiting: Vec<_> = (0..300).map(|_| ask()).collect();
+    while !waiting.iter().any(JoinHandle::is_finished) {
+        settled().await;
+    }
+    for one in &waiting {
+        one.abort();
+    }
+    settled().await;
+    assert!(!ends(&ask()).await, "the queue has room again");
+    gate.open();
+    for one in running {
+        assert!(one.await.unwrap().is_ok());
+    }
+}
+
+/// Returns whether `request` ends although nothing that it should wait for has happened. Waits long enough for one that
+/// does.
+async fn ends<T>(request: &JoinHandle<T>) -> bool {
+    for _ in 0..50 {
+        settled().await;
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    request.is_finished()
+}
+
+#[test]
+fn a_request_on_a_runtime_that_shuts_down_returns() {
+    let sim = os_sim::node().disk(GIB).build();
+    let (executor, _) = executor(&sim, &Gate::closed(|_| false));
+    let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+    let handle = runtime.handle().clone();
+    runtime.shutdown_background();
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _in_runtime = handle.enter();
+        let mut run = std::pin::pin!(executor.run(Rescan));
+        loop {
+            if let Poll::Ready(result) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return sender.send(result.is_err());
+            }
+            std::thread::yield_now();
+        }
+    });
+    let returned = receiver.recv_timeout(Duration::from_secs(20));
+    assert_eq!(returned, Ok(true), "the request ends with an error");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_is_locked_while_its_parent_is_emptied() {
+    let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\p").build();
+    let gate = AfterGate::closed(|call, outcome| call.primitive == "list" && matches!(outcome, Outcome::Failed(_)));
+    let executor = gate.executor(&sim);
+    let empty = || spawn(&executor, RmdirContents { path: path(r"\plugins\p") });
+    let first = empty();
+    gate.reached().await;
+    let child = spawn(&executor, Mkdir { path: path(r"\plugins\p\c"), context: None });
+    assert!(!ends(&child).await, "the parent is locked");
+    gate.open();
+    first.await.unwrap().unwrap();
+    child.await.unwrap().unwrap();
+    empty().await.unwrap().unwrap();
+    let exists = executor.run(PathExists { path: path(r"\plugins\p\c"), context: None }).await.unwrap();
+    assert!(!exists, "a request to empty the directory that is made later removes it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_is_locked_for_requests_through_all_portals() {
+    const TARGET: &str = "iqn.2001-04.com.example:t";
+    let sim = os_sim::node().iscsi_portal("10.0.0.1", 3260).target(TARGET).lun(GIB).build();
+    let gate = AfterGate::closed(|call, _| call.is_wmi() && call.object.contains("MSFT_iSCSISessionToDisk"));
+    let executor = gate.executor(&sim);
+    let portal = TargetPortal::parse("10.0.0.1", 0).unwrap();
+    let iqn = Iqn::parse(TARGET).unwrap();
+    executor.run(AddTargetPortal { portal: portal.clone() }).await.unwrap();
+    executor.run(DiscoverTargetPortal { portal: portal.clone() }).await.unwrap();
+    let connect = || {
+        let (authentication, username, secret) = (Authentication::None, String::new(), Secret::new(String::new()));
+        spawn(&executor, ConnectTarget { portal: portal.clone(), iqn: iqn.clone(), authentication, username, secret })
+    };
+    let first = connect();
+    gate.reached().await;
+    let other = TargetPortal::parse("10.0.0.2", 0).unwrap();
+    let disconnect = spawn(&executor, DisconnectTarget { portal: other, iqn: iqn.clone() });
+    assert!(!ends(&disconnect).await, "the target is locked");
+    gate.open();
+    first.await.unwrap().unwrap();
+    disconnect.await.unwrap().unwrap();
+    connect().await.unwrap().unwrap();
+    let disks = executor.run(GetTargetDisks { portal: portal.clone(), iqn: iqn.clone() }).await.unwrap();
+    assert_eq!(disks.len(), 1, "the request that is made later connects again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_is_not_stopped_with_its_base_while_it_is_started() {
+    static STARTED: AtomicBool = AtomicBool::new(false);
+    let sim = os_sim::node();
+    let sim = sim.service("base", "Base").running().service("dependent", "Dependent").depends_on("base").build();
+    // The start has seen the service run, and has not returned yet.
+    let gate = AfterGate::closed(|call, _| {
+        STARTED.fetch_or(call.primitive.contains("start"), Ordering::SeqCst);
+        call.primitive.contains("state") && STARTED.load(Ordering::SeqCst)
+    });
+    let executor = gate.executor(&sim);
+    let name = |name: &str| ServiceName::parse(name).unwrap();
+    let start = spawn(&executor, StartService { name: name("dependent") });
+    gate.reached().await;
+    let stop = spawn(&executor, StopService { name: name("base"), force: true });
+    assert!(!ends(&stop).await, "the dependent service is locked");
+    gate.open();
+    start.await.unwrap().unwrap();
+    stop.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_that_has_changed_something_is_not_refused_by_its_next_pool() {
+    let sim = os_sim::node().disk(GIB).partitioned().offline().read_only().build();
+    let gate = Gate::closed(|call| call.primitive == "wmi query");
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    let fault = Fault::at(1, When::Before, FaultAction::Fail(OsError::GEN_FAILURE))
+        .among(|call| call.primitive == "control DISK_SET_DISK_ATTRIBUTES");
+    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(gate.clone()), Arc::new(fault)];
+    let node = Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default());
+    let executor = Arc::new(Executor::new(Arc::new(node)));
+    // All threads for WMI and all places in their queue.
+    let queries: Vec<_> = (0..400).map(|_| spawn(&executor, ListDiskLocations)).collect();
+    gate.reached_by(16).await;
+    while !queries.iter().any(JoinHandle::is_finished) {
+        settled().await;
+    }
+    let set = spawn(&executor, SetDiskState { disk: DiskNumber(1), online: true });
+    while sim.disk(1).unwrap().read_only {
+        settled().await;
+    }
+    assert!(!ends(&set).await, "it waits, although others are refused");
+    gate.open();
+    set.await.unwrap().unwrap();
+    assert!(!sim.disk(1).unwrap().offline);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_of_local_files_that_hang_delay_nothing_else() {
+    let sim = os_sim::node().build();
+    let gate = Gate::closed(|call| call.object.contains("hung"));
+    let (executor, _) = executor(&sim, &gate);
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    let hung: Vec<_> =
+        (0..10).map(|_| spawn(&executor, PathExists { path: path(r"\pods\hung"), context: None })).collect();
+    gate.reached_by(10).await;
+    for _ in 0..1000 {
+        assert!(spawn(&executor, PathExists { path: path(r"\pods"), context: None }).await.unwrap().unwrap());
+    }
+    gate.open();
+    for one in hung {
+        assert!(!one.await.unwrap().unwrap());
+    }
+}
