@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::num::NonZero;
 use std::sync::Arc;
 
 use api::GROUP_VERSIONS;
@@ -20,10 +21,15 @@ use crate::signals::StopSignals;
 /// Threads for blocking work other than storage operations: the runtime's own, such as resolving host names.
 const OTHER_THREADS: usize = 16;
 
+/// The least number of threads for asynchronous work. Reads of local files run on these threads too, and all but one
+/// may hang if a disk no longer answers.
+const LEAST_WORKERS: usize = 4;
+
 /// Returns the runtime that the whole daemon runs in.
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.enable_all().max_blocking_threads(BLOCKING_THREADS + OTHER_THREADS).build()
+    let workers = std::thread::available_parallelism().map_or(1, NonZero::get).max(LEAST_WORKERS);
+    builder.enable_all().worker_threads(workers).max_blocking_threads(BLOCKING_THREADS + OTHER_THREADS).build()
 }
 
 /// Logs as the flags specify, announces on `out` what is served where, and serves until a signal to stop arrives and

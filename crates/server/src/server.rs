@@ -68,23 +68,27 @@ impl Server {
         for router in routers {
             router.close().await;
         }
-        let unfinished = self.wait_until_idle().await;
-        let _ = timeout(GOAWAY_GRACE, open_connections.zero()).await;
+        self.wait_until_idle(&open_connections).await;
+        let calls = self.state.open_calls.get();
         phase.send_replace(Phase::Closed);
         open_connections.zero().await;
-        unfinished
+        Unfinished { calls, operations: self.state.executor.running() }
     }
 
-    /// Waits until no call and no operation runs, at most for the drain time.
-    async fn wait_until_idle(&self) -> Unfinished {
+    /// Waits until no call and no operation runs and the clients have read their responses, at most for the drain time.
+    async fn wait_until_idle(&self, open_connections: &ActiveCount) {
         let ServerState { limits, executor, open_calls, .. } = &*self.state;
         let idle = async {
-            open_calls.zero().await;
-            executor.idle().await;
+            loop {
+                open_calls.zero().await;
+                executor.idle().await;
+                let all_closed = timeout(GOAWAY_GRACE, open_connections.zero()).await.is_ok();
+                // A call that its client sent before it read the GOAWAY frame may have arrived since.
+                if all_closed || (open_calls.get() == 0 && executor.running() == 0) {
+                    return;
+                }
+            }
         };
-        match timeout(limits.drain, idle).await {
-            Ok(()) => Unfinished::default(),
-            Err(_) => Unfinished { calls: open_calls.get(), operations: executor.running() },
-        }
+        let _ = timeout(limits.drain + GOAWAY_GRACE, idle).await;
     }
 }

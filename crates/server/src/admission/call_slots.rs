@@ -91,16 +91,17 @@ impl CallSlots {
         CallSlot { slots: Arc::clone(self), connection }
     }
 
-    /// Takes a slot for the first call in the queue that may have one, and removes it from the queue.
-    fn next(self: &Arc<Self>) -> Option<(Waiter, CallSlot)> {
-        let mut guard = self.lock();
-        let state = &mut *guard;
+    /// Takes slots for all calls in the queue that may have one, and removes them from the queue.
+    fn take_for_waiting(self: &Arc<Self>, state: &mut State) -> Vec<(Waiter, CallSlot)> {
+        let mut taken = Vec::new();
         state.queue.retain(|waiter| !waiter.slot.is_closed());
-        let index = state.queue.iter().position(|waiter| state.admits(waiter.connection))?;
-        let waiter = state.queue.remove(index)?;
-        let slot = self.take(state, waiter.connection);
-        drop(guard);
-        Some((waiter, slot))
+        while let Some(index) = state.queue.iter().position(|waiter| state.admits(waiter.connection))
+            && let Some(waiter) = state.queue.remove(index)
+        {
+            let slot = self.take(state, waiter.connection);
+            taken.push((waiter, slot));
+        }
+        taken
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -125,12 +126,10 @@ impl Drop for CallSlot {
         if is_last {
             state.held.remove(&self.connection);
         }
-        let queue_is_empty = state.queue.is_empty();
+        // Under the same lock, so that no new call takes the slot before those that wait.
+        let taken = self.slots.take_for_waiting(state);
         drop(guard);
-        if queue_is_empty {
-            return;
-        }
-        while let Some((waiter, slot)) = self.slots.next() {
+        for (waiter, slot) in taken {
             // If the call has just stopped waiting, the slot is dropped here and passed to the next one.
             let _ = waiter.slot.send(slot);
         }
@@ -140,6 +139,7 @@ impl Drop for CallSlot {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     use super::{CallSlot, CallSlots};
@@ -214,6 +214,38 @@ mod tests {
         drop(second);
         assert!(third.await.expect("no panic").is_some());
         assert_eq!((slots.in_use(), slots.waiting(), slots.refused()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_call_that_waits_is_not_overtaken() {
+        // Several calls wait all the time, and each slot that one of them releases is for another of them.
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("built");
+        let slots = slots(1, 64, TIMEOUT);
+        let all = Connections::new(ConnectionLimits::default());
+        let stop = Arc::new(AtomicBool::new(false));
+        let waiting: Vec<_> = (0..4)
+            .map(|_| {
+                let (slots, connection, stop) = (Arc::clone(&slots), all.admit(), Arc::clone(&stop));
+                runtime.spawn(async move {
+                    while !stop.load(Ordering::Relaxed) {
+                        drop(slots.acquire(connection.id()).await);
+                    }
+                })
+            })
+            .collect();
+        let other = all.admit();
+        for _ in 0..100_000 {
+            let state = slots.lock();
+            let somebody_waits = state.queue.iter().any(|waiter| !waiter.slot.is_closed());
+            assert!(!(somebody_waits && state.admits(other.id())), "a new call would overtake one that waits");
+        }
+        stop.store(true, Ordering::Relaxed);
+        runtime.block_on(async {
+            for task in waiting {
+                task.await.expect("no panic");
+            }
+        });
     }
 
     #[tokio::test(start_paused = true)]

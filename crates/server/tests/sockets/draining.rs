@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use api::smb::v1::smb_client::SmbClient;
+use prost::Message as _;
 use server::{Limits, Unfinished};
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
@@ -110,5 +111,27 @@ async fn health_watches_report_not_serving_and_end_at_shutdown() {
     let (serving, _folder) = daemon.stop();
     assert_eq!(next().await, Some(ServingStatus::NotServing));
     assert_eq!(next().await, None);
+    assert_eq!(serving.await.expect("no panic"), Unfinished::default());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_drain_waits_for_a_call_that_crosses_the_goaway() {
+    let sim = slow_node();
+    let daemon = draining_for(HANG_TIMEOUT).on(&sim);
+    let mut client = Client::new(daemon.stream(SMB).await).await;
+    let executor = daemon.executor.clone();
+    let (serving, _folder) = daemon.stop();
+    while client.read().await.kind != GOAWAY {}
+    let stream = client.send("/v1.Smb/NewSmbGlobalMapping", &slow_mapping().encode_to_vec()).await;
+    until(|| sim.running_jobs() == 1).await;
+    // Longer than a client has to read its last responses.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(!serving.is_finished());
+    until(|| {
+        sim.advance(Duration::from_secs(10));
+        executor.running() == 0
+    })
+    .await;
+    client.read_to_end_of(stream).await;
     assert_eq!(serving.await.expect("no panic"), Unfinished::default());
 }
