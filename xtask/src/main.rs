@@ -12,6 +12,7 @@ mod bench;
 mod checks;
 mod ci;
 mod durations;
+mod facts;
 mod fuzz;
 mod go;
 mod libtest;
@@ -58,6 +59,8 @@ enum Task {
     Sensitivity,
     /// Make one small change at a time to the storage operations with cargo-mutants: the tests must detect each one
     Mutants(mutants::Options),
+    /// Check the facts about Windows on the simulated node and under Wine or on Windows, and write docs/facts.md
+    Facts(facts::Options),
     /// Run every fuzz target in turn with libFuzzer
     Fuzz(fuzz::Options),
     /// Run the server under the load of 64 clients: no call may be lost, and resource usage must not grow
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Task::Prove { arguments } => prove::run(&arguments),
         Task::Sensitivity => sensitivity::run().map(|summary| summary.print()),
         Task::Mutants(options) => mutants::run(&options),
+        Task::Facts(options) => facts::task(&options).map(|summary| summary.print()),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Bench(options) => bench::run(&options),

@@ -3,7 +3,9 @@
 use clap::{Args, ValueEnum};
 
 use crate::summary::Summary;
-use crate::{Error, apt, checks, durations, go, libtest, process, python, sensitivity, soak, windows, workspace};
+use crate::{
+    Error, apt, checks, durations, facts, go, libtest, process, python, sensitivity, soak, windows, workspace,
+};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -21,6 +23,8 @@ pub(crate) enum Part {
     Linux,
     /// The tests of the Windows programs, under Wine or on Windows itself
     Windows,
+    /// The facts about Windows, on the simulated node and under Wine, and their page
+    Facts,
     /// The published Go client, as deployed drivers use it, against the server
     Go,
     /// Patches that each break a rule, which the simulation tests must detect
@@ -41,6 +45,7 @@ pub(crate) fn run(parts: &[Part]) -> Result<Summary, Error> {
         let (summary, step) = durations::measure(&name, || match part {
             Part::Linux => linux(),
             Part::Windows => windows::test(),
+            Part::Facts => facts::test(),
             Part::Go => go::test(),
             Part::Sensitivity => sensitivity::run(),
         });

@@ -12,7 +12,7 @@ use cargo_metadata::Metadata;
 use clap::Subcommand;
 
 use crate::summary::Summary;
-use crate::{Error, apt, libtest, process, soak, vhd, wine, workspace};
+use crate::{Error, apt, facts, libtest, process, soak, vhd, wine, workspace};
 
 #[derive(Subcommand)]
 pub(crate) enum Task {
@@ -30,7 +30,7 @@ const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The packages with code that only Windows runs.
 const PACKAGES: [&str; 6] =
-    ["csi-proxy-facts", "csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", SIMULATOR, soak::PACKAGE];
+    [facts::PACKAGE, "csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", SIMULATOR, soak::PACKAGE];
 const DAEMON: &str = "csi-proxy";
 const SIMULATOR: &str = "csi-proxy-sim";
 /// The profile of the shipped programs, and the name of its folder.
@@ -80,14 +80,14 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
     Ok(dist.join(format!("{DAEMON}.exe")))
 }
 
-/// Builds the program that serves a simulated node, for tests.
-fn build_simulator(toolchain: Toolchain) -> Result<PathBuf, Box<dyn std::error::Error>> {
+/// Builds a program of a package for tests.
+fn build_debug(toolchain: Toolchain, package: &str, program: &str) -> Result<PathBuf, Error> {
     let mut cargo = toolchain.cargo("build");
-    cargo.args(["-p", SIMULATOR]);
+    cargo.args(["-p", package, "--bin", program]);
     if !process::succeeds(&mut cargo)? {
         return Err(format!("{} failed", process::typed(&cargo)).into());
     }
-    Ok(toolchain.folder("debug").join(format!("{SIMULATOR}.exe")))
+    Ok(toolchain.folder("debug").join(format!("{program}.exe")))
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -102,7 +102,7 @@ pub(crate) fn clippy() -> Result<Result<bool, String>, Error> {
         Err(reason) => return Ok(Err(reason)),
     };
     let mut cargo = toolchain.cargo("clippy");
-    cargo.args(packages(&workspace::metadata()?)).args(["--all-targets", "--", "-D", "warnings"]);
+    cargo.args(packages(&workspace::metadata()?, |_| true)).args(["--all-targets", "--", "-D", "warnings"]);
     Ok(Ok(process::succeeds(&mut cargo)?))
 }
 
@@ -112,7 +112,8 @@ pub(crate) fn test() -> Result<Summary, Error> {
         if toolchain == Toolchain::Windows {
             cargo.arg("--workspace");
         } else {
-            cargo.args(packages(&workspace::metadata()?));
+            // `cargo xtask facts` checks the facts under Wine.
+            cargo.args(packages(&workspace::metadata()?, |name| name != facts::PACKAGE));
         }
         Ok(())
     })
@@ -165,15 +166,20 @@ pub(crate) fn daemon() -> Result<PathBuf, NoDaemon> {
 
 /// Returns the Windows program that serves a simulated node, after building it.
 pub(crate) fn simulator() -> Result<PathBuf, NoDaemon> {
-    let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
-    build_simulator(toolchain).map_err(|error| NoDaemon::Broken(error.to_string()))
+    debug_program(SIMULATOR, SIMULATOR)
 }
 
-/// Returns `-p <package>` for each package with Windows code in this tree, and the feature that only tests use.
-fn packages(metadata: &Metadata) -> Vec<&'static str> {
+/// Returns a Windows program for tests, after building it.
+pub(crate) fn debug_program(package: &str, program: &str) -> Result<PathBuf, NoDaemon> {
+    let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
+    build_debug(toolchain, package, program).map_err(|error| NoDaemon::Broken(error.to_string()))
+}
+
+/// Returns `-p <package>` for each selected package with Windows code in this tree, and the feature that only tests use.
+fn packages(metadata: &Metadata, select: impl Fn(&str) -> bool) -> Vec<&'static str> {
     let packages = metadata.workspace_packages();
     let has = |name: &str| packages.iter().any(|package| package.name == name);
-    let selected = PACKAGES.into_iter().filter(|name| has(name)).flat_map(|name| ["-p", name]);
+    let selected = PACKAGES.into_iter().filter(|name| has(name) && select(name)).flat_map(|name| ["-p", name]);
     selected.chain(["--features", "csi-proxy-os-win32/process-usage"]).collect()
 }
 

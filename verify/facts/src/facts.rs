@@ -32,40 +32,53 @@ mod wmi_volume;
 
 use crate::fact::Fact;
 
+/// Facts about one subject, which is a section of docs/facts.md.
+pub struct Subject {
+    /// The heading.
+    pub title: &'static str,
+    /// The facts, by module.
+    modules: &'static [&'static [Fact]],
+}
+
+/// All subjects, in the order of docs/facts.md.
+pub const SUBJECTS: &[Subject] = &[
+    Subject {
+        title: "Opening by name",
+        modules: &[open::FACTS, open_rights::FACTS, open_volume::FACTS, open_device::FACTS],
+    },
+    Subject { title: "Sharing", modules: &[share::FACTS] },
+    Subject { title: "Deleting", modules: &[delete::FACTS] },
+    Subject { title: "Reparse points: setting, reading, removing", modules: &[reparse_data::FACTS] },
+    Subject { title: "Reparse points: following", modules: &[reparse_walk::FACTS] },
+    Subject { title: "Mounted folders", modules: &[mount::FACTS] },
+    Subject { title: "Listing a directory", modules: &[list::FACTS] },
+    Subject {
+        title: "Information about files, final paths, flushing",
+        modules: &[information::FACTS, final_path::FACTS, flush::FACTS],
+    },
+    Subject { title: "Disks as devices", modules: &[disk::FACTS, disk_attributes::FACTS, disk_property::FACTS] },
+    Subject { title: "Volumes as devices", modules: &[volume::FACTS, volume_content::FACTS] },
+    Subject { title: "The storage provider: disks", modules: &[wmi_disk::FACTS] },
+    Subject { title: "The storage provider: partitions", modules: &[wmi_partition::FACTS] },
+    Subject { title: "The storage provider: volumes", modules: &[wmi_volume::FACTS] },
+    Subject { title: "WMI: jobs, caches, codes", modules: &[wmi::FACTS] },
+    Subject { title: "SMB global mappings", modules: &[smb::FACTS] },
+    Subject { title: "The iSCSI initiator", modules: &[iscsi::FACTS] },
+    Subject { title: "Services", modules: &[service::FACTS] },
+    Subject { title: "Pipes, accounts, containers", modules: &[pipe::FACTS] },
+    Subject { title: "Firmware", modules: &[firmware::FACTS] },
+];
+
+impl Subject {
+    /// Returns the facts about this subject.
+    pub fn facts(&self) -> impl Iterator<Item = &'static Fact> {
+        self.modules.iter().copied().flatten()
+    }
+}
+
 /// Returns all facts in the order of docs/facts.md.
 pub fn all() -> Vec<&'static Fact> {
-    [
-        open::FACTS,
-        open_rights::FACTS,
-        open_volume::FACTS,
-        open_device::FACTS,
-        share::FACTS,
-        delete::FACTS,
-        reparse_data::FACTS,
-        reparse_walk::FACTS,
-        mount::FACTS,
-        list::FACTS,
-        information::FACTS,
-        final_path::FACTS,
-        flush::FACTS,
-        disk::FACTS,
-        disk_attributes::FACTS,
-        disk_property::FACTS,
-        volume::FACTS,
-        volume_content::FACTS,
-        wmi_disk::FACTS,
-        wmi_partition::FACTS,
-        wmi_volume::FACTS,
-        wmi::FACTS,
-        smb::FACTS,
-        iscsi::FACTS,
-        service::FACTS,
-        pipe::FACTS,
-        firmware::FACTS,
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    SUBJECTS.iter().flat_map(Subject::facts).collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod outcome;
 mod simulated;
 
 pub use fact::{Check, Fact, Origin, SOURCES, Verdict};
-pub use facts::all;
+pub use facts::{SUBJECTS, Subject, all};
 pub use local::local_node;
 pub use node::{Directory, DiskKind, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
 pub use outcome::{Outcome, check};

@@ -1,45 +1,76 @@
-//! Checks all facts on the simulated node, or on the machine itself, and prints a line of JSON for each.
+//! Lists all facts, or checks them on one system. Prints lines of JSON, which `cargo xtask facts` reads.
 
-use clap::{Parser, ValueEnum};
-use facts::{Check, Outcome, SimulatedNode, TestNode, local_node};
-use serde::Serialize;
+mod line;
+
+use clap::{Args, Parser, Subcommand};
+use facts::{Check, Fact, Origin, Outcome, SOURCES, SUBJECTS, SimulatedNode, TestNode, local_node};
+use line::Line;
 
 #[derive(Parser)]
-#[command(about = "Checks the facts about Windows on one system and prints a line of JSON for each")]
+#[command(about = "Lists the facts about Windows, or checks them on one system; prints lines of JSON")]
 struct Arguments {
-    /// The system to check
-    system: Choice,
+    #[command(subcommand)]
+    task: Task,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Choice {
-    /// The simulated node
-    Simulator,
-    /// This machine, which runs Windows or Wine
-    Local,
+#[derive(Subcommand)]
+enum Task {
+    /// List the keys of the sources, and all facts
+    List,
+    /// Check the facts on the simulated node
+    Simulator(Range),
+    /// Check the facts on this machine, which runs Windows or Wine
+    Local(Range),
 }
 
-/// The result of one fact.
-#[derive(Serialize)]
-struct Line<'a> {
-    id: &'a str,
-    result: &'static str,
-    why: String,
+#[derive(Args)]
+struct Range {
+    /// Check only the facts after the one with this id
+    #[arg(long, value_name = "ID")]
+    after: Option<String>,
 }
 
 fn main() {
-    let arguments = Arguments::parse();
-    for fact in facts::all().into_iter().filter(|fact| matches!(fact.check, Check::Test(_))) {
-        let node: Box<dyn TestNode> = match arguments.system {
-            Choice::Simulator => Box::new(SimulatedNode::new()),
-            Choice::Local => local_node().expect("this machine runs neither Windows nor Wine"),
-        };
-        let (result, why) = match facts::check(fact, &*node) {
+    match Arguments::parse().task {
+        Task::List => list(),
+        Task::Simulator(range) => check(&range, || Box::new(SimulatedNode::new())),
+        Task::Local(range) => check(&range, || local_node().expect("this machine runs neither Windows nor Wine")),
+    }
+}
+
+fn list() {
+    for (key, name) in SOURCES {
+        Line::Source { key, name }.print();
+    }
+    for subject in SUBJECTS {
+        for Fact { id, sentence, origin, check, .. } in subject.facts() {
+            let (origin, assumed) = match origin {
+                Origin::Published(sources) => ((*sources).to_owned(), false),
+                Origin::Assumed(reason) => ((*reason).to_owned(), true),
+            };
+            let unchecked = match check {
+                Check::Test(_) => None,
+                Check::None(reason) => Some(*reason),
+            };
+            Line::Fact { subject: subject.title, id, sentence, origin, assumed, unchecked }.print();
+        }
+    }
+}
+
+/// Checks the facts in order, each on a fresh node.
+fn check(range: &Range, node: impl Fn() -> Box<dyn TestNode>) {
+    let all = facts::all();
+    let start = match &range.after {
+        Some(id) => all.iter().position(|fact| fact.id == id).expect("the id of a fact") + 1,
+        None => 0,
+    };
+    for fact in all[start..].iter().filter(|fact| matches!(fact.check, Check::Test(_))) {
+        Line::Begin { id: fact.id }.print();
+        let (result, why) = match facts::check(fact, &*node()) {
             Outcome::Holds => ("holds", String::new()),
             Outcome::Skipped(why) => ("skipped", why),
             Outcome::Fails(why) => ("fails", why),
         };
-        let line = Line { id: fact.id, result, why };
-        println!("{}", serde_json::to_string(&line).expect("the line is serializable"));
+        Line::End { id: fact.id, result, why }.print();
     }
 }
