@@ -92,7 +92,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "FILE_DIRECTORY_FILE together with FILE_NON_DIRECTORY_FILE fails with INVALID_PARAMETER (87).",
         "FF create.c; DDI NtCreateFile",
         the_options_for_the_kind_exclude_each_other,
-    ),
+    )
+    .wine("it ignores one of the two options"),
     Fact::published(
         "FILE-OPEN-14",
         "FILE_CREATE of a file or directory that exists fails with ALREADY_EXISTS (183).",
@@ -110,13 +111,15 @@ pub(crate) const FACTS: &[Fact] = &[
         r#"Creating a file with one of the names `/ : < > " | ? *` fails with INVALID_NAME (123)."#,
         "BT create.cpp; WF create_file_test",
         some_characters_are_in_no_name,
-    ),
+    )
+    .wine("it creates the file for some of these characters"),
     Fact::published(
         "FILE-OPEN-17",
         "A component has at most 255 UTF-16 units, and creating a longer one fails with INVALID_NAME (123).",
         "BT create.cpp",
         a_component_has_at_most_255_units,
-    ),
+    )
+    .wine("it fails with FILE_NOT_FOUND (2)"),
     Fact::published(
         "FILE-OPEN-18",
         "NTFS accepts unpaired surrogates in names.",

@@ -52,7 +52,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "The object manager has these codes for a name that is missing at the end of a path and before. The operations are \
          right if both are the same: the class DirectoryMissing has both.",
         a_missing_drive_is_not_found,
-    ),
+    ).wine("it fails with FILE_NOT_FOUND (2) for both"),
     Fact::assumed(
         "DEVICE-OPEN-06",
         "Opening a volume that does not exist, by its GUID, fails with FILE_NOT_FOUND (2), and its root directory with \
@@ -72,7 +72,7 @@ pub(crate) const FACTS: &[Fact] = &[
             a_missing_server_is_a_bad_network_path(node);
             Ok(())
         },
-    ),
+    ).wine("it fails with PATH_NOT_FOUND (3)"),
     Fact::assumed(
         "DEVICE-OPEN-08",
         "A UNC path of a share that its server does not have fails with BAD_NET_NAME (67).",

@@ -26,7 +26,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "Opening a read-only file fails with ACCESS_DENIED (5) for GENERIC_WRITE and succeeds for DELETE.",
         "WF test_file_readonly_access",
         a_read_only_file_is_not_written,
-    ),
+    ).wine("as root, it opens a read-only file with GENERIC_WRITE"),
     Fact::published(
         "FILE-OPEN-23",
         "FILE_DELETE_ON_CLOSE on an existing read-only file fails with ACCESS_DENIED (5).",
@@ -39,7 +39,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "DDI NtCreateFile says only that the right is needed, and MS-SMB2 has ACCESS_DENIED for it. The operations are \
          right if it is another code: CreateSymlink, which creates with this option, asks for the right.",
         deletion_on_close_needs_the_right_to_delete,
-    ),
+    ).wine("it refuses the option when DELETE is the only right"),
     Fact::unchecked(
         "FILE-OPEN-28",
         "With OBJ_DONT_REPARSE, a link in the path fails with REPARSE_POINT_ENCOUNTERED (4395).",

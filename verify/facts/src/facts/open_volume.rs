@@ -48,7 +48,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "FASTFAT does so (FILE-OPEN-40). The operations are right if it is another code: Mkdir and CreateSymlink report \
          any, and for Rmdir the parent directory stays open.",
         a_directory_that_is_being_deleted_has_no_entries,
-    ),
+    ).wine("it fails with FILE_NOT_FOUND (2)"),
     Fact::assumed(
         "FILE-OPEN-42",
         "On NTFS, while a volume is locked every other open fails with ACCESS_DENIED (5), and with NOT_READY (21) once the \
