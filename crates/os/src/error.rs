@@ -94,8 +94,13 @@ codes! {
     FILE_CORRUPT = 1392, "the file or directory is corrupted and unreadable";
     RPC_SERVER_UNAVAILABLE = 1722, "the RPC server is unavailable";
     RPC_CALL_FAILED = 1726, "the remote procedure call failed";
+    INVALID_USER_BUFFER = 1784, "the buffer supplied to the function is not valid";
+    CANT_ACCESS_FILE = 1920, "nothing handles the tag of the reparse point";
     CANT_RESOLVE_FILENAME = 1921, "the system cannot resolve the path; its links may form a loop";
     NOT_A_REPARSE_POINT = 4390, "the file or directory is not a reparse point";
+    REPARSE_ATTRIBUTE_CONFLICT = 4391, "the reparse point belongs to another application";
+    INVALID_REPARSE_DATA = 4392, "the data of the reparse point is not valid";
+    REPARSE_TAG_INVALID = 4393, "the tag of the reparse point is not valid";
     REPARSE_TAG_MISMATCH = 4394, "the reparse point has a different tag";
     REPARSE_POINT_ENCOUNTERED = 4395, "a reparse point is on the path";
     WBEM_FAILED = 0x8004_1001, "WMI reported a generic failure";

@@ -9,12 +9,10 @@ use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, NtPath, OsError, OsResult, Share, U16String, Uuid};
 
 use crate::clock::SharedState;
-use crate::files::file_name::SEPARATOR;
 use crate::files::file_system::{Body, FileId};
 use crate::files::path_resolution::{ParsedPath, Resolved};
 use crate::files::reparse_point::{self, Target};
 use crate::state::{FsId, State};
-use crate::wmi::msft_storage::volume_path;
 
 /// File operations on a node that do not go through csi-proxy.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +129,7 @@ impl External<'_> {
 
     /// Mounts a volume at an empty directory.
     pub fn set_mount_point(&self, directory: &str, volume: Uuid) -> OsResult<()> {
-        self.with(|state| state.mount_at(directory, volume))
+        self.with(|state| state.mount_at(&nt_path(directory), volume))
     }
 
     /// Sets or clears the read-only attribute.
@@ -318,14 +316,6 @@ impl State {
             above = file_system.record(at)?.parent;
         }
         file_system.relink(file, parent, &name)
-    }
-
-    pub(crate) fn mount_at(&mut self, directory: &str, volume: Uuid) -> OsResult<()> {
-        let mut path = U16String::from_vec(nt_path(directory));
-        if path.as_slice().last() != Some(&SEPARATOR) {
-            path.push_char('\\');
-        }
-        self.mount(&path, &U16String::from_str(&volume_path(volume)))
     }
 
     fn remove_tree(&mut self, fs: &FsId, file: FileId) -> OsResult<()> {

@@ -30,6 +30,11 @@ impl Process {
         Self { shared: Arc::clone(shared), id }
     }
 
+    /// Takes the privilege to create symbolic links (`SeCreateSymbolicLinkPrivilege`) from the process.
+    pub(crate) fn drop_symlink_privilege(&self) {
+        self.shared.with(|state| state.without_symlink_privilege.insert(self.id));
+    }
+
     /// Runs `act`, then waits for as long as the network took.
     fn over_network<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let (result, took) = self.shared.with(|state| (act(state), std::mem::take(&mut state.network_time)));

@@ -64,6 +64,13 @@ impl Sim {
         Arc::new(Process::new(&self.shared))
     }
 
+    /// Starts a process whose account has not the privilege to create symbolic links (`SeCreateSymbolicLinkPrivilege`).
+    pub fn process_without_symlink_privilege(&self) -> Arc<Process> {
+        let process = self.process();
+        process.drop_symlink_privilege();
+        process
+    }
+
     /// Returns file operations that act on the node without csi-proxy, as a container on the node does.
     pub fn external(&self) -> External<'_> {
         External(&self.shared)

@@ -1,6 +1,6 @@
 //! The state of a node: its objects, open handles, running jobs and scheduled events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::clock::timing::Timing;
 use crate::disks::mount_manager::Mount;
 use crate::disks::{Disk, Volume};
 use crate::files::file_system::{FileId, FileSystem};
-use crate::files::handles::Opened;
+use crate::files::handles::{Opened, ProcessId};
 use crate::iscsi::Iscsi;
 use crate::services::Services;
 use crate::smb::Smb;
@@ -45,6 +45,8 @@ pub(crate) struct State {
     pub timing: Timing,
     pub job_results: BTreeMap<u64, JobResult>,
     pub handles: BTreeMap<u64, Opened>,
+    /// The processes without the privilege to create symbolic links.
+    pub without_symlink_privilege: BTreeSet<ProcessId>,
     /// How long the network took for the last operation. The caller waits that long after it.
     pub network_time: Duration,
     /// Callbacks to run once the state is unlocked.

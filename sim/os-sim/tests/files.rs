@@ -1,9 +1,8 @@
 //! Files, directories and links through handles: resolution, sharing, deletion, listing.
 
 use os::abi::{
-    ControlCode, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY,
-    FILE_DISPOSITION_POSIX, FileAttributeTagInfo, FileBasicInfo, FileIdBothDirInfo, FileIdInfo,
-    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK,
+    FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_POSIX,
+    FileBasicInfo, FileIdBothDirInfo, FileIdInfo,
 };
 use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16String};
 use os_sim::{Builder, node};
@@ -91,33 +90,6 @@ fn a_path_that_cannot_be_resolved_has_its_own_error() {
 }
 
 #[test]
-fn links_are_followed_except_a_last_one_that_is_opened_itself() {
-    let node = links().build();
-    for link in ["absolute", "relative", r"junction\sub", r"junction\junction\absolute"] {
-        let win32 = format!(r"c:\DATA\{link}");
-        let followed = existing(&node, &win32, Access::READ_ATTRIBUTES, Options::empty()).unwrap();
-        assert_eq!(dos_path(&*followed), r"\\?\C:\data\sub", "{link}");
-    }
-    let mut tag = [0; 8];
-    let link = link_itself(&node, r"C:\data\junction\relative", Access::READ_ATTRIBUTES).unwrap();
-    link.query(FileInfo::AttributeTag, &mut tag).unwrap();
-    assert_eq!(FileAttributeTagInfo::read_from_bytes(&tag).unwrap().reparse_tag, REPARSE_TAG_SYMLINK);
-    assert_eq!(dos_path(&*link), r"\\?\C:\data\relative");
-}
-
-#[test]
-fn at_most_sixty_three_links_are_followed() {
-    let mut builder = node().dir(r"C:\l\0");
-    for number in 1..=64 {
-        builder = builder.symlink(&format!(r"C:\l\{number}"), &format!(r"C:\l\{}", number - 1));
-    }
-    let node = builder.build();
-    let open = |number: u32| existing(&node, &format!(r"C:\l\{number}"), Access::READ_ATTRIBUTES, Options::empty());
-    assert!(open(63).is_ok());
-    assert_eq!(open(64).err(), Some(OsError::CANT_RESOLVE_FILENAME));
-}
-
-#[test]
 fn a_handle_stays_on_its_file_when_the_file_is_renamed() {
     let node = node().dir(&format!(r"{ROOT}\a\b")).build();
     let parent = existing(&node, &format!(r"{ROOT}\a"), Access::READ_DATA, Options::DIRECTORY).unwrap();
@@ -125,15 +97,6 @@ fn a_handle_stays_on_its_file_when_the_file_is_renamed() {
     node.external().junction(&format!(r"{ROOT}\a"), r"C:\Windows").unwrap();
     let child = parent.open_child(&text("b"), &Open::existing(Access::READ_ATTRIBUTES, Options::empty())).unwrap();
     assert_eq!(dos_path(&*child), format!(r"\\?\{ROOT}\moved\b"));
-}
-
-#[test]
-fn a_child_that_is_a_link_is_followed_unless_it_is_opened_itself() {
-    let node = links().build();
-    let data = existing(&node, r"C:\data", Access::READ_DATA, Options::DIRECTORY).unwrap();
-    let open = |name: &str, options| data.open_child(&text(name), &Open::existing(Access::READ_ATTRIBUTES, options));
-    assert_eq!(dos_path(&*open("relative", Options::empty()).unwrap()), r"\\?\C:\data\sub");
-    assert_eq!(dos_path(&*open("relative", Options::REPARSE_POINT).unwrap()), r"\\?\C:\data\relative");
 }
 
 #[test]
@@ -248,37 +211,6 @@ fn files_and_volumes_have_distinct_identities() {
     assert_eq!(id(r"C:\a"), id(r"c:\A"));
     assert_ne!(id(r"C:\a").file_id, id(r"C:\").file_id);
     assert_ne!(id(r"C:\m").volume_serial_number, id(r"C:\").volume_serial_number);
-}
-
-#[test]
-fn a_reparse_point_is_set_on_an_empty_directory_and_read_back() {
-    let node = node().file(r"C:\full\file", "x").dir(r"C:\empty").dir(r"C:\target").junction(r"C:\j", r"C:\x").build();
-    let source = link_itself(&node, r"C:\j", Access::READ_ATTRIBUTES).unwrap();
-    let mut buffer = [0; 256];
-    let length = source.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut buffer).unwrap();
-    let data = buffer[..length].to_vec();
-    assert_eq!(data[..4], REPARSE_TAG_MOUNT_POINT.to_le_bytes());
-    let mut short = [0; 16];
-    let read = source.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut short);
-    assert_eq!((read, &short[..]), (Err(OsError::MORE_DATA), &data[..16]));
-    assert_eq!(
-        source.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut [0; 7]),
-        Err(OsError::INSUFFICIENT_BUFFER)
-    );
-
-    let set = |win32: &str, access| {
-        let handle = link_itself(&node, win32, access).unwrap();
-        handle.control(ControlCode::FSCTL_SET_REPARSE_POINT, &data, &mut [])
-    };
-    assert_eq!(set(r"C:\full", Access::WRITE_ATTRIBUTES), Err(OsError::DIR_NOT_EMPTY));
-    assert_eq!(set(r"C:\empty", Access::READ_ATTRIBUTES), Err(OsError::ACCESS_DENIED));
-    assert_eq!(set(r"C:\empty", Access::WRITE_ATTRIBUTES), Ok(0));
-    assert_eq!(node.external().read_link(r"C:\empty").unwrap(), r"C:\x");
-    let plain = existing(&node, r"C:\target", Access::READ_ATTRIBUTES, Options::empty()).unwrap();
-    let not_a_link = plain.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut buffer);
-    assert_eq!(not_a_link, Err(OsError::NOT_A_REPARSE_POINT));
-    node.external().symlink(r"C:\s", r"C:\target").unwrap();
-    assert_eq!(set(r"C:\s", Access::WRITE_DATA), Err(OsError::REPARSE_TAG_MISMATCH));
 }
 
 #[test]

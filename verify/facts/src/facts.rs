@@ -18,6 +18,7 @@ mod open_device;
 mod open_rights;
 mod open_volume;
 mod pipe;
+mod reparse;
 mod reparse_data;
 mod reparse_walk;
 mod service;

@@ -1,6 +1,7 @@
 //! What a check needs from the system it runs on.
 
 use std::fmt;
+use std::sync::Arc;
 
 use os::{Access, Handle, NtPath, Open, Options, Os, OsResult, U16String, Uuid};
 
@@ -106,6 +107,9 @@ pub trait TestNode {
 
     /// The primitives.
     fn os(&self) -> &dyn Os;
+
+    /// Returns the primitives as a process sees them whose account has not the privilege to create symbolic links.
+    fn os_without_symlink_privilege(&self) -> Result<Arc<dyn Os>, Unavailable>;
 
     /// Creates an empty directory on an NTFS volume and returns its Win32 path, such as `C:\facts\17`.
     fn new_directory(&self) -> Result<String, Unavailable>;

@@ -52,6 +52,10 @@ impl TestNode for SimulatedNode {
         &*self.os
     }
 
+    fn os_without_symlink_privilege(&self) -> Result<Arc<dyn Os>, Unavailable> {
+        Ok(self.sim.process_without_symlink_privilege())
+    }
+
     fn new_directory(&self) -> Result<String, Unavailable> {
         self.directories.set(self.directories.get() + 1);
         let path = format!(r"C:\facts\{}", self.directories.get());

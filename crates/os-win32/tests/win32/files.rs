@@ -5,14 +5,11 @@ use std::fs;
 use crate::scratch::{Scratch, directory, nt, wide};
 use crate::skip::{skipped, skipped_by_wine};
 use os::abi::{
-    ControlCode, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE,
+    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE,
     FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_POSIX, FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo,
-    FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT, ReparseHead,
+    FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo,
 };
-use os::{
-    Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os as _, OsError, OsResult, PathForm, U16Str,
-    U16String,
-};
+use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os as _, OsError, OsResult, PathForm, U16String};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Opens a link itself and not its target, as the storage operations do.
@@ -353,61 +350,5 @@ fn a_buffer_may_have_any_alignment() {
         parent.list(true, &mut buffer[skip..]).unwrap();
         let (head, _) = FileIdBothDirInfo::read_from_prefix(&buffer[skip..]).unwrap();
         assert_ne!(head.file_name_length, 0);
-    }
-}
-
-/// Returns the reparse data of a junction to `target`.
-fn junction(target: &U16Str) -> Vec<u8> {
-    let length = u16::try_from(target.len() * 2).unwrap();
-    let names = MountPointReparse {
-        substitute_offset: 0,
-        substitute_length: length,
-        print_offset: length + 2,
-        print_length: 0,
-    };
-    let mut data = names.as_bytes().to_vec();
-    data.extend(target.as_slice().iter().flat_map(|unit| unit.to_le_bytes()));
-    data.extend([0; 4]);
-    let head =
-        ReparseHead { tag: REPARSE_TAG_MOUNT_POINT, data_length: u16::try_from(data.len()).unwrap(), reserved: 0 };
-    [head.as_bytes(), &data].concat()
-}
-
-#[test]
-fn a_reparse_point_set_on_a_directory_is_read_back_unchanged() {
-    let scratch = Scratch::new("link");
-    fs::create_dir(scratch.join("target")).unwrap();
-    let access = Access::WRITE_ATTRIBUTES | Access::READ_ATTRIBUTES | Access::DELETE;
-    let parent = scratch.open();
-    let link = parent
-        .open_child(&wide("link"), &Open { disposition: Disposition::Create, ..Open::new_directory(access) })
-        .unwrap();
-    let written = junction(scratch.nt("target").as_u16str());
-    if let Err(error) = link.control(ControlCode::FSCTL_SET_REPARSE_POINT, &written, &mut []) {
-        return skipped_by_wine(&format!("FSCTL_SET_REPARSE_POINT is refused: {error}"));
-    }
-    drop(link);
-    let link = parent.open_child(&wide("link"), &itself(Access::READ_ATTRIBUTES)).unwrap();
-    let tag = query::<FileAttributeTagInfo>(&*link, FileInfo::AttributeTag).reparse_tag;
-    if tag != REPARSE_TAG_MOUNT_POINT {
-        return skipped_by_wine(&format!("FSCTL_SET_REPARSE_POINT succeeds, but the tag is {tag:#x}"));
-    }
-    let mut read = vec![0; 16 * 1024];
-    let size = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut read).unwrap();
-    assert_eq!(read[..size], written);
-    let target = nt(&scratch.join("link"));
-    let through = scratch.windows.open(&target, &directory()).unwrap();
-    assert!(through.final_path(PathForm::Dos).unwrap().to_string().unwrap().ends_with(r"\target"));
-}
-
-#[test]
-fn a_plain_directory_has_no_reparse_point() {
-    let scratch = Scratch::new("plain");
-    let directory = scratch.open();
-    assert_eq!(query::<FileAttributeTagInfo>(&*directory, FileInfo::AttributeTag).reparse_tag, 0);
-    let mut buffer = vec![0; 16 * 1024];
-    match directory.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut buffer) {
-        Err(OsError::NOT_A_REPARSE_POINT) => {}
-        other => skipped_by_wine(&format!("FSCTL_GET_REPARSE_POINT returns {other:?}")),
     }
 }

@@ -280,7 +280,9 @@ impl Operation for IsSymlink {
         match open_target(node.host.os(), &path, &link) {
             // A volume that has not been formatted yet exists, but has no root directory.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(true),
-            Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(false),
+            Err(code) if ErrorClass::TargetMissing.contains(code) || ErrorClass::TargetInvalid.contains(code) => {
+                Ok(false)
+            }
             Err(code) => Err(OperationError::of(code, "the target of the link cannot be opened")),
         }
     }

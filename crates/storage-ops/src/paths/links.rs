@@ -7,6 +7,7 @@ use crate::executor::context::OperationContext;
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NOFOLLOW};
 use crate::types::HostPath;
+use crate::windows::error_class::ErrorClass;
 use crate::windows::reparse_point::{self, Link};
 
 /// The maximum number of links that Windows follows in one path.
@@ -29,18 +30,43 @@ pub(crate) fn create_link(
     }
     let link_kind = link_kind()?;
     ctx.begin_mutation()?;
-    let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
     // The object is deleted on close until it is a link, so that a process that is killed in between leaves no empty
-    // file or directory. Links are not followed: if a dangling link appeared at this moment, its target would be
-    // created.
-    let options = link_kind | Options::DELETE_ON_CLOSE | Options::REPARSE_POINT;
-    let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
-    let link = match entry.parent().open_child(entry.leaf(), &how) {
+    // file or directory.
+    let link = match create_empty(entry, link_kind | Options::DELETE_ON_CLOSE) {
         Err(OsError::ALREADY_EXISTS) => return check_same_link(&*entry.open()?, substitute),
         outcome => outcome?,
     };
-    reparse_point::set_symlink(&*link, substitute, print)?;
-    Ok(remove_tree::keep(&*link)?)
+    set_target(&*link, substitute, print)?;
+    match remove_tree::keep(&*link) {
+        // The file system cannot keep the link, which closing its handle deletes.
+        Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {}
+        outcome => return Ok(outcome?),
+    }
+    drop(link);
+    let link = create_empty(entry, link_kind)?;
+    set_target(&*link, substitute, print).inspect_err(|_| {
+        let _ = remove_tree::delete_on_close(&*link);
+    })
+}
+
+/// Creates the empty file or directory that becomes a link. Links are not followed: if a dangling link appeared at this
+/// moment, its target would be created.
+fn create_empty(entry: &EntryRef, options: Options) -> OsResult<Box<dyn Handle>> {
+    let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
+    let options = options | Options::REPARSE_POINT;
+    let how = Open { access, share: Share::all(), disposition: Disposition::Create, options };
+    entry.parent().open_child(entry.leaf(), &how)
+}
+
+fn set_target(link: &dyn Handle, substitute: &U16Str, print: &U16Str) -> OperationResult<()> {
+    reparse_point::set_symlink(link, substitute, print).map_err(|code| match code {
+        OsError::PRIVILEGE_NOT_HELD => {
+            let advice = "grant the account of csi-proxy the right to create symbolic links \
+                          (SeCreateSymbolicLinkPrivilege)";
+            OperationError::of(code, advice)
+        }
+        code => code.into(),
+    })
 }
 
 /// Returns whether `entry` is a link to `substitute`. Any other object of that name is an error.
@@ -71,9 +97,9 @@ pub(crate) fn require_pool_for_link(os: &dyn Os, link: &Link, ctx: &OperationCon
         if let Some(pool) = link.pool() {
             return ctx.require_pool(pool);
         }
-        let (Link::Symlink(target) | Link::MountPoint(target)) = &link else { return Ok(()) };
+        let Some(target) = link.nt_target() else { return Ok(()) };
         // If the target cannot be opened, the call that needs it reports the error.
-        let Ok(next) = os.open(&NtPath::from_win32(target), &OPEN_NOFOLLOW) else { return Ok(()) };
+        let Ok(next) = os.open(&target, &OPEN_NOFOLLOW) else { return Ok(()) };
         match Link::of(&*next) {
             Ok(Some(further)) => link = further,
             _ => return Ok(()),
@@ -104,9 +130,9 @@ pub(crate) fn require_pool_for_ancestors(os: &dyn Os, path: &HostPath, ctx: &Ope
 
 /// Opens the target of the link at `path`. If the target is a link, it is opened without being followed.
 pub(crate) fn open_target(os: &dyn Os, path: &NtPath, link: &Link) -> OsResult<Box<dyn Handle>> {
-    match link {
-        Link::Symlink(target) | Link::MountPoint(target) => os.open(&NtPath::from_win32(target), &OPEN_NOFOLLOW),
-        // Windows resolves such a link, because its target depends on its location.
-        Link::Relative(_) | Link::Other => os.open(path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }),
+    match link.nt_target() {
+        Some(target) => os.open(&target, &OPEN_NOFOLLOW),
+        // Windows resolves such a link, for example because its target depends on its location.
+        None => os.open(path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }),
     }
 }

@@ -23,6 +23,9 @@ use crate::windows::error_class::ErrorClass;
 /// The drive that Windows is assumed to be installed on.
 const SYSTEM_DRIVE: char = 'C';
 
+/// `MAX_PATH`: the length of the longest Win32 path, with the zero at its end.
+const MAX_PATH: usize = 260;
+
 /// Opens an existing object to query it, without following a link.
 pub(crate) const OPEN_NOFOLLOW: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
 
@@ -68,13 +71,16 @@ impl EntryRef {
         &self.leaf
     }
 
-    /// Returns the Win32 path of the entry with a final backslash, for functions that require a path.
+    /// Returns the Win32 path of the entry with a final backslash, for functions that require a path: [`win32_path`].
     pub(crate) fn win32_path(&self) -> OsResult<U16String> {
         win32_path(self.parent(), &self.leaf)
     }
 }
 
 /// Returns the Win32 path of `name` in `parent`, with a final backslash.
+///
+/// The path begins with a drive, as those in the documentation of the mount manager's functions do. It begins with
+/// `\\?\` only if it would mean something else without: if it is long, or if a name in it ends with a dot.
 pub(crate) fn win32_path(parent: &dyn Handle, name: &U16Str) -> OsResult<U16String> {
     let mut path = parent.final_path(PathForm::Dos)?;
     if path.as_slice().last() != Some(&u16::from(b'\\')) {
@@ -82,7 +88,16 @@ pub(crate) fn win32_path(parent: &dyn Handle, name: &U16Str) -> OsResult<U16Stri
     }
     path.push(name);
     path.push_char('\\');
-    Ok(path)
+    Ok(without_prefix(&path).unwrap_or(path))
+}
+
+/// Returns `path` without `\\?\`, or `None` if that would change its meaning.
+fn without_prefix(path: &U16Str) -> Option<U16String> {
+    let text = path.to_string().ok()?;
+    let plain = text.strip_prefix(r"\\?\")?;
+    // `HostPath` refuses the names that Win32 changes or interprets.
+    let is_same = HostPath::parse(plain).is_ok() && plain.encode_utf16().count() < MAX_PATH;
+    is_same.then(|| U16String::from_str(plain))
 }
 
 impl WorkingDirectory {
@@ -113,8 +128,9 @@ impl WorkingDirectory {
         cached.clone()
     }
 
-    /// Runs `operation` on the open directory. If that returns a not-found error, and the directory was deleted and
-    /// created again since it was opened, runs `operation` once more on the new one.
+    /// Runs `operation` on the open directory. If that fails as it does on a directory that was deleted and created
+    /// again since it was opened, or that has become a mount point since, runs `operation` once more on what its path
+    /// leads to now.
     fn with_handle<T>(
         &self,
         os: &dyn Os,
@@ -122,7 +138,10 @@ impl WorkingDirectory {
     ) -> OperationResult<T> {
         let handle = self.open(os, None)?;
         let outcome = operation(&handle);
-        if !outcome.as_ref().is_err_and(OperationError::is_not_found) {
+        // Relative to a mount point's own handle no name is found, with one of these two codes or as not found.
+        let mount_point = [Some(OsError::CANT_RESOLVE_FILENAME), Some(OsError::INVALID_NAME)];
+        let may_be_stale = |error: &OperationError| error.is_not_found() || mount_point.contains(&error.code);
+        if !outcome.as_ref().is_err_and(may_be_stale) {
             return outcome;
         }
         let fresh = self.open(os, Some(&handle))?;
@@ -279,5 +298,31 @@ fn create_subdirectory(parent: &dyn Handle, name: &U16Str) -> OperationResult<Bo
         Ok(created) => Ok(created),
         Err(OsError::ALREADY_EXISTS) => open_subdirectory(parent, name, &OPEN_NOFOLLOW),
         Err(code) => Err(code.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os::U16String;
+
+    use super::without_prefix;
+
+    #[test]
+    fn a_path_keeps_its_prefix_if_win32_would_change_it() {
+        let plain = |text: &str| without_prefix(&U16String::from_str(text)).map(|path| path.to_string_lossy());
+        assert_eq!(plain(r"\\?\C:\a\b c\").as_deref(), Some(r"C:\a\b c\"));
+        let of_length = |length: usize| format!(r"\\?\C:\{}\", "x".repeat(length - 4));
+        assert_eq!(plain(&of_length(259)).map(|path| path.len()), Some(259));
+        for bad in [
+            &of_length(260),
+            r"C:\a\",
+            r"\\?\C:\a.\b\",
+            r"\\?\C:\a \",
+            r"\\?\C:\nul\",
+            r"\\?\UNC\host\share\",
+            r"\\?\Volume{7d2b3c4e-0000-0000-0000-100000000000}\a\",
+        ] {
+            assert_eq!(plain(bad), None, "{bad}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{Kind, OperationError};
 
 use ErrorClass::{
     BufferTooSmall, DeviceRemoved, DirectoryMissing, EntryDeleted, NotStarted, OutcomeUnknown, ServerUnreachable,
-    TargetMissing, Unsupported, UnsupportedOrInvalid,
+    TargetInvalid, TargetMissing, Unsupported, UnsupportedOrInvalid,
 };
 use Kind::{AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
 
@@ -28,6 +28,10 @@ pub(crate) enum ErrorClass {
     /// Contains codes of the network and of deletion, which no device returns. Does not contain `ERROR_NOT_READY`: a
     /// volume that is not ready exists, and a mount point that leads to it is not stale.
     TargetMissing,
+    /// The target of a link is not a path that Windows can follow: links are not examined when they are created.
+    ///
+    /// Is of use only for a path that is valid itself.
+    TargetInvalid,
     /// An entry, opened by its name in an open directory, has been deleted or is being deleted.
     ///
     /// Does not contain `ERROR_PATH_NOT_FOUND`: relative to an open handle that code means that the parent is not a
@@ -104,7 +108,7 @@ const TABLE: &[Row] = &[
     row(OsError::DISK_FULL, FailedPrecondition, &[]),
     row(OsError::SEM_TIMEOUT, Internal, &[ServerUnreachable]),
     row(OsError::INSUFFICIENT_BUFFER, Internal, &[BufferTooSmall]),
-    row(OsError::INVALID_NAME, InvalidArgument, &[]),
+    row(OsError::INVALID_NAME, InvalidArgument, &[TargetInvalid]),
     row(OsError::DIR_NOT_EMPTY, FailedPrecondition, &[]),
     row(OsError::BUSY, FailedPrecondition, &[NotStarted]),
     row(OsError::ALREADY_EXISTS, AlreadyExists, &[]),
@@ -132,9 +136,11 @@ const TABLE: &[Row] = &[
     row(OsError::ACCOUNT_RESTRICTION, PermissionDenied, &[]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999->
     row(OsError::RPC_CALL_FAILED, Internal, &[OutcomeUnknown]),
+    row(OsError::CANT_ACCESS_FILE, FailedPrecondition, &[]),
     row(OsError::CANT_RESOLVE_FILENAME, FailedPrecondition, &[TargetMissing]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--4000-5999->
     row(OsError::NOT_A_REPARSE_POINT, FailedPrecondition, &[]),
+    row(OsError::INVALID_REPARSE_DATA, FailedPrecondition, &[TargetInvalid]),
     row(OsError::REPARSE_TAG_MISMATCH, FailedPrecondition, &[]),
     row(OsError::REPARSE_POINT_ENCOUNTERED, FailedPrecondition, &[]),
     // <https://learn.microsoft.com/windows/win32/com/com-error-codes-6>
@@ -179,6 +185,7 @@ mod tests {
         for (class, expected) in [
             (ErrorClass::DeviceRemoved, &[2, 3, 21, 55, 433, 1167][..]),
             (ErrorClass::TargetMissing, &[2, 3, 53, 55, 67, 303, 433, 1167, 1921]),
+            (ErrorClass::TargetInvalid, &[123, 4392]),
             (ErrorClass::EntryDeleted, &[2, 303]),
             (ErrorClass::DirectoryMissing, &[2, 3]),
             (ErrorClass::ServerUnreachable, &[51, 53, 59, 64, 121, 1231, 1232, 1236]),

@@ -1,10 +1,10 @@
 //! Reparse points: symbolic links, junctions and volume mount points.
 
 use os::abi::{
-    ControlCode, FILE_ATTRIBUTE_REPARSE_POINT, MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK,
-    ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+    ControlCode, FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
+    REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
 };
-use os::{Handle, OsError, OsResult, U16Str, U16String};
+use os::{Handle, NtPath, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
 
 use crate::executor::pool_kind::PoolKind;
@@ -13,6 +13,9 @@ use crate::windows::buffer;
 
 /// `MAXIMUM_REPARSE_DATA_BUFFER_SIZE`.
 const MAX_SIZE: usize = 16 * 1024;
+
+/// The bit of tags whose files stand for another file or directory: links and mount points.
+const NAME_SURROGATE: u32 = 0x2000_0000;
 
 /// A reparse point and its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,13 +80,30 @@ impl Link {
         if self.is_remote() { Some(PoolKind::Remote) } else { self.volume().map(|_| PoolKind::Disks) }
     }
 
-    /// Returns whether the target is on a server.
-    fn is_remote(&self) -> bool {
-        let prefix: Vec<u16> = r"\??\UNC\".encode_utf16().collect();
-        matches!(self, Self::Symlink(target) | Self::MountPoint(target)
-            if target.len() >= prefix.len()
-                && target.as_slice()[..prefix.len()].iter().zip(&prefix).all(|(a, b)| upper(*a) == upper(*b)))
+    /// Returns the target, if it is the full name of an NT object below `\??\`. Only Windows can resolve others.
+    pub(crate) fn nt_target(&self) -> Option<NtPath> {
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
+        starts_with(target, r"\??\").then(|| NtPath::from_win32(target))
     }
+
+    /// Returns whether the target is, or may be, on a server: whether it is absolute and not on a drive or a volume.
+    fn is_remote(&self) -> bool {
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return false };
+        let is_drive = starts_with(target, r"\??\") && target.as_slice().get(5) == Some(&u16::from(b':'));
+        !is_drive && !starts_with(target, r"\??\Volume{")
+    }
+}
+
+/// Returns whether a reparse point with these attributes and this tag stands for another file or directory. Others, such
+/// as the placeholders of cloud storage, have entries of their own if they are directories.
+pub(crate) fn is_surrogate(info: FileAttributeTagInfo) -> bool {
+    info.attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0 && info.reparse_tag & NAME_SURROGATE != 0
+}
+
+/// Returns whether `text` starts with `prefix`, in any case.
+fn starts_with(text: &U16Str, prefix: &str) -> bool {
+    let start = text.as_slice().iter().take(prefix.len()).map(|unit| upper(*unit));
+    start.eq(prefix.encode_utf16().map(upper))
 }
 
 fn upper(unit: u16) -> u16 {
@@ -128,6 +148,25 @@ mod tests {
         let link = Link::parse(&symlink_data(&nt, &print).unwrap()).unwrap();
         assert_eq!(link, Link::Symlink(nt));
         assert!(link.is_remote());
+    }
+
+    #[test]
+    fn a_target_that_is_not_on_a_drive_or_a_volume_may_be_on_a_server() {
+        for (target, is_remote, is_nt) in [
+            (r"\??\C:\var", false, true),
+            (r"\??\c:", false, true),
+            (r"\??\volume{7d2b3c4e-0000-0000-0000-100000000000}\x", false, true),
+            (r"\??\unc\host\share", true, true),
+            (r"\??\GLOBALROOT\Device\Mup\host\share", true, true),
+            (r"\Device\Mup\host\share", true, false),
+            (r"\\?\C:\var", true, false),
+        ] {
+            let target_units = U16String::from_str(target);
+            for link in [Link::Symlink(target_units.clone()), Link::MountPoint(target_units)] {
+                assert_eq!((link.is_remote(), link.nt_target().is_some()), (is_remote, is_nt), "{target}");
+            }
+        }
+        assert!(!Link::Relative(U16String::from_str("x")).is_remote());
     }
 
     #[test]

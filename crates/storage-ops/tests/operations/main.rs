@@ -8,6 +8,7 @@ mod executor;
 mod filesystem;
 mod growth;
 mod iscsi;
+mod links;
 mod mounts;
 mod primitive_calls;
 mod remove_tree;

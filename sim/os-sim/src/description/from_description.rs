@@ -8,6 +8,7 @@ use crate::description::{
 };
 use crate::disks::mount_manager::{Mount, MountPoint};
 use crate::disks::{ALIGNMENT, Disk, Health, Identifier, Layout, PartitionKind, ProviderCache, Volume};
+use crate::external::nt_path;
 use crate::state::{DeviceId, State};
 
 /// The size of the system disk.
@@ -247,7 +248,7 @@ impl State {
             FileDescription::Mount { path, disk } => {
                 let volume = self.last_volume(*disk).ok_or(OsError::FILE_NOT_FOUND)?;
                 self.make_directories(path)?;
-                self.mount_at(path, volume)
+                self.mount_at(&nt_path(path), volume)
             }
         }
     }

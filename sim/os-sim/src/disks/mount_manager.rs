@@ -1,5 +1,6 @@
 //! The mount manager: where each volume is mounted, and the paths of volumes.
 
+use os::abi::REPARSE_TAG_MOUNT_POINT;
 use os::{Access, OsError, OsResult, Share, U16Str, U16String, Uuid};
 
 use crate::files::file_name::{Name, SEPARATOR, same};
@@ -10,6 +11,8 @@ use crate::state::{FsId, State};
 
 /// The maximum nesting of mount points in a path.
 const MAX_NESTING: u32 = 16;
+/// `MAX_PATH`: the length of the longest Win32 path, with the zero at its end.
+const MAX_PATH: usize = 260;
 
 /// An entry of the mount manager's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +42,12 @@ impl State {
     /// Mounts a volume as `SetVolumeMountPointW` does.
     pub(crate) fn mount(&mut self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
         let id = volume_name(volume.as_slice()).ok_or(OsError::INVALID_PARAMETER)?;
-        let path = with_final_separator(directory)?;
-        let (fs, file) = self.directory(&path)?;
+        self.mount_at(&nt_directory(directory)?, id)
+    }
+
+    /// Mounts a volume at the directory with this NT path.
+    pub(crate) fn mount_at(&mut self, path: &[u16], id: Uuid) -> OsResult<()> {
+        let (fs, file) = self.directory(path)?;
         let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
         let file_system = self.file_system(&fs)?;
         if file_system.kind != "NTFS" {
@@ -65,8 +72,7 @@ impl State {
 
     /// Unmounts as `DeleteVolumeMountPointW` does.
     pub(crate) fn unmount(&mut self, directory: &U16Str) -> OsResult<()> {
-        let path = with_final_separator(directory)?;
-        let (fs, file) = self.directory(&path)?;
+        let (fs, file) = self.directory(&nt_directory(directory)?)?;
         let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
         let file_system = self.file_system(&fs)?;
         let data = file_system.record(file)?.reparse.as_deref();
@@ -85,7 +91,11 @@ impl State {
 
     /// Returns the paths that the mount manager has for a volume, each with a final separator.
     pub(crate) fn paths_of(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        let id = volume_name(volume.as_slice()).ok_or(OsError::INVALID_NAME)?;
+        let name = volume.as_slice();
+        if name.last() != Some(&SEPARATOR) {
+            return Err(OsError::INVALID_NAME);
+        }
+        let id = volume_name(name).ok_or(OsError::INVALID_PARAMETER)?;
         self.volume(id).map_err(|_| OsError::FILE_NOT_FOUND)?;
         Ok(self.dos_prefixes(id, 0).into_iter().map(|path| U16String::from_str(&format!("{path}\\"))).collect())
     }
@@ -130,6 +140,9 @@ impl State {
 
 /// Returns the volume that a reparse point mounts, if it is a mount point of a volume.
 pub(crate) fn mounted_volume(data: &[u8]) -> Option<Uuid> {
+    if reparse_point::tag(data) != REPARSE_TAG_MOUNT_POINT {
+        return None;
+    }
     let Ok(reparse_point::Target::Absolute(path)) = reparse_point::target(data) else { return None };
     if !path.get(..4).is_some_and(|head| same(head, r"\??\")) {
         return None;
@@ -152,10 +165,21 @@ pub(crate) fn volume_guid(text: &[u16]) -> Option<Uuid> {
     inner.parse().ok()
 }
 
-/// Returns the NT form of a Win32 path, which must end with a separator.
-fn with_final_separator(path: &U16Str) -> OsResult<Vec<u16>> {
-    if path.as_slice().last() != Some(&SEPARATOR) {
+/// Returns the NT form of a directory's Win32 path, which must end with a separator.
+///
+/// No document says whether the functions of the mount manager accept a path that begins with `\\?\`. So a path that
+/// can be written without that prefix must be.
+fn nt_directory(path: &U16Str) -> OsResult<Vec<u16>> {
+    let units = path.as_slice();
+    let path_units = units.strip_prefix(&[SEPARATOR, SEPARATOR, u16::from(b'?'), SEPARATOR]);
+    // Win32 removes dots and spaces at the end of a name unless the path begins with the prefix.
+    let is_stripped = |name: &[u16]| name.last().is_some_and(|last| [u16::from(b'.'), u16::from(b' ')].contains(last));
+    let fits = |path: &[u16]| path.len() < MAX_PATH && !path.split(|unit| *unit == SEPARATOR).any(is_stripped);
+    if units.last() != Some(&SEPARATOR) || path_units.is_some_and(fits) {
         return Err(OsError::INVALID_NAME);
+    }
+    if path_units.is_none() && units.len() >= MAX_PATH {
+        return Err(OsError::FILENAME_EXCED_RANGE);
     }
     Ok(os::NtPath::from_win32(path).as_u16str().as_slice().to_vec())
 }

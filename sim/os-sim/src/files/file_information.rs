@@ -3,7 +3,7 @@
 use os::abi::{
     FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_ON_CLOSE,
     FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo,
-    ReparseHead,
+    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK,
 };
 use os::{Access, FileInfo, OsError, OsResult, PathForm, U16String};
 use zerocopy::{FromBytes, IntoBytes};
@@ -146,16 +146,15 @@ impl State {
     }
 
     pub(crate) fn get_reparse_point(&self, handle: u64, output: &mut [u8]) -> OsResult<usize> {
-        let data = self.file_of(handle)?.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?;
-        if output.len() < size_of::<ReparseHead>() {
-            return Err(OsError::INSUFFICIENT_BUFFER);
-        }
-        fill_part(output, data)
+        reparse_point::read(self.file_of(handle)?.reparse.as_deref(), output)
     }
 
     pub(crate) fn set_reparse_point(&mut self, handle: u64, input: &[u8]) -> OsResult<usize> {
         self.check_access(handle, Access::WRITE_DATA | Access::WRITE_ATTRIBUTES)?;
         let tag = reparse_point::check(input)?;
+        if tag == REPARSE_TAG_SYMLINK && self.without_symlink_privilege.contains(&self.opened(handle)?.process) {
+            return Err(OsError::PRIVILEGE_NOT_HELD);
+        }
         let (fs, id) = self.file(handle)?;
         let fs = fs.clone();
         self.check_writable(&fs)?;
@@ -164,14 +163,15 @@ impl State {
             return Err(OsError::INVALID_FUNCTION);
         }
         let file = file_system.record(id)?;
-        if file.reparse.is_some() && file.reparse_tag() != tag {
-            return Err(OsError::REPARSE_TAG_MISMATCH);
-        }
-        if file.is_directory() && !file.is_empty_directory() {
+        file.reparse.as_deref().map_or(Ok(()), |old| reparse_point::check_replacement(old, input))?;
+        if !reparse_point::is_directory_tag(tag) && file.is_directory() && !file.is_empty_directory() {
             return Err(OsError::DIR_NOT_EMPTY);
         }
-        if tag == os::abi::REPARSE_TAG_MOUNT_POINT && !file.is_directory() {
+        if tag == REPARSE_TAG_MOUNT_POINT && !file.is_directory() {
             return Err(OsError::DIRECTORY);
+        }
+        if tag == REPARSE_TAG_SYMLINK && !file.data().is_empty() {
+            return Err(OsError::INVALID_REPARSE_DATA);
         }
         self.file_system_mut(&fs)?.record_mut(id)?.reparse = Some(input.to_vec());
         Ok(0)

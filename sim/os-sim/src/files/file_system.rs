@@ -6,6 +6,7 @@ use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_RE
 use os::{Access, OsError, OsResult};
 
 use crate::files::file_name::Name;
+use crate::files::reparse_point;
 
 /// Identifies a file; never used twice on a node.
 pub(crate) type FileId = u64;
@@ -116,9 +117,16 @@ impl FileRecord {
         }
     }
 
+    /// Returns the reparse point that opening a path follows. A directory with a directory tag opens as others do.
+    pub(crate) fn link(&self) -> Option<&[u8]> {
+        let is_link =
+            |data: &&[u8]| !(self.is_directory() && reparse_point::is_directory_tag(reparse_point::tag(data)));
+        self.reparse.as_deref().filter(is_link)
+    }
+
     /// Returns the reparse tag, or 0 if the file has no reparse point.
     pub(crate) fn reparse_tag(&self) -> u32 {
-        self.reparse.as_ref().and_then(|data| data.first_chunk()).map_or(0, |tag| u32::from_le_bytes(*tag))
+        self.reparse.as_deref().map_or(0, reparse_point::tag)
     }
 }
 

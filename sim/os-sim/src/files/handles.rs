@@ -7,6 +7,7 @@ use crate::disks::volume_lock::VolumeLock;
 use crate::files::file_name::{Name, SEPARATOR, split};
 use crate::files::file_system::{FileId, PendingDeletion};
 use crate::files::path_resolution::{ParsedPath, Resolved};
+use crate::files::reparse_point;
 use crate::state::{DeviceId, FsId, State};
 
 /// `FILE_APPEND_DATA`: append to a file, or add a subdirectory.
@@ -41,8 +42,6 @@ pub(crate) struct Opened {
     pub object: Object,
     pub access: Access,
     share: Share,
-    /// Whether the link itself was opened and not its target (`FILE_OPEN_REPARSE_POINT`).
-    pub link: bool,
     /// The position in the listing of the directory.
     pub cursor: Cursor,
     /// Whether this handle requested a POSIX deletion.
@@ -114,7 +113,7 @@ impl State {
     pub(crate) fn open(&mut self, process: ProcessId, path: &[u16], how: &Open) -> OsResult<u64> {
         check_options(how)?;
         match self.parse_path(path)? {
-            ParsedPath::Disk(device) => Ok(self.handle(process, Object::Disk(device), how, false)),
+            ParsedPath::Disk(device) => Ok(self.handle(process, Object::Disk(device), how)),
             ParsedPath::Volume(id) => {
                 let direct = !specific(how.access).intersects(Access::READ_DATA | Access::WRITE_DATA);
                 if !direct {
@@ -124,7 +123,7 @@ impl State {
                         return Err(OsError::DIRECTORY);
                     }
                 }
-                Ok(self.handle(process, Object::Volume { id, direct }, how, false))
+                Ok(self.handle(process, Object::Volume { id, direct }, how))
             }
             ParsedPath::File(fs, names) => {
                 let root = self.root(&fs)?;
@@ -139,7 +138,7 @@ impl State {
         check_options(how)?;
         let name = name.as_slice();
         let opened = self.opened(parent)?;
-        let (process, link) = (opened.process, opened.link);
+        let process = opened.process;
         match opened.object {
             Object::File { .. } => {}
             Object::Volume { direct: false, .. } => return Err(OsError::PATH_NOT_FOUND),
@@ -154,8 +153,14 @@ impl State {
         if name.first() == Some(&SEPARATOR) {
             return Err(OsError::INVALID_NAME);
         }
-        if link && root.reparse.is_some() && how.disposition == Disposition::Create {
-            return Err(OsError::REPARSE_POINT_ENCOUNTERED);
+        if let Some(link) = root.link() {
+            // The link is in the middle of the path, where FILE_OPEN_REPARSE_POINT does not count.
+            if !name.is_empty() {
+                return Err(reparse_point::target(link).err().unwrap_or(OsError::CANT_RESOLVE_FILENAME));
+            }
+            if !how.options.contains(Options::REPARSE_POINT) {
+                return Err(OsError::INVALID_REPARSE_DATA);
+            }
         }
         let target = Target { fs, start, names: split(name)?, is_directory: name.last() == Some(&SEPARATOR) };
         self.open_target(process, target, how)
@@ -229,8 +234,7 @@ impl State {
             self.check_writable(&fs)?;
         }
         self.check_sharing(&fs, file, access, how.share)?;
-        let link = how.options.contains(Options::REPARSE_POINT);
-        Ok(self.handle(process, Object::File { fs, mounting, file }, how, link))
+        Ok(self.handle(process, Object::File { fs, mounting, file }, how))
     }
 
     /// Fails with `SHARING_VIOLATION` if another handle on the file does not share a right that is requested, or has a
@@ -247,14 +251,13 @@ impl State {
         Ok(())
     }
 
-    fn handle(&mut self, process: ProcessId, object: Object, how: &Open, link: bool) -> u64 {
+    fn handle(&mut self, process: ProcessId, object: Object, how: &Open) -> u64 {
         let id = self.fresh();
         let opened = Opened {
             process,
             object,
             access: specific(how.access),
             share: how.share,
-            link,
             cursor: Cursor::Begin,
             deletes: false,
             deletes_on_close: how.options.contains(Options::DELETE_ON_CLOSE),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use os::abi::REPARSE_TAG_MOUNT_POINT;
 use os::{OsError, OsResult, Uuid};
 
 use crate::disks::mount_manager::volume_guid;
@@ -10,8 +11,12 @@ use crate::files::file_system::FileId;
 use crate::files::reparse_point::{self, Target};
 use crate::state::{DeviceId, FsId, State};
 
-/// The maximum number of links that one resolution follows.
-const MAX_LINKS: u32 = 63;
+/// The maximum number of reparses of one path.
+const MAX_REPARSES: u32 = 63;
+/// The reparses for a link with a relative target, and for one whose target is fully qualified: then the drive letter
+/// is resolved again too.
+const RELATIVE_REPARSES: u32 = 1;
+const ABSOLUTE_REPARSES: u32 = 2;
 
 /// `ERROR_SYMLINK_CLASS_DISABLED`: the SMB client does not follow absolute links on a remote share.
 const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
@@ -33,6 +38,38 @@ pub(crate) enum Resolved {
         parent: FileId,
         name: Name,
     },
+}
+
+/// The target of a link.
+struct Followed {
+    fs: FsId,
+    /// The names on the path from the root directory.
+    names: Vec<Name>,
+    /// Whether the path ends with a separator, so that it must be that of a directory.
+    is_directory: bool,
+    reparses: u32,
+}
+
+/// What the links in the last component require of their target.
+#[derive(Default)]
+struct Required {
+    /// Whether each link has the directory attribute, which its target must have too.
+    kinds: Vec<bool>,
+    /// Whether the path in one of them ends with a separator.
+    is_directory: bool,
+}
+
+impl Required {
+    fn check(&self, is_directory: bool) -> OsResult<()> {
+        if self.is_directory && !is_directory {
+            return Err(OsError::INVALID_NAME);
+        }
+        match self.kinds.iter().find(|kind| **kind != is_directory) {
+            Some(true) => Err(OsError::DIRECTORY),
+            Some(false) => Err(OsError::ACCESS_DENIED),
+            None => Ok(()),
+        }
+    }
 }
 
 impl State {
@@ -128,7 +165,8 @@ impl State {
         let mut fs = fs;
         let mut at = start;
         let mut rest = VecDeque::from(names);
-        let mut links = 0;
+        let mut reparses = 0;
+        let mut required = Required::default();
         while let Some(name) = rest.pop_front() {
             let file_system = self.file_system(&fs)?;
             let directory = file_system.record(at)?;
@@ -149,47 +187,82 @@ impl State {
             if file.pending.is_some() {
                 return Err(OsError::DELETE_PENDING);
             }
-            let Some(link) = file.reparse.clone().filter(|_| follow_last || !rest.is_empty()) else {
+            let is_last = rest.is_empty();
+            let Some(link) = file.link().filter(|_| follow_last || !is_last).map(<[u8]>::to_vec) else {
                 at = child;
                 continue;
             };
-            links += 1;
-            if links > MAX_LINKS {
+            let kind = file.is_directory();
+            let to = self.follow(&fs, at, &link)?;
+            reparses += to.reparses;
+            if reparses > MAX_REPARSES {
                 return Err(OsError::CANT_RESOLVE_FILENAME);
             }
-            let (to, names) = self.follow(&fs, at, &link)?;
-            names.into_iter().rev().for_each(|name| rest.push_front(name));
-            fs = to;
+            if is_last {
+                required.kinds.push(kind);
+                required.is_directory |= to.is_directory;
+            }
+            to.names.into_iter().rev().for_each(|name| rest.push_front(name));
+            fs = to.fs;
             at = self.root(&fs)?;
         }
         // Fails if the file system cannot be read.
-        self.file_system(&fs)?.record(at)?;
+        required.check(self.file_system(&fs)?.record(at)?.is_directory())?;
         Ok(Resolved::File(fs, at))
     }
 
-    /// Returns the target of the link `data` in `directory`, as names relative to a root directory.
-    fn follow(&mut self, fs: &FsId, directory: FileId, data: &[u8]) -> OsResult<(FsId, Vec<Name>)> {
+    /// Returns the target of the link `data` in `directory`.
+    fn follow(&mut self, fs: &FsId, directory: FileId, data: &[u8]) -> OsResult<Followed> {
         match reparse_point::target(data)? {
             Target::Absolute(_) if matches!(fs, FsId::Share(..)) => Err(SYMLINK_CLASS_DISABLED),
-            Target::Absolute(path) => match self.parse_path(&path)? {
-                ParsedPath::File(fs, names) => Ok((fs, names)),
-                ParsedPath::Volume(volume) => Ok((FsId::Volume(volume), Vec::new())),
-                ParsedPath::Disk(_) => Err(OsError::PATH_NOT_FOUND),
-            },
-            Target::Relative(path) => {
-                let mut names = self.file_system(fs)?.path(directory).ok_or(OsError::PATH_NOT_FOUND)?;
-                for part in path.split(|unit| *unit == SEPARATOR) {
-                    match part {
-                        [] | [DOT] => {}
-                        [DOT, DOT] => {
-                            names.pop().ok_or(OsError::PATH_NOT_FOUND)?;
-                        }
-                        name => names.push(Name::new(name)?),
-                    }
+            Target::Absolute(path) => {
+                let is_mount_point = reparse_point::tag(data) == REPARSE_TAG_MOUNT_POINT;
+                if is_mount_point && path.get(..8).is_some_and(|head| same(head, r"\??\UNC\")) {
+                    return Err(OsError::INVALID_REPARSE_DATA);
                 }
-                Ok((fs.clone(), names))
+                self.follow_absolute(&path)
+            }
+            Target::Relative(path) => self.follow_relative(fs, directory, &path),
+        }
+    }
+
+    fn follow_absolute(&mut self, path: &[u16]) -> OsResult<Followed> {
+        if path.first() != Some(&SEPARATOR) || path.get(1) == Some(&SEPARATOR) {
+            return Err(OsError::INVALID_NAME);
+        }
+        if path.split(|unit| *unit == SEPARATOR).any(|part| part == [DOT]) {
+            return Err(OsError::PATH_NOT_FOUND);
+        }
+        let (fs, names) = match self.parse_path(path)? {
+            ParsedPath::File(fs, names) => (fs, names),
+            ParsedPath::Volume(volume) => (FsId::Volume(volume), Vec::new()),
+            ParsedPath::Disk(_) => return Err(OsError::PATH_NOT_FOUND),
+        };
+        let is_directory = path.last() == Some(&SEPARATOR);
+        Ok(Followed { fs, names, is_directory, reparses: ABSOLUTE_REPARSES })
+    }
+
+    /// Follows a path relative to `directory` or, if it begins with a separator, to the root directory.
+    fn follow_relative(&mut self, fs: &FsId, directory: FileId, path: &[u16]) -> OsResult<Followed> {
+        let mut names = self.file_system(fs)?.path(directory).ok_or(OsError::PATH_NOT_FOUND)?;
+        let mut parts = path;
+        if let Some(below_root) = parts.strip_prefix(&[SEPARATOR]) {
+            names.clear();
+            parts = below_root;
+        }
+        let is_directory = parts.last() == Some(&SEPARATOR);
+        parts = parts.strip_suffix(&[SEPARATOR]).unwrap_or(parts);
+        for part in parts.split(|unit| *unit == SEPARATOR) {
+            match part {
+                [] if path == [SEPARATOR] => {}
+                [DOT] => {}
+                [DOT, DOT] => {
+                    names.pop().ok_or(OsError::INVALID_REPARSE_DATA)?;
+                }
+                name => names.push(Name::new(name)?),
             }
         }
+        Ok(Followed { fs: fs.clone(), names, is_directory, reparses: RELATIVE_REPARSES })
     }
 }
 

@@ -6,12 +6,17 @@ use os::abi::{
 use os::{OsError, OsResult};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::files::file_name::{SEPARATOR, same};
+use crate::files::fill_part;
 
+/// The size of the largest reparse point, with its header.
 const MAX_LENGTH: usize = 16 * 1024;
-const INVALID_DATA: OsError = OsError(4392);
-const INVALID_TAG: OsError = OsError(4393);
-const CANT_ACCESS_FILE: OsError = OsError(1920);
+/// The smallest buffer that a reparse point is read into: the size of `REPARSE_GUID_DATA_BUFFER`.
+const MIN_BUFFER: usize = 28;
+/// The bit of tags that belong to Microsoft. Others have a GUID between the header and the data.
+const MICROSOFT_TAG: u32 = 0x8000_0000;
+/// The bit of tags that a directory with entries can have.
+const DIRECTORY_TAG: u32 = 0x1000_0000;
+const GUID_LENGTH: usize = 16;
 
 /// The target of a link.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,68 +29,104 @@ pub(crate) enum Target {
 
 /// Returns the target of the reparse point `data`, which is its substitute name.
 pub(crate) fn target(data: &[u8]) -> OsResult<Target> {
-    let (head, body) = ReparseHead::read_from_prefix(data).map_err(|_| INVALID_DATA)?;
+    let (head, body) = ReparseHead::read_from_prefix(data).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
     match head.tag {
         REPARSE_TAG_SYMLINK => {
-            let (link, names) = SymlinkReparse::read_from_prefix(body).map_err(|_| INVALID_DATA)?;
+            let (link, names) = SymlinkReparse::read_from_prefix(body).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
             let substitute = slice(names, link.substitute_offset, link.substitute_length)?;
             let relative = link.flags & SYMLINK_RELATIVE != 0;
             Ok(if relative { Target::Relative(substitute) } else { Target::Absolute(substitute) })
         }
         REPARSE_TAG_MOUNT_POINT => {
-            let (mount, names) = MountPointReparse::read_from_prefix(body).map_err(|_| INVALID_DATA)?;
+            let (mount, names) =
+                MountPointReparse::read_from_prefix(body).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
             slice(names, mount.substitute_offset, mount.substitute_length).map(Target::Absolute)
         }
-        _ => Err(CANT_ACCESS_FILE),
+        _ => Err(OsError::CANT_ACCESS_FILE),
     }
+}
+
+/// Returns the tag of the reparse point `data`.
+pub(crate) fn tag(data: &[u8]) -> u32 {
+    data.first_chunk().map_or(0, |tag| u32::from_le_bytes(*tag))
+}
+
+/// Returns whether directories with this tag can have entries, and open as other directories do.
+pub(crate) fn is_directory_tag(tag: u32) -> bool {
+    tag & DIRECTORY_TAG != 0
 }
 
 /// Checks that the file system accepts `data`, and returns its tag.
 pub(crate) fn check(data: &[u8]) -> OsResult<u32> {
-    let (head, body) = ReparseHead::read_from_prefix(data).map_err(|_| INVALID_DATA)?;
-    if data.len() > MAX_LENGTH || body.len() != usize::from(head.data_length) {
-        return Err(INVALID_DATA);
+    let (head, body) = ReparseHead::read_from_prefix(data).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
+    // Tags that Microsoft reserves.
+    if head.tag <= 1 {
+        return Err(OsError::REPARSE_TAG_INVALID);
+    }
+    let guid = if head.tag & MICROSOFT_TAG == 0 { GUID_LENGTH } else { 0 };
+    if data.len() > MAX_LENGTH || body.len() != guid + usize::from(head.data_length) {
+        return Err(OsError::INVALID_REPARSE_DATA);
     }
     match head.tag {
         REPARSE_TAG_SYMLINK => check_symlink(body)?,
         REPARSE_TAG_MOUNT_POINT => check_mount_point(body)?,
-        // Microsoft's tags have the high bit set. Others need a GUID after the header.
-        tag if tag & 0x8000_0000 == 0 || tag & 0x0fff_0000 != 0 => return Err(INVALID_TAG),
         _ => {}
     }
     Ok(head.tag)
 }
 
-fn check_symlink(body: &[u8]) -> OsResult<()> {
-    let (link, names) = SymlinkReparse::read_from_prefix(body).map_err(|_| INVALID_DATA)?;
-    slice(names, link.print_offset, link.print_length)?;
-    let substitute = slice(names, link.substitute_offset, link.substitute_length)?;
-    if substitute.is_empty() || link.flags & !SYMLINK_RELATIVE != 0 {
-        return Err(INVALID_DATA);
+/// Checks that `new` may replace the reparse point `old` of a file.
+pub(crate) fn check_replacement(old: &[u8], new: &[u8]) -> OsResult<()> {
+    let guid = |data: &[u8]| data.get(size_of::<ReparseHead>()..)?.first_chunk::<GUID_LENGTH>().copied();
+    if tag(old) != tag(new) {
+        return Err(OsError::REPARSE_TAG_MISMATCH);
+    }
+    if tag(new) & MICROSOFT_TAG == 0 && guid(old) != guid(new) {
+        return Err(OsError::REPARSE_ATTRIBUTE_CONFLICT);
     }
     Ok(())
 }
 
-/// The file system accepts only the two names in this order, each terminated by a zero.
+/// Reads the reparse point `data` of a file into `output`, as `FSCTL_GET_REPARSE_POINT` does.
+pub(crate) fn read(data: Option<&[u8]>, output: &mut [u8]) -> OsResult<usize> {
+    if output.is_empty() {
+        return Err(OsError::INVALID_USER_BUFFER);
+    }
+    let data = data.ok_or(OsError::NOT_A_REPARSE_POINT)?;
+    if output.len() < MIN_BUFFER {
+        return Err(OsError::INSUFFICIENT_BUFFER);
+    }
+    fill_part(output, data)
+}
+
+fn check_symlink(body: &[u8]) -> OsResult<()> {
+    let (link, names) = SymlinkReparse::read_from_prefix(body).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
+    slice(names, link.print_offset, link.print_length)?;
+    let substitute = slice(names, link.substitute_offset, link.substitute_length)?;
+    if substitute.is_empty() || link.flags & !SYMLINK_RELATIVE != 0 {
+        return Err(OsError::INVALID_REPARSE_DATA);
+    }
+    Ok(())
+}
+
+/// The file system accepts only the two names in this order, each terminated by a zero. It does not examine them.
 fn check_mount_point(body: &[u8]) -> OsResult<()> {
-    let (mount, names) = MountPointReparse::read_from_prefix(body).map_err(|_| INVALID_DATA)?;
+    let (mount, names) = MountPointReparse::read_from_prefix(body).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
     let (substitute_length, print_length) = (usize::from(mount.substitute_length), usize::from(mount.print_length));
     let in_order = mount.substitute_offset == 0 && usize::from(mount.print_offset) == substitute_length + 2;
     if !in_order || names.len() != substitute_length + print_length + 4 {
-        return Err(INVALID_DATA);
+        return Err(OsError::INVALID_REPARSE_DATA);
     }
-    slice(names, mount.print_offset, mount.print_length)?;
-    let substitute = slice(names, 0, mount.substitute_length)?;
-    let remote = substitute.get(..8).is_some_and(|head| same(head, r"\??\UNC\"));
-    if !substitute.starts_with(&[SEPARATOR]) || remote { Err(INVALID_DATA) } else { Ok(()) }
+    slice(names, 0, mount.substitute_length)?;
+    slice(names, mount.print_offset, mount.print_length).map(drop)
 }
 
 fn slice(names: &[u8], offset: u16, length: u16) -> OsResult<Vec<u16>> {
     let (from, length) = (usize::from(offset), usize::from(length));
-    let bytes = names.get(from..from + length).ok_or(INVALID_DATA)?;
+    let bytes = names.get(from..from + length).ok_or(OsError::INVALID_REPARSE_DATA)?;
     let pairs = bytes.chunks_exact(2);
     if !pairs.remainder().is_empty() || from % 2 != 0 {
-        return Err(INVALID_DATA);
+        return Err(OsError::INVALID_REPARSE_DATA);
     }
     Ok(pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect())
 }
@@ -131,7 +172,7 @@ fn bytes(units: &[u16]) -> OsResult<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::{INVALID_DATA, INVALID_TAG, Target, check, mount_point, symlink, target};
+    use super::{Target, mount_point, symlink, target};
 
     fn units(text: &str) -> Vec<u16> {
         text.encode_utf16().collect()
@@ -143,26 +184,5 @@ mod tests {
         assert_eq!(target(&symlink(&to, &units(r"C:\var"), false).unwrap()).unwrap(), Target::Absolute(to.clone()));
         assert_eq!(target(&symlink(&units("x"), &[], true).unwrap()).unwrap(), Target::Relative(units("x")));
         assert_eq!(target(&mount_point(&to, &[]).unwrap()).unwrap(), Target::Absolute(to));
-    }
-
-    #[test]
-    fn every_field_of_a_mount_point_is_checked() {
-        let good = mount_point(&units(r"\??\C:\var"), &units(r"C:\var")).unwrap();
-        assert!(check(&good).is_ok());
-        assert_eq!(check(&good[..good.len() - 1]), Err(INVALID_DATA), "length");
-        for (at, what) in
-            [(8, "substitute offset"), (10, "substitute length"), (12, "print offset"), (14, "print length")]
-        {
-            let mut bad = good.clone();
-            bad[at] += 2;
-            assert_eq!(check(&bad), Err(INVALID_DATA), "{what}");
-        }
-        let mut bad = good.clone();
-        bad[..4].copy_from_slice(&1_u32.to_le_bytes());
-        assert_eq!(check(&bad), Err(INVALID_TAG));
-        let remote = mount_point(&units(r"\??\UNC\host\share"), &[]).unwrap();
-        assert_eq!(check(&remote), Err(INVALID_DATA), "a junction cannot lead to a share");
-        let nowhere = symlink(&[], &[], false).unwrap();
-        assert_eq!(check(&nowhere), Err(INVALID_DATA));
     }
 }

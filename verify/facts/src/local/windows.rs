@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::{env, fs, process};
 
 use os::abi::ControlCode;
@@ -41,6 +42,10 @@ impl TestNode for LocalNode {
 
     fn os(&self) -> &dyn Os {
         &self.os
+    }
+
+    fn os_without_symlink_privilege(&self) -> Result<Arc<dyn Os>, Unavailable> {
+        Err(Unavailable("a process without the privilege to create symbolic links".to_owned()))
     }
 
     fn new_directory(&self) -> Result<String, Unavailable> {

@@ -52,6 +52,9 @@ impl Operation for GetVolumeIdFromTargetPath {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
                 return Err(not_mounted("the mount point is stale: its volume no longer exists"));
             }
+            Err(code) if ErrorClass::TargetInvalid.contains(code) => {
+                return Err(not_mounted("the target of the link is not a valid path"));
+            }
             // A volume without a file system is mounted, but has no root directory to open.
             Err(OsError::UNRECOGNIZED_VOLUME) => {
                 return link.volume().ok_or_else(|| OperationError::from(OsError::UNRECOGNIZED_VOLUME));

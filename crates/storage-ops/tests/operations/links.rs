@@ -1,0 +1,107 @@
+//! Tests of links that Windows treats in a special way: without the privilege, with targets that cannot be followed, and
+//! reparse points that are no links.
+
+use crate::setup::{GIB, failing, node_on, path, probed, refused};
+use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT};
+use os::{Access, NtPath, Open, Options, Os, OsError, U16String};
+use os_sim::Sim;
+use storage_ops::{
+    Config, CreateSymlink, GetVolumeIdFromTargetPath, IsSymlink, Kind, Mkdir, Node, PathExists, Rmdir, RmdirContents,
+};
+
+const POD: &str = r"C:\var\lib\kubelet\pods\p";
+
+fn link() -> CreateSymlink {
+    CreateSymlink { source: path(r"\pods\p"), target: path(r"\pods\l") }
+}
+
+/// Sets the reparse point of `file`, as any process that can write its attributes can.
+fn set_reparse_point(sim: &Sim, file: &str, data: &[u8]) {
+    let nt = NtPath::from_win32(&U16String::from_str(file));
+    let how = Open::existing(Access::WRITE_ATTRIBUTES, Options::REPARSE_POINT);
+    sim.open(&nt, &how).unwrap().control(ControlCode::FSCTL_SET_REPARSE_POINT, data, &mut []).unwrap();
+}
+
+/// Returns the data of a mount point with this target.
+fn mount_point(target: &str) -> Vec<u8> {
+    let names: Vec<u8> = target.encode_utf16().chain([0, 0]).flat_map(u16::to_le_bytes).collect();
+    let length = u16::try_from(names.len()).unwrap() - 4;
+    let fields = [length + 12, 0, 0, length, length + 2, 0].map(u16::to_le_bytes).concat();
+    [&REPARSE_TAG_MOUNT_POINT.to_le_bytes()[..], &fields, &names].concat()
+}
+
+#[test]
+fn an_account_without_the_privilege_is_told_which_right_it_needs() {
+    let sim = os_sim::node().dir(POD).build();
+    let node = Node::new(sim.process_without_symlink_privilege(), Config::default());
+    let before = sim.snapshot();
+    let error = refused(&node, &link(), Kind::PermissionDenied);
+    assert_eq!(error.code(), Some(OsError::PRIVILEGE_NOT_HELD));
+    assert!(error.to_string().contains("(SeCreateSymbolicLinkPrivilege): a required privilege"), "{error}");
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn a_link_is_created_on_a_file_system_that_cannot_keep_one_opened_to_be_deleted() {
+    for code in [OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER] {
+        let sim = os_sim::node().dir(POD).build();
+        let keeping = || failing("set DispositionEx", code);
+        probed(&sim, keeping()).run(&link()).unwrap();
+        assert_eq!(sim.external().read_link(r"C:\var\lib\kubelet\pods\l").unwrap(), POD);
+
+        let sim = os_sim::node().dir(POD).build();
+        let setting = faults::Fault::at(1, faults::When::Before, faults::FaultAction::Fail(OsError::DISK_FULL))
+            .among(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT");
+        let probes: Vec<std::sync::Arc<dyn faults::Probe>> =
+            vec![std::sync::Arc::new(keeping()), std::sync::Arc::new(setting)];
+        let (node, before) = (probed(&sim, probes), sim.snapshot());
+        refused(&node, &link(), Kind::FailedPrecondition);
+        assert_eq!(sim.snapshot(), before, "nothing incomplete is left behind");
+    }
+}
+
+#[test]
+fn a_link_whose_target_is_not_a_valid_path_leads_nowhere() {
+    for target in ["foobar", r"C:\var\lib\kubelet", r"\\?\C:\var\lib\kubelet", r"\??\C:\var\..\var", r"\??\C:\a|b"] {
+        let sim = os_sim::node().dir(POD).build();
+        set_reparse_point(&sim, POD, &mount_point(target));
+        let node = node_on(&sim);
+        assert!(!node.run(&IsSymlink { path: path(POD) }).unwrap(), "{target}");
+        let error = refused(&node, &GetVolumeIdFromTargetPath { target: path(POD) }, Kind::NotFound);
+        assert!(error.to_string().contains("because it does not exist"), "{error}");
+    }
+}
+
+#[test]
+fn a_directory_with_a_tag_that_is_no_link_is_removed_with_its_contents() {
+    // The tag of a placeholder of cloud storage, with the bit of directories.
+    const PLACEHOLDER: [u8; 12] = [0x1a, 0, 0, 0x90, 4, 0, 0, 0, 1, 2, 3, 4];
+    let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\cloud\sub\file", b"1").build();
+    for directory in [r"C:\var\lib\kubelet\pods\p\cloud", r"C:\var\lib\kubelet\pods\p\cloud\sub"] {
+        set_reparse_point(&sim, directory, &PLACEHOLDER);
+    }
+    let node = node_on(&sim);
+    node.run(&RmdirContents { path: path(POD) }).unwrap();
+    assert!(sim.external().read_dir(POD).unwrap().is_empty());
+    sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\p\cloud\sub").unwrap();
+    set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\p\cloud", &PLACEHOLDER);
+    node.run(&Rmdir { path: path(POD), context: None, force: true }).unwrap();
+    assert!(!sim.external().exists(POD));
+}
+
+#[test]
+fn an_empty_working_directory_that_becomes_a_mount_point_is_opened_again() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let kubelet = r"C:\var\lib\kubelet";
+    for directory in ["pods", "plugins"] {
+        sim.external().remove_all(&format!(r"{kubelet}\{directory}")).unwrap();
+    }
+    let node = node_on(&sim);
+    let exists = PathExists { path: path(r"\pods"), context: None };
+    assert!(!node.run(&exists).unwrap());
+    sim.external().set_mount_point(kubelet, sim.volume_on(1).unwrap().id).unwrap();
+    node.run(&Mkdir { path: path(r"\pods\p"), context: None }).unwrap();
+    assert!(node.run(&exists).unwrap());
+    let created = sim.external().exists(&format!(r"{}pods\p", sim.volume_on(1).unwrap().name()));
+    assert!(created, "the directory is on the mounted volume");
+}
