@@ -28,14 +28,6 @@ pub(crate) const FACTS: &[Fact] = &[
         a_volume_opens_with_no_rights,
     ),
     Fact::assumed(
-        "DEVICE-OPEN-03",
-        "A volume that is locked by BitLocker or cannot be read opens with no rights, and then answers \
-         IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS.",
-        "Such an open needs no file system, and the volume manager knows the extents. The operations are right if it \
-         fails: ListVolumesOnDisk leaves the volume out, and no operation changes a volume whose disk it cannot find.",
-        a_volume_that_cannot_be_read_opens_with_no_rights,
-    ),
-    Fact::assumed(
         "DEVICE-OPEN-04",
         "Opening a disk by a number that no disk has fails with FILE_NOT_FOUND (2).",
         "The name of a disk is a symbolic link of the object manager, which has this code for a missing name. The \
@@ -117,11 +109,6 @@ fn a_disk_opens_with_no_rights(node: &dyn TestNode) -> Verdict {
 fn a_volume_opens_with_no_rights(node: &dyn TestNode) -> Verdict {
     check_opens(node, VolumeKind::Ntfs)?;
     check_opens(node, VolumeKind::Raw)
-}
-
-fn a_volume_that_cannot_be_read_opens_with_no_rights(node: &dyn TestNode) -> Verdict {
-    check_opens(node, VolumeKind::BitLocker)?;
-    check_opens(node, VolumeKind::Unreadable)
 }
 
 fn a_missing_disk_is_not_found(node: &dyn TestNode) {

@@ -1,18 +1,17 @@
-//! Volumes, their root directories, and volumes that are locked or dismounted: `FILE-OPEN-25` to `-27` and `-40` to `-44`.
+//! Volumes, their root directories, and volumes that are locked or dismounted: `FILE-OPEN-25` to `-27` and `-40` to `-45`.
 
-use os::abi::ControlCode;
+use os::abi::{ControlCode, DiskAttributes};
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
 
 use super::calls::{delete, fat_root};
+use super::devices::{READ_WRITE, is_listed, open_disk, set_attributes, set_offline, wait_until};
 use crate::fact::{Fact, Verdict};
-use crate::node::{TestNode, TestVolume, VolumeKind};
+use crate::node::{TestDisk, TestNode, TestVolume, VolumeKind};
 
 /// `FSCTL_LOCK_VOLUME`.
 const FSCTL_LOCK_VOLUME: ControlCode = ControlCode(0x0009_0018);
 /// `FSCTL_DISMOUNT_VOLUME`.
 const FSCTL_DISMOUNT_VOLUME: ControlCode = ControlCode(0x0009_0020);
-
-const READ_WRITE: Access = Access::GENERIC_READ.union(Access::GENERIC_WRITE);
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
@@ -72,6 +71,14 @@ pub(crate) const FACTS: &[Fact] = &[
         "NT has STATUS_VOLUME_DISMOUNTED for such handles. FASTFAT can also answer STATUS_FILE_INVALID, which is \
          FILE_INVALID (1006). The operations are right in both cases: they open the working directory again.",
         a_handle_does_not_survive_a_dismount,
+    ),
+    Fact::assumed(
+        "FILE-OPEN-45",
+        "On a volume whose disk is read-only, opening a file with WRITE_DATA, WRITE_ATTRIBUTES or DELETE and creating one \
+         fail with WRITE_PROTECT (19).",
+        "MS-FSA has this code for changes on such a volume, and does not say which rights may be asked for. The operations \
+         are right if the open succeeds: the change then fails, and they report either code.",
+        a_read_only_volume_is_not_opened_for_writing,
     ),
 ];
 
@@ -176,5 +183,31 @@ fn a_handle_does_not_survive_a_dismount(node: &dyn TestNode) -> Verdict {
     assert_eq!(root.open_child(&file, &how).err(), Some(OsError::NOT_READY));
     let again = node.os().open(&NtPath::volume_root(volume.id), &how).expect("the volume is mounted again");
     again.open_child(&file, &how).expect("the file opens");
+    Ok(())
+}
+
+fn a_read_only_volume_is_not_opened_for_writing(node: &dyn TestNode) -> Verdict {
+    const READ_ONLY: u64 = DiskAttributes::READ_ONLY;
+    let volume = node.volume(VolumeKind::Ntfs)?;
+    node.write_file(&format!("{}file", volume.guid_path().display()), b"content");
+    let root = NtPath::volume_root(volume.id);
+    let open = |name: &str, how: &Open| node.os().open(&root.join(&U16String::from_str(name)), how).err();
+    let file = |access| open("file", &Open::existing(access, Options::empty()));
+
+    let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
+    set_offline(&*disk, true);
+    set_attributes(&*disk, 40, READ_ONLY, READ_ONLY | DiskAttributes::OFFLINE).expect("read-only and online");
+    let arrived = wait_until(node, || is_listed(node, volume.id));
+    let refused = [
+        file(Access::WRITE_DATA),
+        file(Access::WRITE_ATTRIBUTES),
+        file(Access::DELETE),
+        open("new", &Open::new_directory(Access::READ_ATTRIBUTES)),
+    ];
+    let read = file(Access::READ_DATA);
+    set_offline(&*disk, false);
+    assert!(arrived);
+    assert_eq!(refused, [Some(OsError::WRITE_PROTECT); 4]);
+    assert_eq!(read, None);
     Ok(())
 }

@@ -73,12 +73,6 @@ pub(crate) const FACTS: &[Fact] = &[
         "CL disk.c DiskReadWriteVerification; libyal/libfsntfs/issues/4",
         a_volume_is_read_in_whole_sectors,
     ),
-    Fact::published(
-        "VOL-26",
-        "FlushFileBuffers on a volume fails with ACCESS_DENIED (5) without the right to write.",
-        "SDK FlushFileBuffers",
-        a_flush_needs_the_right_to_write,
-    ),
     Fact::assumed(
         "VOL-27",
         "FlushFileBuffers on a volume of a read-only disk fails with WRITE_PROTECT (19).",
@@ -212,14 +206,6 @@ fn a_volume_is_read_in_whole_sectors(node: &dyn TestNode) -> Verdict {
             assert_eq!(read(kind, offset, length)?, Err(OsError::INVALID_PARAMETER), "{length} bytes at {offset}");
         }
     }
-    Ok(())
-}
-
-fn a_flush_needs_the_right_to_write(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
-    let flush = |access| volume.open(node.os(), access).expect("the volume opens").flush();
-    assert_eq!(flush(Access::GENERIC_READ), Err(OsError::ACCESS_DENIED));
-    assert_eq!(flush(READ_WRITE), Ok(()));
     Ok(())
 }
 
