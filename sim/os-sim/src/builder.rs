@@ -137,7 +137,7 @@ impl Builder {
         self.change(|disk| disk.content = Content::Superfloppy)
     }
 
-    /// Gives the volume a file system, such as `NTFS`, `ReFS` or `FAT32`.
+    /// Gives the volume a file system, such as `NTFS`, `ReFS` or `FAT32`, or a raw disk one that Windows does not know.
     pub fn formatted(self, file_system: &str) -> Self {
         self.change(|disk| disk.file_system = Some(file_system.to_owned()))
     }

@@ -81,7 +81,7 @@ pub struct DiskDescription {
     /// The partition table and partitions.
     #[serde(default)]
     pub content: Content,
-    /// The file system on the volume, such as `NTFS`.
+    /// The file system on the volume, such as `NTFS`; on a raw disk one that Windows does not know, such as `ext4`.
     #[serde(default)]
     pub file_system: Option<String>,
     /// The size of the file system, if it is smaller than the partition because growing it was interrupted.

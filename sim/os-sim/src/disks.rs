@@ -47,6 +47,8 @@ pub(crate) struct Disk {
     /// The instance part of the disk's interface path.
     pub instance: String,
     pub layout: Layout,
+    /// The file system, unknown to Windows, that begins in the first sector of a raw disk.
+    pub foreign: Option<String>,
     pub partitions: Vec<Partition>,
     /// What the storage provider has cached of the disk.
     pub provider_cache: ProviderCache,
@@ -317,6 +319,7 @@ pub(crate) fn example(size: u64) -> Disk {
         identifiers: None,
         instance: "1".into(),
         layout: Layout::Raw,
+        foreign: None,
         partitions: Vec::new(),
         provider_cache: ProviderCache { size, attributes: 0 },
         lun_id: None,

@@ -15,7 +15,7 @@ use crate::types::{DiskIds, DiskLocation, DiskNumber};
 use crate::windows::disk_device::{self, Disk, TableStyle};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
-use crate::windows::{msft_storage, volume_device, wmi};
+use crate::windows::{file_system, msft_storage, volume_device, wmi};
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,17 +57,25 @@ impl Operation for ListDiskIds {
     }
 }
 
-/// Reads the identifiers of `disks`. Returns those that could be read, and the first error.
+/// Reads the identifiers of `disks`. Returns those that could be read, and the first error. A disk of which only one
+/// identifier can be read is among them: some drivers need only that one. A disk that was removed is left out.
 fn read_ids(disks: Vec<Disk>) -> (BTreeMap<DiskNumber, DiskIds>, Option<OsError>) {
     let (mut ids, mut first_error) = (BTreeMap::new(), None);
     for disk in disks {
         let page83 = disk_identifiers::page83(&*disk.handle);
-        match page83.and_then(|page83| Ok(DiskIds { page83, serial: disk_identifiers::serial(&*disk.handle)? })) {
-            Ok(found) => drop(ids.insert(disk.number, found)),
-            Err(code) => {
-                tracing::warn!(disk = disk.number.0, %code, "left out a disk whose identifiers could not be read");
-                first_error = first_error.or(Some(code));
-            }
+        let serial = disk_identifiers::serial(&*disk.handle);
+        let errors = [page83.as_ref().err().copied(), serial.as_ref().err().copied()];
+        let mut errors = errors.into_iter().flatten().peekable();
+        if errors.peek().is_some_and(|code| ErrorClass::DeviceRemoved.contains(*code)) {
+            continue;
+        }
+        if let Some(code) = errors.next() {
+            tracing::warn!(disk = disk.number.0, %code, "not all identifiers of a disk could be read");
+            first_error = first_error.or(Some(code));
+        }
+        if page83.is_ok() || serial.is_ok() {
+            let found = DiskIds { page83: page83.unwrap_or_default(), serial: serial.unwrap_or_default() };
+            ids.insert(disk.number, found);
         }
     }
     (ids, first_error)
@@ -133,10 +141,7 @@ impl Operation for GetDiskStats {
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<u64> {
-        // A disk that cannot be opened for reading can still be queried.
-        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ)
-            .or_else(|_| Disk::open(&node.host, self.disk, Access::empty()))?;
-        Ok(disk.size()?)
+        Ok(Disk::open_for_read(&node.host, self.disk)?.size()?)
     }
 }
 
@@ -226,6 +231,7 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
         let cleared = if writable { Ok(()) } else { disk.set_attributes(0, Bits::READ_ONLY) };
         cleared.and_then(|()| disk.set_attributes(0, Bits::OFFLINE))
     } else {
+        flush_volumes(node, disk);
         disk.set_attributes(Bits::OFFLINE, Bits::OFFLINE)
     };
     if changed.is_ok() && is_reached(disk.attributes()?) {
@@ -243,6 +249,19 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
         return Ok(());
     }
     Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed"))
+}
+
+/// Writes the caches of the volumes of a disk, as far as that is possible: taking a disk offline does not.
+fn flush_volumes(node: &Node, disk: &Disk) {
+    let volumes = disk
+        .partition_table()
+        .and_then(|table| volume_device::on_disk(&node.host, disk.number, &table.partitions))
+        .unwrap_or_default();
+    for (_, volume) in volumes {
+        if let Err(error) = volume_device::flush(&node.host, volume) {
+            tracing::warn!(disk = disk.number.0, %volume, %error, "the cache of a volume was not written");
+        }
+    }
 }
 
 /// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
@@ -269,7 +288,14 @@ impl Operation for PartitionDisk {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
-        let table = disk.partition_table()?;
+        let table = match disk.partition_table() {
+            // Windows may not read the partition table of an offline disk.
+            Err(error) if error.kind != Kind::NotFound && disk.is_offline()? => {
+                set_state(node, ctx, &disk, true)?;
+                disk.partition_table()?
+            }
+            table => table?,
+        };
         if !table.is_partitioned() {
             if table.style == TableStyle::Mbr {
                 return Err(OperationError::precondition(
@@ -280,6 +306,7 @@ impl Operation for PartitionDisk {
             ctx.require_pool(PoolKind::Wmi)?;
             set_state(node, ctx, &disk, true)?;
             if table.style == TableStyle::Raw {
+                refuse_content(&disk)?;
                 msft_storage::initialize(&node.host, ctx, &disk)?;
             }
             Self::add_partition(node, ctx, &disk)?;
@@ -290,6 +317,19 @@ impl Operation for PartitionDisk {
             return Ok(());
         }
         bring_volumes_online(node, ctx, &disk)
+    }
+}
+
+/// Refuses a disk without a partition table on which a file system or container begins in the first sector: a partition
+/// table would overwrite it.
+fn refuse_content(disk: &Disk) -> OperationResult<()> {
+    let signature = file_system::signature_on(&*disk.handle)
+        .map_err(|code| OperationError::of(code, "the first sectors of the disk cannot be read"))?;
+    match signature {
+        None => Ok(()),
+        Some(name) => Err(OperationError::precondition(format!(
+            "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"
+        ))),
     }
 }
 

@@ -8,8 +8,6 @@ pub(crate) mod mount;
 pub(crate) mod resize;
 pub(crate) mod target_path;
 
-use os::Access;
-
 use crate::error::{OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
@@ -49,7 +47,7 @@ impl Operation for ListVolumesOnDisk {
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
-        let disk = Disk::open(&node.host, self.disk, Access::empty())?;
+        let disk = Disk::open_for_read(&node.host, self.disk)?;
         if disk.is_offline()? {
             return Err(OperationError::precondition("the disk is offline; bring it online with SetDiskState first"));
         }

@@ -125,6 +125,12 @@ impl Disk {
         Self::from_handle(number, handle)
     }
 
+    /// Opens the disk `number` for reading or, if Windows denies that, for queries. Microsoft documents that the partition
+    /// table needs the right to read, which its control code does not ask for.
+    pub(crate) fn open_for_read(host: &Host, number: DiskNumber) -> OperationResult<Self> {
+        Self::open(host, number, Access::GENERIC_READ).or_else(|_| Self::open(host, number, Access::empty()))
+    }
+
     fn from_handle(number: DiskNumber, handle: Box<dyn Handle>) -> OperationResult<Self> {
         if device_number(&*handle)? == Some(number) {
             return Ok(Self { number, handle });
@@ -142,13 +148,22 @@ impl Disk {
 
     /// Queries the size in bytes.
     pub(crate) fn size(&self) -> OsResult<u64> {
-        // Otherwise Windows may return the size from before the disk grew. If the update fails, that size is still
-        // returned.
-        if let Err(code) = self.update()
-            && ErrorClass::DeviceRemoved.contains(code)
-        {
-            return Err(code);
+        let before = self.known_size();
+        // A driver above that of the disk may have kept the size from before the disk grew. If the update fails, that
+        // size is still returned.
+        let after = match self.update() {
+            Err(code) if ErrorClass::DeviceRemoved.contains(code) => return Err(code),
+            _ => self.known_size(),
+        };
+        match (before, after) {
+            (_, Err(code)) if ErrorClass::DeviceRemoved.contains(code) => Err(code),
+            (Ok(before), Ok(after)) => Ok(before.max(after)),
+            (before, after) => after.or(before),
         }
+    }
+
+    /// Queries the size in bytes, as Windows knows it.
+    fn known_size(&self) -> OsResult<u64> {
         let length = match buffer::control::<LengthInformation>(&*self.handle, ControlCode::DISK_GET_LENGTH_INFO, &[]) {
             Ok(info) => info.length,
             Err(_) => self.geometry()?.disk_size,
@@ -157,7 +172,7 @@ impl Disk {
     }
 
     /// Queries the geometry. Only the sizes of the disk and of its sectors are meaningful.
-    pub(crate) fn geometry(&self) -> OsResult<DiskGeometryEx> {
+    fn geometry(&self) -> OsResult<DiskGeometryEx> {
         buffer::control(&*self.handle, ControlCode::DISK_GET_DRIVE_GEOMETRY_EX, &[])
     }
 

@@ -12,7 +12,7 @@ use crate::error::{Kind, OperationError};
 
 use ErrorClass::{
     BufferTooSmall, DeviceRemoved, DirectoryMissing, EntryDeleted, NotStarted, OutcomeUnknown, ServerUnreachable,
-    TargetInvalid, TargetMissing, Unsupported, UnsupportedOrInvalid,
+    TargetInvalid, TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid,
 };
 use Kind::{AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
 
@@ -21,7 +21,7 @@ use Kind::{AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFoun
 pub(crate) enum ErrorClass {
     /// A disk or volume, addressed as a device, has been removed.
     ///
-    /// Contains `ERROR_NOT_READY`, unlike [`Self::TargetMissing`]: a device returns it while it is being removed.
+    /// Does not contain `ERROR_NOT_READY`: a disk that is offline and a volume that is being formatted exist.
     DeviceRemoved,
     /// The target of a link or mount point does not exist, whether it is a path, a server or a volume.
     ///
@@ -52,6 +52,8 @@ pub(crate) enum ErrorClass {
     UnsupportedOrInvalid,
     /// The output buffer is too small for the answer.
     BufferTooSmall,
+    /// The content of a device cannot be read: it fails, is not ready, denies the access or is encrypted.
+    Unreadable,
 }
 
 impl ErrorClass {
@@ -72,6 +74,10 @@ const fn row(code: OsError, kind: Kind, classes: &'static [ErrorClass]) -> Row {
     Row { code, kind, classes }
 }
 
+/// `ERROR_READ_FAULT`.
+const READ_FAULT: OsError = OsError(30);
+/// `ERROR_DISK_CORRUPT`.
+const DISK_CORRUPT: OsError = OsError(1393);
 /// `ERROR_REM_NOT_LIST`.
 const REM_NOT_LIST: OsError = OsError(51);
 /// `ERROR_UNEXP_NET_ERR`.
@@ -91,10 +97,14 @@ const TABLE: &[Row] = &[
     row(OsError::INVALID_FUNCTION, Internal, &[Unsupported, UnsupportedOrInvalid]),
     row(OsError::FILE_NOT_FOUND, NotFound, &[DeviceRemoved, TargetMissing, EntryDeleted, DirectoryMissing]),
     row(OsError::PATH_NOT_FOUND, NotFound, &[DeviceRemoved, TargetMissing, DirectoryMissing]),
-    row(OsError::ACCESS_DENIED, PermissionDenied, &[]),
+    row(OsError::ACCESS_DENIED, PermissionDenied, &[Unreadable]),
     row(OsError::WRITE_PROTECT, FailedPrecondition, &[]),
-    row(OsError::NOT_READY, FailedPrecondition, &[DeviceRemoved]),
-    row(OsError::SHARING_VIOLATION, FailedPrecondition, &[]),
+    row(OsError::NOT_READY, FailedPrecondition, &[Unreadable]),
+    row(OsError::CRC, Internal, &[Unreadable]),
+    row(OsError::BAD_LENGTH, Internal, &[BufferTooSmall]),
+    row(READ_FAULT, Internal, &[Unreadable]),
+    row(OsError::GEN_FAILURE, Internal, &[Unreadable]),
+    row(OsError::SHARING_VIOLATION, FailedPrecondition, &[Unreadable]),
     row(OsError::LOCK_VIOLATION, FailedPrecondition, &[]),
     row(OsError::NOT_SUPPORTED, FailedPrecondition, &[Unsupported, UnsupportedOrInvalid]),
     row(REM_NOT_LIST, Internal, &[ServerUnreachable]),
@@ -106,7 +116,7 @@ const TABLE: &[Row] = &[
     row(OsError::INVALID_PASSWORD, PermissionDenied, &[]),
     row(OsError::INVALID_PARAMETER, Internal, &[UnsupportedOrInvalid]),
     row(OsError::DISK_FULL, FailedPrecondition, &[]),
-    row(OsError::SEM_TIMEOUT, Internal, &[ServerUnreachable]),
+    row(OsError::SEM_TIMEOUT, Internal, &[ServerUnreachable, Unreadable]),
     row(OsError::INSUFFICIENT_BUFFER, Internal, &[BufferTooSmall]),
     row(OsError::INVALID_NAME, InvalidArgument, &[TargetInvalid]),
     row(OsError::DIR_NOT_EMPTY, FailedPrecondition, &[]),
@@ -125,6 +135,7 @@ const TABLE: &[Row] = &[
     row(OsError::SERVICE_DISABLED, FailedPrecondition, &[]),
     row(OsError::SERVICE_DOES_NOT_EXIST, NotFound, &[]),
     row(OsError::SERVICE_CANNOT_ACCEPT_CTRL, FailedPrecondition, &[]),
+    row(OsError::IO_DEVICE, Internal, &[Unreadable]),
     row(OsError::DEVICE_NOT_CONNECTED, NotFound, &[DeviceRemoved, TargetMissing]),
     row(OsError::SESSION_CREDENTIAL_CONFLICT, FailedPrecondition, &[]),
     row(NETWORK_UNREACHABLE, Internal, &[ServerUnreachable]),
@@ -134,6 +145,8 @@ const TABLE: &[Row] = &[
     row(OsError::PRIVILEGE_NOT_HELD, PermissionDenied, &[]),
     row(OsError::LOGON_FAILURE, PermissionDenied, &[]),
     row(OsError::ACCOUNT_RESTRICTION, PermissionDenied, &[]),
+    row(OsError::FILE_CORRUPT, Internal, &[Unreadable]),
+    row(DISK_CORRUPT, Internal, &[Unreadable]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999->
     row(OsError::RPC_CALL_FAILED, Internal, &[OutcomeUnknown]),
     row(OsError::CANT_ACCESS_FILE, FailedPrecondition, &[]),
@@ -144,7 +157,7 @@ const TABLE: &[Row] = &[
     row(OsError::REPARSE_TAG_MISMATCH, FailedPrecondition, &[]),
     row(OsError::REPARSE_POINT_ENCOUNTERED, FailedPrecondition, &[]),
     // <https://learn.microsoft.com/windows/win32/com/com-error-codes-6>
-    row(OsError::FVE_LOCKED_VOLUME, FailedPrecondition, &[]),
+    row(OsError::FVE_LOCKED_VOLUME, FailedPrecondition, &[Unreadable]),
     // <https://learn.microsoft.com/windows/win32/wmisdk/wmi-error-constants>
     row(OsError::WBEM_NOT_FOUND, NotFound, &[]),
     row(OsError::WBEM_TRANSPORT_FAILURE, Internal, &[OutcomeUnknown]),
@@ -183,7 +196,7 @@ mod tests {
     #[test]
     fn each_class_contains_exactly_the_documented_codes() {
         for (class, expected) in [
-            (ErrorClass::DeviceRemoved, &[2, 3, 21, 55, 433, 1167][..]),
+            (ErrorClass::DeviceRemoved, &[2, 3, 55, 433, 1167][..]),
             (ErrorClass::TargetMissing, &[2, 3, 53, 55, 67, 303, 433, 1167, 1921]),
             (ErrorClass::TargetInvalid, &[123, 4392]),
             (ErrorClass::EntryDeleted, &[2, 303]),
@@ -193,7 +206,8 @@ mod tests {
             (ErrorClass::OutcomeUnknown, &[1726, 0x8004_1015]),
             (ErrorClass::Unsupported, &[1, 50]),
             (ErrorClass::UnsupportedOrInvalid, &[1, 50, 87]),
-            (ErrorClass::BufferTooSmall, &[122, 234]),
+            (ErrorClass::BufferTooSmall, &[24, 122, 234]),
+            (ErrorClass::Unreadable, &[5, 21, 23, 30, 31, 32, 121, 1117, 1392, 1393, 0x8031_0000]),
         ] {
             let codes: BTreeSet<u32> =
                 TABLE.iter().map(|row| row.code.0).filter(|code| class.contains(OsError(*code))).collect();

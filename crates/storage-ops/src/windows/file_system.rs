@@ -37,28 +37,38 @@ pub(crate) fn detect(host: &Host, volume: VolumeId) -> OperationResult<FileSyste
     }
     // Windows has mounted no file system. The volume may still have one that Windows cannot mount.
     match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut [0; 16]) {
-        Err(OsError::UNRECOGNIZED_VOLUME) => {}
-        Err(code) if ErrorClass::Unsupported.contains(code) => {}
-        Err(code) if !ErrorClass::BufferTooSmall.contains(code) => {
+        Err(code) if ErrorClass::Unreadable.contains(code) || ErrorClass::DeviceRemoved.contains(code) => {
             return Err(OperationError::of(code, "the file system cannot be determined"));
         }
+        // No page names the code for a volume without the structure that the request reads. The signature of the
+        // structure is searched for below.
+        Err(code) if !ErrorClass::BufferTooSmall.contains(code) => {}
         _ => {
             return Err(OperationError::precondition(
                 "the volume has a file system that Windows recognizes but cannot mount",
             ));
         }
     }
+    let signature = signature_on(&*handle).map_err(|code| OperationError::of(code, "the volume cannot be read"))?;
+    match signature {
+        None => Ok(FileSystem::Raw),
+        Some(name) => Err(OperationError::precondition(format!(
+            "the volume has the signature of {name}, which Windows cannot mount"
+        ))),
+    }
+}
+
+/// Searches the first sectors of a volume, or of a disk, for the signature of a file system or container, and returns its
+/// name.
+pub(crate) fn signature_on(device: &dyn Handle) -> OsResult<Option<&'static str>> {
     let mut block = vec![0; signatures::BLOCK];
     for offset in signatures::BLOCKS {
-        let read =
-            handle.read(offset, &mut block).map_err(|code| OperationError::of(code, "the volume cannot be read"))?;
+        let read = device.read(offset, &mut block)?;
         if let Some(name) = signatures::find(offset, &block[..read.min(signatures::BLOCK)]) {
-            return Err(OperationError::precondition(format!(
-                "the volume has the signature of {name}, which Windows cannot mount"
-            )));
+            return Ok(Some(name));
         }
     }
-    Ok(FileSystem::Raw)
+    Ok(None)
 }
 
 fn name_of(handle: &dyn Handle) -> OsResult<String> {

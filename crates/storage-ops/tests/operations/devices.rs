@@ -205,9 +205,9 @@ fn every_query_reports_a_removed_disk_as_not_found() {
         refused(&node, &set(true), Kind::NotFound);
         assert_eq!(trace.counts().wmi, 0, "WMI is not called");
     }
-    let absent = probed(&os_sim::node().build(), failing("open", OsError::NOT_READY));
+    let absent = probed(&os_sim::node().build(), failing("open", OsError::NO_SUCH_DEVICE));
     let error = refused(&absent, &GetDiskState { disk: ONE }, Kind::NotFound);
-    assert!(error.to_string().ends_with("disk 1 does not exist (21)"), "{error}");
+    assert!(error.to_string().ends_with("disk 1 does not exist (433)"), "{error}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tests of the operations on a simulated node, by API group and by subject.
 
 mod concurrency;
+mod device_answers;
 mod devices;
 mod disk;
 mod error_messages;

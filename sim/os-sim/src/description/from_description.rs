@@ -125,6 +125,7 @@ impl State {
             identifiers: identifiers(&description.page83, instance),
             instance: format!("5&{instance:08x}&0&{number:06x}"),
             layout: Layout::Raw,
+            foreign: None,
             partitions: Vec::new(),
             provider_cache: ProviderCache { size, attributes },
             lun_id: None,
@@ -152,7 +153,10 @@ impl State {
     fn lay_out(&mut self, disk: &mut Disk, description: &DiskDescription) -> Result<(), DescriptionError> {
         let (disk_id, reserved_id, part_id) = (self.fresh_uuid(), self.fresh_uuid(), self.fresh_uuid());
         let kind = match description.content {
-            Content::Raw => return Ok(()),
+            Content::Raw => {
+                disk.foreign.clone_from(&description.file_system);
+                return Ok(());
+            }
             Content::Gpt => {
                 disk.write_gpt(disk_id, reserved_id);
                 return Ok(());

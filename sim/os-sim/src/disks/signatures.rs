@@ -2,8 +2,8 @@
 
 use os::{Access, OsError, OsResult};
 
-use crate::disks::Health;
 use crate::disks::volume_ioctls::partition_of;
+use crate::disks::{Disk, Health, Layout, Volume};
 use crate::files::handles::Object;
 use crate::state::State;
 
@@ -37,7 +37,7 @@ impl State {
     pub(crate) fn read(&self, handle: u64, offset: u64, output: &mut [u8]) -> OsResult<usize> {
         self.check_access(handle, Access::READ_DATA)?;
         match &self.opened(handle)?.object {
-            Object::Disk(_) => Err(OsError::NOT_SUPPORTED),
+            Object::Disk(device) => read_disk(self.disk(*device)?, offset, output),
             Object::File { .. } => {
                 let file = self.file_of(handle)?;
                 if file.is_directory() {
@@ -50,27 +50,48 @@ impl State {
                 Ok(length)
             }
             Object::Volume { id, .. } => {
-                let size = u64::try_from(output.len()).unwrap_or(u64::MAX);
                 let (disk, volume) = self.volume(*id)?;
-                if !offset.is_multiple_of(disk.sector) || !size.is_multiple_of(disk.sector) {
-                    return Err(OsError::INVALID_PARAMETER);
-                }
+                let output = whole_sectors(disk, partition_of(disk, *id)?.length, offset, output)?;
                 match volume.health {
                     Health::Unreadable => return Err(OsError::IO_DEVICE),
                     Health::Locked => return Err(OsError::FVE_LOCKED_VOLUME),
                     Health::Readable => {}
                 }
-                let end = partition_of(disk, *id)?.length;
-                let length = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX).min(output.len());
-                let output = &mut output[..length];
-                output.fill(0);
-                let mounted = volume.file_system.as_ref().map(|file_system| file_system.kind.as_str());
-                if let Some(name) = mounted.or(volume.recognised.as_deref()) {
-                    write_signature(name, offset, output);
-                }
-                Ok(length)
+                read_volume(volume, offset, output);
+                Ok(output.len())
             }
         }
+    }
+}
+
+/// Returns the part of `output` that lies before `end`. Fails unless offset and length are multiples of a sector.
+fn whole_sectors<'a>(disk: &Disk, end: u64, offset: u64, output: &'a mut [u8]) -> OsResult<&'a mut [u8]> {
+    let size = u64::try_from(output.len()).unwrap_or(u64::MAX);
+    if !offset.is_multiple_of(disk.sector) || !size.is_multiple_of(disk.sector) {
+        return Err(OsError::INVALID_PARAMETER);
+    }
+    let length = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX).min(output.len());
+    Ok(&mut output[..length])
+}
+
+/// Reads from a disk: the content of its volume if that begins in the first sector, and otherwise zeros, because the
+/// sectors of a partition table are not simulated.
+fn read_disk(disk: &Disk, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+    let output = whole_sectors(disk, disk.size, offset, output)?;
+    output.fill(0);
+    match (disk.layout, disk.volumes().next(), &disk.foreign) {
+        (Layout::Superfloppy, Some(volume), _) => read_volume(volume, offset, output),
+        (Layout::Raw, _, Some(name)) => write_signature(name, offset, output),
+        _ => {}
+    }
+    Ok(output.len())
+}
+
+fn read_volume(volume: &Volume, offset: u64, output: &mut [u8]) {
+    output.fill(0);
+    let mounted = volume.file_system.as_ref().map(|file_system| file_system.kind.as_str());
+    if let Some(name) = mounted.or(volume.recognised.as_deref()) {
+        write_signature(name, offset, output);
     }
 }
 

@@ -108,9 +108,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "DISK-23",
         "The layout of a disk with a file system from its first sector on has the style 0 and one used entry, which begins \
          at 0.",
-        "No source was found. With another style or without an entry PartitionDisk would ask the storage provider to \
-         initialize the disk, and the layout is read again before that; the provider refuses a disk that it does not \
-         count as raw.",
+        "No source was found. With another style or without an entry PartitionDisk would count the disk as raw, and \
+         then refuse it for the signature in its first sectors.",
         a_superfloppy_has_one_entry,
     ),
     Fact::assumed(
@@ -156,6 +155,12 @@ pub(crate) const FACTS: &[Fact] = &[
          that new devices are started, and needs the privilege SeLoadDriverPrivilege.",
         "W32 cfgmgr32/nf-cfgmgr32-cm_reenumerate_devnode_ex",
         "it allows devices to arrive early or late: operations wait for what they need, and callers repeat their listing",
+    ),
+    Fact::published(
+        "DISK-39",
+        "Reading a disk fails with INVALID_PARAMETER (87) unless offset and length are multiples of the size of a sector.",
+        "CL disk.c DiskReadWriteVerification",
+        a_disk_is_read_in_whole_sectors,
     ),
     Fact::unchecked(
         "DISK-30",
@@ -389,6 +394,21 @@ fn a_control_code_needs_the_access_in_its_number(node: &dyn TestNode) -> Verdict
             let denied = code.needs_read() && !read || code.needs_write() && !write;
             let outcome = handle.control(code, &[0; 40], &mut output);
             assert_eq!(outcome == Err(OsError::ACCESS_DENIED), denied, "{code:?} with {access:?}: {outcome:?}");
+        }
+    }
+    Ok(())
+}
+
+fn a_disk_is_read_in_whole_sectors(node: &dyn TestNode) -> Verdict {
+    for (kind, sector) in [(DiskKind::Raw, 512), (DiskKind::FourKn, 4096)] {
+        let disk = open_disk(node, node.disk(kind)?, Access::GENERIC_READ);
+        let half = u64::try_from(sector / 2).expect("it fits");
+        for offset in [0, 2 * half] {
+            assert_eq!(disk.read(offset, &mut vec![0; sector]), Ok(sector));
+        }
+        for (offset, length) in [(0, sector / 2), (half, sector), (0, sector + 1)] {
+            let refused = disk.read(offset, &mut vec![0; length]);
+            assert_eq!(refused, Err(OsError::INVALID_PARAMETER), "{length} bytes at {offset}");
         }
     }
     Ok(())

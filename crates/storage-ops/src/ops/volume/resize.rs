@@ -1,8 +1,8 @@
 //! Growing a volume.
 
-use os::abi::ControlCode;
-use os::{Access, Open, Options, OsError};
-use zerocopy::IntoBytes;
+use os::abi::{ControlCode, FsFullSizeInformation};
+use os::{Access, FsInfo, Open, Options, OsError};
+use zerocopy::{FromZeros, IntoBytes};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -67,7 +67,7 @@ impl Operation for ResizeVolume {
             ResizeTarget::FirstVolumeOfDisk(disk) => ListVolumesOnDisk { disk, partition: 0 }.run(node, ctx)?[0],
         };
         let number = volume_device::locked_disk_of(&node.host, volume, ctx)?;
-        let disk = Disk::open(&node.host, number, Access::GENERIC_READ)?;
+        let disk = Disk::open_for_read(&node.host, number)?;
         disk.update()?;
         let extent = volume_device::extent(&node.host, volume)?;
         let table = disk.partition_table()?;
@@ -151,12 +151,14 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
     if length < total.saturating_add(MIB) || file_system::detect(&node.host, volume)? != FileSystem::Ntfs {
         return Ok(());
     }
-    let number = volume_device::locked_disk_of(&node.host, volume, ctx)?;
-    let geometry = Disk::open(&node.host, number, Access::empty())?.geometry()?;
-    let sectors = extent.length / i64::from(geometry.bytes_per_sector.max(512));
+    volume_device::locked_disk_of(&node.host, volume, ctx)?;
     ctx.begin_mutation()?;
     let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
     let handle = volume_device::open(&node.host, volume, &Open::existing(access, Options::empty()))?;
+    let mut size = FsFullSizeInformation::new_zeroed();
+    handle.query_fs(FsInfo::FullSize, size.as_mut_bytes())?;
+    let (sector, cluster) = (i64::from(size.bytes_per_sector.max(512)), i64::from(size.sectors_per_unit.max(1)));
+    let sectors = extent.length / sector / cluster * cluster;
     buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes())
         .map_err(|code| OperationError::of(code, "the partition has grown, but the file system could not be extended"))
 }

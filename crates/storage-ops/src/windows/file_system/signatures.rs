@@ -25,6 +25,8 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("LVM", 536, b"LVM2 001"),
     ("swap", 4086, b"SWAPSPACE2"),
     ("btrfs", 65600, b"_BHRfS_M"),
+    // The file system recognition structure, in the first sector of a file system that a later Windows may mount.
+    ("a file system that identifies itself to Windows", 16, b"FSRS"),
 ];
 
 /// Returns the name of the file system or container whose signature is in `block`, which begins at `offset` of the

@@ -1,0 +1,226 @@
+//! Tests of answers of disks and volumes that differ between versions of Windows and drivers, or that no document names.
+
+use faults::{Call, Fault, FaultAction, Race, When};
+use os::OsError;
+use os_sim::Sim;
+use storage_ops::{
+    DiskNumber, FormatVolume, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind, ListDiskIds,
+    ListVolumesOnDisk, PartitionDisk, SetDiskState,
+};
+
+use crate::setup::{GIB, NoProbe, failing, node_on, probed, refused, resize, traced, volume_on};
+
+const ONE: DiskNumber = DiskNumber(1);
+const LAYOUT: &str = "control DISK_GET_DRIVE_LAYOUT_EX";
+const SET: &str = "control DISK_SET_DISK_ATTRIBUTES";
+const PROPERTY: &str = "control STORAGE_QUERY_PROPERTY";
+const RECOGNITION: &str = "control FSCTL_QUERY_FILE_SYSTEM_RECOGNITION";
+
+/// Fails the first call of `primitive` with `code`.
+fn failing_once(primitive: &'static str, code: OsError) -> Fault {
+    Fault::at(0, When::Before, FaultAction::Fail(code)).among(move |call| call.primitive == primitive)
+}
+
+#[test]
+fn a_blank_volume_is_formatted_whatever_code_says_that_no_file_system_is_recognized() {
+    for code in [1, 50, 87, 1005, 4711].map(OsError) {
+        let sim = os_sim::node().disk(GIB).partitioned().build();
+        let node = probed(&sim, failing(RECOGNITION, code));
+        let volume = volume_on(&node, 1);
+        assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(false), "{code:?}");
+        node.run(&FormatVolume { volume }).unwrap();
+        assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+    }
+}
+
+#[test]
+fn a_volume_that_cannot_be_read_is_not_formatted() {
+    for primitive in [RECOGNITION, "read", "query_fs Attribute"] {
+        for code in [5, 21, 23, 30, 31, 32, 55, 121, 433, 1117, 1167, 1392, 1393, 0x8031_0000].map(OsError) {
+            let sim = os_sim::node().disk(GIB).partitioned().build();
+            let volume = volume_on(&node_on(&sim), 1);
+            let node = probed(&sim, failing(primitive, code));
+            let error = node.run(&IsVolumeFormatted { volume }).unwrap_err();
+            assert_eq!(error.code(), Some(code), "{primitive}");
+            node.run(&FormatVolume { volume }).unwrap_err();
+            assert_eq!(sim.volume_on(1).unwrap().formats, 0);
+        }
+    }
+}
+
+#[test]
+fn a_file_system_that_identifies_itself_is_found_without_an_answer_of_windows() {
+    for code in [1, 87, 1005].map(OsError) {
+        let sim = os_sim::node().disk(GIB).partitioned().formatted("FutureFS").unmountable().build();
+        let volume = volume_on(&node_on(&sim), 1);
+        let node = probed(&sim, failing(RECOGNITION, code));
+        refused(&node, &IsVolumeFormatted { volume }, Kind::FailedPrecondition);
+        refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
+        assert_eq!(sim.volume_on(1).unwrap().formats, 0);
+    }
+}
+
+#[test]
+fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
+    for name in ["ext4", "XFS", "LUKS", "btrfs", "NTFS", "FutureFS"] {
+        for offline in [false, true] {
+            let disk = os_sim::node().disk(GIB).formatted(name);
+            let sim = if offline { disk.offline() } else { disk }.build();
+            let error = refused(&node_on(&sim), &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+            assert!(error.to_string().contains("does not overwrite"), "{error}");
+            assert_eq!(sim.disk(1).unwrap().layout, "raw", "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_raw_disk_that_cannot_be_read_is_not_initialized() {
+    let sim = os_sim::node().disk(GIB).build();
+    let error =
+        refused(&probed(&sim, failing("read", OsError::IO_DEVICE)), &PartitionDisk { disk: ONE }, Kind::Internal);
+    assert_eq!(error.code(), Some(OsError::IO_DEVICE));
+    assert_eq!(sim.disk(1).unwrap().layout, "raw");
+}
+
+/// Fails reading the partition table of disk 1 while it is offline.
+fn unreadable_while_offline(sim: &Sim) -> Fault {
+    let seen = sim.clone();
+    let fails = move |call: &Call| call.primitive == LAYOUT && seen.disk(1).is_some_and(|disk| disk.offline);
+    Fault::each(fails, When::Before, FaultAction::Fail(OsError::NOT_READY))
+}
+
+#[test]
+fn a_disk_whose_partition_table_cannot_be_read_while_it_is_offline_is_partitioned() {
+    let raw = os_sim::node().disk(GIB).offline().build();
+    let partitioned = os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().build();
+    for sim in [raw, partitioned] {
+        let node = probed(&sim, unreadable_while_offline(&sim));
+        node.run(&PartitionDisk { disk: ONE }).unwrap();
+        assert!(!sim.disk(1).unwrap().offline);
+        volume_on(&node, 1);
+    }
+}
+
+#[test]
+fn a_device_that_is_not_ready_is_not_reported_as_not_found() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let node = probed(&sim, failing("open", OsError::NOT_READY));
+    for error in [
+        node.run(&GetDiskState { disk: ONE }).unwrap_err(),
+        node.run(&IsVolumeFormatted { volume }).unwrap_err(),
+        node.run(&GetVolumeStats { volume }).unwrap_err(),
+    ] {
+        assert_eq!((error.kind(), error.code()), (Kind::FailedPrecondition, Some(OsError::NOT_READY)), "{error}");
+    }
+}
+
+#[test]
+fn each_code_of_a_removed_disk_is_reported_as_not_found() {
+    for code in [2, 55, 433, 1167].map(OsError) {
+        for primitive in ["control DISK_GET_LENGTH_INFO", "control DISK_UPDATE_PROPERTIES"] {
+            let sim = os_sim::node().disk(GIB).build();
+            sim.set_removed_code(code);
+            let other = sim.clone();
+            let removed =
+                Race::before(0, move || drop(other.detach_disk(1))).among(move |call| call.primitive == primitive);
+            refused(&probed(&sim, removed), &GetDiskStats { disk: ONE }, Kind::NotFound);
+        }
+    }
+}
+
+#[test]
+fn the_size_of_a_disk_that_grew_is_returned_without_a_rescan() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let node = node_on(&sim);
+    assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), GIB);
+    sim.grow_disk(1, 2 * GIB);
+    assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 2 * GIB);
+    // Without the query of the length the size is known only after the update.
+    sim.grow_disk(1, 3 * GIB);
+    let node = probed(&sim, failing("control DISK_GET_LENGTH_INFO", OsError::NOT_SUPPORTED));
+    assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 3 * GIB);
+}
+
+#[test]
+fn a_partition_table_that_does_not_fit_is_read_again_whatever_code_says_so() {
+    for code in [24, 122, 234].map(OsError) {
+        let sim = os_sim::node().disk(GIB).partitioned().build();
+        let node = probed(&sim, failing_once(LAYOUT, code));
+        assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 0 }).unwrap().len(), 1, "{code:?}");
+    }
+}
+
+#[test]
+fn the_attributes_of_a_disk_are_set_with_the_other_version_if_one_is_refused() {
+    let sim = os_sim::node().disk(GIB).offline().build();
+    let (node, trace) = traced(&sim, failing_once(SET, OsError::INVALID_PARAMETER));
+    node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
+    assert!(!sim.disk(1).unwrap().offline);
+    assert_eq!((trace.counts().of(SET), trace.counts().wmi), (2, 0));
+}
+
+#[test]
+fn a_disk_is_listed_with_the_identifier_that_can_be_read() {
+    let sim = || os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").serial("vol0abc").build();
+    let node = sim();
+    // The queries for disk 0 come first, and for each disk that of page 83 first.
+    for (call, page83, serial) in [(2, "", "vol0abc"), (3, "Google  pvc-x", "")] {
+        let failing = Fault::at(call, When::Before, FaultAction::Fail(OsError::IO_DEVICE));
+        let ids = probed(&node, failing.among(|call| call.primitive == PROPERTY)).run(&ListDiskIds).unwrap();
+        assert_eq!((ids[&ONE].page83.as_str(), ids[&ONE].serial.as_str()), (page83, serial));
+    }
+    let ids = probed(&sim(), failing(PROPERTY, OsError::IO_DEVICE)).run(&ListDiskIds).unwrap();
+    assert!(ids.is_empty(), "{ids:?}");
+}
+
+#[test]
+fn the_volumes_of_a_disk_that_cannot_be_opened_for_reading_are_listed() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let node = probed(&sim, failing_once("open", OsError::ACCESS_DENIED));
+    assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 0 }).unwrap().len(), 1);
+}
+
+#[test]
+fn the_volumes_of_a_disk_are_flushed_before_it_goes_offline() {
+    for failure in [None, Some(OsError::IO_DEVICE)] {
+        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+        let offline = SetDiskState { disk: ONE, online: false };
+        let (node, trace) = match failure {
+            None => traced(&sim, NoProbe),
+            Some(code) => traced(&sim, failing("flush", code)),
+        };
+        node.run(&offline).unwrap();
+        let calls: Vec<_> = trace.take().into_iter().map(|record| record.call.primitive).collect();
+        let position = |primitive: &str| calls.iter().position(|call| *call == *primitive).expect("the call was made");
+        assert!(position("flush") < position(SET), "{calls:?}");
+        assert!(sim.disk(1).unwrap().offline);
+    }
+}
+
+#[test]
+fn a_disk_with_sectors_of_4096_bytes_is_partitioned_formatted_and_grown() {
+    let sim = os_sim::node().disk(GIB).sector_size(4096).build();
+    let node = node_on(&sim);
+    node.run(&PartitionDisk { disk: ONE }).unwrap();
+    let volume = volume_on(&node, 1);
+    assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(false));
+    node.run(&FormatVolume { volume }).unwrap();
+    let before = node.run(&GetVolumeStats { volume }).unwrap().total;
+    sim.grow_disk(1, 2 * GIB);
+    node.run(&resize(volume, 0)).unwrap();
+    assert!(node.run(&GetVolumeStats { volume }).unwrap().total >= before + GIB - (1 << 20));
+    sim.invariants().unwrap();
+}
+
+#[test]
+fn a_file_system_on_sectors_of_4096_bytes_is_extended_to_its_partition() {
+    let sim =
+        os_sim::node().disk(GIB).sector_size(4096).partitioned().formatted("NTFS").file_system_of(GIB / 2).build();
+    let node = node_on(&sim);
+    let volume = volume_on(&node, 1);
+    node.run(&resize(volume, 0)).unwrap();
+    let (total, length) =
+        (node.run(&GetVolumeStats { volume }).unwrap().total, sim.disk(1).unwrap().partitions[1].length);
+    assert!(total <= length && total + (1 << 20) > length, "{total} of {length}");
+}
