@@ -29,6 +29,14 @@ const OPEN_FOR_DELETE: Open = Open {
     )
 };
 
+/// Opens an object to delete it if its access control list does not grant the rights of [`OPEN_FOR_DELETE`]. These two
+/// rights can also come from the access control list of its directory. The contents of a directory cannot be listed.
+const OPEN_ONLY_FOR_DELETE: Open = Open {
+    access: Access::DELETE.union(Access::READ_ATTRIBUTES),
+    options: Options::REPARSE_POINT.union(Options::BACKUP_INTENT),
+    ..OPEN_FOR_DELETE
+};
+
 /// An open directory whose entries are deleted.
 #[derive(Clone, Copy)]
 pub(crate) struct Parent<'a> {
@@ -42,6 +50,8 @@ pub(crate) struct Parent<'a> {
 pub(crate) struct DeleteHandle {
     handle: Box<dyn Handle>,
     path_is_stable: bool,
+    /// Whether the handle has the right to list a directory.
+    can_list: bool,
 }
 
 /// Opens `name` in `parent` to delete it. If it is a volume mount point, the volume is unmounted first.
@@ -69,15 +79,22 @@ fn is_mount_point(handle: &dyn Handle) -> bool {
 }
 
 fn open_for_delete(parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
-    match parent.handle.open_child(name, &OPEN_FOR_DELETE) {
+    match open_with_any_share(parent, name, &OPEN_FOR_DELETE) {
+        Err(OsError::ACCESS_DENIED) => open_with_any_share(parent, name, &OPEN_ONLY_FOR_DELETE),
+        outcome => outcome,
+    }
+}
+
+fn open_with_any_share(parent: Parent<'_>, name: &U16Str, how: &Open) -> OsResult<DeleteHandle> {
+    let (handle, path_is_stable) = match parent.handle.open_child(name, how) {
         // Another process may have the object open to delete or rename it. It can then be opened only with deletion
         // shared.
         Err(OsError::SHARING_VIOLATION) => {
-            let handle = parent.handle.open_child(name, &Open { share: Share::all(), ..OPEN_FOR_DELETE })?;
-            Ok(DeleteHandle { handle, path_is_stable: false })
+            (parent.handle.open_child(name, &Open { share: Share::all(), ..*how })?, false)
         }
-        outcome => Ok(DeleteHandle { handle: outcome?, path_is_stable: parent.path_is_stable }),
-    }
+        outcome => (outcome?, parent.path_is_stable),
+    };
+    Ok(DeleteHandle { handle, path_is_stable, can_list: how.access.contains(Access::READ_DATA) })
 }
 
 /// Deletes `entry`, opened by [`open`]: a file, an empty directory, or a link, but not its target.
@@ -173,7 +190,8 @@ impl Level {
         let handle = &*entry.handle;
         let info = buffer::attributes(handle)?;
         let is_directory = info.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !is_surrogate(info);
-        let names = if is_directory { names(handle)? } else { Vec::new() };
+        // A directory that cannot be listed may be empty.
+        let names = if is_directory && entry.can_list { names(handle)? } else { Vec::new() };
         Ok(Self { entry, is_directory, names, rounds: 0 })
     }
 

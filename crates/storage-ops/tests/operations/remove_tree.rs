@@ -177,6 +177,35 @@ fn a_read_only_file_that_cannot_be_deleted_is_left_unchanged() {
     assert_eq!(sim.snapshot(), before);
 }
 
+#[test]
+fn an_entry_whose_access_control_list_grants_nobody_a_right_is_removed() {
+    for below in ["", r"\full\deep\f", r"\full\f", r"\empty"] {
+        for share in [None, Some(Share::all())] {
+            let sim = tree();
+            if below.is_empty() {
+                sim.external().remove_all(TREE).unwrap();
+                sim.external().mkdir(TREE).unwrap();
+            }
+            let holder = share.map(|share| held(&sim, below, share));
+            sim.external().revoke_all_rights(&format!("{TREE}{below}")).unwrap();
+            node_on(&sim).run(&rmdir()).unwrap();
+            assert!(is_removed(&sim), "{below}");
+            drop(holder);
+        }
+    }
+}
+
+#[test]
+fn a_full_directory_whose_access_control_list_grants_nobody_a_right_is_an_error() {
+    let sim = tree();
+    sim.external().revoke_all_rights(&format!(r"{TREE}\full\deep")).unwrap();
+    for _ in 0..2 {
+        let error = refused(&node_on(&sim), &rmdir(), Kind::PermissionDenied);
+        assert_eq!(error.code(), Some(OsError::ACCESS_DENIED));
+        assert!(sim.external().exists(&format!(r"{TREE}\full\deep\f")));
+    }
+}
+
 /// Returns a tree with the mount point of a volume, and with links that are not mount points.
 fn tree_with_a_mount_point() -> Sim {
     let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS");
