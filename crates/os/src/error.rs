@@ -11,7 +11,7 @@ pub type OsResult<T> = Result<T, OsError>;
 ///
 /// - a Win32 error code is kept;
 /// - an `HRESULT` of the facility `FACILITY_WIN32` is converted to its Win32 code; any other, such as WMI's
-///   `0x8004....`, is kept;
+///   `0x8004....`, is kept, as is a code of the iSCSI initiator, `0xefff....`;
 /// - an `NTSTATUS` is converted as `RtlNtStatusToDosError` converts it, except `STATUS_DELETE_PENDING`: that function
 ///   returns "access denied" for it, and this type has [`Self::DELETE_PENDING`].
 ///
@@ -111,6 +111,17 @@ codes! {
     WBEM_INVALID_QUERY = 0x8004_1017, "the WMI query is not valid";
     WBEM_INVALID_METHOD = 0x8004_102e, "the WMI method does not exist";
     FVE_LOCKED_VOLUME = 0x8031_0000, "the volume is locked by BitLocker";
+    ISDSC_CONNECTION_FAILED = 0xefff_0003, "the iSCSI portal cannot be reached";
+    ISDSC_AUTHENTICATION_FAILURE = 0xefff_0009, "the iSCSI authentication failed";
+    ISDSC_INVALID_SESSION_ID = 0xefff_001c, "the iSCSI session does not exist";
+    ISDSC_SESSION_BUSY = 0xefff_001f, "the iSCSI session is busy";
+    ISDSC_TARGET_NOT_FOUND = 0xefff_0029, "the iSCSI target is not known";
+    ISDSC_SERVICE_NOT_RUNNING = 0xefff_003e, "the iSCSI initiator service is not running";
+    ISDSC_TARGET_ALREADY_LOGGED_IN = 0xefff_003f, "the iSCSI target is already logged in";
+    ISDSC_DEVICE_BUSY_ON_SESSION = 0xefff_0040, "a device of the iSCSI session is in use";
+    ISDSC_PORTAL_NOT_FOUND = 0xefff_0043, "the iSCSI portal is not known";
+    ISDSC_SHORT_CHAP_SECRET = 0xefff_0048, "the CHAP secret is too short";
+    ISDSC_INVALID_CHAP_SECRET = 0xefff_004a, "the CHAP secret is not valid";
 }
 
 impl fmt::Display for OsError {

@@ -66,7 +66,7 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secret
     let mapping = |remote_path: &str, password: String| NewSmbGlobalMappingRequest {
         remote_path: remote_path.into(),
         local_path: String::new(),
-        username: "anna".into(),
+        username: r"FILESERVER\anna".into(),
         password,
     };
     for (remote, password) in [

@@ -1,19 +1,19 @@
 //! Simulates iSCSI: portals and targets on the network, and the node's initiator with its WMI classes.
 //!
-//! This module does not change disks: a call that attaches or detaches logical units returns an [`Effect`]. It
-//! does not check that the Microsoft iSCSI service runs. Its callers do both.
+//! A failed method is an error with the code of the initiator (`ISDSC_...`) and not a return value, as Windows posts it.
+//!
+//! This module does not change disks: a call that attaches or detaches logical units returns an [`Effect`]. It does not
+//! check that the Microsoft iSCSI service runs, nor that no disk is in use. Its callers do all of this.
 
-mod return_code;
 mod wmi_classes;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use os::{Secret, Uuid};
+use os::{OsError, OsResult, Secret, Uuid};
 use serde::Deserialize;
 
-pub use return_code::IscsiCode;
 pub use wmi_classes::Associated;
 
 /// How long Windows waits for a portal that does not answer.
@@ -141,7 +141,7 @@ struct Initiator {
     /// The discovered targets, each with every portal that reported it.
     discovered: BTreeSet<(String, PortalAddress)>,
     sessions: Vec<Session>,
-    /// The sessions to open again after a restart (favorite targets).
+    /// The sessions to open again after a restart (favorite targets). One that was registered twice is here twice.
     favourites: Vec<Session>,
     logins: u64,
     /// The secret that a target must know in mutual CHAP.
@@ -219,43 +219,41 @@ impl Iscsi {
 
     /// Restarts the node: ends all sessions and opens the persistent ones again.
     pub fn reboot(&mut self) -> Vec<Effect> {
-        let mut effects: Vec<_> =
-            std::mem::take(&mut self.initiator.sessions).iter().map(|session| self.detach(&session.iqn)).collect();
+        let mut effects = Vec::new();
+        while !self.initiator.sessions.is_empty() {
+            effects.extend(self.log_out(0));
+        }
         for favourite in self.initiator.favourites.clone() {
             let Some(target) = self.target(&favourite.iqn) else { continue };
             if target.portals.contains(&favourite.portal) && self.answers(&favourite.portal) {
-                effects.push(self.open_session(favourite));
+                effects.extend(self.open_session(favourite));
             }
         }
         effects
     }
 
-    /// Adds a target portal and discovers its targets.
-    fn add_portal(&mut self, at: &PortalAddress) -> Result<(), IscsiCode> {
-        if !self.answers(at) {
-            return Err(IscsiCode::CONNECTION_FAILED);
-        }
+    /// Adds a target portal and discovers its targets. A portal that does not answer is added too.
+    fn add_portal(&mut self, at: &PortalAddress) -> OsResult<()> {
         self.initiator.portals.insert(at.clone());
-        self.discover(at);
-        Ok(())
+        self.update_portal(at)
     }
 
     /// Removes a target portal and the targets discovered only through it. Sessions stay.
-    fn remove_portal(&mut self, at: &PortalAddress) -> Result<(), IscsiCode> {
+    fn remove_portal(&mut self, at: &PortalAddress) -> OsResult<()> {
         if !self.initiator.portals.remove(at) {
-            return Err(IscsiCode::NOT_FOUND);
+            return Err(OsError::ISDSC_PORTAL_NOT_FOUND);
         }
         self.initiator.discovered.retain(|(_, portal)| portal != at);
         Ok(())
     }
 
     /// Repeats the discovery at a target portal.
-    fn update_portal(&mut self, at: &PortalAddress) -> Result<(), IscsiCode> {
+    fn update_portal(&mut self, at: &PortalAddress) -> OsResult<()> {
         if !self.initiator.portals.contains(at) {
-            return Err(IscsiCode::NOT_FOUND);
+            return Err(OsError::ISDSC_PORTAL_NOT_FOUND);
         }
         if !self.answers(at) {
-            return Err(IscsiCode::CONNECTION_FAILED);
+            return Err(OsError::ISDSC_CONNECTION_FAILED);
         }
         self.discover(at);
         Ok(())
@@ -276,18 +274,19 @@ impl Iscsi {
         self.initiator.discovered.extend(offered.map(|target| (target.iqn.clone(), at.clone())));
     }
 
-    fn log_in(&mut self, login: &Login<'_>) -> Result<(u64, Effect), IscsiCode> {
+    /// Opens a session and returns its number.
+    fn log_in(&mut self, login: &Login<'_>) -> OsResult<(u64, Option<Effect>)> {
         let reports: Vec<_> =
             self.initiator.discovered.iter().filter(|(iqn, _)| iqn.eq_ignore_ascii_case(login.iqn)).collect();
-        let (_, first) = reports.first().ok_or(IscsiCode::TARGET_NOT_FOUND)?;
+        let (_, first) = reports.first().ok_or(OsError::ISDSC_TARGET_NOT_FOUND)?;
         let portal = login.portal.as_ref().unwrap_or(first).clone();
         if self.is_connected(login.iqn) {
-            return Err(IscsiCode::SESSION_ALREADY_EXISTS);
+            return Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN);
         }
         let target = self.target(login.iqn).filter(|target| target.portals.contains(&portal));
-        let target = target.filter(|_| self.answers(&portal)).ok_or(IscsiCode::CONNECTION_FAILED)?;
+        let target = target.filter(|_| self.answers(&portal)).ok_or(OsError::ISDSC_CONNECTION_FAILED)?;
         if !target.chap.accepts(login, self.initiator.secret.as_ref()) {
-            return Err(IscsiCode::AUTHENTICATION_FAILURE);
+            return Err(OsError::ISDSC_AUTHENTICATION_FAILURE);
         }
         let iqn = target.iqn.clone();
         let session = Session { number: 0, iqn, portal, authentication: login.authentication };
@@ -298,28 +297,29 @@ impl Iscsi {
         Ok((self.initiator.logins, effect))
     }
 
-    fn open_session(&mut self, session: Session) -> Effect {
-        self.initiator.logins += 1;
+    /// Opens a session. The first one of a target attaches its disks.
+    fn open_session(&mut self, session: Session) -> Option<Effect> {
         let effect = Effect::Attach { iqn: session.iqn.clone(), luns: self.luns(&session.iqn) };
+        let is_first = !self.is_connected(&session.iqn);
+        self.initiator.logins += 1;
         self.initiator.sessions.push(Session { number: self.initiator.logins, ..session });
-        effect
+        is_first.then_some(effect)
     }
 
-    fn log_out(&mut self, position: usize) -> Effect {
+    /// Ends a session. The last one of a target detaches its disks.
+    fn log_out(&mut self, position: usize) -> Option<Effect> {
         let session = self.initiator.sessions.remove(position);
-        self.detach(&session.iqn)
-    }
-
-    fn detach(&self, iqn: &str) -> Effect {
-        Effect::Detach { iqn: iqn.to_owned(), luns: self.luns(iqn) }
+        let is_last = !self.is_connected(&session.iqn);
+        is_last.then(|| Effect::Detach { luns: self.luns(&session.iqn), iqn: session.iqn })
     }
 
     /// Sets the initiator's secret for mutual CHAP. It has 12 to 16 bytes; longer ones need IPsec.
-    fn set_secret(&mut self, secret: Secret) -> Result<(), IscsiCode> {
-        if !(12..=16).contains(&secret.expose().len()) {
-            return Err(IscsiCode::INVALID_PARAMETER);
+    fn set_secret(&mut self, secret: Secret) -> OsResult<()> {
+        match secret.expose().len() {
+            ..12 => return Err(OsError::ISDSC_SHORT_CHAP_SECRET),
+            12..=16 => self.initiator.secret = Some(secret),
+            17.. => return Err(OsError::ISDSC_INVALID_CHAP_SECRET),
         }
-        self.initiator.secret = Some(secret);
         Ok(())
     }
 

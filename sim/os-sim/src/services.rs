@@ -1,6 +1,7 @@
 //! Simulates Windows services and the rules of the service control manager.
 //!
-//! Starting and stopping take time: a service stays pending until [`Services::tick`] is called after that time.
+//! Starting and stopping take time: a service stays pending until [`Services::tick`] is called after that time. One
+//! service starts at a time: the others wait for the lock of the service database.
 
 use std::collections::BTreeSet;
 
@@ -178,7 +179,7 @@ impl Services {
         Ok(self.get(name)?.state as u32)
     }
 
-    /// Starts `name` after the services that it depends on.
+    /// Starts `name` after the services that it depends on, and after those that are starting now.
     pub fn start(&mut self, name: &str, now: Time) -> OsResult<()> {
         self.tick(now);
         let service = self.get(name)?;
@@ -191,7 +192,8 @@ impl Services {
         let mut order = Vec::new();
         self.start_order(self.position(name)?, &mut Vec::new(), &mut order)?;
         let now = milliseconds(now);
-        let mut ready_at = now;
+        let starting = self.services.iter().filter(|service| service.state == ServiceState::StartPending);
+        let mut ready_at = starting.filter_map(|service| service.until).max().unwrap_or(now);
         for position in order {
             self.starts += 1;
             let starts = self.starts;
@@ -246,8 +248,9 @@ impl Services {
         let mut order = Vec::new();
         current.dependents(current.position(name)?, &mut found, &mut order);
         let active = order.into_iter().map(|position| &current.services[position]);
-        let active = active.filter(|service| service.state != ServiceState::Stopped);
-        Ok(active.map(|service| U16String::from_str(&service.name)).collect())
+        let mut active: Vec<_> = active.filter(|service| service.state != ServiceState::Stopped).collect();
+        active.sort_by_key(|service| std::cmp::Reverse(service.started));
+        Ok(active.into_iter().map(|service| U16String::from_str(&service.name)).collect())
     }
 
     /// Restarts the node: starts the services that start automatically and stops the others.

@@ -157,6 +157,11 @@ impl Sim {
         })
     }
 
+    /// Sets whether a policy forbids to store credentials: a persistent mapping with credentials cannot be created then.
+    pub fn set_stored_credentials_forbidden(&self, forbidden: bool) {
+        self.with(|state| state.smb.forbids_stored_credentials = forbidden);
+    }
+
     /// Restarts the node: closes all handles, drops all jobs, disconnects the SMB mappings and detects all disks again.
     pub fn reboot(&self) {
         self.with(|state| {

@@ -1,5 +1,7 @@
 //! Simulates SMB: servers on the network, and the node's global mappings to their shares.
 //!
+//! A failed `Create` is an error with its Win32 code and not a return value, as Windows posts it.
+//!
 //! A mapping holds no password. It records how many times the user's password had changed when the mapping was created,
 //! which is enough to detect that it has changed since.
 
@@ -24,6 +26,8 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Smb {
     /// The servers on the network.
     pub servers: Vec<Server>,
+    /// Whether a policy forbids to store credentials.
+    pub forbids_stored_credentials: bool,
     /// The node's global mappings.
     mappings: Vec<Mapping>,
 }
@@ -77,16 +81,29 @@ pub struct User {
 /// A global mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// `\\host\share` in lower case.
+    /// `\\host\share`, or a directory on it, in lower case.
     pub remote: String,
     /// The user, or `None` for a guest.
     pub user: Option<String>,
+    /// Whether it is made again after a restart, with credentials that Windows stores.
+    pub persistent: bool,
     /// The status that WMI reports.
     pub status: Status,
     /// Whether it requires encryption.
     pub privacy: bool,
+    /// Whether it was made again after a restart. The SMB client then no longer knows its user, although it logs on with
+    /// the stored credentials.
+    restored: bool,
     /// How many times the user's password had changed when the mapping was created.
     changes: u64,
+}
+
+/// A request for a mapping.
+struct NewMapping<'a> {
+    remote: &'a str,
+    credential: Option<Credential>,
+    persistent: bool,
+    privacy: bool,
 }
 
 /// `MSFT_SmbGlobalMapping.Status`.
@@ -234,7 +251,8 @@ impl Smb {
     /// On Windows this takes [`Self::answer_time`]. Using a disconnected mapping connects it again.
     pub fn open(&mut self, remote: &str) -> OsResult<Uuid> {
         let (host, share) = split(remote).ok_or(OsError::BAD_NET_NAME)?;
-        let mapping = self.mappings.iter().position(|mapping| mapping.remote == unc(&host, &share));
+        let is_on_share = |mapping: &Mapping| split(&mapping.remote) == Some((host.clone(), share.clone()));
+        let mapping = self.mappings.iter().position(is_on_share);
         // A share that is not mapped is opened through any session with its server.
         let session = mapping.or_else(|| self.mappings.iter().position(|mapping| mapping.is_to(&host)));
         let opened = self.log_on(&host, session).and_then(|guest| {
@@ -264,54 +282,71 @@ impl Smb {
         true
     }
 
-    /// Restarts the node: the mappings stay and are disconnected.
+    /// Restarts the node: the persistent mappings are made again, and connect at their first use.
     pub fn reboot(&mut self) {
+        self.mappings.retain(|mapping| mapping.persistent);
         for mapping in &mut self.mappings {
             mapping.status = Status::Disconnected;
+            mapping.restored = true;
         }
     }
 
     fn create(&mut self, arguments: Arguments<'_>) -> OsResult<Returned> {
-        let remote = arguments.text("RemotePath")?.unwrap_or_default();
+        let remote = arguments.text("RemotePath")?.unwrap_or_default().to_lowercase();
         let privacy = arguments.bool("RequirePrivacy")?.unwrap_or_default();
-        let credential = arguments.secret("Credential")?.filter(|credential| !credential.expose().is_empty());
-        let made = self.map(remote, privacy, credential.as_ref()).map_err(|error| error.0);
-        Ok(created("CreatedMapping", made))
-    }
-
-    fn map(&mut self, remote: &str, privacy: bool, credential: Option<&Secret>) -> OsResult<Instance> {
-        let (host, share) = split(remote).ok_or(OsError::BAD_NET_NAME)?;
-        if self.position(remote).is_some() {
-            return Err(ALREADY_ASSIGNED);
-        }
-        let credential = match credential {
+        let persistent = arguments.bool("Persistent")?.unwrap_or(true);
+        let credential = match arguments.secret("Credential")?.filter(|credential| !credential.expose().is_empty()) {
             None => None,
             Some(text) => Some(Credential::parse(text.expose()).ok_or(OsError::INVALID_PARAMETER)?),
         };
+        let created_mapping = self.map(&NewMapping { remote: &remote, credential, persistent, privacy })?;
+        Ok(created("CreatedMapping", created_mapping))
+    }
+
+    fn map(&mut self, new: &NewMapping<'_>) -> OsResult<Instance> {
+        let (host, share) = split(new.remote).ok_or(OsError::BAD_NET_NAME)?;
+        if new.remote.ends_with('\\') {
+            return Err(OsError::INVALID_PARAMETER);
+        }
+        let user = new.credential.as_ref().map(|credential| credential.user.as_str());
+        let is_stored = new.persistent && user.is_some();
+        if user.is_some_and(|user| !user.contains('\\')) || is_stored && self.forbids_stored_credentials {
+            return Err(OsError::NO_SUCH_LOGON_SESSION);
+        }
+        if let Some(position) = self.position(new.remote) {
+            let is_same = self.mappings[position].is_of(user);
+            return Err(if is_same { ALREADY_ASSIGNED } else { OsError::SESSION_CREDENTIAL_CONFLICT });
+        }
         let server = self.server(&host).filter(|server| server.reachable).ok_or(OsError::BAD_NETPATH)?;
-        let session = self.mappings.iter().find(|mapping| mapping.is_to(&host));
-        let user = credential.as_ref().map(|credential| credential.user.as_str());
-        if session.is_some_and(|session| !session.is_of(user)) {
+        let mut sessions = self.mappings.iter().filter(|mapping| mapping.is_to(&host)).peekable();
+        let has_session = sessions.peek().is_some();
+        if sessions.any(|session| !session.is_of(user) || session.is_above(new.remote)) {
             return Err(OsError::SESSION_CREDENTIAL_CONFLICT);
         }
-        let changes = match &credential {
+        let changes = match &new.credential {
             None => 0,
             Some(credential) => {
                 let user = server.user(&credential.user).ok_or(OsError::LOGON_FAILURE)?;
                 if user.password != credential.password.expose() {
                     // If a session of the user is open, the node itself compares the password.
-                    let wrong = if session.is_some() { OsError::INVALID_PASSWORD } else { OsError::LOGON_FAILURE };
-                    return Err(wrong);
+                    return Err(if has_session { OsError::INVALID_PASSWORD } else { OsError::LOGON_FAILURE });
                 }
                 user.changes
             }
         };
         let found = server.share(&share).ok_or(OsError::BAD_NET_NAME)?;
-        if credential.is_none() && !found.guest {
+        if user.is_none() && !found.guest {
             return Err(OsError::LOGON_FAILURE);
         }
-        let user = user.map(str::to_owned);
-        let mapping = Mapping { remote: unc(&host, &share), user, status: Status::Ok, privacy, changes };
+        let mapping = Mapping {
+            remote: new.remote.to_owned(),
+            user: user.map(str::to_owned),
+            persistent: new.persistent,
+            status: Status::Ok,
+            privacy: new.privacy,
+            restored: false,
+            changes,
+        };
         let created = mapping.instance();
         self.mappings.push(mapping);
         Ok(created)
@@ -342,11 +377,17 @@ impl Mapping {
         split(&self.remote).is_some_and(|(own, _)| own == host)
     }
 
+    /// Returns whether the SMB client takes `user` for the user of the mapping.
     fn is_of(&self, user: Option<&str>) -> bool {
-        match (self.user.as_deref(), user) {
+        match (self.user.as_deref().filter(|_| !self.restored), user) {
             (Some(own), Some(user)) => own.eq_ignore_ascii_case(user),
             (own, user) => own == user,
         }
+    }
+
+    /// Returns whether `remote` is a directory below what is mapped.
+    fn is_above(&self, remote: &str) -> bool {
+        remote.strip_prefix(&self.remote).is_some_and(|rest| rest.starts_with('\\'))
     }
 
     fn instance(&self) -> Instance {
@@ -382,10 +423,6 @@ fn split(remote: &str) -> Option<(String, String)> {
     let mut parts = lower.strip_prefix(r"\\")?.split('\\');
     let (host, share) = (parts.next()?, parts.next()?);
     (!host.is_empty() && !share.is_empty()).then(|| (host.to_owned(), share.to_owned()))
-}
-
-fn unc(host: &str, share: &str) -> String {
-    format!(r"\\{host}\{share}")
 }
 
 fn yes() -> bool {

@@ -126,7 +126,8 @@ impl State {
         Ok(self.start(None, action, takes).map_or_else(|code| StartedCall::Done(returned(code)), StartedCall::Job))
     }
 
-    /// Makes a call that uses the network, and attaches or detaches the disks that it affects.
+    /// Makes a call that uses the network, and attaches or detaches the disks that it affects. A session with a disk that
+    /// is in use does not end.
     pub(crate) fn call_remote(
         &mut self,
         object: &ObjectPath,
@@ -136,19 +137,26 @@ impl State {
         if object.is_of(smb::GLOBAL_MAPPING) {
             return self.smb.call(object, method, arguments);
         }
-        let (returned, effects) = self.iscsi.call(object, method, arguments)?;
+        let mut changed = self.iscsi.clone();
+        let outcome = changed.call(object, method, arguments);
+        if outcome.as_ref().is_ok_and(|(_, effects)| effects.iter().any(|effect| self.detaches_used_disk(effect))) {
+            return Err(OsError::ISDSC_DEVICE_BUSY_ON_SESSION);
+        }
+        // A portal that did not answer was added too.
+        self.iscsi = changed;
+        let (returned, effects) = outcome?;
         for effect in effects {
             self.apply(effect);
         }
         Ok(returned)
     }
 
-    /// Fails with `WBEM_FAILED` if the node has the iSCSI initiator service and it does not run.
+    /// Fails with `ISDSC_SERVICE_NOT_RUNNING` if the node has the iSCSI initiator service and it does not run.
     fn check_iscsi_service(&mut self) -> OsResult<()> {
         let now = Time(self.now);
         match self.services.state("MSiSCSI", now) {
             Ok(RUNNING) | Err(_) => Ok(()),
-            Ok(_) => Err(OsError::WBEM_FAILED),
+            Ok(_) => Err(OsError::ISDSC_SERVICE_NOT_RUNNING),
         }
     }
 

@@ -13,6 +13,7 @@ mod information;
 mod iscsi;
 mod list;
 mod mount;
+mod network;
 mod open;
 mod open_device;
 mod open_rights;

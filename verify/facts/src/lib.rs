@@ -10,6 +10,7 @@
 mod fact;
 mod facts;
 mod local;
+mod network;
 mod node;
 mod outcome;
 mod simulated;
@@ -17,6 +18,7 @@ mod simulated;
 pub use fact::{Check, Fact, Origin, SOURCES, Verdict};
 pub use facts::{SUBJECTS, Subject, all};
 pub use local::local_node;
+pub use network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 pub use node::{Directory, DiskKind, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
 pub use outcome::{Outcome, check};
 pub use simulated::SimulatedNode;

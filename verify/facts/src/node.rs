@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use os::{Access, Handle, NtPath, Open, Options, Os, OsResult, U16String, Uuid};
 
+use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
+
 /// What a check needs is not available here. Contains what is missing, such as `a raw disk for tests`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable(pub String);
@@ -135,6 +137,30 @@ pub trait TestNode {
 
     /// Removes a disk without warning, as when its cable is pulled.
     fn remove_disk(&self, disk: TestDisk) -> Result<(), Unavailable>;
+
+    /// Returns an SMB server. No share of it is mapped.
+    fn smb_server(&self) -> Result<TestServer, Unavailable>;
+
+    /// Returns the name of an SMB server that does not answer.
+    fn silent_smb_server(&self) -> Result<String, Unavailable>;
+
+    /// Changes the password of a user of the SMB server.
+    fn change_smb_password(&self, server: &TestServer, user: &TestUser, password: &str) -> Result<(), Unavailable>;
+
+    /// Forbids Windows to store credentials.
+    fn forbid_stored_credentials(&self) -> Result<(), Unavailable>;
+
+    /// Returns an iSCSI target. It is not connected, and its portal is not known.
+    fn iscsi_target(&self, kind: TargetKind) -> Result<TestTarget, Unavailable>;
+
+    /// Returns an iSCSI portal that does not answer.
+    fn silent_iscsi_portal(&self) -> Result<TestPortal, Unavailable>;
+
+    /// Returns the name of a service.
+    fn service(&self, kind: ServiceKind) -> Result<String, Unavailable>;
+
+    /// Restarts the system.
+    fn restart(&self) -> Result<(), Unavailable>;
 }
 
 impl dyn TestNode + '_ {

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use os::{Os, Uuid};
-use os_sim::{Content, DiskDescription, Page83, Sim, Span, VolumeHealth};
+use os_sim::{Content, Description, DiskDescription, Page83, Sim, Span, VolumeHealth};
 
+use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
+
+/// The servers, targets and services of a node.
+const NETWORK: &str = include_str!("simulated_network.toml");
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -27,7 +31,8 @@ impl SimulatedNode {
 
     /// Creates a node whose primitives the check calls through `layer`, such as a wrapper that records them.
     pub fn with_layer(layer: impl FnOnce(Arc<dyn Os>) -> Arc<dyn Os>) -> Self {
-        let sim = os_sim::node().smb_server("facts").share("share").guest().build();
+        let network = Description::from_toml(NETWORK).expect("the description is valid");
+        let sim = os_sim::node().description(&network).build();
         let os = layer(sim.process());
         Self { sim, os, directories: Cell::new(0) }
     }
@@ -141,6 +146,54 @@ impl TestNode for SimulatedNode {
 
     fn remove_disk(&self, disk: TestDisk) -> Result<(), Unavailable> {
         self.sim.detach_disk(disk.number).expect("the disk exists");
+        Ok(())
+    }
+
+    fn smb_server(&self) -> Result<TestServer, Unavailable> {
+        let user = |name: &str| TestUser { name: name.to_owned(), password: format!("{name}:pass") };
+        Ok(TestServer {
+            host: "files".to_owned(),
+            shares: ["one".to_owned(), "two".to_owned()],
+            users: [user("anna"), user("bert")],
+        })
+    }
+
+    fn silent_smb_server(&self) -> Result<String, Unavailable> {
+        Ok("silent".to_owned())
+    }
+
+    fn change_smb_password(&self, server: &TestServer, user: &TestUser, password: &str) -> Result<(), Unavailable> {
+        assert!(self.sim.rotate_smb_password(&server.host, &user.name, password), "the user exists");
+        Ok(())
+    }
+
+    fn forbid_stored_credentials(&self) -> Result<(), Unavailable> {
+        self.sim.set_stored_credentials_forbidden(true);
+        Ok(())
+    }
+
+    fn iscsi_target(&self, kind: TargetKind) -> Result<TestTarget, Unavailable> {
+        let (name, user, secret) = match kind {
+            TargetKind::Open => ("open", "", ""),
+            TargetKind::Chap => ("chap", "initiator", "initiator-12"),
+        };
+        Ok(TestTarget {
+            portal: TestPortal { address: "10.0.0.1".to_owned(), port: 3260 },
+            iqn: format!("iqn.2026-01.test:{name}"),
+            chap: (user.to_owned(), secret.to_owned()),
+        })
+    }
+
+    fn silent_iscsi_portal(&self) -> Result<TestPortal, Unavailable> {
+        Ok(TestPortal { address: "10.0.0.2".to_owned(), port: 3260 })
+    }
+
+    fn service(&self, kind: ServiceKind) -> Result<String, Unavailable> {
+        Ok(kind.name().to_owned())
+    }
+
+    fn restart(&self) -> Result<(), Unavailable> {
+        self.sim.reboot();
         Ok(())
     }
 }

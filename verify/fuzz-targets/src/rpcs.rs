@@ -136,6 +136,7 @@ fn text(field: &str, sim: &Sim, input: &mut Input<'_>) -> String {
     let others = [
         r"\\fileserver\share",
         "//fileserver/share/sub",
+        r"FILESERVER\anna",
         "anna",
         "10.0.0.10",
         "iqn.2026-01.io.k8s.csi:chap",

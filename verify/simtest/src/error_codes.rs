@@ -65,9 +65,7 @@ pub fn errors_of(call: &Call) -> &'static [OsError] {
         ],
         "list" => &[E::IO_DEVICE, E::FILE_CORRUPT, E::NO_MORE_FILES, E::BAD_NETPATH, E::LOGON_FAILURE],
         "final_path" => &[E::PATH_NOT_FOUND, E::FILE_NOT_FOUND, E::IO_DEVICE],
-        name if name.starts_with("wmi call") => {
-            &[E::WBEM_FAILED, E::WBEM_NOT_FOUND, E::RPC_SERVER_UNAVAILABLE, E::RPC_CALL_FAILED, E::ACCESS_DENIED]
-        }
+        name if name.starts_with("wmi call") => errors_of_method(&name["wmi call ".len()..]),
         name if name.starts_with("service ") => &[E::ACCESS_DENIED, E::RPC_CALL_FAILED],
         name if name.starts_with("control ") => errors_of_control(&name["control ".len()..]),
         name if name.starts_with("query_fs") => {
@@ -107,6 +105,42 @@ const OPENING: &[OsError] = &[
     E::FVE_LOCKED_VOLUME,
     E::DISK_FULL,
 ];
+
+/// The errors of a WMI method: those of WMI itself and, for classes that post their failures, those of the provider.
+fn errors_of_method(method: &str) -> &'static [OsError] {
+    if method.starts_with("MSFT_Smb") {
+        return &[
+            E::BAD_NETPATH,
+            E::BAD_NET_NAME,
+            E::INVALID_PASSWORD,
+            E::SESSION_CREDENTIAL_CONFLICT,
+            E::NO_SUCH_LOGON_SESSION,
+            E::LOGON_FAILURE,
+            E::WBEM_FAILED,
+            E::WBEM_NOT_FOUND,
+            E::RPC_SERVER_UNAVAILABLE,
+            E::RPC_CALL_FAILED,
+            E::ACCESS_DENIED,
+        ];
+    }
+    if method.starts_with("MSFT_iSCSI") {
+        return &[
+            E::ISDSC_CONNECTION_FAILED,
+            E::ISDSC_AUTHENTICATION_FAILURE,
+            E::ISDSC_INVALID_SESSION_ID,
+            E::ISDSC_SESSION_BUSY,
+            E::ISDSC_SERVICE_NOT_RUNNING,
+            E::ISDSC_TARGET_ALREADY_LOGGED_IN,
+            E::ISDSC_PORTAL_NOT_FOUND,
+            E::WBEM_FAILED,
+            E::WBEM_NOT_FOUND,
+            E::RPC_SERVER_UNAVAILABLE,
+            E::RPC_CALL_FAILED,
+            E::ACCESS_DENIED,
+        ];
+    }
+    &[E::WBEM_FAILED, E::WBEM_NOT_FOUND, E::RPC_SERVER_UNAVAILABLE, E::RPC_CALL_FAILED, E::ACCESS_DENIED]
+}
 
 fn errors_of_control(code: &str) -> &'static [OsError] {
     match code {
@@ -162,8 +196,8 @@ pub fn returns_of(call: &Call) -> &'static [u32] {
         return &[5, 53, 67, 86, 1219, 1326];
     }
     if method.starts_with("MSFT_iSCSI") {
-        // No connection, wrong secret, session exists already, session busy.
-        return &[0xefff_0003, 0xefff_0009, 0xefff_0016, 0xefff_0024];
+        // No connection, wrong secret, session busy, already logged in.
+        return &[0xefff_0003, 0xefff_0009, 0xefff_001f, 0xefff_003f];
     }
     // Not supported, timeout, failed, invalid parameter, in use, access denied, stale cache, already initialized,
     // too small, clustered, access path not assigned.
@@ -175,8 +209,8 @@ pub fn returns_of(call: &Call) -> &'static [u32] {
 /// and the operation's error must name it.
 pub fn is_informative(call: &Call, code: u32) -> bool {
     if call.primitive.starts_with("wmi call ") && returns_of(call).contains(&code) {
-        // Stale cache, already initialized, access path not assigned; session exists already.
-        return [40003, 41001, 42002, 0xefff_0016].contains(&code);
+        // Stale cache, already initialized, access path not assigned; session busy, already logged in.
+        return [40003, 41001, 42002, 0xefff_001f, 0xefff_003f].contains(&code);
     }
     let informative: &[OsError] = match &*call.primitive {
         "open" | "open_child" => &[
@@ -193,6 +227,10 @@ pub fn is_informative(call: &Call, code: u32) -> bool {
         "service start" | "service stop" => {
             &[E::SERVICE_ALREADY_RUNNING, E::SERVICE_NOT_ACTIVE, E::SERVICE_CANNOT_ACCEPT_CTRL]
         }
+        "wmi call MSFT_SmbGlobalMapping.Create" => &[E::NO_SUCH_LOGON_SESSION],
+        "wmi call MSFT_iSCSITarget.Connect" => &[E::ISDSC_TARGET_ALREADY_LOGGED_IN],
+        "wmi call MSFT_iSCSITarget.Disconnect" => &[E::ISDSC_SESSION_BUSY, E::ISDSC_INVALID_SESSION_ID],
+        "wmi call MSFT_iSCSITargetPortal.Remove" => &[E::ISDSC_PORTAL_NOT_FOUND],
         "list" => &[E::NO_MORE_FILES],
         "final_path" => &[E::FILE_NOT_FOUND, E::PATH_NOT_FOUND],
         "firmware_table" => &[E::INVALID_FUNCTION, E::NOT_SUPPORTED],

@@ -86,7 +86,7 @@ fn request(rng: &mut Rng, sim: &Sim) -> Box<dyn Request> {
         13 => boxed(Rmdir { path: at, context: None, force: true }),
         14 => boxed(RmdirContents { path: at }),
         15 => boxed(CreateSymlink { source, target: at }),
-        16 => boxed(map(rng.one_of(&[r"domain\user", "other"]), PASSWORD, Some(PATH))),
+        16 => boxed(map(rng.one_of(&[r"domain\user", r"domain\other"]), PASSWORD, Some(PATH))),
         _ if rng.once_in(2) => boxed(Rescan),
         _ => boxed(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one").expect("a remote path") }),
     }

@@ -63,7 +63,7 @@ pub(crate) fn slow_mapping() -> NewSmbGlobalMappingRequest {
     NewSmbGlobalMappingRequest {
         remote_path: r"\\slow\share".into(),
         local_path: r"C:\var\lib\kubelet\pods\smb".into(),
-        username: "anna".into(),
+        username: r"SLOW\anna".into(),
         password: "hunter2".into(),
     }
 }

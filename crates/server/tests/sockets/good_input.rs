@@ -132,7 +132,7 @@ fn smb() -> Vec<Row> {
     let mapping = json!({
         "remote_path": r"\\fileserver\share",
         "local_path": r"C:\var\lib\kubelet\pods\smb",
-        "username": "anna",
+        "username": r"FILESERVER\anna",
         "password": "hunter2",
     });
     vec![

@@ -28,7 +28,7 @@ impl TargetPortal {
     }
 }
 
-/// Calls a method of the initiator. A return value other than 0 is an error.
+/// Calls a method of the initiator.
 fn invoke(
     node: &Node,
     ctx: &OperationContext,
@@ -38,15 +38,33 @@ fn invoke(
 ) -> OperationResult<()> {
     let timeout = node.host.timeouts().change;
     let method_call = MethodCall::new(Namespace::Storage, path, method, arguments);
-    let returned = call(&node.host, ctx, &method_call, timeout)?;
-    if returned.code == 0 {
-        return Ok(());
-    }
-    let code = OsError(returned.code);
+    let code = match call(&node.host, ctx, &method_call, timeout) {
+        Ok(returned) if returned.code == 0 => return Ok(()),
+        Ok(returned) => OsError(returned.code),
+        Err(OperationError { code: Some(code), .. }) if is_of_initiator(code) => code,
+        Err(error) => return Err(error),
+    };
     Err(OperationError {
         kind: Kind::FailedPrecondition,
         ..OperationError::of(code, format!("the iSCSI initiator refused {method}"))
     })
+}
+
+/// Returns whether the initiator has returned the code (`ISDSC_...`).
+fn is_of_initiator(code: OsError) -> bool {
+    code.0 >> 16 == 0xefff
+}
+
+/// Ignores an error with `code`, with which the initiator says that the change is made already, if `is_made`.
+fn allow(
+    code: OsError,
+    outcome: OperationResult<()>,
+    is_made: impl FnOnce() -> OperationResult<bool>,
+) -> OperationResult<()> {
+    match outcome {
+        Err(error) if error.code == Some(code) && is_made()? => Ok(()),
+        outcome => outcome,
+    }
 }
 
 fn find_portal(node: &Node, portal: &TargetPortal) -> OperationResult<Option<Instance>> {
@@ -106,7 +124,14 @@ impl Operation for AddTargetPortal {
         if find_portal(node, &self.portal)?.is_some() {
             return Ok(());
         }
-        invoke(node, ctx, "MSFT_iSCSITargetPortal", "New", &self.portal.arguments())
+        let added = invoke(node, ctx, "MSFT_iSCSITargetPortal", "New", &self.portal.arguments());
+        if added.as_ref().is_err_and(|error| error.kind != Kind::StillRunning) {
+            // Windows also lists a portal that did not answer.
+            if let Ok(Some(portal)) = find_portal(node, &self.portal) {
+                let _ = invoke(node, ctx, &portal.path, "Remove", &self.portal.arguments());
+            }
+        }
+        added
     }
 }
 
@@ -134,7 +159,7 @@ impl Operation for DiscoverTargetPortal {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
         let portal = find_portal(node, &self.portal)?
             .ok_or_else(|| OperationError::not_found("the portal is not known; add it with AddTargetPortal"))?;
-        invoke(node, ctx, &portal.path, "Update", &[])?;
+        invoke(node, ctx, &portal.path, "Update", &self.portal.arguments())?;
         let wql = format!(
             "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSITargetToiSCSITargetPortal ResultClass = MSFT_iSCSITarget",
             portal.path
@@ -167,7 +192,8 @@ impl Operation for RemoveTargetPortal {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let Some(portal) = find_portal(node, &self.portal)? else { return Ok(()) };
-        invoke(node, ctx, &portal.path, "Remove", &self.portal.arguments())
+        let removed = invoke(node, ctx, &portal.path, "Remove", &self.portal.arguments());
+        allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || Ok(find_portal(node, &self.portal)?.is_none()))
     }
 }
 
@@ -237,7 +263,9 @@ impl Operation for ConnectTarget {
         if !self.secret.expose().is_empty() {
             arguments.push(("ChapSecret", Value::Secret(self.secret.clone())));
         }
-        invoke(node, ctx, "MSFT_iSCSITarget", "Connect", &arguments)?;
+        let connected = invoke(node, ctx, "MSFT_iSCSITarget", "Connect", &arguments);
+        let is_connected = || Ok(find_target(node, &self.iqn)?.as_ref().is_some_and(is_connected));
+        allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, is_connected)?;
         // Drivers list the disks next, without a retry. A target without disks is not an error.
         node.host.poll(node.host.timeouts().arrival, || Ok((!disks_of(node, &self.iqn)?.is_empty()).then_some(())))?;
         Ok(())
@@ -270,13 +298,57 @@ impl Operation for DisconnectTarget {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let Some(target) = find_target(node, &self.iqn)?.filter(is_connected) else { return Ok(()) };
         for session in sessions_of(node, &self.iqn)? {
-            if session.bool("IsPersistent") == Some(true) {
-                invoke(node, ctx, &session.path, "Unregister", &[])?;
-            }
-            let id = session.text("SessionIdentifier").unwrap_or_default();
-            invoke(node, ctx, &target.path, "Disconnect", &[("SessionIdentifier", Value::Text(id.into()))])?;
+            end_persistence(node, ctx, &session)?;
+            log_out(node, ctx, &target, &session)?;
         }
         Ok(())
+    }
+}
+
+/// The most registrations of one session that are taken back. Windows restores a session once for each.
+const MAX_REGISTRATIONS: usize = 8;
+
+/// Finds a session again. Returns `None` if it has ended.
+fn same_session(node: &Node, session: &Instance) -> OperationResult<Option<Instance>> {
+    let id = session.text("SessionIdentifier").unwrap_or_default();
+    let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE SessionIdentifier = {}", quote(id));
+    Ok(query(&node.host, Namespace::Storage, &wql)?.into_iter().next())
+}
+
+/// Makes Windows not restore a session after a restart.
+fn end_persistence(node: &Node, ctx: &OperationContext, session: &Instance) -> OperationResult<()> {
+    let mut current = Some(session.clone());
+    for _ in 0..MAX_REGISTRATIONS {
+        if current.and_then(|session| session.bool("IsPersistent")) != Some(true) {
+            return Ok(());
+        }
+        invoke(node, ctx, &session.path, "Unregister", &[])?;
+        current = same_session(node, session)?;
+    }
+    Ok(())
+}
+
+/// Ends a session. Windows refuses that for as long as it uses a device of the session, such as a new disk.
+fn log_out(node: &Node, ctx: &OperationContext, target: &Instance, session: &Instance) -> OperationResult<()> {
+    const BUSY: [OsError; 2] = [OsError::ISDSC_SESSION_BUSY, OsError::ISDSC_DEVICE_BUSY_ON_SESSION];
+    let id = session.text("SessionIdentifier").unwrap_or_default();
+    let arguments = [("SessionIdentifier", Value::Text(id.to_owned()))];
+    let mut busy = None;
+    let ended = node.host.poll(node.host.timeouts().arrival, || {
+        match invoke(node, ctx, &target.path, "Disconnect", &arguments) {
+            Err(error) if error.code.is_some_and(|code| BUSY.contains(&code)) => {
+                busy = Some(error);
+                Ok(None)
+            }
+            outcome => {
+                let has_ended = || Ok(same_session(node, session)?.is_none());
+                allow(OsError::ISDSC_INVALID_SESSION_ID, outcome, has_ended).map(Some)
+            }
+        }
+    })?;
+    match (ended, busy) {
+        (None, Some(error)) => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -1,7 +1,11 @@
 //! Operations on SMB global mappings: the node's connections to shares, which all containers use.
 //!
-//! Windows has one mapping for each share, and one user for each mapping. All requests for a path on the share use the
-//! same mapping. A readable mapping is never removed, because that would break the files that other pods have open.
+//! Windows has one mapping for each share, and one user for each server. All requests for a path on the share use the
+//! same mapping: a directory cannot be mapped beside its share. A readable mapping is never removed, because that would
+//! break the files that other pods have open.
+//!
+//! Windows keeps mappings over a restart and stores their credentials. After the restart, a share is connected at its
+//! first use, but another share of its server cannot be mapped, not even for the same user.
 
 use os::{Access, Instance, MethodCall, Namespace, Open, Options, OsError, OsResult, Secret, Value};
 
@@ -18,9 +22,6 @@ use crate::windows::error_class::ErrorClass;
 use crate::windows::wmi::{call, query, quote};
 
 const CLASS: &str = "MSFT_SmbGlobalMapping";
-
-/// `MSFT_SmbGlobalMapping.Status` of a mapping that is connected.
-const STATUS_OK: u32 = 0;
 
 /// Maps a share, unless it is mapped already, and creates a directory link to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -85,10 +86,10 @@ impl Operation for NewSmbGlobalMapping {
 enum MappingHealth {
     /// The share can be read.
     Healthy,
-    /// The server cannot be reached at the moment. Files that are open on the share may become usable again.
-    Unreachable(OsError),
-    /// The server no longer accepts the mapping.
-    Broken(OsError),
+    /// The share cannot be read at the moment. Files that are open on it may become usable again.
+    Unreadable(OsError),
+    /// The server refuses the credentials of the mapping, or no longer has the share.
+    Refused(OsError),
 }
 
 impl NewSmbGlobalMapping {
@@ -96,40 +97,80 @@ impl NewSmbGlobalMapping {
     fn connect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         let share = self.remote.share();
         if let Some(mapping) = find_mapping(node, &share)? {
-            // A mapping from before a reboot may be permanently unusable, and cannot be distinguished from one with an
-            // unreachable server.
-            let is_current = mapping.u32("Status") == Some(STATUS_OK) || node.smb_users().contains_key(&share);
             match self.health(node) {
                 MappingHealth::Healthy => return self.refuse_another_user(node, &share).map(|()| false),
-                // Open files become usable again when the server is back, unless the mapping is removed.
-                MappingHealth::Unreachable(code) if is_current => {
-                    return Err(OperationError::of(code, format!("{share} is mapped, but cannot be reached")));
+                MappingHealth::Unreadable(code) => {
+                    let error = OperationError::of(code, format!("{share} is mapped, but cannot be read"));
+                    return Err(OperationError { kind: Kind::FailedPrecondition, ..error });
                 }
-                MappingHealth::Unreachable(code) | MappingHealth::Broken(code) => {
-                    tracing::info!(share, %code, "replacing a mapping that cannot be read");
+                MappingHealth::Refused(code) => {
+                    tracing::info!(share, %code, "replacing a mapping that the server refuses");
                     remove(node, ctx, &share, &mapping)?;
                 }
             }
         }
-        let mut arguments = vec![
-            ("RemotePath", Value::Text(share.clone())),
-            ("RequirePrivacy", Value::Bool(node.config().require_privacy)),
-        ];
+        // Recorded before the call: the mapping may be created long after the call has timed out.
+        node.smb_users().insert(share.clone(), self.username.to_lowercase());
+        let created = match self.create(node, ctx, &[]) {
+            // Windows may be forbidden to store the credentials, which it needs for a mapping that survives a restart.
+            Err(error) if error.code == Some(OsError::NO_SUCH_LOGON_SESSION) && has_domain(&self.username) => {
+                self.create(node, ctx, &[("Persistent", Value::Bool(false))])
+            }
+            outcome => outcome,
+        };
+        match created {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind == Kind::StillRunning => Err(error),
+            Err(error) => {
+                node.smb_users().remove(&share);
+                Err(self.with_advice(node, error))
+            }
+        }
+    }
+
+    /// Creates the mapping.
+    fn create(&self, node: &Node, ctx: &OperationContext, options: &[(&str, Value)]) -> OperationResult<()> {
+        let share = self.remote.share();
+        let mut arguments = options.to_vec();
+        arguments.push(("RemotePath", Value::Text(share.clone())));
+        arguments.push(("RequirePrivacy", Value::Bool(node.config().require_privacy)));
         if !self.username.is_empty() {
             arguments.push(("Credential", Value::Secret(credential(&self.username, &self.password))));
         }
-        let timeout = node.host.timeouts().change;
-        // Recorded before the call: the mapping may be created long after the call has timed out.
-        node.smb_users().insert(share.clone(), self.username.to_lowercase());
         let create = MethodCall::new(Namespace::Smb, CLASS, "Create", &arguments);
-        let error = match call(&node.host, ctx, &create, timeout) {
-            Ok(returned) if returned.code == 0 => return Ok(true),
-            Ok(returned) => create_error(OsError(returned.code), &share),
-            Err(error) if error.kind == Kind::StillRunning => return Err(error),
-            Err(error) => error.code.map_or(error, |code| create_error(code, &share)),
+        match call(&node.host, ctx, &create, node.host.timeouts().change)?.code {
+            0 => Ok(()),
+            code => Err(OperationError::of(OsError(code), format!("Windows did not map {share}"))),
+        }
+    }
+
+    /// Adds advice to the error of a mapping that was not created, if its code alone does not suggest a remedy.
+    fn with_advice(&self, node: &Node, error: OperationError) -> OperationError {
+        let advice = match error.code {
+            Some(OsError::SESSION_CREDENTIAL_CONFLICT) => format!(
+                "Windows allows one user per server at a time, and after a restart it no longer knows the user of a \
+                 mapping; {}use the same user for all shares of the server, or another name of the server",
+                self.mapped_on_same_server(node),
+            ),
+            Some(OsError::NO_SUCH_LOGON_SESSION) => {
+                r"the user name needs a domain, such as DOMAIN\user; any domain will do for a server without one".into()
+            }
+            _ => return error,
         };
-        node.smb_users().remove(&share);
-        Err(error)
+        OperationError { reason: format!("{}; {advice}", error.reason), ..error }
+    }
+
+    /// Returns advice to remove the mappings of other shares of the server that nothing uses; empty if there are none.
+    fn mapped_on_same_server(&self, node: &Node) -> String {
+        let share = self.remote.share();
+        let server = &share[..=share.rfind('\\').unwrap_or_default()];
+        let mappings = query(&node.host, Namespace::Smb, &format!("SELECT * FROM {CLASS}")).unwrap_or_default();
+        let remotes = mappings.iter().filter_map(|mapping| mapping.text("RemotePath"));
+        let others: Vec<_> = remotes.filter(|remote| remote.to_lowercase().starts_with(server)).take(3).collect();
+        if others.is_empty() {
+            return String::new();
+        }
+        format!("remove those that no pod uses ({}), ", others.join(", "))
     }
 
     fn disconnect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
@@ -151,14 +192,15 @@ impl NewSmbGlobalMapping {
         // Three attempts: removing a mapping breaks the open files of other pods, so a single error, which may be
         // transient, is not enough.
         let attempts = [true, false, true].map(|share_only| list(share_only).err());
+        let is_refused = |code: OsError| ErrorClass::MappingRefused.contains(code);
         match attempts {
             _ if attempts.contains(&None) => MappingHealth::Healthy,
             // The user is not allowed to list the share, but the server reports that the directory does not exist.
             [Some(OsError::ACCESS_DENIED), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND), _] => {
                 MappingHealth::Healthy
             }
-            [.., Some(code)] if ErrorClass::ServerUnreachable.contains(code) => MappingHealth::Unreachable(code),
-            [.., code] => MappingHealth::Broken(code.unwrap_or(OsError::GEN_FAILURE)),
+            [Some(first), _, Some(code)] if is_refused(first) && is_refused(code) => MappingHealth::Refused(code),
+            [.., code] => MappingHealth::Unreadable(code.unwrap_or(OsError::GEN_FAILURE)),
         }
     }
 
@@ -232,17 +274,9 @@ fn credential(username: &str, password: &Secret) -> Secret {
     Secret::new(format!("{username}:{}", password.expose()))
 }
 
-/// Returns the error of a mapping that was not created, with advice if the code alone does not suggest a remedy.
-fn create_error(code: OsError, share: &str) -> OperationError {
-    let error = OperationError::of(code, share);
-    match code {
-        OsError::SESSION_CREDENTIAL_CONFLICT => {
-            let advice = "Windows allows one user per server at a time; \
-                          use the same user for all its shares, or map it by another name of the server";
-            OperationError { reason: format!("{}; {advice}", error.reason), ..error }
-        }
-        _ => error,
-    }
+/// Returns whether a user name has a domain before or after it.
+fn has_domain(username: &str) -> bool {
+    username.contains(['\\', '@'])
 }
 
 #[cfg(test)]

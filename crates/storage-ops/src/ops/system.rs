@@ -165,7 +165,9 @@ fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
     // A service that is starting refuses controls until it runs.
     let accepted = node.host.poll(node.host.timeouts().service, || match service.stop() {
         Ok(()) | Err(OsError::SERVICE_NOT_ACTIVE) => Ok(Some(())),
-        Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => Ok((service.state()? == STOP_PENDING).then_some(())),
+        Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => {
+            Ok(matches!(service.state()?, STOPPED | STOP_PENDING).then_some(()))
+        }
         Err(code) => Err(code.into()),
     })?;
     accepted.ok_or(OperationError::from(OsError::SERVICE_CANNOT_ACCEPT_CTRL))?;

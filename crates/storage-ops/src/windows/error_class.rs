@@ -11,7 +11,7 @@ use os::OsError;
 use crate::error::{Kind, OperationError};
 
 use ErrorClass::{
-    BufferTooSmall, DeviceRemoved, DirectoryMissing, EntryDeleted, NotStarted, OutcomeUnknown, ServerUnreachable,
+    BufferTooSmall, DeviceRemoved, DirectoryMissing, EntryDeleted, MappingRefused, NotStarted, OutcomeUnknown,
     TargetInvalid, TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid,
 };
 use Kind::{AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
@@ -39,8 +39,10 @@ pub(crate) enum ErrorClass {
     EntryDeleted,
     /// A directory, opened by its path, does not exist.
     DirectoryMissing,
-    /// The network or the server cannot be reached. Files that are open on the server may become usable again.
-    ServerUnreachable,
+    /// A server refuses the credentials of an SMB mapping, or no longer has its share.
+    ///
+    /// With any other code, the files that are open through the mapping may become usable again.
+    MappingRefused,
     /// WMI did not accept the request in time; nothing was started.
     NotStarted,
     /// The connection to WMI failed; whether the method ran, or still runs, is unknown.
@@ -84,12 +86,32 @@ const REM_NOT_LIST: OsError = OsError(51);
 const UNEXP_NET_ERR: OsError = OsError(59);
 /// `ERROR_NETNAME_DELETED`.
 const NETNAME_DELETED: OsError = OsError(64);
+/// `ERROR_REQ_NOT_ACCEP`.
+const REQ_NOT_ACCEP: OsError = OsError(71);
+/// `ERROR_CONNECTION_REFUSED`.
+const CONNECTION_REFUSED: OsError = OsError(1225);
 /// `ERROR_NETWORK_UNREACHABLE`.
 const NETWORK_UNREACHABLE: OsError = OsError(1231);
 /// `ERROR_HOST_UNREACHABLE`.
 const HOST_UNREACHABLE: OsError = OsError(1232);
 /// `ERROR_CONNECTION_ABORTED`.
 const CONNECTION_ABORTED: OsError = OsError(1236);
+/// `ERROR_HOST_DOWN`.
+const HOST_DOWN: OsError = OsError(1256);
+/// `ERROR_NO_LOGON_SERVERS`.
+const NO_LOGON_SERVERS: OsError = OsError(1311);
+/// `ERROR_INVALID_LOGON_HOURS`.
+const INVALID_LOGON_HOURS: OsError = OsError(1328);
+/// `ERROR_INVALID_WORKSTATION`.
+const INVALID_WORKSTATION: OsError = OsError(1329);
+/// `ERROR_PASSWORD_EXPIRED`.
+const PASSWORD_EXPIRED: OsError = OsError(1330);
+/// `ERROR_ACCOUNT_DISABLED`.
+const ACCOUNT_DISABLED: OsError = OsError(1331);
+/// `ERROR_PASSWORD_MUST_CHANGE`.
+const PASSWORD_MUST_CHANGE: OsError = OsError(1907);
+/// `ERROR_ACCOUNT_LOCKED_OUT`.
+const ACCOUNT_LOCKED_OUT: OsError = OsError(1909);
 
 /// The codes that operations distinguish, in the order of the pages on which Microsoft documents them.
 const TABLE: &[Row] = &[
@@ -107,16 +129,17 @@ const TABLE: &[Row] = &[
     row(OsError::SHARING_VIOLATION, FailedPrecondition, &[Unreadable]),
     row(OsError::LOCK_VIOLATION, FailedPrecondition, &[]),
     row(OsError::NOT_SUPPORTED, FailedPrecondition, &[Unsupported, UnsupportedOrInvalid]),
-    row(REM_NOT_LIST, Internal, &[ServerUnreachable]),
-    row(OsError::BAD_NETPATH, NotFound, &[TargetMissing, ServerUnreachable]),
+    row(REM_NOT_LIST, FailedPrecondition, &[]),
+    row(OsError::BAD_NETPATH, FailedPrecondition, &[TargetMissing]),
     row(OsError::DEV_NOT_EXIST, NotFound, &[DeviceRemoved, TargetMissing]),
-    row(UNEXP_NET_ERR, Internal, &[ServerUnreachable]),
-    row(NETNAME_DELETED, Internal, &[ServerUnreachable]),
-    row(OsError::BAD_NET_NAME, NotFound, &[TargetMissing]),
-    row(OsError::INVALID_PASSWORD, PermissionDenied, &[]),
+    row(UNEXP_NET_ERR, FailedPrecondition, &[]),
+    row(NETNAME_DELETED, FailedPrecondition, &[]),
+    row(OsError::BAD_NET_NAME, NotFound, &[TargetMissing, MappingRefused]),
+    row(REQ_NOT_ACCEP, FailedPrecondition, &[]),
+    row(OsError::INVALID_PASSWORD, PermissionDenied, &[MappingRefused]),
     row(OsError::INVALID_PARAMETER, Internal, &[UnsupportedOrInvalid]),
     row(OsError::DISK_FULL, FailedPrecondition, &[]),
-    row(OsError::SEM_TIMEOUT, Internal, &[ServerUnreachable, Unreadable]),
+    row(OsError::SEM_TIMEOUT, FailedPrecondition, &[Unreadable]),
     row(OsError::INSUFFICIENT_BUFFER, Internal, &[BufferTooSmall]),
     row(OsError::INVALID_NAME, InvalidArgument, &[TargetInvalid]),
     row(OsError::DIR_NOT_EMPTY, FailedPrecondition, &[]),
@@ -138,17 +161,27 @@ const TABLE: &[Row] = &[
     row(OsError::IO_DEVICE, Internal, &[Unreadable]),
     row(OsError::DEVICE_NOT_CONNECTED, NotFound, &[DeviceRemoved, TargetMissing]),
     row(OsError::SESSION_CREDENTIAL_CONFLICT, FailedPrecondition, &[]),
-    row(NETWORK_UNREACHABLE, Internal, &[ServerUnreachable]),
-    row(HOST_UNREACHABLE, Internal, &[ServerUnreachable]),
-    row(CONNECTION_ABORTED, Internal, &[ServerUnreachable]),
+    row(CONNECTION_REFUSED, FailedPrecondition, &[]),
+    row(NETWORK_UNREACHABLE, FailedPrecondition, &[]),
+    row(HOST_UNREACHABLE, FailedPrecondition, &[]),
+    row(CONNECTION_ABORTED, FailedPrecondition, &[]),
+    row(HOST_DOWN, FailedPrecondition, &[]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1300-1699->
+    row(NO_LOGON_SERVERS, FailedPrecondition, &[]),
+    row(OsError::NO_SUCH_LOGON_SESSION, FailedPrecondition, &[]),
     row(OsError::PRIVILEGE_NOT_HELD, PermissionDenied, &[]),
-    row(OsError::LOGON_FAILURE, PermissionDenied, &[]),
-    row(OsError::ACCOUNT_RESTRICTION, PermissionDenied, &[]),
+    row(OsError::LOGON_FAILURE, PermissionDenied, &[MappingRefused]),
+    row(OsError::ACCOUNT_RESTRICTION, PermissionDenied, &[MappingRefused]),
+    row(INVALID_LOGON_HOURS, PermissionDenied, &[MappingRefused]),
+    row(INVALID_WORKSTATION, PermissionDenied, &[MappingRefused]),
+    row(PASSWORD_EXPIRED, PermissionDenied, &[MappingRefused]),
+    row(ACCOUNT_DISABLED, PermissionDenied, &[MappingRefused]),
     row(OsError::FILE_CORRUPT, Internal, &[Unreadable]),
     row(DISK_CORRUPT, Internal, &[Unreadable]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999->
     row(OsError::RPC_CALL_FAILED, Internal, &[OutcomeUnknown]),
+    row(PASSWORD_MUST_CHANGE, PermissionDenied, &[MappingRefused]),
+    row(ACCOUNT_LOCKED_OUT, PermissionDenied, &[MappingRefused]),
     row(OsError::CANT_ACCESS_FILE, FailedPrecondition, &[]),
     row(OsError::CANT_RESOLVE_FILENAME, FailedPrecondition, &[TargetMissing]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--4000-5999->
@@ -161,6 +194,8 @@ const TABLE: &[Row] = &[
     // <https://learn.microsoft.com/windows/win32/wmisdk/wmi-error-constants>
     row(OsError::WBEM_NOT_FOUND, NotFound, &[]),
     row(OsError::WBEM_TRANSPORT_FAILURE, Internal, &[OutcomeUnknown]),
+    // <https://learn.microsoft.com/windows-hardware/drivers/storage/iscsi-status-qualifiers>
+    row(OsError::ISDSC_SERVICE_NOT_RUNNING, FailedPrecondition, &[]),
 ];
 
 fn find(code: OsError) -> Option<&'static Row> {
@@ -201,7 +236,7 @@ mod tests {
             (ErrorClass::TargetInvalid, &[123, 4392]),
             (ErrorClass::EntryDeleted, &[2, 303]),
             (ErrorClass::DirectoryMissing, &[2, 3]),
-            (ErrorClass::ServerUnreachable, &[51, 53, 59, 64, 121, 1231, 1232, 1236]),
+            (ErrorClass::MappingRefused, &[67, 86, 1326, 1327, 1328, 1329, 1330, 1331, 1907, 1909]),
             (ErrorClass::NotStarted, &[170, 258]),
             (ErrorClass::OutcomeUnknown, &[1726, 0x8004_1015]),
             (ErrorClass::Unsupported, &[1, 50]),

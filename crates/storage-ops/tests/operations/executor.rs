@@ -73,7 +73,7 @@ pub(crate) fn map(local: &str) -> NewSmbGlobalMapping {
     NewSmbGlobalMapping {
         remote: UncPath::parse(r"\\files\one").unwrap(),
         local: Some(path(local)),
-        username: "user".into(),
+        username: r"FILES\user".into(),
         password: Secret::new("pw".into()),
     }
 }

@@ -1,10 +1,12 @@
 //! Tests of the operations on the iSCSI initiator.
 
-use crate::setup::{GIB, NoProbe, node_on, provider, refused, traced};
+use crate::setup::{GIB, NoProbe, failing, node_on, probed, provider, refused, traced};
+use faults::{Fault, FaultAction, When};
+use os::{Access, NtPath, Open, Options, Os, OsError};
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn, Kind,
-    ListTargetPortals, RemoveTargetPortal, Secret, SetMutualChapSecret, TargetPortal,
+    ListTargetPortals, Node, RemoveTargetPortal, Secret, ServiceName, SetMutualChapSecret, StartService, TargetPortal,
 };
 
 const PLAIN: &str = "iqn.2024-01.test:plain";
@@ -151,4 +153,105 @@ fn a_persistent_session_is_not_restored_after_it_was_disconnected() {
         sim.reboot();
         assert_eq!(sim.disks().len(), 1);
     }
+}
+
+#[test]
+fn a_portal_that_does_not_answer_is_not_left_behind() {
+    let sim = sim();
+    let node = node_on(&sim);
+    let silent = TargetPortal::parse("10.0.0.6", 0).unwrap();
+    for _ in 0..2 {
+        let error = refused(&node, &AddTargetPortal { portal: silent.clone() }, Kind::FailedPrecondition);
+        assert_eq!(error.code(), Some(OsError::ISDSC_CONNECTION_FAILED));
+        assert!(node.run(&ListTargetPortals).unwrap().is_empty());
+    }
+}
+
+/// Returns a node that is connected to [`PLAIN`], with this fault.
+fn connected(sim: &Sim, fault: Fault) -> (Node, DisconnectTarget) {
+    let node = node_on(sim);
+    node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
+    (probed(sim, fault), DisconnectTarget { portal: portal(), iqn: Iqn::parse(PLAIN).unwrap() })
+}
+
+const CONNECT: &str = "wmi call MSFT_iSCSITarget.Connect";
+const DISCONNECT: &str = "wmi call MSFT_iSCSITarget.Disconnect";
+
+#[test]
+fn a_session_that_is_busy_for_a_while_ends() {
+    for code in [OsError::ISDSC_SESSION_BUSY, OsError::ISDSC_DEVICE_BUSY_ON_SESSION] {
+        let sim = sim();
+        let busy = Fault::at(0, When::Before, FaultAction::Fail(code)).among(|call| call.primitive == DISCONNECT);
+        let (node, disconnect) = connected(&sim, busy);
+        node.run(&disconnect).unwrap();
+        assert_eq!(sim.disks().len(), 1);
+    }
+}
+
+#[test]
+fn a_session_whose_disk_stays_open_is_reported_and_kept() {
+    let sim = sim();
+    let (node, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
+    let how = Open::existing(Access::GENERIC_READ, Options::empty());
+    let disk = sim.open(&NtPath::disk(1), &how).unwrap();
+    let error = refused(&node, &disconnect, Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::ISDSC_DEVICE_BUSY_ON_SESSION));
+    drop(disk);
+    node.run(&disconnect).unwrap();
+}
+
+#[test]
+fn a_target_that_another_program_connects_or_disconnects_first_is_no_error() {
+    let sim = sim();
+    let (node, disconnect) = connected(
+        &sim,
+        Fault::at(0, When::After, FaultAction::Fail(OsError::ISDSC_INVALID_SESSION_ID))
+            .among(|call| call.primitive == DISCONNECT),
+    );
+    node.run(&disconnect).unwrap();
+    let taken = Fault::at(0, When::After, FaultAction::Fail(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
+    probed(&sim, taken.among(|call| call.primitive == CONNECT)).run(&connect(PLAIN, Authentication::None, "")).unwrap();
+    node.run(&disconnect).unwrap();
+    // The initiator claims it, but the target has no session.
+    let wrong = failing(CONNECT, OsError::ISDSC_TARGET_ALREADY_LOGGED_IN);
+    let error = refused(&probed(&sim, wrong), &connect(PLAIN, Authentication::None, ""), Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
+}
+
+#[test]
+fn a_session_that_was_registered_twice_is_not_restored_after_it_was_disconnected() {
+    let sim = sim();
+    let (node, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
+    for _ in 0..2 {
+        provider(&sim, "SELECT * FROM MSFT_iSCSISession", "Register", &[]);
+    }
+    node.run(&disconnect).unwrap();
+    sim.reboot();
+    assert_eq!(sim.disks().len(), 1);
+}
+
+#[test]
+fn both_sessions_of_a_target_are_disconnected_after_a_restart() {
+    let sim = sim();
+    let (node, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
+    for _ in 0..2 {
+        provider(&sim, "SELECT * FROM MSFT_iSCSISession", "Register", &[]);
+    }
+    sim.reboot();
+    node.run(&StartService { name: ServiceName::parse("MSiSCSI").unwrap() }).unwrap();
+    let disks = GetTargetDisks { portal: portal(), iqn: Iqn::parse(PLAIN).unwrap() };
+    assert_eq!(node.run(&disks).unwrap().len(), 1, "both sessions lead to one disk");
+    node.run(&disconnect).unwrap();
+    assert!(node.run(&disks).unwrap().is_empty());
+    sim.reboot();
+    assert_eq!(sim.disks().len(), 1);
+}
+
+#[test]
+fn the_error_says_that_the_initiator_service_does_not_run() {
+    let sim = os_sim::node().service("MSiSCSI", "Microsoft iSCSI Initiator Service").build();
+    let error = node_on(&sim).run(&ListTargetPortals).unwrap_err();
+    assert_eq!((error.kind(), error.code()), (Kind::FailedPrecondition, Some(OsError::ISDSC_SERVICE_NOT_RUNNING)));
+    assert!(error.to_string().contains("the iSCSI initiator service is not running"), "{error}");
 }

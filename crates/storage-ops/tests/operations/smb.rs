@@ -46,7 +46,8 @@ fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes(
     let (node, before) = (node_on(&sim), sim.snapshot());
     refused(&node, &map(r"\\files\one", r"domain\user", "wrong", Some(LINK)), Kind::PermissionDenied);
     refused(&node, &map(r"\\files\none", r"domain\user", "pw", None), Kind::NotFound);
-    refused(&node, &map(r"\\unknown\one", r"domain\user", "pw", None), Kind::NotFound);
+    let error = refused(&node, &map(r"\\unknown\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::BAD_NETPATH));
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -55,17 +56,17 @@ fn contract_28_another_user_of_a_readable_mapping_is_refused_with_advice() {
     let sim = sim();
     let node = node_on(&sim);
     node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
-    let error = refused(&node, &map(r"\\files\one\x", "other", "pw2", None), Kind::FailedPrecondition);
+    let error = refused(&node, &map(r"\\files\one\x", r"domain\other", "pw2", None), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per share"), "{error}");
     let shared = Node::new(sim.process(), Config { share_smb_mappings: true, ..Config::default() });
-    shared.run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
+    shared.run(&map(r"\\files\one", r"domain\other", "pw2", None)).unwrap();
 }
 
 #[test]
 fn contract_28_after_a_restart_the_user_is_unknown_and_counts_as_the_same() {
     let sim = sim();
     node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
-    node_on(&sim).run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", r"domain\other", "pw2", None)).unwrap();
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn contract_28_another_user_on_the_same_server_is_explained() {
     let sim = sim();
     let node = node_on(&sim);
     node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
-    let error = refused(&node, &map(r"\\files\two", "other", "pw2", None), Kind::FailedPrecondition);
+    let error = refused(&node, &map(r"\\files\two", r"domain\other", "pw2", None), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per server"), "{error}");
     assert_eq!(error.code(), Some(os::OsError::SESSION_CREDENTIAL_CONFLICT));
 }
@@ -150,7 +151,7 @@ fn contract_28_a_single_error_does_not_remove_a_mapping() {
                 .among(|call| call.object.to_lowercase().contains(r"unc\files\one"));
             let probed = faults::Probed::new(sim.process(), fault);
             let node = Node::new(std::sync::Arc::new(probed), Config::default());
-            node.run(&map(r"\\files\one\missing", "other", "pw2", None)).unwrap();
+            node.run(&map(r"\\files\one\missing", r"domain\other", "pw2", None)).unwrap();
             assert_eq!(sim.snapshot(), before, "{code:?} at {nth}");
         }
     }
@@ -166,7 +167,7 @@ fn contract_28_an_outage_does_not_remove_a_mapping() {
         FaultAction::Fail(OsError::BAD_NETPATH),
     );
     let (node, before) = (setup::probed(&sim, outage), sim.snapshot());
-    refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(LINK)), Kind::NotFound);
+    refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(LINK)), Kind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -178,7 +179,7 @@ fn contract_28_a_long_outage_does_not_remove_a_mapping() {
     sim.set_smb_reachable("files", false);
     // The first attempt makes Windows report the mapping as disconnected.
     for _ in 0..3 {
-        refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::NotFound);
+        refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
         assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
     }
     sim.set_smb_reachable("files", true);
@@ -222,31 +223,25 @@ fn mapped_before() -> Sim {
 }
 
 #[test]
-fn contract_28_a_mapping_is_kept_while_its_server_is_unreachable() {
-    for code in [51, 53, 59, 64, 121, 1231, 1232, 1236].map(OsError) {
+fn contract_28_a_mapping_is_kept_unless_its_server_refuses_it() {
+    // Of the network, of servers that are down or overloaded, of the node, of permissions, and unknown.
+    for code in
+        [51, 53, 59, 64, 71, 121, 1225, 1231, 1232, 1236, 1256, 1311, 1130, 1450, 5, 31, 1117, 4711].map(OsError)
+    {
         let (outcome, replaced) = map_again(&mapped_before(), code, code);
         let error = outcome.unwrap_err();
-        assert_eq!((error.code(), replaced), (Some(code), false));
-        assert!(error.to_string().contains(r"\\files\one is mapped, but cannot be reached: "), "{error}");
+        assert_eq!((error.kind(), error.code(), replaced), (Kind::FailedPrecondition, Some(code), false));
+        assert!(error.to_string().contains(r"\\files\one is mapped, but cannot be read: "), "{error}");
     }
 }
 
 #[test]
-fn contract_28_a_mapping_that_its_server_no_longer_accepts_is_replaced() {
-    for code in [OsError::ACCESS_DENIED, OsError::LOGON_FAILURE, OsError::BAD_NET_NAME, OsError::IO_DEVICE] {
+fn contract_28_a_mapping_that_its_server_refuses_is_replaced() {
+    for code in [67, 86, 1326, 1327, 1328, 1329, 1330, 1331, 1907, 1909].map(OsError) {
         let (outcome, replaced) = map_again(&mapped_before(), code, code);
         outcome.unwrap();
         assert!(replaced, "{code:?}");
     }
-}
-
-#[test]
-fn contract_28_an_unreachable_mapping_from_before_a_reboot_is_replaced() {
-    let sim = mapped_before();
-    sim.reboot();
-    let (outcome, replaced) = map_again(&sim, OsError::BAD_NETPATH, OsError::BAD_NETPATH);
-    outcome.unwrap();
-    assert!(replaced);
 }
 
 #[test]
@@ -272,6 +267,74 @@ fn a_nul_character_in_the_user_or_the_password_is_refused_without_a_call() {
     }
 }
 
+#[test]
+fn contract_28_after_a_restart_a_second_share_is_refused_with_the_mapping_to_remove() {
+    let sim = mapped_before();
+    sim.reboot();
+    let node = node_on(&sim);
+    let second = map(r"\\files\two", r"domain\user", "pw", None);
+    let error = refused(&node, &second, Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::SESSION_CREDENTIAL_CONFLICT));
+    assert!(error.to_string().contains(r"remove those that no pod uses (\\files\one)"), "{error}");
+    assert_eq!(setup::mapped(&sim), [r"\\files\one"], "a readable mapping is never removed");
+    node.run(&unmap(r"\\files\one")).unwrap();
+    node.run(&second).unwrap();
+}
+
+#[test]
+fn contract_28_after_a_restart_a_mapping_whose_password_was_changed_is_replaced() {
+    let sim = mapped_before();
+    sim.reboot();
+    sim.rotate_smb_password("files", r"domain\user", "new");
+    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "new", Some(LINK))).unwrap();
+    sim.external().read_dir(LINK).unwrap();
+}
+
+#[test]
+fn contract_28_two_directories_of_a_share_are_mapped_before_and_after_a_restart() {
+    let sim = sim();
+    for restarts in [false, true] {
+        if restarts {
+            sim.reboot();
+        }
+        for directory in ["a", "b"] {
+            let remote = format!(r"\\files\one\{directory}");
+            node_on(&sim).run(&map(&remote, r"domain\user", "pw", None)).unwrap();
+        }
+        assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+    }
+}
+
+#[test]
+fn contract_28_a_user_without_a_domain_is_refused_with_advice() {
+    let sim = sim();
+    let (node, trace) = setup::traced(&sim, setup::NoProbe);
+    let error = refused(&node, &map(r"\\files\one", "other", "pw2", None), Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::NO_SUCH_LOGON_SESSION));
+    assert!(error.to_string().contains(r"such as DOMAIN\user"), "{error}");
+    assert_eq!(trace.counts().of(CREATE), 1);
+}
+
+#[test]
+fn contract_28_a_mapping_is_not_persistent_where_windows_must_not_store_credentials() {
+    let sim = sim();
+    sim.set_stored_credentials_forbidden(true);
+    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
+    assert!(!sim.smb_mappings()[0].persistent);
+    sim.reboot();
+    node_on(&sim).run(&map(r"\\files\one", r"domain\user", "pw", Some(LINK))).unwrap();
+    sim.external().read_dir(LINK).unwrap();
+}
+
+#[test]
+fn a_mapping_that_wmi_did_not_start_to_create_is_unavailable() {
+    let sim = sim();
+    for code in [OsError::WAIT_TIMEOUT, OsError::BUSY] {
+        let node = setup::probed(&sim, setup::failing(CREATE, code));
+        refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::Unavailable);
+    }
+}
+
 const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 
 #[test]
@@ -282,7 +345,7 @@ fn contract_28_the_user_of_a_mapping_is_remembered_if_the_outcome_is_unknown() {
     let node = setup::probed(&sim, lost);
     refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::StillRunning);
     assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
-    refused(&node, &map(r"\\files\one", "other", "pw2", None), Kind::FailedPrecondition);
+    refused(&node, &map(r"\\files\one", r"domain\other", "pw2", None), Kind::FailedPrecondition);
     node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
 }
 
@@ -294,8 +357,8 @@ fn contract_28_the_user_of_a_mapping_that_was_not_created_is_forgotten_and_a_con
     let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
     assert!(error.to_string().contains("one user per server"), "{error}");
     // An administrator maps the share for another user.
-    node_on(&sim).run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
-    node.run(&map(r"\\files\one", "other", "pw2", None)).unwrap();
+    node_on(&sim).run(&map(r"\\files\one", r"domain\other", "pw2", None)).unwrap();
+    node.run(&map(r"\\files\one", r"domain\other", "pw2", None)).unwrap();
 }
 
 #[test]

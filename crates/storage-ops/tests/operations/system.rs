@@ -145,6 +145,28 @@ fn a_starting_or_stopping_service_is_stopped_when_it_accepts_controls_again() {
 }
 
 #[test]
+fn a_service_that_stops_by_itself_counts_as_stopped_whatever_windows_calls_it() {
+    for code in [OsError::SERVICE_CANNOT_ACCEPT_CTRL, OsError::SERVICE_NOT_ACTIVE] {
+        let sim = os_sim::node().service("a", "A").running().build();
+        let gone = Fault::at(0, When::After, FaultAction::Fail(code)).among(|call| call.primitive == "service stop");
+        let before = sim.now();
+        crate::setup::probed(&sim, gone).run(&StopService { name: name("a"), force: false }).unwrap();
+        assert_eq!((state(&sim, "a"), sim.now()), (1, before));
+    }
+}
+
+#[test]
+fn contract_30_a_start_waits_for_that_of_another_service() {
+    let slow = |node: os_sim::Builder| node.slow(Duration::from_secs(10));
+    let sim = slow(slow(os_sim::node().service("a", "A")).service("b", "B")).build();
+    let os = sim.process();
+    os.open_service(&U16String::from_str("a"), ServiceAccess::Start).unwrap().start().unwrap();
+    node_on(&sim).run(&StartService { name: name("b") }).unwrap();
+    assert_eq!((state(&sim, "a"), state(&sim, "b")), (4, 4));
+    assert!(sim.now().0 >= Duration::from_secs(20), "{:?}", sim.now());
+}
+
+#[test]
 fn the_error_names_the_dependents_that_prevent_a_stop() {
     let sim = os_sim::node().service("base", "Base").running().service("top", "Top").depends_on("base").running();
     let sim = sim.build();

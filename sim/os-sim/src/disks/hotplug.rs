@@ -5,8 +5,9 @@ use os::abi::{BusType, DiskAttributes};
 
 use crate::description::{DescriptionError, DiskDescription};
 use crate::disks::{Disk, ProviderCache};
+use crate::files::handles::Object;
 use crate::iscsi::{Effect, Lun};
-use crate::state::{DeviceId, State};
+use crate::state::{DeviceId, FsId, State};
 
 impl State {
     /// Attaches a disk and returns its number. If it is not `detected`, it becomes visible with the next rescan.
@@ -52,6 +53,23 @@ impl State {
             Effect::Attach { luns, .. } => luns.iter().for_each(|lun| self.attach_lun(lun)),
             Effect::Detach { luns, .. } => luns.iter().for_each(|lun| self.detach_lun(lun.id)),
         }
+    }
+
+    /// Returns whether a handle is open on one of the disks that would be detached, or on a volume or file of it.
+    pub(crate) fn detaches_used_disk(&self, effect: &Effect) -> bool {
+        let Effect::Detach { luns, .. } = effect else { return false };
+        let is_detached = |device: DeviceId| {
+            let lun = self.disks.get(&device).and_then(|disk| disk.lun_id);
+            luns.iter().any(|known| Some(known.id) == lun)
+        };
+        let device_of = |object: &Object| match object {
+            Object::Disk(device) => Some(*device),
+            Object::Volume { id, .. } | Object::File { fs: FsId::Volume(id), .. } => {
+                self.location_of(*id).map(|(device, _)| device)
+            }
+            Object::File { fs: FsId::Share(..), .. } => None,
+        };
+        self.handles.values().any(|opened| device_of(&opened.object).is_some_and(is_detached))
     }
 
     /// Attaches the disk of a logical unit. A new one is offline and read-only: Windows Server's policy for disks that

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
 
-use super::{Authentication, DEFAULT_PORT, Effect, Iscsi, IscsiCode, Login, PortalAddress, Session};
+use super::{Authentication, DEFAULT_PORT, Effect, Iscsi, Login, PortalAddress, Session};
 use crate::wmi::method_call::{Arguments, created, instance, returned, text};
 use crate::wmi::wql::{Associators, Key, ObjectPath};
 
@@ -111,28 +111,27 @@ impl Iscsi {
     ) -> OsResult<(Returned, Vec<Effect>)> {
         let (class, method) = known_method(target, method)?;
         let arguments = Arguments::new(arguments, method.parameters)?;
-        let without_effects =
-            |result: Result<(), IscsiCode>| (returned(result.map_or_else(|code| code.0, |()| 0)), Vec::new());
-        Ok(match (class, method.name) {
+        let without_effects = |result: OsResult<()>| result.map(|()| (returned(0), Vec::new()));
+        match (class, method.name) {
             (PORTAL, "New") => {
-                let at = portal_of(target, arguments)?;
-                let made = self.add_portal(&at).map(|()| portal_instance(&at)).map_err(|code| code.0);
-                (created("CreatedTargetPortal", made), Vec::new())
+                let at = portal_of(arguments)?;
+                self.add_portal(&at)?;
+                Ok((created("CreatedTargetPortal", portal_instance(&at)), Vec::new()))
             }
-            (PORTAL, "Remove") => without_effects(self.remove_portal(&portal_of(target, arguments)?)),
-            (PORTAL, _) => without_effects(self.update_portal(&portal_of(target, arguments)?)),
-            (TARGET, "Connect") => self.connect(target, arguments)?,
-            (TARGET, "Disconnect") => self.disconnect(target, arguments)?,
+            (PORTAL, "Remove") => without_effects(self.remove_portal(&portal_of(arguments)?)),
+            (PORTAL, _) => without_effects(self.update_portal(&portal_of(arguments)?)),
+            (TARGET, "Connect") => self.connect(target, arguments),
+            (TARGET, "Disconnect") => self.disconnect(target, arguments),
             (TARGET, _) => {
                 self.update_targets();
                 without_effects(Ok(()))
             }
             (_, "SetCHAPSecret") => {
-                let secret = arguments.secret("ChapSecret")?.ok_or(IscsiCode::INVALID_PARAMETER);
-                without_effects(secret.and_then(|secret| self.set_secret(secret)))
+                let secret = arguments.secret("ChapSecret")?.ok_or(OsError::INVALID_PARAMETER)?;
+                without_effects(self.set_secret(secret))
             }
             (_, name) => without_effects(self.set_persistent(target, name == "Register")),
-        })
+        }
     }
 
     /// Returns how long a call takes.
@@ -140,11 +139,9 @@ impl Iscsi {
         let Ok((class, method)) = known_method(target, method) else { return Duration::ZERO };
         let Ok(arguments) = Arguments::new(arguments, method.parameters) else { return Duration::ZERO };
         match (class, method.name) {
-            (PORTAL, "New" | "Update") => {
-                portal_of(target, arguments).map_or(Duration::ZERO, |at| self.answer_time(&at))
-            }
+            (PORTAL, "New" | "Update") => portal_of(arguments).map_or(Duration::ZERO, |at| self.answer_time(&at)),
             (TARGET, "Connect") => match arguments.text("TargetPortalAddress") {
-                Ok(Some(_)) => portal_of(target, arguments).map_or(Duration::ZERO, |at| self.answer_time(&at)),
+                Ok(Some(_)) => portal_of(arguments).map_or(Duration::ZERO, |at| self.answer_time(&at)),
                 _ => Duration::ZERO,
             },
             _ => Duration::ZERO,
@@ -155,14 +152,11 @@ impl Iscsi {
         let iqn = arguments.text("NodeAddress")?.or(target.text("NodeAddress")).unwrap_or_default();
         let authentication = match arguments.text("AuthenticationType")? {
             None => Authentication::None,
-            Some(name) => match Authentication::named(name) {
-                Some(authentication) => authentication,
-                None => return Ok((returned(IscsiCode::INVALID_PARAMETER.0), Vec::new())),
-            },
+            Some(name) => Authentication::named(name).ok_or(OsError::INVALID_PARAMETER)?,
         };
         let portal = match arguments.text("TargetPortalAddress")? {
             None => None,
-            Some(_) => Some(portal_of(target, arguments)?),
+            Some(_) => Some(portal_of(arguments)?),
         };
         let login = Login {
             iqn,
@@ -172,12 +166,10 @@ impl Iscsi {
             secret: arguments.secret("ChapSecret")?,
             persistent: arguments.bool("IsPersistent")?.unwrap_or_default(),
         };
-        let logged_in = self.log_in(&login);
-        let effects = logged_in.iter().map(|(_, effect)| effect.clone()).collect();
-        let made = logged_in.map_err(|code| code.0).and_then(|(number, _)| {
-            self.session_rows(|session| session.number == number).pop().ok_or(IscsiCode::INVALID_SESSION_ID.0)
-        });
-        Ok((created("CreatediSCSISession", made), effects))
+        let (number, effect) = self.log_in(&login)?;
+        let session = self.session_rows(|session| session.number == number).pop();
+        let session = session.ok_or(OsError::ISDSC_INVALID_SESSION_ID)?;
+        Ok((created("CreatediSCSISession", session), effect.into_iter().collect()))
     }
 
     fn disconnect(&mut self, target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<(Returned, Vec<Effect>)> {
@@ -189,22 +181,25 @@ impl Iscsi {
                     && iqn.is_none_or(|iqn| known.iqn.eq_ignore_ascii_case(iqn))
             }
         };
+        if !self.initiator.sessions.iter().any(is_requested) {
+            return Err(OsError::ISDSC_INVALID_SESSION_ID);
+        }
         let mut effects = Vec::new();
         while let Some(position) = self.initiator.sessions.iter().position(is_requested) {
-            effects.push(self.log_out(position));
+            effects.extend(self.log_out(position));
         }
-        let code = if effects.is_empty() { IscsiCode::INVALID_SESSION_ID.0 } else { 0 };
-        Ok((returned(code), effects))
+        Ok((returned(0), effects))
     }
 
-    /// Sets whether a session is persistent.
-    fn set_persistent(&mut self, target: &ObjectPath, persists: bool) -> Result<(), IscsiCode> {
+    /// Makes a session persistent, or takes one of its registrations back.
+    fn set_persistent(&mut self, target: &ObjectPath, persists: bool) -> OsResult<()> {
         let wanted = target.text("SessionIdentifier").unwrap_or_default();
         let session = self.initiator.sessions.iter().find(|session| session.identifier() == wanted);
-        let session = session.ok_or(IscsiCode::INVALID_SESSION_ID)?.clone();
-        self.initiator.favourites.retain(|known| known.iqn != session.iqn);
+        let session = session.ok_or(OsError::ISDSC_INVALID_SESSION_ID)?.clone();
         if persists {
             self.initiator.favourites.push(session);
+        } else if let Some(known) = self.initiator.favourites.iter().position(|known| known.iqn == session.iqn) {
+            self.initiator.favourites.remove(known);
         }
         Ok(())
     }
@@ -337,14 +332,10 @@ fn known_method(target: &ObjectPath, method: &str) -> OsResult<(&'static str, &'
     found.map(|(class, known)| (*class, known)).ok_or(OsError::WBEM_INVALID_METHOD)
 }
 
-/// Returns the portal of a method call: from its arguments or, if they name none, from the object that it is called on.
-fn portal_of(target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<PortalAddress> {
-    let address = arguments.text("TargetPortalAddress")?;
-    let port = arguments.u16("TargetPortalPortNumber")?;
-    Ok(match (address, key_of_portal(target)) {
-        (None, Some(own)) => own,
-        (address, _) => PortalAddress::new(address.unwrap_or_default(), port.unwrap_or(DEFAULT_PORT)),
-    })
+/// Returns the portal that the arguments of a method call name.
+fn portal_of(arguments: Arguments<'_>) -> OsResult<PortalAddress> {
+    let address = arguments.text("TargetPortalAddress")?.ok_or(OsError::INVALID_PARAMETER)?;
+    Ok(PortalAddress::new(address, arguments.u16("TargetPortalPortNumber")?.unwrap_or(DEFAULT_PORT)))
 }
 
 fn key_of_portal(object: &ObjectPath) -> Option<PortalAddress> {

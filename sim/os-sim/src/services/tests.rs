@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use os::{OsError, ServiceAccess, Time};
 
-use super::{CIRCULAR_DEPENDENCY, INVALID_SERVICE_CONTROL, SERVICE_DEPENDENCY_FAIL, ServiceModel, Services};
+use super::{CIRCULAR_DEPENDENCY, ServiceModel, Services};
 use super::{ServiceState, StartType};
 
 const START: Time = Time(Duration::from_secs(100));
@@ -31,26 +31,6 @@ fn state(services: &mut Services, name: &str, now: Time) -> u32 {
 
 fn is_running(services: &mut Services, name: &str, now: Time) -> bool {
     state(services, name, now) == ServiceState::Running as u32
-}
-
-#[test]
-fn starting_and_stopping_take_time() {
-    let mut services = services(|all| {
-        all[0].start_milliseconds = 2000;
-        all[0].stop_milliseconds = 500;
-    });
-    services.start("Base", START).expect("a start");
-    let almost = START + Duration::from_millis(1999);
-    assert_eq!(state(&mut services, "base", almost), ServiceState::StartPending as u32);
-    assert_eq!(services.stop("base", almost), Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL));
-    assert_eq!(services.start("base", almost), Err(OsError::SERVICE_ALREADY_RUNNING));
-
-    let up = START + Duration::from_secs(2);
-    assert!(is_running(&mut services, "base", up));
-    services.stop("base", up).expect("a stop");
-    assert_eq!(state(&mut services, "base", up), ServiceState::StopPending as u32);
-    assert_eq!(state(&mut services, "base", up + Duration::from_millis(500)), ServiceState::Stopped as u32);
-    assert_eq!(services.stop("base", up + Duration::from_secs(1)), Err(OsError::SERVICE_NOT_ACTIVE));
 }
 
 #[test]
@@ -81,39 +61,12 @@ fn dependents_are_listed_in_the_order_to_stop_them_in() {
 }
 
 #[test]
-fn a_request_that_is_not_possible_fails_with_the_code_of_windows() {
-    let mut services = services(|all| {
-        all[0].start_type = StartType::Disabled;
-        all[5].unstoppable = true;
-        all[5].depends_on = Vec::new();
-    });
-    assert_eq!(services.open("missing", ServiceAccess::Query), Err(OsError::SERVICE_DOES_NOT_EXIST));
-    assert_eq!(services.open("a/b", ServiceAccess::Query), Err(OsError::INVALID_NAME));
-    assert_eq!(services.open("ALONE", ServiceAccess::Stop), Ok(()));
-    assert_eq!(services.start("base", START), Err(OsError::SERVICE_DISABLED));
-    assert_eq!(services.start("a", START), Err(SERVICE_DEPENDENCY_FAIL));
-    services.start("alone", START).expect("a start");
-    assert_eq!(services.stop("alone", START), Err(INVALID_SERVICE_CONTROL));
-}
-
-#[test]
 fn a_protected_service_can_only_be_queried() {
     let services = services(|all| all[0].protected = true);
     assert_eq!(services.open("base", ServiceAccess::Query), Ok(()));
     assert_eq!(services.open("base", ServiceAccess::Start), Err(OsError::ACCESS_DENIED));
     let config = services.config("base").expect("a configuration");
     assert_eq!((config.display_name.to_string_lossy().as_str(), config.start_type), ("The base", 3));
-}
-
-#[test]
-fn a_service_that_fails_to_start_is_pending_and_then_stopped() {
-    let mut services = services(|all| {
-        all[5].fails_to_start = true;
-        all[5].start_milliseconds = 10;
-    });
-    services.start("alone", START).expect("the request is accepted");
-    assert_eq!(state(&mut services, "alone", START), ServiceState::StartPending as u32);
-    assert_eq!(state(&mut services, "alone", START + Duration::from_millis(10)), ServiceState::Stopped as u32);
 }
 
 #[test]

@@ -92,15 +92,9 @@ pub(crate) fn returned(code: u32) -> Returned {
 }
 
 /// Returns the result of a method that created an object and returns it as the output parameter `name`.
-pub(crate) fn created(name: &str, made: Result<Instance, u32>) -> Returned {
-    match made {
-        Err(code) => returned(code),
-        Ok(object) => {
-            let properties = [(name.to_owned(), Value::Object(Box::new(object)))].into();
-            let out = Instance { path: String::new(), properties };
-            Returned { code: 0, out }
-        }
-    }
+pub(crate) fn created(name: &str, object: Instance) -> Returned {
+    let properties = [(name.to_owned(), Value::Object(Box::new(object)))].into();
+    Returned { code: 0, out: Instance { path: String::new(), properties } }
 }
 
 #[cfg(test)]

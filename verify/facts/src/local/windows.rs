@@ -10,6 +10,7 @@ use os::abi::ControlCode;
 use os::{Access, NtPath, Open, Options, Os, U16Str, Uuid};
 use os_win32::Windows;
 
+use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
 
 struct LocalNode {
@@ -117,6 +118,57 @@ impl TestNode for LocalNode {
     fn remove_disk(&self, _disk: TestDisk) -> Result<(), Unavailable> {
         Err(Unavailable("a disk that a check can remove".to_owned()))
     }
+
+    fn smb_server(&self) -> Result<TestServer, Unavailable> {
+        const WHAT: &str = "an SMB server for tests";
+        let user = |number: u32| {
+            let name = variable(&format!("SMB_USER_{number}"), WHAT)?;
+            Ok(TestUser { name, password: variable(&format!("SMB_PASSWORD_{number}"), WHAT)? })
+        };
+        let shares = variable("SMB_SHARES", WHAT)?;
+        let (first, second) = shares.split_once(',').expect("CSI_PROXY_FACTS_SMB_SHARES has two names");
+        Ok(TestServer {
+            host: variable("SMB_HOST", WHAT)?,
+            shares: [first.to_owned(), second.to_owned()],
+            users: [user(1)?, user(2)?],
+        })
+    }
+
+    fn silent_smb_server(&self) -> Result<String, Unavailable> {
+        variable("SMB_SILENT", "an SMB server that does not answer")
+    }
+
+    fn change_smb_password(&self, _: &TestServer, _: &TestUser, _: &str) -> Result<(), Unavailable> {
+        Err(Unavailable("a way to change a password of the SMB server".to_owned()))
+    }
+
+    fn forbid_stored_credentials(&self) -> Result<(), Unavailable> {
+        Err(Unavailable("a policy that forbids to store credentials".to_owned()))
+    }
+
+    fn iscsi_target(&self, kind: TargetKind) -> Result<TestTarget, Unavailable> {
+        const WHAT: &str = "an iSCSI target for tests";
+        let (name, chap) = match kind {
+            TargetKind::Open => ("ISCSI_OPEN", (String::new(), String::new())),
+            TargetKind::Chap => {
+                ("ISCSI_CHAP", (variable("ISCSI_CHAP_USER", WHAT)?, variable("ISCSI_CHAP_SECRET", WHAT)?))
+            }
+        };
+        Ok(TestTarget { portal: portal("ISCSI_PORTAL", WHAT)?, iqn: variable(name, WHAT)?, chap })
+    }
+
+    fn silent_iscsi_portal(&self) -> Result<TestPortal, Unavailable> {
+        portal("ISCSI_SILENT", "an iSCSI portal that does not answer")
+    }
+
+    fn service(&self, kind: ServiceKind) -> Result<String, Unavailable> {
+        let name = kind.name();
+        variable(&format!("SERVICE_{}", name.to_uppercase()), &format!("a service for tests: {name}"))
+    }
+
+    fn restart(&self) -> Result<(), Unavailable> {
+        Err(Unavailable("a restart of Windows".to_owned()))
+    }
 }
 
 impl LocalNode {
@@ -128,6 +180,19 @@ impl LocalNode {
         handle.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut output).ok()?;
         Some(u32::from_le_bytes([output[8], output[9], output[10], output[11]]))
     }
+}
+
+/// Returns the text in a variable of the environment, which names an object.
+fn variable(name: &str, what: &str) -> Result<String, Unavailable> {
+    env::var(format!("CSI_PROXY_FACTS_{name}")).map_err(|_| Unavailable(what.to_owned()))
+}
+
+/// Returns the portal in a variable of the environment.
+fn portal(name: &str, what: &str) -> Result<TestPortal, Unavailable> {
+    let value = variable(name, what)?;
+    let (address, port) = value.rsplit_once(':').unwrap_or((&value, "3260"));
+    let port = port.parse().unwrap_or_else(|_| panic!("CSI_PROXY_FACTS_{name}={value} has no port"));
+    Ok(TestPortal { address: address.to_owned(), port })
 }
 
 /// Returns the number in a variable of the environment.

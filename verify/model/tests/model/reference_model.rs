@@ -16,7 +16,7 @@ pub(crate) const MIB: u64 = 1 << 20;
 
 pub(crate) const KUBELET: [&str; 3] = ["var", "lib", "kubelet"];
 pub(crate) const SHARES: [&str; 2] = ["one", "two"];
-pub(crate) const USERS: [&str; 2] = ["anna", "bert"];
+pub(crate) const USERS: [&str; 2] = [r"FILES\anna", r"FILES\bert"];
 pub(crate) const PORTAL: &str = "10.0.0.10";
 pub(crate) const PLAIN: &str = "iqn.2026-01.io.k8s.csi:plain";
 pub(crate) const CHAP: &str = "iqn.2026-01.io.k8s.csi:chap";

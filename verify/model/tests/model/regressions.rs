@@ -1,6 +1,6 @@
 //! Sequences that once found a defect of csi-proxy or a gap in the model.
 
-use crate::reference_model::{Model, password};
+use crate::reference_model::{Model, USERS, password};
 use crate::system_under_test::SystemUnderTest;
 use crate::transition::{Call, Event, Transition, VolumeName};
 
@@ -27,8 +27,8 @@ fn plugins(below: &str) -> String {
 }
 
 fn map(local: &str) -> Transition {
-    let (remote, password) = (r"\\files\one".to_owned(), password("anna", 0));
-    call(Call::NewSmbGlobalMapping { remote, local: local.to_owned(), user: "anna", password })
+    let (remote, password) = (r"\\files\one".to_owned(), password(USERS[0], 0));
+    call(Call::NewSmbGlobalMapping { remote, local: local.to_owned(), user: USERS[0], password })
 }
 
 fn link(source: &str, link: &str) -> Transition {

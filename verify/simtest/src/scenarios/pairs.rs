@@ -104,7 +104,7 @@ fn map_for_one(_: &Sim) -> Box<dyn Request> {
 }
 
 fn map_for_another(_: &Sim) -> Box<dyn Request> {
-    boxed(map("other", PASSWORD, Some(OTHER_TARGET)))
+    boxed(map(r"domain\other", PASSWORD, Some(OTHER_TARGET)))
 }
 
 fn unmap(_: &Sim) -> Box<dyn Request> {

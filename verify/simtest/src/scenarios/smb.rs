@@ -56,7 +56,7 @@ fn with(sim: Sim, change: impl FnOnce(&Sim)) -> Sim {
 const STATES: &[State] = &[
     State { name: "not mapped", build: || server(0) },
     State { name: "mapped", build: || mapped(server(0), r"domain\user") },
-    State { name: "mapped for another user", build: || mapped(server(0), "other") },
+    State { name: "mapped for another user", build: || mapped(server(0), r"domain\other") },
     State { name: "disconnected", build: || with(mapped(server(0), r"domain\user"), Sim::reboot) },
     State { name: "unreadable", build: unreadable },
     State { name: "a server that takes 3 min", build: || server(180_000) },

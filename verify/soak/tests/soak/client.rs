@@ -219,6 +219,6 @@ fn share_of(server: &str, number: u32) -> String {
 }
 
 pub(crate) fn mapping(remote_path: String) -> NewSmbGlobalMappingRequest {
-    let (username, password) = ("user".to_owned(), "password".to_owned());
+    let (username, password) = (r"SOAK\user".to_owned(), "password".to_owned());
     NewSmbGlobalMappingRequest { remote_path, local_path: String::new(), username, password }
 }

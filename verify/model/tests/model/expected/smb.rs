@@ -54,7 +54,7 @@ impl Model {
         if let Some(mapping) = self.mappings.get(share) {
             if !self.smb_reachable {
                 // A mapping with open files survives the outage.
-                return Err(Violations::of(&[Code::NotFound, Code::Unavailable]));
+                return Err(Violations::of(PRECONDITION));
             }
             if self.readable(share) {
                 let other = mapping.known && mapping.user != user;
@@ -64,7 +64,7 @@ impl Model {
         }
         let mut violations = Violations::default();
         if !self.smb_reachable {
-            violations.0.extend([Code::NotFound, Code::Unavailable]);
+            violations.0.extend(PRECONDITION);
         }
         if self.mappings.values().any(|mapping| mapping.user != user) {
             violations.0.extend(PRECONDITION);
