@@ -10,8 +10,8 @@ pub(crate) enum Line<'a> {
     Source { key: &'a str, name: &'a str },
     /// A fact. `origin` has its sources, or the reason for the assumption.
     Fact { subject: &'a str, id: &'a str, sentence: &'a str, origin: String, assumed: bool, unchecked: Option<&'a str> },
-    /// A check begins. If it ends the process, no line follows.
-    Begin { id: &'a str },
+    /// A check begins. If it ends the process, no line follows. `differs` is what Wine is known to do instead.
+    Begin { id: &'a str, differs: Option<&'a str> },
     /// A check has ended.
     End { id: &'a str, result: &'a str, why: String },
 }

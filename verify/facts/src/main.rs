@@ -65,8 +65,9 @@ fn check(range: &Range, node: impl Fn() -> Box<dyn TestNode>) {
         None => 0,
     };
     for fact in all[start..].iter().filter(|fact| matches!(fact.check, Check::Test(_))) {
-        Line::Begin { id: fact.id }.print();
-        let (result, why) = match facts::check(fact, &*node()) {
+        let node = node();
+        Line::Begin { id: fact.id, differs: facts::difference(fact, &*node) }.print();
+        let (result, why) = match facts::run(fact, &*node) {
             Outcome::Holds => ("holds", String::new()),
             Outcome::Skipped(why) => ("skipped", why),
             Outcome::Fails(why) => ("fails", why),

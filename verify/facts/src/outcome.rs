@@ -18,15 +18,23 @@ pub enum Outcome {
 
 /// Checks a fact on a node.
 pub fn check(fact: &Fact, node: &dyn TestNode) -> Outcome {
+    match difference(fact, node) {
+        Some(differs) => Outcome::Skipped(format!("Wine: {differs}")),
+        None => run(fact, node),
+    }
+}
+
+/// Returns what `node` is known to do instead of what the fact says, if it is Wine.
+pub fn difference(fact: &Fact, node: &dyn TestNode) -> Option<&'static str> {
+    fact.wine.filter(|_| node.system() == System::Wine)
+}
+
+/// Checks a fact on a node, also if the node is known to behave otherwise.
+pub fn run(fact: &Fact, node: &dyn TestNode) -> Outcome {
     let run = match fact.check {
         Check::Test(run) => run,
         Check::None(reason) => return Outcome::Skipped(reason.to_owned()),
     };
-    if node.system() == System::Wine
-        && let Some(differs) = fact.wine
-    {
-        return Outcome::Skipped(format!("Wine: {differs}"));
-    }
     match panic::catch_unwind(AssertUnwindSafe(|| run(node))) {
         Ok(Ok(())) => Outcome::Holds,
         Ok(Err(missing)) => Outcome::Skipped(missing.to_string()),

@@ -18,8 +18,16 @@ use crate::process::{self, KillOnDrop};
 enum Line {
     Source(Source),
     Fact(Fact),
-    Begin { id: String },
+    Begin(Begun),
     End { id: String, result: String, why: String },
+}
+
+/// A check that has begun.
+#[derive(Deserialize)]
+struct Begun {
+    id: String,
+    /// What Wine is known to do instead of what the fact says.
+    differs: Option<String>,
 }
 
 /// A key of a source.
@@ -72,7 +80,7 @@ impl Catalogue {
             match serde_json::from_str(line)? {
                 Line::Source(source) => catalogue.sources.push(source),
                 Line::Fact(fact) => catalogue.facts.push(fact),
-                Line::Begin { .. } | Line::End { .. } => return Err(format!("a list has no line {line}").into()),
+                Line::Begin(_) | Line::End { .. } => return Err(format!("a list has no line {line}").into()),
             }
         }
         Ok(catalogue)
@@ -95,12 +103,13 @@ pub(super) fn check(program: impl Fn() -> Command, system: &str) -> Result<Resul
         }
         process::print(&command);
         let end = run(&mut command, &mut results)?;
-        let Some(id) = end.during else {
+        let Some(begun) = end.during else {
             return end.failure.map_or(Ok(results), |failure| Err(format!("the program {failure}").into()));
         };
         let failure = end.failure.unwrap_or_else(|| "ended".to_owned());
-        results.insert(id.clone(), Verdict::Fails(format!("the program {failure} during this check")));
-        after = Some(id);
+        let failure = Verdict::Fails(format!("the program {failure} during this check"));
+        results.insert(begun.id.clone(), failure.unless(begun.differs));
+        after = Some(begun.id);
     }
 }
 
@@ -108,8 +117,8 @@ pub(super) fn check(program: impl Fn() -> Command, system: &str) -> Result<Resul
 struct End {
     /// What happened, unless it exited with success.
     failure: Option<String>,
-    /// The fact whose check had begun and not ended.
-    during: Option<String>,
+    /// The check that had begun and not ended.
+    during: Option<Begun>,
 }
 
 /// Runs one process and adds what it finds to `results`.
@@ -126,7 +135,7 @@ fn run(command: &mut Command, results: &mut Results) -> Result<End, Error> {
             }
         }
     });
-    let mut during = None;
+    let mut during: Option<Begun> = None;
     let mut last = Instant::now();
     let mut exited = None;
     loop {
@@ -134,10 +143,10 @@ fn run(command: &mut Command, results: &mut Results) -> Result<End, Error> {
             Ok(line) => {
                 last = Instant::now();
                 match serde_json::from_str(&line)? {
-                    Line::Begin { id } => during = Some(id),
+                    Line::Begin(begun) => during = Some(begun),
                     Line::End { id, result, why } => {
-                        during = None;
-                        results.insert(id, verdict(&result, why)?);
+                        let differs = during.take().and_then(|begun| begun.differs);
+                        results.insert(id, verdict(&result, why)?.unless(differs));
                     }
                     Line::Source(_) | Line::Fact(_) => return Err(format!("a check has no line {line}").into()),
                 }
@@ -159,13 +168,23 @@ fn run(command: &mut Command, results: &mut Results) -> Result<End, Error> {
 }
 
 fn verdict(result: &str, why: String) -> Result<Verdict, Error> {
-    Ok(match (result, why.strip_prefix("Wine: ")) {
-        ("holds", _) => Verdict::Holds,
-        ("skipped", Some(differs)) => Verdict::Differs(differs.to_owned()),
-        ("skipped", None) => Verdict::Skipped(why),
-        ("fails", _) => Verdict::Fails(why),
+    Ok(match result {
+        "holds" => Verdict::Holds,
+        "skipped" => Verdict::Skipped(why),
+        "fails" => Verdict::Fails(why),
         _ => return Err(format!("{result} is not a result of a check").into()),
     })
+}
+
+impl Verdict {
+    /// Returns this verdict, or the difference that is known and confirmed by it.
+    fn unless(self, differs: Option<String>) -> Self {
+        match (self, differs) {
+            (Self::Fails(_) | Self::Skipped(_), Some(differs)) => Self::Differs(differs),
+            // Another version of Wine may behave as Windows does.
+            (verdict, _) => verdict,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -202,10 +221,12 @@ mod tests {
     }
 
     #[test]
-    fn a_known_difference_of_wine_is_not_a_lack_of_the_machine() {
-        let of = |why: &str| verdict("skipped", why.to_owned()).expect("a result");
-        assert_eq!(of("Wine: it does not"), Verdict::Differs("it does not".to_owned()));
-        assert_eq!(of("a disk for tests"), Verdict::Skipped("a disk for tests".to_owned()));
-        assert!(verdict("other", String::new()).is_err());
+    fn a_check_fails_where_the_system_is_known_to_behave_otherwise() {
+        let known = || Some("it does not".to_owned());
+        let differs = Verdict::Differs("it does not".to_owned());
+        assert_eq!(Verdict::Fails("left: 1".to_owned()).unless(known()), differs);
+        assert_eq!(Verdict::Skipped("a disk".to_owned()).unless(known()), differs);
+        assert_eq!(Verdict::Holds.unless(known()), Verdict::Holds);
+        assert_eq!(Verdict::Skipped("a disk".to_owned()).unless(None), Verdict::Skipped("a disk".to_owned()));
     }
 }
