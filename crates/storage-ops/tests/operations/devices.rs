@@ -4,15 +4,20 @@ use std::time::Duration;
 
 use crate::setup::{GIB, NoProbe, add_partition, failing, node_on, probed, refused, traced, volume_on};
 use faults::{Call, Fault, FaultAction, Race, When};
-use os::{MethodCall, Namespace, Os, OsError};
+use os::abi::ControlCode;
+use os::{Access, MethodCall, Namespace, NtPath, Open, Options, Os, OsError};
 use os_sim::Sim;
 use storage_ops::{
-    DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, PartitionDisk, Rescan,
-    SetDiskState,
+    DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind,
+    PartitionDisk, Rescan, SetDiskState,
 };
 
 const ONE: DiskNumber = DiskNumber(1);
 const PARTITION: PartitionDisk = PartitionDisk { disk: ONE };
+/// `FSCTL_LOCK_VOLUME`.
+const FSCTL_LOCK_VOLUME: ControlCode = ControlCode(0x0009_0018);
+/// `FSCTL_DISMOUNT_VOLUME`.
+const FSCTL_DISMOUNT_VOLUME: ControlCode = ControlCode(0x0009_0020);
 const SET: &str = "control DISK_SET_DISK_ATTRIBUTES";
 
 fn set(online: bool) -> SetDiskState {
@@ -208,6 +213,28 @@ fn every_query_reports_a_removed_disk_as_not_found() {
     let absent = probed(&os_sim::node().build(), failing("open", OsError::NO_SUCH_DEVICE));
     let error = refused(&absent, &GetDiskState { disk: ONE }, Kind::NotFound);
     assert!(error.to_string().ends_with("disk 1 does not exist (433)"), "{error}");
+}
+
+#[test]
+fn a_volume_that_another_program_has_locked_is_neither_missing_nor_raw() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let holder = sim.process();
+    let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
+    let device = NtPath::volume(sim.volume_on(1).unwrap().id);
+    let device = holder.open(&device, &Open::existing(access, Options::empty())).unwrap();
+    for (control, code, kind) in [
+        (FSCTL_LOCK_VOLUME, OsError::ACCESS_DENIED, Kind::PermissionDenied),
+        (FSCTL_DISMOUNT_VOLUME, OsError::NOT_READY, Kind::FailedPrecondition),
+    ] {
+        device.control(control, &[], &mut []).unwrap();
+        let error = refused(&node_on(&sim), &IsVolumeFormatted { volume }, kind);
+        assert_eq!(error.code(), Some(code));
+        refused(&node_on(&sim), &GetVolumeStats { volume }, kind);
+        refused(&node_on(&sim), &FormatVolume { volume }, kind);
+    }
+    drop(device);
+    assert!(node_on(&sim).run(&IsVolumeFormatted { volume }).unwrap());
 }
 
 #[test]

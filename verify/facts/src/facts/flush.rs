@@ -29,6 +29,12 @@ pub(crate) const FACTS: &[Fact] = &[
         "FF flush.c",
         "not reachable by any operation: csi-proxy formats and flushes NTFS, and cannot tell such a device from another",
     ),
+    Fact::assumed(
+        "FLUSH-04",
+        "Flushing a volume on a failing disk fails with CRC (23), GEN_FAILURE (31) or IO_DEVICE (1117).",
+        "The code is that of the device. WriteVolumeCache and UnmountVolume fail with any code but WRITE_PROTECT.",
+        a_volume_on_a_failing_disk_is_not_flushed,
+    ),
 ];
 
 fn a_file_is_flushed_through_a_handle_that_can_write(node: &dyn TestNode) -> Verdict {
@@ -52,5 +58,14 @@ fn a_volume_is_flushed_through_a_handle_that_can_write(node: &dyn TestNode) -> V
     };
     assert_eq!(flush(Access::GENERIC_READ | Access::GENERIC_WRITE), Ok(()));
     assert_eq!(flush(Access::GENERIC_READ), Err(OsError::ACCESS_DENIED));
+    Ok(())
+}
+
+fn a_volume_on_a_failing_disk_is_not_flushed(node: &dyn TestNode) -> Verdict {
+    let volume = node.volume(VolumeKind::Unreadable)?;
+    let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
+    let flushed = volume.open(node.os(), access).expect("the volume opens").flush();
+    let codes = [OsError::CRC, OsError::GEN_FAILURE, OsError::IO_DEVICE];
+    assert!(flushed.is_err_and(|code| codes.contains(&code)), "{flushed:?}");
     Ok(())
 }

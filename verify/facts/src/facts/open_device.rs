@@ -85,6 +85,14 @@ pub(crate) const FACTS: &[Fact] = &[
         "The message of the code says so. The operations are right if it is another code: they report any.",
         a_volume_locked_by_bitlocker_has_no_root_directory,
     ),
+    Fact::assumed(
+        "DEVICE-OPEN-11",
+        "Opening a missing entry of a share fails with FILE_NOT_FOUND (2), and below a missing directory with \
+         PATH_NOT_FOUND (3).",
+        "The server returns what its own file system answers (FILE-OPEN-36). The operations are right if both are the \
+         same: the class TargetMissing has both.",
+        a_missing_entry_of_a_share_is_not_found,
+    ),
 ];
 
 /// Checks that a volume opens with no rights and tells its disk.
@@ -164,5 +172,14 @@ fn a_volume_locked_by_bitlocker_has_no_root_directory(node: &dyn TestNode) -> Ve
     let volume = node.volume(VolumeKind::BitLocker)?;
     let opened = node.os().open(&NtPath::volume_root(volume.id), &READ_ATTRIBUTES);
     assert_eq!(opened.err(), Some(OsError::FVE_LOCKED_VOLUME));
+    Ok(())
+}
+
+fn a_missing_entry_of_a_share_is_not_found(node: &dyn TestNode) -> Verdict {
+    let share = node.share()?;
+    for (name, code) in [("missing", OsError::FILE_NOT_FOUND), (r"missing\entry", OsError::PATH_NOT_FOUND)] {
+        let path = NtPath::from_win32(&U16String::from_str(&format!(r"{share}\{name}")));
+        assert_eq!(node.os().open(&path, &READ_ATTRIBUTES).err(), Some(code), "{name}");
+    }
     Ok(())
 }
