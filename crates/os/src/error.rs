@@ -75,6 +75,7 @@ codes! {
     NO_SUCH_DEVICE = 433, "the device does not exist";
     OPERATION_ABORTED = 995, "the I/O operation was aborted";
     UNRECOGNIZED_VOLUME = 1005, "the volume does not contain a recognized file system";
+    FILE_INVALID = 1006, "the volume has changed, and the open file is no longer valid";
     DEPENDENT_SERVICES_RUNNING = 1051, "other running services depend on the service";
     SERVICE_REQUEST_TIMEOUT = 1053, "the service did not respond in time";
     SERVICE_DATABASE_LOCKED = 1055, "the service database is locked";
@@ -92,6 +93,7 @@ codes! {
     LOGON_FAILURE = 1326, "the user name or password is incorrect";
     ACCOUNT_RESTRICTION = 1327, "account restrictions prevent the user from logging on";
     FILE_CORRUPT = 1392, "the file or directory is corrupted and unreadable";
+    DEVICE_REMOVED = 1617, "the device has been removed";
     RPC_SERVER_UNAVAILABLE = 1722, "the RPC server is unavailable";
     RPC_CALL_FAILED = 1726, "the remote procedure call failed";
     INVALID_USER_BUFFER = 1784, "the buffer supplied to the function is not valid";

@@ -244,6 +244,7 @@ pub fn is_informative(call: &Call, code: u32) -> bool {
         }
         name if name.starts_with("set ") => &[E::INVALID_FUNCTION, E::NOT_SUPPORTED, E::INVALID_PARAMETER],
         name if name.starts_with("query_fs") => &[E::UNRECOGNIZED_VOLUME],
+        "query AttributeTag" => &[E::DELETE_PENDING, E::INVALID_PARAMETER],
         name if name.starts_with("query ") => &[E::DELETE_PENDING],
         "flush" => &[E::WRITE_PROTECT],
         _ => &[],

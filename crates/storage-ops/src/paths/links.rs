@@ -65,6 +65,10 @@ fn set_target(link: &dyn Handle, substitute: &U16Str, print: &U16Str) -> Operati
                           (SeCreateSymbolicLinkPrivilege)";
             OperationError::of(code, advice)
         }
+        code if ErrorClass::Unsupported.contains(code) => OperationError {
+            kind: Kind::FailedPrecondition,
+            ..OperationError::of(code, "the file system does not support symbolic links")
+        },
         code => code.into(),
     })
 }

@@ -153,13 +153,16 @@ pub(crate) fn delete_all(os: &dyn Os, entry: DeleteHandle) -> OsResult<()> {
 /// Deletes the contents of `directory`, except the entry `excluded`.
 pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Option<&str>) -> OsResult<()> {
     for _ in 0..ROUNDS {
-        let mut found_any = false;
+        let (mut found_any, mut skipped_any) = (false, false);
         for name in names(directory.handle)? {
             if excluded.is_some_and(|excluded| name.to_string_lossy().eq_ignore_ascii_case(excluded)) {
                 continue;
             }
             let entry = match open(os, directory, &name) {
-                Err(code) if ErrorClass::EntryDeleted.contains(code) => continue,
+                Err(code) if ErrorClass::EntryDeleted.contains(code) => {
+                    skipped_any = true;
+                    continue;
+                }
                 opened => opened?,
             };
             found_any = true;
@@ -169,9 +172,10 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Opti
                 outcome => outcome?,
             }
         }
-        // A listed name may belong to a deleted entry, so only entries that could be opened count.
+        // A listed name may belong to a deleted entry, so only entries that could be opened count. But opening an entry
+        // fails in the same way if the disk was removed, which listing the directory once more tells apart.
         if !found_any {
-            return Ok(());
+            return if skipped_any { names(directory.handle).map(drop) } else { Ok(()) };
         }
     }
     Err(OsError::DIR_NOT_EMPTY)
@@ -232,6 +236,8 @@ pub(crate) fn names(directory: &dyn Handle) -> OsResult<Vec<U16String>> {
     let mut listing = vec![0; LISTING_SIZE];
     let mut restart = true;
     loop {
+        // A file system may report success without writing an entry.
+        listing[..FileIdBothDirInfo::NAME_OFFSET].fill(0);
         match directory.list(restart, &mut listing) {
             Ok(()) => entries(&listing, &mut found).ok_or(OsError::FILE_CORRUPT)?,
             Err(OsError::NO_MORE_FILES) => return Ok(found),

@@ -111,8 +111,7 @@ impl WorkingDirectory {
             return Ok(handle);
         }
         // Opened without the lock: if opening hangs, other operations must not hang with it.
-        let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
-        let handle: Arc<dyn Handle> = os.open(&self.path.to_nt(), &how)?.into();
+        let handle = self.open_anew(os)?;
         Ok(self.cached(stale, Some(&handle)).unwrap_or(handle))
     }
 
@@ -128,9 +127,14 @@ impl WorkingDirectory {
         cached.clone()
     }
 
+    /// Opens the directory.
+    fn open_anew(&self, os: &dyn Os) -> OsResult<Arc<dyn Handle>> {
+        os.open(&self.path.to_nt(), &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY)).map(Arc::from)
+    }
+
     /// Runs `operation` on the open directory. If that fails as it does on a directory that was deleted and created
-    /// again since it was opened, or that has become a mount point since, runs `operation` once more on what its path
-    /// leads to now.
+    /// again since it was opened, that has become a mount point, or whose volume was dismounted, runs `operation` once
+    /// more on what its path leads to now.
     fn with_handle<T>(
         &self,
         os: &dyn Os,
@@ -139,8 +143,9 @@ impl WorkingDirectory {
         let handle = self.open(os, None)?;
         let outcome = operation(&handle);
         // Relative to a mount point's own handle no name is found, with one of these two codes or as not found.
-        let mount_point = [Some(OsError::CANT_RESOLVE_FILENAME), Some(OsError::INVALID_NAME)];
-        let may_be_stale = |error: &OperationError| error.is_not_found() || mount_point.contains(&error.code);
+        let mount_point = [OsError::CANT_RESOLVE_FILENAME, OsError::INVALID_NAME];
+        let is_stale = |code| mount_point.contains(&code) || ErrorClass::HandleStale.contains(code);
+        let may_be_stale = |error: &OperationError| error.is_not_found() || error.code.is_some_and(is_stale);
         if !outcome.as_ref().is_err_and(may_be_stale) {
             return outcome;
         }
@@ -205,7 +210,8 @@ impl WorkingDirectories {
         add(os.open(&NtPath::drive_root(SYSTEM_DRIVE), &OPEN_NOFOLLOW).map(Arc::from))?;
         for directory in self.all.iter().chain(&self.plugins).chain(&self.pods) {
             add(os.open(&directory.path.drive_root(), &OPEN_NOFOLLOW).map(Arc::from))?;
-            add(directory.open(os, None))?;
+            // The cached handle may be that of a directory that was deleted, and created again on another volume.
+            add(directory.open_anew(os))?;
         }
         volumes.sort_unstable();
         volumes.dedup();

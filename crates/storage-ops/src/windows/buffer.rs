@@ -1,6 +1,6 @@
 //! Requests to devices and file systems, with typed buffers.
 
-use os::abi::{ControlCode, FileAttributeTagInfo};
+use os::abi::{ControlCode, FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, FileBasicInfo};
 use os::{FileInfo, Handle, OsError, OsResult};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
@@ -53,7 +53,15 @@ where
 
 /// Queries the attributes of a file and the tag of its reparse point.
 pub(crate) fn attributes(handle: &dyn Handle) -> OsResult<FileAttributeTagInfo> {
-    query(handle, FileInfo::AttributeTag)
+    match query(handle, FileInfo::AttributeTag) {
+        // FAT has no reparse points and does not know the class.
+        Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {
+            let attributes = query::<FileBasicInfo>(handle, FileInfo::Basic)?.attributes;
+            let is_reparse_point = attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0;
+            if is_reparse_point { Err(code) } else { Ok(FileAttributeTagInfo { attributes, reparse_tag: 0 }) }
+        }
+        outcome => outcome,
+    }
 }
 
 /// Returns the structure at `offset` of `buffer`, or `None` if the buffer is too short.

@@ -25,15 +25,11 @@ pub(crate) enum FileSystem {
 /// volume.
 pub(crate) fn detect(host: &Host, volume: VolumeId) -> OperationResult<FileSystem> {
     let handle = volume_device::open(host, volume, &volume_device::OPEN_FOR_READ)?;
-    let name = match name_of(&*handle) {
-        Ok(name) => name,
-        Err(OsError::UNRECOGNIZED_VOLUME) => String::new(),
-        Err(code) => return Err(OperationError::of(code, "the file system cannot be read")),
-    };
-    match name.as_str() {
-        "" | "RAW" => {}
-        "NTFS" => return Ok(FileSystem::Ntfs),
-        _ => return Ok(FileSystem::Other(name)),
+    let name = name_of(&*handle).map_err(|code| OperationError::of(code, "the file system cannot be read"))?;
+    match name.as_deref() {
+        None => {}
+        Some("NTFS") => return Ok(FileSystem::Ntfs),
+        Some(name) => return Ok(FileSystem::Other(name.to_owned())),
     }
     // Windows has mounted no file system. The volume may still have one that Windows cannot mount.
     match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut [0; 16]) {
@@ -71,12 +67,17 @@ pub(crate) fn signature_on(device: &dyn Handle) -> OsResult<Option<&'static str>
     Ok(None)
 }
 
-fn name_of(handle: &dyn Handle) -> OsResult<String> {
+/// Returns the name of the file system of a volume, or `None` if Windows has mounted none.
+pub(crate) fn name_of(handle: &dyn Handle) -> OsResult<Option<String>> {
     let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];
-    let filled = handle.query_fs(FsInfo::Attribute, &mut answer)?;
+    let filled = match handle.query_fs(FsInfo::Attribute, &mut answer) {
+        Err(OsError::UNRECOGNIZED_VOLUME) => return Ok(None),
+        filled => filled?,
+    };
     let answer = &answer[..filled.min(answer.len())];
     let head: FsAttributeInformation = buffer::at(answer, 0).ok_or(OsError::GEN_FAILURE)?;
     let length = usize::try_from(head.name_length).map_err(|_| OsError::GEN_FAILURE)?;
     let name = buffer::units_at(answer, FsAttributeInformation::NAME_OFFSET, length).ok_or(OsError::GEN_FAILURE)?;
-    Ok(name.to_string_lossy())
+    let name = name.to_string_lossy();
+    Ok((!name.is_empty() && name != "RAW").then_some(name))
 }

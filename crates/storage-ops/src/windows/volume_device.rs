@@ -8,10 +8,9 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
-use crate::windows::Host;
-use crate::windows::buffer;
 use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
 use crate::windows::error_class::ErrorClass;
+use crate::windows::{Host, buffer, file_system};
 
 /// Opens the file system of a volume for reading. With fewer rights Windows would open the device.
 pub(crate) const OPEN_FOR_READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
@@ -108,6 +107,10 @@ pub(crate) fn wait_for_volumes(host: &Host, disk: &Disk) -> OperationResult<bool
 /// Queries the size and usage of the file system of `volume`.
 pub(crate) fn stats(host: &Host, volume: VolumeId) -> OperationResult<VolumeStats> {
     let handle = open(host, volume, &OPEN_FOR_READ)?;
+    // What a volume without a file system answers to the query of its size is not documented.
+    if file_system::name_of(&*handle)?.is_none() {
+        return Err(OsError::UNRECOGNIZED_VOLUME.into());
+    }
     let mut size = FsFullSizeInformation::new_zeroed();
     handle.query_fs(FsInfo::FullSize, size.as_mut_bytes())?;
     let unit = u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);

@@ -1,0 +1,153 @@
+//! Tests on file systems that lack what NTFS has: flags of deletion, reparse points, the class of attributes and tag.
+
+use std::sync::Arc;
+
+use crate::setup::{GIB, KUBELET, NoProbe, failing, node_on, path, probed, refused, traced, volume_on};
+use faults::{Fault, FaultAction, Layer, Layered, Probe, When};
+use os::{Handle, OsError, OsResult};
+use os_sim::{FileKind, Sim};
+use storage_ops::{
+    Config, CreateSymlink, GetVolumeStats, IsSymlink, Kind, Mkdir, Node, PathExists, Rmdir, RmdirContents,
+};
+
+/// The codes with which a file system refuses a class of information that it does not have.
+const UNSUPPORTED: [OsError; 3] = [OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER];
+
+const LINK: &str = r"C:\var\lib\kubelet\pods\l";
+
+/// Returns a node whose disk 1 has a FAT32 volume, mounted at `C:\fat`.
+fn fat() -> os_sim::Builder {
+    os_sim::node().disk(GIB).partitioned().formatted("FAT32").mounted(r"C:\fat")
+}
+
+/// Returns a node on which kubelet's directory is a link to one on the FAT32 volume.
+fn kubelet_on_fat() -> Sim {
+    let sim = fat().dir(r"C:\fat\kubelet\pods").build();
+    sim.external().remove_all(KUBELET).unwrap();
+    sim.external().symlink(KUBELET, r"C:\fat\kubelet").unwrap();
+    sim
+}
+
+fn link() -> CreateSymlink {
+    CreateSymlink { source: path(r"\plugins\d"), target: path(LINK) }
+}
+
+#[test]
+fn rmdir_contents_empties_a_fat_volume() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("FAT32").mounted(r"C:\var\lib\kubelet\plugins\v");
+    let sim =
+        sim.file(r"C:\var\lib\kubelet\plugins\v\d\e\f", b"1").file(r"C:\var\lib\kubelet\plugins\v\g", b"2").build();
+    let external = sim.external();
+    external.mkdir(r"C:\var\lib\kubelet\plugins\v\System Volume Information").unwrap();
+    for read_only in [r"C:\var\lib\kubelet\plugins\v\d\e\f", r"C:\var\lib\kubelet\plugins\v\d"] {
+        external.set_read_only(read_only, true).unwrap();
+    }
+    node_on(&sim).run(&RmdirContents { path: path(r"\plugins\v") }).unwrap();
+    assert_eq!(external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), ["System Volume Information"]);
+    sim.invariants().unwrap();
+}
+
+#[test]
+fn a_working_directory_may_be_on_a_fat_volume() {
+    let sim = kubelet_on_fat();
+    let (node, external) = (node_on(&sim), sim.external());
+    let exists = |text| node.run(&PathExists { path: path(text), context: None }).unwrap();
+    node.run(&Mkdir { path: path(r"\pods\a\b\c"), context: None }).unwrap();
+    assert!(exists(r"\pods\a\b\c"));
+    assert!(!exists(r"\pods\a\missing"));
+    external.write(r"C:\fat\kubelet\pods\a\b\f", b"1").unwrap();
+    external.set_read_only(r"C:\fat\kubelet\pods\a\b\f", true).unwrap();
+    refused(&node, &Mkdir { path: path(r"\pods\a\b\f"), context: None }, Kind::AlreadyExists);
+    assert!(!node.run(&IsSymlink { path: path(r"\pods\a") }).unwrap());
+    assert!(!node.run(&IsSymlink { path: path(r"C:\fat\kubelet\pods\a\b\f") }).unwrap());
+    let full = refused(&node, &Rmdir { path: path(r"\pods\a"), context: None, force: false }, Kind::FailedPrecondition);
+    assert_eq!(full.code(), Some(OsError::DIR_NOT_EMPTY));
+    node.run(&Rmdir { path: path(r"\pods\a"), context: None, force: true }).unwrap();
+    assert!(!exists(r"\pods\a"));
+}
+
+#[test]
+fn a_working_directory_on_a_fat_volume_may_be_created_again() {
+    let sim = kubelet_on_fat();
+    let (node, external) = (node_on(&sim), sim.external());
+    assert!(node.run(&PathExists { path: path(r"\pods"), context: None }).unwrap());
+    external.remove_all(r"C:\fat\kubelet").unwrap();
+    external.mkdir_all(r"C:\fat\kubelet\new").unwrap();
+    assert!(node.run(&PathExists { path: path(r"\new"), context: None }).unwrap());
+}
+
+#[test]
+fn a_link_on_a_fat_volume_is_refused_and_leaves_nothing() {
+    let sim = kubelet_on_fat();
+    let (node, before) = (node_on(&sim), sim.snapshot());
+    let link = CreateSymlink { source: path(r"\pods"), target: path(r"\pods\l") };
+    let error = refused(&node, &link, Kind::FailedPrecondition);
+    assert!(error.to_string().contains("the file system does not support symbolic links"), "{error}");
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn a_link_is_created_where_delete_on_close_cannot_be_cleared() {
+    for code in UNSUPPORTED {
+        let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
+        let node = probed(&sim, failing("set DispositionEx", code));
+        node.run(&link()).unwrap();
+        node.run(&link()).unwrap();
+        let created = sim.tree(r"C:\var\lib\kubelet\pods").unwrap();
+        assert!(matches!(&created[..], [link] if matches!(link.kind, FileKind::Symlink(_))), "{code}: {created:?}");
+    }
+}
+
+#[test]
+fn a_link_that_cannot_be_created_there_leaves_nothing() {
+    for nth in 0..2 {
+        let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
+        let no_privilege = Fault::at(nth, When::Before, FaultAction::Fail(OsError::PRIVILEGE_NOT_HELD))
+            .among(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT");
+        let no_flags = failing("set DispositionEx", OsError::INVALID_PARAMETER);
+        let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(no_privilege), Arc::new(no_flags)];
+        let node = Node::new(Arc::new(faults::Probed::new(sim.process(), probes)), Config::default());
+        refused(&node, &link(), Kind::PermissionDenied);
+        assert!(!sim.external().exists(LINK), "{nth}");
+    }
+}
+
+#[test]
+fn a_link_whose_tag_cannot_be_read_is_neither_followed_nor_deleted() {
+    let node = os_sim::node().file(r"C:\outside\kept", b"1");
+    let sim = node.symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\outside").build();
+    let before = sim.snapshot();
+    for code in UNSUPPORTED {
+        let node = probed(&sim, failing("query AttributeTag", code));
+        let error = node.run(&RmdirContents { path: path(r"\pods\p") }).unwrap_err();
+        assert_eq!(error.code(), Some(code));
+        assert_eq!(sim.snapshot(), before);
+    }
+}
+
+#[test]
+fn the_size_of_a_volume_without_a_file_system_is_not_queried() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let (node, trace) = traced(&sim, NoProbe);
+    let volume = volume_on(&node, 1);
+    let error = refused(&node, &GetVolumeStats { volume }, Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::UNRECOGNIZED_VOLUME));
+    assert_eq!(trace.counts().of("query_fs FullSize"), 0);
+}
+
+/// A file system that reports success for a listing although it wrote no entry.
+struct EmptySuccess;
+
+impl Layer for EmptySuccess {
+    fn list(&self, handle: &dyn Handle, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        if restart { handle.list(restart, output) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_listing_that_succeeds_without_an_entry_is_an_error() {
+    let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\f", b"1").build();
+    let node = Node::new(Arc::new(Layered::around(sim.process(), EmptySuccess)), Config::default());
+    let error = refused(&node, &RmdirContents { path: path(r"\pods\p") }, Kind::Internal);
+    assert_eq!(error.code(), Some(OsError::FILE_CORRUPT));
+}

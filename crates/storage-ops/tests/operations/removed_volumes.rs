@@ -1,0 +1,130 @@
+//! Tests of directories on volumes that are removed, dismounted or replaced while they are in use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::setup::{GIB, KUBELET, node_on, path, probed, refused};
+use faults::{Call, FaultAction, Outcome, Probe};
+use os::OsError;
+use os_sim::Sim;
+use storage_ops::{Kind, PathExists, RmdirContents};
+
+/// The codes with which calls on a handle fail whose volume was removed or dismounted.
+const LOST: [OsError; 7] = [
+    OsError::FILE_NOT_FOUND,
+    OsError::NOT_READY,
+    OsError::DEV_NOT_EXIST,
+    OsError::NO_SUCH_DEVICE,
+    OsError::FILE_INVALID,
+    OsError::DEVICE_NOT_CONNECTED,
+    OsError::DEVICE_REMOVED,
+];
+
+const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
+
+fn exists(text: &str) -> PathExists {
+    PathExists { path: path(text), context: None }
+}
+
+/// Returns a node with two NTFS volumes, mounted at `C:\one` and `C:\two`. Kubelet's directory is a link to the first.
+fn kubelet_on_a_volume() -> Sim {
+    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\one").dir(r"C:\one\pods");
+    let sim = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\two").dir(r"C:\two\pods").build();
+    sim.external().remove_all(KUBELET).unwrap();
+    sim.external().symlink(KUBELET, r"C:\one").unwrap();
+    sim
+}
+
+#[test]
+fn a_working_directory_is_found_again_after_its_disk_was_disconnected_and_connected() {
+    let sim = kubelet_on_a_volume();
+    let node = node_on(&sim);
+    assert!(node.run(&exists(r"\pods")).unwrap());
+    let disk = sim.detach_disk(1).unwrap();
+    assert!(!node.run(&exists(r"\pods")).unwrap());
+    sim.reattach_disk(disk, true);
+    sim.advance(Duration::from_mins(1));
+    assert!(node.run(&exists(r"\pods")).unwrap());
+}
+
+/// Fails each call on handles with a code until a path is opened for the second time.
+struct Dismounted {
+    code: OsError,
+    opened_once: AtomicBool,
+    opened_again: AtomicBool,
+}
+
+impl Probe for Dismounted {
+    fn before(&self, call: &Call) -> FaultAction {
+        if call.primitive == "open" {
+            if self.opened_once.swap(true, Ordering::SeqCst) {
+                self.opened_again.store(true, Ordering::SeqCst);
+            }
+            return FaultAction::Go;
+        }
+        // The id of the directory is read through the old handle and through the new one.
+        let is_stale = !self.opened_again.load(Ordering::SeqCst) || call.primitive == "query Id";
+        if is_stale { FaultAction::Fail(self.code) } else { FaultAction::Go }
+    }
+}
+
+#[test]
+fn a_working_directory_is_opened_anew_after_its_volume_was_dismounted() {
+    for code in LOST {
+        let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods").build();
+        let probe = Dismounted { code, opened_once: false.into(), opened_again: false.into() };
+        assert!(probed(&sim, probe).run(&exists(r"\pods")).unwrap(), "{code}");
+    }
+}
+
+#[test]
+fn a_volume_counts_as_used_by_the_node_once_a_working_directory_is_on_it() {
+    let sim = kubelet_on_a_volume();
+    let (node, external) = (node_on(&sim), sim.external());
+    // From now on the node has a handle of the directory on the first volume.
+    assert!(node.run(&exists(r"\pods")).unwrap());
+    external.mkdir_all(r"C:\one\plugins\v").unwrap();
+    external.set_mount_point(r"C:\one\plugins\v", sim.volume_on(2).unwrap().id).unwrap();
+    external.remove_all(KUBELET).unwrap();
+    external.symlink(KUBELET, r"C:\two").unwrap();
+    let before = sim.snapshot();
+    let error = refused(&node, &RmdirContents { path: path(MOUNT) }, Kind::PermissionDenied);
+    assert!(error.to_string().contains("a volume that the node itself uses"), "{error}");
+    assert_eq!(sim.snapshot(), before);
+}
+
+/// The volume mounted at [`MOUNT`] is removed when its root directory has been listed: all calls on it fail.
+struct Removed {
+    code: OsError,
+    volume: String,
+    listed: AtomicBool,
+}
+
+impl Probe for Removed {
+    fn before(&self, call: &Call) -> FaultAction {
+        let on_volume = call.object.contains(&self.volume);
+        if on_volume && self.listed.load(Ordering::SeqCst) { FaultAction::Fail(self.code) } else { FaultAction::Go }
+    }
+
+    fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
+        if call.primitive == "list" && outcome == Outcome::Failed(OsError::NO_MORE_FILES) {
+            self.listed.store(true, Ordering::SeqCst);
+        }
+        FaultAction::Go
+    }
+}
+
+#[test]
+fn rmdir_contents_does_not_succeed_on_a_volume_that_is_removed() {
+    for code in LOST {
+        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT);
+        let sim = sim.file(r"C:\var\lib\kubelet\plugins\v\f", b"1").dir(r"C:\var\lib\kubelet\plugins\v\d").build();
+        let volume = format!("{{{}}}", sim.volume_on(1).unwrap().id);
+        let probe = Arc::new(Removed { code, volume, listed: false.into() });
+        let error = probed(&sim, Arc::clone(&probe)).run(&RmdirContents { path: path(MOUNT) }).unwrap_err();
+        assert!(probe.listed.load(Ordering::SeqCst));
+        assert_eq!(error.code(), Some(code), "{error}");
+        assert_eq!(sim.external().read_dir(MOUNT).unwrap(), ["d", "f"]);
+    }
+}
