@@ -7,4 +7,4 @@ pub(crate) mod handles;
 pub(crate) mod path_resolution;
 pub(crate) mod reparse_point;
 
-pub(crate) use file_information::fill_part;
+pub(crate) use file_information::{BAD_LENGTH, fill, fill_part};

@@ -48,6 +48,9 @@ impl OutsideAccess {
         // A disk, a share or a deleted file has no path on a volume and is not checked.
         let Ok(path) = handle.final_path(PathForm::VolumeGuid) else { return };
         let path = path.to_string_lossy();
+        if path.contains(r"}\$Extend\$Deleted\") {
+            return;
+        }
         if !self.inside.iter().any(|inside| is_inside(&path.to_lowercase(), inside)) {
             self.push(format!("{what} {path}, which is outside"));
         }

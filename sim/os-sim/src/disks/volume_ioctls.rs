@@ -8,9 +8,9 @@ use zerocopy::IntoBytes;
 
 use crate::disks::disk_ioctls::{device_number, property, put, signed};
 use crate::disks::{Disk, Health, Partition, SECTOR, Volume, signatures};
-use crate::files::file_system::{CLUSTER, FileSystem};
-use crate::files::fill_part;
+use crate::files::file_system::{CLUSTER, FileSystem, is_fat};
 use crate::files::handles::{APPEND_DATA, Object};
+use crate::files::{BAD_LENGTH, fill, fill_part};
 use crate::state::{FsId, State};
 
 impl State {
@@ -198,22 +198,33 @@ fn answer(mounted: &Mounted<'_>, class: FsInfo, output: &mut [u8]) -> OsResult<u
                 sectors_per_unit: count(unit / mounted.sector),
                 bytes_per_sector: count(mounted.sector),
             };
-            put(output, &size)
+            fill(output, size.as_bytes()).map(|()| size_of_val(&size))
         }
     }
 }
 
-fn attribute(name: &str, read_only: bool, output: &mut [u8]) -> OsResult<usize> {
+/// Answers the name of a file system. If the name does not fit, answers as much of it as fits, and its length is that of
+/// this part.
+fn attribute(kind: &str, read_only: bool, output: &mut [u8]) -> OsResult<usize> {
     const NTFS_ATTRIBUTES: u32 = 0x03e7_06ff;
-    let name: Vec<u16> = name.encode_utf16().collect();
-    let own = if name == [0x52, 0x41, 0x57] { 0 } else { NTFS_ATTRIBUTES };
+    /// Case is preserved, and names are Unicode.
+    const FAT_ATTRIBUTES: u32 = 0x6;
+    /// The size of the structure with the first unit of the name and padding.
+    const SMALLEST: usize = 16;
+    if output.len() < SMALLEST {
+        return Err(BAD_LENGTH);
+    }
+    let own = match kind {
+        "RAW" => 0,
+        kind if is_fat(kind) => FAT_ATTRIBUTES,
+        _ => NTFS_ATTRIBUTES,
+    };
+    let name: Vec<u16> = kind.encode_utf16().collect();
+    let fitting = size_of_val(&name[..]).min(output.len() - FsAttributeInformation::NAME_OFFSET);
     let head = FsAttributeInformation {
         attributes: own | if read_only { FsAttributeInformation::READ_ONLY_VOLUME } else { 0 },
         maximum_component_length: 255,
-        name_length: u32::try_from(name.len() * 2).unwrap_or(u32::MAX),
+        name_length: u32::try_from(fitting).unwrap_or(u32::MAX),
     };
-    if output.len() < FsAttributeInformation::NAME_OFFSET {
-        return Err(OsError::INSUFFICIENT_BUFFER);
-    }
     fill_part(output, &[head.as_bytes(), name.as_bytes()].concat())
 }

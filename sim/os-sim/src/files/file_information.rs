@@ -10,11 +10,13 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::files::file_name::Name;
 use crate::files::file_system::{FileId, FileRecord, FileSystem, allocated};
-use crate::files::handles::Cursor;
+use crate::files::handles::{Cursor, OnClose};
 use crate::files::reparse_point;
 use crate::state::{FsId, State};
 
-const BAD_LENGTH: OsError = OsError(24);
+pub(crate) const BAD_LENGTH: OsError = OsError(24);
+/// The smallest buffer for a listing: the offset of the second unit of the name, rounded up to 8.
+const SMALLEST_LISTING: usize = (FileIdBothDirInfo::NAME_OFFSET + 2).next_multiple_of(8);
 /// The attributes that can be set: read-only, hidden, system, archive, not content indexed.
 const SETTABLE: u32 = 0x1 | 0x2 | 0x4 | 0x20 | 0x2000;
 
@@ -28,6 +30,7 @@ impl State {
                 self.check_access(handle, Access::READ_ATTRIBUTES)?;
                 fill(output, basic(file).as_bytes())
             }
+            FileInfo::AttributeTag | FileInfo::Id if file_system.is_fat() => Err(OsError::INVALID_PARAMETER),
             FileInfo::AttributeTag => {
                 self.check_access(handle, Access::READ_ATTRIBUTES)?;
                 let info = FileAttributeTagInfo { attributes: file.file_attributes(), reparse_tag: file.reparse_tag() };
@@ -51,21 +54,32 @@ impl State {
             }
             FileInfo::DispositionEx => {
                 let info: FileDispositionInfoEx = read(input)?;
-                if let FsId::Volume(_) = self.file(handle)?.0
-                    && info.flags & !0x1f == 0
-                {
-                    if info.flags & FILE_DISPOSITION_ON_CLOSE != 0 {
-                        self.check_access(handle, Access::DELETE)?;
-                        self.opened_mut(handle)?.deletes_on_close = info.flags & FILE_DISPOSITION_DELETE != 0;
-                        return Ok(());
-                    }
-                    return self.set_disposition(handle, info.flags & FILE_DISPOSITION_DELETE != 0, info.flags);
-                }
-                // Remote shares do not support this class.
-                Err(OsError::INVALID_PARAMETER)
+                self.set_disposition_ex(handle, info.flags)
             }
             FileInfo::AttributeTag | FileInfo::Id => Err(OsError::INVALID_PARAMETER),
         }
+    }
+
+    fn set_disposition_ex(&mut self, handle: u64, flags: u32) -> OsResult<()> {
+        let fs = self.file(handle)?.0;
+        // Remote shares do not have this class either.
+        let has_class = matches!(fs, FsId::Volume(_)) && !self.file_system(fs)?.is_fat();
+        if !has_class || flags & !0x1f != 0 {
+            return Err(OsError::INVALID_PARAMETER);
+        }
+        let delete = flags & FILE_DISPOSITION_DELETE != 0;
+        if flags & FILE_DISPOSITION_ON_CLOSE == 0 {
+            return self.set_disposition(handle, delete, flags);
+        }
+        self.check_access(handle, Access::DELETE)?;
+        let opened = self.opened_mut(handle)?;
+        opened.on_close = match opened.on_close {
+            OnClose::Nothing if delete => return Err(OsError::NOT_SUPPORTED),
+            OnClose::Nothing => OnClose::Nothing,
+            OnClose::Delete | OnClose::Keep if delete => OnClose::Delete,
+            OnClose::Delete | OnClose::Keep => OnClose::Keep,
+        };
+        Ok(())
     }
 
     fn set_basic(&mut self, handle: u64, info: &FileBasicInfo) -> OsResult<()> {
@@ -98,20 +112,27 @@ impl State {
         if !directory.is_directory() {
             return Err(OsError::INVALID_PARAMETER);
         }
-        if output.len() < size_of::<FileIdBothDirInfo>() {
+        if output.len() < SMALLEST_LISTING {
             return Err(BAD_LENGTH);
         }
         let begin = if restart { Cursor::Begin } else { self.opened(handle)?.cursor.clone() };
+        let first_call = matches!(self.opened(handle)?.cursor, Cursor::Begin);
         let mut entries = EntryBuffer { output, last: 0, end: 0 };
         let mut cursor = begin;
         while let Some(next) = entry_after(file_system, directory, id, &cursor)? {
-            if !entries.push(&next) {
-                if entries.end == 0 {
-                    return Err(OsError::MORE_DATA);
-                }
+            if entries.push(&next) {
+                cursor = next.cursor;
+                continue;
+            }
+            if entries.end > 0 {
                 break;
             }
-            cursor = next.cursor;
+            // The documentation promises success without an entry for a later call, FASTFAT has this error.
+            if !first_call && !restart && !file_system.is_fat() {
+                return Ok(());
+            }
+            entries.push_part(&next);
+            return Err(OsError::MORE_DATA);
         }
         let none = entries.end == 0;
         self.opened_mut(handle)?.cursor = cursor;
@@ -121,7 +142,7 @@ impl State {
     pub(crate) fn final_path(&self, handle: u64, form: PathForm) -> OsResult<U16String> {
         let (fs, id) = self.file(handle)?;
         let file_system = self.file_system(fs)?;
-        let names = file_system.path(id).ok_or(OsError::FILE_NOT_FOUND)?;
+        let names = file_system.path(id);
         // The SMB client asks the server for the name of each component.
         if matches!(fs, FsId::Share(..)) && file_system.any_above_grants_nothing(id) {
             return Err(OsError::ACCESS_DENIED);
@@ -135,6 +156,11 @@ impl State {
             (FsId::Share(..), PathForm::VolumeGuid) => return Err(OsError::PATH_NOT_FOUND),
         };
         let mut path = U16String::from_str(&prefix);
+        let Some(names) = names else {
+            // NTFS keeps deleted files that are open in a directory of its own.
+            path.push_str(format!(r"\$Extend\$Deleted\{id:020X}"));
+            return Ok(path);
+        };
         if names.is_empty() {
             path.push_char('\\');
         }
@@ -159,7 +185,7 @@ impl State {
         let fs = fs.clone();
         self.check_writable(&fs)?;
         let file_system = self.file_system(&fs)?;
-        if file_system.kind.contains("FAT") {
+        if file_system.is_fat() {
             return Err(OsError::INVALID_FUNCTION);
         }
         let file = file_system.record(id)?;
@@ -252,30 +278,15 @@ struct EntryBuffer<'a> {
 }
 
 impl EntryBuffer<'_> {
-    /// Appends an entry. Returns false if it does not fit.
+    /// Appends an entry. Returns false if it does not fit, and writes nothing then.
     fn push(&mut self, entry: &Entry<'_>) -> bool {
         let at = self.end.next_multiple_of(8);
-        let name = entry.name.as_bytes();
-        let end = at + FileIdBothDirInfo::NAME_OFFSET + name.len();
+        let bytes = bytes_of(entry);
+        let end = at + bytes.len();
         if end > self.output.len() {
             return false;
         }
-        let size = entry.file.data().len();
-        let head = FileIdBothDirInfo {
-            creation_time: entry.file.created,
-            last_access_time: entry.file.written,
-            last_write_time: entry.file.written,
-            change_time: entry.file.written,
-            end_of_file: i64::try_from(size).unwrap_or(i64::MAX),
-            allocation_size: i64::try_from(allocated(size)).unwrap_or(i64::MAX),
-            attributes: entry.file.file_attributes(),
-            file_name_length: u32::try_from(name.len()).unwrap_or(u32::MAX),
-            ea_size: entry.file.reparse_tag(),
-            file_id: entry.id.cast_signed(),
-            ..FileIdBothDirInfo::default()
-        };
-        self.output[at..at + FileIdBothDirInfo::NAME_OFFSET].copy_from_slice(head.as_bytes());
-        self.output[at + FileIdBothDirInfo::NAME_OFFSET..end].copy_from_slice(name);
+        self.output[at..end].copy_from_slice(&bytes);
         if self.end > 0 {
             let distance = u32::try_from(at - self.last).unwrap_or(u32::MAX);
             self.output[self.last..self.last + 4].copy_from_slice(&distance.to_le_bytes());
@@ -283,4 +294,31 @@ impl EntryBuffer<'_> {
         (self.last, self.end) = (at, end);
         true
     }
+
+    /// Writes as much of a first entry as fits: its fixed part and the begin of its name.
+    fn push_part(&mut self, entry: &Entry<'_>) {
+        let bytes = bytes_of(entry);
+        let fitting = bytes.len().min(self.output.len());
+        self.output[..fitting].copy_from_slice(&bytes[..fitting]);
+    }
+}
+
+/// Returns an entry as Windows lays it out, the last one in its buffer.
+fn bytes_of(entry: &Entry<'_>) -> Vec<u8> {
+    let name = entry.name.as_bytes();
+    let size = entry.file.data().len();
+    let head = FileIdBothDirInfo {
+        creation_time: entry.file.created,
+        last_access_time: entry.file.written,
+        last_write_time: entry.file.written,
+        change_time: entry.file.written,
+        end_of_file: i64::try_from(size).unwrap_or(i64::MAX),
+        allocation_size: i64::try_from(allocated(size)).unwrap_or(i64::MAX),
+        attributes: entry.file.file_attributes(),
+        file_name_length: u32::try_from(name.len()).unwrap_or(u32::MAX),
+        ea_size: entry.file.reparse_tag(),
+        file_id: entry.id.cast_signed(),
+        ..FileIdBothDirInfo::default()
+    };
+    [&head.as_bytes()[..FileIdBothDirInfo::NAME_OFFSET], name].concat()
 }

@@ -144,6 +144,11 @@ impl FileSystem {
         }
     }
 
+    /// Returns whether it is FAT, FAT32 or exFAT, which lack much of what NTFS has.
+    pub(crate) fn is_fat(&self) -> bool {
+        is_fat(&self.kind)
+    }
+
     pub(crate) fn record(&self, id: FileId) -> OsResult<&FileRecord> {
         self.records.get(&id).ok_or(OsError::FILE_NOT_FOUND)
     }
@@ -283,4 +288,9 @@ impl FileSystem {
 /// Returns the disk space that a file of `length` bytes occupies.
 pub(crate) fn allocated(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX).next_multiple_of(CLUSTER)
+}
+
+/// Returns whether this is the name of FAT, FAT32 or exFAT.
+pub(crate) fn is_fat(kind: &str) -> bool {
+    kind.contains("FAT")
 }

@@ -46,10 +46,21 @@ pub(crate) struct Opened {
     pub cursor: Cursor,
     /// Whether this handle requested a POSIX deletion.
     deletes: bool,
-    /// Whether closing the handle deletes the file (`FILE_DELETE_ON_CLOSE`).
-    pub deletes_on_close: bool,
+    /// Whether closing the handle deletes the file.
+    pub on_close: OnClose,
     /// The lock that the handle holds on its volume.
     pub lock: Option<VolumeLock>,
+}
+
+/// What closing a handle does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnClose {
+    /// Nothing: the handle was opened without `FILE_DELETE_ON_CLOSE`.
+    Nothing,
+    /// The file is deleted.
+    Delete,
+    /// The handle was opened with `FILE_DELETE_ON_CLOSE`, and the file is kept.
+    Keep,
 }
 
 /// A position in the listing of a directory.
@@ -253,6 +264,7 @@ impl State {
 
     fn handle(&mut self, process: ProcessId, object: Object, how: &Open) -> u64 {
         let id = self.fresh();
+        let deletes = how.options.contains(Options::DELETE_ON_CLOSE);
         let opened = Opened {
             process,
             object,
@@ -260,7 +272,7 @@ impl State {
             share: how.share,
             cursor: Cursor::Begin,
             deletes: false,
-            deletes_on_close: how.options.contains(Options::DELETE_ON_CLOSE),
+            on_close: if deletes { OnClose::Delete } else { OnClose::Nothing },
             lock: None,
         };
         self.handles.insert(id, opened);
@@ -331,7 +343,7 @@ impl State {
             return;
         }
         let Ok(record) = file_system.record_mut(file) else { return };
-        if opened.deletes_on_close
+        if opened.on_close == OnClose::Delete
             && record.pending.is_none()
             && (!record.is_directory() || record.is_empty_directory())
         {

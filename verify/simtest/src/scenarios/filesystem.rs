@@ -72,6 +72,28 @@ const STATES: &[State] = &[
         },
     },
     State {
+        name: "a mounted FAT volume",
+        build: || {
+            let sim = parent().disk(GIB).partitioned().formatted("FAT32").mounted(PATH).build();
+            let external = sim.external();
+            external.mkdir_all(r"C:\var\lib\kubelet\pods\a\p\d\e").expect("a volume");
+            external.write(r"C:\var\lib\kubelet\pods\a\p\f", b"1").expect("a volume");
+            external.set_read_only(r"C:\var\lib\kubelet\pods\a\p\f", true).expect("a file");
+            sim
+        },
+    },
+    State {
+        name: "kubelet's directory on a FAT volume",
+        build: || {
+            let fat = parent().dir(PATH).disk(GIB).partitioned().formatted("FAT32").mounted(r"C:\fat");
+            let sim = fat.dir(r"C:\fat\kubelet\pods\a\p\d").dir(r"C:\fat\kubelet\plugins\source").build();
+            let external = sim.external();
+            external.remove_all(KUBELET).expect("a directory");
+            external.symlink(KUBELET, r"C:\fat\kubelet").expect("a free name");
+            sim
+        },
+    },
+    State {
         name: "a stale mount point",
         build: || {
             let sim = parent().disk(GIB).partitioned().formatted("NTFS").mounted(PATH).build();
@@ -104,22 +126,24 @@ const PARENT: &str = r"C:\var\lib\kubelet\pods\a";
 /// The path in a snapshot. The system's files are on the second partition of disk 0.
 const AT_PATH: &str = r"disk 0 partition 2 \var\lib\kubelet\pods\a";
 const AT_MOVED_PATH: &str = r"disk 0 partition 2 \moved\kubelet\pods\a";
+const AT_FAT_PATH: &str = r"disk 1 partition 2 \kubelet\pods\a";
 const MOUNTED: &str = r"disk 1 partition 2 mounted at C:\var\lib\kubelet\pods\a\p";
 
 const OPERATIONS: &[Spec] = &[
     Spec::new("PathExists", |_| boxed(PathExists { path: path(PATH), context: None })),
     Spec::new("Mkdir", |_| boxed(Mkdir { path: path(PATH), context: None }))
-        .may_change(&[AT_PATH, AT_MOVED_PATH])
+        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH])
         .ensures(|sim| sim.external().exists(PATH)),
     Spec::new("Rmdir", |_| boxed(Rmdir { path: path(PATH), context: None, force: false }))
-        .may_change(&[AT_PATH, AT_MOVED_PATH, MOUNTED])
+        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH, MOUNTED])
         .ensures(|sim| !sim.external().exists(PATH)),
     Spec::new("Rmdir(with force)", |_| boxed(Rmdir { path: path(PATH), context: None, force: true }))
-        .may_change(&[AT_PATH, AT_MOVED_PATH, MOUNTED])
+        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH, MOUNTED])
         .ensures(|sim| !sim.external().exists(PATH)),
     Spec::new("RmdirContents", |_| boxed(RmdirContents { path: path(PATH) }))
         .may_change(&[
             r"disk 0 partition 2 \var\lib\kubelet\pods\a\p\",
+            r"disk 1 partition 2 \kubelet\pods\a\p\",
             r"disk 1 partition 2 \d",
             r"disk 1 partition 2 \f",
             r"disk 1 partition 2 \l",
@@ -127,7 +151,7 @@ const OPERATIONS: &[Spec] = &[
         ])
         .ensures(|sim| sim.external().read_dir(PATH).is_ok_and(|names| names.is_empty())),
     Spec::new("CreateSymlink", |_| boxed(CreateSymlink { source: path(SOURCE), target: path(PATH) }))
-        .may_change(&[AT_PATH, AT_MOVED_PATH])
+        .may_change(&[AT_PATH, AT_MOVED_PATH, AT_FAT_PATH])
         .ensures(|sim| sim.external().is_link(PATH)),
     Spec::new("IsSymlink", |_| boxed(IsSymlink { path: path(PATH) })),
     Spec::new("GetVolumeIDFromTargetPath", |_| boxed(GetVolumeIdFromTargetPath { target: path(PATH) })),
