@@ -6,6 +6,7 @@ mod devices;
 mod disk;
 mod disk_attributes;
 mod disk_property;
+mod file_system;
 mod final_path;
 mod firmware;
 mod flush;
@@ -59,6 +60,7 @@ pub const SUBJECTS: &[Subject] = &[
         modules: &[information::FACTS, final_path::FACTS, flush::FACTS],
     },
     Subject { title: "Disks as devices", modules: &[disk::FACTS, disk_attributes::FACTS, disk_property::FACTS] },
+    Subject { title: "Information about file systems, removed disks", modules: &[file_system::FACTS] },
     Subject { title: "Volumes as devices", modules: &[volume::FACTS, volume_content::FACTS] },
     Subject { title: "The storage provider: disks", modules: &[wmi_disk::FACTS] },
     Subject { title: "The storage provider: partitions", modules: &[wmi_partition::FACTS] },

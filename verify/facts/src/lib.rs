@@ -19,6 +19,6 @@ pub use fact::{Check, Fact, Origin, SOURCES, Verdict};
 pub use facts::{SUBJECTS, Subject, all};
 pub use local::local_node;
 pub use network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
-pub use node::{Directory, DiskKind, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
+pub use node::{Directory, DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
 pub use outcome::{Outcome, check, difference, run};
 pub use simulated::SimulatedNode;

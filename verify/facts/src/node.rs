@@ -102,6 +102,18 @@ impl TestVolume {
     }
 }
 
+/// A disk that was disconnected.
+pub struct RemovedDisk<'a> {
+    pub(crate) connect: Box<dyn FnOnce() + 'a>,
+}
+
+impl RemovedDisk<'_> {
+    /// Connects the disk again, with its content, and waits until its volumes have arrived.
+    pub fn connect_again(self) {
+        (self.connect)();
+    }
+}
+
 /// The system that the facts are checked on. Each check gets a fresh one.
 pub trait TestNode {
     /// Which system this is.
@@ -126,6 +138,9 @@ pub trait TestNode {
     /// Creates an empty directory on a share and returns its UNC path, such as `\\server\share\17`.
     fn share(&self) -> Result<String, Unavailable>;
 
+    /// Removes an empty directory, as a program does that is not csi-proxy (`RemoveDirectory`).
+    fn remove_directory(&self, path: &str);
+
     /// Returns a disk that nothing else uses.
     fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable>;
 
@@ -136,7 +151,7 @@ pub trait TestNode {
     fn grow_disk(&self, disk: TestDisk, bytes: u64) -> Result<(), Unavailable>;
 
     /// Removes a disk without warning, as when its cable is pulled.
-    fn remove_disk(&self, disk: TestDisk) -> Result<(), Unavailable>;
+    fn remove_disk(&self, disk: TestDisk) -> Result<RemovedDisk<'_>, Unavailable>;
 
     /// Returns an SMB server. No share of it is mapped.
     fn smb_server(&self) -> Result<TestServer, Unavailable>;

@@ -8,13 +8,15 @@ use os::{Os, Uuid};
 use os_sim::{Content, Description, DiskDescription, Page83, Sim, Span, VolumeHealth};
 
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
-use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
+use crate::node::{DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
 
 /// The servers, targets and services of a node.
 const NETWORK: &str = include_str!("simulated_network.toml");
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
+/// Longer than it takes until the volumes of a new disk have arrived.
+const ARRIVAL: Duration = Duration::from_mins(1);
 
 /// A simulated node for one check.
 pub struct SimulatedNode {
@@ -84,6 +86,10 @@ impl TestNode for SimulatedNode {
         Ok(path)
     }
 
+    fn remove_directory(&self, path: &str) {
+        self.sim.external().remove_all(path).expect("the directory is removed");
+    }
+
     fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable> {
         let mut disk = DiskDescription::new(10 * GIB);
         match kind {
@@ -134,7 +140,7 @@ impl TestNode for SimulatedNode {
         }
         let number = self.attach(&disk);
         let volume = TestVolume { id: self.volume_of(number), disk: number };
-        self.sim.advance(Duration::from_secs(1)); // The volume arrives.
+        self.sim.advance(ARRIVAL);
         Ok(volume)
     }
 
@@ -144,9 +150,13 @@ impl TestNode for SimulatedNode {
         Ok(())
     }
 
-    fn remove_disk(&self, disk: TestDisk) -> Result<(), Unavailable> {
-        self.sim.detach_disk(disk.number).expect("the disk exists");
-        Ok(())
+    fn remove_disk(&self, disk: TestDisk) -> Result<RemovedDisk<'_>, Unavailable> {
+        let detached = self.sim.detach_disk(disk.number).expect("the disk is attached");
+        let connect = move || {
+            self.sim.reattach_disk(detached, true);
+            self.sim.advance(ARRIVAL);
+        };
+        Ok(RemovedDisk { connect: Box::new(connect) })
     }
 
     fn smb_server(&self) -> Result<TestServer, Unavailable> {

@@ -4,12 +4,8 @@ use std::fs;
 
 use crate::scratch::{Scratch, directory, nt, wide};
 use crate::skip::{skipped, skipped_by_wine};
-use os::abi::{
-    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE,
-    FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_POSIX, FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo,
-    FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo,
-};
-use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os as _, OsError, OsResult, PathForm, U16String};
+use os::abi::{FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FileBasicInfo, FileIdBothDirInfo, FileIdInfo};
+use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os as _, OsError, PathForm, U16String};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Opens a link itself and not its target, as the storage operations do.
@@ -28,8 +24,6 @@ fn query<T: FromBytes + IntoBytes + KnownLayout + Immutable>(handle: &dyn Handle
 struct Entry {
     name: U16String,
     short_name: U16String,
-    attributes: u32,
-    file_id: i64,
 }
 
 /// Lists all entries except `.` and `..`, with a buffer of `size` bytes.
@@ -54,8 +48,6 @@ fn list(directory: &dyn Handle, size: usize) -> Vec<Entry> {
                 entries.push(Entry {
                     name: U16String::from_vec(name),
                     short_name: U16String::from_vec(&head.short_name[..usize::from(head.short_name_length) / 2]),
-                    attributes: head.attributes,
-                    file_id: head.file_id,
                 });
             }
             if head.next_entry_offset == 0 {
@@ -72,10 +64,6 @@ fn names(directory: &dyn Handle) -> Vec<String> {
     names
 }
 
-fn delete(handle: &dyn Handle) -> OsResult<()> {
-    handle.set(FileInfo::Disposition, FileDispositionInfo { delete_file: 1 }.as_bytes())
-}
-
 #[test]
 fn names_may_have_any_characters() {
     let scratch = Scratch::new("names");
@@ -89,159 +77,6 @@ fn names_may_have_any_characters() {
     assert_eq!(names(&*parent), expected);
     let opened = parent.open_child(&wide("🦀 crab"), &itself(Access::READ_ATTRIBUTES)).unwrap();
     assert!(opened.final_path(PathForm::Dos).unwrap().to_string().unwrap().ends_with(r"\🦀 crab"));
-}
-
-#[test]
-fn a_listing_has_every_entry_once_with_any_size_of_buffer() {
-    let scratch = Scratch::new("listing");
-    for number in 0..100 {
-        fs::write(scratch.join(&format!("file number {number:03}")), "x").unwrap();
-    }
-    let parent = scratch.open();
-    let expected: Vec<_> = (0..100).map(|number| format!("file number {number:03}")).collect();
-    for size in [200, 1000, 64 * 1024] {
-        let mut names: Vec<_> = list(&*parent, size).iter().map(|entry| entry.name.to_string().unwrap()).collect();
-        names.sort();
-        assert_eq!(names, expected, "with {size} bytes");
-    }
-}
-
-#[test]
-fn a_listing_can_be_restarted() {
-    let scratch = Scratch::new("restart");
-    fs::write(scratch.join("one"), "x").unwrap();
-    let parent = scratch.open();
-    assert_eq!(names(&*parent), ["one"]);
-    assert_eq!(names(&*parent), ["one"]);
-    fs::write(scratch.join("two"), "x").unwrap();
-    if names(&*parent) == ["one"] {
-        return skipped_by_wine("a handle lists the entries of its first listing");
-    }
-    assert_eq!(names(&*parent), ["one", "two"]);
-}
-
-#[test]
-fn an_empty_directory_has_no_entries() {
-    let scratch = Scratch::new("empty");
-    assert!(list(&*scratch.open(), 4096).is_empty());
-}
-
-#[test]
-fn an_entry_has_the_attributes_of_its_file() {
-    let scratch = Scratch::new("entries");
-    fs::write(scratch.join("file"), "x").unwrap();
-    fs::create_dir(scratch.join("folder")).unwrap();
-    let parent = scratch.open();
-    for entry in list(&*parent, 4096) {
-        let opened = parent.open_child(&entry.name, &itself(Access::READ_ATTRIBUTES)).unwrap();
-        let attributes = query::<FileAttributeTagInfo>(&*opened, FileInfo::AttributeTag).attributes;
-        assert_eq!(entry.attributes, attributes);
-        assert_eq!(attributes & FILE_ATTRIBUTE_DIRECTORY != 0, entry.name == wide("folder"));
-    }
-}
-
-#[test]
-fn the_file_id_identifies_a_file() {
-    let scratch = Scratch::new("identity");
-    for name in ["a", "b"] {
-        fs::write(scratch.join(name), "x").unwrap();
-    }
-    let parent = scratch.open();
-    let id = |name| {
-        query::<FileIdInfo>(&*parent.open_child(&wide(name), &itself(Access::READ_ATTRIBUTES)).unwrap(), FileInfo::Id)
-    };
-    assert_eq!(id("a"), id("a"));
-    assert_ne!(id("a"), id("b"));
-}
-
-#[test]
-fn a_deleted_file_is_removed_when_its_handle_is_closed() {
-    let scratch = Scratch::new("delete");
-    fs::write(scratch.join("file"), "x").unwrap();
-    let parent = scratch.open();
-    let file = parent.open_child(&wide("file"), &itself(Access::DELETE)).unwrap();
-    delete(&*file).unwrap();
-    drop(file);
-    assert!(names(&*parent).is_empty());
-}
-
-#[test]
-fn opening_a_file_that_is_being_deleted_fails_with_delete_pending() {
-    let scratch = Scratch::new("pending");
-    fs::write(scratch.join("file"), "x").unwrap();
-    let parent = scratch.open();
-    let reader = parent.open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)).unwrap();
-    delete(&*parent.open_child(&wide("file"), &itself(Access::DELETE)).unwrap()).unwrap();
-    match parent.open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)) {
-        Err(OsError::DELETE_PENDING) => {}
-        Ok(_) => skipped_by_wine("a file that is being deleted is opened"),
-        Err(error) => panic!("{error}"),
-    }
-    drop(reader);
-    let again = parent.open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)).err();
-    assert_eq!(again, Some(OsError::FILE_NOT_FOUND));
-}
-
-#[test]
-fn a_directory_that_is_not_empty_is_not_deleted() {
-    let scratch = Scratch::new("notempty");
-    fs::create_dir_all(scratch.join(r"full\inner")).unwrap();
-    let full = scratch.open().open_child(&wide("full"), &itself(Access::DELETE)).unwrap();
-    assert_eq!(delete(&*full), Err(OsError::DIR_NOT_EMPTY));
-}
-
-#[test]
-fn a_read_only_file_is_deleted_after_its_attribute_is_cleared() {
-    let scratch = Scratch::new("readonly");
-    fs::write(scratch.join("file"), "x").unwrap();
-    let access = Access::DELETE | Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
-    let file = scratch.open().open_child(&wide("file"), &itself(access)).unwrap();
-    let attributes = |attributes| FileBasicInfo { attributes, ..FileBasicInfo::default() };
-    file.set(FileInfo::Basic, attributes(FILE_ATTRIBUTE_READONLY).as_bytes()).unwrap();
-    let written = query::<FileBasicInfo>(&*file, FileInfo::Basic);
-    assert_eq!(written.attributes & FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_READONLY);
-    assert_eq!(delete(&*file), Err(OsError::ACCESS_DENIED));
-    file.set(FileInfo::Basic, attributes(FILE_ATTRIBUTE_NORMAL).as_bytes()).unwrap();
-    delete(&*file).unwrap();
-    drop(file);
-    assert!(names(&*scratch.open()).is_empty());
-}
-
-#[test]
-fn posix_deletion_removes_the_name_at_once_even_of_a_read_only_file() {
-    let scratch = Scratch::new("posix");
-    fs::write(scratch.join("file"), "x").unwrap();
-    let access = Access::DELETE | Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES;
-    let parent = scratch.open();
-    let file = parent.open_child(&wide("file"), &itself(access)).unwrap();
-    let read_only = FileBasicInfo { attributes: FILE_ATTRIBUTE_READONLY, ..FileBasicInfo::default() };
-    file.set(FileInfo::Basic, read_only.as_bytes()).unwrap();
-    let flags = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX | FILE_DISPOSITION_IGNORE_READONLY;
-    match file.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags }.as_bytes()) {
-        Ok(()) => {}
-        Err(error @ (OsError::INVALID_PARAMETER | OsError::NOT_SUPPORTED | OsError::INVALID_FUNCTION)) => {
-            let normal = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
-            file.set(FileInfo::Basic, normal.as_bytes()).unwrap();
-            return skipped_by_wine(&format!("FileDispositionInfoEx is refused: {error}"));
-        }
-        Err(error) => panic!("{error}"),
-    }
-    drop(file);
-    assert!(names(&*parent).is_empty());
-}
-
-#[test]
-fn a_handle_has_only_the_access_it_was_opened_with() {
-    let scratch = Scratch::new("rights");
-    fs::write(scratch.join("file"), "x").unwrap();
-    let file = scratch.open().open_child(&wide("file"), &itself(Access::READ_ATTRIBUTES)).unwrap();
-    let read_only = FileBasicInfo { attributes: FILE_ATTRIBUTE_READONLY, ..FileBasicInfo::default() };
-    assert_eq!(delete(&*file), Err(OsError::ACCESS_DENIED));
-    match file.set(FileInfo::Basic, read_only.as_bytes()) {
-        Err(OsError::ACCESS_DENIED) => {}
-        Ok(()) => skipped_by_wine("attributes are set without the access right"),
-        Err(error) => panic!("{error}"),
-    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Calls that the checks of several subjects make.
 
 use os::abi::{
-    ControlCode, FileBasicInfo, FileDispositionInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT, ReparseHead,
+    ControlCode, FileBasicInfo, FileDispositionInfo, FileIdBothDirInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
+    ReparseHead,
 };
-use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsResult};
+use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::node::{TestNode, TestVolume, Unavailable, VolumeKind};
@@ -59,4 +60,37 @@ pub(crate) fn set_junction(directory: &dyn Handle, target: &NtPath) -> OsResult<
     let data_length = u16::try_from(body.len()).expect("the target is short");
     let data = [ReparseHead { tag: REPARSE_TAG_MOUNT_POINT, data_length, reserved: 0 }.as_bytes(), &body].concat();
     directory.control(ControlCode::FSCTL_SET_REPARSE_POINT, &data, &mut []).map(drop)
+}
+
+/// Lists all names in a directory, with `.` and `..`.
+pub(crate) fn names(directory: &dyn Handle) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut restart = true;
+    loop {
+        let mut buffer = vec![0; 4096];
+        match directory.list(restart, &mut buffer) {
+            Ok(()) => found.extend(entries(&buffer).0),
+            Err(OsError::NO_MORE_FILES) => return found,
+            Err(code) => panic!("the listing fails: {code}"),
+        }
+        restart = false;
+    }
+}
+
+/// Returns the names in a buffer of directory entries, and the offset after the last one.
+pub(crate) fn entries(buffer: &[u8]) -> (Vec<String>, usize) {
+    let mut found = Vec::new();
+    let mut at = 0;
+    loop {
+        let (head, _) = FileIdBothDirInfo::read_from_prefix(&buffer[at..]).expect("an entry");
+        let start = at + FileIdBothDirInfo::NAME_OFFSET;
+        let end = start + head.file_name_length as usize;
+        let units: Vec<u16> = buffer[start..end].chunks(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]])).collect();
+        found.push(String::from_utf16(&units).expect("the names of the tests are Unicode"));
+        if head.next_entry_offset == 0 {
+            return (found, end);
+        }
+        assert_eq!(head.next_entry_offset % 8, 0, "entries are aligned");
+        at += head.next_entry_offset as usize;
+    }
 }

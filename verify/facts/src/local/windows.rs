@@ -11,7 +11,7 @@ use os::{Access, NtPath, Open, Options, Os, U16Str, Uuid};
 use os_win32::Windows;
 
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
-use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
+use crate::node::{DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
 
 struct LocalNode {
     os: Windows,
@@ -78,6 +78,10 @@ impl TestNode for LocalNode {
         Ok(self.new_directory()?.replace("C:", r"\\localhost\C$"))
     }
 
+    fn remove_directory(&self, path: &str) {
+        fs::remove_dir(path).expect("the directory is removed");
+    }
+
     fn disk(&self, kind: DiskKind) -> Result<TestDisk, Unavailable> {
         let name = match kind {
             DiskKind::Raw => "RAW",
@@ -115,7 +119,7 @@ impl TestNode for LocalNode {
         Err(Unavailable("a disk that a check can enlarge".to_owned()))
     }
 
-    fn remove_disk(&self, _disk: TestDisk) -> Result<(), Unavailable> {
+    fn remove_disk(&self, _disk: TestDisk) -> Result<RemovedDisk<'_>, Unavailable> {
         Err(Unavailable("a disk that a check can remove".to_owned()))
     }
 
