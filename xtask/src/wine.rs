@@ -84,7 +84,7 @@ impl Prefix {
 
     fn probe(&mut self) -> Result<(), Error> {
         let program = self.folder.join("probe.exe");
-        compile(PROBE, &program, &["-ladvapi32"])?;
+        compile(PROBE, &program, &["-municode", "-ladvapi32"])?;
         let mut features = self.features(&program)?;
         if !features.iter().any(|line| line == "process-prng yes") {
             let options = ["-shared", "-nostdlib", "-e", "DllMain", "-ladvapi32", "-lkernel32"];
@@ -99,9 +99,14 @@ impl Prefix {
     }
 
     /// Runs the probe, which prints a line `<name> yes` or `<name> no` for each feature.
-    fn features(&self, probe: &Path) -> Result<Vec<String>, String> {
-        let output = process::output(&mut self.command(probe)).ok_or("the probe failed")?;
-        Ok(output.lines().map(|line| line.trim().to_owned()).collect())
+    ///
+    /// Its folder is removed from Linux: not every version of Wine can remove the links that it creates.
+    fn features(&self, probe: &Path) -> Result<Vec<String>, Error> {
+        let folder = self.drive_c().join("csi-proxy-probe");
+        create_empty(&folder)?;
+        let output = process::output(self.command(probe).arg(r"C:\csi-proxy-probe"));
+        fs::remove_dir_all(&folder)?;
+        Ok(output.ok_or("the probe failed")?.lines().map(|line| line.trim().to_owned()).collect())
     }
 }
 
@@ -120,6 +125,14 @@ fn program(name: &str) -> Option<PathBuf> {
     if debian.is_file() { Some(debian) } else { process::find(name) }
 }
 
+/// Creates a folder. What an earlier run left in it is removed.
+fn create_empty(folder: &Path) -> std::io::Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder)
+}
+
 /// Compiles a C program for Windows.
 fn compile(source: &str, program: &Path, options: &[&str]) -> Result<(), Error> {
     let file = program.with_extension("c");
@@ -127,4 +140,24 @@ fn compile(source: &str, program: &Path, options: &[&str]) -> Result<(), Error> 
     let status = Command::new(MINGW).args(["-O1", "-o"]).arg(program).arg(&file).args(options).status()?;
     fs::remove_file(&file)?;
     if status.success() { Ok(()) } else { Err(format!("{MINGW} cannot compile {}", file.display()).into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, process};
+
+    use super::create_empty;
+
+    #[test]
+    fn nothing_of_an_earlier_probe_is_left_in_its_folder() {
+        let folder = env::temp_dir().join(format!("csi-proxy-probe-{}", process::id()));
+        for _ in 0..2 {
+            create_empty(&folder).expect("the folder is created");
+            assert_eq!(fs::read_dir(&folder).expect("the folder is readable").count(), 0);
+            // A second probe could not create these.
+            fs::create_dir(folder.join("link")).expect("the entry is new");
+            fs::create_dir(folder.join("point")).expect("the entry is new");
+        }
+        fs::remove_dir_all(&folder).expect("the folder is removed");
+    }
 }

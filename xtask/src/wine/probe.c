@@ -1,11 +1,12 @@
-/* Prints one line `<name> yes` or `<name> no` for each feature of this version of Wine.
+/* Prints one line `<name> yes` or `<name> no` for each feature of this version of Wine. The argument is an empty folder,
+ * in which the probes create what they need; the caller removes it.
  * Each probe checks the effect of its calls, since some functions of Wine report success and do nothing. */
 #include <windows.h>
 #include <winioctl.h>
 #include <winsvc.h>
 #include <stdio.h>
 
-static WCHAR folder[MAX_PATH];
+static const WCHAR *folder;
 
 static void inside(WCHAR *path, const WCHAR *name)
 {
@@ -102,7 +103,7 @@ static int services(void)
     return OpenSCManagerA(NULL, NULL, SC_MANAGER_CREATE_SERVICE) != NULL;
 }
 
-int main(void)
+int wmain(int count, WCHAR **arguments)
 {
     static const struct {
         const char *name;
@@ -114,12 +115,11 @@ int main(void)
         {"mount-points", mount_points},   {"first-pipe-instance", first_pipe_instance},
         {"disk-device", disk_device},
     };
-    WCHAR temp[MAX_PATH];
     size_t i;
 
-    GetTempPathW(MAX_PATH, temp);
-    swprintf(folder, MAX_PATH, L"%lscsi-proxy-probe-%lu", temp, GetCurrentProcessId());
-    CreateDirectoryW(folder, NULL);
+    if (count != 2)
+        return 1;
+    folder = arguments[1];
     for (i = 0; i < sizeof probes / sizeof *probes; i++)
         printf("%s %s\n", probes[i].name, probes[i].can() ? "yes" : "no");
     return 0;

@@ -10,6 +10,7 @@ use api::system::v1alpha1::{
 };
 use api::volume::v2alpha1::volume_client::VolumeClient;
 use api::volume::v2alpha1::{GetClosestVolumeIdFromTargetPathRequest, GetVolumeStatsRequest};
+use os::abi::FIRMWARE_SMBIOS;
 use os::{Namespace, Os as _};
 use os_win32::Windows;
 use tonic::Code;
@@ -28,7 +29,14 @@ async fn the_serial_number_is_the_one_that_wmi_reports() {
     let windows = Windows::new();
     let deadline = windows.clock().now() + Duration::from_mins(1);
     let bios = windows.wmi().query(Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS", deadline).expect("WMI");
-    assert_eq!(Some(answer.into_inner().serial_number.as_str()), bios[0].text("SerialNumber"));
+    let (ours, theirs) = (answer.into_inner().serial_number, bios[0].text("SerialNumber").expect("a serial number"));
+    let mut smbios = vec![0; windows.firmware_table(FIRMWARE_SMBIOS, 0, &mut []).expect("a size")];
+    windows.firmware_table(FIRMWARE_SMBIOS, 0, &mut smbios).expect("a table");
+    // Where SMBIOS has no serial number, the daemon asks WMI too.
+    if ours != theirs && !smbios.split(|&byte| byte == 0).any(|text| text == theirs.as_bytes()) {
+        return skipped_by_wine(&format!("Win32_BIOS answers {theirs:?}, which SMBIOS does not contain"));
+    }
+    assert_eq!(ours, theirs);
 }
 
 async fn closest_volume(volumes: &mut VolumeClient<Channel>, path: &str) -> String {

@@ -58,5 +58,9 @@ fn the_serial_number_equals_that_of_wmi() {
     let _turn = turn();
     let deadline = windows.clock().now() + Duration::from_mins(1);
     let bios = windows.wmi().query(Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS", deadline).unwrap();
-    assert_eq!(bios[0].text("SerialNumber"), Some(ours.as_str()));
+    let theirs = bios[0].text("SerialNumber").expect("a serial number");
+    if !smbios(&windows).split(|&byte| byte == 0).any(|text| text == theirs.as_bytes()) {
+        return skipped_by_wine(&format!("Win32_BIOS answers {theirs:?}, which SMBIOS does not contain"));
+    }
+    assert_eq!(theirs, ours);
 }
