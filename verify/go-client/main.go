@@ -25,6 +25,11 @@ func main() {
 	disk := flag.Int("disk", -1, "only use this disk, a real and raw one, which loses its data")
 	windowsNode := flag.Bool("windows-node", false, "only make the calls that need no disk, on a real node")
 	grown := flag.Bool("grown", false, "with -disk: the disk has been used by an earlier run and has grown since")
+	share := flag.Bool("share", false, "only map $share and $secondShare of a real server, whose users -set names")
+	noShare := flag.Bool("no-share", false, "only undo what -share did")
+	target := flag.Bool("target", false, "only use a real iSCSI target at $chapPortal, whose disk loses its data")
+	loadTime := flag.Duration("load", 0, "only make calls that ask WMI, for this time, while WMI may restart")
+	flag.Func("set", "variable=value of variables.go", setVariable)
 	sequences := flag.String("drivers", "../../sim/csi-proxy-sim/drivers", "folder of the drivers' sequences of calls")
 	flag.Parse()
 	if !hasPipes && *folder == "" {
@@ -50,6 +55,19 @@ func main() {
 		total.replay(every, onWindows())
 		total.end()
 	}
+	for _, part := range []struct {
+		wanted bool
+		calls  driver
+	}{{*share, onShare()}, {*noShare, offShare()}, {*target, onTarget()}} {
+		if part.wanted {
+			total.replay(every, part.calls)
+			total.end()
+		}
+	}
+	if *loadTime > 0 {
+		total.load(*folder, *loadTime)
+		total.end()
+	}
 	for _, s := range everyRPC() {
 		total.run(every, "", s)
 	}
@@ -63,8 +81,34 @@ func main() {
 		total.replay(newSession(clients(*folder), d.variables), d)
 	}
 
+	for _, d := range []driver{onShare(), offShare(), onTarget()} {
+		total.replay(newSession(clients(*folder), d.variables), d)
+	}
+	total.load(*folder, time.Second)
+
 	fmt.Printf("%d RPCs called\n", every.answered())
 	total.end()
+}
+
+// setVariable sets a variable from "name=value".
+func setVariable(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if _, known := variables[name]; !ok || !known {
+		return fmt.Errorf("%q is not <variable>=<value>", text)
+	}
+	variables[name] = value
+	return nil
+}
+
+// load counts a time under load as one step.
+func (c *counts) load(folder string, duration time.Duration) {
+	l := load{}
+	if err := l.run(clients(folder), duration); err != nil {
+		c.failed++
+		fmt.Println("FAILED load:", err)
+		return
+	}
+	c.passed++
 }
 
 // end prints the counts and ends the program.
