@@ -20,8 +20,10 @@ pub(crate) enum Task {
     Build,
     /// Run the tests of the packages with Windows code; on Windows itself, of all packages
     Test,
-    /// Test disks and volumes on a VHD: on Windows only, as administrator
+    /// Test disks and volumes on VHDs: on Windows only, as administrator
     Disks,
+    /// Check the facts with VHDs for the checks that need a disk or a volume: on Windows only, as administrator
+    Facts,
     /// Run clippy on the packages with Windows code, as compiled for Windows
     Clippy,
 }
@@ -43,6 +45,7 @@ pub(crate) fn run(task: &Task) -> Result<bool, Error> {
         Task::Build => build(),
         Task::Clippy => Ok(clippy()??),
         Task::Disks => Ok(build()? && vhd::test()?),
+        Task::Facts => vhd::check_facts(),
         Task::Test => Ok(test()?.print()),
     }
 }

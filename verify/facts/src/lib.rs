@@ -13,6 +13,7 @@ mod local;
 mod network;
 mod node;
 mod outcome;
+mod preparation;
 mod simulated;
 
 pub use fact::{Check, Fact, Origin, SOURCES, Verdict};
@@ -21,4 +22,5 @@ pub use local::local_node;
 pub use network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 pub use node::{Directory, DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
 pub use outcome::{Outcome, check, difference, run};
+pub use preparation::diskpart_script;
 pub use simulated::SimulatedNode;

@@ -1,25 +1,30 @@
 //! The machine that this program runs on, through os-win32.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::{env, fs, process};
+use std::time::Duration;
+use std::{env, fs, process, thread};
 
 use os::abi::ControlCode;
 use os::{Access, NtPath, Open, Options, Os, U16Str, Uuid};
 use os_win32::Windows;
 
+use crate::diskpart_script;
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 use crate::node::{DiskKind, RemovedDisk, System, TestDisk, TestNode, TestVolume, Unavailable, VolumeKind};
 
 struct LocalNode {
     os: Windows,
     directories: Cell<u32>,
+    /// The kinds of the disks that this check has asked for.
+    prepared: RefCell<BTreeSet<String>>,
 }
 
 pub(super) fn local_node() -> Option<Box<dyn TestNode>> {
-    Some(Box::new(LocalNode { os: Windows::new(), directories: Cell::new(0) }))
+    Some(Box::new(LocalNode { os: Windows::new(), directories: Cell::new(0), prepared: RefCell::default() }))
 }
 
 impl LocalNode {
@@ -92,7 +97,7 @@ impl TestNode for LocalNode {
             DiskKind::FourKn => "4KN",
             DiskKind::System => "SYSTEM",
         };
-        Ok(TestDisk { number: number(&format!("DISK_{name}"))? })
+        Ok(TestDisk { number: self.disk_number(&format!("DISK_{name}"))? })
     }
 
     fn volume(&self, kind: VolumeKind) -> Result<TestVolume, Unavailable> {
@@ -109,10 +114,8 @@ impl TestNode for LocalNode {
             VolumeKind::Recognized => "RECOGNIZED",
             VolumeKind::Unreadable => "UNREADABLE",
         };
-        let disk = number(&format!("VOLUME_{name}"))?;
-        let volumes = self.os.volumes().expect("the volumes");
-        let id = volumes.iter().filter_map(|path| volume_id(path)).find(|id| self.disk_of(*id) == Some(disk));
-        Ok(TestVolume { id: id.unwrap_or_else(|| panic!("disk {disk} has no volume")), disk })
+        let disk = self.disk_number(&format!("VOLUME_{name}"))?;
+        Ok(TestVolume { id: self.volume_on(disk), disk })
     }
 
     fn grow_disk(&self, _disk: TestDisk, _bytes: u64) -> Result<(), Unavailable> {
@@ -176,6 +179,35 @@ impl TestNode for LocalNode {
 }
 
 impl LocalNode {
+    /// Returns the number of the disk for tests of a kind, such as `DISK_RAW`. The first time, diskpart prepares the disk:
+    /// an earlier check may have used it.
+    fn disk_number(&self, kind: &str) -> Result<u32, Unavailable> {
+        let disk = number(kind)?;
+        if !self.prepared.borrow_mut().insert(kind.to_owned()) {
+            return Ok(disk);
+        }
+        let Some(script) = diskpart_script(kind, disk) else { return Ok(disk) };
+        let file = env::temp_dir().join(format!("csi-proxy-facts-{}.txt", process::id()));
+        fs::write(&file, &script).expect("the script is written");
+        let output = Command::new("diskpart").arg("/s").arg(&file).output().expect("diskpart runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "diskpart failed on one of these lines:\n{script}\n{text}");
+        Ok(disk)
+    }
+
+    /// Returns the volume on a disk. A volume arrives some time after its partition.
+    fn volume_on(&self, disk: u32) -> Uuid {
+        for _ in 0..50 {
+            let volumes = self.os.volumes().expect("the volumes");
+            let found = volumes.iter().filter_map(|path| volume_id(path)).find(|id| self.disk_of(*id) == Some(disk));
+            if let Some(id) = found {
+                return id;
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+        panic!("disk {disk} has no volume")
+    }
+
     /// Returns the number of the disk with the first extent of a volume.
     fn disk_of(&self, volume: Uuid) -> Option<u32> {
         let how = Open::existing(Access::empty(), Options::empty());

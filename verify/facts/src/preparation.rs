@@ -1,0 +1,45 @@
+//! Preparation of the disks for tests on Windows: each check finds its disk as if no check had used it before.
+
+/// Returns the diskpart script that turns a disk into one of a kind, such as `DISK_RAW` or `VOLUME_REFS`. The script
+/// destroys all data on the disk. Returns `None` for a kind that diskpart cannot create.
+pub fn diskpart_script(kind: &str, disk: u32) -> Option<String> {
+    let rest: &[&str] = match kind {
+        "DISK_RAW" | "DISK_4KN" => &[],
+        "DISK_MBR" => &["convert mbr", "create partition primary"],
+        "VOLUME_RAW" => &["convert gpt", "create partition primary"],
+        "VOLUME_NTFS" | "VOLUME_NTFS_4KN" => &["convert gpt", "create partition primary", "format fs=ntfs quick"],
+        "VOLUME_FAT32" => &["convert gpt", "create partition primary", "format fs=fat32 quick"],
+        "VOLUME_REFS" => &["convert gpt", "create partition primary", "format fs=refs quick"],
+        _ => return None,
+    };
+    // An offline or read-only disk cannot be cleaned. The first lines fail where there is nothing to change.
+    let first = ["attributes disk clear readonly noerr", "online disk noerr", "clean"];
+    let lines = first.iter().chain(rest).fold(format!("select disk {disk}\n"), |script, line| script + line + "\n");
+    Some(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::diskpart_script;
+
+    #[test]
+    fn a_raw_disk_is_online_writable_and_empty() {
+        let script = diskpart_script("DISK_RAW", 3).expect("diskpart can");
+        let lines: Vec<&str> = script.lines().collect();
+        assert_eq!(lines, ["select disk 3", "attributes disk clear readonly noerr", "online disk noerr", "clean"]);
+    }
+
+    #[test]
+    fn a_volume_is_on_a_gpt_disk_of_its_own() {
+        let script = diskpart_script("VOLUME_REFS", 4).expect("diskpart can");
+        assert!(script.ends_with("clean\nconvert gpt\ncreate partition primary\nformat fs=refs quick\n"), "{script}");
+        let raw = diskpart_script("VOLUME_RAW", 4).expect("diskpart can");
+        assert!(raw.ends_with("convert gpt\ncreate partition primary\n"), "{raw}");
+    }
+
+    #[test]
+    fn a_disk_that_diskpart_cannot_create_is_used_as_it_is() {
+        assert_eq!(diskpart_script("DISK_NOPAGE83", 5), None);
+        assert_eq!(diskpart_script("DISK_SYSTEM", 0), None);
+    }
+}
