@@ -40,6 +40,18 @@ pub(crate) fn source_rules() -> Summary {
     })
 }
 
+/// Checks the workflows with actionlint, which needs Go. Their scripts are parsed by xtask/tests/powershell.rs.
+pub(crate) fn workflows() -> Summary {
+    check("workflows", |name| match tools::actionlint() {
+        Ok(program) => {
+            let files = workspace::files().unwrap_or_default();
+            let workflows = files.iter().filter(|file| file.starts_with(".github/workflows"));
+            command(name, Command::new(program).current_dir(workspace::root()).args(workflows))
+        }
+        Err(reason) => Summary::skipped(name, &reason.to_string()),
+    })
+}
+
 /// Runs the checks of cargo-deny that need no network. Installs cargo-deny into the target folder if it is missing.
 pub(crate) fn dependencies() -> Summary {
     check("cargo-deny", |name| {

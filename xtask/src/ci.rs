@@ -8,6 +8,7 @@ pub(crate) fn run() -> Result<Summary, Error> {
     let checks = [
         checks::format,
         checks::source_rules,
+        checks::workflows,
         checks::clippy,
         checks::documentation,
         checks::clippy_for_windows,

@@ -1,6 +1,7 @@
-//! Cargo subcommands that a task needs and that rustup does not install.
+//! Programs that a task needs and that are installed from a package registry: cargo subcommands, and Go programs.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use crate::{Error, process, workspace};
 
@@ -17,5 +18,27 @@ pub(crate) fn find_or_install(name: &str) -> Result<PathBuf, Error> {
         Ok(installed)
     } else {
         Err(format!("cannot install {name}: `{}` failed", process::typed(&install)).into())
+    }
+}
+
+/// The linter of GitHub workflows. A version of its own is used, as newer ones report more.
+const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
+
+/// Returns the program actionlint, after installing it into `target/tools` if it is missing there. It needs Go.
+pub(crate) fn actionlint() -> Result<PathBuf, Error> {
+    let folder = workspace::target().join("tools").join("bin");
+    let program = folder.join(format!("actionlint{}", std::env::consts::EXE_SUFFIX));
+    if program.is_file() {
+        return Ok(program);
+    }
+    if process::find("go").is_none() {
+        return Err("go is not installed".into());
+    }
+    let mut install = Command::new("go");
+    install.args(["install", ACTIONLINT]).env("GOBIN", &folder);
+    if process::succeeds(&mut install)? {
+        Ok(program)
+    } else {
+        Err(format!("`{}` failed", process::typed(&install)).into())
     }
 }

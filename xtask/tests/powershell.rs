@@ -1,0 +1,105 @@
+//! Parses the PowerShell that only Windows can run: the scripts of verify/windows and the steps of the workflows.
+//!
+//! PowerShell itself is a .NET program and is not installed on Linux. tree-sitter's grammar takes its place: it finds a
+//! line that PowerShell could not parse, but not a command or a parameter that does not exist.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tree_sitter::{Node, Parser};
+use yaml_rust2::{Yaml, YamlLoader};
+
+/// The shells of a step whose script is PowerShell.
+const SHELLS: [&str; 2] = ["pwsh", "powershell"];
+
+/// Returns the files of a folder of this tree with an extension, sorted.
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|file| file.extension().is_some_and(|found| found == extension));
+    files.sort();
+    files
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// Returns the lines, counted from 1, that PowerShell cannot parse.
+fn unparsable_lines(script: &str) -> Vec<usize> {
+    let mut parser = Parser::new();
+    parser.set_language(&tree_sitter_powershell::LANGUAGE.into()).expect("the grammar's version is supported");
+    let tree = parser.parse(script, None).expect("there is no time limit");
+    let mut lines = Vec::new();
+    collect_errors(tree.root_node(), &mut lines);
+    lines
+}
+
+fn collect_errors(node: Node<'_>, lines: &mut Vec<usize>) {
+    if node.is_error() || node.is_missing() {
+        lines.push(node.start_position().row + 1);
+    } else if node.has_error() {
+        node.children(&mut node.walk()).for_each(|child| collect_errors(child, lines));
+    }
+}
+
+/// A step of a workflow with a script.
+struct Step {
+    name: String,
+    shell: String,
+    script: String,
+}
+
+/// Returns the steps with scripts of a workflow.
+fn steps(workflow: &str) -> Vec<Step> {
+    let documents = YamlLoader::load_from_str(workflow).expect("the workflow is YAML");
+    let text = |yaml: &Yaml| yaml.as_str().map(str::to_owned);
+    let mut found = Vec::new();
+    for job in documents[0]["jobs"].as_hash().expect("a map of jobs").values() {
+        let default = text(&job["defaults"]["run"]["shell"]);
+        for step in job["steps"].as_vec().expect("a list of steps") {
+            let Some(script) = text(&step["run"]) else { continue };
+            let shell = text(&step["shell"]).or(default.clone()).expect("each step names its shell, or its job does");
+            found.push(Step { name: text(&step["name"]).unwrap_or_else(|| script.clone()), shell, script });
+        }
+    }
+    found
+}
+
+#[test]
+fn a_line_that_powershell_cannot_parse_is_found() {
+    assert_eq!(unparsable_lines("$a = 1\nif ($a -eq 1) { Get-Service csiproxy }\n"), []);
+    assert_ne!(unparsable_lines("$a = 1\nif ($a -eq 1 { Get-Service csiproxy }\n"), []);
+    assert_ne!(unparsable_lines("$a = @(1, 2\n"), []);
+    assert_ne!(unparsable_lines("throw \"a\n"), []);
+}
+
+#[test]
+fn every_script_is_parsed() {
+    let scripts = files("verify/windows", "ps1");
+    assert!(!scripts.is_empty());
+    for file in scripts {
+        let script = read(&file);
+        assert_eq!(unparsable_lines(&script), [], "{}", file.display());
+        // Windows PowerShell reads a script without a byte order mark in the code page of the system.
+        assert!(script.is_ascii(), "{} is not ASCII", file.display());
+    }
+}
+
+#[test]
+fn every_step_of_a_workflow_is_parsed_and_names_a_script_that_exists() {
+    let workflows = files(".github/workflows", "yml");
+    assert!(!workflows.is_empty());
+    for file in workflows {
+        for Step { name, shell, script } in steps(&read(&file)) {
+            assert!(SHELLS.contains(&shell.as_str()), "{name}: the shell {shell} is not PowerShell");
+            assert_eq!(unparsable_lines(&script), [], "{name}");
+            let paths = script.split_whitespace().map(|word| word.trim_start_matches(r".\").replace('\\', "/"));
+            for path in paths.filter(|path| Path::new(path).extension().is_some_and(|extension| extension == "ps1")) {
+                let exists = files("verify/windows", "ps1").iter().any(|file| file.ends_with(Path::new(&path)));
+                assert!(exists, "{name}: {path} does not exist");
+            }
+        }
+    }
+}
