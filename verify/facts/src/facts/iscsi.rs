@@ -1,5 +1,7 @@
 //! The iSCSI initiator: `ISCSI`.
 
+use std::time::Duration;
+
 use os::{Access, Namespace, NtPath, Open, Options, OsError, Secret, ServiceAccess, U16String, Value};
 
 use super::network::{PORTAL, SESSION, TARGET, add_portal, address, connect, iscsi, known, log_out, login, portal};
@@ -136,6 +138,12 @@ pub(crate) const FACTS: &[Fact] = &[
         "a check cannot make it happen: the sources do not say which call returns them, and the operations report all codes of \
          the initiator in the same way",
     ),
+    Fact::assumed(
+        "ISCSI-20",
+        "Without its service, each query for a class of the initiator fails with ISDSC_SERVICE_NOT_RUNNING (0xEFFF003E).",
+        "The code is public for the calls of the initiator. The operations report whatever code the query fails with.",
+        queries_need_the_service,
+    ),
 ];
 
 fn secret(text: &str) -> Value {
@@ -257,13 +265,34 @@ fn the_initiator_has_its_own_codes(node: &dyn TestNode) -> Verdict {
     assert_eq!(log_out(node, &target, &session), Ok(0));
     assert_eq!(log_out(node, &target, &session), Err(OsError::ISDSC_INVALID_SESSION_ID));
 
+    without_service(node, || {
+        let chap = [("ChapSecret", secret("a-secret-of-15b"))];
+        assert_eq!(iscsi(node, PORTAL, "New", &address(&target.portal)), Err(OsError::ISDSC_SERVICE_NOT_RUNNING));
+        assert_eq!(iscsi(node, SESSION, "SetCHAPSecret", &chap), Err(OsError::ISDSC_SERVICE_NOT_RUNNING));
+    });
+    Ok(())
+}
+
+/// Runs a check while the service of the initiator is stopped.
+fn without_service(node: &dyn TestNode, check: impl FnOnce()) {
     let name = U16String::from_str("MSiSCSI");
     let service = |access| node.os().open_service(&name, access).expect("the service opens");
     service(ServiceAccess::Stop).stop().expect("the service stops");
     super::service::wait_for(node, &*service(ServiceAccess::Query), super::service::STOPPED);
-    assert_eq!(iscsi(node, PORTAL, "New", &address(&target.portal)), Err(OsError::ISDSC_SERVICE_NOT_RUNNING));
+    check();
     service(ServiceAccess::Start).start().expect("the service starts");
     super::service::wait_for(node, &*service(ServiceAccess::Query), super::service::RUNNING);
+}
+
+fn queries_need_the_service(node: &dyn TestNode) -> Verdict {
+    target(node, TargetKind::Open)?;
+    without_service(node, || {
+        for class in [PORTAL, TARGET, SESSION] {
+            let (wmi, deadline) = (node.os().wmi(), node.os().clock().now() + Duration::from_mins(1));
+            let found = wmi.query(Namespace::Storage, &format!("SELECT * FROM {class}"), deadline);
+            assert_eq!(found.err(), Some(OsError::ISDSC_SERVICE_NOT_RUNNING), "{class}");
+        }
+    });
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! SMB global mappings: `SMB`.
 
-use os::{Namespace, OsError, Secret, Value};
+use std::time::Duration;
+
+use os::{CallStatus, MethodCall, Namespace, OsError, Secret, Value};
 
 use super::network::text;
 use super::network::{MAPPING, create, credential, invoke, map, mapped, mappings, quoted, read, select, server, unmap};
@@ -168,6 +170,18 @@ pub(crate) const FACTS: &[Fact] = &[
         "The name says it. Nothing depends on the row.",
         a_mapping_is_encrypted_on_request,
     ),
+    Fact::published(
+        "SMB-25",
+        "Mapping a share of a server that does not answer takes more than 5 s.",
+        "kubernetes-csi/csi-driver-smb issues/294",
+        a_server_that_does_not_answer_takes_time,
+    ),
+    Fact::assumed(
+        "SMB-26",
+        "Opening a directory that a mapped share does not have fails with FILE_NOT_FOUND (2).",
+        "As with a local directory. The operation takes PATH_NOT_FOUND in the same way, and opens the share itself as well.",
+        a_missing_directory_has_its_code,
+    ),
 ];
 
 fn the_methods_take_their_parameters(node: &dyn TestNode) -> Verdict {
@@ -269,6 +283,25 @@ fn a_server_that_does_not_answer_has_its_code(node: &dyn TestNode) -> Verdict {
     let (server, silent) = (server(node)?, node.silent_smb_server()?);
     let mapped = map(node, &format!(r"\\{silent}\share"), &server.users[0]);
     assert_eq!(mapped, Err(OsError::BAD_NETPATH));
+    Ok(())
+}
+
+fn a_server_that_does_not_answer_takes_time(node: &dyn TestNode) -> Verdict {
+    let silent = node.silent_smb_server()?;
+    let clock = node.os().clock();
+    let (before, remote) = (clock.now(), [("RemotePath", text(&format!(r"\\{silent}\share")))]);
+    let create = MethodCall::new(Namespace::Smb, MAPPING, "Create", &remote);
+    let status = node.os().wmi().call(&create, before + Duration::from_secs(5)).expect("the call begins");
+    assert!(matches!(status, CallStatus::StillRunning(_)));
+    assert!(clock.now() - before >= Duration::from_secs(5));
+    Ok(())
+}
+
+fn a_missing_directory_has_its_code(node: &dyn TestNode) -> Verdict {
+    let server = server(node)?;
+    assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
+    let missing = read(node, &format!(r"{}\csi-proxy-no-such-directory", server.remote(0)));
+    assert_eq!(missing, Err(OsError::FILE_NOT_FOUND));
     Ok(())
 }
 
