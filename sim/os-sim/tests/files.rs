@@ -56,16 +56,6 @@ fn a_path_that_cannot_be_resolved_has_its_own_error() {
 }
 
 #[test]
-fn a_handle_stays_on_its_file_when_the_file_is_renamed() {
-    let node = node().dir(&format!(r"{ROOT}\a\b")).build();
-    let parent = existing(&node, &format!(r"{ROOT}\a"), Access::READ_DATA, Options::DIRECTORY).unwrap();
-    node.external().rename(&format!(r"{ROOT}\a"), &format!(r"{ROOT}\moved")).unwrap();
-    node.external().junction(&format!(r"{ROOT}\a"), r"C:\Windows").unwrap();
-    let child = parent.open_child(&text("b"), &Open::existing(Access::READ_ATTRIBUTES, Options::empty())).unwrap();
-    assert_eq!(dos_path(&*child), format!(r"\\?\{ROOT}\moved\b"));
-}
-
-#[test]
 fn the_state_is_consistent_while_a_deleted_file_is_open() {
     for flags in [FILE_DISPOSITION_DELETE, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX] {
         let file = format!(r"{ROOT}\file");

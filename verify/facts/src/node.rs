@@ -131,6 +131,9 @@ pub trait TestNode {
     /// Writes a file, as a program does that is not csi-proxy. Creates it if it is missing.
     fn write_file(&self, path: &str, data: &[u8]);
 
+    /// Renames a file or directory, as another program does.
+    fn rename(&self, from: &str, to: &str) -> OsResult<()>;
+
     /// Changes the access control list of a file or directory so that it grants nobody a right. Lists below a directory
     /// stay as they are.
     fn revoke_all_rights(&self, path: &str) -> Result<(), Unavailable>;

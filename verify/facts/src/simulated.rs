@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{Os, Uuid};
+use os::{Os, OsResult, Uuid};
 use os_sim::{Content, Description, DiskDescription, Page83, Sim, Span, VolumeHealth};
 
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
@@ -72,6 +72,10 @@ impl TestNode for SimulatedNode {
 
     fn write_file(&self, path: &str, data: &[u8]) {
         self.sim.external().write(path, data).expect("the file is written");
+    }
+
+    fn rename(&self, from: &str, to: &str) -> OsResult<()> {
+        self.sim.external().rename(from, to)
     }
 
     fn revoke_all_rights(&self, path: &str) -> Result<(), Unavailable> {

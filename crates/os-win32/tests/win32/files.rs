@@ -2,21 +2,15 @@
 
 use std::fs;
 
-use crate::scratch::{Scratch, directory, nt, wide};
-use crate::skip::{skipped, skipped_by_wine};
-use os::abi::{FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FileBasicInfo, FileIdBothDirInfo, FileIdInfo};
-use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os as _, OsError, PathForm, U16String};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use crate::scratch::{Scratch, directory, wide};
+use crate::skip::skipped;
+use os::abi::{FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FileBasicInfo, FileIdBothDirInfo};
+use os::{Access, FileInfo, Handle, Open, Options, Os as _, OsError, PathForm, U16String};
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Opens a link itself and not its target, as the storage operations do.
 fn itself(access: Access) -> Open {
     Open::existing(access, Options::REPARSE_POINT)
-}
-
-fn query<T: FromBytes + IntoBytes + KnownLayout + Immutable>(handle: &dyn Handle, class: FileInfo) -> T {
-    let mut information = T::new_zeroed();
-    handle.query(class, information.as_mut_bytes()).unwrap();
-    information
 }
 
 /// An entry of a directory listing.
@@ -80,74 +74,10 @@ fn names_may_have_any_characters() {
 }
 
 #[test]
-fn a_tree_may_be_deeper_than_win32_paths_allow() {
-    let scratch = Scratch::new("deep");
-    let name = wide(&"n".repeat(100));
-    let mut path = scratch.nt("");
-    let mut directory = scratch.open();
-    for _ in 0..20 {
-        directory =
-            directory.open_child(&name, &Open::new_directory(Access::READ_DATA | Access::READ_ATTRIBUTES)).unwrap();
-        path = path.join(&name);
-    }
-    match directory.final_path(PathForm::Dos) {
-        Ok(long) => assert!(long.len() > 2000 && long.to_string().unwrap().ends_with(&name.to_string().unwrap())),
-        Err(error) => skipped_by_wine(&format!("GetFinalPathNameByHandleW of a long path: {error}")),
-    }
-    let by_path = scratch.windows.open(&path, &self::directory()).unwrap();
-    assert_eq!(query::<FileIdInfo>(&*by_path, FileInfo::Id), query::<FileIdInfo>(&*directory, FileInfo::Id));
-    // Delete through handles, innermost first, as the deletion of a tree does.
-    let mut chain = vec![scratch.open()];
-    for _ in 0..20 {
-        let access = Access::READ_DATA | Access::DELETE;
-        chain.push(chain[chain.len() - 1].open_child(&name, &itself(access)).unwrap());
-    }
-    drop((directory, by_path));
-    while chain.len() > 1 {
-        delete(&*chain.pop().unwrap()).unwrap();
-    }
-    assert!(names(&*scratch.open()).is_empty());
-}
-
-#[test]
 fn a_path_longer_than_nt_allows_is_refused() {
     let scratch = Scratch::new("toolong");
     let path = scratch.nt("").join(&wide(&"n".repeat(33_000)));
     assert_eq!(scratch.windows.open(&path, &directory()).err(), Some(OsError::FILENAME_EXCED_RANGE));
-}
-
-#[test]
-fn a_handle_follows_a_directory_that_is_renamed() {
-    let scratch = Scratch::new("renamed");
-    fs::create_dir_all(scratch.join(r"before\child")).unwrap();
-    let held = scratch.open().open_child(&wide("before"), &directory()).unwrap();
-    fs::rename(scratch.join("before"), scratch.join("after")).unwrap();
-    fs::create_dir_all(scratch.join(r"before\impostor")).unwrap();
-    match held.open_child(&wide("impostor"), &directory()) {
-        Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => {}
-        Err(error) => panic!("{error}"),
-        Ok(_) => return skipped_by_wine("a handle refers to the directory by its path"),
-    }
-    if let Err(error) = held.open_child(&wide("child"), &directory()) {
-        skipped_by_wine(&format!("the handle no longer finds the directory: {error}"));
-    }
-}
-
-#[test]
-fn the_final_path_has_the_real_names() {
-    let scratch = Scratch::new("final");
-    fs::create_dir(scratch.join("Real Name")).unwrap();
-    let opened = scratch.open().open_child(&wide("REAL name"), &directory()).unwrap();
-    let path = opened.final_path(PathForm::Dos).unwrap().to_string().unwrap();
-    assert_eq!(path, format!(r"\\?\{}\Real Name", scratch.path().display()));
-    let path = opened.final_path(PathForm::VolumeGuid).unwrap().to_string().unwrap();
-    assert!(path.starts_with(r"\\?\Volume{") && path.ends_with(r"\Real Name"), "{path}");
-    // That path opens the same directory.
-    let again = match scratch.windows.open(&NtPath::from_win32(&wide(&path)), &directory()) {
-        Ok(again) => again,
-        Err(error) => return skipped_by_wine(&format!("a path below a volume's name: {error}")),
-    };
-    assert_eq!(query::<FileIdInfo>(&*again, FileInfo::Id), query::<FileIdInfo>(&*opened, FileInfo::Id));
 }
 
 #[test]

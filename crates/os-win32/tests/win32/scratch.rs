@@ -21,10 +21,6 @@ impl Scratch {
         Self { path, windows: Windows::new() }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -50,7 +46,7 @@ pub(crate) fn wide(text: &str) -> U16String {
     U16String::from_str(text)
 }
 
-pub(crate) fn nt(path: &Path) -> NtPath {
+fn nt(path: &Path) -> NtPath {
     NtPath::from_win32(&U16String::from_os_str(path))
 }
 

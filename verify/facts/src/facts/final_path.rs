@@ -1,7 +1,9 @@
 //! The final path of a handle: `FINAL`.
 
-use os::{Access, NtPath, Open, Options, OsError, PathForm, U16String};
+use os::abi::FileIdInfo;
+use os::{Access, FileInfo, NtPath, Open, Options, OsError, PathForm, U16String};
 
+use super::calls::query;
 use crate::fact::{Fact, Verdict};
 use crate::node::{TestNode, Unavailable, VolumeKind};
 
@@ -27,6 +29,14 @@ pub(crate) const FACTS: &[Fact] = &[
         "SDK GetFinalPathNameByHandleW",
         "not visible in os::Handle::final_path, which returns the whole path",
     ),
+    Fact::published(
+        "FINAL-04",
+        "The normalized final path has the names in the case in which they were created, and the one with the GUID of the \
+         volume opens the same directory.",
+        "SDK GetFinalPathNameByHandleW",
+        a_final_path_has_the_names_as_they_were_created,
+    )
+    .wine("it does not open a path below the GUID path of a volume"),
 ];
 
 fn some_files_have_no_path_of_a_form(node: &dyn TestNode) -> Verdict {
@@ -63,5 +73,22 @@ fn each_directory_of_a_remote_path_must_be_readable(node: &dyn TestNode) -> Verd
     node.revoke_all_rights(&format!(r"{share}\closed"))?;
     let inner = node.os().open(&path(r"closed\inner"), &how).expect("the directory opens");
     assert_eq!(inner.final_path(PathForm::Dos), Err(OsError::ACCESS_DENIED));
+    Ok(())
+}
+
+fn a_final_path_has_the_names_as_they_were_created(node: &dyn TestNode) -> Verdict {
+    let directory = node.directory()?;
+    directory.mkdir("Real Name");
+    let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
+    let opened = directory.open("REAL name", &how).expect("the directory opens");
+    let path = |form| opened.final_path(form).expect("the path");
+    let dos = path(PathForm::Dos).to_string_lossy();
+    assert_eq!(dos, format!(r"\\?\{}", directory.win32("Real Name")));
+    let guid = path(PathForm::VolumeGuid);
+    let text = guid.to_string_lossy();
+    assert!(text.starts_with(r"\\?\Volume{") && text.ends_with(r"\Real Name"), "{text}");
+    let again = node.os().open(&NtPath::from_win32(&guid), &how).expect("the path opens");
+    let id = |handle| query::<FileIdInfo>(handle, FileInfo::Id).expect("the id");
+    assert_eq!(id(&*again), id(&*opened));
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Sharing: `SHARE`.
 
-use os::{Access, Open, Options, OsError, Share};
+use os::abi::FileIdInfo;
+use os::{Access, FileInfo, Open, Options, OsError, Share};
 
-use super::calls::delete;
+use super::calls::{delete, query};
 use crate::fact::{Fact, Verdict};
 use crate::node::{Directory, TestNode};
 
@@ -60,6 +61,12 @@ pub(crate) const FACTS: &[Fact] = &[
         a_pending_deletion_comes_before_sharing,
     )
     .wine("it fails with SHARING_VIOLATION (32)"),
+    Fact::published(
+        "SHARE-06",
+        "A directory that is open without FILE_SHARE_DELETE cannot be renamed: SHARING_VIOLATION (32).",
+        "SDK CreateFileW",
+        a_directory_that_does_not_share_deletion_is_not_renamed,
+    ),
     Fact::unchecked(
         "SHARE-05",
         "On FAT, opening a file that has a writable mapping without FILE_SHARE_WRITE fails with SHARING_VIOLATION (32), \
@@ -133,5 +140,22 @@ fn a_pending_deletion_comes_before_sharing(node: &dyn TestNode) -> Verdict {
     delete(&*deleter).expect("it is deleted");
     let opened = open(&directory, Access::READ_DATA, Share::empty()).err();
     assert_eq!(opened, Some(OsError::DELETE_PENDING));
+    Ok(())
+}
+
+fn a_directory_that_does_not_share_deletion_is_not_renamed(node: &dyn TestNode) -> Verdict {
+    let directory = node.directory()?;
+    directory.mkdir("directory");
+    let rename = || node.rename(&directory.win32("directory"), &directory.win32("renamed"));
+    let share = Share::READ | Share::WRITE;
+    let how = Open { share, ..Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::REPARSE_POINT) };
+    let held = directory.open("directory", &how).expect("nothing is open yet");
+    assert_eq!(rename(), Err(OsError::SHARING_VIOLATION));
+    let id = query::<FileIdInfo>(&*held, FileInfo::Id).expect("the id");
+    drop(held);
+    assert_eq!(rename(), Ok(()));
+    let renamed =
+        directory.existing("renamed", Access::READ_ATTRIBUTES, Options::DIRECTORY).expect("the new name opens");
+    assert_eq!(query::<FileIdInfo>(&*renamed, FileInfo::Id), Ok(id));
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{env, fs, process, thread};
 
 use os::abi::ControlCode;
-use os::{Access, NtPath, Open, Options, Os, U16Str, Uuid};
+use os::{Access, NtPath, Open, Options, Os, OsError, OsResult, U16Str, Uuid};
 use os_win32::Windows;
 
 use crate::diskpart_script;
@@ -64,6 +64,11 @@ impl TestNode for LocalNode {
 
     fn write_file(&self, path: &str, data: &[u8]) {
         fs::write(path, data).expect("the file is written");
+    }
+
+    fn rename(&self, from: &str, to: &str) -> OsResult<()> {
+        let code = |error: std::io::Error| error.raw_os_error().and_then(|code| u32::try_from(code).ok());
+        fs::rename(from, to).map_err(|error| OsError(code(error).expect("an error of Windows")))
     }
 
     fn revoke_all_rights(&self, path: &str) -> Result<(), Unavailable> {
