@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
 use os::{Access, Namespace, OsError};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
+use crate::ops::node_volumes;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 use crate::windows::disk_device::{self, Disk, TableStyle};
 use crate::windows::disk_identifiers;
@@ -192,7 +193,7 @@ impl Operation for SetDiskState {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
         if !self.online {
-            refuse_node_disk(node, self.disk)?;
+            node_volumes::refuse_disk(node, self.disk)?;
         }
         set_state(node, ctx, &disk, self.online)?;
         if self.online && !volume_device::wait_for_volumes(&node.host, &disk)? {
@@ -200,18 +201,6 @@ impl Operation for SetDiskState {
         }
         Ok(())
     }
-}
-
-/// Refuses a disk that the node itself uses. Disk 0 is usually such a disk, and it is the disk of a request without a
-/// number.
-fn refuse_node_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
-    for volume in node.directories.volumes(node.host.os())? {
-        // A volume that spans several disks is not on a disk that a driver has attached.
-        if volume_device::disk_of(&node.host, volume).is_ok_and(|number| number == disk) {
-            return Err(OperationError::new(Kind::PermissionDenied, "the disk has a volume that the node itself uses"));
-        }
-    }
-    Ok(())
 }
 
 /// Brings a disk online and makes it writable, or takes it offline, unless it is in that state already.

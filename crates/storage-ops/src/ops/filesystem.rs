@@ -9,6 +9,7 @@ use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
+use crate::ops::node_volumes;
 use crate::paths::links::{create_link, open_target, require_pool_for_ancestors};
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW};
@@ -165,7 +166,12 @@ impl Operation for RmdirContents {
                 ctx.require_pool(PoolKind::Disks)?;
                 check_mounted(node, volume, &entry)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
-                let root = node.host.os().open(&volume.root(), &Open::existing(list, Options::DIRECTORY))?;
+                // A root directory can be a link too.
+                let itself = Open::existing(list, Options::DIRECTORY | Options::REPARSE_POINT);
+                let root = node.host.os().open(&volume.root(), &itself)?;
+                if Link::of(&*root)?.is_some() {
+                    return Err(OperationError::precondition("the root directory of the volume is a link"));
+                }
                 // The path of the root may lead through directories that others can rename. Windows keeps its own
                 // files, which are in use, in one directory of each volume.
                 (root, false, Some("System Volume Information"))
@@ -184,12 +190,7 @@ impl Operation for RmdirContents {
 /// forge a mount point of any volume, including the system volume; only an administrator can register it with the mount
 /// manager.
 fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationResult<()> {
-    if node.directories.volumes(node.host.os())?.contains(&volume) {
-        return Err(OperationError::new(
-            Kind::PermissionDenied,
-            "the mount point leads to a volume that the node itself uses",
-        ));
-    }
+    node_volumes::refuse_volume(node, volume)?;
     let path = entry.win32_path()?.to_string_lossy();
     let path = path.strip_prefix(r"\\?\").unwrap_or(&path).to_uppercase();
     let registered = node.host.os().volume_paths(&volume.to_windows())?;

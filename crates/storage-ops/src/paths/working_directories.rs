@@ -199,12 +199,20 @@ impl WorkingDirectories {
     pub(crate) fn volumes(&self, os: &dyn Os) -> OperationResult<Vec<VolumeId>> {
         let mut volumes = Vec::new();
         let mut add = |opened: OsResult<Arc<dyn Handle>>| -> OperationResult<()> {
-            let path = match opened.and_then(|handle| handle.final_path(PathForm::VolumeGuid)) {
-                // A directory that does not exist yet is on no volume.
+            let handle = match opened {
+                // A directory that does not exist yet is on no volume; a drive without a medium or a file system has none.
                 Err(code) if ErrorClass::DirectoryMissing.contains(code) => return Ok(()),
+                Err(OsError::NOT_READY | OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
+                handle => handle?,
+            };
+            let path = match handle.final_path(PathForm::VolumeGuid) {
+                Err(_) if is_on_share(&*handle)? => return Ok(()),
                 path => path?,
             };
-            volumes.extend(VolumeId::of_final_path(&path).map(|(volume, _)| volume));
+            let Some((volume, _)) = VolumeId::of_final_path(&path) else {
+                return Err(OperationError::precondition(format!("{} is not a path on a volume", path.display())));
+            };
+            volumes.push(volume);
             Ok(())
         };
         add(os.open(&NtPath::drive_root(SYSTEM_DRIVE), &OPEN_NOFOLLOW).map(Arc::from))?;
@@ -280,6 +288,11 @@ impl WorkingDirectories {
             OperationError::new(Kind::PermissionDenied, reason)
         })
     }
+}
+
+/// Returns whether the object is on a share of a server, and so on no volume of this node.
+fn is_on_share(handle: &dyn Handle) -> OsResult<bool> {
+    Ok(handle.final_path(PathForm::Dos)?.to_string_lossy().starts_with(r"\\?\UNC\"))
 }
 
 /// Opens the directory `name` in `parent`; refuses a link and a mount point.

@@ -31,6 +31,14 @@ pub(crate) struct Disk {
 /// The types of MBR partitions for which Windows creates volumes: variants of FAT, NTFS and exFAT.
 const MBR_DATA: [u8; 7] = [0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e];
 
+/// The types of MBR partitions that a computer starts from: recovery and EFI system.
+const MBR_SYSTEM: [u8; 2] = [0x27, 0xef];
+
+/// The types of GPT partitions that a computer starts from: EFI system and recovery.
+/// <https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_gpt>
+const GPT_SYSTEM: [Uuid; 2] =
+    [Uuid::from_u128(0xc12a7328_f81f_11d2_ba4b_00a0c93ec93b), Uuid::from_u128(0xde94bba4_06d1_4d40_a16a_bfd50179d6ac)];
+
 /// A partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Partition {
@@ -46,7 +54,9 @@ pub(crate) enum PartitionKind {
     Data,
     /// A Microsoft reserved partition, which never has a volume.
     Reserved,
-    /// Any other partition: EFI, recovery, extended, or one of another operating system.
+    /// An EFI system or recovery partition.
+    System,
+    /// Any other partition, such as an extended one or one of another operating system.
     Other,
 }
 
@@ -98,10 +108,12 @@ impl PartitionTable {
             let kind = match style {
                 PartitionStyle::MBR if entry.mbr_type() == 0 => continue,
                 PartitionStyle::MBR if MBR_DATA.contains(&entry.mbr_type()) => PartitionKind::Data,
+                PartitionStyle::MBR if MBR_SYSTEM.contains(&entry.mbr_type()) => PartitionKind::System,
                 PartitionStyle::MBR => PartitionKind::Other,
                 _ if entry.gpt_type() == Uuid::nil() => continue,
                 _ if entry.gpt_type() == MSFT_RESERVED => PartitionKind::Reserved,
                 _ if entry.gpt_type() == BASIC_DATA => PartitionKind::Data,
+                _ if GPT_SYSTEM.contains(&entry.gpt_type()) => PartitionKind::System,
                 _ => PartitionKind::Other,
             };
             let (offset, length) = (u64::try_from(entry.offset).ok()?, u64::try_from(entry.length).ok()?);
@@ -311,7 +323,7 @@ mod tests {
     fn the_entries_of_a_gpt_are_decoded_by_type_and_sorted_by_offset() {
         let types = [EFI, MSFT_RESERVED, BASIC_DATA, Uuid::nil()].map(|kind| kind.to_bytes_le());
         let entries = [entry(4, types[2]), entry(1, types[0]), entry(2, types[1]), entry(3, types[3])];
-        let (efi, reserved) = (partition(1, PartitionKind::Other), partition(2, PartitionKind::Reserved));
+        let (efi, reserved) = (partition(1, PartitionKind::System), partition(2, PartitionKind::Reserved));
         let partitions = vec![efi, reserved, partition(4, PartitionKind::Data)];
         let expected = PartitionTable { style: TableStyle::Gpt, partitions };
         assert_eq!(decoded(PartitionStyle::GPT, &entries), Some(expected));

@@ -12,6 +12,7 @@ mod growth;
 mod iscsi;
 mod links;
 mod mounts;
+mod node_volumes;
 mod primitive_calls;
 mod remove_tree;
 mod removed_volumes;

@@ -8,6 +8,7 @@ use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
+use crate::ops::node_volumes;
 use crate::ops::volume::disk_lock_key;
 use crate::types::VolumeId;
 use crate::windows::error_class::ErrorClass;
@@ -64,7 +65,7 @@ impl FormatVolume {
     fn needs_format(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
         match file_system::detect(&node.host, self.volume)? {
-            FileSystem::Raw => Ok(true),
+            FileSystem::Raw => node_volumes::refuse_volume(node, self.volume).map(|()| true),
             FileSystem::Ntfs => Ok(false),
             FileSystem::Other(name) => Err(OperationError::precondition(format!(
                 "the volume has the file system {name}, which csi-proxy does not overwrite"

@@ -9,6 +9,7 @@ use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
+use crate::ops::node_volumes;
 use crate::ops::volume::disk_lock_key;
 use crate::paths::working_directories::OPEN_NO_DELETE_SHARE;
 use crate::types::{HostPath, VolumeId};
@@ -44,9 +45,7 @@ impl Operation for MountVolume {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
         // A container must not get access to a volume of the node, such as the system volume.
-        if node.directories.volumes(node.host.os())?.contains(&self.volume) {
-            return Err(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself"));
-        }
+        node_volumes::refuse_volume(node, self.volume)?;
         let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
         // Held without sharing deletion until the end, so that the path keeps leading to this directory.
         let target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;

@@ -1,0 +1,136 @@
+//! Tests that no operation takes from the node a volume or disk that the node itself uses.
+
+use std::sync::Arc;
+
+use faults::{Fault, FaultAction, Layer, Layered, When};
+use os::abi::{BASIC_DATA, ControlCode};
+use os::{Handle, OsError, OsResult, Uuid};
+use os_sim::Sim;
+use storage_ops::{
+    Config, DiskNumber, FormatVolume, HostPath, Kind, MountVolume, Node, RmdirContents, SetDiskState, VolumeId,
+};
+
+use crate::setup::{self, GIB, path, refused, volume_on};
+
+const DATA: &str = r"C:\data";
+
+fn offline(disk: u32) -> SetDiskState {
+    SetDiskState { disk: DiskNumber(disk), online: false }
+}
+
+/// Returns settings with a working directory on the volume that is mounted at `C:\data`.
+fn config() -> Config {
+    Config { working_dirs: vec![HostPath::parse(r"C:\data\working").unwrap()], ..Config::default() }
+}
+
+#[test]
+fn no_disk_of_a_volume_over_several_disks_is_taken_offline() {
+    let node = os_sim::node().disk(GIB).disk(GIB).partitioned().formatted("NTFS").mounted(DATA).spanned(1, 100 << 20);
+    let sim = node.dir(r"C:\data\working").build();
+    let before = sim.snapshot();
+    let node = Node::new(sim.process(), config());
+    for disk in [1, 2] {
+        refused(&node, &offline(disk), Kind::PermissionDenied);
+    }
+    assert_eq!(sim.snapshot(), before);
+}
+
+/// Returns a node with a raw volume on disk 2 and a volume that is mounted at a path on disk 3.
+fn drivers_disks() -> Sim {
+    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(DATA).dir(r"C:\data\working");
+    let node = node.disk(GIB).partitioned().disk(GIB).partitioned().formatted("NTFS");
+    node.mounted(r"C:\var\lib\kubelet\plugins\v").dir(r"C:\var\lib\kubelet\plugins\t").build()
+}
+
+#[test]
+fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
+    for (primitive, object) in [
+        ("open", r"\??\C:\"),
+        ("open", r"\??\C:\data\working"),
+        ("final_path", r"\??\C:\"),
+        ("final_path", r"\??\C:\data\working"),
+    ] {
+        let sim = drivers_disks();
+        let node = setup::node_on(&sim);
+        let (raw, mounted): (VolumeId, VolumeId) = (volume_on(&node, 2), volume_on(&node, 3));
+        let before = sim.snapshot();
+        let fault = Fault::each(
+            move |call| call.primitive == primitive && call.object == object,
+            When::Before,
+            FaultAction::Fail(OsError::IO_DEVICE),
+        );
+        let probed = faults::Probed::new(sim.process(), fault);
+        let node = Node::new(Arc::new(probed), config());
+        let what = format!("{primitive} {object}");
+        let reason = "it cannot be determined what the node itself uses";
+        for error in [
+            node.run(&offline(2)).expect_err(&what),
+            node.run(&FormatVolume { volume: raw }).expect_err(&what),
+            node.run(&MountVolume { volume: mounted, target: path(r"\plugins\t") }).expect_err(&what),
+            node.run(&RmdirContents { path: path(r"\plugins\v") }).expect_err(&what),
+        ] {
+            assert!(error.to_string().contains(reason), "{what}: {error}");
+        }
+        assert_eq!(sim.snapshot(), before, "{what}");
+    }
+}
+
+#[test]
+fn a_disk_is_not_taken_offline_if_the_extents_of_a_volume_of_the_node_are_unknown() {
+    let sim = drivers_disks();
+    let before = sim.snapshot();
+    let node = setup::probed(&sim, setup::failing("control VOLUME_GET_VOLUME_DISK_EXTENTS", OsError::IO_DEVICE));
+    assert!(node.run(&offline(2)).is_err());
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn a_working_directory_on_a_share_or_on_a_drive_without_a_medium_is_on_no_volume() {
+    let sim = drivers_disks();
+    let fault = Fault::each(
+        |call| call.primitive == "open" && call.object.starts_with(r"\??\E:"),
+        When::Before,
+        FaultAction::Fail(OsError::NOT_READY),
+    );
+    let working_dirs = vec![HostPath::parse(r"E:\working").unwrap()];
+    let node =
+        Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), Config { working_dirs, ..Config::default() });
+    node.run(&offline(2)).unwrap();
+}
+
+/// Gives each basic data partition another type.
+struct PartitionType(Uuid);
+
+impl Layer for PartitionType {
+    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        let length = handle.control(code, input, output)?;
+        if code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX {
+            for at in 0..length.saturating_sub(15) {
+                if output[at..at + 16] == BASIC_DATA.to_bytes_le() {
+                    output[at..at + 16].copy_from_slice(&self.0.to_bytes_le());
+                }
+            }
+        }
+        Ok(length)
+    }
+}
+
+#[test]
+fn a_volume_on_a_system_partition_is_not_formatted_mounted_or_emptied() {
+    for kind in [
+        "c12a7328-f81f-11d2-ba4b-00a0c93ec93b", // EFI system
+        "de94bba4-06d1-4d40-a16a-bfd50179d6ac", // recovery
+        "e3c9e316-0b5c-4db8-817d-f92df00215ae", // Microsoft reserved
+    ] {
+        let sim = drivers_disks();
+        let node = setup::node_on(&sim);
+        let (raw, mounted) = (volume_on(&node, 2), volume_on(&node, 3));
+        let before = sim.snapshot();
+        let layered = Layered::around(sim.process(), PartitionType(kind.parse().unwrap()));
+        let node = Node::new(Arc::new(layered), config());
+        refused(&node, &FormatVolume { volume: raw }, Kind::PermissionDenied);
+        refused(&node, &MountVolume { volume: mounted, target: path(r"\plugins\t") }, Kind::PermissionDenied);
+        refused(&node, &RmdirContents { path: path(r"\plugins\v") }, Kind::PermissionDenied);
+        assert_eq!(sim.snapshot(), before, "{kind}");
+    }
+}
