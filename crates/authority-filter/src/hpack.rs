@@ -153,6 +153,10 @@ impl Name {
             same = same && AUTHORITY.get(length) == Some(&octet);
             length += 1;
         })?;
+        // The h2 crate refuses such a field and, in a block that continues, does not add it to its table.
+        if length == 0 {
+            return Err(ProtocolError("a header field has an empty name"));
+        }
         Ok(Self { length, is_authority: same && length == AUTHORITY.len() })
     }
 }
@@ -270,6 +274,7 @@ mod tests {
             ("no value", vec![0x41]),
             ("short value", vec![0x41, 0x02, b'a']),
             ("short name", vec![0x40, 0x02, b'a']),
+            ("empty name", vec![0x40, 0x00, 0x01, b'a']),
             ("short integer", vec![0x7f]),
             ("endless integer", long),
             ("table of 4097", vec![0x3f, 0xe2, 0x1f]),

@@ -76,7 +76,8 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
         2 => Just(b":path".to_vec()),
         1 => Just(b"www-authenticate".to_vec()),
         2 => vec(b'a'..=b'c', 1..3),
-        1 => vec(any::<u8>(), 0..40),
+        // An empty name is an error, which a test in hpack.rs shows.
+        1 => vec(any::<u8>(), 1..40),
     ]
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use os::{NtPath, U16String};
+use os::{NtPath, U16Str, U16String};
 
 use crate::error::{OperationError, OperationResult};
 
@@ -74,15 +74,14 @@ impl HostPath {
 
     /// Returns the components below `ancestor`, or `None` if the path is not in `ancestor`.
     pub(crate) fn below(&self, ancestor: &Self) -> Option<&[U16String]> {
-        // NTFS compares names with its own upcase table. Unicode upper case is close enough, because this check refuses
-        // every name that does not match.
-        let is_same_name = |a: &U16String, b: &U16String| {
-            a == b || a.to_string_lossy().to_uppercase() == b.to_string_lossy().to_uppercase()
-        };
         let depth = ancestor.components.len();
         let inside = self.drive == ancestor.drive
             && self.components.len() >= depth
-            && self.components.iter().zip(&ancestor.components).all(|(own, other)| is_same_name(own, other));
+            && self
+                .components
+                .iter()
+                .zip(&ancestor.components)
+                .all(|(own, other)| upper_case(own) == upper_case(other));
         inside.then(|| &self.components[depth..])
     }
 
@@ -93,8 +92,24 @@ impl HostPath {
 
     /// Returns a text that is the same for all spellings of the path that differ only in case.
     pub(crate) fn key(&self) -> String {
-        self.to_string().to_uppercase()
+        let components = self.components.iter().map(|name| upper_case(name).to_string_lossy());
+        std::iter::once(format!("{}:", self.drive)).chain(components).collect::<Vec<_>>().join(r"\")
     }
+}
+
+/// Converts a name to upper case as NTFS does when it compares names: each UTF-16 unit alone, and only letters that have
+/// exactly one other case. NTFS converts a few letters more, such as the final sigma; that they count as different here
+/// makes csi-proxy refuse a path that Windows would find in a working directory.
+fn upper_case(name: &U16Str) -> U16String {
+    U16String::from_vec(name.as_slice().iter().map(|unit| upper_case_unit(*unit).unwrap_or(*unit)).collect::<Vec<_>>())
+}
+
+fn upper_case_unit(unit: u16) -> Option<u16> {
+    let letter = char::from_u32(unit.into())?;
+    let mut upper = letter.to_uppercase();
+    let (Some(upper), None) = (upper.next(), upper.next()) else { return None };
+    let is_one_to_one = upper.to_lowercase().eq([letter]);
+    u16::try_from(u32::from(upper)).ok().filter(|_| is_one_to_one)
 }
 
 fn check_component(name: &str) -> Result<(), String> {
@@ -231,6 +246,13 @@ mod tests {
         assert!(path(r"C:\var\lib\kubelet-evil\x").below(&root).is_none());
         assert!(path(r"D:\var\lib\kubelet\x").below(&root).is_none());
         assert!(path(r"C:\var\lib").below(&root).is_none());
+        // Unicode's upper case of these is that of other names: the dotless i becomes I, and the sharp s SS.
+        for other in ["C:\\var\\l\u{131}b\\kubelet\\x", "C:\\var\\lib\\kubelet\u{df}\\x"] {
+            assert!(path(other).below(&root).is_none(), "{other}");
+            assert_ne!(path(other).key(), path(r"C:\var\lib\kubelet\x").key());
+        }
+        assert!(path("C:\\\u{df}\\x").below(&path(r"C:\ss")).is_none());
+        assert!(path("C:\\\u{e9}\\x").below(&path("C:\\\u{c9}")).is_some());
     }
 
     #[test]
