@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
 use os::{Access, Namespace, OsError};
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};

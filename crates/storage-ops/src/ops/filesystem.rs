@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::paths::links::{create_link, open_target, require_pool_for_ancestors};
 use crate::paths::remove_tree;
-use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW};
+use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory};
 use crate::types::{HostPath, PathContext, VolumeId};
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
@@ -121,6 +121,9 @@ impl Rmdir {
         ctx.begin_mutation()?;
         let parent = remove_tree::Parent { handle: entry.parent(), path_is_stable: true };
         let target = remove_tree::open(node.host.os(), parent, entry.leaf())?;
+        if self.path.asks_for_directory() {
+            ensure_directory(&*target.handle)?;
+        }
         if self.force {
             remove_tree::delete_all(node.host.os(), target)?;
         } else {
@@ -271,6 +274,9 @@ impl Operation for IsSymlink {
         let path = self.path.to_nt();
         require_pool_for_ancestors(node.host.os(), &self.path, ctx)?;
         let found = node.host.os().open(&path, &OPEN_NOFOLLOW)?;
+        if self.path.asks_for_directory() {
+            ensure_directory(&*found)?;
+        }
         let link = match Link::of(&*found)? {
             None | Some(Link::Other) => return Ok(false),
             Some(link) => link,

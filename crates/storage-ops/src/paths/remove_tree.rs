@@ -48,7 +48,7 @@ pub(crate) struct Parent<'a> {
 
 /// An object that was opened to delete it.
 pub(crate) struct DeleteHandle {
-    handle: Box<dyn Handle>,
+    pub(crate) handle: Box<dyn Handle>,
     path_is_stable: bool,
     /// Whether the handle has the right to list a directory.
     can_list: bool,

@@ -6,12 +6,11 @@
 //! therefore cannot redirect an operation out of the working directory: the operation uses the handles that it has
 //! opened.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileIdInfo};
+use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
 use os::{
-    Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, Share, U16Str,
-    U16String,
+    Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, Share, U16Str, U16String,
 };
 
 use crate::config::Config;
@@ -38,14 +37,9 @@ pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
 
 /// The directories in which drivers may change files.
 pub(crate) struct WorkingDirectories {
-    all: Vec<WorkingDirectory>,
-    plugins: Option<WorkingDirectory>,
-    pods: Option<WorkingDirectory>,
-}
-
-struct WorkingDirectory {
-    path: HostPath,
-    handle: Mutex<Option<Arc<dyn Handle>>>,
+    all: Vec<HostPath>,
+    plugins: Option<HostPath>,
+    pods: Option<HostPath>,
 }
 
 /// A name in an open directory below a working directory. An object of that name may or may not exist.
@@ -100,69 +94,23 @@ fn without_prefix(path: &U16Str) -> Option<U16String> {
     is_same.then(|| U16String::from_str(plain))
 }
 
-impl WorkingDirectory {
-    fn new(path: &HostPath) -> Self {
-        Self { path: path.clone(), handle: Mutex::default() }
-    }
+/// Opens a working directory. Its path is looked up each time, because the directory may be removed and created again, or
+/// become a mount point, at any time.
+fn open_root(os: &dyn Os, directory: &HostPath) -> OsResult<Arc<dyn Handle>> {
+    Ok(os.open(&directory.to_nt(), &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY))?.into())
+}
 
-    /// Returns the cached handle of the directory; opens the directory if there is no handle, or if it is `stale`.
-    fn open(&self, os: &dyn Os, stale: Option<&Arc<dyn Handle>>) -> OsResult<Arc<dyn Handle>> {
-        if let Some(handle) = self.cached(stale, None) {
-            return Ok(handle);
-        }
-        // Opened without the lock: if opening hangs, other operations must not hang with it.
-        let handle = self.open_anew(os)?;
-        Ok(self.cached(stale, Some(&handle)).unwrap_or(handle))
-    }
-
-    /// Removes the `stale` handle from the cache, adds `fresh` if the cache is empty, and returns the cached handle.
-    fn cached(&self, stale: Option<&Arc<dyn Handle>>, fresh: Option<&Arc<dyn Handle>>) -> Option<Arc<dyn Handle>> {
-        let mut cached = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
-        if cached.as_ref().zip(stale).is_some_and(|(handle, stale)| Arc::ptr_eq(handle, stale)) {
-            *cached = None;
-        }
-        if cached.is_none() {
-            *cached = fresh.cloned();
-        }
-        cached.clone()
-    }
-
-    /// Opens the directory.
-    fn open_anew(&self, os: &dyn Os) -> OsResult<Arc<dyn Handle>> {
-        os.open(&self.path.to_nt(), &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY)).map(Arc::from)
-    }
-
-    /// Runs `operation` on the open directory. If that fails as it does on a directory that was deleted and created
-    /// again since it was opened, that has become a mount point, or whose volume was dismounted, runs `operation` once
-    /// more on what its path leads to now.
-    fn with_handle<T>(
-        &self,
-        os: &dyn Os,
-        operation: impl Fn(&Arc<dyn Handle>) -> OperationResult<T>,
-    ) -> OperationResult<T> {
-        let handle = self.open(os, None)?;
-        let outcome = operation(&handle);
-        // Relative to a mount point's own handle no name is found, with one of these two codes or as not found.
-        let mount_point = [OsError::CANT_RESOLVE_FILENAME, OsError::INVALID_NAME];
-        let is_stale = |code| mount_point.contains(&code) || ErrorClass::HandleStale.contains(code);
-        let may_be_stale = |error: &OperationError| error.is_not_found() || error.code.is_some_and(is_stale);
-        if !outcome.as_ref().is_err_and(may_be_stale) {
-            return outcome;
-        }
-        let fresh = self.open(os, Some(&handle))?;
-        let id = |handle: &Arc<dyn Handle>| buffer::query::<FileIdInfo>(&**handle, FileInfo::Id);
-        if id(&handle).is_ok_and(|old| id(&fresh).is_ok_and(|new| old == new)) {
-            return outcome;
-        }
-        operation(&fresh)
-    }
+/// Fails unless the object is a directory or a link. A path with a final backslash asks for one.
+pub(crate) fn ensure_directory(object: &dyn Handle) -> OsResult<()> {
+    let is_directory =
+        buffer::attributes(object)?.attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT);
+    if is_directory == 0 { Err(OsError::DIRECTORY) } else { Ok(()) }
 }
 
 impl WorkingDirectories {
     pub(crate) fn new(config: &Config) -> Self {
-        let all = std::iter::once(&config.kubelet_dir).chain(&config.working_dirs).map(WorkingDirectory::new).collect();
-        let optional = |path: &Option<HostPath>| path.as_ref().map(WorkingDirectory::new);
-        Self { all, plugins: optional(&config.plugin_dir), pods: optional(&config.pod_dir) }
+        let all = std::iter::once(&config.kubelet_dir).chain(&config.working_dirs).cloned().collect();
+        Self { all, plugins: config.plugin_dir.clone(), pods: config.pod_dir.clone() }
     }
 
     /// Checks, by the text only, that `path` is in a working directory.
@@ -184,14 +132,12 @@ impl WorkingDirectories {
             let reason = format!("{path} is a working directory itself, not a path in one");
             return Err(OperationError::new(Kind::PermissionDenied, reason));
         };
-        directory.with_handle(os, |root| {
-            let mut chain = vec![Arc::clone(root)];
-            for name in above {
-                let child = open_subdirectory(&**chain.last().expect("never empty"), name, how)?;
-                chain.push(child.into());
-            }
-            Ok(EntryRef { chain, leaf: leaf.clone() })
-        })
+        let mut chain = vec![open_root(os, directory)?];
+        for name in above {
+            let child = open_subdirectory(&**chain.last().expect("never empty"), name, how)?;
+            chain.push(child.into());
+        }
+        Ok(EntryRef { chain, leaf: leaf.clone() })
     }
 
     /// Returns the volumes that the node itself uses and that drivers must not use: those of Windows, of the working
@@ -217,9 +163,8 @@ impl WorkingDirectories {
         };
         add(os.open(&NtPath::drive_root(SYSTEM_DRIVE), &OPEN_NOFOLLOW).map(Arc::from))?;
         for directory in self.all.iter().chain(&self.plugins).chain(&self.pods) {
-            add(os.open(&directory.path.drive_root(), &OPEN_NOFOLLOW).map(Arc::from))?;
-            // The cached handle may be that of a directory that was deleted, and created again on another volume.
-            add(directory.open_anew(os))?;
+            add(os.open(&directory.drive_root(), &OPEN_NOFOLLOW).map(Arc::from))?;
+            add(open_root(os, directory))?;
         }
         volumes.sort_unstable();
         volumes.dedup();
@@ -229,17 +174,20 @@ impl WorkingDirectories {
     /// Returns whether `path` exists, without following a link in its last component.
     pub(crate) fn exists(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
         let (directory, below) = self.locate(path, context)?;
-        let found = directory.with_handle(os, |root| {
-            let Some((leaf, above)) = below.split_last() else { return Ok(()) };
-            let mut parent = Arc::clone(root);
-            for name in above {
-                parent = open_subdirectory(&*parent, name, &OPEN_NOFOLLOW)?.into();
+        let find = || -> OperationResult<()> {
+            let mut found = open_root(os, directory)?;
+            if let Some((leaf, above)) = below.split_last() {
+                for name in above {
+                    found = open_subdirectory(&*found, name, &OPEN_NOFOLLOW)?.into();
+                }
+                found = found.open_child(leaf, &OPEN_NOFOLLOW)?.into();
             }
-            parent.open_child(leaf, &OPEN_NOFOLLOW).map(drop).map_err(OperationError::from)
-        });
-        match found {
+            if path.asks_for_directory() { Ok(ensure_directory(&*found)?) } else { Ok(()) }
+        };
+        match find() {
             Ok(()) => Ok(true),
             Err(error) if error.is_not_found() => Ok(false),
+            Err(error) if path.asks_for_directory() && error.code == Some(OsError::DIRECTORY) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -248,31 +196,29 @@ impl WorkingDirectories {
     /// is left unchanged.
     pub(crate) fn create(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
         let (directory, below) = self.locate(path, context)?;
-        let Some((leaf, above)) = below.split_last() else { return directory.with_handle(os, |_| Ok(())) };
-        directory.with_handle(os, |root| {
-            let mut parent = Arc::clone(root);
-            for name in above {
-                let child = match open_subdirectory(&*parent, name, &OPEN_NOFOLLOW) {
-                    Err(error) if error.is_not_found() => create_subdirectory(&*parent, name)?,
-                    outcome => outcome?,
-                };
-                parent = child.into();
-            }
-            match parent.open_child(leaf, &OPEN_NOFOLLOW) {
-                Ok(existing) if buffer::attributes(&*existing)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 => Ok(()),
-                Ok(_) => Err(OperationError::new(Kind::AlreadyExists, "a file of that name already exists")),
-                Err(OsError::FILE_NOT_FOUND) => create_subdirectory(&*parent, leaf).map(drop),
-                Err(code) => Err(code.into()),
-            }
-        })
+        let mut parent = open_root(os, directory)?;
+        let Some((leaf, above)) = below.split_last() else { return Ok(()) };
+        for name in above {
+            let child = match open_subdirectory(&*parent, name, &OPEN_NOFOLLOW) {
+                Err(error) if error.is_not_found() => create_subdirectory(&*parent, name)?,
+                outcome => outcome?,
+            };
+            parent = child.into();
+        }
+        match parent.open_child(leaf, &OPEN_NOFOLLOW) {
+            Ok(existing) if buffer::attributes(&*existing)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 => Ok(()),
+            Ok(_) => Err(OperationError::new(Kind::AlreadyExists, "a file of that name already exists")),
+            Err(OsError::FILE_NOT_FOUND) => create_subdirectory(&*parent, leaf).map(drop),
+            Err(code) => Err(code.into()),
+        }
     }
 
-    /// Returns the working directory that `path` is in, and the components below it.
+    /// Returns the deepest working directory that `path` is in, and the components below it.
     fn locate<'a>(
         &'a self,
         path: &'a HostPath,
         context: Option<PathContext>,
-    ) -> OperationResult<(&'a WorkingDirectory, &'a [U16String])> {
+    ) -> OperationResult<(&'a HostPath, &'a [U16String])> {
         let only = match context {
             Some(PathContext::Plugin) => self.plugins.as_ref(),
             Some(PathContext::Pod) => self.pods.as_ref(),
@@ -281,9 +227,10 @@ impl WorkingDirectories {
         let allowed = only.map_or(&self.all[..], std::slice::from_ref);
         // If no directory is configured for the context, the directories of both contexts are working directories too.
         let of_contexts = self.plugins.iter().chain(&self.pods).filter(|_| only.is_none());
-        let mut candidates = allowed.iter().chain(of_contexts);
-        candidates.find_map(|directory| Some((directory, path.below(&directory.path)?))).ok_or_else(|| {
-            let list: Vec<_> = allowed.iter().map(|directory| directory.path.to_string()).collect();
+        let candidates = allowed.iter().chain(of_contexts);
+        let containing = candidates.filter_map(|directory| Some((directory, path.below(directory)?)));
+        containing.min_by_key(|(_, below)| below.len()).ok_or_else(|| {
+            let list: Vec<_> = allowed.iter().map(ToString::to_string).collect();
             let reason = format!("{path} is not in a working directory ({})", list.join(", "));
             OperationError::new(Kind::PermissionDenied, reason)
         })

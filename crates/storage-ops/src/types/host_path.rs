@@ -20,6 +20,8 @@ const MAX_LENGTH: usize = 260;
 pub struct HostPath {
     drive: char,
     components: Vec<U16String>,
+    /// Whether the text ended with a backslash.
+    asks_for_directory: bool,
 }
 
 impl HostPath {
@@ -35,15 +37,14 @@ impl HostPath {
         else {
             return Err(refused("is not an absolute path on a drive"));
         };
-        let rest = letters.as_str().strip_suffix('\\').unwrap_or(letters.as_str());
+        let rest = letters.as_str();
         let mut components = Vec::new();
-        if !rest.is_empty() {
-            for component in rest.split('\\') {
-                check_component(component).map_err(|why| refused(&why))?;
-                components.push(U16String::from_str(component));
-            }
+        // Drivers join strings, so a separator may be repeated. Windows ignores that, and the component `.`.
+        for component in rest.split('\\').filter(|component| !["", "."].contains(component)) {
+            check_component(component).map_err(|why| refused(&why))?;
+            components.push(U16String::from_str(component));
         }
-        Ok(Self { drive: drive.to_ascii_uppercase(), components })
+        Ok(Self { drive: drive.to_ascii_uppercase(), components, asks_for_directory: rest.ends_with('\\') })
     }
 
     /// Parses a path that may contain forward slashes and may lack a drive, as some drivers send it. A path without a
@@ -59,7 +60,13 @@ impl HostPath {
     /// Returns the parent directory. The parent of the root of a drive is the root.
     pub(crate) fn parent(&self) -> Self {
         let above = self.components.len().saturating_sub(1);
-        Self { drive: self.drive, components: self.components[..above].to_vec() }
+        Self { drive: self.drive, components: self.components[..above].to_vec(), asks_for_directory: true }
+    }
+
+    /// Returns whether the path ended with a backslash. Then it names a directory, or a link or mount point itself, and no
+    /// file.
+    pub(crate) fn asks_for_directory(&self) -> bool {
+        self.asks_for_directory
     }
 
     /// Returns whether the path is the root of its drive.
@@ -113,10 +120,7 @@ fn upper_case_unit(unit: u16) -> Option<u16> {
 }
 
 fn check_component(name: &str) -> Result<(), String> {
-    if name.is_empty() {
-        return Err("contains an empty component".into());
-    }
-    if name == "." || name == ".." {
+    if name == ".." {
         return Err(format!("contains the component {name:?}"));
     }
     if let Some(bad) = name.chars().find(|c| matches!(c, '"' | '/' | ':' | '?' | '*' | '|' | '<' | '>') || *c < ' ') {
@@ -186,8 +190,6 @@ mod tests {
             r"\??\C:\x",
             r"1:\x",
             r"C:\a\..\b",
-            r"C:\a\.\b",
-            r"C:\a\\b",
             r"C:\a/b",
             r"C:\a:b",
             r"C:\a?b",
@@ -218,11 +220,17 @@ mod tests {
 
     #[test]
     fn a_dot_component_is_named_in_the_error() {
-        for (bad, component) in [(r"C:\a\..\b", "\"..\""), (r"C:\a\.\b", "\".\"")] {
-            let reason = HostPath::parse(bad).unwrap_err().to_string();
-            assert!(reason.contains(component), "{reason}");
-        }
+        let reason = HostPath::parse(r"C:\a\..\b").unwrap_err().to_string();
+        assert!(reason.contains("\"..\""), "{reason}");
         assert_eq!(format!("{:?}", path(r"c:\a")), r"C:\a");
+    }
+
+    #[test]
+    fn contract_09b_repeated_separators_and_dot_components_mean_nothing() {
+        for text in [r"C:\\a\b", r"C:\a\\b", r"C:\a\.\b", r"C:\.\a\\\.\b", r"C:\a\b\\", r"C:\a\b\."] {
+            assert_eq!(path(text).to_string(), r"C:\a\b", "{text}");
+        }
+        assert!(path(r"C:\\").is_drive_root() && path(r"C:\.").is_drive_root());
     }
 
     #[test]
@@ -270,7 +278,8 @@ mod tests {
         #[test]
         fn a_displayed_path_parses_to_the_same_path(text in r"[a-zA-Z]:\\[ -~é日]{0,40}") {
             if let Ok(path) = HostPath::parse(&text) {
-                assert_eq!(HostPath::parse(&path.to_string()).unwrap(), path);
+                let displayed = HostPath::parse(&path.to_string()).unwrap();
+                assert_eq!((displayed.drive, &displayed.components), (path.drive, &path.components));
                 assert!(path.components.iter().all(|name| name.to_string_lossy() != ".."), "{path}");
             }
         }

@@ -3,7 +3,9 @@
 use crate::setup::{self, GIB, node_on, path, refused, volume_on};
 use faults::{Fault, FaultAction, When};
 use os_sim::FileKind;
-use storage_ops::{CreateSymlink, IsSymlink, Kind, Mkdir, PathContext, PathExists, Rmdir, RmdirContents};
+use storage_ops::{
+    Config, CreateSymlink, HostPath, IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents,
+};
 
 fn exists(text: &str) -> PathExists {
     PathExists { path: path(text), context: None }
@@ -134,6 +136,67 @@ fn a_working_directory_may_be_created_later_and_recreated() {
     external.mkdir_all(setup::KUBELET).unwrap();
     node.run(&mkdir(r"\pods\again")).unwrap();
     assert!(external.exists(r"C:\var\lib\kubelet\pods\again"));
+}
+
+#[test]
+fn contract_09c_each_operation_notices_that_the_working_directory_was_recreated() {
+    let sim = os_sim::node().build();
+    let node = node_on(&sim);
+    let external = sim.external();
+    let file = |name: &str| format!(r"{}\{name}", setup::KUBELET);
+    for operation in [
+        &|node: &Node| node.run(&Rmdir { path: path(r"\d"), context: None, force: false }).map(drop),
+        &|node: &Node| node.run(&Rmdir { path: path(r"\d"), context: None, force: true }).map(drop),
+        &|node: &Node| node.run(&RmdirContents { path: path(r"\d") }).map(drop),
+        &|node: &Node| node.run(&CreateSymlink { source: path(r"\d"), target: path(r"\l") }).map(drop),
+        &|node: &Node| node.run(&mkdir(r"\new")).map(drop),
+        &|node: &Node| node.run(&IsSymlink { path: path(r"\d") }).map(drop),
+    ] as [&dyn Fn(&Node) -> Result<(), storage_ops::Error>; 6]
+    {
+        assert!(!node.run(&exists(r"\never")).unwrap(), "the directory has been used before");
+        external.remove_all(setup::KUBELET).unwrap();
+        external.mkdir_all(&file("d")).unwrap();
+        operation(&node).unwrap();
+    }
+}
+
+#[test]
+fn contract_09b_a_final_backslash_asks_for_a_directory() {
+    let link = r"C:\var\lib\kubelet\link";
+    let sim = os_sim::node()
+        .file(r"C:\var\lib\kubelet\file.txt", "content")
+        .dir(r"C:\var\lib\kubelet\d")
+        .symlink(link, r"C:\var\lib\kubelet\d")
+        .build();
+    let node = node_on(&sim);
+    let before = sim.snapshot();
+    let file = path(r"\file.txt\");
+    assert!(!node.run(&PathExists { path: file.clone(), context: None }).unwrap());
+    for force in [false, true] {
+        refused(&node, &Rmdir { path: file.clone(), context: None, force }, Kind::FailedPrecondition);
+    }
+    refused(&node, &RmdirContents { path: file.clone() }, Kind::FailedPrecondition);
+    refused(&node, &IsSymlink { path: file }, Kind::FailedPrecondition);
+    for directory in [r"\d\", r"\link\"] {
+        assert!(node.run(&exists(directory)).unwrap());
+    }
+    assert!(node.run(&IsSymlink { path: path(r"\link\") }).unwrap());
+    assert!(!node.run(&IsSymlink { path: path(r"\d\") }).unwrap());
+    assert_eq!(sim.snapshot(), before);
+    node.run(&Rmdir { path: path(r"\link\"), context: None, force: true }).unwrap();
+    assert!(sim.external().exists(r"C:\var\lib\kubelet\d"), "the link was removed and not followed");
+}
+
+#[test]
+fn contract_09a_of_several_working_directories_the_deepest_counts() {
+    let junction = r"C:\var\lib\kubelet\junction";
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\target");
+    let sim = sim.junction(junction, r"C:\target").build();
+    refused(&node_on(&sim), &mkdir(r"\junction\new"), Kind::FailedPrecondition);
+    let working_dirs = vec![HostPath::parse(junction).unwrap()];
+    let node = Node::new(sim.process(), Config { working_dirs, ..Config::default() });
+    node.run(&mkdir(r"\junction\new")).unwrap();
+    assert!(sim.external().exists(r"C:\target\new"));
 }
 
 #[test]
@@ -522,5 +585,5 @@ fn opening_the_working_directory_does_not_block_other_operations() {
         }
     });
     assert_eq!(*rendezvous.arrived.lock().unwrap(), 2, "both opened it at the same time");
-    assert_eq!(sim.open_handles(), 1, "one of the handles is kept");
+    assert_eq!(sim.open_handles(), 0);
 }

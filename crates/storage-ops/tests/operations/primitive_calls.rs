@@ -94,6 +94,6 @@ fn the_operations_of_a_pod_on_a_formatted_disk_do_not_call_wmi() {
     node.run(&storage_ops::Rmdir { path: target, context: None, force: true }).unwrap();
     node.run(&storage_ops::SetDiskState { disk, online: false }).unwrap();
     assert_eq!(trace.counts().wmi, 0);
-    assert_eq!(sim.open_handles(), 1, "only kubelet's directory stays open");
+    assert_eq!(sim.open_handles(), 0);
     assert_eq!(node.locked_objects(), 0);
 }

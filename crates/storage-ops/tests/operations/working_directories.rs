@@ -1,6 +1,6 @@
 //! Tests of opening paths below a working directory.
 
-use crate::setup::{KUBELET, NoProbe, node_on, path, refused, traced};
+use crate::setup::{node_on, path, refused, traced};
 use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{Kind, Mkdir, PathExists};
@@ -11,16 +11,6 @@ fn exists(text: &str) -> PathExists {
 
 fn mkdir(text: &str) -> Mkdir {
     Mkdir { path: path(text), context: None }
-}
-
-#[test]
-fn a_working_directory_is_opened_once() {
-    let (node, trace) = traced(&os_sim::node().dir(r"C:\var\lib\kubelet\pods\p").build(), NoProbe);
-    for _ in 0..3 {
-        node.run(&mkdir(r"\pods\p\q")).unwrap();
-    }
-    let opened = trace.take().into_iter().filter(|record| record.call.object.ends_with(KUBELET));
-    assert_eq!(opened.filter(|record| record.call.primitive == "open").count(), 1);
 }
 
 #[test]
