@@ -11,8 +11,8 @@ use os::OsError;
 use crate::error::{Kind, OperationError};
 
 use ErrorClass::{
-    BufferTooSmall, DeviceRemoved, DirectoryMissing, EntryDeleted, HandleStale, MappingRefused, NotStarted,
-    OutcomeUnknown, TargetInvalid, TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid,
+    BufferTooSmall, DeviceRemoved, DirectoryMissing, EntryDeleted, MappingRefused, NotStarted, OutcomeUnknown,
+    TargetInvalid, TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid,
 };
 use Kind::{AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
 
@@ -37,11 +37,6 @@ pub(crate) enum ErrorClass {
     /// Does not contain `ERROR_PATH_NOT_FOUND`: relative to an open handle that code means that the parent is not a
     /// usable directory, not that the entry has been deleted.
     EntryDeleted,
-    /// A handle can no longer be used, because its volume was dismounted or removed after it was opened. The volume
-    /// may be mounted again, and a new handle works then.
-    ///
-    /// Which of the codes is returned depends on the version of Windows, the file system and the driver of the disk.
-    HandleStale,
     /// A directory, opened by its path, does not exist.
     DirectoryMissing,
     /// A server refuses the credentials of an SMB mapping, or no longer has its share.
@@ -126,7 +121,7 @@ const TABLE: &[Row] = &[
     row(OsError::PATH_NOT_FOUND, NotFound, &[DeviceRemoved, TargetMissing, DirectoryMissing]),
     row(OsError::ACCESS_DENIED, PermissionDenied, &[Unreadable]),
     row(OsError::WRITE_PROTECT, FailedPrecondition, &[]),
-    row(OsError::NOT_READY, FailedPrecondition, &[Unreadable, HandleStale]),
+    row(OsError::NOT_READY, FailedPrecondition, &[Unreadable]),
     row(OsError::CRC, Internal, &[Unreadable]),
     row(OsError::BAD_LENGTH, Internal, &[BufferTooSmall]),
     row(READ_FAULT, Internal, &[Unreadable]),
@@ -136,7 +131,7 @@ const TABLE: &[Row] = &[
     row(OsError::NOT_SUPPORTED, FailedPrecondition, &[Unsupported, UnsupportedOrInvalid]),
     row(REM_NOT_LIST, FailedPrecondition, &[]),
     row(OsError::BAD_NETPATH, FailedPrecondition, &[TargetMissing]),
-    row(OsError::DEV_NOT_EXIST, NotFound, &[DeviceRemoved, TargetMissing, HandleStale]),
+    row(OsError::DEV_NOT_EXIST, NotFound, &[DeviceRemoved, TargetMissing]),
     row(UNEXP_NET_ERR, FailedPrecondition, &[]),
     row(NETNAME_DELETED, FailedPrecondition, &[]),
     row(OsError::BAD_NET_NAME, NotFound, &[TargetMissing, MappingRefused]),
@@ -155,17 +150,17 @@ const TABLE: &[Row] = &[
     row(OsError::WAIT_TIMEOUT, Internal, &[NotStarted]),
     row(OsError::DIRECTORY, FailedPrecondition, &[]),
     row(OsError::DELETE_PENDING, NotFound, &[TargetMissing, EntryDeleted]),
-    row(OsError::NO_SUCH_DEVICE, NotFound, &[DeviceRemoved, TargetMissing, HandleStale]),
+    row(OsError::NO_SUCH_DEVICE, NotFound, &[DeviceRemoved, TargetMissing]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1000-1299->
     row(OsError::UNRECOGNIZED_VOLUME, FailedPrecondition, &[]),
-    row(OsError::FILE_INVALID, FailedPrecondition, &[HandleStale]),
+    row(OsError::FILE_INVALID, FailedPrecondition, &[]),
     row(OsError::DEPENDENT_SERVICES_RUNNING, FailedPrecondition, &[]),
     row(OsError::SERVICE_DATABASE_LOCKED, FailedPrecondition, &[]),
     row(OsError::SERVICE_DISABLED, FailedPrecondition, &[]),
     row(OsError::SERVICE_DOES_NOT_EXIST, NotFound, &[]),
     row(OsError::SERVICE_CANNOT_ACCEPT_CTRL, FailedPrecondition, &[]),
     row(OsError::IO_DEVICE, Internal, &[Unreadable]),
-    row(OsError::DEVICE_NOT_CONNECTED, NotFound, &[DeviceRemoved, TargetMissing, HandleStale]),
+    row(OsError::DEVICE_NOT_CONNECTED, NotFound, &[DeviceRemoved, TargetMissing]),
     row(OsError::SESSION_CREDENTIAL_CONFLICT, FailedPrecondition, &[]),
     row(CONNECTION_REFUSED, FailedPrecondition, &[]),
     row(NETWORK_UNREACHABLE, FailedPrecondition, &[]),
@@ -184,7 +179,7 @@ const TABLE: &[Row] = &[
     row(ACCOUNT_DISABLED, PermissionDenied, &[MappingRefused]),
     row(OsError::FILE_CORRUPT, Internal, &[Unreadable]),
     row(DISK_CORRUPT, Internal, &[Unreadable]),
-    row(OsError::DEVICE_REMOVED, NotFound, &[DeviceRemoved, TargetMissing, HandleStale]),
+    row(OsError::DEVICE_REMOVED, NotFound, &[DeviceRemoved, TargetMissing]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999->
     row(OsError::RPC_CALL_FAILED, Internal, &[OutcomeUnknown]),
     row(PASSWORD_MUST_CHANGE, PermissionDenied, &[MappingRefused]),
@@ -242,7 +237,6 @@ mod tests {
             (ErrorClass::TargetMissing, &[2, 3, 53, 55, 67, 303, 433, 1167, 1617, 1921]),
             (ErrorClass::TargetInvalid, &[123, 4392]),
             (ErrorClass::EntryDeleted, &[2, 303]),
-            (ErrorClass::HandleStale, &[21, 55, 433, 1006, 1167, 1617]),
             (ErrorClass::DirectoryMissing, &[2, 3]),
             (ErrorClass::MappingRefused, &[67, 86, 1326, 1327, 1328, 1329, 1330, 1331, 1907, 1909]),
             (ErrorClass::NotStarted, &[170, 258]),
