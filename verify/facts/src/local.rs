@@ -2,7 +2,7 @@
 //!
 //! Disks and volumes for tests are named by the environment, because a check may overwrite them:
 //! `CSI_PROXY_FACTS_DISK_RAW=2` and `CSI_PROXY_FACTS_VOLUME_NTFS=3` are numbers of disks. The kinds of disks are `RAW`,
-//! `MBR`, `SUPERFLOPPY`, `NOPAGE83`, `NOSERIAL`, `4KN` and `SYSTEM`; those of volumes `NTFS`, `FAT32`, `REFS`, `RAW`,
+//! `MBR`, `SUPERFLOPPY`, `NOPAGE83`, `NOSERIAL` and `4KN`; those of volumes `NTFS`, `FAT32`, `REFS`, `RAW`,
 //! `SHORT`, `NTFS_4KN`, `SHORT_4KN`, `SPANNED`, `BITLOCKER`, `RECOGNIZED` and `UNREADABLE`. A
 //! check whose object is not named is skipped.
 //!

@@ -43,13 +43,15 @@ pub enum DiskKind {
     NoSerial,
     /// Raw, with logical sectors of 4096 bytes.
     FourKn,
-    /// The disk that Windows runs on. A check tries to take it offline.
+    /// The disk that Windows runs on. A check must not change it.
     System,
 }
 
-/// The kinds of volumes that a check can ask for. Each is on a GPT disk of its own.
+/// The kinds of volumes that a check can ask for. Each but the first is on a GPT disk of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolumeKind {
+    /// The volume that Windows is on, among others on its disk. A check must not change it.
+    System,
     /// NTFS.
     Ntfs,
     /// FAT32.
@@ -152,6 +154,9 @@ pub trait TestNode {
 
     /// Enlarges a disk by `bytes`, as the administrator of the storage does. Windows is not told.
     fn grow_disk(&self, disk: TestDisk, bytes: u64) -> Result<(), Unavailable>;
+
+    /// Attaches a raw disk, which Windows has not detected. Returns the number that it will have.
+    fn attach_disk(&self) -> Result<TestDisk, Unavailable>;
 
     /// Removes a disk without warning, as when its cable is pulled.
     fn remove_disk(&self, disk: TestDisk) -> Result<RemovedDisk<'_>, Unavailable>;

@@ -114,6 +114,9 @@ impl TestNode for SimulatedNode {
     fn volume(&self, kind: VolumeKind) -> Result<TestVolume, Unavailable> {
         let mut disk = DiskDescription::new(10 * GIB);
         disk.content = Content::Partitioned;
+        if kind == VolumeKind::System {
+            return Ok(TestVolume { id: self.volume_of(0), disk: 0 });
+        }
         let file_system = match kind {
             VolumeKind::Ntfs
             | VolumeKind::Short
@@ -123,7 +126,7 @@ impl TestNode for SimulatedNode {
             | VolumeKind::BitLocker => Some("NTFS"),
             VolumeKind::Fat32 => Some("FAT32"),
             VolumeKind::Refs | VolumeKind::Recognized => Some("ReFS"),
-            VolumeKind::Raw | VolumeKind::Unreadable => None,
+            VolumeKind::System | VolumeKind::Raw | VolumeKind::Unreadable => None,
         };
         disk.file_system = file_system.map(str::to_owned);
         match kind {
@@ -140,7 +143,7 @@ impl TestNode for SimulatedNode {
             VolumeKind::BitLocker => disk.volume = VolumeHealth::Locked,
             VolumeKind::Unreadable => disk.volume = VolumeHealth::Unreadable,
             VolumeKind::Recognized => disk.volume = VolumeHealth::Unmountable,
-            VolumeKind::Ntfs | VolumeKind::Fat32 | VolumeKind::Refs | VolumeKind::Raw => {}
+            VolumeKind::System | VolumeKind::Ntfs | VolumeKind::Fat32 | VolumeKind::Refs | VolumeKind::Raw => {}
         }
         let number = self.attach(&disk);
         let volume = TestVolume { id: self.volume_of(number), disk: number };
@@ -152,6 +155,11 @@ impl TestNode for SimulatedNode {
         let size = self.sim.disk(disk.number).expect("the disk exists").size;
         assert!(self.sim.grow_disk(disk.number, size + bytes), "the disk grows");
         Ok(())
+    }
+
+    fn attach_disk(&self) -> Result<TestDisk, Unavailable> {
+        let number = self.sim.attach_disk(&DiskDescription::new(10 * GIB), false).expect("the disk is valid");
+        Ok(TestDisk { number })
     }
 
     fn remove_disk(&self, disk: TestDisk) -> Result<RemovedDisk<'_>, Unavailable> {

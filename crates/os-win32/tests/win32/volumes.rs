@@ -5,9 +5,8 @@ use std::fs;
 use crate::scratch::{Scratch, directory, wide};
 use crate::skip::skipped_by_wine;
 use os::abi::{
-    ControlCode, DEVICE_TYPE_DISK, DISK_INTERFACE, DiskAttributes, DiskExtent, DiskGeometryEx, DriveLayout,
-    FsAttributeInformation, FsFullSizeInformation, LengthInformation, STORAGE_PORT_INTERFACE, StorageDeviceDescriptor,
-    StorageDeviceIdDescriptor, StorageDeviceNumber, StoragePropertyQuery, VolumeDiskExtents,
+    ControlCode, DiskAttributes, DiskGeometryEx, DriveLayout, FsAttributeInformation, FsFullSizeInformation,
+    StorageDeviceDescriptor, StorageDeviceIdDescriptor, StoragePropertyQuery,
 };
 use os::{Access, FsInfo, Handle, NtPath, Open, Options, Os as _, OsError, PathForm, U16String};
 use zerocopy::{FromBytes, IntoBytes};
@@ -23,28 +22,11 @@ fn system_volume() -> U16String {
     system_drive().final_path(PathForm::VolumeGuid).unwrap()
 }
 
-/// Opens the system volume as a device: by its name without the final backslash, which would open the root directory.
-fn system_volume_device(access: Access) -> Box<dyn Handle> {
-    let name = system_volume().to_string().unwrap();
-    let path = NtPath::from_win32(&wide(name.trim_end_matches('\\')));
-    Windows::new().open(&path, &Open::existing(access, Options::empty())).unwrap()
-}
-
 /// Sends a control code and returns the first `T` of the answer.
 fn ask<T: FromBytes>(device: &dyn Handle, code: ControlCode, input: &[u8]) -> Result<T, OsError> {
     let mut output = vec![0; 4096];
     let size = device.control(code, input, &mut output)?;
     Ok(T::read_from_prefix(&output[..size]).expect("the answer is long enough").0)
-}
-
-#[test]
-fn the_system_drives_volume_is_among_the_volumes() {
-    let volumes = Windows::new().volumes().unwrap();
-    assert!(volumes.contains(&system_volume()), "{volumes:?}");
-    for volume in volumes {
-        let name = volume.to_string().unwrap();
-        assert!(name.starts_with(r"\\?\Volume{") && name.ends_with(r"}\") && name.len() == 49, "{name}");
-    }
 }
 
 #[test]
@@ -72,51 +54,6 @@ fn a_buffer_too_small_for_the_name_of_the_file_system_is_an_error() {
         Err(OsError::MORE_DATA) => {}
         other => skipped_by_wine(&format!("NtQueryVolumeInformationFile returns {other:?}")),
     }
-}
-
-#[test]
-fn a_volume_returns_its_disk_number_without_any_access_right() {
-    let volume = system_volume_device(Access::empty());
-    let number: StorageDeviceNumber = ask(&*volume, ControlCode::STORAGE_GET_DEVICE_NUMBER, &[]).unwrap();
-    assert_eq!(number.device_type, DEVICE_TYPE_DISK);
-    let disk = Windows::new()
-        .open(&NtPath::disk(number.device_number), &Open::existing(Access::empty(), Options::empty()))
-        .unwrap();
-    let again: StorageDeviceNumber = ask(&*disk, ControlCode::STORAGE_GET_DEVICE_NUMBER, &[]).unwrap();
-    assert_eq!((again.device_type, again.device_number), (DEVICE_TYPE_DISK, number.device_number));
-}
-
-#[test]
-fn a_volume_returns_its_disk_extents() {
-    let volume = system_volume_device(Access::empty());
-    let mut output = vec![0; 4096];
-    let size = match volume.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut output) {
-        Ok(size) => size,
-        Err(error) => return skipped_by_wine(&format!("IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS: {error}")),
-    };
-    let (head, extents) = VolumeDiskExtents::read_from_prefix(&output[..size]).unwrap();
-    if head.count == 0 {
-        return skipped_by_wine("a volume has no extents");
-    }
-    assert!(extents.len() >= size_of::<DiskExtent>() * head.count as usize);
-}
-
-#[test]
-fn an_answer_that_does_not_fit_is_an_error() {
-    let volume = system_volume_device(Access::empty());
-    let answer = volume.control(ControlCode::STORAGE_GET_DEVICE_NUMBER, &[], &mut [0; 4]);
-    match answer {
-        Err(OsError::INSUFFICIENT_BUFFER | OsError::INVALID_PARAMETER) => {}
-        Err(error) => panic!("{error}"),
-        Ok(_) => skipped_by_wine("a device number is truncated"),
-    }
-}
-
-#[test]
-fn a_control_code_without_the_access_right_is_refused() {
-    let disk = Windows::new().open(&NtPath::disk(0), &Open::existing(Access::empty(), Options::empty())).unwrap();
-    let length = ask::<LengthInformation>(&*disk, ControlCode::DISK_GET_LENGTH_INFO, &[]);
-    assert_eq!(length.err(), Some(OsError::ACCESS_DENIED));
 }
 
 /// Sends the first disk the control codes of every read, and prints those it does not support.
@@ -147,35 +84,6 @@ fn the_first_disk_supports_every_control_code_that_is_sent_to_disks() {
     }
     if !unsupported.is_empty() {
         skipped_by_wine(&unsupported.join(", "));
-    }
-}
-
-#[test]
-fn every_disk_interface_is_a_disk() {
-    let windows = Windows::new();
-    let interfaces = match windows.device_interfaces(DISK_INTERFACE) {
-        Ok(interfaces) => interfaces,
-        Err(error) => return skipped_by_wine(&format!("CM_Get_Device_Interface_List_SizeW: {error}")),
-    };
-    assert!(!interfaces.is_empty());
-    for interface in interfaces {
-        let disk =
-            windows.open(&NtPath::from_win32(&interface), &Open::existing(Access::empty(), Options::empty())).unwrap();
-        let number: StorageDeviceNumber = ask(&*disk, ControlCode::STORAGE_GET_DEVICE_NUMBER, &[]).unwrap();
-        assert_eq!(number.device_type, DEVICE_TYPE_DISK);
-    }
-}
-
-#[test]
-fn a_storage_port_can_be_enumerated_again() {
-    let windows = Windows::new();
-    let ports = match windows.device_interfaces(STORAGE_PORT_INTERFACE) {
-        Ok(ports) => ports,
-        Err(error) => return skipped_by_wine(&format!("CM_Get_Device_Interface_List_SizeW: {error}")),
-    };
-    assert!(!ports.is_empty());
-    for port in ports {
-        windows.reenumerate(&port).unwrap();
     }
 }
 

@@ -19,7 +19,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "IOCTL_STORAGE_GET_DEVICE_NUMBER with a short buffer fails with INSUFFICIENT_BUFFER (122).",
         "CL class.c",
         a_short_buffer_for_the_device_number_is_refused,
-    ),
+    )
+    .wine("it truncates the answer"),
     Fact::published(
         "DISK-02",
         "The device number of a disk is that of its name PhysicalDriveN, and stays the same when the disk goes offline \
@@ -97,7 +98,8 @@ pub(crate) const FACTS: &[Fact] = &[
          the number of the disk.",
         "DRV guid-devinterface-disk",
         a_disk_has_one_device_interface,
-    ),
+    )
+    .wine("it does not list device interfaces"),
     Fact::assumed(
         "DISK-22",
         "The layout of a disk without a partition table has the style 2 and no entries.",
@@ -156,6 +158,21 @@ pub(crate) const FACTS: &[Fact] = &[
         "W32 cfgmgr32/nf-cfgmgr32-cm_reenumerate_devnode_ex",
         "it allows devices to arrive early or late: operations wait for what they need, and callers repeat their listing",
     ),
+    Fact::assumed(
+        "DISK-40",
+        "A disk that was attached has a device interface, and opens by its number, within 20 seconds after its storage port \
+         was enumerated again.",
+        "No page gives a time. Rescan also makes the storage provider refresh its cache, and callers list the disks again \
+         until they find theirs.",
+        an_attached_disk_is_listed_after_a_rescan,
+    ),
+    Fact::assumed(
+        "DISK-41",
+        "After IOCTL_DISK_UPDATE_PROPERTIES the geometry of a disk has the size that the disk has grown to.",
+        "The page promises that Windows reads the disk again, not when. The size is queried before and after the update, and \
+         the larger one counts.",
+        an_update_reads_the_size_again,
+    ),
     Fact::published(
         "DISK-39",
         "Reading a disk fails with INVALID_PARAMETER (87) unless offset and length are multiples of the size of a sector.",
@@ -178,7 +195,7 @@ pub(crate) const FACTS: &[Fact] = &[
 ];
 
 fn a_short_buffer_for_the_device_number_is_refused(node: &dyn TestNode) -> Verdict {
-    let disk = open_disk(node, node.disk(DiskKind::Raw)?, Access::empty());
+    let disk = open_disk(node, node.disk(DiskKind::System)?, Access::empty());
     let size = size_of::<StorageDeviceNumber>();
     let mut output = vec![0; size];
     let short = disk.control(ControlCode::STORAGE_GET_DEVICE_NUMBER, &[], &mut output[..size - 1]);
@@ -315,7 +332,7 @@ fn a_4kn_disk_has_sectors_of_4096_bytes(node: &dyn TestNode) -> Verdict {
 }
 
 fn a_disk_has_one_device_interface(node: &dyn TestNode) -> Verdict {
-    let disk = node.disk(DiskKind::Raw)?;
+    let disk = node.disk(DiskKind::System)?;
     let how = Open::existing(Access::empty(), Options::empty());
     let interfaces = node.os().device_interfaces(DISK_INTERFACE).expect("the interfaces");
     let numbers = interfaces.iter().map(|interface| {
@@ -385,7 +402,7 @@ fn an_offline_disk_answers_about_its_size(node: &dyn TestNode) -> Verdict {
 }
 
 fn a_control_code_needs_the_access_in_its_number(node: &dyn TestNode) -> Verdict {
-    let disk = node.disk(DiskKind::Raw)?;
+    let disk = node.disk(DiskKind::System)?;
     let mut output = vec![0; ENOUGH];
     let codes = || ControlCode::ALL.iter().map(|(_, code)| *code).filter(|code| (code.0 >> 16) == DEVICE_TYPE_DISK);
     for (access, read, write) in [(Access::empty(), false, false), (Access::GENERIC_READ, true, false)] {
@@ -396,6 +413,34 @@ fn a_control_code_needs_the_access_in_its_number(node: &dyn TestNode) -> Verdict
             assert_eq!(outcome == Err(OsError::ACCESS_DENIED), denied, "{code:?} with {access:?}: {outcome:?}");
         }
     }
+    Ok(())
+}
+
+fn an_attached_disk_is_listed_after_a_rescan(node: &dyn TestNode) -> Verdict {
+    let disk = node.attach_disk()?;
+    let interfaces = || node.os().device_interfaces(DISK_INTERFACE).expect("the interfaces");
+    let how = Open::existing(Access::empty(), Options::empty());
+    let (before, opened) = (interfaces(), node.os().open(&NtPath::disk(disk.number), &how).err());
+    assert_eq!(opened, Some(OsError::FILE_NOT_FOUND));
+    for port in node.os().device_interfaces(STORAGE_PORT_INTERFACE).expect("the interfaces") {
+        assert_eq!(node.os().reenumerate(&port), Ok(()));
+    }
+    assert!(wait_until(node, || node.os().open(&NtPath::disk(disk.number), &how).is_ok()));
+    let new: Vec<_> = interfaces().into_iter().filter(|interface| !before.contains(interface)).collect();
+    assert_eq!(new.len(), 1);
+    let device = node.os().open(&NtPath::from_win32(&new[0]), &how).expect("the interface opens");
+    let number: StorageDeviceNumber = ask(&*device, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
+    assert_eq!(number.device_number, disk.number);
+    Ok(())
+}
+
+fn an_update_reads_the_size_again(node: &dyn TestNode) -> Verdict {
+    let updated = |disk: &dyn os::Handle| {
+        assert_eq!(disk.control(ControlCode::DISK_UPDATE_PROPERTIES, &[], &mut []), Ok(0));
+        geometry(disk).disk_size
+    };
+    let [before, after] = sizes_of_a_growing_disk(node, updated)?;
+    assert_eq!(after, before + (1 << 30));
     Ok(())
 }
 

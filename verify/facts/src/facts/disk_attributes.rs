@@ -5,7 +5,7 @@ use os::{Access, NtPath, Open, OsError};
 
 use super::devices::{READ_WRITE, ask, attributes, is_listed, open_disk, set_attributes, set_offline, wait_until};
 use crate::fact::{Fact, Verdict};
-use crate::node::{DiskKind, TestDisk, TestNode, VolumeKind};
+use crate::node::{DiskKind, System, TestDisk, TestNode, Unavailable, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
@@ -98,6 +98,9 @@ fn only_attributes_in_the_mask_change(node: &dyn TestNode) -> Verdict {
 }
 
 fn the_system_disk_stays_online(node: &dyn TestNode) -> Verdict {
+    if node.system() != System::Simulator {
+        return Err(Unavailable("a system disk that may be taken offline".to_owned()));
+    }
     let disk = open_disk(node, node.disk(DiskKind::System)?, READ_WRITE);
     for attribute in [DiskAttributes::OFFLINE, DiskAttributes::READ_ONLY] {
         assert_eq!(set_attributes(&*disk, 40, attribute, attribute), Err(OsError::BUSY));

@@ -64,7 +64,7 @@ pub(crate) const FACTS: &[Fact] = &[
 ];
 
 fn a_short_query_is_refused(node: &dyn TestNode) -> Verdict {
-    let disk = open_disk(node, node.disk(DiskKind::Raw)?, Access::empty());
+    let disk = open_disk(node, node.disk(DiskKind::System)?, Access::empty());
     let send = |size| disk.control(ControlCode::STORAGE_QUERY_PROPERTY, &[0; 12][..size], &mut [0; 512]);
     for size in [0, 8, 11] {
         assert_eq!(send(size), Err(OsError::BAD_LENGTH));
@@ -74,7 +74,7 @@ fn a_short_query_is_refused(node: &dyn TestNode) -> Verdict {
 }
 
 fn the_head_of_a_descriptor_is_returned_alone(node: &dyn TestNode) -> Verdict {
-    let disk = open_disk(node, node.disk(DiskKind::Raw)?, Access::empty());
+    let disk = open_disk(node, node.disk(DiskKind::System)?, Access::empty());
     let head = property(&*disk, StoragePropertyQuery::DEVICE, 8).expect("the head");
     let head = StorageDescriptorHead::read_from_bytes(&head).expect("8 bytes");
     let whole = property(&*disk, StoragePropertyQuery::DEVICE, ENOUGH).expect("the descriptor");
@@ -83,7 +83,7 @@ fn the_head_of_a_descriptor_is_returned_alone(node: &dyn TestNode) -> Verdict {
 }
 
 fn an_unknown_property_is_refused(node: &dyn TestNode) -> Verdict {
-    refused_as_unknown(&*open_disk(node, node.disk(DiskKind::Raw)?, Access::empty()), 0x7fff);
+    refused_as_unknown(&*open_disk(node, node.disk(DiskKind::System)?, Access::empty()), 0x7fff);
     Ok(())
 }
 

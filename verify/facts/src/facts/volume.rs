@@ -70,7 +70,8 @@ pub(crate) const FACTS: &[Fact] = &[
          partition in its layout.",
         "SDK STORAGE_DEVICE_NUMBER",
         a_volume_has_the_numbers_of_its_disk_and_partition,
-    ),
+    )
+    .wine("it does not implement IOCTL_DISK_GET_DRIVE_LAYOUT_EX"),
     Fact::assumed(
         "VOL-13",
         "IOCTL_STORAGE_GET_DEVICE_NUMBER on a volume over several disks fails with INVALID_FUNCTION (1).",
@@ -83,19 +84,14 @@ pub(crate) const FACTS: &[Fact] = &[
          partition in its layout.",
         "DDI IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS",
         the_extent_of_a_volume_is_its_partition,
-    ),
+    )
+    .wine("it does not implement IOCTL_DISK_GET_DRIVE_LAYOUT_EX"),
     Fact::published(
         "VOL-15",
         "Every name that FindFirstVolumeW and FindNextVolumeW return has the form \\\\?\\Volume{GUID}\\, and that of a \
          volume is returned once.",
         "SDK FindFirstVolumeW",
         volumes_are_listed_by_guid,
-    ),
-    Fact::published(
-        "VOL-16",
-        "A volume as a device is opened by its name without the final backslash, also without any right.",
-        "W32 naming-a-volume; SDK CreateFileW",
-        a_volume_opens_without_a_right,
     ),
     Fact::published(
         "VOL-17",
@@ -140,17 +136,18 @@ fn extents(node: &dyn TestNode, volume: TestVolume) -> OsResult<Vec<DiskExtent>>
     Ok(extents.map(|extent| DiskExtent::read_from_bytes(extent).expect("an extent")).collect())
 }
 
-/// Returns the number, offset and length of the only data partition of the disk of a volume.
+/// Returns the number, offset and length of the partition of a volume in the layout of its disk.
 fn partition(node: &dyn TestNode, volume: TestVolume) -> (u32, i64, i64) {
+    let offset = extents(node, volume).expect("the extents")[0].offset;
     let disk = open_disk(node, TestDisk { number: volume.disk }, Access::GENERIC_READ);
     let entries = partition_table(&*disk).1;
-    let mut data = entries.iter().filter(|entry| entry.gpt_type() == os::abi::BASIC_DATA);
-    let only = data.next().filter(|_| data.next().is_none()).expect("one data partition");
+    let mut found = entries.iter().filter(|entry| entry.offset == offset && entry.length > 0);
+    let only = found.next().filter(|_| found.next().is_none()).expect("one partition");
     (only.number, only.offset, only.length)
 }
 
 fn a_short_buffer_for_the_extents_is_refused(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?.open(node.os(), Access::empty()).expect("the volume opens");
+    let volume = node.volume(VolumeKind::System)?.open(node.os(), Access::empty()).expect("the volume opens");
     for size in [0, 8, 31] {
         assert_eq!(volume.control(EXTENTS, &[], &mut vec![0; size]), Err(OsError::INVALID_PARAMETER));
     }
@@ -204,7 +201,7 @@ fn a_volume_is_dismounted_although_it_is_in_use(node: &dyn TestNode) -> Verdict 
 }
 
 fn a_volume_has_the_numbers_of_its_disk_and_partition(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
+    let volume = node.volume(VolumeKind::System)?;
     let handle = volume.open(node.os(), Access::empty()).expect("the volume opens");
     let number: StorageDeviceNumber = ask(&*handle, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("the number");
     assert_eq!((number.device_number, number.partition_number), (volume.disk, partition(node, volume).0));
@@ -219,7 +216,7 @@ fn a_spanned_volume_has_no_device_number(node: &dyn TestNode) -> Verdict {
 }
 
 fn the_extent_of_a_volume_is_its_partition(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
+    let volume = node.volume(VolumeKind::System)?;
     let (_, offset, length) = partition(node, volume);
     let found: Vec<_> = extents(node, volume).expect("the extents");
     let found: Vec<_> = found.iter().map(|extent| (extent.disk_number, extent.offset, extent.length)).collect();
@@ -228,7 +225,7 @@ fn the_extent_of_a_volume_is_its_partition(node: &dyn TestNode) -> Verdict {
 }
 
 fn volumes_are_listed_by_guid(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
+    let volume = node.volume(VolumeKind::System)?;
     let mut names: Vec<_> =
         node.os().volumes().expect("the volumes").iter().map(|name| name.to_string_lossy()).collect();
     for name in &names {
@@ -240,16 +237,8 @@ fn volumes_are_listed_by_guid(node: &dyn TestNode) -> Verdict {
     Ok(())
 }
 
-fn a_volume_opens_without_a_right(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
-    for access in [Access::empty(), Access::GENERIC_READ, READ_WRITE] {
-        assert!(node.os().open(&NtPath::volume(volume.id), &Open::existing(access, Options::empty())).is_ok());
-    }
-    Ok(())
-}
-
 fn the_length_of_a_volume_is_that_of_its_extent(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Ntfs)?;
+    let volume = node.volume(VolumeKind::System)?;
     let handle = volume.open(node.os(), Access::GENERIC_READ).expect("the volume opens");
     let length: LengthInformation = ask(&*handle, ControlCode::DISK_GET_LENGTH_INFO).expect("the length");
     assert_eq!(length.length, extents(node, volume).expect("the extents")[0].length);

@@ -82,18 +82,25 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "VOL-28",
-        "The file system and the content of a volume that is locked by BitLocker cannot be read, which fails with \
+        "The file system, its size and the content of a volume that is locked by BitLocker cannot be read, which fails with \
          FVE_LOCKED_VOLUME (0x80310000).",
         "balena-io-modules/drivelist/pull/206",
         a_locked_volume_is_not_read,
     ),
     Fact::assumed(
         "VOL-29",
-        "The file system and the content of a volume on a failing disk cannot be read, which fails with CRC (23), \
+        "The file system, its size and the content of a volume on a failing disk cannot be read, which fails with CRC (23), \
          GEN_FAILURE (31) or IO_DEVICE (1117).",
         "The code is that of the device. Any error but UNRECOGNIZED_VOLUME (1005) makes IsVolumeFormatted and FormatVolume \
          fail.",
         an_unreadable_volume_is_not_read,
+    ),
+    Fact::assumed(
+        "VOL-31",
+        "FlushFileBuffers on a volume of a failing disk fails with CRC (23), GEN_FAILURE (31) or IO_DEVICE (1117).",
+        "The code is that of the device. WriteVolumeCache and UnmountVolume report every error but WRITE_PROTECT (19); a \
+         flush that succeeds has written everything.",
+        an_unreadable_volume_is_not_flushed,
     ),
     Fact::published(
         "VOL-30",
@@ -225,23 +232,33 @@ fn a_read_only_volume_is_not_flushed(node: &dyn TestNode) -> Verdict {
 
 fn a_locked_volume_is_not_read(node: &dyn TestNode) -> Verdict {
     let refused = refusals(node, node.volume(VolumeKind::BitLocker)?);
-    assert_eq!(refused, [Some(OsError::FVE_LOCKED_VOLUME); 2]);
+    assert_eq!(refused, [Some(OsError::FVE_LOCKED_VOLUME); 3]);
     Ok(())
 }
 
 fn an_unreadable_volume_is_not_read(node: &dyn TestNode) -> Verdict {
-    for refused in refusals(node, node.volume(VolumeKind::Unreadable)?) {
-        let codes = [OsError::CRC, OsError::GEN_FAILURE, OsError::IO_DEVICE];
-        assert!(refused.is_some_and(|code| codes.contains(&code)), "{refused:?}");
-    }
+    refusals(node, node.volume(VolumeKind::Unreadable)?).into_iter().for_each(assert_failing);
     Ok(())
 }
 
-/// Returns the errors of asking for the file system and of reading the first sectors.
-fn refusals(node: &dyn TestNode, volume: TestVolume) -> [Option<OsError>; 2] {
+fn an_unreadable_volume_is_not_flushed(node: &dyn TestNode) -> Verdict {
+    let volume = node.volume(VolumeKind::Unreadable)?.open(node.os(), READ_WRITE);
+    assert_failing(volume.and_then(|volume| volume.flush()).err());
+    Ok(())
+}
+
+/// Checks that an error is one of a failing disk.
+fn assert_failing(error: Option<OsError>) {
+    let codes = [OsError::CRC, OsError::GEN_FAILURE, OsError::IO_DEVICE];
+    assert!(error.is_some_and(|code| codes.contains(&code)), "{error:?}");
+}
+
+/// Returns the errors of asking for the file system and its size, and of reading the first sectors.
+fn refusals(node: &dyn TestNode, volume: TestVolume) -> [Option<OsError>; 3] {
     let open = || volume.open(node.os(), Access::GENERIC_READ);
     [
         open().and_then(|handle| file_system(&*handle)).err(),
+        open().and_then(|handle| full_size(&*handle)).err(),
         open().and_then(|handle| handle.read(0, &mut [0; 4096])).err(),
     ]
 }

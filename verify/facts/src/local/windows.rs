@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{env, fs, process, thread};
 
 use os::abi::ControlCode;
-use os::{Access, NtPath, Open, Options, Os, OsError, OsResult, U16Str, Uuid};
+use os::{Access, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16Str, Uuid};
 use os_win32::Windows;
 
 use crate::diskpart_script;
@@ -101,13 +101,14 @@ impl TestNode for LocalNode {
             DiskKind::NoPage83 => "NOPAGE83",
             DiskKind::NoSerial => "NOSERIAL",
             DiskKind::FourKn => "4KN",
-            DiskKind::System => "SYSTEM",
+            DiskKind::System => return Ok(TestDisk { number: self.system_volume().disk }),
         };
         Ok(TestDisk { number: self.disk_number(&format!("DISK_{name}"))? })
     }
 
     fn volume(&self, kind: VolumeKind) -> Result<TestVolume, Unavailable> {
         let name = match kind {
+            VolumeKind::System => return Ok(self.system_volume()),
             VolumeKind::Ntfs => "NTFS",
             VolumeKind::Fat32 => "FAT32",
             VolumeKind::Refs => "REFS",
@@ -126,6 +127,10 @@ impl TestNode for LocalNode {
 
     fn grow_disk(&self, _disk: TestDisk, _bytes: u64) -> Result<(), Unavailable> {
         Err(Unavailable("a disk that a check can enlarge".to_owned()))
+    }
+
+    fn attach_disk(&self) -> Result<TestDisk, Unavailable> {
+        Err(Unavailable("a disk that a check can attach".to_owned()))
     }
 
     fn remove_disk(&self, _disk: TestDisk) -> Result<RemovedDisk<'_>, Unavailable> {
@@ -212,6 +217,19 @@ impl LocalNode {
             thread::sleep(Duration::from_millis(200));
         }
         panic!("disk {disk} has no volume")
+    }
+
+    /// Returns the volume of drive C: and the number of its disk.
+    fn system_volume(&self) -> TestVolume {
+        let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
+        let root = self.os.open(&NtPath::drive_root('C'), &how).expect("the root directory of drive C:");
+        let path = root.final_path(PathForm::VolumeGuid).expect("the path of the volume");
+        let id = volume_id(&path).expect("the GUID of the volume");
+        let how = Open::existing(Access::empty(), Options::empty());
+        let volume = self.os.open(&NtPath::volume(id), &how).expect("the volume opens");
+        let mut number = [0; 12];
+        volume.control(ControlCode::STORAGE_GET_DEVICE_NUMBER, &[], &mut number).expect("the number of its disk");
+        TestVolume { id, disk: u32::from_le_bytes([number[4], number[5], number[6], number[7]]) }
     }
 
     /// Returns the number of the disk with the first extent of a volume.
