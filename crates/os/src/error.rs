@@ -107,11 +107,16 @@ codes! {
     REPARSE_POINT_ENCOUNTERED = 4395, "a reparse point is on the path";
     WBEM_FAILED = 0x8004_1001, "WMI reported a generic failure";
     WBEM_NOT_FOUND = 0x8004_1002, "WMI cannot find the object";
+    WBEM_INVALID_PARAMETER = 0x8004_1008, "WMI received an invalid parameter";
     WBEM_INVALID_NAMESPACE = 0x8004_100e, "the WMI namespace does not exist";
     WBEM_INVALID_CLASS = 0x8004_1010, "the WMI class does not exist";
     WBEM_TRANSPORT_FAILURE = 0x8004_1015, "the WMI service cannot be reached";
     WBEM_INVALID_QUERY = 0x8004_1017, "the WMI query is not valid";
     WBEM_INVALID_METHOD = 0x8004_102e, "the WMI method does not exist";
+    WBEM_CALL_CANCELLED = 0x8004_1032, "the WMI call was cancelled";
+    WBEM_SHUTTING_DOWN = 0x8004_1033, "the WMI service is shutting down";
+    WBEM_SERVER_TOO_BUSY = 0x8004_1045, "the WMI service is too busy";
+    WBEM_PROVIDER_SUSPENDED = 0x8004_1081, "the WMI provider is suspended";
     FVE_LOCKED_VOLUME = 0x8031_0000, "the volume is locked by BitLocker";
     ISDSC_CONNECTION_FAILED = 0xefff_0003, "the iSCSI portal cannot be reached";
     ISDSC_AUTHENTICATION_FAILURE = 0xefff_0009, "the iSCSI authentication failed";

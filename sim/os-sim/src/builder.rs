@@ -74,6 +74,11 @@ impl Builder {
         self.change(|disk| disk.sector_size = bytes)
     }
 
+    /// Makes a policy take the disk offline again so many times after it was brought online.
+    pub fn offline_again(self, times: u32) -> Self {
+        self.change(|disk| disk.offline_again = times)
+    }
+
     /// Makes the disk read-only.
     pub fn read_only(self) -> Self {
         self.change(|disk| disk.read_only = true)
@@ -97,6 +102,11 @@ impl Builder {
     /// Sets the serial number of the disk.
     pub fn serial(self, serial: &str) -> Self {
         self.change(|disk| disk.serial = Some(serial.to_owned()))
+    }
+
+    /// Sets the serial number of the disk in the words of the storage provider.
+    pub fn provider_serial(self, serial: &str) -> Self {
+        self.change(|disk| disk.provider_serial = Some(serial.to_owned()))
     }
 
     /// Sets the location of the disk.

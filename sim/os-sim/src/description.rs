@@ -66,6 +66,9 @@ pub struct DiskDescription {
     /// The serial number; an empty text for none. Default: a generated one.
     #[serde(default)]
     pub serial: Option<String>,
+    /// The serial number in the words of the storage provider (`MSFT_Disk.SerialNumber`), if they differ.
+    #[serde(default)]
+    pub provider_serial: Option<String>,
     /// The identifier of page 83.
     #[serde(default)]
     pub page83: Page83,
@@ -75,6 +78,9 @@ pub struct DiskDescription {
     /// Whether the disk is offline.
     #[serde(default)]
     pub offline: bool,
+    /// How many times a policy takes the disk offline again after it was brought online.
+    #[serde(default)]
+    pub offline_again: u32,
     /// Whether the disk is read-only.
     #[serde(default)]
     pub read_only: bool,
@@ -241,9 +247,11 @@ impl DiskDescription {
             bus: sas(),
             location: None,
             serial: None,
+            provider_serial: None,
             page83: Page83::Unique,
             sector_size: sector(),
             offline: false,
+            offline_again: 0,
             read_only: false,
             content: Content::Raw,
             file_system: None,

@@ -7,6 +7,8 @@ pub(crate) mod signatures;
 pub(crate) mod volume_ioctls;
 pub(crate) mod volume_lock;
 
+use std::time::Duration;
+
 use os::abi::{ASSOCIATION_DEVICE, BASIC_DATA, DISK_INTERFACE, DiskAttributes, MSFT_RESERVED};
 use os::{OsError, OsResult, Uuid};
 
@@ -37,11 +39,17 @@ pub(crate) struct Disk {
     pub system: bool,
     /// Whether Windows has detected the disk. A rescan sets it.
     pub visible: bool,
+    /// Whether the storage provider knows the disk. It learns of it some time after Windows has detected it.
+    pub known_to_provider: bool,
+    /// How many more times a policy takes the disk offline again after it was brought online.
+    pub offline_again: u32,
     pub bus: u32,
     pub location: String,
     pub vendor: String,
     pub product: String,
     pub serial: Option<String>,
+    /// The serial number in the words of the storage provider, if they differ.
+    pub provider_serial: Option<String>,
     /// The identifiers of page 83; `None` if the device does not support the page.
     pub identifiers: Option<Vec<Identifier>>,
     /// The instance part of the disk's interface path.
@@ -118,6 +126,9 @@ pub(crate) struct Volume {
     pub id: Uuid,
     /// Whether Windows shows the volume. It arrives some time after its disk came online.
     pub arrived: bool,
+    /// Whether the storage provider knows the volume. It learns of it some time after its arrival.
+    pub known_to_provider: bool,
+    pub writability: Writability,
     pub health: Health,
     pub file_system: Option<FileSystem>,
     /// The file system that the medium names but that cannot be mounted.
@@ -126,6 +137,16 @@ pub(crate) struct Volume {
     pub formats: u32,
     /// The extents on other disks, as disk number, offset and length.
     pub further_extents: Vec<(u32, u64, u64)>,
+}
+
+/// Whether a volume can be written. The volume of a new partition is read-only for some time after its arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writability {
+    Writable,
+    /// The volume is new and has not arrived.
+    NotYet,
+    /// The volume is new and can be written from this time on.
+    From(Duration),
 }
 
 /// Whether the content of a volume can be read.
@@ -283,6 +304,8 @@ impl Volume {
         Self {
             id,
             arrived: false,
+            known_to_provider: false,
+            writability: Writability::Writable,
             health: Health::Readable,
             file_system: None,
             recognised: None,
@@ -311,11 +334,14 @@ pub(crate) fn example(size: u64) -> Disk {
         attributes: 0,
         system: false,
         visible: true,
+        known_to_provider: true,
+        offline_again: 0,
         bus: os::abi::BusType::SAS.0,
         location: String::new(),
         vendor: "Msft".into(),
         product: "Virtual Disk".into(),
         serial: None,
+        provider_serial: None,
         identifiers: None,
         instance: "1".into(),
         layout: Layout::Raw,

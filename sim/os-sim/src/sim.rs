@@ -172,9 +172,13 @@ impl Sim {
             state.file_systems_mut().for_each(FileSystem::close_all);
             for disk in state.disks.values_mut() {
                 disk.visible = true;
+                disk.known_to_provider = true;
                 disk.refresh();
                 let offline = disk.is_offline();
-                disk.volumes_mut().for_each(|volume| volume.arrived = !offline);
+                for volume in disk.volumes_mut() {
+                    volume.arrived = !offline;
+                    volume.known_to_provider = !offline;
+                }
             }
             state.smb.reboot();
             let now = Time(state.now);

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use os::abi::DiskAttributes;
 use os::{OsError, OsResult, Uuid};
 
 use crate::clock::timing::Timing;
 use crate::disks::mount_manager::Mount;
-use crate::disks::{Disk, Volume};
+use crate::disks::{Disk, Volume, Writability};
 use crate::files::file_system::{FileId, FileSystem};
 use crate::files::handles::{Opened, ProcessId};
 use crate::iscsi::Iscsi;
@@ -21,6 +22,9 @@ pub(crate) type DeviceId = u64;
 
 /// The date at which the clock of every node starts, 2026-01-01, in 100 ns since 1601.
 const EPOCH: i64 = 134_116_992_000_000_000;
+
+/// How long a disk is online before a policy takes it offline again.
+const POLICY_DELAY: Duration = Duration::from_millis(50);
 
 /// A simulated node's state.
 #[derive(Default)]
@@ -69,6 +73,10 @@ struct ScheduledEvent {
 pub(crate) enum Event {
     /// Windows detects the volume.
     VolumeArrives(Uuid),
+    /// The storage provider learns of a disk and of the volumes that have arrived on it.
+    ProviderLearns(DeviceId),
+    /// A policy takes a disk offline again that was brought online.
+    PolicyTakesOffline(DeviceId),
     /// A job ends.
     JobEnds(u64),
 }
@@ -138,6 +146,8 @@ impl State {
     fn happen(&mut self, event: &Event) {
         match event {
             Event::VolumeArrives(volume) => self.volume_arrives(*volume),
+            Event::ProviderLearns(device) => self.provider_learns(*device),
+            Event::PolicyTakesOffline(device) => self.policy_takes_offline(*device),
             Event::JobEnds(job) => self.job_ends(*job),
         }
     }
@@ -147,12 +157,34 @@ impl State {
         self.events.retain(|scheduled| keep(&scheduled.event));
     }
 
-    fn volume_arrives(&mut self, id: Uuid) {
-        for disk in self.disks.values_mut().filter(|disk| disk.visible && !disk.is_offline()) {
-            for volume in disk.volumes_mut().filter(|volume| volume.id == id) {
+    /// Shows a volume, if its disk is visible and online.
+    pub(crate) fn volume_arrives(&mut self, id: Uuid) {
+        let ready = self.now + self.timing.new_volume;
+        let mut on = None;
+        for (device, disk) in self.disks.iter_mut().filter(|(_, disk)| disk.visible && !disk.is_offline()) {
+            for volume in disk.volumes_mut().filter(|volume| volume.id == id && !volume.arrived) {
                 volume.arrived = true;
+                if volume.writability == Writability::NotYet {
+                    volume.writability = Writability::From(ready);
+                }
+                on = Some(*device);
             }
         }
+        if let Some(device) = on {
+            self.schedule(self.timing.provider, Event::ProviderLearns(device));
+        }
+    }
+
+    /// Lets the storage provider know a disk and the volumes that have arrived on it.
+    pub(crate) fn provider_learns(&mut self, device: DeviceId) {
+        let Some(disk) = self.disks.get_mut(&device).filter(|disk| disk.visible) else { return };
+        disk.known_to_provider = true;
+        disk.volumes_mut().for_each(|volume| volume.known_to_provider = volume.arrived);
+    }
+
+    fn policy_takes_offline(&mut self, device: DeviceId) {
+        let Some(disk) = self.disks.get(&device).filter(|disk| disk.visible) else { return };
+        self.set_attributes(device, disk.attributes | DiskAttributes::OFFLINE);
     }
 
     /// Schedules the arrival of the volumes of a disk, if the disk is visible and online.
@@ -167,12 +199,17 @@ impl State {
     /// Sets a disk's attributes. Its volumes arrive when it comes online and disappear when it goes offline.
     pub(crate) fn set_attributes(&mut self, device: DeviceId, attributes: u64) {
         let Some(disk) = self.disks.get_mut(&device) else { return };
+        let was_offline = disk.is_offline();
         disk.attributes = attributes;
         if disk.is_offline() {
             self.dismount(device);
-        } else {
-            self.announce_volumes(device);
+            return;
         }
+        if was_offline && disk.offline_again > 0 {
+            disk.offline_again -= 1;
+            self.schedule(POLICY_DELAY, Event::PolicyTakesOffline(device));
+        }
+        self.announce_volumes(device);
     }
 
     /// Dismounts the volumes of a disk. Calls on handles that are open on them fail from then on.
@@ -180,6 +217,7 @@ impl State {
         let mounting = self.fresh();
         for volume in self.disks.get_mut(&device).into_iter().flat_map(Disk::volumes_mut) {
             volume.arrived = false;
+            volume.known_to_provider = false;
             volume.file_system.iter_mut().for_each(|file_system| file_system.dismount(mounting));
         }
     }

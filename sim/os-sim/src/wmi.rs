@@ -2,6 +2,8 @@
 
 pub(crate) mod method_call;
 pub(crate) mod msft_storage;
+pub(crate) mod provider_instances;
+pub(crate) mod return_value;
 pub(crate) mod storage_jobs;
 pub mod wql;
 
@@ -73,7 +75,7 @@ impl State {
             Some(Associated::Disks(luns)) => {
                 let shown = self.disks.values().filter(|disk| disk.visible);
                 let reached = shown.filter(|disk| disk.lun_id.is_some_and(|id| luns.contains(&id)));
-                return Ok(reached.map(msft_storage::disk_instance).collect());
+                return Ok(reached.map(provider_instances::disk_instance).collect());
             }
         }
         let mut found = Vec::new();

@@ -121,6 +121,7 @@ fn the_disks_of_a_target_are_attached_during_its_session() {
     let disks = query(&node, Namespace::Storage, &wql);
     assert_eq!(disks.iter().map(|disk| disk.u32("Number")).collect::<Vec<_>>(), [Some(1)]);
 
+    assert_eq!(call(&node, Namespace::Storage, &disks[0].path, "Online", &[]), Ok(0));
     let writable = [("IsReadOnly", Value::Bool(false))];
     assert_eq!(call(&node, Namespace::Storage, &disks[0].path, "SetAttributes", &writable), Ok(0));
     let gpt = [("PartitionStyle", Value::U32(2))];

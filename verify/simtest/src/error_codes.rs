@@ -199,9 +199,9 @@ pub fn returns_of(call: &Call) -> &'static [u32] {
         // No connection, wrong secret, session busy, already logged in.
         return &[0xefff_0003, 0xefff_0009, 0xefff_001f, 0xefff_003f];
     }
-    // Not supported, timeout, failed, invalid parameter, in use, access denied, stale cache, already initialized,
-    // too small, clustered, access path not assigned.
-    &[1, 3, 4, 5, 6, 40001, 40003, 41001, 41014, 41018, 42002]
+    // Not supported, timeout, failed, invalid parameter, in use, access denied, stale cache, not initialized, already
+    // initialized, offline, too small, clustered, access path not assigned, volume read-only.
+    &[1, 3, 4, 5, 6, 40001, 40003, 41000, 41001, 41003, 41014, 41018, 42002, 43006]
 }
 
 /// Returns whether `code` can be information for the caller of `call`, which may then continue: an object does not
@@ -209,8 +209,17 @@ pub fn returns_of(call: &Call) -> &'static [u32] {
 /// and the operation's error must name it.
 pub fn is_informative(call: &Call, code: u32) -> bool {
     if call.primitive.starts_with("wmi call ") && returns_of(call).contains(&code) {
-        // Stale cache, already initialized, access path not assigned; session busy, already logged in.
-        return [40003, 41001, 42002, 0xefff_001f, 0xefff_003f].contains(&code);
+        return match &*call.primitive {
+            // The volume is new, or another program uses it for a moment.
+            "wmi call MSFT_Volume.Format" => [5, 6, 40001, 40003, 43006].contains(&code),
+            // The cache is updated in another way.
+            "wmi call MSFT_Disk.Refresh" => [1, 40003, 41000, 41003].contains(&code),
+            // The disk has no partition table, or must be online.
+            "wmi call MSFT_Disk.SetAttributes" => [40003, 41000, 41003].contains(&code),
+            // Stale cache, already initialized, access path not assigned; session busy, already
+            // logged in.
+            _ => [40003, 41001, 42002, 0xefff_001f, 0xefff_003f].contains(&code),
+        };
     }
     let informative: &[OsError] = match &*call.primitive {
         "open" | "open_child" => &[

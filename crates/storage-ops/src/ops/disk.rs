@@ -196,7 +196,7 @@ impl Operation for SetDiskState {
             node_volumes::refuse_disk(node, self.disk)?;
         }
         set_state(node, ctx, &disk, self.online)?;
-        if self.online && !volume_device::wait_for_volumes(&node.host, &disk)? {
+        if self.online && !wait_for_volumes_online(node, ctx, &disk)? {
             tracing::warn!(disk = self.disk.0, "not all volumes of the disk have arrived");
         }
         Ok(())
@@ -253,6 +253,41 @@ fn flush_volumes(node: &Node, disk: &Disk) {
     }
 }
 
+/// Waits until each data partition of a disk has a volume. Meanwhile brings the disk online again if a policy takes it
+/// offline. Returns false if that takes too long.
+fn wait_for_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
+    let arrived = node.host.poll(node.host.timeouts().arrival, || {
+        set_state(node, ctx, disk, true)?;
+        Ok(volume_device::have_arrived(&node.host, disk)?.then_some(()))
+    })?;
+    Ok(arrived.is_some())
+}
+
+/// Makes a change that needs a disk that is online. If the change fails because a policy has taken the disk offline
+/// again, brings it online and repeats the change.
+fn while_online(
+    node: &Node,
+    ctx: &OperationContext,
+    disk: &Disk,
+    change: impl Fn() -> OperationResult<()>,
+) -> OperationResult<()> {
+    let mut refused = None;
+    let changed = node.host.poll(node.host.timeouts().arrival, || {
+        set_state(node, ctx, disk, true)?;
+        match change() {
+            Err(error) if error.rerun.is_none() && disk.is_offline()? => {
+                refused = Some(error);
+                Ok(None)
+            }
+            outcome => outcome.map(Some),
+        }
+    })?;
+    match (changed, refused) {
+        (None, Some(error)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
 /// basic data partition if it has no partition. A partitioned disk is left unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -293,12 +328,17 @@ impl Operation for PartitionDisk {
                 ));
             }
             ctx.require_pool(PoolKind::Wmi)?;
-            set_state(node, ctx, &disk, true)?;
             if table.style == TableStyle::Raw {
-                refuse_content(&disk)?;
-                msft_storage::initialize(&node.host, ctx, &disk)?;
+                while_online(node, ctx, &disk, || {
+                    refuse_content(&disk)?;
+                    msft_storage::initialize(&node.host, ctx, &disk)
+                })?;
             }
-            Self::add_partition(node, ctx, &disk)?;
+            while_online(node, ctx, &disk, || Self::add_partition(node, ctx, &disk))?;
+            if wait_for_volumes_online(node, ctx, &disk)? {
+                return Ok(());
+            }
+            return bring_volumes_online(node, ctx, &disk);
         }
         // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
         // online.

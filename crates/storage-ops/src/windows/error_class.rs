@@ -12,7 +12,7 @@ use crate::error::{Kind, OperationError};
 
 use ErrorClass::{
     BufferTooSmall, DeviceRemoved, DirectoryMissing, EntryDeleted, MappingRefused, NotStarted, OutcomeUnknown,
-    TargetInvalid, TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid,
+    TargetInvalid, TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid, VolumeChanging,
 };
 use Kind::{AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
 
@@ -43,9 +43,15 @@ pub(crate) enum ErrorClass {
     ///
     /// With any other code, the files that are open through the mapping may become usable again.
     MappingRefused,
+    /// Another program has locked the volume, or has just formatted it.
+    ///
+    /// Contains `ERROR_NOT_READY`: a volume that is being formatted is dismounted and exists.
+    VolumeChanging,
     /// WMI did not accept the request in time; nothing was started.
     NotStarted,
     /// The connection to WMI failed; whether the method ran, or still runs, is unknown.
+    ///
+    /// Does not contain the codes that state that a call did not run (`RPC_S_CALL_FAILED_DNE`, `RPC_E_SERVER_DIED_DNE`).
     OutcomeUnknown,
     /// The device or file system does not implement the request.
     Unsupported,
@@ -80,6 +86,14 @@ const fn row(code: OsError, kind: Kind, classes: &'static [ErrorClass]) -> Row {
 const READ_FAULT: OsError = OsError(30);
 /// `ERROR_DISK_CORRUPT`.
 const DISK_CORRUPT: OsError = OsError(1393);
+/// `ERROR_MEDIA_CHANGED`.
+const MEDIA_CHANGED: OsError = OsError(1110);
+/// `RPC_E_SERVER_DIED`.
+const RPC_SERVER_DIED: OsError = OsError(0x8001_0007);
+/// `RPC_E_DISCONNECTED`.
+const RPC_DISCONNECTED: OsError = OsError(0x8001_0108);
+/// `CO_E_OBJNOTCONNECTED`.
+const OBJECT_NOT_CONNECTED: OsError = OsError(0x8004_01fd);
 /// `ERROR_REM_NOT_LIST`.
 const REM_NOT_LIST: OsError = OsError(51);
 /// `ERROR_UNEXP_NET_ERR`.
@@ -119,14 +133,14 @@ const TABLE: &[Row] = &[
     row(OsError::INVALID_FUNCTION, Internal, &[Unsupported, UnsupportedOrInvalid]),
     row(OsError::FILE_NOT_FOUND, NotFound, &[DeviceRemoved, TargetMissing, EntryDeleted, DirectoryMissing]),
     row(OsError::PATH_NOT_FOUND, NotFound, &[DeviceRemoved, TargetMissing, DirectoryMissing]),
-    row(OsError::ACCESS_DENIED, PermissionDenied, &[Unreadable]),
+    row(OsError::ACCESS_DENIED, PermissionDenied, &[Unreadable, VolumeChanging]),
     row(OsError::WRITE_PROTECT, FailedPrecondition, &[]),
-    row(OsError::NOT_READY, FailedPrecondition, &[Unreadable]),
+    row(OsError::NOT_READY, FailedPrecondition, &[Unreadable, VolumeChanging]),
     row(OsError::CRC, Internal, &[Unreadable]),
     row(OsError::BAD_LENGTH, Internal, &[BufferTooSmall]),
     row(READ_FAULT, Internal, &[Unreadable]),
     row(OsError::GEN_FAILURE, Internal, &[Unreadable]),
-    row(OsError::SHARING_VIOLATION, FailedPrecondition, &[Unreadable]),
+    row(OsError::SHARING_VIOLATION, FailedPrecondition, &[Unreadable, VolumeChanging]),
     row(OsError::LOCK_VIOLATION, FailedPrecondition, &[]),
     row(OsError::NOT_SUPPORTED, FailedPrecondition, &[Unsupported, UnsupportedOrInvalid]),
     row(REM_NOT_LIST, FailedPrecondition, &[]),
@@ -153,12 +167,13 @@ const TABLE: &[Row] = &[
     row(OsError::NO_SUCH_DEVICE, NotFound, &[DeviceRemoved, TargetMissing]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1000-1299->
     row(OsError::UNRECOGNIZED_VOLUME, FailedPrecondition, &[]),
-    row(OsError::FILE_INVALID, FailedPrecondition, &[]),
+    row(OsError::FILE_INVALID, FailedPrecondition, &[VolumeChanging]),
     row(OsError::DEPENDENT_SERVICES_RUNNING, FailedPrecondition, &[]),
     row(OsError::SERVICE_DATABASE_LOCKED, FailedPrecondition, &[]),
     row(OsError::SERVICE_DISABLED, FailedPrecondition, &[]),
     row(OsError::SERVICE_DOES_NOT_EXIST, NotFound, &[]),
     row(OsError::SERVICE_CANNOT_ACCEPT_CTRL, FailedPrecondition, &[]),
+    row(MEDIA_CHANGED, Internal, &[VolumeChanging]),
     row(OsError::IO_DEVICE, Internal, &[Unreadable]),
     row(OsError::DEVICE_NOT_CONNECTED, NotFound, &[DeviceRemoved, TargetMissing]),
     row(OsError::SESSION_CREDENTIAL_CONFLICT, FailedPrecondition, &[]),
@@ -181,6 +196,7 @@ const TABLE: &[Row] = &[
     row(DISK_CORRUPT, Internal, &[Unreadable]),
     row(OsError::DEVICE_REMOVED, NotFound, &[DeviceRemoved, TargetMissing]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999->
+    row(OsError::RPC_SERVER_UNAVAILABLE, Internal, &[OutcomeUnknown]),
     row(OsError::RPC_CALL_FAILED, Internal, &[OutcomeUnknown]),
     row(PASSWORD_MUST_CHANGE, PermissionDenied, &[MappingRefused]),
     row(ACCOUNT_LOCKED_OUT, PermissionDenied, &[MappingRefused]),
@@ -191,11 +207,16 @@ const TABLE: &[Row] = &[
     row(OsError::INVALID_REPARSE_DATA, FailedPrecondition, &[TargetInvalid]),
     row(OsError::REPARSE_TAG_MISMATCH, FailedPrecondition, &[]),
     row(OsError::REPARSE_POINT_ENCOUNTERED, FailedPrecondition, &[]),
-    // <https://learn.microsoft.com/windows/win32/com/com-error-codes-6>
+    // <https://learn.microsoft.com/windows/win32/com/com-error-codes-1> to 6
+    row(RPC_SERVER_DIED, Internal, &[OutcomeUnknown]),
+    row(RPC_DISCONNECTED, Internal, &[OutcomeUnknown]),
+    row(OBJECT_NOT_CONNECTED, Internal, &[OutcomeUnknown]),
     row(OsError::FVE_LOCKED_VOLUME, FailedPrecondition, &[Unreadable]),
     // <https://learn.microsoft.com/windows/win32/wmisdk/wmi-error-constants>
     row(OsError::WBEM_NOT_FOUND, NotFound, &[]),
     row(OsError::WBEM_TRANSPORT_FAILURE, Internal, &[OutcomeUnknown]),
+    row(OsError::WBEM_CALL_CANCELLED, Internal, &[OutcomeUnknown]),
+    row(OsError::WBEM_SHUTTING_DOWN, Internal, &[OutcomeUnknown]),
     // <https://learn.microsoft.com/windows-hardware/drivers/storage/iscsi-status-qualifiers>
     row(OsError::ISDSC_SERVICE_NOT_RUNNING, FailedPrecondition, &[]),
 ];
@@ -215,6 +236,11 @@ impl From<OsError> for OperationError {
 }
 
 impl OperationError {
+    /// Returns whether Windows returned the error with a code of `class`.
+    pub(crate) fn is_of(&self, class: ErrorClass) -> bool {
+        self.code.is_some_and(|code| class.contains(code))
+    }
+
     /// Creates an error for `code`, with `context` in front of the description of the code.
     pub(crate) fn of(code: OsError, context: impl fmt::Display) -> Self {
         Self { code: Some(code), ..Self::new(kind(code), format!("{context}: {code}")) }
@@ -240,7 +266,11 @@ mod tests {
             (ErrorClass::DirectoryMissing, &[2, 3]),
             (ErrorClass::MappingRefused, &[67, 86, 1326, 1327, 1328, 1329, 1330, 1331, 1907, 1909]),
             (ErrorClass::NotStarted, &[170, 258]),
-            (ErrorClass::OutcomeUnknown, &[1726, 0x8004_1015]),
+            (ErrorClass::VolumeChanging, &[5, 21, 32, 1006, 1110]),
+            (
+                ErrorClass::OutcomeUnknown,
+                &[1722, 1726, 0x8001_0007, 0x8001_0108, 0x8004_01fd, 0x8004_1015, 0x8004_1032, 0x8004_1033],
+            ),
             (ErrorClass::Unsupported, &[1, 50]),
             (ErrorClass::UnsupportedOrInvalid, &[1, 50, 87]),
             (ErrorClass::BufferTooSmall, &[24, 122, 234]),

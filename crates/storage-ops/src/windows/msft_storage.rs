@@ -6,31 +6,63 @@
 
 use std::time::Duration;
 
-use os::{Instance, MethodCall, Namespace, OsError, Returned, Value};
+use os::{Instance, MethodCall, Namespace, NtPath, OsError, Returned, U16String, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::pool_kind::PoolKind;
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::Host;
-use crate::windows::disk_device::{Disk, MIB, Partition};
+use crate::windows::disk_device::{self, Disk, MIB, OPEN_FOR_QUERY, Partition};
 use crate::windows::disk_identifiers;
+use crate::windows::error_class::ErrorClass;
 use crate::windows::wmi;
 
 /// The return values of the provider's methods that are distinguished here.
+///
+/// <https://learn.microsoft.com/windows-hardware/drivers/storage/storage-management-api-common-return-codes>
 mod code {
     use os::OsError;
 
+    pub(super) const NOT_SUPPORTED: OsError = OsError(1);
     pub(super) const TIMEOUT: OsError = OsError(3);
+    pub(super) const INVALID_PARAMETER: OsError = OsError(5);
     pub(super) const IN_USE: OsError = OsError(6);
+    pub(super) const SIZE_NOT_SUPPORTED: OsError = OsError(4097);
+    pub(super) const DEVICE_BUSY: OsError = OsError(4099);
+    pub(super) const NO_SPACE: OsError = OsError(40000);
     pub(super) const ACCESS_DENIED: OsError = OsError(40001);
     pub(super) const STALE_CACHE: OsError = OsError(40003);
+    /// Of `Format`. Other methods return [`CLUSTERED`].
+    pub(super) const VOLUME_CLUSTERED: OsError = OsError(40018);
+    pub(super) const NOT_INITIALIZED: OsError = OsError(41000);
     pub(super) const ALREADY_INITIALIZED: OsError = OsError(41001);
+    pub(super) const DISK_READ_ONLY: OsError = OsError(41002);
+    pub(super) const DISK_OFFLINE: OsError = OsError(41003);
+    pub(super) const CRITICAL_DISK: OsError = OsError(41009);
     pub(super) const TOO_SMALL_FOR_GPT: OsError = OsError(41014);
     pub(super) const CLUSTERED: OsError = OsError(41018);
     /// The partition was created, but no access path was assigned. None was requested.
     pub(super) const PATH_NOT_ASSIGNED: OsError = OsError(42002);
+    pub(super) const UNKNOWN_FILE_SYSTEM: OsError = OsError(42009);
+    pub(super) const SYSTEM_PARTITION: OsError = OsError(42010);
+    pub(super) const VOLUME_READ_ONLY: OsError = OsError(43006);
 }
+
+/// The return values with which `Refresh` refuses a disk that is offline or has no partition table, or with which it is
+/// not implemented.
+const NOT_REFRESHED: [OsError; 4] = [code::NOT_SUPPORTED, code::STALE_CACHE, code::NOT_INITIALIZED, code::DISK_OFFLINE];
+
+/// The return values of `Format` that may be temporary. A new volume is read-only for a moment, or the parameters that
+/// name it are not valid yet; another program that reacts to its arrival may have locked it.
+const TEMPORARY: [OsError; 6] = [
+    code::INVALID_PARAMETER,
+    code::IN_USE,
+    code::DEVICE_BUSY,
+    code::ACCESS_DENIED,
+    code::STALE_CACHE,
+    code::VOLUME_READ_ONLY,
+];
 
 /// `MSFT_Disk.PartitionStyle` of a disk without a partition table. The control codes use other numbers.
 const RAW: u32 = 0;
@@ -55,11 +87,20 @@ fn invoke(
 fn method_error(method: &str, code: OsError) -> OperationError {
     let (kind, reason) = match code {
         code::TIMEOUT => (Kind::StillRunning, ": the provider timed out"),
-        code::IN_USE => (Kind::Busy, ": the object is in use"),
+        code::IN_USE | code::DEVICE_BUSY => (Kind::Busy, ": the object is in use"),
+        code::SIZE_NOT_SUPPORTED => (Kind::FailedPrecondition, ": the size is not supported"),
+        code::NO_SPACE => (Kind::FailedPrecondition, ": there is not enough free space"),
         code::ACCESS_DENIED => (Kind::PermissionDenied, ": access is denied"),
         code::STALE_CACHE => (Kind::FailedPrecondition, ": the cache of the provider is out of date"),
         code::TOO_SMALL_FOR_GPT => (Kind::FailedPrecondition, ": the disk is too small for a GPT"),
-        code::CLUSTERED => (Kind::FailedPrecondition, ": the disk belongs to a cluster"),
+        code::CLUSTERED | code::VOLUME_CLUSTERED => (Kind::FailedPrecondition, ": the disk belongs to a cluster"),
+        code::NOT_INITIALIZED => (Kind::FailedPrecondition, ": the disk has no partition table"),
+        code::DISK_READ_ONLY | code::VOLUME_READ_ONLY => (Kind::FailedPrecondition, ": the disk is read-only"),
+        code::DISK_OFFLINE => (Kind::FailedPrecondition, ": the disk is offline"),
+        code::CRITICAL_DISK | code::SYSTEM_PARTITION => {
+            (Kind::PermissionDenied, ": the disk is one that the node itself uses")
+        }
+        code::UNKNOWN_FILE_SYSTEM => (Kind::FailedPrecondition, ": the file system cannot be resized"),
         _ => (Kind::Internal, ""),
     };
     let reason = format!("the storage provider's {method} failed{reason} ({})", code.0);
@@ -89,20 +130,45 @@ fn retry_if_stale<T>(
     }
 }
 
+/// Returns the only instance that a query finds; `object` names it in errors.
+///
+/// The provider learns of a new disk or volume some time after Windows shows it. So its cache is refreshed if it does not
+/// know the object, which exists: the caller has opened it as a device.
+fn find(host: &Host, ctx: &OperationContext, wql: &str, object: &str) -> OperationResult<Instance> {
+    let known = || match wmi::query_one(host, Namespace::Storage, wql, object) {
+        Err(error) if error.is_not_found() && error.code.is_none() => Ok(None),
+        outcome => outcome.map(Some),
+    };
+    if let Some(instance) = known()? {
+        return Ok(instance);
+    }
+    refresh_all(host, ctx)?;
+    let found = host.poll(host.timeouts().arrival, known)?;
+    found.ok_or_else(|| OperationError::not_found(format!("WMI found no {object}")))
+}
+
+/// Returns the provider's instance of a disk. It may be that of another disk, because Windows reuses numbers.
+fn instance_with_number(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<Instance> {
+    let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
+    find(host, ctx, &wql, &number.to_string())
+}
+
 /// Returns the provider's instance of a disk that is open as a device, after checking that both are the same disk.
 ///
-/// Windows may reuse the number of a disk. Therefore the serial numbers must be equal or, if the disk has none, the
-/// sizes.
-fn instance_of(host: &Host, disk: &Disk) -> OperationResult<Instance> {
+/// Windows may reuse the number of a disk. Therefore the path in the instance must lead to the device with that number.
+/// If the path cannot be opened, the serial numbers must be equal or, if the disk has none, the sizes.
+fn instance_of(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<Instance> {
     let number = disk.number;
-    let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
-    let instance = wmi::query_one(host, Namespace::Storage, &wql, &number.to_string())?;
+    let instance = instance_with_number(host, ctx, number)?;
+    let of_path = number_at_path(host, &instance);
+    // The open disk has had this number since it was opened, so no other device had it.
     disk.check_number()?;
     let of_device = disk_identifiers::serial(&*disk.handle)?;
     let of_wmi = instance.text("SerialNumber").unwrap_or_default();
-    let is_same = match (of_device.trim(), of_wmi.trim()) {
-        ("", "") => instance.u64("Size").is_none_or(|size| disk.size().is_ok_and(|own| own.abs_diff(size) < MIB)),
-        (of_device, of_wmi) => of_device == of_wmi,
+    let is_same = match (of_path, of_device.trim(), of_wmi.trim()) {
+        (Some(of_path), ..) => of_path == number,
+        (None, "", "") => instance.u64("Size").is_none_or(|size| disk.size().is_ok_and(|own| own.abs_diff(size) < MIB)),
+        (None, of_device, of_wmi) => of_device == of_wmi,
     };
     if is_same {
         return Ok(instance);
@@ -113,12 +179,21 @@ fn instance_of(host: &Host, disk: &Disk) -> OperationResult<Instance> {
     Err(OperationError::precondition(reason))
 }
 
+/// Returns the number of the device at the path in the instance, if it can be opened.
+fn number_at_path(host: &Host, instance: &Instance) -> Option<DiskNumber> {
+    let path = NtPath::from_win32(&U16String::from_str(instance.text("Path")?));
+    let device = host.os().open(&path, &OPEN_FOR_QUERY).ok()?;
+    disk_device::device_number(&*device).ok()?
+}
+
 /// Refreshes the provider's data of a disk.
 fn refresh(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<()> {
     ctx.require_pool(PoolKind::Wmi)?;
-    let wql = format!("SELECT * FROM MSFT_Disk WHERE Number = {}", number.0);
-    let instance = wmi::query_one(host, Namespace::Storage, &wql, &number.to_string())?;
-    invoke(host, ctx, &instance.path, "Refresh", &[], host.timeouts().change).map(drop)
+    let instance = instance_with_number(host, ctx, number)?;
+    match invoke(host, ctx, &instance.path, "Refresh", &[], host.timeouts().change) {
+        Err(error) if error.code.is_some_and(|code| NOT_REFRESHED.contains(&code)) => refresh_all(host, ctx),
+        outcome => outcome.map(drop),
+    }
 }
 
 /// Refreshes the provider's data of all disks, partitions and volumes.
@@ -130,7 +205,7 @@ pub(crate) fn refresh_all(host: &Host, ctx: &OperationContext) -> OperationResul
 pub(crate) fn initialize(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
     refresh(host, ctx, disk.number)?;
     retry_if_stale(host, ctx, || {
-        let instance = instance_of(host, disk)?;
+        let instance = instance_of(host, ctx, disk)?;
         if instance.u32("PartitionStyle") != Some(RAW) {
             return Ok(());
         }
@@ -151,7 +226,7 @@ pub(crate) fn create_partition(host: &Host, ctx: &OperationContext, disk: &Disk)
         ("IsActive", Value::Bool(false)),
     ];
     retry_if_stale(host, ctx, || {
-        let instance = instance_of(host, disk)?;
+        let instance = instance_of(host, ctx, disk)?;
         let created = invoke(host, ctx, &instance.path, "CreatePartition", &arguments, host.timeouts().change);
         accept(code::PATH_NOT_ASSIGNED, created)
     })
@@ -160,15 +235,33 @@ pub(crate) fn create_partition(host: &Host, ctx: &OperationContext, disk: &Disk)
 /// Brings a disk online and makes it writable, or takes it offline.
 pub(crate) fn set_online(host: &Host, ctx: &OperationContext, disk: &Disk, online: bool) -> OperationResult<()> {
     refresh(host, ctx, disk.number)?;
-    let (instance, timeout) = (instance_of(host, disk)?, host.timeouts().change);
-    if !online {
-        return invoke(host, ctx, &instance.path, "Offline", &[], timeout).map(drop);
-    }
-    if instance.bool("IsReadOnly") == Some(true) {
-        let writable = [("IsReadOnly", Value::Bool(false))];
-        invoke(host, ctx, &instance.path, "SetAttributes", &writable, timeout)?;
-    }
-    invoke(host, ctx, &instance.path, "Online", &[], timeout).map(drop)
+    retry_if_stale(host, ctx, || {
+        let instance = instance_of(host, ctx, disk)?;
+        let change = |method, arguments: &[(&str, Value)]| {
+            invoke(host, ctx, &instance.path, method, arguments, host.timeouts().change)
+        };
+        if !online {
+            return change("Offline", &[]).map(drop);
+        }
+        let make_writable = || {
+            if instance.bool("IsReadOnly") != Some(true) {
+                return Ok(());
+            }
+            // A disk without a partition table may be refused. Whether it is writable shows when it is initialized.
+            accept(code::NOT_INITIALIZED, change("SetAttributes", &[("IsReadOnly", Value::Bool(false))]))
+        };
+        match make_writable() {
+            // The method may require that the disk is online.
+            Err(error) if error.code == Some(code::DISK_OFFLINE) => {
+                change("Online", &[])?;
+                make_writable()
+            }
+            outcome => {
+                outcome?;
+                change("Online", &[]).map(drop)
+            }
+        }
+    })
 }
 
 /// Brings the volume of a partition online, which Windows does not do by itself if automatic mounting is disabled.
@@ -190,21 +283,36 @@ pub(crate) fn format_ntfs(
     volume: VolumeId,
     needs_format: impl Fn() -> OperationResult<bool>,
 ) -> OperationResult<()> {
-    let arguments = [
-        ("FileSystem", Value::Text("NTFS".into())),
-        ("FileSystemLabel", Value::Text(String::new())),
-        ("Full", Value::Bool(false)),
-        ("Force", Value::Bool(true)),
-    ];
+    // There is no label: an empty text may reach the provider as a null pointer.
+    let arguments =
+        [("FileSystem", Value::Text("NTFS".into())), ("Full", Value::Bool(false)), ("Force", Value::Bool(true))];
     ctx.require_pool(PoolKind::Wmi)?;
-    retry_if_stale(host, ctx, || {
-        let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&volume.to_string()));
-        let instance = wmi::query_one(host, Namespace::Storage, &wql, &format!("volume {volume}"))?;
-        if !needs_format()? {
-            return Ok(());
+    let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&volume.to_string()));
+    let mut refused = None;
+    let formatted = host.poll(host.timeouts().arrival, || {
+        let instance = find(host, ctx, &wql, &format!("volume {volume}"))?;
+        match needs_format() {
+            Ok(true) => {}
+            Ok(false) => return Ok(Some(())),
+            // Another program has just locked the volume, which was readable before.
+            Err(error) if refused.is_some() && error.is_of(ErrorClass::VolumeChanging) => return Ok(None),
+            Err(error) => return Err(error),
         }
-        invoke(host, ctx, &instance.path, "Format", &arguments, host.timeouts().format).map(drop)
-    })
+        match invoke(host, ctx, &instance.path, "Format", &arguments, host.timeouts().format) {
+            Err(error) if error.code.is_some_and(|code| TEMPORARY.contains(&code)) => {
+                if error.code == Some(code::STALE_CACHE) {
+                    refresh_all(host, ctx)?;
+                }
+                refused = Some(error);
+                Ok(None)
+            }
+            outcome => outcome.map(|_| Some(())),
+        }
+    })?;
+    match (formatted, refused) {
+        (None, Some(error)) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Refreshes the provider's data and returns its instance of a partition.
@@ -217,7 +325,7 @@ pub(crate) fn partition_instance(
     refresh(host, ctx, disk)?;
     let number = partition.number;
     let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {number}", disk.0);
-    let found = wmi::query_one(host, Namespace::Storage, &wql, &format!("partition {number} of {disk}"))?;
+    let found = find(host, ctx, &wql, &format!("partition {number} of {disk}"))?;
     if found.u64("Offset") != Some(partition.offset) {
         let reason = format!("WMI and the disk report different offsets for partition {number} of {disk}");
         return Err(OperationError::precondition(reason));
@@ -258,6 +366,17 @@ mod tests {
             (code::STALE_CACHE, Kind::FailedPrecondition, "out of date"),
             (code::TOO_SMALL_FOR_GPT, Kind::FailedPrecondition, "too small"),
             (code::CLUSTERED, Kind::FailedPrecondition, "cluster"),
+            (code::VOLUME_CLUSTERED, Kind::FailedPrecondition, "cluster"),
+            (code::DEVICE_BUSY, Kind::Busy, "in use"),
+            (code::SIZE_NOT_SUPPORTED, Kind::FailedPrecondition, "size"),
+            (code::NO_SPACE, Kind::FailedPrecondition, "space"),
+            (code::NOT_INITIALIZED, Kind::FailedPrecondition, "no partition table"),
+            (code::DISK_READ_ONLY, Kind::FailedPrecondition, "read-only"),
+            (code::VOLUME_READ_ONLY, Kind::FailedPrecondition, "read-only"),
+            (code::DISK_OFFLINE, Kind::FailedPrecondition, "offline"),
+            (code::CRITICAL_DISK, Kind::PermissionDenied, "node itself"),
+            (code::SYSTEM_PARTITION, Kind::PermissionDenied, "node itself"),
+            (code::UNKNOWN_FILE_SYSTEM, Kind::FailedPrecondition, "file system"),
             (OsError(4), Kind::Internal, "failed"),
         ] {
             let error = method_error("Format", code);

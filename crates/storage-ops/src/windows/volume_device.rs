@@ -22,7 +22,8 @@ pub(crate) fn open(host: &Host, volume: VolumeId, how: &Open) -> OperationResult
 
 fn volume_error(code: OsError, volume: VolumeId) -> OperationError {
     if ErrorClass::DeviceRemoved.contains(code) {
-        OperationError::not_found(format!("volume {volume} does not exist ({})", code.0))
+        let error = OperationError::not_found(format!("volume {volume} does not exist ({})", code.0));
+        OperationError { code: Some(code), ..error }
     } else {
         code.into()
     }
@@ -95,13 +96,15 @@ pub(crate) fn on_disk(
 
 /// Waits until each data partition of `disk` has a volume. Returns false if that takes too long.
 pub(crate) fn wait_for_volumes(host: &Host, disk: &Disk) -> OperationResult<bool> {
-    let arrived = host.poll(host.timeouts().arrival, || {
-        let table = disk.partition_table()?;
-        let volumes = on_disk(host, disk.number, &table.partitions)?;
-        let all = table.data().all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset));
-        Ok(all.then_some(()))
-    })?;
+    let arrived = host.poll(host.timeouts().arrival, || Ok(have_arrived(host, disk)?.then_some(())))?;
     Ok(arrived.is_some())
+}
+
+/// Returns whether each data partition of `disk` has a volume.
+pub(crate) fn have_arrived(host: &Host, disk: &Disk) -> OperationResult<bool> {
+    let table = disk.partition_table()?;
+    let volumes = on_disk(host, disk.number, &table.partitions)?;
+    Ok(table.data().all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset)))
 }
 
 /// Queries the size and usage of the file system of `volume`.

@@ -1,12 +1,13 @@
 //! Tests of what disk operations send to the device and to the storage provider, and of how they treat the answers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::setup::{GIB, NoProbe, add_partition, failing, node_on, probed, refused, traced, volume_on};
-use faults::{Call, Fault, FaultAction, Race, When};
+use faults::{Call, Fault, FaultAction, Probe, Race, When};
 use os::abi::ControlCode;
 use os::{Access, MethodCall, Namespace, NtPath, Open, Options, Os, OsError};
-use os_sim::Sim;
+use os_sim::{DiskDescription, Sim};
 use storage_ops::{
     DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind,
     PartitionDisk, Rescan, SetDiskState,
@@ -61,7 +62,8 @@ fn the_provider_sets_the_state_if_the_driver_does_not_support_it() {
     let disk = || os_sim::node().disk(GIB).partitioned();
     for (name, sim, online, attributes) in [
         ("offline", disk().offline().build(), true, 0),
-        ("offline and read-only", disk().offline().read_only().build(), true, 1),
+        // The provider refuses to change the attribute of a disk that is offline.
+        ("offline and read-only", disk().offline().read_only().build(), true, 2),
         ("read-only", disk().read_only().build(), true, 1),
         ("online", disk().build(), false, 0),
     ] {
@@ -164,7 +166,7 @@ fn a_disk_that_another_program_initializes_first_is_partitioned() {
 }
 
 #[test]
-fn a_disk_without_a_serial_number_is_identified_in_wmi_by_its_size() {
+fn a_disk_without_a_serial_number_and_a_path_is_identified_in_wmi_by_its_size() {
     for (growth, same) in [(0, true), ((1 << 20) - 512, true), (1 << 20, false)] {
         let sim = os_sim::node().disk(GIB).serial("").build();
         let other = sim.clone();
@@ -173,7 +175,7 @@ fn a_disk_without_a_serial_number_is_identified_in_wmi_by_its_size() {
             other.grow_disk(1, GIB + growth);
         })
         .among(|call| call.primitive == "wmi query");
-        let node = probed(&sim, grown);
+        let node = probed(&sim, vec![Arc::new(grown) as Arc<dyn Probe>, Arc::new(unknown_path())]);
         if same {
             node.run(&PARTITION).unwrap();
         } else {
@@ -182,6 +184,43 @@ fn a_disk_without_a_serial_number_is_identified_in_wmi_by_its_size() {
             assert_eq!(sim.disk(1).unwrap().layout, "raw");
         }
     }
+}
+
+/// Simulates a provider whose paths of disks cannot be opened.
+fn unknown_path() -> Fault {
+    let of_provider = |call: &Call| call.primitive == "open" && call.object.contains("scsi#disk");
+    Fault::each(of_provider, When::Before, FaultAction::Fail(OsError::FILE_NOT_FOUND))
+}
+
+#[test]
+fn a_disk_is_identified_in_wmi_by_its_path_and_otherwise_by_its_serial_number() {
+    for (name, provider_serial, has_path, same) in [
+        ("equal", None, true, true),
+        ("equal, without a path", None, false, true),
+        ("worded differently", Some("other words"), true, true),
+        ("worded differently, without a path", Some("other words"), false, false),
+    ] {
+        let disk = os_sim::node().disk(GIB).serial("words");
+        let sim = provider_serial.into_iter().fold(disk, os_sim::Builder::provider_serial).build();
+        let node = if has_path { node_on(&sim) } else { probed(&sim, unknown_path()) };
+        assert_eq!(node.run(&PARTITION).is_ok(), same, "{name}");
+        assert_eq!(sim.disk(1).unwrap().layout != "raw", same, "{name}");
+    }
+}
+
+#[test]
+fn a_path_in_wmi_that_leads_to_another_disk_is_refused() {
+    let sim = os_sim::node().disk(GIB).serial("same").build();
+    let other = sim.clone();
+    // The provider still shows the removed disk, whose number and serial number another disk has by now.
+    let swapped = Race::before(0, move || {
+        let removed = other.detach_disk(1).unwrap();
+        other.attach_disk(&DiskDescription { serial: Some("same".into()), ..DiskDescription::new(GIB) }, true).unwrap();
+        assert_eq!(other.reattach_disk(removed, true), 2);
+    })
+    .among(|call| call.primitive == "open" && call.object.contains("scsi#disk"));
+    let error = probed(&sim, swapped).run(&PARTITION).unwrap_err();
+    assert!(sim.disk(1).unwrap().layout == "raw" && sim.disk(2).unwrap().layout == "raw", "{error}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod links;
 mod mounts;
 mod node_volumes;
 mod primitive_calls;
+mod provider;
 mod remove_tree;
 mod removed_volumes;
 mod setup;

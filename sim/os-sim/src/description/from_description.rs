@@ -9,7 +9,7 @@ use crate::description::{
 use crate::disks::mount_manager::{Mount, MountPoint};
 use crate::disks::{ALIGNMENT, Disk, Health, Identifier, Layout, PartitionKind, ProviderCache, Volume};
 use crate::external::nt_path;
-use crate::state::{DeviceId, State};
+use crate::state::{DeviceId, Event, State};
 
 /// The size of the system disk.
 const SYSTEM_DISK: u64 = 128 << 30;
@@ -77,7 +77,8 @@ impl State {
         if let Some(disk) = self.disks.get_mut(&device).filter(|disk| !disk.is_offline()) {
             disk.volumes_mut().for_each(|volume| volume.arrived = true);
         }
-        self.cancel(|event| !matches!(event, crate::state::Event::VolumeArrives(_)));
+        self.provider_learns(device);
+        self.cancel(|event| !matches!(event, Event::VolumeArrives(_) | Event::ProviderLearns(_)));
         Ok(device)
     }
 
@@ -111,6 +112,8 @@ impl State {
             attributes,
             system: false,
             visible: false,
+            known_to_provider: false,
+            offline_again: description.offline_again,
             bus: description.bus,
             location: description
                 .location
@@ -122,6 +125,7 @@ impl State {
                 None => Some(format!("SIM{instance:013}")),
                 Some(serial) => Some(serial.clone()).filter(|serial| !serial.is_empty()),
             },
+            provider_serial: description.provider_serial.clone(),
             identifiers: identifiers(&description.page83, instance),
             instance: format!("5&{instance:08x}&0&{number:06x}"),
             layout: Layout::Raw,

@@ -7,7 +7,7 @@ use crate::description::{DescriptionError, DiskDescription};
 use crate::disks::{Disk, ProviderCache};
 use crate::files::handles::Object;
 use crate::iscsi::{Effect, Lun};
-use crate::state::{DeviceId, FsId, State};
+use crate::state::{DeviceId, Event, FsId, State};
 
 impl State {
     /// Attaches a disk and returns its number. If it is not `detected`, it becomes visible with the next rescan.
@@ -36,6 +36,7 @@ impl State {
         let Some(disk) = self.disks.get_mut(&device) else { return };
         disk.visible = true;
         disk.refresh();
+        self.schedule(self.timing.provider, Event::ProviderLearns(device));
         self.announce_volumes(device);
     }
 
@@ -44,6 +45,7 @@ impl State {
         self.dismount(device);
         let mut disk = self.disks.remove(&device)?;
         disk.visible = false;
+        disk.known_to_provider = false;
         Some(disk)
     }
 
@@ -76,7 +78,9 @@ impl State {
     /// other hosts may share.
     fn attach_lun(&mut self, lun: &Lun) {
         if let Some(disk) = self.detached_luns.remove(&lun.id) {
-            self.reattach(disk, true);
+            let number = self.reattach(disk, true);
+            // The storage provider itself attaches the disk.
+            self.device(number).into_iter().for_each(|device| self.provider_learns(device));
             return;
         }
         let description = DiskDescription {
@@ -93,6 +97,7 @@ impl State {
             disk.instance = format!("1&{:x}&0&{:06}", device, lun.number);
         }
         self.show(device);
+        self.provider_learns(device);
     }
 
     fn detach_lun(&mut self, lun_id: Uuid) {

@@ -1,33 +1,36 @@
 //! The classes of the storage provider: `MSFT_Disk`, `MSFT_Partition`, `MSFT_Volume` and `MSFT_StorageSetting`.
 //!
 //! The provider answers from a cache, as on Windows: after a change by a control code the instance of a disk is out of
-//! date until `Refresh` or `UpdateHostStorageCache`, and methods that change the disk return 40003.
+//! date until `Refresh` or `UpdateHostStorageCache`, and methods that change the disk return 40003. It learns of a new
+//! disk and of a new volume some time after Windows shows it, or by `UpdateHostStorageCache`.
 
 use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Uuid, Value};
 
-use crate::disks::{Disk, Layout, Partition, PartitionKind, Volume};
-use crate::files::file_system::FileSystem;
-use crate::hex;
+use crate::disks::{Disk, Layout};
 use crate::state::{DeviceId, State};
-use crate::wmi::StartedCall;
-use crate::wmi::method_call::{Arguments, instance, returned};
-use crate::wmi::storage_jobs::{JobAction, code, supported_size};
+use crate::wmi::method_call::{Arguments, returned};
+use crate::wmi::provider_instances::{
+    disk_id, disk_instance, long, partition_by_number, partition_id, partition_instance, row, volume_id,
+    volume_instance,
+};
+use crate::wmi::storage_jobs::{FormatArguments, JobAction, NewPartition, supported_size};
 use crate::wmi::wql::ObjectPath;
-
-/// The prefix of the provider's object identifiers.
-const PROVIDER: &str = r"{1}\\NODE\root/Microsoft/Windows/Storage/Providers_v2\WSP_";
+use crate::wmi::{StartedCall, return_value as code};
 
 /// Returns the instances of one of the provider's classes.
 pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
-    let disks = || state.disks.values().filter(|disk| disk.visible);
+    let disks = || known_disks(state).map(|(_, disk)| disk);
     match class {
         "MSFT_Disk" => disks().map(disk_instance).collect(),
         "MSFT_Partition" => {
             disks().flat_map(|disk| disk.partitions.iter().map(|part| partition_instance(state, disk, part))).collect()
         }
-        "MSFT_Volume" => state.arrived_volumes().map(|(_, volume)| volume_instance(volume)).collect(),
+        "MSFT_Volume" => {
+            let known = state.arrived_volumes().filter(|(_, volume)| volume.known_to_provider);
+            known.map(|(_, volume)| volume_instance(volume)).collect()
+        }
         "MSFT_StorageSetting" => {
             vec![row("MSFT_StorageSetting", "", [("NewDiskPolicy", Value::U32(1)), ("ScrubPolicy", Value::U32(1))])]
         }
@@ -47,7 +50,7 @@ pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsR
         let (device, number) = partition_by_id(state, id)?;
         let disk = state.disk(device)?;
         let part = disk.partitions.iter().find(|part| part.number == number).ok_or(OsError::WBEM_NOT_FOUND)?;
-        let volume = part.volume.as_ref().filter(|volume| volume.arrived);
+        let volume = part.volume.as_ref().filter(|volume| volume.arrived && volume.known_to_provider);
         return Ok(match class {
             "MSFT_Disk" => vec![disk_instance(disk)],
             "MSFT_Volume" => volume.map(volume_instance).into_iter().collect(),
@@ -62,7 +65,7 @@ pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsR
 }
 
 /// The methods that are simulated: class, name and parameters.
-const METHODS: [(&str, &str, &[&str]); 13] = [
+const METHODS: [(&str, &str, &[&str]); 14] = [
     ("MSFT_Disk", "Initialize", &["PartitionStyle"]),
     (
         "MSFT_Disk",
@@ -80,6 +83,7 @@ const METHODS: [(&str, &str, &[&str]); 13] = [
             "IsActive",
         ],
     ),
+    ("MSFT_Disk", "Clear", &["RemoveData", "RemoveOEM", "ZeroOutEntireDisk", "Sanitize", "RunAsJob"]),
     ("MSFT_Disk", "Online", &[]),
     ("MSFT_Disk", "Offline", &[]),
     ("MSFT_Disk", "Refresh", &[]),
@@ -120,6 +124,10 @@ pub(crate) fn call(
     let known = |(class, name, _): &&(&str, &str, &[&str])| object.is_of(class) && name.eq_ignore_ascii_case(method);
     let (class, method, parameters) = METHODS.iter().find(known).ok_or(OsError::WBEM_INVALID_METHOD)?;
     let arguments = Arguments::new(given, parameters)?;
+    // A BSTR without characters may be a null pointer.
+    if given.iter().any(|(_, value)| matches!(value, Value::Text(text) if text.is_empty())) {
+        return Err(OsError::WBEM_INVALID_PARAMETER);
+    }
     if *class == "MSFT_StorageSetting" {
         return Ok(start_job(state, None, JobAction::Rescan));
     }
@@ -147,39 +155,79 @@ fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Argum
             _ => return Ok(StartedCall::Done(returned(code::INVALID_PARAMETER))),
         },
         "CreatePartition" => match create_partition_arguments(arguments)? {
-            Some(action) => action,
-            None => return Ok(StartedCall::Done(returned(code::INVALID_PARAMETER))),
+            Ok(partition) => JobAction::CreatePartition(partition),
+            Err(refusal) => return Ok(StartedCall::Done(returned(refusal))),
         },
+        "Clear" => JobAction::Clear { data: arguments.bool("RemoveData")?.unwrap_or(false) },
         "Online" => JobAction::SetOffline(false),
         "Offline" => JobAction::SetOffline(true),
         "SetAttributes" => match arguments.bool("IsReadOnly")? {
             Some(read_only) => JobAction::SetReadOnly(read_only),
-            None => return Ok(StartedCall::Done(returned(code::NOT_SUPPORTED))),
+            // A signature or GUID. Changing them is not simulated.
+            None => return Ok(StartedCall::Done(returned(identity_refusal(state.disk(device)?)))),
         },
-        _ => {
-            state.disk_mut(device)?.refresh();
-            return Ok(StartedCall::Done(returned(code::DONE)));
-        }
+        _ => return Ok(StartedCall::Done(returned(refresh(state.disk_mut(device)?)))),
     };
     Ok(start_job(state, Some(device), action))
 }
 
-/// Returns the arguments of `CreatePartition`, or `None` if they are not valid: it takes either a size or
-/// `UseMaximumSize`. Drive letters are not simulated.
-fn create_partition_arguments(arguments: Arguments<'_>) -> OsResult<Option<JobAction>> {
-    let size = arguments.u64("Size")?;
-    let maximum = arguments.bool("UseMaximumSize")?.unwrap_or(false);
-    if size.is_some() == maximum || arguments.bool("AssignDriveLetter")?.unwrap_or(false) {
-        return Ok(None);
+/// Returns the code with which a new signature or GUID is refused.
+fn identity_refusal(disk: &Disk) -> u32 {
+    match disk.layout {
+        _ if disk.system => code::CRITICAL_DISK,
+        _ if disk.is_offline() => code::DISK_OFFLINE,
+        Layout::Raw => code::NOT_INITIALIZED,
+        _ => code::NOT_SUPPORTED,
     }
-    let kind = match arguments.text("GptType")? {
+}
+
+/// Reads a disk again, unless the disk is offline or has no partition table.
+fn refresh(disk: &mut Disk) -> u32 {
+    if disk.is_offline() {
+        return code::DISK_OFFLINE;
+    }
+    if disk.layout == Layout::Raw {
+        return code::NOT_INITIALIZED;
+    }
+    disk.refresh();
+    code::DONE
+}
+
+/// Returns the arguments of `CreatePartition`, or the code with which it refuses them whatever the disk is.
+fn create_partition_arguments(arguments: Arguments<'_>) -> OsResult<Result<NewPartition, u32>> {
+    let size = arguments.u64("Size")?;
+    if size.is_some() == arguments.bool("UseMaximumSize")?.unwrap_or(false) {
+        return Ok(Err(code::NO_SIZE_OR_TWO));
+    }
+    let letter = arguments.u16("DriveLetter")?.and_then(|letter| char::from_u32(letter.into()));
+    let assign = arguments.bool("AssignDriveLetter")?.unwrap_or(false);
+    if letter.is_some() && assign {
+        return Ok(Err(code::INVALID_PARAMETER));
+    }
+    let gpt_type = match arguments.text("GptType")? {
         None => None,
         Some(kind) => match kind.trim_start_matches('{').trim_end_matches('}').parse() {
             Ok(kind) => Some(kind),
-            Err(_) => return Ok(None),
+            Err(_) => return Ok(Err(code::INVALID_PARAMETER)),
         },
     };
-    Ok(Some(JobAction::CreatePartition { offset: arguments.u64("Offset")?, size, kind }))
+    let mbr_type = match arguments.u16("MbrType")?.map(u8::try_from) {
+        None => None,
+        Some(Ok(kind)) => Some(kind),
+        Some(Err(_)) => return Ok(Err(code::BAD_PARTITION_TYPE)),
+    };
+    let partition = NewPartition {
+        offset: arguments.u64("Offset")?,
+        alignment: arguments.u32("Alignment")?.map(u64::from),
+        size,
+        gpt_type,
+        mbr_type,
+        letter,
+        assign_letter: assign,
+        hidden: arguments.bool("IsHidden")?.unwrap_or(false),
+        active: arguments.bool("IsActive")?.unwrap_or(false),
+    };
+    Ok(Ok(partition))
 }
 
 fn call_partition(
@@ -191,17 +239,31 @@ fn call_partition(
 ) -> OsResult<StartedCall> {
     match method {
         "GetSupportedSize" => {
-            let disk = state.disk(device)?;
-            let Some((smallest, largest)) = supported_size(disk, number) else {
-                return Ok(StartedCall::Done(returned(code::FAILED)));
+            let (smallest, largest) = match supported_size(state.disk(device)?, number) {
+                Ok(range) => range,
+                Err(refusal) => return Ok(StartedCall::Done(returned(refusal))),
             };
             let mut answer = returned(code::DONE);
             answer.out = row("__PARAMETERS", "", [("SizeMin", long(smallest)), ("SizeMax", long(largest))]);
             Ok(StartedCall::Done(answer))
         }
         "Resize" => resize(state, device, number, arguments),
-        _ => Ok(StartedCall::Done(returned(code::DONE))),
+        _ => Ok(StartedCall::Done(returned(bring_volume_online(state, device, number)))),
     }
+}
+
+/// Makes the volume of a data partition arrive.
+fn bring_volume_online(state: &mut State, device: DeviceId, number: u32) -> u32 {
+    let Ok(disk) = state.disk(device) else { return code::FAILED };
+    let part = disk.partitions.iter().find(|part| part.number == number);
+    let Some(volume) = part.and_then(|part| part.volume.as_ref()).map(|volume| volume.id) else {
+        return code::NO_DATA_PARTITION;
+    };
+    if disk.is_offline() {
+        return code::FAILED;
+    }
+    state.volume_arrives(volume);
+    code::DONE
 }
 
 fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Arguments<'_>) -> OsResult<StartedCall> {
@@ -211,9 +273,11 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
             let kind = arguments.text("FileSystem")?.unwrap_or("NTFS").to_owned();
             let label = arguments.text("FileSystemLabel")?.unwrap_or_default().to_owned();
             if !arguments.bool("Force")?.unwrap_or(false) && state.is_volume_open(volume) {
-                return Ok(StartedCall::Done(returned(code::IN_USE)));
+                return Ok(StartedCall::Done(returned(code::ACCESS_DENIED)));
             }
-            Ok(start_job(state, Some(device), JobAction::Format { volume, kind, label }))
+            let cluster_size = arguments.u32("AllocationUnitSize")?;
+            let action = JobAction::Format(FormatArguments { volume, kind, label, cluster_size });
+            Ok(start_job(state, Some(device), action))
         }
         "Resize" => resize(state, device, number, arguments),
         _ => Ok(StartedCall::Done(returned(code::DONE))),
@@ -222,17 +286,17 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
 
 fn resize(state: &mut State, device: DeviceId, partition: u32, arguments: Arguments<'_>) -> OsResult<StartedCall> {
     Ok(match arguments.u64("Size")? {
-        Some(size) => start_job(state, Some(device), JobAction::Resize { partition, size }),
-        None => StartedCall::Done(returned(code::INVALID_PARAMETER)),
+        Some(size) if size > 0 => start_job(state, Some(device), JobAction::Resize { partition, size }),
+        _ => StartedCall::Done(returned(code::INVALID_PARAMETER)),
     })
 }
 
 fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> StartedCall {
     let timing = state.timing;
     let takes = match &action {
-        JobAction::Initialize { .. } => timing.initialize,
-        JobAction::CreatePartition { .. } => timing.create_partition,
-        JobAction::Format { .. } => timing.format,
+        JobAction::Initialize { .. } | JobAction::Clear { .. } => timing.initialize,
+        JobAction::CreatePartition(_) => timing.create_partition,
+        JobAction::Format(_) => timing.format,
         JobAction::Resize { .. } => timing.resize,
         JobAction::SetOffline(_) | JobAction::SetReadOnly(_) => timing.set_online,
         JobAction::Rescan => timing.rescan,
@@ -254,183 +318,31 @@ impl State {
     }
 }
 
+/// Returns the disks that the provider knows.
+fn known_disks(state: &State) -> impl Iterator<Item = (DeviceId, &Disk)> {
+    let disks = state.disks.iter().map(|(device, disk)| (*device, disk));
+    disks.filter(|(_, disk)| disk.visible && disk.known_to_provider)
+}
+
 fn disk_by_id(state: &State, id: &str) -> OsResult<DeviceId> {
-    let visible = state.disks.iter().filter(|(_, disk)| disk.visible);
-    let mut found = visible.filter(|(_, disk)| disk_id(disk).eq_ignore_ascii_case(id)).map(|(device, _)| *device);
-    found.next().ok_or(OsError::WBEM_NOT_FOUND)
+    let mut found = known_disks(state).filter(|(_, disk)| disk_id(disk).eq_ignore_ascii_case(id));
+    found.next().map(|(device, _)| device).ok_or(OsError::WBEM_NOT_FOUND)
 }
 
 fn partition_by_id(state: &State, id: &str) -> OsResult<(DeviceId, u32)> {
-    let visible = state.disks.iter().filter(|(_, disk)| disk.visible);
-    let parts = visible.flat_map(|(device, disk)| disk.partitions.iter().map(move |part| (*device, disk, part)));
+    let parts =
+        known_disks(state).flat_map(|(device, disk)| disk.partitions.iter().map(move |part| (device, disk, part)));
     let mut found = parts.filter(|(_, disk, part)| partition_id(disk, part).eq_ignore_ascii_case(id));
     found.next().map(|(device, _, part)| (device, part.number)).ok_or(OsError::WBEM_NOT_FOUND)
 }
 
 fn volume_by_id(state: &State, id: &str) -> OsResult<Uuid> {
-    let mut found = state.arrived_volumes().filter(|(_, volume)| volume_id(volume).eq_ignore_ascii_case(id));
+    let known = state.arrived_volumes().filter(|(_, volume)| volume.known_to_provider);
+    let mut found = known.filter(|(_, volume)| volume_id(volume).eq_ignore_ascii_case(id));
     found.next().map(|(_, volume)| volume.id).ok_or(OsError::WBEM_NOT_FOUND)
-}
-
-fn disk_id(disk: &Disk) -> String {
-    format!(r#"{PROVIDER}Disk.ObjectId="{{{}}}:DI:{}""#, machine(), disk.interface())
-}
-
-fn partition_id(disk: &Disk, part: &Partition) -> String {
-    let interface = disk.interface();
-    format!(r#"{PROVIDER}Partition.ObjectId="{{{}}}:PR:{{{}}}{interface}:{}""#, machine(), part.id, part.offset)
-}
-
-fn volume_id(volume: &Volume) -> String {
-    format!(r#"{PROVIDER}Volume.ObjectId="{{{}}}:VO:{}""#, machine(), volume_path(volume.id))
-}
-
-fn machine() -> Uuid {
-    Uuid::from_u128(0x5f3e_9d4c_1111_11ef_8000_8061_6e6f_6963)
 }
 
 /// Returns `\\?\Volume{...}\`.
 pub(crate) fn volume_path(id: Uuid) -> String {
     format!(r"\\?\Volume{{{id}}}\")
-}
-
-/// Returns a 64-bit integer as WMI passes it, which is as text.
-pub(crate) fn long(number: u64) -> Value {
-    Value::Text(number.to_string())
-}
-
-fn row<const N: usize>(class: &str, id: &str, properties: [(&str, Value); N]) -> Instance {
-    let path = if id.is_empty() { ObjectPath::class(class) } else { ObjectPath::object(class, "ObjectId", id) };
-    instance(&path, properties)
-}
-
-fn text(value: impl Into<String>) -> Value {
-    Value::Text(value.into())
-}
-
-/// Returns the instance of a disk.
-pub(crate) fn disk_instance(disk: &Disk) -> Instance {
-    let id = disk_id(disk);
-    let offline = disk.provider_cache.attributes & os::abi::DiskAttributes::OFFLINE != 0;
-    let read_only = disk.provider_cache.attributes & os::abi::DiskAttributes::READ_ONLY != 0;
-    let style = match disk.layout {
-        Layout::Raw => 0,
-        Layout::Mbr { .. } | Layout::Superfloppy => 1,
-        Layout::Gpt { .. } => 2,
-    };
-    let guid = match disk.layout {
-        Layout::Gpt { id, .. } => text(format!("{{{id}}}")),
-        _ => Value::Null,
-    };
-    let signature = match disk.layout {
-        Layout::Mbr { signature } => Value::U32(signature),
-        _ => Value::Null,
-    };
-    let unique_id = disk.identifiers.as_ref().and_then(|all| all.first()).map(|first| hex::encode(&first.bytes));
-    let allocated: u64 = disk.partitions.iter().map(|part| part.length).sum();
-    let parts = u32::try_from(disk.partitions.len()).unwrap_or(u32::MAX);
-    row(
-        "MSFT_Disk",
-        &id,
-        [
-            ("ObjectId", text(&*id)),
-            ("UniqueId", unique_id.map_or(Value::Null, text)),
-            ("Number", Value::U32(disk.number)),
-            ("Path", text(disk.interface())),
-            ("Location", text(&*disk.location)),
-            ("FriendlyName", text(format!("{} {}", disk.vendor.trim(), disk.product.trim()))),
-            ("Manufacturer", text(&*disk.vendor)),
-            ("Model", text(&*disk.product)),
-            ("SerialNumber", disk.serial.as_deref().map_or(Value::Null, text)),
-            ("BusType", Value::U32(disk.bus)),
-            ("Size", long(disk.provider_cache.size)),
-            ("AllocatedSize", long(allocated)),
-            ("LogicalSectorSize", Value::U32(u32::try_from(disk.sector).unwrap_or(u32::MAX))),
-            ("PhysicalSectorSize", Value::U32(4096)),
-            ("IsOffline", Value::Bool(offline)),
-            ("IsReadOnly", Value::Bool(read_only)),
-            ("IsSystem", Value::Bool(disk.system)),
-            ("IsBoot", Value::Bool(disk.system)),
-            ("BootFromDisk", Value::Bool(disk.system)),
-            ("IsClustered", Value::Bool(false)),
-            ("PartitionStyle", Value::U32(style)),
-            ("Guid", guid),
-            ("Signature", signature),
-            ("NumberOfPartitions", Value::U32(parts)),
-            ("LargestFreeExtent", long(disk.largest_gap().map_or(0, |(_, length)| length))),
-            ("HealthStatus", Value::U32(0)),
-        ],
-    )
-}
-
-/// Returns the instance of the partition with `number`.
-pub(crate) fn partition_by_number(state: &State, disk: &Disk, number: u32) -> Option<Instance> {
-    disk.partitions.iter().find(|part| part.number == number).map(|part| partition_instance(state, disk, part))
-}
-
-fn partition_instance(state: &State, disk: &Disk, part: &Partition) -> Instance {
-    let id = partition_id(disk, part);
-    let volume = part.volume.as_ref().filter(|volume| volume.arrived);
-    let paths = volume.map_or(Value::Null, |volume| {
-        let prefixes = state.dos_prefixes(volume.id, 0);
-        let mounted = prefixes.into_iter().map(|prefix| text(format!(r"{prefix}\")));
-        Value::Array(mounted.chain([text(volume_path(volume.id))]).collect())
-    });
-    let (gpt, mbr) = match part.kind {
-        PartitionKind::Gpt(kind) => (text(format!("{{{kind}}}")), Value::Null),
-        PartitionKind::Mbr(kind) => (Value::Null, Value::U32(kind.into())),
-    };
-    let guid = if mbr == Value::Null { text(format!("{{{}}}", part.id)) } else { Value::Null };
-    row(
-        "MSFT_Partition",
-        &id,
-        [
-            ("ObjectId", text(&*id)),
-            ("DiskId", text(disk.interface())),
-            ("DiskNumber", Value::U32(disk.number)),
-            ("PartitionNumber", Value::U32(part.number)),
-            ("GptType", gpt),
-            ("MbrType", mbr),
-            ("Guid", guid),
-            ("Offset", long(part.offset)),
-            ("Size", long(part.length)),
-            ("AccessPaths", paths),
-            ("IsOffline", Value::Bool(disk.is_offline())),
-            ("IsReadOnly", Value::Bool(disk.is_read_only())),
-            ("IsSystem", Value::Bool(disk.system)),
-            ("IsBoot", Value::Bool(disk.system)),
-            ("IsHidden", Value::Bool(false)),
-            ("OperationalStatus", Value::U32(if disk.is_offline() { 4 } else { 1 })),
-        ],
-    )
-}
-
-fn volume_instance(volume: &Volume) -> Instance {
-    let id = volume_id(volume);
-    let mounted = volume.mounted().ok();
-    let kind = mounted.map_or("", |file_system| &file_system.kind);
-    let kind_number = match kind {
-        "" => 0,
-        "NTFS" => 14,
-        "ReFS" => 15,
-        "FAT32" => 6,
-        _ => 7,
-    };
-    row(
-        "MSFT_Volume",
-        &id,
-        [
-            ("ObjectId", text(&*id)),
-            ("UniqueId", text(volume_path(volume.id))),
-            ("Path", text(volume_path(volume.id))),
-            ("FileSystem", text(kind)),
-            ("FileSystemType", Value::U32(kind_number)),
-            ("FileSystemLabel", text(mounted.map_or("", |file_system| &file_system.label))),
-            ("AllocationUnitSize", Value::U32(if mounted.is_some() { 4096 } else { 0 })),
-            ("DriveType", Value::U32(3)),
-            ("Size", long(mounted.map_or(0, FileSystem::total))),
-            ("SizeRemaining", long(mounted.map_or(0, FileSystem::free))),
-            ("HealthStatus", Value::U32(0)),
-        ],
-    )
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 use os::abi::{BASIC_DATA, DiskAttributes, MSFT_RESERVED};
 use os::{OsResult, Returned, Uuid, Value};
 
+use crate::disks::mount_manager::{Mount, MountPoint};
 use crate::disks::volume_lock::VolumeLock;
-use crate::disks::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume};
-use crate::files::file_system::FileSystem;
+use crate::disks::{ALIGNMENT, Disk, Health, Layout, PartitionKind, SECTOR, Volume, Writability};
 use crate::state::{Callback, DeviceId, Event, State};
 use crate::wmi::method_call::returned;
-use crate::wmi::msft_storage::partition_by_number;
+use crate::wmi::provider_instances::partition_by_number;
+use crate::wmi::return_value as code;
 
 /// The result of a job, kept for the caller that waits for it.
 pub(crate) type JobResult = OsResult<Returned>;
@@ -34,16 +35,11 @@ pub(crate) enum JobAction {
     Initialize {
         gpt: bool,
     },
-    CreatePartition {
-        offset: Option<u64>,
-        size: Option<u64>,
-        kind: Option<Uuid>,
+    Clear {
+        data: bool,
     },
-    Format {
-        volume: Uuid,
-        kind: String,
-        label: String,
-    },
+    CreatePartition(NewPartition),
+    Format(FormatArguments),
     Resize {
         partition: u32,
         size: u64,
@@ -59,49 +55,68 @@ pub(crate) enum JobAction {
     },
 }
 
-/// The return values of the provider's methods.
-pub(crate) mod code {
-    pub(crate) const DONE: u32 = 0;
-    pub(crate) const NOT_SUPPORTED: u32 = 1;
-    pub(crate) const FAILED: u32 = 4;
-    pub(crate) const INVALID_PARAMETER: u32 = 5;
-    pub(crate) const IN_USE: u32 = 6;
-    pub(crate) const NO_SPACE: u32 = 40000;
-    pub(crate) const STALE_CACHE: u32 = 40003;
-    pub(crate) const NOT_INITIALIZED: u32 = 41000;
-    pub(crate) const ALREADY_INITIALIZED: u32 = 41001;
-    pub(crate) const READ_ONLY: u32 = 41002;
-    pub(crate) const BAD_PARTITION_TYPE: u32 = 41010;
-    pub(crate) const TOO_SMALL_FOR_GPT: u32 = 41014;
+/// The arguments of `CreatePartition`.
+#[derive(Clone, Debug)]
+pub(crate) struct NewPartition {
+    pub offset: Option<u64>,
+    pub alignment: Option<u64>,
+    /// `None` for the largest free range.
+    pub size: Option<u64>,
+    pub gpt_type: Option<Uuid>,
+    pub mbr_type: Option<u8>,
+    pub letter: Option<char>,
+    pub assign_letter: bool,
+    pub hidden: bool,
+    pub active: bool,
+}
+
+/// The arguments of `Format`.
+#[derive(Clone, Debug)]
+pub(crate) struct FormatArguments {
+    pub volume: Uuid,
+    pub kind: String,
+    pub label: String,
+    pub cluster_size: Option<u32>,
 }
 
 /// The smallest disk on which the provider writes a GPT.
 const MIN_GPT_DISK: u64 = 32 << 20;
+
+/// The default type of an MBR partition: "huge".
+const MBR_HUGE: u8 = 6;
+
+/// The size of a physical sector.
+const PHYSICAL_SECTOR: u32 = 4096;
 
 impl Job {
     /// Returns how the job locks a volume. A format locks its volume first and then dismounts it; until it ends, opening
     /// the volume fails.
     pub(crate) fn volume_lock(&self, id: Uuid, now: Duration) -> Option<VolumeLock> {
         match &self.action {
-            JobAction::Format { volume, .. } if *volume != id => None,
-            JobAction::Format { .. } if now < self.begun + self.takes / 2 => Some(VolumeLock::Mounted),
-            JobAction::Format { .. } => Some(VolumeLock::Dismounted),
+            JobAction::Format(format) if format.volume != id => None,
+            JobAction::Format(_) if now < self.begun + self.takes / 2 => Some(VolumeLock::Mounted),
+            JobAction::Format(_) => Some(VolumeLock::Dismounted),
             _ => None,
         }
     }
 }
 
 impl State {
-    /// Starts a job. Fails with `IN_USE` if another job runs on the disk.
+    /// Starts a job. Fails if another job runs on the disk.
     pub(crate) fn start(&mut self, device: Option<DeviceId>, action: JobAction, takes: Duration) -> Result<u64, u32> {
         if device.is_some() && self.jobs.values().any(|job| job.device == device) {
-            return Err(code::IN_USE);
+            return Err(match action {
+                // "In use" is not among the return values of these methods.
+                JobAction::Format(_) => code::ACCESS_DENIED,
+                JobAction::Resize { .. } => code::FAILED,
+                _ => code::IN_USE,
+            });
         }
         if let Some(refusal) = self.refusal(device, &action) {
             return Err(refusal);
         }
-        if let JobAction::Format { volume, .. } = &action {
-            self.dismount_file_system(*volume);
+        if let JobAction::Format(format) = &action {
+            self.dismount_file_system(format.volume);
         }
         let id = self.fresh();
         self.jobs.insert(id, Job { device, action, begun: self.now, takes, awaited: true, callbacks: Vec::new() });
@@ -125,29 +140,52 @@ impl State {
     fn refusal(&self, device: Option<DeviceId>, action: &JobAction) -> Option<u32> {
         let device = device?;
         let Ok(disk) = self.disk(device) else { return Some(code::FAILED) };
-        let changes = !matches!(action, JobAction::SetOffline(_) | JobAction::SetReadOnly(_) | JobAction::Rescan);
-        if changes && disk.is_read_only() {
-            return Some(code::READ_ONLY);
-        }
-        let stale = changes && disk.is_cache_stale() && !matches!(action, JobAction::Format { .. });
         match action {
-            JobAction::Initialize { .. } if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
-            JobAction::Initialize { gpt: true } if disk.cached_size < MIN_GPT_DISK => Some(code::TOO_SMALL_FOR_GPT),
-            _ if stale => Some(code::STALE_CACHE),
-            JobAction::CreatePartition { offset, size, kind } => create_partition_refusal(disk, *offset, *size, *kind),
+            JobAction::Format(format) => self.format_refusal(disk, format),
+            JobAction::Resize { .. } if disk.is_offline() || disk.is_read_only() => Some(code::FAILED),
             JobAction::Resize { partition, size } => resize_refusal(disk, *partition, *size),
-            JobAction::Format { volume, kind, .. } => self.format_refusal(*volume, kind),
-            JobAction::SetOffline(true) | JobAction::SetReadOnly(true) if disk.system => Some(code::NOT_SUPPORTED),
-            _ => None,
+            JobAction::Initialize { .. } if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
+            JobAction::Clear { .. } | JobAction::SetOffline(true) | JobAction::SetReadOnly(_) if disk.system => {
+                Some(code::CRITICAL_DISK)
+            }
+            JobAction::SetOffline(_) if disk.is_cache_stale() => Some(code::STALE_CACHE),
+            JobAction::SetOffline(_) | JobAction::Rescan | JobAction::Remote { .. } => None,
+            _ if disk.is_offline() => Some(code::DISK_OFFLINE),
+            JobAction::Clear { .. } if disk.layout == Layout::Raw => Some(code::NOT_INITIALIZED),
+            _ if disk.is_cache_stale() => Some(code::STALE_CACHE),
+            JobAction::SetReadOnly(_) => None,
+            _ if disk.is_read_only() => Some(code::DISK_READ_ONLY),
+            JobAction::Initialize { gpt: true } if disk.cached_size < MIN_GPT_DISK => Some(code::TOO_SMALL_FOR_GPT),
+            JobAction::Initialize { .. } => None,
+            JobAction::Clear { data } => (!data && disk.volumes().next().is_some()).then_some(code::DATA_PARTITIONS),
+            JobAction::CreatePartition(partition) => create_partition_refusal(disk, partition),
         }
     }
 
-    fn format_refusal(&self, volume: Uuid, kind: &str) -> Option<u32> {
-        let Ok((_, volume)) = self.volume(volume) else { return Some(code::FAILED) };
-        if volume.health == Health::Unreadable {
-            return Some(code::FAILED);
+    fn format_refusal(&self, disk: &Disk, format: &FormatArguments) -> Option<u32> {
+        let Ok((_, volume)) = self.volume(format.volume) else { return Some(code::FAILED) };
+        if disk.system {
+            return Some(code::SYSTEM_PARTITION);
         }
-        file_system_name(kind).is_none().then_some(code::INVALID_PARAMETER)
+        if file_system_name(&format.kind).is_none() {
+            return Some(code::FILE_SYSTEM_NOT_SUPPORTED);
+        }
+        match format.cluster_size {
+            Some(size) if !size.is_power_of_two() || !(512..=2 << 20).contains(&size) => {
+                return Some(code::BAD_CLUSTER_SIZE);
+            }
+            Some(size) if size < PHYSICAL_SECTOR => return Some(code::CLUSTER_BELOW_SECTOR),
+            _ => {}
+        }
+        let is_writable = match volume.writability {
+            Writability::Writable => true,
+            Writability::NotYet => false,
+            Writability::From(ready) => self.now >= ready,
+        };
+        if disk.is_read_only() || !is_writable {
+            return Some(code::VOLUME_READ_ONLY);
+        }
+        (volume.health == Health::Unreadable).then_some(code::FAILED)
     }
 
     fn perform(&mut self, device: Option<DeviceId>, action: JobAction) -> JobResult {
@@ -157,15 +195,13 @@ impl State {
                 return self.call_remote(&object.parse()?, &method, &arguments);
             }
             (JobAction::Rescan, _) => {
-                self.rescan();
-                self.disks.values_mut().filter(|disk| disk.visible).for_each(Disk::refresh);
+                self.refresh_provider();
                 returned(code::DONE)
             }
             (JobAction::Initialize { gpt }, Some(device)) => self.initialize(device, gpt),
-            (JobAction::CreatePartition { offset, size, kind }, Some(device)) => {
-                self.create_partition(device, offset, size, kind)
-            }
-            (JobAction::Format { volume, kind, label }, _) => returned(self.format(volume, &kind, &label)),
+            (JobAction::Clear { .. }, Some(device)) => self.clear(device),
+            (JobAction::CreatePartition(partition), Some(device)) => self.create_partition(device, &partition),
+            (JobAction::Format(format), _) => returned(self.format(format.volume, &format.kind, &format.label)),
             (JobAction::Resize { partition, size }, Some(device)) => returned(self.resize(device, partition, size)),
             (JobAction::SetOffline(offline), Some(device)) => {
                 returned(self.set_attribute(device, DiskAttributes::OFFLINE, offline))
@@ -188,32 +224,48 @@ impl State {
         returned(code::DONE)
     }
 
-    fn create_partition(
-        &mut self,
-        device: DeviceId,
-        offset: Option<u64>,
-        size: Option<u64>,
-        kind: Option<Uuid>,
-    ) -> Returned {
-        let (id, volume) = (self.fresh_uuid(), self.fresh_uuid());
+    /// Removes the partition table and all partitions.
+    fn clear(&mut self, device: DeviceId) -> Returned {
+        self.dismount(device);
         let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
-        let Some((gap, available)) = disk.largest_gap() else { return returned(code::NO_SPACE) };
+        disk.layout = Layout::Raw;
+        disk.partitions.clear();
+        returned(code::DONE)
+    }
+
+    fn create_partition(&mut self, device: DeviceId, wanted: &NewPartition) -> Returned {
+        let (id, volume) = (self.fresh_uuid(), self.fresh_uuid());
+        let (letter, path_in_use) = self.letter_of(wanted);
+        let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
+        let Some((offset, size)) = place(disk, wanted) else { return returned(code::NO_SPACE) };
         let kind = match disk.layout {
-            Layout::Gpt { .. } => PartitionKind::Gpt(kind.unwrap_or(BASIC_DATA)),
-            _ => PartitionKind::Mbr(7),
+            Layout::Gpt { .. } => PartitionKind::Gpt(wanted.gpt_type.unwrap_or(BASIC_DATA)),
+            _ => PartitionKind::Mbr(wanted.mbr_type.unwrap_or(MBR_HUGE)),
         };
-        let number = disk.add_partition(offset.unwrap_or(gap), size.unwrap_or(available), kind, id);
+        let number = disk.add_partition(offset, size, kind, id);
         let Some(part) = disk.partition_mut(number) else { return returned(code::FAILED) };
-        if part.holds_volume() {
-            part.volume = Some(Volume::new(volume));
+        if part.holds_volume() && !wanted.hidden {
+            part.volume = Some(Volume { writability: Writability::NotYet, ..Volume::new(volume) });
+            self.mounts.extend(letter.map(|letter| Mount { volume, point: MountPoint::Letter(letter) }));
         }
         self.announce_volumes(device);
-        let mut returned = returned(code::DONE);
+        let mut returned = returned(if path_in_use { code::PATH_IN_USE } else { code::DONE });
         if let Some(created) = self.disks.get(&device).and_then(|disk| partition_by_number(self, disk, number)) {
             let created = Value::Object(Box::new(created));
             returned.out.properties.insert("CreatedPartition".into(), created);
         }
         returned
+    }
+
+    /// Returns the drive letter for a new partition, and whether the letter that it was to get is taken.
+    fn letter_of(&self, wanted: &NewPartition) -> (Option<char>, bool) {
+        let is_free = |letter: &char| self.letter(*letter).is_none();
+        match wanted.letter {
+            Some(letter) if is_free(&letter) => (Some(letter.to_ascii_uppercase()), false),
+            Some(_) => (None, true),
+            None if wanted.assign_letter => (('D'..='Z').find(is_free), false),
+            None => (None, false),
+        }
     }
 
     /// Formats a volume. Its content is lost.
@@ -260,57 +312,90 @@ impl State {
         code::DONE
     }
 
+    /// Updates all that the provider has cached.
+    fn refresh_provider(&mut self) {
+        let shown: Vec<DeviceId> =
+            self.disks.iter().filter(|(_, disk)| disk.visible).map(|(device, _)| *device).collect();
+        for device in shown {
+            self.provider_learns(device);
+            self.disks.entry(device).and_modify(Disk::refresh);
+        }
+    }
+
     /// Makes Windows detect the attached disks that it has not detected yet.
     pub(crate) fn rescan(&mut self) {
         let hidden: Vec<DeviceId> =
             self.disks.iter().filter(|(_, disk)| !disk.visible).map(|(device, _)| *device).collect();
         for device in hidden {
             self.disks.entry(device).and_modify(|disk| disk.visible = true);
+            self.schedule(self.timing.provider, Event::ProviderLearns(device));
             self.announce_volumes(device);
         }
     }
 }
 
-/// Returns the smallest and the largest size to which a partition can be resized, from the provider's cache.
-pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Option<(u64, u64)> {
-    let part = disk.partitions.iter().find(|part| part.number == partition)?;
-    let used = part.volume.as_ref().and_then(|volume| volume.file_system.as_ref()).map_or(0, FileSystem::used);
+/// Returns the smallest and the largest size to which a partition can be resized, from the provider's cache, or the code
+/// with which the provider refuses to resize it.
+pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), u32> {
+    let part = disk.partitions.iter().find(|part| part.number == partition).ok_or(code::FAILED)?;
+    let volume = part.volume.as_ref().ok_or(code::NOT_SUPPORTED)?;
+    let used = match volume.file_system.as_ref() {
+        _ if volume.health != Health::Readable || volume.recognised.is_some() => return Err(code::UNKNOWN_FILE_SYSTEM),
+        Some(file_system) if file_system.kind != "NTFS" => return Err(code::UNKNOWN_FILE_SYSTEM),
+        Some(file_system) => file_system.used(),
+        None => 0,
+    };
     let smallest = used.next_multiple_of(ALIGNMENT).min(part.length);
-    Some((smallest, disk.max_length_at(part.offset, disk.provider_cache.size).max(part.length)))
+    Ok((smallest, disk.max_length_at(part.offset, disk.provider_cache.size).max(part.length)))
 }
 
 fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {
-    let Some(part) = disk.partitions.iter().find(|part| part.number == partition) else {
-        return Some(code::FAILED);
-    };
-    let Some(volume) = part.volume.as_ref().filter(|volume| volume.arrived) else {
-        return Some(code::NOT_SUPPORTED);
-    };
-    if volume.health != Health::Readable {
-        return Some(code::FAILED);
+    let part = disk.partitions.iter().find(|part| part.number == partition);
+    let unreadable =
+        part.and_then(|part| part.volume.as_ref()).is_some_and(|volume| volume.health == Health::Unreadable);
+    if unreadable && part.is_some_and(|part| size < part.length) {
+        return Some(code::VOLUME_WITH_ERRORS);
     }
-    let (smallest, largest) = supported_size(disk, partition)?;
-    if size < smallest {
-        return Some(code::INVALID_PARAMETER);
+    match supported_size(disk, partition) {
+        Err(refusal) => Some(refusal),
+        Ok((smallest, largest)) => (size < smallest || size > largest).then_some(code::SIZE_NOT_SUPPORTED),
     }
-    (size > largest).then_some(code::NO_SPACE)
 }
 
-fn create_partition_refusal(disk: &Disk, offset: Option<u64>, size: Option<u64>, kind: Option<Uuid>) -> Option<u32> {
+fn create_partition_refusal(disk: &Disk, wanted: &NewPartition) -> Option<u32> {
     match disk.layout {
         Layout::Raw | Layout::Superfloppy => return Some(code::NOT_INITIALIZED),
-        Layout::Mbr { .. } if kind.is_some() => return Some(code::BAD_PARTITION_TYPE),
-        Layout::Gpt { .. } if kind == Some(MSFT_RESERVED) => return Some(code::BAD_PARTITION_TYPE),
+        Layout::Mbr { .. } if wanted.gpt_type.is_some() => return Some(code::WRONG_STYLE),
+        Layout::Gpt { .. } if wanted.mbr_type.is_some() || wanted.active => return Some(code::WRONG_STYLE),
+        Layout::Gpt { .. } if wanted.gpt_type == Some(MSFT_RESERVED) => return Some(code::BAD_PARTITION_TYPE),
         Layout::Mbr { .. } | Layout::Gpt { .. } => {}
     }
-    let Some((gap, available)) = disk.largest_gap() else { return Some(code::NO_SPACE) };
-    let begin = offset.unwrap_or(gap);
-    let size = size.unwrap_or(available);
-    if size == 0 || !begin.is_multiple_of(SECTOR) || !size.is_multiple_of(SECTOR) {
-        return Some(code::INVALID_PARAMETER);
+    if wanted.alignment.is_some_and(|alignment| alignment == 0 || !alignment.is_multiple_of(SECTOR)) {
+        return Some(code::BAD_ALIGNMENT);
     }
-    let fits = begin >= gap && begin.checked_add(size).is_some_and(|end| end <= gap + available);
-    (!fits).then_some(code::NO_SPACE)
+    if let (Some(offset), Some(alignment)) = (wanted.offset, wanted.alignment)
+        && !offset.is_multiple_of(alignment)
+    {
+        return Some(code::BAD_OFFSET);
+    }
+    if wanted.size.is_some_and(|size| size == 0 || !size.is_multiple_of(SECTOR)) {
+        return Some(code::SIZE_NOT_SUPPORTED);
+    }
+    let Some((gap, available)) = disk.largest_gap() else { return Some(code::NO_SPACE) };
+    let fits =
+        |(begin, size): (u64, u64)| begin >= gap && begin.checked_add(size).is_some_and(|end| end <= gap + available);
+    (!place(disk, wanted).is_some_and(fits)).then_some(code::NO_SPACE)
+}
+
+/// Returns the offset and the size of a new partition. An offset without an alignment is rounded to the default one.
+fn place(disk: &Disk, wanted: &NewPartition) -> Option<(u64, u64)> {
+    let (gap, available) = disk.largest_gap()?;
+    let offset = match wanted.offset {
+        None => gap,
+        Some(offset) if wanted.alignment.is_some() => offset,
+        Some(offset) => offset.checked_add(ALIGNMENT / 2)? / ALIGNMENT * ALIGNMENT,
+    };
+    Some((offset, wanted.size.unwrap_or_else(|| available.saturating_sub(offset.saturating_sub(gap)))))
 }
 
 /// Returns the canonical name of a file system, if the provider can format it.

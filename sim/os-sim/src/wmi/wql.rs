@@ -93,7 +93,7 @@ impl Query {
 /// Returns the instances of `rows` that `query` selects, with the properties that it selects.
 ///
 /// For `SELECT`, `rows` are all instances of the class; for `ASSOCIATORS OF`, the associated objects. A projection
-/// keeps the path.
+/// without the key has no path.
 pub fn evaluate(query: &Query, rows: Vec<Instance>) -> Vec<Instance> {
     match query {
         Query::Associators(_) => rows,
@@ -109,8 +109,12 @@ impl Select {
     fn project(&self, row: Instance) -> Instance {
         let Some(properties) = &self.properties else { return row };
         let project = |name: &&'static str| ((*name).to_owned(), property(&row, self.class, name));
-        let properties = properties.iter().map(project).collect();
-        Instance { path: row.path, properties }
+        let projected = properties.iter().map(project).collect();
+        // Without its key an object has no path.
+        let keys = row.path.parse::<ObjectPath>().map(|path| path.keys).unwrap_or_default();
+        let is_selected = |key: &str| properties.iter().any(|name| name.eq_ignore_ascii_case(key));
+        let has_path = is_selected("__RELPATH") || !keys.is_empty() && keys.iter().all(|(key, _)| is_selected(key));
+        Instance { path: if has_path { row.path } else { String::new() }, properties: projected }
     }
 }
 

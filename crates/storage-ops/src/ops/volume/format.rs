@@ -45,7 +45,7 @@ impl Operation for FormatVolume {
         }
         match msft_storage::format_ntfs(&node.host, ctx, self.volume, || self.needs_format(node, ctx)) {
             // Formatting may still be running, so the disk stays locked for as long as formatting may take.
-            Err(error) if error.code.is_some_and(|code| ErrorClass::OutcomeUnknown.contains(code)) => {
+            Err(error) if error.is_of(ErrorClass::OutcomeUnknown) => {
                 self.wait_until_formatted(node, node.host.timeouts().format)?.ok_or(error)
             }
             outcome => {
@@ -75,7 +75,23 @@ impl FormatVolume {
 
     /// Waits until the volume has NTFS. Returns `None` if that takes too long.
     fn wait_until_formatted(&self, node: &Node, timeout: Duration) -> OperationResult<Option<()>> {
-        node.host
-            .poll(timeout, || Ok((file_system::detect(&node.host, self.volume)? == FileSystem::Ntfs).then_some(())))
+        let mut unreadable = None;
+        let formatted = node.host.poll(timeout, || match file_system::detect(&node.host, self.volume) {
+            Ok(found) => {
+                unreadable = None;
+                Ok((found == FileSystem::Ntfs).then_some(()))
+            }
+            // While a volume is formatted it is locked and then dismounted. Its new file system may be on the medium
+            // before it is mounted.
+            Err(error) if error.code.is_none() || error.is_of(ErrorClass::VolumeChanging) => {
+                unreadable = Some(error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        })?;
+        match (formatted, unreadable) {
+            (None, Some(error)) => Err(error),
+            (formatted, _) => Ok(formatted),
+        }
     }
 }

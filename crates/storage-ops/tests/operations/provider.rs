@@ -1,0 +1,245 @@
+//! Tests of what the storage provider does in its own time: it learns of disks late, locks volumes, and a policy takes a
+//! disk offline again.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use crate::setup::{GIB, NoProbe, node_on, probed, provider, refused, traced, volume_on};
+use faults::{Fault, FaultAction, Layer, Layered, Probe, Probed, Race, When};
+use os::{CallStatus, MethodCall, Namespace, Os, OsError, OsResult, Returned, Time, Value, Wmi};
+use os_sim::{DiskDescription, Sim};
+use storage_ops::{
+    Config, DiskNumber, FormatVolume, GetDiskState, IsVolumeFormatted, Kind, Node, PartitionDisk, ResizeTarget,
+    ResizeVolume, SetDiskState, VolumeId,
+};
+
+const ONE: DiskNumber = DiskNumber(1);
+const PARTITION: PartitionDisk = PartitionDisk { disk: ONE };
+const ONLINE: SetDiskState = SetDiskState { disk: ONE, online: true };
+const VOLUMES: &str = "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0";
+const FORMAT: &str = "wmi call MSFT_Volume.Format";
+const UPDATE: &str = "wmi call MSFT_StorageSetting.UpdateHostStorageCache";
+
+/// Returns a node with a partitioned disk whose volume is raw, and the volume.
+fn raw_volume() -> (Sim, VolumeId) {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let volume = volume_on(&node_on(&sim), 1);
+    (sim, volume)
+}
+
+/// Formats the raw volume as another program does.
+fn format(sim: &Sim) {
+    provider(sim, VOLUMES, "Format", &[("Force", Value::Bool(true))]);
+}
+
+/// Begins to format the raw volume as another program does.
+fn begin_format(sim: &Sim) {
+    let (os, now) = (sim.process(), sim.now());
+    let found = os.wmi().query(Namespace::Storage, VOLUMES, now).unwrap().remove(0);
+    let force = [("Force", Value::Bool(true))];
+    let call = MethodCall::new(Namespace::Storage, &found.path, "Format", &force);
+    assert!(matches!(os.wmi().call(&call, now), Ok(CallStatus::StillRunning(_))));
+}
+
+#[test]
+fn a_disk_and_a_volume_that_the_provider_does_not_know_yet_are_found_by_updating_its_cache() {
+    let sim = os_sim::node().build();
+    sim.set_timing(|timing| timing.provider = Duration::from_hours(1));
+    sim.attach_disk(&DiskDescription::new(GIB), true).unwrap();
+    let (node, trace) = traced(&sim, NoProbe);
+    node.run(&PARTITION).unwrap();
+    node.run(&FormatVolume { volume: volume_on(&node, 1) }).unwrap();
+    assert!(trace.counts().of(UPDATE) >= 2);
+    assert_eq!(sim.volume_on(1).unwrap().file_system.as_deref(), Some("NTFS"));
+}
+
+/// Answers the first calls of a method with a return value, instead of calling it.
+struct Answer {
+    method: &'static str,
+    code: u32,
+    left: AtomicU32,
+}
+
+impl Layer for Answer {
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        let is_left = |left: u32| left.checked_sub(1);
+        if call.method == self.method && self.left.fetch_update(SeqCst, SeqCst, is_left).is_ok() {
+            return Ok(CallStatus::Done(Returned { code: self.code, ..Returned::default() }));
+        }
+        wmi.call(call, deadline)
+    }
+}
+
+/// Returns a node whose provider answers the first `times` calls of `method` with `code`.
+fn answering(sim: &Sim, method: &'static str, code: u32, times: u32) -> Node {
+    let answer = Answer { method, code, left: AtomicU32::new(times) };
+    Node::new(Arc::new(Layered::around(sim.process(), answer)), Config::default())
+}
+
+#[test]
+fn a_disk_that_the_provider_learns_of_by_itself_is_waited_for() {
+    let sim = os_sim::node().build();
+    sim.set_timing(|timing| timing.provider = Duration::from_secs(5));
+    sim.attach_disk(&DiskDescription::new(GIB), true).unwrap();
+    // Updating the cache has no effect.
+    answering(&sim, "UpdateHostStorageCache", 0, u32::MAX).run(&PARTITION).unwrap();
+    assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
+}
+
+#[test]
+fn a_disk_that_refresh_refuses_is_read_by_updating_the_cache() {
+    for code in [1, 40003, 41000, 41003] {
+        let sim = os_sim::node().disk(GIB).grown_to(2 * GIB).build();
+        answering(&sim, "Refresh", code, u32::MAX).run(&PARTITION).unwrap();
+        assert!(sim.disk(1).unwrap().partitions[1].length > GIB, "{code}");
+    }
+    let sim = os_sim::node().disk(GIB).build();
+    let error = refused(&answering(&sim, "Refresh", 4, 1), &PARTITION, Kind::Internal);
+    assert_eq!(error.code(), Some(OsError(4)), "{error}");
+}
+
+#[test]
+fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
+    for code in [5, 6, 4099, 40001, 40003, 43006] {
+        let (sim, volume) = raw_volume();
+        answering(&sim, "Format", code, 3).run(&FormatVolume { volume }).unwrap();
+        assert_eq!(sim.volume_on(1).unwrap().formats, 1, "{code}");
+        let (sim, volume) = raw_volume();
+        let error = answering(&sim, "Format", code, u32::MAX).run(&FormatVolume { volume }).unwrap_err();
+        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+        assert!(sim.now() < Time(Duration::from_mins(1)), "{code}");
+    }
+    for code in [1, 4, 40018, 42010, 43001] {
+        let (sim, volume) = raw_volume();
+        let error = answering(&sim, "Format", code, 1).run(&FormatVolume { volume }).unwrap_err();
+        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+    }
+}
+
+#[test]
+fn a_disk_that_a_policy_takes_offline_again_is_brought_online_again() {
+    for times in 1..=3 {
+        let sim = os_sim::node().disk(GIB).partitioned().offline().offline_again(times).build();
+        node_on(&sim).run(&ONLINE).unwrap();
+        assert!(!sim.disk(1).unwrap().offline && sim.volume_on(1).unwrap().arrived, "{times}");
+
+        let sim = os_sim::node().disk(GIB).offline().offline_again(times).build();
+        let node = node_on(&sim);
+        node.run(&PARTITION).unwrap();
+        assert!(node.run(&GetDiskState { disk: ONE }).unwrap() && sim.volume_on(1).unwrap().arrived, "{times}");
+        assert_eq!(sim.disk(1).unwrap().partitions.len(), 2, "{times}");
+    }
+}
+
+#[test]
+fn a_disk_that_does_not_stay_online_is_not_waited_for_forever() {
+    let sim = os_sim::node().disk(GIB).offline().offline_again(u32::MAX).build();
+    let before = sim.now();
+    let error = refused(&node_on(&sim), &PARTITION, Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError(41003)), "{error}");
+    assert!(sim.now() - before < Duration::from_mins(2));
+}
+
+#[test]
+fn a_new_volume_is_formatted_as_soon_as_it_can_be_written() {
+    let sim = os_sim::node().disk(GIB).build();
+    sim.set_timing(|timing| timing.new_volume = Duration::from_secs(5));
+    let (node, trace) = traced(&sim, NoProbe);
+    node.run(&PARTITION).unwrap();
+    let volume = volume_on(&node, 1);
+    node.run(&FormatVolume { volume }).unwrap();
+    assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+    assert!(trace.counts().of(FORMAT) > 1);
+    let sim = os_sim::node().disk(GIB).build();
+    sim.set_timing(|timing| timing.new_volume = Duration::from_hours(1));
+    let node = node_on(&sim);
+    node.run(&PARTITION).unwrap();
+    let error = refused(&node, &FormatVolume { volume: volume_on(&node, 1) }, Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError(43006)), "{error}");
+}
+
+#[test]
+fn a_volume_that_another_program_formats_is_not_formatted_again() {
+    // The other program is formatting when our call comes, so the provider refuses it.
+    let (sim, volume) = raw_volume();
+    let other = sim.clone();
+    let earlier = Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT);
+    probed(&sim, earlier).run(&FormatVolume { volume }).unwrap();
+    assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+
+    // The other program formats before our second attempt.
+    let (sim, volume) = raw_volume();
+    let other = sim.clone();
+    let between = Race::before(1, move || format(&other)).among(|call| call.primitive == "wmi query");
+    let refusing = Layered::around(sim.process(), Answer { method: "Format", code: 6, left: AtomicU32::new(1) });
+    let node = Node::new(Arc::new(Probed::new(Arc::new(refusing), between)), Config::default());
+    node.run(&FormatVolume { volume }).unwrap();
+    assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+
+    let (sim, volume) = raw_volume();
+    begin_format(&sim);
+    node_on(&sim).run(&FormatVolume { volume }).unwrap_err();
+    sim.advance(Duration::from_secs(10));
+    node_on(&sim).run(&FormatVolume { volume }).unwrap();
+    assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+}
+
+#[test]
+fn a_volume_that_is_being_formatted_is_not_reported_as_unformatted() {
+    let (sim, volume) = raw_volume();
+    begin_format(&sim);
+    let error = node_on(&sim).run(&IsVolumeFormatted { volume }).unwrap_err();
+    assert_eq!(error.code(), Some(OsError::ACCESS_DENIED), "{error}");
+    sim.advance(Duration::from_secs(10));
+    assert!(node_on(&sim).run(&IsVolumeFormatted { volume }).unwrap());
+}
+
+#[test]
+fn a_format_with_an_unknown_outcome_is_waited_for_while_the_volume_is_locked() {
+    for code in [OsError::RPC_SERVER_UNAVAILABLE, OsError::RPC_CALL_FAILED, OsError::WBEM_SHUTTING_DOWN] {
+        let (sim, volume) = raw_volume();
+        let other = sim.clone();
+        let lost: Vec<Arc<dyn Probe>> = vec![
+            Arc::new(Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT)),
+            Arc::new(Fault::each(|call| call.primitive == FORMAT, When::Before, FaultAction::Fail(code))),
+        ];
+        probed(&sim, lost).run(&FormatVolume { volume }).unwrap();
+        assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+    }
+}
+
+#[test]
+fn a_new_file_system_may_show_its_signature_before_it_is_mounted() {
+    for code in [OsError::ACCESS_DENIED, OsError::NOT_READY, OsError::SHARING_VIOLATION, OsError(1006), OsError(1110)] {
+        let (sim, volume) = raw_volume();
+        let formatted = sim.clone();
+        let not_ready = Fault::at(0, When::Before, FaultAction::Fail(code)).among(move |call| {
+            call.primitive.starts_with("query_fs") && formatted.volume_on(1).unwrap().file_system.is_some()
+        });
+        probed(&sim, not_ready).run(&FormatVolume { volume }).unwrap();
+        assert_eq!(sim.volume_on(1).unwrap().formats, 1, "{code}");
+    }
+}
+
+#[test]
+fn a_volume_whose_file_system_the_provider_cannot_resize_is_left_unchanged() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("FAT32").build();
+    let node = node_on(&sim);
+    let volume = volume_on(&node, 1);
+    sim.grow_disk(1, 2 * GIB);
+    let before = sim.snapshot();
+    let resize = ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 };
+    let error = refused(&node, &resize, Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError(42009)), "{error}");
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn a_formatted_volume_has_no_label() {
+    let (sim, volume) = raw_volume();
+    node_on(&sim).run(&FormatVolume { volume }).unwrap();
+    let found = sim.process().wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Volume", Time(Duration::MAX));
+    assert!(found.unwrap().iter().all(|volume| volume.text("FileSystemLabel") == Some("")));
+}

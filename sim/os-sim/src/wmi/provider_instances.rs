@@ -1,0 +1,186 @@
+//! The instances of the storage provider's classes: their identifiers and properties.
+
+use os::{Instance, Uuid, Value};
+
+use crate::disks::{Disk, Identifier, Layout, Partition, PartitionKind, Volume};
+use crate::files::file_system::FileSystem;
+use crate::hex;
+use crate::state::State;
+use crate::wmi::method_call::instance;
+use crate::wmi::msft_storage::volume_path;
+use crate::wmi::wql::ObjectPath;
+
+/// The prefix of the provider's object identifiers.
+const PROVIDER: &str = r"{1}\\NODE\root/Microsoft/Windows/Storage/Providers_v2\WSP_";
+
+/// Returns the `ObjectId` of a disk.
+pub(crate) fn disk_id(disk: &Disk) -> String {
+    format!(r#"{PROVIDER}Disk.ObjectId="{{{}}}:DI:{}""#, machine(), disk.interface())
+}
+
+/// Returns the `ObjectId` of a partition.
+pub(crate) fn partition_id(disk: &Disk, part: &Partition) -> String {
+    let interface = disk.interface();
+    format!(r#"{PROVIDER}Partition.ObjectId="{{{}}}:PR:{{{}}}{interface}:{}""#, machine(), part.id, part.offset)
+}
+
+/// Returns the `ObjectId` of a volume.
+pub(crate) fn volume_id(volume: &Volume) -> String {
+    format!(r#"{PROVIDER}Volume.ObjectId="{{{}}}:VO:{}""#, machine(), volume_path(volume.id))
+}
+
+fn machine() -> Uuid {
+    Uuid::from_u128(0x5f3e_9d4c_1111_11ef_8000_8061_6e6f_6963)
+}
+
+/// Returns a 64-bit integer as WMI passes it, which is as text.
+pub(crate) fn long(number: u64) -> Value {
+    Value::Text(number.to_string())
+}
+
+/// Returns an object of `class` with this `ObjectId` and these properties.
+pub(crate) fn row<const N: usize>(class: &str, id: &str, properties: [(&str, Value); N]) -> Instance {
+    let path = if id.is_empty() { ObjectPath::class(class) } else { ObjectPath::object(class, "ObjectId", id) };
+    instance(&path, properties)
+}
+
+fn text(value: impl Into<String>) -> Value {
+    Value::Text(value.into())
+}
+
+/// Returns the instance of a disk.
+pub(crate) fn disk_instance(disk: &Disk) -> Instance {
+    let id = disk_id(disk);
+    let offline = disk.provider_cache.attributes & os::abi::DiskAttributes::OFFLINE != 0;
+    let read_only = disk.provider_cache.attributes & os::abi::DiskAttributes::READ_ONLY != 0;
+    let style = match disk.layout {
+        Layout::Raw => 0,
+        Layout::Mbr { .. } | Layout::Superfloppy => 1,
+        Layout::Gpt { .. } => 2,
+    };
+    let guid = match disk.layout {
+        Layout::Gpt { id, .. } => text(format!("{{{id}}}")),
+        _ => Value::Null,
+    };
+    let signature = match disk.layout {
+        Layout::Mbr { signature } => Value::U32(signature),
+        _ => Value::Null,
+    };
+    let unique_id = disk.identifiers.as_ref().and_then(|all| best_identifier(all)).map(|best| hex::encode(&best.bytes));
+    let location = if disk.location.is_empty() { Value::Null } else { text(&*disk.location) };
+    let serial = disk.provider_serial.as_deref().or(disk.serial.as_deref());
+    let allocated: u64 = disk.partitions.iter().map(|part| part.length).sum();
+    let parts = u32::try_from(disk.partitions.len()).unwrap_or(u32::MAX);
+    row(
+        "MSFT_Disk",
+        &id,
+        [
+            ("ObjectId", text(&*id)),
+            ("UniqueId", unique_id.map_or(Value::Null, text)),
+            ("Number", Value::U32(disk.number)),
+            ("Path", text(disk.interface())),
+            ("Location", location),
+            ("FriendlyName", text(format!("{} {}", disk.vendor.trim(), disk.product.trim()))),
+            ("Manufacturer", text(&*disk.vendor)),
+            ("Model", text(&*disk.product)),
+            ("SerialNumber", serial.map_or(Value::Null, text)),
+            ("BusType", Value::U32(disk.bus)),
+            ("Size", long(disk.provider_cache.size)),
+            ("AllocatedSize", long(allocated)),
+            ("LogicalSectorSize", Value::U32(u32::try_from(disk.sector).unwrap_or(u32::MAX))),
+            ("PhysicalSectorSize", Value::U32(4096)),
+            ("IsOffline", Value::Bool(offline)),
+            ("IsReadOnly", Value::Bool(read_only)),
+            ("IsSystem", Value::Bool(disk.system)),
+            ("IsBoot", Value::Bool(disk.system)),
+            ("BootFromDisk", Value::Bool(disk.system)),
+            ("IsClustered", Value::Bool(false)),
+            ("PartitionStyle", Value::U32(style)),
+            ("Guid", guid),
+            ("Signature", signature),
+            ("NumberOfPartitions", Value::U32(parts)),
+            ("LargestFreeExtent", long(disk.largest_gap().map_or(0, |(_, length)| length))),
+            ("HealthStatus", Value::U32(0)),
+        ],
+    )
+}
+
+/// Returns the identifier that is shown as `UniqueId`: the first one of the best type.
+fn best_identifier(identifiers: &[Identifier]) -> Option<&Identifier> {
+    const BY_QUALITY: [u32; 5] = [8, 3, 2, 1, 0];
+    BY_QUALITY.iter().find_map(|kind| identifiers.iter().find(|identifier| identifier.kind == *kind))
+}
+
+/// Returns the instance of the partition with `number`.
+pub(crate) fn partition_by_number(state: &State, disk: &Disk, number: u32) -> Option<Instance> {
+    disk.partitions.iter().find(|part| part.number == number).map(|part| partition_instance(state, disk, part))
+}
+
+/// Returns the instance of a partition.
+pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -> Instance {
+    let id = partition_id(disk, part);
+    let volume = part.volume.as_ref().filter(|volume| volume.arrived);
+    let paths = volume.map_or(Value::Null, |volume| {
+        let prefixes = state.dos_prefixes(volume.id, 0);
+        let mounted = prefixes.into_iter().map(|prefix| text(format!(r"{prefix}\")));
+        Value::Array(mounted.chain([text(volume_path(volume.id))]).collect())
+    });
+    let (gpt, mbr) = match part.kind {
+        PartitionKind::Gpt(kind) => (text(format!("{{{kind}}}")), Value::Null),
+        PartitionKind::Mbr(kind) => (Value::Null, Value::U32(kind.into())),
+    };
+    let guid = if mbr == Value::Null { text(format!("{{{}}}", part.id)) } else { Value::Null };
+    row(
+        "MSFT_Partition",
+        &id,
+        [
+            ("ObjectId", text(&*id)),
+            ("DiskId", text(disk.interface())),
+            ("DiskNumber", Value::U32(disk.number)),
+            ("PartitionNumber", Value::U32(part.number)),
+            ("GptType", gpt),
+            ("MbrType", mbr),
+            ("Guid", guid),
+            ("Offset", long(part.offset)),
+            ("Size", long(part.length)),
+            ("AccessPaths", paths),
+            ("IsOffline", Value::Bool(disk.is_offline())),
+            ("IsReadOnly", Value::Bool(disk.is_read_only())),
+            ("IsSystem", Value::Bool(disk.system)),
+            ("IsBoot", Value::Bool(disk.system)),
+            ("IsHidden", Value::Bool(false)),
+            ("OperationalStatus", Value::U32(if disk.is_offline() { 4 } else { 1 })),
+        ],
+    )
+}
+
+/// Returns the instance of a volume.
+pub(crate) fn volume_instance(volume: &Volume) -> Instance {
+    let id = volume_id(volume);
+    let mounted = volume.mounted().ok();
+    let kind = mounted.map_or("", |file_system| &file_system.kind);
+    let kind_number = match kind {
+        "" => 0,
+        "NTFS" => 14,
+        "ReFS" => 15,
+        "FAT32" => 6,
+        _ => 7,
+    };
+    row(
+        "MSFT_Volume",
+        &id,
+        [
+            ("ObjectId", text(&*id)),
+            ("UniqueId", text(volume_path(volume.id))),
+            ("Path", text(volume_path(volume.id))),
+            ("FileSystem", text(kind)),
+            ("FileSystemType", Value::U32(kind_number)),
+            ("FileSystemLabel", text(mounted.map_or("", |file_system| &file_system.label))),
+            ("AllocationUnitSize", Value::U32(if mounted.is_some() { 4096 } else { 0 })),
+            ("DriveType", Value::U32(3)),
+            ("Size", long(mounted.map_or(0, FileSystem::total))),
+            ("SizeRemaining", long(mounted.map_or(0, FileSystem::free))),
+            ("HealthStatus", Value::U32(0)),
+        ],
+    )
+}
