@@ -108,7 +108,7 @@ impl State {
                 let takes = self.smb.duration(method, arguments);
                 self.remote(&object, method, arguments, takes)
             }
-            Namespace::CimV2 => Err(OsError::WBEM_INVALID_METHOD),
+            Namespace::CimV2 => Err(OsError::WBEM_NOT_FOUND),
         }
     }
 

@@ -21,6 +21,7 @@ mod open_handle;
 mod open_rights;
 mod open_volume;
 mod pipe;
+mod provider;
 mod reparse;
 mod reparse_data;
 mod reparse_walk;
@@ -31,6 +32,7 @@ mod volume;
 mod volume_content;
 mod wmi;
 mod wmi_disk;
+mod wmi_disk_method;
 mod wmi_partition;
 mod wmi_volume;
 
@@ -63,7 +65,7 @@ pub const SUBJECTS: &[Subject] = &[
     Subject { title: "Disks as devices", modules: &[disk::FACTS, disk_attributes::FACTS, disk_property::FACTS] },
     Subject { title: "Information about file systems, removed disks", modules: &[file_system::FACTS] },
     Subject { title: "Volumes as devices", modules: &[volume::FACTS, volume_content::FACTS] },
-    Subject { title: "The storage provider: disks", modules: &[wmi_disk::FACTS] },
+    Subject { title: "The storage provider: disks", modules: &[wmi_disk::FACTS, wmi_disk_method::FACTS] },
     Subject { title: "The storage provider: partitions", modules: &[wmi_partition::FACTS] },
     Subject { title: "The storage provider: volumes", modules: &[wmi_volume::FACTS] },
     Subject { title: "WMI: jobs, caches, codes", modules: &[wmi::FACTS] },

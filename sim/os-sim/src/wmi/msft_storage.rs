@@ -122,7 +122,7 @@ pub(crate) fn call(
     given: &[(&str, Value)],
 ) -> OsResult<StartedCall> {
     let known = |(class, name, _): &&(&str, &str, &[&str])| object.is_of(class) && name.eq_ignore_ascii_case(method);
-    let (class, method, parameters) = METHODS.iter().find(known).ok_or(OsError::WBEM_INVALID_METHOD)?;
+    let (class, method, parameters) = METHODS.iter().find(known).ok_or(OsError::WBEM_NOT_FOUND)?;
     let arguments = Arguments::new(given, parameters)?;
     // A BSTR without characters may be a null pointer.
     if given.iter().any(|(_, value)| matches!(value, Value::Text(text) if text.is_empty())) {

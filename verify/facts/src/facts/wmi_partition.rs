@@ -1,5 +1,143 @@
-//! The storage provider, partitions: `WMI-PART`.
+//! `MSFT_Partition`: `WMI-PART`.
 
-use crate::fact::Fact;
+use os::abi::MSFT_RESERVED;
+use os::{Access, Instance};
 
-pub(crate) const FACTS: &[Fact] = &[];
+use super::devices::{open_disk, partition_table};
+use super::provider::{MIB, WINE, call, initialized, number, one, partition, partition_near, partition_of, settle};
+use crate::fact::{Fact, Verdict};
+use crate::node::{DiskKind, TestDisk, TestNode, VolumeKind};
+
+pub(crate) const FACTS: &[Fact] = &[
+    Fact::published(
+        "WMI-PART-01",
+        "MSFT_Partition.Resize to a size outside the range of GetSupportedSize returns 4097.",
+        "DRV Resize",
+        a_size_outside_the_range_is_refused,
+    )
+    .wine(WINE),
+    Fact::published(
+        "WMI-PART-02",
+        "MSFT_Partition.Resize works for NTFS and for a volume without a file system.",
+        "DRV Resize",
+        ntfs_and_raw_volumes_are_resized,
+    )
+    .wine(WINE),
+    Fact::unchecked(
+        "WMI-PART-03",
+        "GetSupportedSize may return another SizeMin each time.",
+        "DRV GetSupportedSize",
+        "no operation reads SizeMin: ResizeVolume never shrinks",
+    ),
+    Fact::published(
+        "WMI-PART-04",
+        "MSFT_Partition.Online of a partition that is no data partition returns 42011.",
+        "DRV Online",
+        only_a_data_partition_is_brought_online,
+    )
+    .wine(WINE),
+    Fact::published(
+        "WMI-PART-05",
+        "SizeMax of GetSupportedSize is the size of the partition and of the free space right after it.",
+        "DRV GetSupportedSize",
+        the_free_space_after_the_partition_can_be_added,
+    )
+    .wine(WINE),
+    Fact::published(
+        "WMI-PART-06",
+        "MSFT_Partition.Resize and GetSupportedSize return 42009 for an unknown file system, which FAT32 is.",
+        "DRV Resize; DRV GetSupportedSize",
+        an_unknown_file_system_is_not_resized,
+    )
+    .wine(WINE),
+    Fact::unchecked(
+        "WMI-PART-07",
+        "MSFT_Partition.Resize to a smaller size returns 42008 for a volume with errors.",
+        "DRV Resize",
+        "ResizeVolume never shrinks",
+    ),
+    Fact::assumed(
+        "WMI-PART-08",
+        "MSFT_Partition.PartitionNumber and Offset are those in the answer of IOCTL_DISK_GET_DRIVE_LAYOUT_EX.",
+        "The page does not mention the control code. An operation that finds another offset for the number of a partition \
+         changes nothing and fails.",
+        a_partition_has_the_number_and_offset_of_the_device,
+    )
+    .wine(WINE),
+];
+
+/// Returns the smallest and the largest size of a partition.
+fn supported(node: &dyn TestNode, partition: &str) -> (u64, u64) {
+    let (code, out) = call(node, partition, "GetSupportedSize", &[]);
+    assert_eq!(code, 0);
+    (out.u64("SizeMin").expect("SizeMin"), out.u64("SizeMax").expect("SizeMax"))
+}
+
+fn resize(node: &dyn TestNode, partition: &str, size: u64) -> u32 {
+    call(node, partition, "Resize", &[("Size", number(size))]).0
+}
+
+fn size(partition: &Instance) -> u64 {
+    partition.u64("Size").expect("the size")
+}
+
+fn a_size_outside_the_range_is_refused(node: &dyn TestNode) -> Verdict {
+    let partition = partition_of(node, node.volume(VolumeKind::Ntfs)?).path;
+    let (smallest, largest) = supported(node, &partition);
+    assert_eq!(resize(node, &partition, largest + 64 * MIB), 4097);
+    assert!(smallest > 0, "a file system needs space");
+    assert_eq!(resize(node, &partition, 512), 4097);
+    Ok(())
+}
+
+fn ntfs_and_raw_volumes_are_resized(node: &dyn TestNode) -> Verdict {
+    for kind in [VolumeKind::Ntfs, VolumeKind::Raw] {
+        let volume = node.volume(kind)?;
+        let before = partition_of(node, volume);
+        for to in [size(&before) - 64 * MIB, size(&before)] {
+            assert_eq!(resize(node, &before.path, to), 0, "{kind:?}");
+            assert_eq!(size(&partition_of(node, volume)), to, "{kind:?}");
+        }
+    }
+    Ok(())
+}
+
+fn only_a_data_partition_is_brought_online(node: &dyn TestNode) -> Verdict {
+    let raw = node.disk(DiskKind::Raw)?;
+    initialized(node, raw, 2);
+    let reserved = partition_near(node, raw, 0);
+    assert_eq!(reserved.text("GptType").map(str::to_lowercase), Some(format!("{{{MSFT_RESERVED}}}")));
+    assert_eq!(call(node, &reserved.path, "Online", &[]).0, 42011);
+    Ok(())
+}
+
+fn the_free_space_after_the_partition_can_be_added(node: &dyn TestNode) -> Verdict {
+    let raw = node.disk(DiskKind::Raw)?;
+    let disk = initialized(node, raw, 2);
+    partition(node, &disk, 64 * MIB, 64 * MIB);
+    partition(node, &disk, 192 * MIB, 64 * MIB);
+    settle(node);
+    assert_eq!(supported(node, &partition_near(node, raw, 64 * MIB).path).1, 128 * MIB);
+    Ok(())
+}
+
+fn an_unknown_file_system_is_not_resized(node: &dyn TestNode) -> Verdict {
+    let partition = partition_of(node, node.volume(VolumeKind::Fat32)?);
+    assert_eq!(call(node, &partition.path, "GetSupportedSize", &[]).0, 42009);
+    assert_eq!(resize(node, &partition.path, size(&partition) - 64 * MIB), 42009);
+    Ok(())
+}
+
+fn a_partition_has_the_number_and_offset_of_the_device(node: &dyn TestNode) -> Verdict {
+    let number = node.volume(VolumeKind::Ntfs)?.disk;
+    settle(node);
+    let (_, entries) = partition_table(&*open_disk(node, TestDisk { number }, Access::GENERIC_READ));
+    assert!(!entries.is_empty());
+    for entry in entries {
+        let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {number} AND PartitionNumber = {}", {
+            entry.number
+        });
+        assert_eq!(one(node, &wql).u64("Offset"), u64::try_from(entry.offset).ok());
+    }
+    Ok(())
+}

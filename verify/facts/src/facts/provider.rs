@@ -1,0 +1,123 @@
+//! Calls of WMI and of the storage provider that the checks of several subjects make.
+
+use std::time::Duration;
+
+use os::{CallStatus, Instance, MethodCall, Namespace, OsResult, Value};
+
+use crate::node::{TestDisk, TestNode, TestVolume};
+
+/// What every check of the provider needs and Wine lacks.
+pub(crate) const WINE: &str = "it has no storage namespace";
+
+/// How long a check waits for WMI.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// How long Windows and the provider may take to show what has changed.
+const SETTLING: Duration = Duration::from_secs(5);
+
+/// A mebibyte.
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// Runs a query in a namespace.
+pub(crate) fn query_in(node: &dyn TestNode, namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
+    let deadline = node.os().clock().now() + PATIENCE;
+    node.os().wmi().query(namespace, wql, deadline)
+}
+
+/// Runs a query of the provider that finds one object.
+pub(crate) fn one(node: &dyn TestNode, wql: &str) -> Instance {
+    let mut found = query_in(node, Namespace::Storage, wql).expect("the query is answered");
+    assert_eq!(found.len(), 1, "{wql}");
+    found.remove(0)
+}
+
+/// Calls a method of the provider and returns its return value and its output.
+pub(crate) fn call(node: &dyn TestNode, path: &str, method: &str, arguments: &[(&str, Value)]) -> (u32, Instance) {
+    match try_call(node, path, method, arguments).expect("the method is called") {
+        CallStatus::Done(returned) => (returned.code, returned.out),
+        CallStatus::StillRunning(_) => panic!("{method} has not ended in time"),
+    }
+}
+
+/// Calls a method of the provider.
+pub(crate) fn try_call(
+    node: &dyn TestNode,
+    path: &str,
+    method: &str,
+    arguments: &[(&str, Value)],
+) -> OsResult<CallStatus> {
+    let deadline = node.os().clock().now() + PATIENCE;
+    node.os().wmi().call(&MethodCall::new(Namespace::Storage, path, method, arguments), deadline)
+}
+
+/// Waits until Windows and the provider show what has changed.
+pub(crate) fn settle(node: &dyn TestNode) {
+    node.os().clock().sleep(SETTLING);
+    let (code, _) = call(node, "MSFT_StorageSetting", "UpdateHostStorageCache", &[]);
+    assert_eq!(code, 0, "the cache is updated");
+}
+
+/// Returns the provider's instance of a disk, whose data is up to date.
+pub(crate) fn disk(node: &dyn TestNode, disk: TestDisk) -> Instance {
+    settle(node);
+    one(node, &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", disk.number))
+}
+
+/// Returns the path of a disk that is initialized here with a partition style: MBR (1) or GPT (2).
+pub(crate) fn initialized(node: &dyn TestNode, raw: TestDisk, style: u32) -> String {
+    let path = disk(node, raw).path;
+    assert_eq!(call(node, &path, "Initialize", &[("PartitionStyle", Value::U32(style))]).0, 0);
+    path
+}
+
+/// Creates a partition of `size` bytes at `offset` and returns the path of its instance.
+pub(crate) fn partition(node: &dyn TestNode, disk: &str, offset: u64, size: u64) -> String {
+    let arguments = [("Offset", number(offset)), ("Size", number(size))];
+    let (code, out) = call(node, disk, "CreatePartition", &arguments);
+    assert_eq!(code, 0, "the partition is created");
+    created(&out)
+}
+
+/// Returns the path of the partition that `CreatePartition` returned. Windows returns it as text.
+pub(crate) fn created(out: &Instance) -> String {
+    match out.get("CreatedPartition") {
+        Some(Value::Object(partition)) => partition.path.clone(),
+        other => panic!("the created partition is {other:?}"),
+    }
+}
+
+/// Returns the provider's instance of the partition that begins nearest to `offset` on a disk.
+pub(crate) fn partition_near(node: &dyn TestNode, disk: TestDisk, offset: u64) -> Instance {
+    settle(node);
+    let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {}", disk.number);
+    let found = query_in(node, Namespace::Storage, &wql).expect("the partitions");
+    let distance = |partition: &Instance| partition.u64("Offset").expect("the offset").abs_diff(offset);
+    found.into_iter().min_by_key(distance).expect("a partition")
+}
+
+/// Returns the provider's instance of a volume, whose data is up to date.
+pub(crate) fn volume(node: &dyn TestNode, volume: TestVolume) -> Instance {
+    settle(node);
+    one(node, &volume_query(volume))
+}
+
+/// Returns the query for a volume.
+pub(crate) fn volume_query(volume: TestVolume) -> String {
+    let path = volume.guid_path().to_string_lossy().replace('\\', r"\\");
+    format!("SELECT * FROM MSFT_Volume WHERE Path = '{path}'")
+}
+
+/// Returns the provider's instance of the partition that a volume for tests is on: the last one of its disk.
+pub(crate) fn partition_of(node: &dyn TestNode, volume: TestVolume) -> Instance {
+    partition_near(node, TestDisk { number: volume.disk }, u64::MAX)
+}
+
+/// Returns a 64-bit integer as an argument, which is text.
+pub(crate) fn number(number: u64) -> Value {
+    Value::Text(number.to_string())
+}
+
+/// Returns a text as an argument.
+pub(crate) fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
