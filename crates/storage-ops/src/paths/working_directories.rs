@@ -186,7 +186,8 @@ impl WorkingDirectories {
         };
         match find() {
             Ok(()) => Ok(true),
-            Err(error) if error.is_not_found() => Ok(false),
+            // On a disk or server that has gone away nothing is known to be missing.
+            Err(error) if error.code.is_some_and(is_missing) => Ok(false),
             Err(error) if path.asks_for_directory() && error.code == Some(OsError::DIRECTORY) => Ok(false),
             Err(error) => Err(error),
         }
@@ -240,6 +241,11 @@ impl WorkingDirectories {
 /// Returns whether the object is on a share of a server, and so on no volume of this node.
 fn is_on_share(handle: &dyn Handle) -> OsResult<bool> {
     Ok(handle.final_path(PathForm::Dos)?.to_string_lossy().starts_with(r"\\?\UNC\"))
+}
+
+/// Returns whether the code tells that a path, or a directory above it, does not exist.
+fn is_missing(code: OsError) -> bool {
+    ErrorClass::EntryDeleted.contains(code) || ErrorClass::DirectoryMissing.contains(code)
 }
 
 /// Opens the directory `name` in `parent`; refuses a link and a mount point.

@@ -8,7 +8,7 @@ use crate::setup::{GIB, KUBELET, node_on, path, probed, refused};
 use faults::{Call, FaultAction, Outcome, Probe};
 use os::OsError;
 use os_sim::Sim;
-use storage_ops::{Kind, PathExists, RmdirContents};
+use storage_ops::{Kind, PathExists, Rmdir, RmdirContents};
 
 /// The codes with which calls on a handle fail whose volume was removed or dismounted.
 const LOST: [OsError; 7] = [
@@ -61,6 +61,28 @@ fn a_volume_counts_as_used_by_the_node_once_a_working_directory_is_on_it() {
     let error = refused(&node, &RmdirContents { path: path(MOUNT) }, Kind::PermissionDenied);
     assert!(error.to_string().contains("used by the node itself"), "{error}");
     assert_eq!(sim.snapshot(), before);
+}
+
+/// Fails each call on a handle with a code.
+struct Lost(OsError);
+
+impl Probe for Lost {
+    fn before(&self, call: &Call) -> FaultAction {
+        let on_handle = call.primitive == "open_child" || call.primitive.starts_with("query ");
+        if on_handle { FaultAction::Fail(self.0) } else { FaultAction::Go }
+    }
+}
+
+#[test]
+fn a_path_on_a_disk_that_has_gone_away_is_not_reported_missing_or_removed() {
+    for code in LOST.into_iter().filter(|code| *code != OsError::FILE_NOT_FOUND) {
+        let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p").build();
+        let error = probed(&sim, Lost(code)).run(&exists(r"\pods\p")).unwrap_err();
+        assert_eq!(error.code(), Some(code), "{error}");
+        let rmdir = Rmdir { path: path(r"\pods\p"), context: None, force: true };
+        let error = probed(&sim, Lost(code)).run(&rmdir).unwrap_err();
+        assert_eq!(error.code(), Some(code), "{error}");
+    }
 }
 
 /// The volume mounted at [`MOUNT`] is removed when its root directory has been listed: all calls on it fail.
