@@ -59,19 +59,21 @@ pub trait Os: Send + Sync {
     /// Returns the drive letters and mounted folders that the mount manager has for `volume` (`\\?\Volume{...}\`),
     /// each with a final backslash.
     ///
-    /// Errors: `FILE_NOT_FOUND` if the volume does not exist.
+    /// Errors: `FILE_NOT_FOUND` if the volume does not exist; `INVALID_NAME` or `INVALID_PARAMETER` if it is not a name.
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew>
     fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>>;
 
-    /// Mounts `volume` (`\\?\Volume{...}\`) at the empty directory `directory` (with a final backslash).
+    /// Mounts `volume` (`\\?\Volume{...}\`) at the empty directory `directory`: `X:\dir\`, with a final backslash. No
+    /// document says whether a path that begins with `\\?\` is accepted.
     ///
-    /// Errors: `DIR_NOT_EMPTY`; `INVALID_PARAMETER` if the directory is not on a local NTFS volume.
+    /// Errors: `DIR_NOT_EMPTY`, also for a mounted folder; an undocumented one if the directory is not on a local NTFS volume.
     /// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw>
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()>;
 
-    /// Removes the mount point at `directory` (with a final backslash) and deletes it from the mount manager's database.
+    /// Removes the mount point at `directory` (as in [`Self::set_volume_mount_point`]) and deletes it from the mount
+    /// manager's database. The directory stays.
     ///
-    /// Errors: `NOT_A_REPARSE_POINT` if no volume is mounted there.
+    /// Does nothing if no volume is mounted there. No document says whether that is an error (`NOT_A_REPARSE_POINT`).
     /// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-deletevolumemountpointw>
     fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()>;
 

@@ -88,50 +88,6 @@ fn files_and_volumes_have_distinct_identities() {
 }
 
 #[test]
-fn a_file_on_a_mounted_volume_has_a_dos_path_and_a_guid_path() {
-    let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").dir(r"C:\m\sub").build();
-    let volume = node.volume_on(1).unwrap();
-    let sub = existing(&node, r"C:\m\sub", Access::READ_ATTRIBUTES, Options::empty()).unwrap();
-    assert_eq!(dos_path(&*sub), r"\\?\C:\m\sub");
-    let guid = sub.final_path(PathForm::VolumeGuid).unwrap().to_string().unwrap();
-    assert_eq!(guid, format!("{}sub", volume.name()));
-    node.delete_volume_mount_point(&text(r"C:\m\")).unwrap();
-    assert_eq!(sub.final_path(PathForm::Dos), Err(OsError::PATH_NOT_FOUND));
-}
-
-#[test]
-fn mounting_needs_an_empty_directory_on_ntfs() {
-    let node = node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
-        .disk(GIB)
-        .partitioned()
-        .formatted("FAT32")
-        .mounted(r"C:\fat")
-        .dir(r"C:\fat\dir")
-        .dir(r"C:\full\x")
-        .dir(r"C:\m")
-        .build();
-    let volume = text(&node.volume_on(1).unwrap().name());
-    let mount = |directory: &str| node.set_volume_mount_point(&text(directory), &volume);
-    assert_eq!(mount(r"C:\m"), Err(OsError::INVALID_NAME));
-    assert_eq!(mount(r"C:\full\"), Err(OsError::DIR_NOT_EMPTY));
-    assert_eq!(mount(r"C:\none\"), Err(OsError::FILE_NOT_FOUND));
-    assert_eq!(mount(r"C:\fat\dir\"), Err(OsError::INVALID_PARAMETER));
-    assert_eq!(mount(r"C:\fat\"), Err(OsError::DIR_NOT_EMPTY), "another volume is mounted there");
-    let bare = U16String::from_vec(&volume.as_slice()[..volume.len() - 1]);
-    assert_eq!(node.set_volume_mount_point(&text(r"C:\m\"), &bare), Err(OsError::INVALID_PARAMETER));
-    mount(r"C:\m\").unwrap();
-    assert_eq!(node.volume_on(1).unwrap().paths, [r"C:\m\"]);
-    node.delete_volume_mount_point(&text(r"C:\m\")).unwrap();
-    let again = node.delete_volume_mount_point(&text(r"C:\m\"));
-    assert_eq!(again, Err(OsError::NOT_A_REPARSE_POINT));
-    assert!(node.external().exists(r"C:\m"), "the directory stays");
-    node.invariants().unwrap();
-}
-
-#[test]
 fn deleting_a_mount_point_does_not_change_the_volume() {
     let node = node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\m").file(r"C:\m\data", "kept").build();
     let before = node.volume_on(1).unwrap().id;

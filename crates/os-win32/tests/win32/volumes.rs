@@ -1,8 +1,6 @@
 //! Tests of volumes, disks and mount points, as far as the machine has them.
 
-use std::fs;
-
-use crate::scratch::{Scratch, directory, wide};
+use crate::scratch::{directory, wide};
 use crate::skip::skipped_by_wine;
 use os::abi::{
     ControlCode, DiskAttributes, DiskGeometryEx, DriveLayout, FsAttributeInformation, FsFullSizeInformation,
@@ -85,38 +83,6 @@ fn the_first_disk_supports_every_control_code_that_is_sent_to_disks() {
     if !unsupported.is_empty() {
         skipped_by_wine(&unsupported.join(", "));
     }
-}
-
-#[test]
-fn deleting_a_mount_point_that_does_not_exist_is_an_error() {
-    let scratch = Scratch::new("unmount");
-    fs::create_dir(scratch.join("plain")).unwrap();
-    let directory = U16String::from_os_str(&format!(r"{}\", scratch.join("plain").display()));
-    match scratch.windows.delete_volume_mount_point(&directory) {
-        Err(OsError::NOT_A_REPARSE_POINT) => {}
-        // Wine fails without setting the last error, so the code is that of an earlier call.
-        other => skipped_by_wine(&format!("DeleteVolumeMountPointW returns {other:?}")),
-    }
-}
-
-#[test]
-fn a_mount_point_leads_to_its_volume_until_it_is_deleted() {
-    let scratch = Scratch::new("mount");
-    fs::create_dir(scratch.join("mount")).unwrap();
-    let directory = U16String::from_os_str(&format!(r"{}\", scratch.join("mount").display()));
-    match scratch.windows.set_volume_mount_point(&directory, &system_volume()) {
-        Ok(()) => {}
-        Err(error @ OsError::CALL_NOT_IMPLEMENTED) => {
-            return skipped_by_wine(&format!("SetVolumeMountPointW: {error}"));
-        }
-        Err(error) => panic!("{error}"),
-    }
-    let through = scratch.windows.open(&NtPath::from_win32(&directory), &self::directory()).unwrap();
-    assert_eq!(through.final_path(PathForm::VolumeGuid), Ok(system_volume()));
-    drop(through);
-    scratch.windows.delete_volume_mount_point(&directory).unwrap();
-    let plain = scratch.windows.open(&NtPath::from_win32(&directory), &self::directory()).unwrap();
-    assert_ne!(plain.final_path(PathForm::VolumeGuid), Ok(system_volume()));
 }
 
 #[test]

@@ -1,12 +1,10 @@
 //! Calls that the checks of several subjects make.
 
-use os::abi::{
-    ControlCode, FileBasicInfo, FileDispositionInfo, FileIdBothDirInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
-    ReparseHead,
-};
+use os::abi::{FileBasicInfo, FileDispositionInfo, FileIdBothDirInfo};
 use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, OsResult};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::reparse;
 use crate::node::{TestNode, TestVolume, Unavailable, VolumeKind};
 
 /// Reads information of a fixed size about a file.
@@ -48,18 +46,7 @@ pub(crate) fn set_attributes(handle: &dyn Handle, attributes: u32) -> OsResult<(
 
 /// Makes an empty directory a junction to an NT path.
 pub(crate) fn set_junction(directory: &dyn Handle, target: &NtPath) -> OsResult<()> {
-    let name = target.as_u16str().as_slice();
-    let length = u16::try_from(name.len() * 2).expect("the target is short");
-    let head = MountPointReparse {
-        substitute_offset: 0,
-        substitute_length: length,
-        print_offset: length + 2,
-        print_length: 0,
-    };
-    let body = [head.as_bytes(), name.as_bytes(), &[0; 4]].concat();
-    let data_length = u16::try_from(body.len()).expect("the target is short");
-    let data = [ReparseHead { tag: REPARSE_TAG_MOUNT_POINT, data_length, reserved: 0 }.as_bytes(), &body].concat();
-    directory.control(ControlCode::FSCTL_SET_REPARSE_POINT, &data, &mut []).map(drop)
+    reparse::set(directory, &reparse::mount_point(&target.to_string(), ""))
 }
 
 /// Lists all names in a directory, with `.` and `..`.

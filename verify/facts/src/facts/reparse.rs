@@ -1,11 +1,11 @@
 //! Reparse points: their data, and the calls on them that checks make.
 
 use os::abi::{
-    ControlCode, FileAttributeTagInfo, FileIdInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK,
-    ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+    ControlCode, FileAttributeTagInfo, FileIdBothDirInfo, FileIdInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
+    REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
 };
 use os::{Access, Disposition, FileInfo, Handle, Open, Options, OsError, OsResult, PathForm, Share};
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::calls::query;
 use crate::node::Directory;
@@ -129,6 +129,29 @@ impl Directory<'_> {
     /// Creates a junction to the NT path `target`.
     pub(super) fn junction(&self, name: &str, target: &str) {
         self.link(name, &mount_point(target, target));
+    }
+
+    /// Returns the entry of `name` in the listing of the directory.
+    pub(super) fn listed(&self, name: &str) -> FileIdBothDirInfo {
+        let handle = self.handle();
+        let mut buffer = [0; 512];
+        let mut restart = true;
+        loop {
+            handle.list(restart, &mut buffer).expect("the entry is listed");
+            restart = false;
+            let mut offset = 0;
+            loop {
+                let (entry, _) = FileIdBothDirInfo::read_from_prefix(&buffer[offset..]).expect("an entry");
+                let begin = offset + FileIdBothDirInfo::NAME_OFFSET;
+                if buffer[begin..][..entry.file_name_length as usize] == bytes(name) {
+                    return entry;
+                }
+                if entry.next_entry_offset == 0 {
+                    break;
+                }
+                offset += entry.next_entry_offset as usize;
+            }
+        }
     }
 
     /// Checks that the entry `name` leads to the same object as the entry `target` itself.

@@ -1,11 +1,11 @@
 //! Reparse points, setting and reading: `REP-SET`, `REP-GET` and `REP-DEL`.
 
 use os::abi::{
-    ControlCode, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileBasicInfo, FileIdBothDirInfo,
-    MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, SYMLINK_RELATIVE, SymlinkReparse,
+    ControlCode, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileBasicInfo, MountPointReparse,
+    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, SYMLINK_RELATIVE, SymlinkReparse,
 };
 use os::{Access, Disposition, FileInfo, Open, Options, OsError, Share};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 use super::calls::query;
 use super::reparse::{
@@ -454,33 +454,10 @@ fn a_link_keeps_its_attributes(node: &dyn TestNode) -> Verdict {
         set(&*handle, &relative("x")).expect("the link is set");
         let found: FileBasicInfo = query(&*handle, FileInfo::Basic).expect("the attributes");
         assert_eq!(found.attributes, HIDDEN | directory_attribute | FILE_ATTRIBUTE_REPARSE_POINT);
-        let listed = listed(&directory, name);
+        let listed = directory.listed(name);
         assert_eq!((listed.end_of_file, listed.allocation_size), (0, 0), "{name}");
     }
     Ok(())
-}
-
-/// Returns the entry of `name` in the listing of the directory.
-fn listed(directory: &crate::node::Directory<'_>, name: &str) -> FileIdBothDirInfo {
-    let handle = directory.handle();
-    let mut buffer = [0; 512];
-    let mut restart = true;
-    loop {
-        handle.list(restart, &mut buffer).expect("the entry is listed");
-        restart = false;
-        let mut offset = 0;
-        loop {
-            let (entry, _) = FileIdBothDirInfo::read_from_prefix(&buffer[offset..]).expect("an entry");
-            let begin = offset + FileIdBothDirInfo::NAME_OFFSET;
-            if buffer[begin..][..entry.file_name_length as usize] == bytes(name) {
-                return entry;
-            }
-            if entry.next_entry_offset == 0 {
-                break;
-            }
-            offset += entry.next_entry_offset as usize;
-        }
-    }
 }
 
 fn an_earlier_handle_shows_the_tag(node: &dyn TestNode) -> Verdict {
@@ -569,7 +546,7 @@ fn a_listing_has_the_tag(node: &dyn TestNode) -> Verdict {
     directory.file_link("link", &relative("x"));
     directory.mkdir("plain");
     for (name, tag) in [("junction", REPARSE_TAG_MOUNT_POINT), ("link", REPARSE_TAG_SYMLINK), ("plain", 0)] {
-        assert_eq!(listed(&directory, name).ea_size, tag, "{name}");
+        assert_eq!(directory.listed(name).ea_size, tag, "{name}");
     }
     Ok(())
 }

@@ -180,13 +180,13 @@ pub(crate) const FACTS: &[Fact] = &[
         a_deletion_takes_what_was_opened,
     )
     .wine(NONE),
-    Fact::unchecked(
+    Fact::published(
         "REP-WALK-23",
-        r"A symbolic link with the substitute name \??\UNC\localhost\share\dir and the print name \\localhost\share\dir is followed, and os.Readlink of Go returns the print name.",
+        r"A symbolic link with the substitute name `\??\UNC\server\share\dir` is followed to the directory on the share.",
         "GO os TestNetworkSymbolicLink",
-        "a check needs a share of the machine itself, which the simulated node does not have; the tests of \
-         NewSmbGlobalMapping follow such links to simulated servers",
-    ),
+        a_link_leads_to_a_share,
+    )
+    .wine(NONE),
     Fact::published(
         "REP-WALK-24",
         "Attributes that are set through a handle that was opened with FILE_OPEN_REPARSE_POINT, as SetFileAttributes \
@@ -501,6 +501,15 @@ fn a_deletion_takes_what_was_opened(node: &dyn TestNode) -> Verdict {
     assert_eq!(["first", "second", "target"].map(exists), [false, true, true]);
     delete("second", Options::empty());
     assert_eq!(["first", "second", "target"].map(exists), [false, true, false]);
+    Ok(())
+}
+
+fn a_link_leads_to_a_share(node: &dyn TestNode) -> Verdict {
+    let (directory, share) = (node.directory()?, node.share()?);
+    let target = os::NtPath::from_win32(&U16String::from_str(&share));
+    directory.link("link", &symlink(&target.to_string(), &share, 0));
+    let found = final_path(&*directory.followed("link").expect("the directory opens"));
+    assert_eq!(found.to_lowercase(), format!(r"\\?\UNC{}", &share[1..]).to_lowercase());
     Ok(())
 }
 
