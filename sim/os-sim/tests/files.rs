@@ -1,7 +1,7 @@
 //! Files, directories and links through handles: resolution, sharing, deletion, listing.
 
 use os::abi::{FILE_DISPOSITION_DELETE, FILE_DISPOSITION_POSIX, FileIdInfo};
-use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16String};
+use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
 use os_sim::{Builder, node};
 use zerocopy::FromBytes;
 
@@ -22,10 +22,6 @@ fn existing(os: &dyn Os, win32: &str, access: Access, options: Options) -> OsRes
 
 fn link_itself(os: &dyn Os, win32: &str, access: Access) -> OsResult<Box<dyn Handle>> {
     existing(os, win32, access, Options::REPARSE_POINT)
-}
-
-fn dos_path(handle: &dyn Handle) -> String {
-    handle.final_path(PathForm::Dos).unwrap().to_string().unwrap()
 }
 
 fn dispose(handle: &dyn Handle, flags: u32) -> OsResult<()> {
