@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -56,10 +57,17 @@ impl TestNode for LocalNode {
     }
 
     fn new_directory(&self) -> Result<String, Unavailable> {
-        self.directories.set(self.directories.get() + 1);
-        let path = format!(r"{}\{}", self.folder(), self.directories.get());
-        fs::create_dir_all(&path).expect("the directory is created");
-        Ok(path)
+        fs::create_dir_all(self.folder()).expect("the directory is created");
+        loop {
+            self.directories.set(self.directories.get() + 1);
+            let path = format!(r"{}\{}", self.folder(), self.directories.get());
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(path),
+                // An earlier check left it: not everything that a check makes can be deleted afterwards.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => panic!("{path} is not created: {error}"),
+            }
+        }
     }
 
     fn write_file(&self, path: &str, data: &[u8]) {
