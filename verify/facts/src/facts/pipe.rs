@@ -40,7 +40,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::unchecked(
         "PIPE-05",
-        "Opening a pipe fails with FILE_NOT_FOUND (2) at once if there is none of the name, and with PIPE_BUSY (231) while all \
+        "Opening a pipe fails with FILE_NOT_FOUND (2) at once if no pipe has the name, and with PIPE_BUSY (231) while all \
          its instances are connected.",
         "WIO TestDialUnknownFailsImmediately; W32 named-pipe-client",
         "not reachable by any operation: the tests a_pipe_that_no_process_serves_is_not_found and \
