@@ -148,7 +148,8 @@ pub trait Wmi: Send + Sync {
 
     /// Calls a method.
     ///
-    /// Errors: WMI's codes. With `WAIT_TIMEOUT` (no connection was free by `deadline`) or `BUSY` (too many requests wait
+    /// Errors: WMI's codes, and those that the provider posts: Win32 codes of the SMB classes, codes of the iSCSI initiator
+    /// (`ISDSC_...`). With `WAIT_TIMEOUT` (no connection was free by `deadline`) or `BUSY` (too many requests wait
     /// for a connection), the method was not called. With `RPC_CALL_FAILED` or `WBEM_TRANSPORT_FAILURE` it is unknown
     /// whether the method was called, and the caller must read the state.
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execmethod>

@@ -13,7 +13,7 @@ use windows::Win32::System::Wmi::{
     IEnumWbemClassObject, IWbemClassObject, IWbemLocator, IWbemServices, WBEM_FLAG_CONNECT_USE_MAX_WAIT,
     WBEM_FLAG_FORWARD_ONLY, WBEM_FLAG_RETURN_IMMEDIATELY, WBEM_GENERIC_FLAG_TYPE, WBEM_S_TIMEDOUT, WbemLocator,
 };
-use windows::core::{BSTR, HSTRING, IUnknown, Param};
+use windows::core::{BSTR, HSTRING, IUnknown, Interface as _, Param};
 
 use super::pool::{self, Method};
 use super::value;
@@ -131,7 +131,7 @@ impl pool::Session for Session {
                 None,
             )
         }
-        .map_err(com)?;
+        .map_err(posted)?;
         let mut out = output.map(|output| value::instance(&output)).transpose()?.unwrap_or_default();
         let code = out.u32("ReturnValue").unwrap_or(0);
         out.properties.retain(|name, _| !name.eq_ignore_ascii_case("ReturnValue"));
@@ -229,6 +229,34 @@ impl Drop for Apartment {
 #[expect(clippy::needless_pass_by_value, reason = "map_err passes it by value")]
 fn com(error: windows::core::Error) -> OsError {
     from_hresult(error.code().0)
+}
+
+/// Returns the code of a failed method.
+///
+/// A provider may post an object with a code of its own, such as 1219. WMI fails with a general code then, and has the
+/// object as the error object of the call.
+fn posted(error: windows::core::Error) -> OsError {
+    let object = error.as_ptr();
+    // SAFETY: the pointer is null or to an object that `error` owns and that has `IUnknown`.
+    let object = unsafe { IUnknown::from_raw_borrowed(&object) };
+    let object = object.and_then(|object| object.cast::<IWbemClassObject>().ok());
+    let code = object.and_then(|object| posted_code(&value::instance(&object).ok()?));
+    code.unwrap_or_else(|| com(error))
+}
+
+/// Returns the code in an `MSFT_WmiError`, if it is one of Windows.
+///
+/// <https://learn.microsoft.com/previous-versions/windows/desktop/wmi_v2/msft-wmierror>
+fn posted_code(posted: &Instance) -> Option<OsError> {
+    let code = posted.u32("error_Code").filter(|code| *code != 0)?;
+    let kind = posted.text("error_Type")?;
+    if kind.eq_ignore_ascii_case("WIN32") {
+        Some(OsError(code))
+    } else if kind.eq_ignore_ascii_case("HRESULT") {
+        Some(from_hresult(code.cast_signed()))
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

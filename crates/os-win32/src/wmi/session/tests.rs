@@ -10,6 +10,8 @@ use std::time::Duration;
 use os::{CallStatus, Clock as _, Instance, Namespace, OsError, Secret, Time, Value};
 use windows::Win32::Foundation::E_ACCESSDENIED;
 use windows::Win32::System::Com::{RPC_C_AUTHN_LEVEL_PKT_PRIVACY, RPC_C_IMP_LEVEL_IMPERSONATE};
+use windows::Win32::System::Wmi::WBEM_E_FAILED;
+use windows::core::HRESULT;
 
 use super::{Connector, class_of};
 use crate::clock::Monotonic;
@@ -139,6 +141,29 @@ fn a_method_that_fails_is_an_error_with_the_code_of_windows() {
     let fake_wmi = FakeWmi::new();
     fake_wmi.with_state(|state| state.method_error = Some(E_ACCESSDENIED));
     assert_eq!(pool().0.call(create_partition(&[]), LONG).err(), Some(OsError::ACCESS_DENIED));
+}
+
+#[test]
+fn the_code_that_a_provider_posts_is_that_of_the_error() {
+    for (kind, code, expected) in [
+        ("WIN32", 1219, OsError::SESSION_CREDENTIAL_CONFLICT),
+        ("Win32", 87, OsError::INVALID_PARAMETER),
+        ("HRESULT", 0xefff_003f, OsError::ISDSC_TARGET_ALREADY_LOGGED_IN),
+        ("HRESULT", 0x8007_0035, OsError::BAD_NETPATH),
+        ("WIN32", 0, OsError::WBEM_FAILED),
+        ("MI", 1, OsError::WBEM_FAILED),
+    ] {
+        let fake_wmi = FakeWmi::new();
+        fake_wmi.with_state(|state| {
+            state.method_error = Some(HRESULT(WBEM_E_FAILED.0));
+            state.posted = Some((kind, code));
+        });
+        let (pool, _) = pool();
+        assert_eq!(pool.call(create_partition(&[]), LONG).err(), Some(expected), "{kind} {code}");
+        // The object does not stay for the next error.
+        fake_wmi.with_state(|state| state.posted = None);
+        assert_eq!(pool.call(create_partition(&[]), LONG).err(), Some(OsError::WBEM_FAILED));
+    }
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::time::Duration;
 use windows::Win32::Foundation::E_NOTIMPL;
 use windows::Win32::System::Com::{
     CLSCTX_INPROC_SERVER, CoRegisterClassObject, CoRevokeClassObject, EOLE_AUTHENTICATION_CAPABILITIES, IClassFactory,
-    IClassFactory_Impl, IClientSecurity, IClientSecurity_Impl, REGCLS_MULTIPLEUSE, RPC_C_AUTHN_LEVEL, RPC_C_IMP_LEVEL,
-    SAFEARRAY,
+    IClassFactory_Impl, IClientSecurity, IClientSecurity_Impl, IErrorInfo, IErrorInfo_Impl, REGCLS_MULTIPLEUSE,
+    RPC_C_AUTHN_LEVEL, RPC_C_IMP_LEVEL, SAFEARRAY, SetErrorInfo,
 };
 use windows::Win32::System::Ole::{SafeArrayCreateVector, SafeArrayPutElement};
 use windows::Win32::System::Variant::{VARIANT, VT_BOOL, VT_BSTR, VT_I4, VT_NULL};
@@ -43,6 +43,8 @@ pub(super) struct State {
     pub(super) broken: usize,
     /// The error that methods return.
     pub(super) method_error: Option<HRESULT>,
+    /// What methods post before they return the error: `error_Type` and `error_Code`.
+    pub(super) posted: Option<(&'static str, u32)>,
     /// The number of connections that were made.
     pub(super) connections: usize,
     /// The calls of `SetBlanket`: the object, whether the pointer is the one that is called, and the two levels.
@@ -81,6 +83,7 @@ impl FakeWmi {
             hangs: false,
             broken: 0,
             method_error: None,
+            posted: None,
             connections: 0,
             blankets: Vec::new(),
             timeouts: Vec::new(),
@@ -237,6 +240,9 @@ impl IWbemServices_Impl for Services_Impl {
     ) -> Result<()> {
         let mut state = lock(&self.0);
         state.called.push((path.to_string(), method.to_string()));
+        if let Some((kind, code)) = state.posted {
+            post(kind, code)?;
+        }
         if let Some(code) = state.method_error {
             return Err(code.into());
         }
@@ -315,7 +321,7 @@ impl IEnumWbemClassObject_Impl for Enumerator_Impl {
 }
 
 /// A class, the input of a method, or an object. Only an input records the arguments, and so only an input has the state.
-#[implement(IWbemClassObject)]
+#[implement(IWbemClassObject, IErrorInfo)]
 #[derive(Default)]
 struct ClassObject {
     state: Option<SharedState>,
@@ -341,6 +347,27 @@ fn partition() -> IWbemClassObject {
         ("Disk", CIM_OBJECT, VARIANT::from(IUnknown::from(disk))),
     ];
     ClassObject { properties, ..ClassObject::default() }.into()
+}
+
+/// Makes an `MSFT_WmiError` the error object of the call.
+fn post(kind: &str, code: u32) -> Result<()> {
+    let properties = vec![
+        ("error_Code", CIM_UINT32, VARIANT::from(code.cast_signed())),
+        ("error_Type", CIM_STRING, VARIANT::from(BSTR::from(kind))),
+    ];
+    let object: IErrorInfo = ClassObject { properties, ..ClassObject::default() }.into();
+    // SAFETY: the object is valid; the first parameter is reserved.
+    unsafe { SetErrorInfo(0, &object) }
+}
+
+impl IErrorInfo_Impl for ClassObject_Impl {
+    uncalled! {
+        fn GetGUID() -> GUID;
+        fn GetSource() -> BSTR;
+        fn GetDescription() -> BSTR;
+        fn GetHelpFile() -> BSTR;
+        fn GetHelpContext() -> u32;
+    }
 }
 
 /// Returns the input of `CreatePartition`, with an additional password.
