@@ -261,7 +261,7 @@ fn unit(key: DiskKey) -> Disk {
         size: 2 * GIB,
         enumerated: true,
         online: false,
-        read_only: false,
+        read_only: true,
         layout: Layout::Raw,
         volume: None,
         ids: None,
@@ -346,6 +346,6 @@ pub(crate) fn another(key: DiskKey) -> (Disk, DiskDescription) {
         ..DiskDescription::new(2 * GIB)
     };
     let location = Some(location("4", "1", "7"));
-    let disk = Disk { online: true, ids: Some(("late", serial)), location, ..unit(key) };
+    let disk = Disk { online: true, read_only: false, ids: Some(("late", serial)), location, ..unit(key) };
     (disk, description)
 }

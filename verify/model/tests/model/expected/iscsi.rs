@@ -71,7 +71,7 @@ impl Model {
                 let number = self.disks.iter().find(|(_, disk)| disk.key == *key).map(|(number, _)| *number);
                 let mut disk = number.and_then(|number| self.disks.remove(&number)).expect("a session has its disks");
                 // Windows does not bring shared disks online.
-                disk.online = false;
+                (disk.online, disk.read_only) = (false, true);
                 disconnected.push(disk);
             }
             self.initiator.disconnected.insert(iqn, disconnected);
