@@ -60,8 +60,8 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine("the request belongs to the handle"),
     Fact::published(
         "FILE-DEL-05",
-        "Marking a directory that has an entry fails with DIR_NOT_EMPTY (145), even if the entry is itself pending \
-         deletion.",
+        "Marking a directory that has an entry, through FileDispositionInfo or FileDispositionInfoEx, fails with \
+         DIR_NOT_EMPTY (145), even if the entry is itself pending deletion.",
         "BT delete; WF test_file_disposition_information",
         a_directory_with_an_entry_is_not_deleted,
     ).wine("it marks a directory whose only entry is pending deletion"),
@@ -309,6 +309,7 @@ fn a_directory_with_an_entry_is_not_deleted(node: &dyn TestNode) -> Verdict {
     directory.write(r"full\file", b"content");
     let full = open(&directory, "full", Access::DELETE);
     assert_eq!(marked(&*full, true), Err(OsError::DIR_NOT_EMPTY));
+    assert_eq!(flagged(&*full, FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX), Err(OsError::DIR_NOT_EMPTY));
     let file = open(&directory, r"full\file", Access::DELETE);
     marked(&*file, true).expect("the file is marked");
     assert_eq!(marked(&*full, true), Err(OsError::DIR_NOT_EMPTY), "its entry is pending");

@@ -23,11 +23,6 @@ impl Pair {
         };
         Self { primitive: primitive(&record.call), outcome }
     }
-
-    /// Returns whether the call failed with this code.
-    pub(crate) fn failed_with(&self, code: OsError) -> bool {
-        self.outcome == text_of(code)
-    }
 }
 
 impl fmt::Display for Pair {
