@@ -17,7 +17,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "IOCTL_STORAGE_QUERY_PROPERTY with an input of less than 12 bytes fails with BAD_LENGTH (24).",
         "CL class.c",
         a_short_query_is_refused,
-    ),
+    )
+    .wine("it fails with INVALID_PARAMETER (87)"),
     Fact::published(
         "DISK-13",
         "IOCTL_STORAGE_QUERY_PROPERTY with an output of 8 bytes returns the head of the device descriptor, whose version is \

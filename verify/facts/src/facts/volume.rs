@@ -15,7 +15,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS with an output of less than 32 bytes fails with INVALID_PARAMETER (87).",
         "WV test_disk_extents; DDI IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS",
         a_short_buffer_for_the_extents_is_refused,
-    ),
+    )
+    .wine("it succeeds without output"),
     Fact::published(
         "VOL-02",
         "IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS fails with MORE_DATA (234) if the output has room for one extent and the \
@@ -98,7 +99,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "IOCTL_DISK_GET_LENGTH_INFO on a volume returns the length of its extent.",
         "SDK IOCTL_DISK_GET_LENGTH_INFO",
         the_length_of_a_volume_is_that_of_its_extent,
-    ),
+    )
+    .wine("the request fails with NOT_SUPPORTED (50)"),
     Fact::assumed(
         "VOL-18",
         "A handle of a volume whose disk has gone offline answers no further request, and fails with NOT_READY (21) or a \
