@@ -200,7 +200,11 @@ impl NewSmbGlobalMapping {
                 MappingHealth::Healthy
             }
             [Some(first), _, Some(code)] if is_refused(first) && is_refused(code) => MappingHealth::Refused(code),
-            [.., code] => MappingHealth::Unreadable(code.unwrap_or(OsError::GEN_FAILURE)),
+            [first, _, third] => {
+                // The code because of which the mapping is kept.
+                let code = third.filter(|code| !is_refused(*code)).or(first);
+                MappingHealth::Unreadable(code.unwrap_or(OsError::GEN_FAILURE))
+            }
         }
     }
 
