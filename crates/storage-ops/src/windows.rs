@@ -47,7 +47,7 @@ impl Host {
         self.os.clock()
     }
 
-    /// Calls `check` until it returns a value or `timeout` has passed, with growing pauses of at most 200 ms.
+    /// Calls `check` until it returns a value or `timeout` has passed, with pauses that double up to one second.
     pub(crate) fn poll<T>(
         &self,
         timeout: Duration,
@@ -63,7 +63,7 @@ impl Host {
                 return Ok(None);
             }
             self.clock().sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(200));
+            pause = (pause * 2).min(Duration::from_secs(1));
         }
     }
 }

@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use os::{Instance, MethodCall, Namespace, NtPath, OsError, Returned, U16String, Value};
+use os::abi::DiskAttributes;
+use os::{Access, Instance, MethodCall, Namespace, NtPath, OsError, Returned, U16String, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -16,6 +17,7 @@ use crate::windows::Host;
 use crate::windows::disk_device::{self, Disk, MIB, OPEN_FOR_QUERY, Partition};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::volume_device;
 use crate::windows::wmi;
 
 /// The return values of the provider's methods that are distinguished here.
@@ -215,7 +217,8 @@ pub(crate) fn initialize(host: &Host, ctx: &OperationContext, disk: &Disk) -> Op
     })
 }
 
-/// Creates one basic data partition in all the unallocated space of a disk, without a drive letter.
+/// Creates one basic data partition in all the unallocated space of a disk, without a drive letter. A disk that has a
+/// partition other than the reserved one is left unchanged.
 pub(crate) fn create_partition(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
     refresh(host, ctx, disk.number)?;
     let arguments = [
@@ -227,6 +230,12 @@ pub(crate) fn create_partition(host: &Host, ctx: &OperationContext, disk: &Disk)
     ];
     retry_if_stale(host, ctx, || {
         let instance = instance_of(host, ctx, disk)?;
+        // Another program, which our lock does not exclude, may have partitioned the disk, or the call that returned that
+        // the cache is out of date.
+        disk.update()?;
+        if disk.partition_table()?.is_partitioned() {
+            return Ok(());
+        }
         let created = invoke(host, ctx, &instance.path, "CreatePartition", &arguments, host.timeouts().change);
         accept(code::PATH_NOT_ASSIGNED, created)
     })
@@ -303,6 +312,9 @@ pub(crate) fn format_ntfs(
                 if error.code == Some(code::STALE_CACHE) {
                     refresh_all(host, ctx)?;
                 }
+                if error.code == Some(code::VOLUME_READ_ONLY) && is_on_read_only_disk(host, volume) {
+                    return Err(error);
+                }
                 refused = Some(error);
                 Ok(None)
             }
@@ -313,6 +325,13 @@ pub(crate) fn format_ntfs(
         (None, Some(error)) => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Returns whether the disk of a volume is known to be read-only. Its volumes do not become writable by themselves.
+fn is_on_read_only_disk(host: &Host, volume: VolumeId) -> bool {
+    let disk = volume_device::disk_of(host, volume).and_then(|number| Disk::open(host, number, Access::empty()));
+    let attributes = disk.and_then(|disk| Ok(disk.attributes()?));
+    attributes.is_ok_and(|attributes| attributes & DiskAttributes::READ_ONLY != 0)
 }
 
 /// Refreshes the provider's data and returns its instance of a partition.

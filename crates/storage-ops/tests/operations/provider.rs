@@ -119,6 +119,46 @@ fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
 }
 
 #[test]
+fn a_volume_on_a_read_only_disk_is_not_waited_for() {
+    let sim = os_sim::node().disk(GIB).partitioned().read_only().build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let (node, trace) = traced(&sim, NoProbe);
+    let error = refused(&node, &FormatVolume { volume }, Kind::FailedPrecondition);
+    assert_eq!((error.code(), trace.counts().of(FORMAT)), (Some(OsError(43006)), 1), "{error}");
+}
+
+#[test]
+fn waiting_becomes_less_frequent() {
+    let sim = os_sim::node().disk(GIB).build();
+    sim.set_timing(|timing| timing.new_volume = Duration::from_hours(1));
+    let (node, trace) = traced(&sim, NoProbe);
+    node.run(&PARTITION).unwrap();
+    refused(&node, &FormatVolume { volume: volume_on(&node, 1) }, Kind::FailedPrecondition);
+    assert!((10..30).contains(&trace.counts().of(FORMAT)), "{:?}", trace.counts());
+}
+
+/// Does the work of the first call of `CreatePartition`, and answers that the cache is out of date.
+struct CreatedButStale(AtomicU32);
+
+impl Layer for CreatedButStale {
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        let status = wmi.call(call, deadline)?;
+        if call.method == "CreatePartition" && self.0.fetch_add(1, SeqCst) == 0 {
+            return Ok(CallStatus::Done(Returned { code: 40003, ..Returned::default() }));
+        }
+        Ok(status)
+    }
+}
+
+#[test]
+fn a_partition_that_was_created_although_the_cache_was_out_of_date_is_not_created_again() {
+    let sim = os_sim::node().disk(GIB).build();
+    let layer = Layered::around(sim.process(), CreatedButStale(AtomicU32::new(0)));
+    Node::new(Arc::new(layer), Config::default()).run(&PARTITION).unwrap();
+    assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
+}
+
+#[test]
 fn a_disk_that_a_policy_takes_offline_again_is_brought_online_again() {
     for times in 1..=3 {
         let sim = os_sim::node().disk(GIB).partitioned().offline().offline_again(times).build();
