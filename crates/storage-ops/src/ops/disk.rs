@@ -13,7 +13,7 @@ use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
-use crate::windows::disk_device::{self, Disk, TableStyle};
+use crate::windows::disk_device::{self, Disk, PartitionTable, TableStyle};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::{file_system, msft_storage, volume_device, wmi};
@@ -59,15 +59,17 @@ impl Operation for ListDiskIds {
 }
 
 /// Reads the identifiers of `disks`. Returns those that could be read, and the first error. A disk of which only one
-/// identifier can be read is among them: some drivers need only that one. A disk that was removed is left out.
+/// identifier can be read is among them: some drivers need only that one. A disk that was removed is left out; its error
+/// is returned if there is no other.
 fn read_ids(disks: Vec<Disk>) -> (BTreeMap<DiskNumber, DiskIds>, Option<OsError>) {
-    let (mut ids, mut first_error) = (BTreeMap::new(), None);
+    let (mut ids, mut first_error, mut removed) = (BTreeMap::new(), None, None);
     for disk in disks {
         let page83 = disk_identifiers::page83(&*disk.handle);
         let serial = disk_identifiers::serial(&*disk.handle);
         let errors = [page83.as_ref().err().copied(), serial.as_ref().err().copied()];
         let mut errors = errors.into_iter().flatten().peekable();
-        if errors.peek().is_some_and(|code| ErrorClass::DeviceRemoved.contains(*code)) {
+        if let Some(code) = errors.next_if(|code| ErrorClass::DeviceRemoved.contains(*code)) {
+            removed = removed.or(Some(code));
             continue;
         }
         if let Some(code) = errors.next() {
@@ -79,7 +81,7 @@ fn read_ids(disks: Vec<Disk>) -> (BTreeMap<DiskNumber, DiskIds>, Option<OsError>
             ids.insert(disk.number, found);
         }
     }
-    (ids, first_error)
+    (ids, first_error.or(removed))
 }
 
 /// Finds the disk whose page 83 identifier, or the last word of it, equals a name.
@@ -240,14 +242,16 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
     Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed"))
 }
 
-/// Writes the caches of the volumes of a disk, as far as that is possible: taking a disk offline does not.
+/// Writes the caches of the volumes of a disk, as far as that is possible: taking a disk offline does not. A disk that
+/// fails must not stay attached for good, so an error that occurs twice is only logged.
 fn flush_volumes(node: &Node, disk: &Disk) {
     let volumes = disk
         .partition_table()
         .and_then(|table| volume_device::on_disk(&node.host, disk.number, &table.partitions))
         .unwrap_or_default();
     for (_, volume) in volumes {
-        if let Err(error) = volume_device::flush(&node.host, volume) {
+        let flush = || volume_device::flush(&node.host, volume);
+        if let Err(error) = flush().or_else(|_| flush()) {
             tracing::warn!(disk = disk.number.0, %volume, %error, "the cache of a volume was not written");
         }
     }
@@ -312,14 +316,7 @@ impl Operation for PartitionDisk {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
-        let table = match disk.partition_table() {
-            // Windows may not read the partition table of an offline disk.
-            Err(error) if error.kind != Kind::NotFound && disk.is_offline()? => {
-                set_state(node, ctx, &disk, true)?;
-                disk.partition_table()?
-            }
-            table => table?,
-        };
+        let table = Self::read_table(node, ctx, &disk)?;
         if !table.is_partitioned() {
             if table.style == TableStyle::Mbr {
                 return Err(OperationError::precondition(
@@ -377,12 +374,20 @@ fn bring_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> Ope
 }
 
 impl PartitionDisk {
-    fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-        disk.update()?;
-        // Another program, which our lock does not exclude, may have partitioned the disk.
-        if disk.partition_table()?.is_partitioned() {
-            return Ok(());
+    /// Reads the partition table. Windows may not read that of an offline disk, which is brought online if reading fails
+    /// twice: a single error may be transient.
+    fn read_table(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
+        for _ in 0..2 {
+            match disk.partition_table() {
+                Err(error) if error.kind != Kind::NotFound && disk.is_offline()? => {}
+                table => return table,
+            }
         }
+        set_state(node, ctx, disk, true)?;
+        disk.partition_table()
+    }
+
+    fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
         msft_storage::create_partition(&node.host, ctx, disk)?;
         disk.update()?;
         let created = node
@@ -416,7 +421,10 @@ impl Operation for Rescan {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         ctx.begin_mutation()?;
         for port in node.host.os().device_interfaces(STORAGE_PORT_INTERFACE)? {
-            if let Err(code) = node.host.os().reenumerate(&port) {
+            // A port that cannot be scanned may always fail, and has no disk for this caller. A single error may be
+            // transient.
+            let scan = || node.host.os().reenumerate(&port);
+            if let Err(code) = scan().or_else(|_| scan()) {
                 tracing::warn!(port = %port.display(), %code, "a storage port could not be scanned");
             }
         }

@@ -1,11 +1,11 @@
 //! Tests of answers of disks and volumes that differ between versions of Windows and drivers, or that no document names.
 
-use faults::{Call, Fault, FaultAction, Race, When};
+use faults::{Call, Fault, FaultAction, Outcome, Race, Record, When};
 use os::OsError;
-use os_sim::Sim;
+use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    DiskNumber, FormatVolume, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind, ListDiskIds,
-    ListVolumesOnDisk, PartitionDisk, SetDiskState,
+    DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind,
+    ListDiskIds, ListVolumesOnDisk, PartitionDisk, Rescan, SetDiskState,
 };
 
 use crate::setup::{GIB, NoProbe, failing, node_on, probed, refused, resize, traced, volume_on};
@@ -102,6 +102,30 @@ fn a_disk_whose_partition_table_cannot_be_read_while_it_is_offline_is_partitione
 }
 
 #[test]
+fn a_single_error_of_an_offline_disk_does_not_bring_it_online() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().build();
+    probed(&sim, failing_once(LAYOUT, OsError::IO_DEVICE)).run(&PartitionDisk { disk: ONE }).unwrap();
+    assert!(sim.disk(1).unwrap().offline);
+}
+
+#[test]
+fn a_storage_port_is_scanned_again_after_an_error() {
+    let sim = os_sim::node().build();
+    sim.attach_disk(&DiskDescription::new(GIB), false).unwrap();
+    assert!(node_on(&sim).run(&GetDiskStats { disk: ONE }).is_err());
+    probed(&sim, failing_once("reenumerate", OsError::GEN_FAILURE)).run(&Rescan).unwrap();
+    assert_eq!(node_on(&sim).run(&GetDiskStats { disk: ONE }), Ok(GIB));
+}
+
+#[test]
+fn a_name_that_is_not_found_while_a_disk_is_removed_is_reported_with_the_code_of_the_removal() {
+    let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
+    let node = probed(&sim, failing(PROPERTY, OsError::DEVICE_NOT_CONNECTED));
+    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::NotFound);
+    assert_eq!(error.code(), Some(OsError::DEVICE_NOT_CONNECTED), "{error}");
+}
+
+#[test]
 fn a_device_that_is_not_ready_is_not_reported_as_not_found() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let volume = volume_on(&node_on(&sim), 1);
@@ -183,6 +207,7 @@ fn the_volumes_of_a_disk_that_cannot_be_opened_for_reading_are_listed() {
 
 #[test]
 fn the_volumes_of_a_disk_are_flushed_before_it_goes_offline() {
+    // A disk that fails for good is taken offline nevertheless: it could not be detached otherwise.
     for failure in [None, Some(OsError::IO_DEVICE)] {
         let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
         let offline = SetDiskState { disk: ONE, online: false };
@@ -196,6 +221,11 @@ fn the_volumes_of_a_disk_are_flushed_before_it_goes_offline() {
         assert!(position("flush") < position(SET), "{calls:?}");
         assert!(sim.disk(1).unwrap().offline);
     }
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let (node, trace) = traced(&sim, failing_once("flush", OsError::IO_DEVICE));
+    node.run(&SetDiskState { disk: ONE, online: false }).unwrap();
+    let flushed = |record: &Record| record.call.primitive == "flush" && record.outcome == Outcome::Done;
+    assert!(trace.take().iter().any(flushed), "the flush is repeated after an error");
 }
 
 #[test]
