@@ -63,15 +63,29 @@ pub fn errors_of(call: &Call) -> &'static [OsError] {
             E::IO_DEVICE,
             E::DEVICE_NOT_CONNECTED,
         ],
-        "list" => &[E::IO_DEVICE, E::FILE_CORRUPT, E::NO_MORE_FILES, E::BAD_NETPATH, E::LOGON_FAILURE],
+        "list" => LISTING,
         "final_path" => &[E::PATH_NOT_FOUND, E::FILE_NOT_FOUND, E::IO_DEVICE],
         name if name.starts_with("wmi call") => errors_of_method(&name["wmi call ".len()..]),
         name if name.starts_with("service ") => &[E::ACCESS_DENIED, E::RPC_CALL_FAILED],
         name if name.starts_with("control ") => errors_of_control(&name["control ".len()..]),
-        name if name.starts_with("query_fs") => {
-            &[E::UNRECOGNIZED_VOLUME, E::FVE_LOCKED_VOLUME, E::IO_DEVICE, E::FILE_CORRUPT, E::CRC]
-        }
-        name if name.starts_with("query ") => &[E::INVALID_PARAMETER, E::IO_DEVICE, E::FILE_CORRUPT, E::DELETE_PENDING],
+        name if name.starts_with("query_fs") => &[
+            E::UNRECOGNIZED_VOLUME,
+            E::FVE_LOCKED_VOLUME,
+            E::IO_DEVICE,
+            E::FILE_CORRUPT,
+            E::CRC,
+            E::NOT_READY,
+            E::NO_SUCH_DEVICE,
+            E::FILE_INVALID,
+        ],
+        name if name.starts_with("query ") => &[
+            E::INVALID_PARAMETER,
+            E::IO_DEVICE,
+            E::FILE_CORRUPT,
+            E::DELETE_PENDING,
+            E::NO_SUCH_DEVICE,
+            E::FILE_INVALID,
+        ],
         name if name.starts_with("set ") => &[
             E::INVALID_FUNCTION,
             E::NOT_SUPPORTED,
@@ -81,6 +95,8 @@ pub fn errors_of(call: &Call) -> &'static [OsError] {
             E::SHARING_VIOLATION,
             E::WRITE_PROTECT,
             E::IO_DEVICE,
+            E::NO_SUCH_DEVICE,
+            E::FILE_INVALID,
         ],
         // A primitive that is new and not yet listed fails with these.
         _ => &[E::GEN_FAILURE, E::ACCESS_DENIED],
@@ -101,9 +117,25 @@ const OPENING: &[OsError] = &[
     E::UNRECOGNIZED_VOLUME,
     E::IO_DEVICE,
     E::DEVICE_NOT_CONNECTED,
+    E::NO_SUCH_DEVICE,
+    E::DEVICE_REMOVED,
+    E::FILE_INVALID,
     E::FILE_CORRUPT,
     E::FVE_LOCKED_VOLUME,
     E::DISK_FULL,
+];
+
+/// The errors of listing a directory.
+const LISTING: &[OsError] = &[
+    E::IO_DEVICE,
+    E::FILE_CORRUPT,
+    E::NO_MORE_FILES,
+    E::MORE_DATA,
+    E::BAD_NETPATH,
+    E::LOGON_FAILURE,
+    E::FILE_NOT_FOUND,
+    E::NO_SUCH_DEVICE,
+    E::FILE_INVALID,
 ];
 
 /// The errors of a WMI method: those of WMI itself and, for classes that post their failures, those of the provider.
@@ -209,17 +241,9 @@ pub fn returns_of(call: &Call) -> &'static [u32] {
 /// and the operation's error must name it.
 pub fn is_informative(call: &Call, code: u32) -> bool {
     if call.primitive.starts_with("wmi call ") && returns_of(call).contains(&code) {
-        return match &*call.primitive {
-            // The volume is new, or another program uses it for a moment.
-            "wmi call MSFT_Volume.Format" => [5, 6, 40001, 40003, 43006].contains(&code),
-            // The cache is updated in another way.
-            "wmi call MSFT_Disk.Refresh" => [1, 40003, 41000, 41003].contains(&code),
-            // The disk has no partition table, or must be online.
-            "wmi call MSFT_Disk.SetAttributes" => [40003, 41000, 41003].contains(&code),
-            // Stale cache, already initialized, access path not assigned; session busy, already
-            // logged in.
-            _ => [40003, 41001, 42002, 0xefff_001f, 0xefff_003f].contains(&code),
-        };
+        // Already initialized, access path not assigned, already logged in. An operation may repeat a call that returned
+        // another code; if it then fails, the error must name the code.
+        return [41001, 42002, 0xefff_003f].contains(&code);
     }
     let informative: &[OsError] = match &*call.primitive {
         "open" | "open_child" => &[
@@ -229,6 +253,8 @@ pub fn is_informative(call: &Call, code: u32) -> bool {
             E::BAD_NETPATH,
             E::DELETE_PENDING,
             E::DEVICE_NOT_CONNECTED,
+            E::NO_SUCH_DEVICE,
+            E::DEVICE_REMOVED,
             E::ALREADY_EXISTS,
             E::SHARING_VIOLATION,
             E::UNRECOGNIZED_VOLUME,
