@@ -9,13 +9,22 @@ use os::abi::{
 use os::{Access, FsInfo, Handle, NtPath, Open, Options, OsError, OsResult, Uuid};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::node::{TestDisk, TestNode};
+use crate::node::{DiskKind, System, TestDisk, TestNode, Unavailable};
 
 /// The size of a buffer that every answer fits in.
 pub(crate) const ENOUGH: usize = 16 << 10;
 
 /// The rights to read and to write.
 pub(crate) const READ_WRITE: Access = Access::GENERIC_READ.union(Access::GENERIC_WRITE);
+
+/// Returns the system disk, for a check that asks Windows to change it and expects a refusal. Only a simulated node can
+/// spare the disk if the request succeeds after all.
+pub(crate) fn spare_system_disk(node: &dyn TestNode) -> Result<TestDisk, Unavailable> {
+    if node.system() != System::Simulator {
+        return Err(Unavailable("a system disk that may be lost".to_owned()));
+    }
+    node.disk(DiskKind::System)
+}
 
 /// Opens a disk by its number.
 pub(crate) fn open_disk(node: &dyn TestNode, disk: TestDisk, access: Access) -> Box<dyn Handle> {

@@ -3,9 +3,11 @@
 use os::abi::{ControlCode, DiskAttributes, StorageDeviceNumber};
 use os::{Access, NtPath, Open, OsError};
 
-use super::devices::{READ_WRITE, ask, attributes, is_listed, open_disk, set_attributes, set_offline, wait_until};
+use super::devices::{
+    READ_WRITE, ask, attributes, is_listed, open_disk, set_attributes, set_offline, spare_system_disk, wait_until,
+};
 use crate::fact::{Fact, Verdict};
-use crate::node::{DiskKind, System, TestDisk, TestNode, Unavailable, VolumeKind};
+use crate::node::{DiskKind, TestDisk, TestNode, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
@@ -25,8 +27,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "By MSFT_StorageSetting.NewDiskPolicy a new disk is brought online (1), stays offline if it is shared (2), stays \
          offline (3) or stays offline if it is not shared (4), and one that stays offline is read-only too.",
         "DRV MSFT_StorageSetting",
-        "the policy acts when a disk arrives, which no operation can make happen in a check: SetDiskState clears both \
-         attributes, whatever set them",
+        "no operation reads or changes the policy: SetDiskState clears both attributes, whatever has set them",
     ),
     Fact::published(
         "DISK-32",
@@ -38,7 +39,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "DISK-33",
         "Attributes that IOCTL_DISK_SET_DISK_ATTRIBUTES sets without Persist are lost when Windows restarts.",
         "SDK SET_DISK_ATTRIBUTES",
-        "it needs a restart: operations always set Persist",
+        "not reachable by any operation: they always set Persist",
     ),
     Fact::assumed(
         "DISK-34",
@@ -98,10 +99,7 @@ fn only_attributes_in_the_mask_change(node: &dyn TestNode) -> Verdict {
 }
 
 fn the_system_disk_stays_online(node: &dyn TestNode) -> Verdict {
-    if node.system() != System::Simulator {
-        return Err(Unavailable("a system disk that may be taken offline".to_owned()));
-    }
-    let disk = open_disk(node, node.disk(DiskKind::System)?, READ_WRITE);
+    let disk = open_disk(node, spare_system_disk(node)?, READ_WRITE);
     for attribute in [DiskAttributes::OFFLINE, DiskAttributes::READ_ONLY] {
         assert_eq!(set_attributes(&*disk, 40, attribute, attribute), Err(OsError::BUSY));
         assert_eq!(attributes(&*disk) & attribute, 0);

@@ -2,6 +2,7 @@
 
 use os::Value;
 
+use super::devices::spare_system_disk;
 use super::provider::{MIB, WINE, call, created, disk, initialized, number, partition, partition_near, text};
 use crate::fact::{Fact, Verdict};
 use crate::node::{DiskKind, TestNode};
@@ -228,7 +229,7 @@ fn an_mbr_has_no_gpt_types(node: &dyn TestNode) -> Verdict {
 }
 
 fn a_critical_disk_is_left_alone(node: &dyn TestNode) -> Verdict {
-    let path = disk(node, node.disk(DiskKind::System)?).path;
+    let path = disk(node, spare_system_disk(node)?).path;
     assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0, 41009);
     assert_eq!(call(node, &path, "Offline", &[]).0, 41009);
     Ok(())

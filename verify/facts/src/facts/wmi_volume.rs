@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use os::{Access, CallStatus, MethodCall, Namespace, OsError, Value};
 
+use super::devices::spare_system_disk;
 use super::provider::{
     MIB, WINE, call, disk, initialized, one, partition, partition_near, query_in, settle, text, volume, volume_query,
 };
@@ -147,7 +148,7 @@ fn a_format_is_shown(node: &dyn TestNode) -> Verdict {
 }
 
 fn the_system_volume_is_not_formatted(node: &dyn TestNode) -> Verdict {
-    let system = node.disk(DiskKind::System)?;
+    let system = spare_system_disk(node)?;
     settle(node);
     let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND IsBoot = TRUE", system.number);
     let partitions = query_in(node, Namespace::Storage, &wql).expect("the partitions");
