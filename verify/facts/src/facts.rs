@@ -118,7 +118,9 @@ mod tests {
     #[test]
     fn a_sentence_is_one_sentence() {
         for fact in all() {
-            assert!(fact.sentence.ends_with('.') && !fact.sentence.contains(". "), "{}: {}", fact.id, fact.sentence);
+            let is_one_line = !fact.sentence.contains(['\n', '\t']) && !fact.sentence.contains("  ");
+            let is_one = fact.sentence.ends_with('.') && !fact.sentence.contains(". ");
+            assert!(is_one && is_one_line, "{}: {}", fact.id, fact.sentence);
         }
     }
 }

@@ -191,15 +191,6 @@ pub(crate) const FACTS: &[Fact] = &[
         "GO at Deleteat",
         "it is about Go and not about Windows: storage-ops falls back after the codes of FILE-DEL-19 only",
     ),
-    Fact::assumed(
-        "FILE-DEL-24",
-        "In a directory that is pending deletion a file can neither be opened nor created: both fail with \
-         DELETE_PENDING (303).",
-        "no page tells the code; operations treat it, FILE_NOT_FOUND and PATH_NOT_FOUND as a directory that is gone, \
-         and report any other code",
-        nothing_is_opened_in_a_directory_pending_deletion,
-    )
-    .wine("both succeed or fail with another code"),
 ];
 
 fn marked(handle: &dyn Handle, delete: bool) -> OsResult<()> {
@@ -515,19 +506,5 @@ fn remove_directory_frees_the_name(node: &dyn TestNode) -> Verdict {
     assert!(matches!(found, Some(OsError::FILE_NOT_FOUND | OsError::DELETE_PENDING)), "{found:?}");
     drop(other);
     assert_eq!(open_error(&directory, "folder"), Some(OsError::FILE_NOT_FOUND));
-    Ok(())
-}
-
-fn nothing_is_opened_in_a_directory_pending_deletion(node: &dyn TestNode) -> Verdict {
-    let directory = node.directory()?;
-    directory.mkdir("folder");
-    let folder = open(&directory, "folder", Access::DELETE | Access::READ_DATA);
-    marked(&*folder, true).expect("the directory is marked");
-    let name = U16String::from_str("new");
-    for how in [Open::new_directory(Access::READ_ATTRIBUTES), Open::existing(Access::READ_ATTRIBUTES, Options::empty())]
-    {
-        assert_eq!(folder.open_child(&name, &how).err(), Some(OsError::DELETE_PENDING), "{how:?}");
-        assert_eq!(directory.open(r"folder\new", &how).err(), Some(OsError::DELETE_PENDING), "{how:?}");
-    }
     Ok(())
 }

@@ -54,13 +54,6 @@ pub(crate) const FACTS: &[Fact] = &[
         "FF volinfo.c; DDI FILE_FS_FULL_SIZE_INFORMATION",
         a_file_system_has_a_size,
     ),
-    Fact::assumed(
-        "FS-INFO-05",
-        "Opening the root directory of a volume without a file system fails with UNRECOGNIZED_VOLUME (1005).",
-        "programs report the code for drives without a file system, but no page ties it to NtCreateFile; operations take \
-         it as a volume that exists, and report any other code",
-        a_raw_volume_has_no_root,
-    ),
     Fact::published(
         "DEVICE-LOST-01",
         "Opening the path of a volume or of a file on it fails with FILE_NOT_FOUND (2), PATH_NOT_FOUND (3) or, from \
@@ -167,13 +160,6 @@ fn a_file_system_has_a_size(node: &dyn TestNode) -> Verdict {
         assert!(total <= length && total > length / 2, "{total} of {length}");
         assert!(size.available_units <= size.total_units && size.caller_available_units <= size.available_units);
     }
-    Ok(())
-}
-
-fn a_raw_volume_has_no_root(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Raw)?;
-    let root = open(node, &NtPath::volume_root(volume.id), Access::READ_ATTRIBUTES);
-    assert_eq!(root.err(), Some(OsError::UNRECOGNIZED_VOLUME));
     Ok(())
 }
 

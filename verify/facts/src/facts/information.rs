@@ -19,8 +19,8 @@ const SPARSE_FILE: u32 = 0x200;
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "FILE-INFO-01",
-        "Reading FileBasicInfo needs FILE_READ_ATTRIBUTES and setting it FILE_WRITE_ATTRIBUTES: else it fails with \
-         ACCESS_DENIED (5).",
+        "Reading FileBasicInfo needs FILE_READ_ATTRIBUTES, setting it needs FILE_WRITE_ATTRIBUTES, and without the right \
+         both fail with ACCESS_DENIED (5).",
         "BT fileinfo",
         basic_information_needs_its_rights,
     )

@@ -133,7 +133,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::unchecked(
         "ISCSI-19",
-        "A wrong CHAP secret can also be told as 0xEFFF004A, 0xEFFF004B or 0xEFFF004C.",
+        "For a wrong CHAP secret, a call can also fail with 0xEFFF004A, 0xEFFF004B or 0xEFFF004C.",
         "OW constants.py; DRV iscsi-status-qualifiers",
         "a check cannot make it happen: the sources do not say which call returns them, and the operations report all codes of \
          the initiator in the same way",

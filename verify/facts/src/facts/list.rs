@@ -57,8 +57,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "LIST-07",
-        "After the last entry a listing fails with NO_MORE_FILES (18), and so does the listing of a root without \
-         entries.",
+        "A listing fails with STATUS_NO_MORE_FILES after the last entry, and with STATUS_NO_SUCH_FILE if a root has no \
+         entries, both of which os-win32 returns as NO_MORE_FILES (18).",
         "DDI NtQueryDirectoryFile; FF dirctrl.c; BT delete",
         a_listing_ends,
     ),
@@ -78,7 +78,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "LIST-10",
-        "Listing needs FILE_LIST_DIRECTORY, which is READ_DATA: else it fails with ACCESS_DENIED (5).",
+        "Listing needs FILE_LIST_DIRECTORY, which is FILE_READ_DATA, and otherwise fails with ACCESS_DENIED (5).",
         "https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/nf-ntifs-ntquerydirectoryfile",
         listing_needs_the_right,
     ),

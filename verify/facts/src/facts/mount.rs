@@ -136,7 +136,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "The mount manager brings an arriving volume online, except with NoAutoMount, where giving it a drive letter \
          does.",
         "DDI IOCTL_VOLUME_ONLINE",
-        "not reachable by any operation: none changes the setting, and what a new volume answers is VOLUME",
+        "not reachable by any operation: none changes the setting, and DISK-35 is about the volumes of a disk that comes online",
     ),
     Fact::published(
         "MOUNT-18",
@@ -169,6 +169,14 @@ pub(crate) const FACTS: &[Fact] = &[
         "the documentation says that it is an error, and REP-SET-02 has this code for setting the reparse point; \
          MountVolume mounts nothing whatever the code is",
         a_directory_with_an_entry_is_not_mounted,
+    )
+    .wine(NONE),
+    Fact::assumed(
+        "MOUNT-27",
+        "SetVolumeMountPoint fails with FILE_NOT_FOUND (2) for a volume that does not exist.",
+        "GetVolumePathNamesForVolumeName has this code (MOUNT-10), and no page names that of this function; MountVolume \
+         looks for the disk of the volume first, and reports any code",
+        a_missing_volume_is_not_mounted,
     )
     .wine(NONE),
     Fact::assumed(
@@ -381,6 +389,16 @@ fn the_paths_of_a_volume_are_listed(node: &dyn TestNode) -> Verdict {
     assert!(listed.contains(&outer), "{listed:?}");
     let through_itself = |path: &U16String| path.to_string_lossy().ends_with(r"\self\self\");
     assert!(!listed.iter().any(through_itself), "{listed:?}");
+    Ok(())
+}
+
+fn a_missing_volume_is_not_mounted(node: &dyn TestNode) -> Verdict {
+    let directory = node.directory()?;
+    directory.mkdir("m");
+    let unknown = U16String::from_str(r"\\?\Volume{00000000-00ff-0000-0000-000000000000}\");
+    let mounted = node.os().set_volume_mount_point(&with_backslash(&directory, "m"), &unknown);
+    assert_eq!(mounted, Err(OsError::FILE_NOT_FOUND));
+    assert_eq!(itself(&directory, "m"), PLAIN);
     Ok(())
 }
 

@@ -63,7 +63,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "FILE-OPEN-09",
-        "FILE_DIRECTORY_FILE on a file fails with NOT_A_DIRECTORY (267).",
+        "FILE_DIRECTORY_FILE on a file fails with DIRECTORY (267).",
         "WF open_file_test",
         a_file_is_not_opened_as_a_directory,
     ),
@@ -75,8 +75,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "FILE-OPEN-11",
-        r"Opening `file\`, where `file` is a file, fails with NOT_A_DIRECTORY (267) if FILE_DIRECTORY_FILE is set, and on \
-         FAT without it with INVALID_NAME (123).",
+        "Opening `file\\`, where `file` is a file, fails with DIRECTORY (267) if FILE_DIRECTORY_FILE is set, and on FAT \
+         without it with INVALID_NAME (123).",
         "WF open_file_test; FF create.c",
         the_name_of_a_file_does_not_end_with_a_backslash,
     ),

@@ -28,17 +28,6 @@ pub(crate) const FACTS: &[Fact] = &[
         a_volume_opens_with_no_rights,
     ),
     Fact::assumed(
-        "DEVICE-OPEN-04",
-        "Opening a disk by a number that no disk has fails with FILE_NOT_FOUND (2).",
-        "The name of a disk is a symbolic link of the object manager, which has this code for a missing name. The \
-         operations are right if it is PATH_NOT_FOUND, NO_SUCH_DEVICE or another code of the class DeviceRemoved; they \
-         report any other code.",
-        |node| {
-            a_missing_disk_is_not_found(node);
-            Ok(())
-        },
-    ),
-    Fact::assumed(
         "DEVICE-OPEN-05",
         "Opening a drive that does not exist fails with FILE_NOT_FOUND (2), and a path on it with PATH_NOT_FOUND (3).",
         "The object manager has these codes for a name that is missing at the end of a path and before. The operations are \
@@ -117,11 +106,6 @@ fn a_disk_opens_with_no_rights(node: &dyn TestNode) -> Verdict {
 fn a_volume_opens_with_no_rights(node: &dyn TestNode) -> Verdict {
     check_opens(node, VolumeKind::Ntfs)?;
     check_opens(node, VolumeKind::Raw)
-}
-
-fn a_missing_disk_is_not_found(node: &dyn TestNode) {
-    let opened = node.os().open(&NtPath::disk(4_000_000), &NO_RIGHTS);
-    assert_eq!(opened.err(), Some(OsError::FILE_NOT_FOUND));
 }
 
 fn a_missing_drive_is_not_found(node: &dyn TestNode) -> Verdict {

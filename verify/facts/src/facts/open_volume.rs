@@ -23,7 +23,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "FILE-OPEN-26",
-        "On FAT, opening the volume itself, without a final backslash, fails with NOT_A_DIRECTORY (267) with \
+        "On FAT, opening the volume itself, without a final backslash, fails with DIRECTORY (267) with \
          FILE_DIRECTORY_FILE.",
         "FF create.c",
         a_volume_is_not_opened_as_a_directory,
@@ -44,8 +44,8 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "FILE-OPEN-41",
         "On NTFS, opening or creating an entry of a directory that is pending deletion fails with DELETE_PENDING (303).",
-        "FASTFAT does so (FILE-OPEN-40). The operations are right if it is another code: Mkdir and CreateSymlink report \
-         any, and for Rmdir the parent directory stays open.",
+        "FASTFAT does so (FILE-OPEN-40). The operations are right if it is another code: they treat FILE_NOT_FOUND and \
+         PATH_NOT_FOUND as a directory that is gone, report any other code, and for Rmdir the parent directory stays open.",
         a_directory_that_is_being_deleted_has_no_entries,
     ).wine("it fails with FILE_NOT_FOUND (2)"),
     Fact::assumed(

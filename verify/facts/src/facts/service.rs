@@ -152,7 +152,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "SVC-20",
-        "A service that was opened to query it is neither started nor stopped: ACCESS_DENIED (5).",
+        "Starting and stopping a service that was opened to query it fail with ACCESS_DENIED (5).",
         "SDK StartServiceW; SDK ControlService",
         a_service_is_used_as_it_was_opened,
     ),

@@ -49,7 +49,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "SHARE-03",
-        "A directory that is open with DELETE cannot be opened without sharing deletion: SHARING_VIOLATION (32).",
+        "Opening a directory without FILE_SHARE_DELETE fails with SHARING_VIOLATION (32) while it is open with DELETE.",
         "WF test_file_disposition_information",
         directories_are_shared_too,
     ),
@@ -63,7 +63,7 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine("it fails with SHARING_VIOLATION (32)"),
     Fact::published(
         "SHARE-06",
-        "A directory that is open without FILE_SHARE_DELETE cannot be renamed: SHARING_VIOLATION (32).",
+        "Renaming a directory fails with SHARING_VIOLATION (32) while it is open without FILE_SHARE_DELETE.",
         "SDK CreateFileW",
         a_directory_that_does_not_share_deletion_is_not_renamed,
     ),

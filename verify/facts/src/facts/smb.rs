@@ -166,7 +166,7 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "SMB-24",
-        "RequirePrivacy is what the row of the mapping has as RequirePrivacy.",
+        "The row of a mapping has the RequirePrivacy that was passed to Create.",
         "The name says it. Nothing depends on the row.",
         a_mapping_is_encrypted_on_request,
     ),

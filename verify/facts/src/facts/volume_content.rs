@@ -17,6 +17,12 @@ pub(crate) const FACTS: &[Fact] = &[
         ntfs_is_extended_by_a_cluster_at_least,
     ),
     Fact::published(
+        "VOL-32",
+        "FSCTL_EXTEND_VOLUME succeeds on a volume without a file system.",
+        "SDK FSCTL_EXTEND_VOLUME",
+        a_blank_volume_is_extended,
+    ),
+    Fact::published(
         "VOL-05",
         "FAT does not know FSCTL_EXTEND_VOLUME nor FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, and fails with INVALID_FUNCTION \
          (1).",
@@ -38,6 +44,13 @@ pub(crate) const FACTS: &[Fact] = &[
         a_blank_volume_is_not_recognized,
     ),
     Fact::assumed(
+        "VOL-33",
+        "NTFS does not know FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, and fails with INVALID_FUNCTION (1).",
+        "FAT does so (VOL-05), and the page says that the RAW file system answers the request. Operations send it only to \
+         a volume without a file system.",
+        ntfs_is_not_recognized,
+    ),
+    Fact::assumed(
         "VOL-21",
         "FSCTL_EXTEND_VOLUME fails with ACCESS_DENIED (5) on a handle without the right to write.",
         "No page names the rights; FAT asks for the privilege SeManageVolumePrivilege in similar requests (FF fsctrl.c). \
@@ -46,14 +59,14 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "VOL-22",
-        "FileFsAttributeInformation of a volume without a file system tells the name RAW.",
+        "FileFsAttributeInformation of a volume without a file system returns the name RAW.",
         "No page says so. A volume without a name, with the name RAW or with the error UNRECOGNIZED_VOLUME (1005) counts \
          as raw, and only if its first sectors have no signature.",
         a_blank_volume_has_the_file_system_raw,
     ),
     Fact::assumed(
         "VOL-23",
-        "FileFsFullSizeInformation of a volume without a file system succeeds and tells the size of a logical sector.",
+        "FileFsFullSizeInformation of a volume without a file system succeeds and returns the size of a logical sector.",
         "No source was found; ReactOS answers it. Operations ask for the name of the file system first, and treat RAW as \
          UNRECOGNIZED_VOLUME (1005) without asking for its size.",
         a_blank_volume_has_a_size,
@@ -95,16 +108,9 @@ pub(crate) const FACTS: &[Fact] = &[
          fail.",
         an_unreadable_volume_is_not_read,
     ),
-    Fact::assumed(
-        "VOL-31",
-        "FlushFileBuffers on a volume of a failing disk fails with CRC (23), GEN_FAILURE (31) or IO_DEVICE (1117).",
-        "The code is that of the device. WriteVolumeCache and UnmountVolume report every error but WRITE_PROTECT (19); a \
-         flush that succeeds has written everything.",
-        an_unreadable_volume_is_not_flushed,
-    ),
     Fact::published(
         "VOL-30",
-        "FileFsFullSizeInformation tells the size of a logical sector, which is 4096 bytes on a 4Kn disk.",
+        "FileFsFullSizeInformation returns the size of a logical sector, which is 4096 bytes on a 4Kn disk.",
         "DDI FILE_FS_FULL_SIZE_INFORMATION",
         a_file_system_has_the_sectors_of_its_disk,
     ),
@@ -151,6 +157,13 @@ fn ntfs_is_extended_by_a_cluster_at_least(node: &dyn TestNode) -> Verdict {
     Ok(())
 }
 
+fn a_blank_volume_is_extended(node: &dyn TestNode) -> Verdict {
+    let volume = node.volume(VolumeKind::Raw)?.open(node.os(), READ_WRITE).expect("the volume opens");
+    let length: LengthInformation = ask(&*volume, ControlCode::DISK_GET_LENGTH_INFO).expect("the length");
+    assert_eq!(extend(&*volume, length.length / 512), Ok(0));
+    Ok(())
+}
+
 fn fat_is_neither_extended_nor_recognized(node: &dyn TestNode) -> Verdict {
     let volume = node.volume(VolumeKind::Fat32)?.open(node.os(), READ_WRITE).expect("the volume opens");
     let length: LengthInformation = ask(&*volume, ControlCode::DISK_GET_LENGTH_INFO).expect("the length");
@@ -173,6 +186,11 @@ fn a_file_system_that_is_only_recognized_has_a_structure(node: &dyn TestNode) ->
 
 fn a_blank_volume_is_not_recognized(node: &dyn TestNode) -> Verdict {
     assert_eq!(recognition(&*open(node, VolumeKind::Raw)?), Err(OsError::UNRECOGNIZED_VOLUME));
+    Ok(())
+}
+
+fn ntfs_is_not_recognized(node: &dyn TestNode) -> Verdict {
+    assert_eq!(recognition(&*open(node, VolumeKind::Ntfs)?), Err(OsError::INVALID_FUNCTION));
     Ok(())
 }
 
@@ -238,12 +256,6 @@ fn a_locked_volume_is_not_read(node: &dyn TestNode) -> Verdict {
 
 fn an_unreadable_volume_is_not_read(node: &dyn TestNode) -> Verdict {
     refusals(node, node.volume(VolumeKind::Unreadable)?).into_iter().for_each(assert_failing);
-    Ok(())
-}
-
-fn an_unreadable_volume_is_not_flushed(node: &dyn TestNode) -> Verdict {
-    let volume = node.volume(VolumeKind::Unreadable)?.open(node.os(), READ_WRITE);
-    assert_failing(volume.and_then(|volume| volume.flush()).err());
     Ok(())
 }
 

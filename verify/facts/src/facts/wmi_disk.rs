@@ -71,7 +71,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "MSFT_Disk.BusType is one of 0 to 17, of which 15 is a file-backed virtual disk, and MSFT_Disk.Number may differ \
          after a restart.",
         "DRV MSFT_Disk",
-        "no operation reads the bus type, and no check can restart the system: no number is kept across requests",
+        "no operation reads the bus type or keeps a number across requests",
     ),
 ];
 
