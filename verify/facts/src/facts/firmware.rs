@@ -33,7 +33,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "SMBIOS-04",
         "GetSystemFirmwareTable fails with INVALID_FUNCTION (1) for a provider that does not exist.",
-        "The page only says that the last error tells more. All machines have RSMB; where it is missing, the operation asks WMI \
+        "The page says only that the last error has more information. All machines have RSMB; where it is missing, the operation asks WMI \
          after 1 or 50 and reports any other code.",
         an_unknown_provider_has_its_code,
     ),

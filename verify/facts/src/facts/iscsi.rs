@@ -83,7 +83,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "ISCSI-11",
         "A session is not persistent if IsPersistent is left out of Connect.",
-        "No page tells the default. The operation that disconnects a target ends the persistence of a session in any case.",
+        "No page states the default. The operation that disconnects a target ends the persistence of a session in any case.",
         a_session_is_not_persistent_by_default,
     ),
     Fact::assumed(

@@ -91,7 +91,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "LIST-11",
         "Listing a file fails with INVALID_PARAMETER (87).",
-        "no page tells the code; operations list directories only, and would report the code",
+        "no page names the code; operations list directories only, and would report the code",
         a_file_is_not_listed,
     )
     .wine("it fails with another code"),

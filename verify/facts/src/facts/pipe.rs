@@ -70,7 +70,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "HPC-01",
         "Stopping a HostProcess container sends CTRL_SHUTDOWN_EVENT to each process, waits 5 s and ends the job.",
         "HS internal/jobcontainers/jobcontainer.go Shutdown",
-        CONTAINER,
+        "not reachable by any operation: it concerns the process of the daemon in a HostProcess container, for which \
+         docs/windows.md recommends a shorter time to drain",
     ),
     Fact::unchecked(
         "HPC-02",

@@ -76,7 +76,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "SVC-08",
         "A service has 10 s for pre-shutdown by default from build 15063 on, and 180 s before.",
         "SDK SERVICE_PRESHUTDOWN_INFO",
-        DAEMON,
+        "not reachable by any operation: it concerns the daemon as a service, for which `csi-proxy.exe service install` sets \
+         the time; docs/windows.md says what to do for a service that sc.exe has created",
     ),
     Fact::unchecked(
         "SVC-09",

@@ -114,7 +114,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "SMB-16",
         "Mapping with a wrong password fails with INVALID_PASSWORD (86) if the user has a session with the server, and with \
          LOGON_FAILURE (1326) otherwise.",
-        "No source tells the two codes apart: the operation reports both as a refusal of the credentials.",
+        "No source says when each code comes: the operation reports both as a refusal of the credentials.",
         a_wrong_password_has_its_codes,
     ),
     Fact::assumed(
@@ -127,7 +127,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "SMB-18",
         "Mapping a share again for the same user fails with ALREADY_ASSIGNED (85).",
-        "No source tells the code. The operation looks for the mapping first and holds the lock of the share, so it meets the \
+        "No source names the code. The operation looks for the mapping first and holds the lock of the share, so it meets the \
          code only if another program maps the share at that moment, and the next request finds that mapping.",
         a_share_is_mapped_once,
     ),
@@ -160,7 +160,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "SMB-23",
         "Where Windows must not store credentials, a persistent mapping with credentials fails with NO_SUCH_LOGON_SESSION \
          (1312), and one that is not persistent succeeds.",
-        "The page of CredWrite tells the code for a logon session without a set of credentials. The operation tries again \
+        "The page of CredWrite names the code for a logon session without a set of credentials. The operation tries again \
          without Persistent after 1312, and reports the first code if that fails too.",
         credentials_that_cannot_be_stored_prevent_a_persistent_mapping,
     ),
