@@ -8,7 +8,9 @@ use os::{Access, Disposition, FileInfo, Open, Options, OsError, Share, U16String
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::calls::query;
-use super::reparse::{UNHANDLED_TAG, absolute, attributes, final_path, id, mount_point, relative, symlink, tagged};
+use super::reparse::{
+    UNHANDLED_TAG, absolute, attributes, final_path, id, mount_point, relative, set, symlink, tagged,
+};
 use crate::fact::{Fact, Verdict};
 use crate::node::{Directory, TestNode};
 
@@ -216,6 +218,14 @@ pub(crate) const FACTS: &[Fact] = &[
         "A relative target that begins with one backslash begins at the root directory of the volume of the link.",
         "W32 creating-symbolic-links",
         a_relative_target_may_begin_at_the_root,
+    )
+    .wine(NONE),
+    Fact::assumed(
+        "REP-WALK-28",
+        "Opening a symbolic link on a share whose target is an absolute path fails with SYMLINK_CLASS_DISABLED (1463).",
+        "the message of the code says so, and the page of fsutil behavior has a setting for such links, which is off on a \
+         new system; the operations report any code but those of a missing target",
+        an_absolute_link_on_a_share_is_not_followed,
     )
     .wine(NONE),
 ];
@@ -532,6 +542,21 @@ fn a_junction_does_not_lead_to_a_share(node: &dyn TestNode) -> Verdict {
     let directory = node.directory()?;
     directory.link("junction", &mount_point(r"\??\UNC\localhost\share", r"\\localhost\share"));
     directory.assert_fails("junction", OsError::INVALID_REPARSE_DATA);
+    Ok(())
+}
+
+fn an_absolute_link_on_a_share_is_not_followed(node: &dyn TestNode) -> Verdict {
+    const SYMLINK_CLASS_DISABLED: OsError = OsError(1463);
+    let (directory, share) = (node.directory()?, node.share()?);
+    directory.mkdir("target");
+    let path = os::NtPath::from_win32(&U16String::from_str(&format!(r"{share}\link")));
+    let created =
+        node.os().open(&path, &Open::new_directory(READ | Access::WRITE_ATTRIBUTES)).expect("the name is free");
+    set(&*created, &absolute(&directory.nt_text("target"))).expect("the link is set");
+    drop(created);
+    let open = |options| node.os().open(&path, &Open::existing(READ, options));
+    assert_eq!(attributes(&*open(Options::REPARSE_POINT).expect("the link opens")).reparse_tag, REPARSE_TAG_SYMLINK);
+    assert_eq!(open(Options::empty()).err(), Some(SYMLINK_CLASS_DISABLED));
     Ok(())
 }
 
