@@ -1,8 +1,11 @@
 //! Tests of mount points: what can be mounted where, and which volume a mount point has.
 
 use crate::setup::{self, GIB, NoProbe, node_on, path, probed, refused, resize, traced, volume_on};
-use faults::{Fault, FaultAction, Race, When};
-use os::{Os, OsError, U16String};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use faults::{Fault, FaultAction, Layer, Layered, Race, When};
+use os::{Os, OsError, OsResult, U16Str, U16String};
 use storage_ops::{
     FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk, MountVolume,
     UnmountVolume, VolumeId, WriteVolumeCache,
@@ -165,4 +168,46 @@ fn a_format_that_failed_is_not_waited_for() {
     let (volume, before) = (volume_on(&node, 1), sim.now());
     refused(&node, &FormatVolume { volume }, Kind::Internal);
     assert_eq!(sim.now(), before);
+}
+
+#[test]
+fn a_volume_is_mounted_and_unmounted_if_the_mount_manager_needs_the_directory_for_itself() {
+    let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let once = |primitive| {
+        Fault::at(0, When::Before, FaultAction::Fail(OsError::SHARING_VIOLATION))
+            .among(move |call| call.primitive == primitive)
+    };
+    let node = probed(&sim, once("set_volume_mount_point"));
+    node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
+    assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);
+    let node = probed(&sim, once("delete_volume_mount_point"));
+    node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+    assert!(!sim.external().is_link(MOUNT));
+}
+
+/// Refuses the first mount as a mount manager does that needs the directory for itself, and makes the second elsewhere, as
+/// if another process had replaced the directory in between.
+#[derive(Default)]
+struct MountsElsewhere(AtomicUsize);
+
+impl Layer for MountsElsewhere {
+    fn set_volume_mount_point(&self, node: &dyn Os, _directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        match self.0.fetch_add(1, Ordering::Relaxed) {
+            0 => Err(OsError::SHARING_VIOLATION),
+            _ => node.set_volume_mount_point(&U16String::from_str(r"C:\elsewhere\"), volume),
+        }
+    }
+}
+
+#[test]
+fn a_mount_that_came_to_be_elsewhere_is_undone() {
+    let sim = os_sim::node().dir(MOUNT).dir(r"C:\elsewhere").disk(GIB).partitioned().formatted("NTFS");
+    let sim = sim.mounted(r"C:\before").build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let before = sim.snapshot();
+    let layered = Layered::around(sim.process(), MountsElsewhere::default());
+    let node = storage_ops::Node::new(Arc::new(layered), storage_ops::Config::default());
+    refused(&node, &MountVolume { volume, target: path(MOUNT) }, Kind::Internal);
+    assert_eq!(sim.snapshot(), before);
 }

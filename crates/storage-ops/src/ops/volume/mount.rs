@@ -1,7 +1,7 @@
 //! Mounting a volume at a directory, and unmounting it.
 
-use os::OsError;
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
+use os::{Handle, OsError, U16Str};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -11,7 +11,7 @@ use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::ops::volume::disk_lock_key;
-use crate::paths::working_directories::OPEN_NO_DELETE_SHARE;
+use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE};
 use crate::types::{HostPath, VolumeId};
 use crate::windows::reparse_point::Link;
 use crate::windows::{buffer, volume_device};
@@ -69,15 +69,42 @@ impl Operation for MountVolume {
             },
         }
         ctx.begin_mutation()?;
-        node.host.os().set_volume_mount_point(&path, &self.volume.to_windows())?;
-        match Link::of(&*target)?.and_then(|link| link.volume()) {
-            Some(mounted) if mounted == self.volume => Ok(()),
-            _ => Err(OperationError::new(
-                Kind::Internal,
-                "Windows reported success, but the directory is not a mount point of the volume",
-            )),
+        match node.host.os().set_volume_mount_point(&path, &self.volume.to_windows()) {
+            Err(OsError::SHARING_VIOLATION) => drop(target),
+            outcome => {
+                outcome?;
+                return if self.is_mounted_at(&*target)? { Ok(()) } else { Err(not_mounted()) };
+            }
         }
+        self.mount_unheld(node, &entry, &path)
     }
+}
+
+impl MountVolume {
+    fn is_mounted_at(&self, directory: &dyn Handle) -> OperationResult<bool> {
+        Ok(Link::of(directory)?.and_then(|link| link.volume()) == Some(self.volume))
+    }
+
+    /// Mounts the volume while nothing holds the directory, whose parents are held. No document says how the mount
+    /// manager opens the directory, so a handle that does not share deletion may be in its way.
+    fn mount_unheld(&self, node: &Node, entry: &EntryRef, path: &U16Str) -> OperationResult<()> {
+        let (os, volume) = (node.host.os(), self.volume.to_windows());
+        let before = os.volume_paths(&volume)?;
+        os.set_volume_mount_point(path, &volume)?;
+        if self.is_mounted_at(&*entry.open()?)? {
+            return Ok(());
+        }
+        // Another process has replaced the directory, and the volume is mounted elsewhere.
+        for path in os.volume_paths(&volume)?.iter().filter(|path| !before.contains(path)) {
+            os.delete_volume_mount_point(path)?;
+        }
+        Err(not_mounted())
+    }
+}
+
+fn not_mounted() -> OperationError {
+    let reason = "Windows reported success, but the directory is not a mount point of the volume";
+    OperationError::new(Kind::Internal, reason)
 }
 
 /// Returns whether Windows lists the volume.
@@ -130,6 +157,14 @@ impl Operation for UnmountVolume {
             volume_device::flush(&node.host, self.volume)?;
         }
         ctx.begin_mutation()?;
-        Ok(node.host.os().delete_volume_mount_point(&entry.win32_path()?)?)
+        let path = entry.win32_path()?;
+        match node.host.os().delete_volume_mount_point(&path) {
+            // As for mounting. The path can only lead to another mount point if an administrator sets one.
+            Err(OsError::SHARING_VIOLATION) => {
+                drop(target);
+                Ok(node.host.os().delete_volume_mount_point(&path)?)
+            }
+            outcome => Ok(outcome?),
+        }
     }
 }
