@@ -62,7 +62,17 @@ fn a_file_system_that_identifies_itself_is_found_without_an_answer_of_windows() 
 
 #[test]
 fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
-    for name in ["ext4", "XFS", "LUKS", "btrfs", "NTFS", "FutureFS"] {
+    for name in [
+        "ext4",
+        "XFS",
+        "LUKS",
+        "btrfs",
+        "NTFS",
+        "FutureFS",
+        "GPT of 512-byte sectors",
+        "GPT of 4096-byte sectors",
+        "Linux RAID",
+    ] {
         for offline in [false, true] {
             let disk = os_sim::node().disk(GIB).formatted(name);
             let sim = if offline { disk.offline() } else { disk }.build();

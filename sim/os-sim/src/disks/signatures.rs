@@ -17,6 +17,11 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("XFS", 0, b"XFSB"),
     ("LUKS", 0, b"LUKS\xba\xbe"),
     ("btrfs", 65600, b"_BHRfS_M"),
+    // The header of a GUID partition table, in the second sector of 512 or of 4096 bytes. Windows finds no table on a disk
+    // that presents sectors of another size than the computer that wrote it saw.
+    ("GPT of 512-byte sectors", 512, b"EFI PART"),
+    ("GPT of 4096-byte sectors", 4096, b"EFI PART"),
+    ("Linux RAID", 4096, b"\xfc\x4e\x2b\xa9"),
 ];
 
 /// The offset and the bytes of the identifier of the file system recognition structure. The name of the file system

@@ -3,12 +3,15 @@
 //! Windows reports a volume as raw if none of its file systems can mount it. The volume may have the file system of
 //! another operating system, may be encrypted, or may have an NTFS that is damaged or that was created for another
 //! sector size. A driver formats a raw volume.
+//!
+//! In the same way, Windows reports a disk as one without a partition table if its GUID partition table was written for
+//! another sector size, for instance before the disk was moved to another kind of virtual machine.
 
 /// The number of bytes to read at once; a multiple of every sector size.
 pub(crate) const BLOCK: usize = 4096;
 
 /// The offsets at which to read.
-pub(crate) const BLOCKS: [u64; 2] = [0, 64 * 1024];
+pub(crate) const BLOCKS: [u64; 3] = [0, 4096, 64 * 1024];
 
 /// The name of a file system or container, the offset of its signature on the volume, and the signature.
 const SIGNATURES: &[(&str, u64, &[u8])] = &[
@@ -25,6 +28,11 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("LVM", 536, b"LVM2 001"),
     ("swap", 4086, b"SWAPSPACE2"),
     ("btrfs", 65600, b"_BHRfS_M"),
+    ("Linux RAID", 0, b"\xfc\x4e\x2b\xa9"),
+    ("Linux RAID", 4096, b"\xfc\x4e\x2b\xa9"),
+    // The header is in the second sector, which has 512 or 4096 bytes.
+    ("a damaged GPT, or one for another sector size", 512, b"EFI PART"),
+    ("a damaged GPT, or one for another sector size", 4096, b"EFI PART"),
     // The file system recognition structure, in the first sector of a file system that a later Windows may mount.
     ("a file system that identifies itself to Windows", 16, b"FSRS"),
 ];
