@@ -10,7 +10,7 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::ops::node_volumes;
-use crate::paths::links::{create_link, open_target, require_pool_for_ancestors};
+use crate::paths::links::{create_link, open_target, require_pool_for_ancestors, require_pool_for_target};
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory};
 use crate::types::{HostPath, PathContext, VolumeId};
@@ -281,9 +281,7 @@ impl Operation for IsSymlink {
             None | Some(Link::Other) => return Ok(false),
             Some(link) => link,
         };
-        if let Some(pool) = link.pool() {
-            ctx.require_pool(pool)?;
-        }
+        require_pool_for_target(node.host.os(), &link, ctx)?;
         match open_target(node.host.os(), &path, &link) {
             // A volume that has not been formatted yet exists, but has no root directory.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(true),

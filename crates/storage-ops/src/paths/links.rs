@@ -4,6 +4,7 @@ use os::{Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResu
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
+use crate::executor::pool_kind::PoolKind;
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NOFOLLOW};
 use crate::types::HostPath;
@@ -94,26 +95,72 @@ fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResul
     }
 }
 
-/// Requires the pool of the first link in the chain that begins with `link` for which opening the target can hang.
+/// Requires the pools in which the chain of links that begins with `link` can be followed.
 pub(crate) fn require_pool_for_link(os: &dyn Os, link: &Link, ctx: &OperationContext) -> OperationResult<()> {
-    let mut link = link.clone();
-    for _ in 0..MAX_LINKS {
-        if let Some(pool) = link.pool() {
-            return ctx.require_pool(pool);
-        }
-        let Some(target) = link.nt_target() else { return Ok(()) };
-        // If the target cannot be opened, the call that needs it reports the error.
-        let Ok(next) = os.open(&target, &OPEN_NOFOLLOW) else { return Ok(()) };
-        match Link::of(&*next) {
-            Ok(Some(further)) => link = further,
-            _ => return Ok(()),
-        }
-    }
-    Ok(())
+    let mut links_left = MAX_LINKS;
+    follow(os, link, ctx, &mut links_left).map(drop)
 }
 
-/// Requires the pool of the first link among the parent directories of `path`, if one of them is a link.
+/// Requires the pools in which the target of `link` can be opened without following it, if it is a link too.
+pub(crate) fn require_pool_for_target(os: &dyn Os, link: &Link, ctx: &OperationContext) -> OperationResult<()> {
+    let mut links_left = MAX_LINKS;
+    enter(os, link, ctx, &mut links_left).map(drop)
+}
+
+/// Requires the pools in which `path` can be opened, because parent directories of it are links.
 pub(crate) fn require_pool_for_ancestors(os: &dyn Os, path: &HostPath, ctx: &OperationContext) -> OperationResult<()> {
+    let mut links_left = MAX_LINKS;
+    follow_ancestors(os, path, ctx, &mut links_left).map(drop)
+}
+
+/// Where a path leads, as far as it has been followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Local,
+    /// On a server, or to an object that cannot be opened. There is no pool beyond that of remote paths.
+    Final,
+}
+
+/// Requires the pool of `link`, and those of the parent directories of its target.
+fn enter(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> OperationResult<Place> {
+    *links_left = links_left.saturating_sub(1);
+    if let Some(pool) = link.pool() {
+        ctx.require_pool(pool)?;
+        return Ok(if pool == PoolKind::Remote { Place::Final } else { Place::Local });
+    }
+    match link.host_path() {
+        _ if *links_left == 0 => Ok(Place::Final),
+        Some(target) => follow_ancestors(os, &target, ctx, links_left),
+        // Windows may resolve the target, which is not examined here.
+        None => ctx.require_pool(PoolKind::Remote).map(|()| Place::Final),
+    }
+}
+
+/// Requires the pools of `link` and of the links that its target is.
+fn follow(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> OperationResult<Place> {
+    let mut link = link.clone();
+    while enter(os, &link, ctx, links_left)? == Place::Local {
+        // The root directory of a volume is opened in the same pool as the volume.
+        let target = link.nt_target().filter(|_| link.volume().is_none());
+        let Some(target) = target else { return Ok(Place::Local) };
+        // If the target cannot be opened, the call that needs it reports the error.
+        let Ok(next) = os.open(&target, &OPEN_NOFOLLOW) else { return Ok(Place::Final) };
+        match Link::of(&*next) {
+            Ok(Some(further)) => link = further,
+            Ok(None) => return Ok(Place::Local),
+            Err(_) => return Ok(Place::Final),
+        }
+    }
+    Ok(Place::Final)
+}
+
+/// Requires the pools of the links among the parent directories of `path`.
+fn follow_ancestors(
+    os: &dyn Os,
+    path: &HostPath,
+    ctx: &OperationContext,
+    links_left: &mut usize,
+) -> OperationResult<Place> {
     let mut above = path.parent();
     let mut prefixes = Vec::new();
     while !above.is_drive_root() {
@@ -122,14 +169,14 @@ pub(crate) fn require_pool_for_ancestors(os: &dyn Os, path: &HostPath, ctx: &Ope
     }
     for prefix in prefixes.iter().rev() {
         // If a component cannot be opened, the call that needs the path reports the error.
-        let Ok(found) = os.open(prefix, &OPEN_NOFOLLOW) else { return Ok(()) };
+        let Ok(found) = os.open(prefix, &OPEN_NOFOLLOW) else { return Ok(Place::Final) };
         match Link::of(&*found) {
             Ok(None) => {}
-            Ok(Some(link)) => return require_pool_for_link(os, &link, ctx),
-            Err(_) => return Ok(()),
+            Ok(Some(link)) if follow(os, &link, ctx, links_left)? == Place::Local => {}
+            Ok(Some(_)) | Err(_) => return Ok(Place::Final),
         }
     }
-    Ok(())
+    Ok(Place::Local)
 }
 
 /// Opens the target of the link at `path`. If the target is a link, it is opened without being followed.

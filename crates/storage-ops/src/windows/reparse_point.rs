@@ -8,7 +8,7 @@ use os::{Handle, NtPath, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
 
 use crate::executor::pool_kind::PoolKind;
-use crate::types::VolumeId;
+use crate::types::{HostPath, VolumeId};
 use crate::windows::buffer;
 
 /// `MAXIMUM_REPARSE_DATA_BUFFER_SIZE`.
@@ -86,8 +86,18 @@ impl Link {
         starts_with(target, r"\??\").then(|| NtPath::from_win32(target))
     }
 
-    /// Returns whether the target is, or may be, on a server: whether it is absolute and not on a drive or a volume.
+    /// Returns the target, if it is a path on a drive.
+    pub(crate) fn host_path(&self) -> Option<HostPath> {
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
+        HostPath::parse(target.to_string().ok()?.strip_prefix(r"\??\")?).ok()
+    }
+
+    /// Returns whether the target is, or may be, on a server: whether it is not on a drive or a volume. A relative target
+    /// may lead through other links.
     fn is_remote(&self) -> bool {
+        if matches!(self, Self::Relative(_)) {
+            return true;
+        }
         let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return false };
         let is_drive = starts_with(target, r"\??\") && target.as_slice().get(5) == Some(&u16::from(b':'));
         !is_drive && !starts_with(target, r"\??\Volume{")
@@ -166,7 +176,7 @@ mod tests {
                 assert_eq!((link.is_remote(), link.nt_target().is_some()), (is_remote, is_nt), "{target}");
             }
         }
-        assert!(!Link::Relative(U16String::from_str("x")).is_remote());
+        assert!(Link::Relative(U16String::from_str("x")).is_remote());
     }
 
     #[test]

@@ -265,3 +265,47 @@ async fn reads_of_local_files_that_hang_delay_nothing_else() {
         assert!(!one.await.unwrap().unwrap());
     }
 }
+
+/// Records the paths that one thread opens.
+struct OpensOf(std::thread::ThreadId, Mutex<Vec<String>>);
+
+impl Probe for OpensOf {
+    fn before(&self, call: &Call) -> FaultAction {
+        if call.primitive == "open" && std::thread::current().id() == self.0 {
+            self.1.lock().unwrap().push(call.object.to_lowercase());
+        }
+        FaultAction::Go
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_that_leads_to_a_server_is_not_followed_on_the_thread_that_polls() {
+    let kubelet = |name: &str| format!(r"C:\var\lib\kubelet\{name}");
+    let sim = os_sim::node()
+        .smb_server("files")
+        .share("one")
+        .guest()
+        .symlink(&kubelet(r"plugins\share"), r"\\files\one\")
+        .symlink(&kubelet("local"), &kubelet("plugins"))
+        .symlink(&kubelet(r"pods\below"), &kubelet(r"plugins\share\directory"))
+        .symlink(&kubelet(r"plugins\relative"), "share")
+        .symlink(&kubelet(r"pods\loop"), &kubelet(r"pods\loop\loop"))
+        .build();
+    for name in
+        [r"local\share\x", r"pods\below", r"pods\below\x", r"plugins\relative", r"plugins\relative\x", r"pods\loop"]
+    {
+        let opens = Arc::new(OpensOf(std::thread::current().id(), Mutex::default()));
+        let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&opens) as Arc<dyn Probe>];
+        let node = Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default());
+        let executor = Arc::new(Executor::new(Arc::new(node)));
+        let target = path(&kubelet(name));
+        let _ = executor.run(IsSymlink { path: target.clone() }).await;
+        let opens = std::mem::take(&mut *opens.1.lock().unwrap());
+        assert!(!opens.is_empty(), "the read begins on this thread");
+        let through = [r"share\", r"below\", r"relative\", r"\unc\"];
+        let led: Vec<_> = opens.iter().filter(|object| through.iter().any(|part| object.contains(part))).collect();
+        assert!(led.is_empty(), "{name}: {led:?}");
+        let relative = opens.iter().filter(|object| object.ends_with(r"\relative")).count();
+        assert!(relative <= 1, "{name}: the link is opened, but not followed");
+    }
+}
