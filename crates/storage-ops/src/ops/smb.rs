@@ -76,7 +76,9 @@ impl Operation for NewSmbGlobalMapping {
         let linked = create_link(&entry, substitute.as_u16str(), &print, || Ok(Options::DIRECTORY), ctx);
         if linked.is_err() && created {
             // No other operation can use the new mapping yet: its share is locked.
-            self.disconnect(node, ctx)?;
+            if let Err(error) = self.disconnect(node, ctx) {
+                tracing::warn!(share = self.remote.share(), %error, "a mapping was not removed after its link failed");
+            }
         }
         linked
     }
@@ -189,22 +191,23 @@ impl NewSmbGlobalMapping {
                 outcome => outcome,
             }
         };
-        // Three attempts: removing a mapping breaks the open files of other pods, so a single error, which may be
-        // transient, is not enough.
-        let attempts = [true, false, true].map(|share_only| list(share_only).err());
         let is_refused = |code: OsError| ErrorClass::MappingRefused.contains(code);
-        match attempts {
-            _ if attempts.contains(&None) => MappingHealth::Healthy,
+        // Up to three attempts: removing a mapping breaks the open files of other pods, so a single error, which may be
+        // transient, is not enough.
+        let Err(of_share) = list(true) else { return MappingHealth::Healthy };
+        match (of_share, list(false)) {
+            (_, Ok(())) => return MappingHealth::Healthy,
             // The user is not allowed to list the share, but the server reports that the directory does not exist.
-            [Some(OsError::ACCESS_DENIED), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND), _] => {
-                MappingHealth::Healthy
+            (OsError::ACCESS_DENIED, Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) => {
+                return MappingHealth::Healthy;
             }
-            [Some(first), _, Some(code)] if is_refused(first) && is_refused(code) => MappingHealth::Refused(code),
-            [first, _, third] => {
-                // The code because of which the mapping is kept.
-                let code = third.filter(|code| !is_refused(*code)).or(first);
-                MappingHealth::Unreadable(code.unwrap_or(OsError::GEN_FAILURE))
-            }
+            _ => {}
+        }
+        match list(true) {
+            Ok(()) => MappingHealth::Healthy,
+            Err(code) if is_refused(of_share) && is_refused(code) => MappingHealth::Refused(code),
+            // The code because of which the mapping is kept.
+            Err(code) => MappingHealth::Unreadable(if is_refused(code) { of_share } else { code }),
         }
     }
 

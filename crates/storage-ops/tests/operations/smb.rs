@@ -370,3 +370,39 @@ fn contract_09a_a_link_above_the_local_path_is_refused() {
     refused(&node, &mapping, Kind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }
+
+#[test]
+fn contract_28_a_readable_mapping_is_read_once() {
+    let sim = mapped_before();
+    let (node, trace) = setup::traced(&sim, setup::NoProbe);
+    node.run(&map(r"\\files\one", r"domain\user", "pw", None)).unwrap();
+    let opens = trace.take().into_iter().filter(|record| record.call.primitive == "open");
+    assert_eq!(opens.filter(|record| record.call.object.to_lowercase().contains(r"unc\files")).count(), 1);
+}
+
+#[test]
+fn contract_28_a_link_that_cannot_be_created_is_the_reported_error_even_if_the_mapping_cannot_be_removed() {
+    const REMOVE: &str = "wmi call MSFT_SmbGlobalMapping.Remove";
+    let sim = sim();
+    let probes: Vec<std::sync::Arc<dyn Probe>> = vec![
+        std::sync::Arc::new(setup::failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL)),
+        std::sync::Arc::new(setup::failing(REMOVE, OsError::WBEM_FAILED)),
+    ];
+    let node = setup::probed(&sim, probes);
+    let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", Some(LINK)), Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::DISK_FULL));
+}
+
+#[test]
+fn contract_28_the_error_of_a_mapping_that_is_kept_has_the_code_for_which_it_is_kept() {
+    let attempts = |code: OsError, refused: OsError| -> Vec<std::sync::Arc<dyn Probe>> {
+        let opens = |call: &Call| call.primitive == "open" && call.object.to_lowercase().contains(r"unc\files\one");
+        vec![
+            std::sync::Arc::new(Fault::at(0, When::Before, FaultAction::Fail(code)).among(opens)),
+            std::sync::Arc::new(Fault::each(opens, When::Before, FaultAction::Fail(refused))),
+        ]
+    };
+    let node = setup::probed(&mapped_before(), attempts(OsError::BAD_NETPATH, OsError::LOGON_FAILURE));
+    let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
+    assert_eq!(error.code(), Some(OsError::BAD_NETPATH));
+}
