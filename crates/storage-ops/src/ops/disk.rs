@@ -279,7 +279,10 @@ fn while_online(
     let changed = node.host.poll(node.host.timeouts().arrival, || {
         set_state(node, ctx, disk, true)?;
         match change() {
-            Err(error) if error.rerun.is_none() && disk.is_offline()? => {
+            // A change that may still run is not repeated.
+            Err(error)
+                if error.rerun.is_none() && error.kind != Kind::StillRunning && disk.is_offline().unwrap_or(false) =>
+            {
                 refused = Some(error);
                 Ok(None)
             }

@@ -1,6 +1,7 @@
 //! Tests of what disk operations send to the device and to the storage provider, and of how they treat the answers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::setup::{GIB, NoProbe, add_partition, failing, node_on, probed, refused, traced, volume_on};
@@ -339,4 +340,44 @@ fn a_volume_whose_disk_is_renumbered_is_locked_by_the_new_number() {
     let node = probed(&sim, moved);
     node.run(&FormatVolume { volume }).unwrap();
     assert_eq!(sim.volume_on(1).and_then(|volume| volume.file_system).as_deref(), Some("NTFS"));
+}
+
+#[test]
+fn a_change_whose_outcome_is_unknown_is_not_repeated_although_the_disk_is_offline_again() {
+    const CREATE: &str = "wmi call MSFT_Disk.CreatePartition";
+    for code in [OsError::RPC_CALL_FAILED, OsError::WBEM_TRANSPORT_FAILURE] {
+        let sim = os_sim::node().disk(GIB).build();
+        let other = sim.clone();
+        let offline =
+            Race::before(0, move || node_on(&other).run(&set(false)).unwrap()).among(|call| call.primitive == CREATE);
+        let lost = failing(CREATE, code);
+        let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(offline), Arc::new(lost)];
+        let (node, trace) = traced(&sim, probes);
+        let error = refused(&node, &PARTITION, Kind::StillRunning);
+        assert_eq!((error.code(), trace.counts().of(CREATE)), (Some(code), 1));
+    }
+}
+
+#[test]
+fn a_failed_change_is_reported_even_if_the_state_of_its_disk_cannot_be_queried_then() {
+    let sim = os_sim::node().disk(GIB).build();
+    let state = Arc::new(AtomicBool::new(false));
+    let failed = Arc::clone(&state);
+    let change = Fault::each(
+        move |call| {
+            let matches = call.primitive == "wmi call MSFT_Disk.CreatePartition";
+            failed.fetch_or(matches, Ordering::SeqCst);
+            matches
+        },
+        When::Before,
+        FaultAction::Fail(OsError::WBEM_FAILED),
+    );
+    let attributes = Fault::each(
+        move |call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES" && state.load(Ordering::SeqCst),
+        When::Before,
+        FaultAction::Fail(OsError::IO_DEVICE),
+    );
+    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(change), Arc::new(attributes)];
+    let error = refused(&probed(&sim, probes), &PARTITION, Kind::Internal);
+    assert_eq!(error.code(), Some(OsError::WBEM_FAILED));
 }
