@@ -125,7 +125,8 @@ impl Operation for AddTargetPortal {
             return Ok(());
         }
         let added = invoke(node, ctx, "MSFT_iSCSITargetPortal", "New", &self.portal.arguments());
-        if added.as_ref().is_err_and(|error| error.kind != Kind::StillRunning) {
+        let is_refused = |error: &OperationError| !matches!(error.kind, Kind::StillRunning | Kind::Unavailable);
+        if added.as_ref().is_err_and(is_refused) {
             // Windows also lists a portal that did not answer.
             if let Ok(Some(portal)) = find_portal(node, &self.portal) {
                 let _ = invoke(node, ctx, &portal.path, "Remove", &self.portal.arguments());

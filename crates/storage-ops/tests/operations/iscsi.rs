@@ -1,7 +1,7 @@
 //! Tests of the operations on the iSCSI initiator.
 
 use crate::setup::{GIB, NoProbe, failing, node_on, probed, provider, refused, traced};
-use faults::{Fault, FaultAction, When};
+use faults::{Fault, FaultAction, Race, When};
 use os::{Access, NtPath, Open, Options, Os, OsError};
 use os_sim::Sim;
 use storage_ops::{
@@ -255,3 +255,19 @@ fn the_error_says_that_the_initiator_service_does_not_run() {
     assert_eq!((error.kind(), error.code()), (Kind::FailedPrecondition, Some(OsError::ISDSC_SERVICE_NOT_RUNNING)));
     assert!(error.to_string().contains("the iSCSI initiator service is not running"), "{error}");
 }
+
+#[test]
+fn a_portal_that_another_program_has_added_is_kept_if_the_request_was_not_started() {
+    for code in [OsError::WAIT_TIMEOUT, OsError::BUSY] {
+        let sim = sim();
+        let other = sim.clone();
+        let adding = Race::before(0, move || node_on(&other).run(&AddTargetPortal { portal: portal() }).unwrap())
+            .among(|call| call.primitive == NEW);
+        let probes: Vec<std::sync::Arc<dyn faults::Probe>> =
+            vec![std::sync::Arc::new(adding), std::sync::Arc::new(failing(NEW, code))];
+        refused(&probed(&sim, probes), &AddTargetPortal { portal: portal() }, Kind::Unavailable);
+        assert_eq!(node_on(&sim).run(&ListTargetPortals).unwrap(), [portal()]);
+    }
+}
+
+const NEW: &str = "wmi call MSFT_iSCSITargetPortal.New";
