@@ -1,8 +1,6 @@
 //! The volumes and disks that the node itself uses. No operation mounts, empties or formats such a volume, or takes such a
 //! disk offline. What cannot be determined counts as used.
 
-use os::Access;
-
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::node::Node;
 use crate::types::{DiskNumber, VolumeId};
@@ -17,7 +15,7 @@ pub(crate) fn refuse_volume(node: &Node, volume: VolumeId) -> OperationResult<()
     }
     let handle = volume_device::open(&node.host, volume, &OPEN_FOR_QUERY)?;
     for extent in volume_device::extents(&*handle).map_err(|code| undetermined(code.into()))? {
-        let disk = Disk::open(&node.host, DiskNumber(extent.disk_number), Access::empty()).map_err(undetermined)?;
+        let disk = Disk::open_for_read(&node.host, DiskNumber(extent.disk_number)).map_err(undetermined)?;
         let table = disk.partition_table().map_err(undetermined)?;
         let begins_here = |offset: u64| u64::try_from(extent.offset) == Ok(offset);
         let of_system = |kind| matches!(kind, PartitionKind::System | PartitionKind::Reserved);
@@ -51,5 +49,9 @@ fn of_node(node: &Node) -> OperationResult<Vec<VolumeId>> {
 
 fn undetermined(mut error: OperationError) -> OperationError {
     error.reason = format!("it cannot be determined what the node itself uses: {}", error.reason);
+    // What was not found is not the object of the request.
+    if error.kind == Kind::NotFound {
+        error.kind = Kind::FailedPrecondition;
+    }
     error
 }
