@@ -321,15 +321,15 @@ impl Operation for PartitionDisk {
         let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
         let table = Self::read_table(node, ctx, &disk)?;
         if !table.is_partitioned() {
-            if table.style == TableStyle::Mbr {
-                return Err(OperationError::precondition(
-                    "the disk has an MBR partition table without partitions, which csi-proxy does not replace; \
-                     clear the disk or convert it to GPT",
-                ));
-            }
+            refuse_mbr(&table)?;
             ctx.require_pool(PoolKind::Wmi)?;
             if table.style == TableStyle::Raw {
                 while_online(node, ctx, &disk, || {
+                    // Windows may not have read the table while the disk was offline.
+                    disk.update()?;
+                    if disk.partition_table()?.style != TableStyle::Raw {
+                        return Ok(());
+                    }
                     refuse_content(&disk)?;
                     msft_storage::initialize(&node.host, ctx, &disk)
                 })?;
@@ -347,6 +347,17 @@ impl Operation for PartitionDisk {
         }
         bring_volumes_online(node, ctx, &disk)
     }
+}
+
+/// Refuses a disk with an MBR partition table, on which no GPT partition can be created.
+fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
+    if table.style != TableStyle::Mbr {
+        return Ok(());
+    }
+    Err(OperationError::precondition(
+        "the disk has an MBR partition table without partitions, which csi-proxy does not replace; clear the disk or \
+         convert it to GPT",
+    ))
 }
 
 /// Refuses a disk without a partition table on which a file system or container begins in the first sector: a partition
@@ -391,6 +402,13 @@ impl PartitionDisk {
     }
 
     fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+        disk.update()?;
+        // Another program, which our lock does not exclude, may have partitioned the disk.
+        let table = disk.partition_table()?;
+        if table.is_partitioned() {
+            return Ok(());
+        }
+        refuse_mbr(&table)?;
         msft_storage::create_partition(&node.host, ctx, disk)?;
         disk.update()?;
         let created = node

@@ -1,11 +1,12 @@
 //! Tests of answers of disks and volumes that differ between versions of Windows and drivers, or that no document names.
 
-use faults::{Call, Fault, FaultAction, Outcome, Race, Record, When};
-use os::OsError;
+use faults::{Call, Fault, FaultAction, Layer, Layered, Outcome, Race, Record, When};
+use os::abi::{ControlCode, DiskAttributes};
+use os::{Handle, OsError, OsResult};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind,
-    ListDiskIds, ListVolumesOnDisk, PartitionDisk, Rescan, SetDiskState,
+    Config, DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
+    IsVolumeFormatted, Kind, ListDiskIds, ListVolumesOnDisk, Node, PartitionDisk, Rescan, SetDiskState,
 };
 
 use crate::setup::{GIB, NoProbe, failing, node_on, probed, refused, resize, traced, volume_on};
@@ -263,4 +264,48 @@ fn a_file_system_on_sectors_of_4096_bytes_is_extended_to_its_partition() {
     let (total, length) =
         (node.run(&GetVolumeStats { volume }).unwrap().total, sim.disk(1).unwrap().partitions[1].length);
     assert!(total <= length && total + (1 << 20) > length, "{total} of {length}");
+}
+
+/// A disk with this partition style, as the control codes number them, whose table Windows does not read while the disk is
+/// offline, and then reports as raw.
+struct NotReadWhileOffline(u8);
+
+impl Layer for NotReadWhileOffline {
+    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        const RAW: u8 = 2;
+        let length = handle.control(code, input, output)?;
+        if code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX {
+            let mut attributes = [0; 16];
+            handle.control(ControlCode::DISK_GET_DISK_ATTRIBUTES, &[], &mut attributes)?;
+            let is_offline = u64::from(attributes[8]) & DiskAttributes::OFFLINE != 0;
+            output[0] = if is_offline { RAW } else { self.0 };
+        }
+        Ok(length)
+    }
+
+    /// The header of the table is in the second sector.
+    fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        let length = handle.read(offset, output)?;
+        if offset == 0 && self.0 == GPT {
+            output[512..520].copy_from_slice(b"EFI PART");
+        }
+        Ok(length)
+    }
+}
+
+const MBR: u8 = 0;
+const GPT: u8 = 1;
+
+#[test]
+fn a_table_that_windows_reads_only_when_the_disk_is_online_is_found() {
+    let node = |sim: &Sim, style| {
+        Node::new(std::sync::Arc::new(Layered::around(sim.process(), NotReadWhileOffline(style))), Config::default())
+    };
+    let sim = os_sim::node().disk(GIB).partitioned().offline().build();
+    node(&sim, GPT).run(&PartitionDisk { disk: ONE }).unwrap();
+    assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
+    let sim = os_sim::node().disk(GIB).offline().build();
+    let error = refused(&node(&sim, MBR), &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+    assert!(error.to_string().contains("MBR partition table without partitions"), "{error}");
+    assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
