@@ -169,7 +169,9 @@ fn instance_of(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationRes
     let of_wmi = instance.text("SerialNumber").unwrap_or_default();
     let is_same = match (of_path, of_device.trim(), of_wmi.trim()) {
         (Some(of_path), ..) => of_path == number,
-        (None, "", "") => instance.u64("Size").is_none_or(|size| disk.size().is_ok_and(|own| own.abs_diff(size) < MIB)),
+        (None, "", "") => {
+            instance.u64("Size").is_some_and(|size| disk.size().is_ok_and(|own| own.abs_diff(size) < MIB))
+        }
         (None, of_device, of_wmi) => of_device == of_wmi,
     };
     if is_same {

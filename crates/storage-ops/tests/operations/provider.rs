@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::setup::{GIB, NoProbe, node_on, probed, provider, refused, traced, volume_on};
 use faults::{Fault, FaultAction, Layer, Layered, Probe, Probed, Race, When};
-use os::{CallStatus, MethodCall, Namespace, Os, OsError, OsResult, Returned, Time, Value, Wmi};
+use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Returned, Time, Value, Wmi};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetDiskState, IsVolumeFormatted, Kind, Node, PartitionDisk, ResizeTarget,
@@ -148,6 +148,28 @@ impl Layer for CreatedButStale {
         }
         Ok(status)
     }
+}
+
+/// Removes everything from the rows of disks by which a disk can be told from another.
+struct Anonymous;
+
+impl Layer for Anonymous {
+    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        let mut rows = wmi.query(namespace, wql, deadline)?;
+        for row in &mut rows {
+            row.properties.retain(|name, _| !["Path", "SerialNumber", "Size"].contains(&name.as_str()));
+        }
+        Ok(rows)
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_be_told_from_another_is_not_partitioned() {
+    let sim = os_sim::node().disk(GIB).serial("").build();
+    let before = sim.snapshot();
+    let node = Node::new(Arc::new(Layered::around(sim.process(), Anonymous)), Config::default());
+    refused(&node, &PARTITION, Kind::FailedPrecondition);
+    assert_eq!(sim.snapshot(), before);
 }
 
 #[test]
