@@ -90,10 +90,12 @@ impl MountVolume {
     fn mount_unheld(&self, node: &Node, entry: &EntryRef, path: &U16Str) -> OperationResult<()> {
         let (os, volume) = (node.host.os(), self.volume.to_windows());
         let before = os.volume_paths(&volume)?;
-        os.set_volume_mount_point(path, &volume)?;
+        let mounted = os.set_volume_mount_point(path, &volume);
+        // The first attempt may have had an effect, in spite of its code.
         if self.is_mounted_at(&*entry.open()?)? {
             return Ok(());
         }
+        mounted?;
         // Another process has replaced the directory, and the volume is mounted elsewhere.
         for path in os.volume_paths(&volume)?.iter().filter(|path| !before.contains(path)) {
             os.delete_volume_mount_point(path)?;
@@ -162,7 +164,8 @@ impl Operation for UnmountVolume {
             // As for mounting. The path can only lead to another mount point if an administrator sets one.
             Err(OsError::SHARING_VIOLATION) => {
                 drop(target);
-                Ok(node.host.os().delete_volume_mount_point(&path)?)
+                let removed = node.host.os().delete_volume_mount_point(&path);
+                if Link::of(&*entry.open()?)?.is_none() { Ok(()) } else { Ok(removed?) }
             }
             outcome => Ok(outcome?),
         }
