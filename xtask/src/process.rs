@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::durations;
 
@@ -20,7 +20,18 @@ pub(crate) fn succeeds(command: &mut Command) -> io::Result<bool> {
 /// Standard output and standard error share one pipe, so that their lines stay in order. The function returns when
 /// the program has exited, not when the pipe is closed: a process that the program leaves behind, such as a Wine
 /// service, can keep the pipe open indefinitely.
-pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> io::Result<ExitStatus> {
+pub(crate) fn stream(command: &mut Command, on_line: impl FnMut(&str)) -> io::Result<ExitStatus> {
+    stream_within(command, on_line, LAST_THREADS)
+}
+
+/// How long the other threads of a program may take to end after its first thread has ended.
+const LAST_THREADS: Duration = Duration::from_secs(30);
+
+fn stream_within(
+    command: &mut Command,
+    mut on_line: impl FnMut(&str),
+    last_threads: Duration,
+) -> io::Result<ExitStatus> {
     const QUIET: Duration = Duration::from_millis(500);
     print(command);
     let (reader, writer) = io::pipe()?;
@@ -36,7 +47,7 @@ pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> io
             }
         }
     });
-    let mut exited = None;
+    let (mut exited, mut first_ended) = (None, None);
     loop {
         match lines.recv_timeout(QUIET) {
             Ok(bytes) => {
@@ -45,13 +56,33 @@ pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> io
                 println!("{text}");
                 on_line(text);
             }
-            Err(RecvTimeoutError::Timeout) => match exited {
-                Some(status) => return Ok(status),
-                None => exited = child.try_wait()?,
-            },
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(status) = exited {
+                    return Ok(status);
+                }
+                exited = child.try_wait()?;
+                // A thread of a program can hang while Wine ends the program.
+                if exited.is_none()
+                    && let Some(success) = first_thread_ended(child.id())
+                    && first_ended.get_or_insert_with(Instant::now).elapsed() >= last_threads
+                {
+                    println!("{}: a thread hangs although the program has ended; killed", typed(command));
+                    child.kill()?;
+                    let killed = child.wait()?;
+                    return Ok(if success { ExitStatus::default() } else { killed });
+                }
+            }
             Err(RecvTimeoutError::Disconnected) => return child.wait(),
         }
     }
+}
+
+/// Returns whether the first thread of a process has ended with success, or `None` if it has not ended. Only Linux tells.
+fn first_thread_ended(process: u32) -> Option<bool> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may contain anything. The state follows it, and the last field is the exit code.
+    let fields = stat.rsplit_once(')')?.1;
+    fields.trim_start().starts_with('Z').then(|| fields.split_whitespace().last() == Some("0"))
 }
 
 /// Runs a program and returns its standard output without the final newline, or `None` if the program fails.
@@ -128,6 +159,32 @@ mod tests {
         );
         assert_eq!(status.expect("a shell").code(), Some(3));
         assert_eq!(lines, ["one", "two"]);
+    }
+
+    #[test]
+    fn a_thread_that_hangs_after_the_end_of_its_program_does_not_delay_the_result() {
+        const NAME: &str = "a_thread_that_hangs_after_the_end_of_its_program_does_not_delay_the_result";
+        let Some(python) = find("python3").filter(|_| std::env::consts::OS == "linux") else {
+            println!("skipped: {NAME}: this is not Linux, or python3 is not on the PATH");
+            return;
+        };
+        for (code, success) in [(0, true), (3, false)] {
+            // The system call `exit` ends the calling thread alone.
+            let program = format!(
+                "import ctypes, platform, threading, time\n\
+                 threading.Thread(target=time.sleep, args=(60,)).start()\n\
+                 print('ended', flush=True)\n\
+                 ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, {code})"
+            );
+            let mut lines = Vec::new();
+            let mut command = Command::new(&python);
+            let status = stream_within(
+                command.args(["-c", &program]),
+                |line| lines.push(line.to_owned()),
+                Duration::from_millis(100),
+            );
+            assert_eq!((status.expect("python").success(), &lines[..]), (success, &["ended".to_owned()][..]));
+        }
     }
 
     #[test]
