@@ -80,3 +80,4 @@ pub use types::{
     Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo, ServiceName,
     TargetPortal, UncPath, VolumeId, VolumeStats,
 };
+pub use windows::fallback::{FallbackCount, fallback_table};

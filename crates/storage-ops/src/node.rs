@@ -13,6 +13,7 @@ use crate::executor::locks::{Guard, LockKey, Locks};
 use crate::executor::operation::Operation;
 use crate::paths::working_directories::WorkingDirectories;
 use crate::windows::Host;
+use crate::windows::fallback::FallbackCount;
 
 /// The maximum number of runs of an operation, including reruns because its volume moved to another disk or because it
 /// needs a thread of another pool.
@@ -70,6 +71,11 @@ impl Node {
     /// Returns the number of objects that are locked or requested.
     pub fn locked_objects(&self) -> usize {
         self.locks.len()
+    }
+
+    /// Returns how often a second way was taken because Windows gave an unexpected answer.
+    pub fn fallbacks(&self) -> Vec<FallbackCount> {
+        self.host.fallbacks().counts()
     }
 
     /// Returns the users of the SMB mappings that this process has created.

@@ -7,6 +7,7 @@ pub(crate) mod buffer;
 pub(crate) mod disk_device;
 pub(crate) mod disk_identifiers;
 pub(crate) mod error_class;
+pub(crate) mod fallback;
 pub(crate) mod file_system;
 
 pub(crate) mod msft_storage;
@@ -22,16 +23,18 @@ use os::{Clock, Os};
 
 use crate::config::Timeouts;
 use crate::error::OperationResult;
+use crate::windows::fallback::Fallbacks;
 
 /// The Windows host: its primitives, its clock, and how long to wait for it.
 pub(crate) struct Host {
     os: Arc<dyn Os>,
     timeouts: Timeouts,
+    fallbacks: Fallbacks,
 }
 
 impl Host {
     pub(crate) fn new(os: Arc<dyn Os>, timeouts: Timeouts) -> Self {
-        Self { os, timeouts }
+        Self { os, timeouts, fallbacks: Fallbacks::default() }
     }
 
     /// Returns how long operations wait for Windows.

@@ -1,12 +1,13 @@
 //! All metrics of a server, as its metrics endpoint shows them.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use api::{GROUP_VERSIONS, GroupVersion};
+use storage_ops::FallbackCount;
 
 use crate::metrics::rpc::{self, RpcMetrics};
-use crate::metrics::text_format::{write_labelled, write_single};
+use crate::metrics::text_format::{write_head, write_labelled, write_single};
 use crate::server_state::ServerState;
 
 /// The metrics of a server.
@@ -93,8 +94,27 @@ impl Metrics {
         let help = "Operations that run or wait for a lock or a thread, including those without a caller.";
         write_single(text, "csi_proxy_operations", "gauge", help, number(executor.running()))?;
         let help = "Clients that watch the health of a service.";
-        write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))
+        write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))?;
+        write_fallbacks(text, &executor.node().fallbacks())
     }
+}
+
+/// Writes how often an operation took a second way, by call and code; docs/windows.md lists the calls. A call has at most
+/// seventeen codes.
+fn write_fallbacks(text: &mut String, fallbacks: &[FallbackCount]) -> fmt::Result {
+    let help = "Uses of a second way, by the call that Windows answered unexpectedly and its code; docs/windows.md lists \
+                the calls.";
+    let name = "csi_proxy_fallbacks_total";
+    write_head(text, name, "counter", help)?;
+    for FallbackCount { call, code, count } in fallbacks {
+        let code = match code {
+            None => "other".to_owned(),
+            Some(code @ 0..=0xffff) => code.to_string(),
+            Some(code) => format!("0x{code:08x}"),
+        };
+        writeln!(text, "{name}{{call=\"{call}\",code=\"{code}\"}} {count}")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -104,7 +124,9 @@ mod tests {
 
     use tonic::Code;
 
-    use super::Metrics;
+    use storage_ops::FallbackCount;
+
+    use super::{Metrics, write_fallbacks};
     use crate::admission::limits::Limits;
     use crate::metrics::rpc::BUCKETS;
     use crate::server_state::ServerState;
@@ -135,6 +157,21 @@ mod tests {
             format!("grpc_server_handling_seconds_count{{{labels}}} 1"),
         ] {
             assert_eq!(text.lines().filter(|other| **other == line).count(), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_fallback_is_counted_by_call_and_code() {
+        let mut text = String::new();
+        let count = |code, count| FallbackCount { call: "mount", code, count };
+        let counts = [count(Some(32), 2), count(Some(0x8004_1001), 1), count(None, 3)];
+        write_fallbacks(&mut text, &counts).unwrap();
+        for line in [
+            r#"csi_proxy_fallbacks_total{call="mount",code="32"} 2"#,
+            r#"csi_proxy_fallbacks_total{call="mount",code="0x80041001"} 1"#,
+            r#"csi_proxy_fallbacks_total{call="mount",code="other"} 3"#,
+        ] {
+            assert!(text.lines().any(|other| other == line), "{text}");
         }
     }
 

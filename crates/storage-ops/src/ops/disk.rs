@@ -16,6 +16,8 @@ use crate::types::{DiskIds, DiskLocation, DiskNumber};
 use crate::windows::disk_device::{self, Disk, PartitionTable, TableStyle};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::{Fallback, SecondWay};
+use crate::windows::msft_storage::report;
 use crate::windows::{file_system, msft_storage, volume_device, wmi};
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
@@ -53,19 +55,51 @@ impl Operation for ListDiskIds {
         "list the identifiers of the disks".into()
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
-        Ok(read_ids(disk_device::all(&node.host)?.0).0)
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
+        let mut found = read_ids(all_disks(node, ctx)?.0);
+        for (number, code) in found.without_serial {
+            let way = SecondWay::Provider(ctx);
+            let second = || report::serial_number(&node.host, ctx, number);
+            let serial = node.host.or_second(way, Fallback::SerialNumber, Err(code.into()), second);
+            match (serial, found.ids.get_mut(&number)) {
+                (Err(error), _) if error.rerun.is_some() => return Err(error),
+                (Ok(serial), Some(ids)) => ids.serial = serial,
+                // Neither identifier could be read from the device.
+                (Ok(serial), None) => drop(found.ids.insert(number, DiskIds { page83: String::new(), serial })),
+                (Err(_), _) => {}
+            }
+        }
+        Ok(found.ids)
     }
 }
 
-/// Reads the identifiers of `disks`. Returns those that could be read, and the first error. A disk of which only one
-/// identifier can be read is among them: some drivers need only that one. A disk that was removed is left out; its error
-/// is returned if there is no other.
-fn read_ids(disks: Vec<Disk>) -> (BTreeMap<DiskNumber, DiskIds>, Option<OsError>) {
-    let (mut ids, mut first_error, mut removed) = (BTreeMap::new(), None, None);
+/// Opens all disks. If Windows does not list their devices, those that the storage provider reports.
+fn all_disks(node: &Node, ctx: &OperationContext) -> OperationResult<(Vec<Disk>, Option<OsError>)> {
+    node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskList, disk_device::all(&node.host), || {
+        Ok(disk_device::with_numbers(&node.host, report::disk_numbers(&node.host)?))
+    })
+}
+
+/// The identifiers of disks.
+#[derive(Default)]
+struct ReadIds {
+    /// Those that could be read.
+    ids: BTreeMap<DiskNumber, DiskIds>,
+    /// The disks whose devices did not return a serial number, and why.
+    without_serial: Vec<(DiskNumber, OsError)>,
+    /// The first error.
+    first_error: Option<OsError>,
+}
+
+/// Reads the identifiers of `disks`. A disk of which only one identifier can be read is among the results: some drivers
+/// need only that one. A disk that was removed is left out; its error is returned if there is no other.
+fn read_ids(disks: Vec<Disk>) -> ReadIds {
+    let (mut found, mut removed) = (ReadIds::default(), None);
     for disk in disks {
         let page83 = disk_identifiers::page83(&*disk.handle);
         let serial = disk_identifiers::serial(&*disk.handle);
+        let no_serial = serial.as_ref().err().copied();
+        let serial = serial.or_else(disk_identifiers::none_if_unsupported);
         let errors = [page83.as_ref().err().copied(), serial.as_ref().err().copied()];
         let mut errors = errors.into_iter().flatten().peekable();
         if let Some(code) = errors.next_if(|code| ErrorClass::DeviceRemoved.contains(*code)) {
@@ -74,14 +108,16 @@ fn read_ids(disks: Vec<Disk>) -> (BTreeMap<DiskNumber, DiskIds>, Option<OsError>
         }
         if let Some(code) = errors.next() {
             tracing::warn!(disk = disk.number.0, %code, "not all identifiers of a disk could be read");
-            first_error = first_error.or(Some(code));
+            found.first_error = found.first_error.or(Some(code));
         }
+        found.without_serial.extend(no_serial.map(|code| (disk.number, code)));
         if page83.is_ok() || serial.is_ok() {
-            let found = DiskIds { page83: page83.unwrap_or_default(), serial: serial.unwrap_or_default() };
-            ids.insert(disk.number, found);
+            let ids = DiskIds { page83: page83.unwrap_or_default(), serial: serial.unwrap_or_default() };
+            found.ids.insert(disk.number, ids);
         }
     }
-    (ids, first_error.or(removed))
+    found.first_error = found.first_error.or(removed);
+    found
 }
 
 /// Finds the disk whose page 83 identifier, or the last word of it, equals a name.
@@ -100,14 +136,14 @@ impl Operation for GetDiskNumberByName {
         format!("find the disk named {:?}", crate::error::excerpt(&self.name))
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<DiskNumber> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<DiskNumber> {
         if self.name.trim().is_empty() {
             return Err(OperationError::invalid("the name is empty"));
         }
         let has_name =
             |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
-        let (disks, open_error) = disk_device::all(&node.host)?;
-        let (ids, read_error) = read_ids(disks);
+        let (disks, open_error) = all_disks(node, ctx)?;
+        let ReadIds { ids, first_error: read_error, .. } = read_ids(disks);
         let found: Vec<_> = ids.iter().filter(|(_, ids)| has_name(ids)).map(|(number, _)| *number).collect();
         match found[..] {
             [number] => Ok(number),
@@ -143,8 +179,10 @@ impl Operation for GetDiskStats {
         format!("query the size of {}", self.disk)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<u64> {
-        Ok(Disk::open_for_read(&node.host, self.disk)?.size()?)
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<u64> {
+        let first = Disk::open_for_read(&node.host, self.disk).and_then(|disk| Ok(disk.size()?));
+        let second = || report::disk_size(&node.host, ctx, self.disk);
+        node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskSize, first, second)
     }
 }
 
@@ -164,8 +202,11 @@ impl Operation for GetDiskState {
         format!("query the state of {}", self.disk)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
-        Ok(!Disk::open(&node.host, self.disk, Access::empty())?.is_offline()?)
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+        let first = Disk::open(&node.host, self.disk, Access::empty()).and_then(|disk| Ok(disk.attributes()?));
+        let second = || report::disk_attributes(&node.host, ctx, self.disk);
+        let attributes = node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskState, first, second)?;
+        Ok(attributes & DiskAttributes::OFFLINE == 0)
     }
 }
 
@@ -193,15 +234,22 @@ impl Operation for SetDiskState {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        let disk = Disk::open_for_change(&node.host, self.disk)?;
         if !self.online {
             node_volumes::refuse_disk(node, self.disk)?;
         }
         set_state(node, ctx, &disk, self.online)?;
-        if self.online && !wait_for_volumes_online(node, ctx, &disk)? {
-            tracing::warn!(disk = self.disk.0, "not all volumes of the disk have arrived");
+        if !self.online || wait_for_volumes_online(node, ctx, &disk)? {
+            return Ok(());
         }
-        Ok(())
+        // The disk is online. Drivers list its volumes next, which reports those that are missing.
+        match bring_volumes_online(node, ctx, &disk) {
+            Err(error) if error.rerun.is_none() && error.kind != Kind::StillRunning => {
+                tracing::warn!(disk = self.disk.0, %error, "the volumes of the disk could not be brought online");
+                Ok(())
+            }
+            outcome => outcome,
+        }
     }
 }
 
@@ -211,7 +259,7 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
     let is_reached = |attributes: u64| {
         if online { attributes & (Bits::OFFLINE | Bits::READ_ONLY) == 0 } else { attributes & Bits::OFFLINE != 0 }
     };
-    let attributes = disk.attributes()?;
+    let attributes = disk.reported_attributes(&node.host, ctx)?;
     if is_reached(attributes) {
         return Ok(());
     }
@@ -222,10 +270,10 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
         let cleared = if writable { Ok(()) } else { disk.set_attributes(0, Bits::READ_ONLY) };
         cleared.and_then(|()| disk.set_attributes(0, Bits::OFFLINE))
     } else {
-        flush_volumes(node, disk);
+        flush_volumes(node, ctx, disk);
         disk.set_attributes(Bits::OFFLINE, Bits::OFFLINE)
     };
-    if changed.is_ok() && is_reached(disk.attributes()?) {
+    if changed.is_ok() && is_reached(disk.reported_attributes(&node.host, ctx)?) {
         return Ok(());
     }
     if let Err(code) = changed
@@ -236,7 +284,7 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
     // The driver of the disk did not make the change, or a cluster or a disk with the same signature prevents it. The
     // storage provider handles such cases or returns the reason.
     msft_storage::set_online(&node.host, ctx, disk, online)?;
-    if is_reached(disk.attributes()?) {
+    if is_reached(disk.reported_attributes(&node.host, ctx)?) {
         return Ok(());
     }
     Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed"))
@@ -244,10 +292,10 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
 
 /// Writes the caches of the volumes of a disk, as far as that is possible: taking a disk offline does not. A disk that
 /// fails must not stay attached for good, so an error that occurs twice is only logged.
-fn flush_volumes(node: &Node, disk: &Disk) {
+fn flush_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) {
     let volumes = disk
         .partition_table()
-        .and_then(|table| volume_device::on_disk(&node.host, disk.number, &table.partitions))
+        .and_then(|table| volume_device::on_disk(&node.host, ctx, disk.number, &table.partitions))
         .unwrap_or_default();
     for (_, volume) in volumes {
         let flush = || volume_device::flush(&node.host, volume);
@@ -262,7 +310,7 @@ fn flush_volumes(node: &Node, disk: &Disk) {
 fn wait_for_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
     let arrived = node.host.poll(node.host.timeouts().arrival, || {
         set_state(node, ctx, disk, true)?;
-        Ok(volume_device::have_arrived(&node.host, disk)?.then_some(()))
+        Ok(volume_device::have_arrived(&node.host, ctx, disk)?.then_some(()))
     })?;
     Ok(arrived.is_some())
 }
@@ -318,8 +366,8 @@ impl Operation for PartitionDisk {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
-        let table = Self::read_table(node, ctx, &disk)?;
+        let disk = Disk::open_for_change(&node.host, self.disk)?;
+        let table = self.known_table(node, ctx, &disk)?;
         if !table.is_partitioned() {
             refuse_mbr(&table)?;
             ctx.require_pool(PoolKind::Wmi)?;
@@ -342,7 +390,9 @@ impl Operation for PartitionDisk {
         }
         // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
         // online.
-        if disk.is_offline()? || volume_device::wait_for_volumes(&node.host, &disk)? {
+        if disk.reported_attributes(&node.host, ctx)? & DiskAttributes::OFFLINE != 0
+            || volume_device::wait_for_volumes(&node.host, ctx, &disk)?
+        {
             return Ok(());
         }
         bring_volumes_online(node, ctx, &disk)
@@ -376,24 +426,37 @@ fn refuse_content(disk: &Disk) -> OperationResult<()> {
 /// Brings the volumes online that have not arrived automatically. A volume that still does not arrive is not an error:
 /// the disk is partitioned.
 fn bring_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    let table = disk.partition_table()?;
-    let volumes = volume_device::on_disk(&node.host, disk.number, &table.partitions)?;
+    let table = disk.reported_table(&node.host, ctx)?;
+    let volumes = volume_device::on_disk(&node.host, ctx, disk.number, &table.partitions)?;
     for partition in table.data().filter(|partition| !volumes.iter().any(|(offset, _)| *offset == partition.offset)) {
         msft_storage::bring_volume_online(&node.host, ctx, disk.number, partition)?;
     }
-    if !volume_device::wait_for_volumes(&node.host, disk)? {
+    if !volume_device::wait_for_volumes(&node.host, ctx, disk)? {
         tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume");
     }
     Ok(())
 }
 
 impl PartitionDisk {
+    /// Returns the partition table. If Windows does not return it, partitions that the storage provider reports exist; that
+    /// it reports none is no evidence.
+    fn known_table(&self, node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
+        let first = Self::read_table(node, ctx, disk);
+        node.host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, first, || {
+            let table = report::partition_table(&node.host, ctx, self.disk)?;
+            if table.is_partitioned() {
+                return Ok(table);
+            }
+            Err(OperationError::precondition("the storage provider reports no partition, which is no evidence"))
+        })
+    }
+
     /// Reads the partition table. Windows may not read that of an offline disk, which is brought online if reading fails
     /// twice: a single error may be transient.
     fn read_table(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
         for _ in 0..2 {
             match disk.partition_table() {
-                Err(error) if error.kind != Kind::NotFound && disk.is_offline()? => {}
+                Err(error) if error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) => {}
                 table => return table,
             }
         }
@@ -441,7 +504,12 @@ impl Operation for Rescan {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         ctx.begin_mutation()?;
-        for port in node.host.os().device_interfaces(STORAGE_PORT_INTERFACE)? {
+        let ports = node.host.os().device_interfaces(STORAGE_PORT_INTERFACE).unwrap_or_else(|code| {
+            // The storage provider scans too.
+            node.host.fallbacks().record(Fallback::Rescan, code);
+            Vec::new()
+        });
+        for port in ports {
             // A port that cannot be scanned may always fail, and has no disk for this caller. A single error may be
             // transient.
             let scan = || node.host.os().reenumerate(&port);
@@ -449,7 +517,7 @@ impl Operation for Rescan {
                 tracing::warn!(port = %port.display(), %code, "a storage port could not be scanned");
             }
         }
-        for disk in disk_device::all(&node.host)?.0 {
+        for disk in all_disks(node, ctx)?.0 {
             match disk.update() {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(disk = disk.number.0, %code, "the properties of a disk could not be updated");

@@ -16,6 +16,7 @@ use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOF
 use crate::types::{HostPath, PathContext, VolumeId};
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::SecondWay;
 use crate::windows::reparse_point::Link;
 
 /// Checks whether a path exists. A link in the last component is not followed. A path with a missing parent does not
@@ -193,7 +194,7 @@ impl Operation for RmdirContents {
 /// forge a mount point of any volume, including the system volume; only an administrator can register it with the mount
 /// manager.
 fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationResult<()> {
-    node_volumes::refuse_volume(node, volume)?;
+    node_volumes::refuse_volume(node, SecondWay::Refused, volume)?;
     let path = entry.win32_path()?.to_string_lossy();
     let path = path.strip_prefix(r"\\?\").unwrap_or(&path).to_uppercase();
     let registered = node.host.os().volume_paths(&volume.to_windows())?;

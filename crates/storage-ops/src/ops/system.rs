@@ -1,6 +1,6 @@
 //! Operations on Windows services, and the BIOS serial number.
 
-use os::{Namespace, OsError, Service, ServiceAccess, U16Str, U16String};
+use os::{Namespace, OsError, OsResult, Service, ServiceAccess, U16Str, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -9,7 +9,7 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::types::{ServiceInfo, ServiceName};
-use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::Fallback;
 use crate::windows::{buffer, smbios, wmi};
 
 /// `SERVICE_STOPPED`.
@@ -206,24 +206,27 @@ impl Operation for GetBiosSerialNumber {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<String> {
-        if let Some(serial) = firmware_serial(node)? {
+        let first = firmware_serial(node);
+        if let Ok(Some(serial)) = first {
             return Ok(serial);
         }
         ctx.require_pool(PoolKind::Wmi)?;
+        if let Err(code) = first {
+            node.host.fallbacks().record(Fallback::BiosSerialNumber, code);
+        }
         let found = wmi::query(&node.host, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS")?;
         Ok(found.iter().find_map(|bios| bios.text("SerialNumber")).unwrap_or_default().to_owned())
     }
 }
 
-fn firmware_serial(node: &Node) -> OperationResult<Option<String>> {
+/// Reads the serial number in the firmware's table. Returns `None` if the table has none.
+fn firmware_serial(node: &Node) -> OsResult<Option<String>> {
     let mut table = vec![0; 4096];
     // The first call may return only the size; the table does not change while the system runs.
     for _ in 0..2 {
-        match node.host.os().firmware_table(os::abi::FIRMWARE_SMBIOS, 0, &mut table) {
-            Err(code) if ErrorClass::Unsupported.contains(code) => return Ok(None),
-            Err(code) => return Err(code.into()),
-            Ok(size) if size <= table.len() => return Ok(smbios::serial(&table[..size])),
-            Ok(size) => table = vec![0; size.min(buffer::MAX_SIZE)],
+        match node.host.os().firmware_table(os::abi::FIRMWARE_SMBIOS, 0, &mut table)? {
+            size if size <= table.len() => return Ok(smbios::serial(&table[..size])),
+            size => table = vec![0; size.min(buffer::MAX_SIZE)],
         }
     }
     Ok(None)

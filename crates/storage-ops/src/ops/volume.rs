@@ -8,6 +8,8 @@ pub(crate) mod mount;
 pub(crate) mod resize;
 pub(crate) mod target_path;
 
+use os::abi::DiskAttributes;
+
 use crate::error::{OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
@@ -16,12 +18,13 @@ use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::disk_device::{Disk, Partition};
+use crate::windows::fallback::SecondWay;
 use crate::windows::file_system::{self, FileSystem};
 use crate::windows::volume_device;
 
 /// Returns the key of the disk that `volume` is on.
 pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> OperationResult<LockKey> {
-    Ok(LockKey::Disk(volume_device::disk_of(&node.host, volume)?.0))
+    Ok(LockKey::Disk(volume_device::disk_of(&node.host, SecondWay::Query, volume)?.0))
 }
 
 /// Lists the volumes on a disk: those on data partitions first, in the order of the partitions. A disk without volumes
@@ -46,17 +49,17 @@ impl Operation for ListVolumesOnDisk {
         }
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
         let disk = Disk::open_for_read(&node.host, self.disk)?;
-        if disk.is_offline()? {
+        if disk.reported_attributes(&node.host, ctx)? & DiskAttributes::OFFLINE != 0 {
             return Err(OperationError::precondition("the disk is offline; bring it online with SetDiskState first"));
         }
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
         // A new partition has no volume yet. A partition that never gets one must not make the listing of the others
         // fail.
         node.host.poll(node.host.timeouts().arrival, || {
-            let table = disk.partition_table()?;
-            let found = volume_device::on_disk(&node.host, self.disk, &table.partitions)?;
+            let table = disk.reported_table(&node.host, ctx)?;
+            let found = volume_device::on_disk(&node.host, ctx, self.disk, &table.partitions)?;
             let wanted = found.iter().filter(|(offset, _)| table.holds(self.partition, *offset));
             volumes = wanted.map(|(_, volume)| *volume).collect();
             let data: Vec<_> = table.data().filter(|partition| self.wants(partition)).collect();
@@ -101,8 +104,10 @@ impl Operation for IsVolumeFormatted {
         format!("check whether volume {} is formatted", self.volume)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
-        Ok(file_system::detect(&node.host, self.volume)? != FileSystem::Raw)
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+        let detected = file_system::detect(&node.host, self.volume);
+        let found = file_system::or_reported(&node.host, SecondWay::Provider(ctx), self.volume, detected)?;
+        Ok(found != FileSystem::Raw)
     }
 }
 
@@ -122,8 +127,8 @@ impl Operation for GetVolumeStats {
         format!("query the size of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<VolumeStats> {
-        volume_device::stats(&node.host, self.volume)
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeStats> {
+        volume_device::reported_stats(&node.host, ctx, self.volume)
     }
 }
 
@@ -143,8 +148,8 @@ impl Operation for GetDiskNumberFromVolumeId {
         format!("find the disk of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<DiskNumber> {
-        volume_device::disk_of(&node.host, self.volume)
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<DiskNumber> {
+        volume_device::disk_of(&node.host, SecondWay::Provider(ctx), self.volume)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::windows::error_class::ErrorClass;
 use crate::windows::reparse_point::{self, Link};
 
 /// The maximum number of links that Windows follows in one path.
-const MAX_LINKS: usize = 63;
+pub(crate) const MAX_LINKS: usize = 63;
 
 /// Makes `entry` a symbolic link to the NT path `substitute` with the print name `print`. Succeeds without a change if
 /// an identical link exists; any other object of that name is an error.

@@ -8,10 +8,13 @@ use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
 use crate::error::{OperationError, OperationResult};
+use crate::executor::context::OperationContext;
 use crate::types::DiskNumber;
 use crate::windows::Host;
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::{Fallback, SecondWay};
+use crate::windows::msft_storage::report;
 
 /// Opens a device for queries that need no right to its data.
 pub(crate) const OPEN_FOR_QUERY: Open = Open::existing(Access::empty(), Options::empty());
@@ -58,6 +61,27 @@ pub(crate) enum PartitionKind {
     System,
     /// Any other partition, such as an extended one or one of another operating system.
     Other,
+}
+
+impl PartitionKind {
+    /// Returns the kind of a GPT partition by its type.
+    pub(crate) fn of_gpt(kind: Uuid) -> Self {
+        match kind {
+            MSFT_RESERVED => Self::Reserved,
+            BASIC_DATA => Self::Data,
+            kind if GPT_SYSTEM.contains(&kind) => Self::System,
+            _ => Self::Other,
+        }
+    }
+
+    /// Returns the kind of an MBR partition by its type.
+    pub(crate) fn of_mbr(kind: u8) -> Self {
+        match kind {
+            kind if MBR_DATA.contains(&kind) => Self::Data,
+            kind if MBR_SYSTEM.contains(&kind) => Self::System,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// The partition table of a disk.
@@ -107,14 +131,9 @@ impl PartitionTable {
             let entry: PartitionEntry = buffer::at(buffer, offset)?;
             let kind = match style {
                 PartitionStyle::MBR if entry.mbr_type() == 0 => continue,
-                PartitionStyle::MBR if MBR_DATA.contains(&entry.mbr_type()) => PartitionKind::Data,
-                PartitionStyle::MBR if MBR_SYSTEM.contains(&entry.mbr_type()) => PartitionKind::System,
-                PartitionStyle::MBR => PartitionKind::Other,
+                PartitionStyle::MBR => PartitionKind::of_mbr(entry.mbr_type()),
                 _ if entry.gpt_type() == Uuid::nil() => continue,
-                _ if entry.gpt_type() == MSFT_RESERVED => PartitionKind::Reserved,
-                _ if entry.gpt_type() == BASIC_DATA => PartitionKind::Data,
-                _ if GPT_SYSTEM.contains(&entry.gpt_type()) => PartitionKind::System,
-                _ => PartitionKind::Other,
+                _ => PartitionKind::of_gpt(entry.gpt_type()),
             };
             let (offset, length) = (u64::try_from(entry.offset).ok()?, u64::try_from(entry.length).ok()?);
             partitions.push(Partition { number: entry.number, offset, length, kind });
@@ -141,6 +160,13 @@ impl Disk {
     /// table needs the right to read, which its control code does not ask for.
     pub(crate) fn open_for_read(host: &Host, number: DiskNumber) -> OperationResult<Self> {
         Self::open(host, number, Access::GENERIC_READ).or_else(|_| Self::open(host, number, Access::empty()))
+    }
+
+    /// Opens the disk `number` for changes or, if Windows denies that, for queries: the storage provider may still be able
+    /// to make the changes.
+    pub(crate) fn open_for_change(host: &Host, number: DiskNumber) -> OperationResult<Self> {
+        Self::open(host, number, Access::GENERIC_READ | Access::GENERIC_WRITE)
+            .or_else(|error| Self::open(host, number, Access::empty()).map_err(|_| error))
     }
 
     fn from_handle(number: DiskNumber, handle: Box<dyn Handle>) -> OperationResult<Self> {
@@ -214,6 +240,27 @@ impl Disk {
         Ok(self.attributes()? & DiskAttributes::OFFLINE != 0)
     }
 
+    /// Queries the attributes as [`Self::attributes`] does. If the device does not answer, the storage provider does.
+    pub(crate) fn reported_attributes(&self, host: &Host, ctx: &OperationContext) -> OperationResult<u64> {
+        let first = self.attributes().map_err(OperationError::from);
+        let second = || report::disk_attributes(host, ctx, self.number);
+        host.or_second(SecondWay::Provider(ctx), Fallback::DiskState, first, second)
+    }
+
+    /// Queries the size as [`Self::size`] does. If the device does not answer, the storage provider does.
+    pub(crate) fn reported_size(&self, host: &Host, ctx: &OperationContext) -> OperationResult<u64> {
+        let first = self.size().map_err(OperationError::from);
+        let second = || report::disk_size(host, ctx, self.number);
+        host.or_second(SecondWay::Provider(ctx), Fallback::DiskSize, first, second)
+    }
+
+    /// Queries the partition table as [`Self::partition_table`] does. If the device does not answer, the storage provider
+    /// does. What it reports must not decide whether a disk is partitioned.
+    pub(crate) fn reported_table(&self, host: &Host, ctx: &OperationContext) -> OperationResult<PartitionTable> {
+        let second = || report::partition_table(host, ctx, self.number);
+        host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, self.partition_table(), second)
+    }
+
     /// Sets the attributes in `mask` to those in `attributes`, persistently.
     pub(crate) fn set_attributes(&self, attributes: u64, mask: u64) -> OsResult<()> {
         let size = u32::try_from(size_of::<SetDiskAttributes>()).expect("40 fits");
@@ -263,6 +310,22 @@ pub(crate) fn all(host: &Host) -> OperationResult<(Vec<Disk>, Option<OsError>)> 
     }
     disks.sort_unstable_by_key(|disk: &Disk| disk.number);
     Ok((disks, first_error))
+}
+
+/// Opens the disks with these numbers, like [`all`].
+pub(crate) fn with_numbers(host: &Host, mut numbers: Vec<DiskNumber>) -> (Vec<Disk>, Option<OsError>) {
+    let (mut disks, mut first_error) = (Vec::new(), None);
+    numbers.sort_unstable();
+    for number in numbers {
+        match Disk::open(host, number, Access::empty()) {
+            Ok(disk) => disks.push(disk),
+            Err(error) => {
+                tracing::warn!(disk = number.0, %error, "left out a disk that could not be opened");
+                first_error = first_error.or(error.code);
+            }
+        }
+    }
+    (disks, first_error)
 }
 
 fn open_error(code: OsError, number: DiskNumber) -> OperationError {

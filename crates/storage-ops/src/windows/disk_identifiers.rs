@@ -4,7 +4,7 @@ use os::abi::{
     ASSOCIATION_DEVICE, CODE_SET_ASCII, CODE_SET_BINARY, ControlCode, StorageDescriptorHead, StorageDeviceDescriptor,
     StorageDeviceIdDescriptor, StorageIdentifier, StoragePropertyQuery,
 };
-use os::{Handle, OsResult};
+use os::{Handle, OsError, OsResult};
 use zerocopy::IntoBytes;
 
 use crate::windows::buffer;
@@ -16,31 +16,35 @@ const DESCRIPTOR_SIZE: usize = 4096;
 /// Returns the page 83 identifier of the disk behind `handle`: the first one that identifies the device itself, as
 /// ASCII text or, if it is binary, in lower-case hex. Empty if the disk has none; never all spaces.
 pub(crate) fn page83(handle: &dyn Handle) -> OsResult<String> {
-    Ok(descriptor(handle, StoragePropertyQuery::DEVICE_ID)?.as_deref().and_then(parse_page83).unwrap_or_default())
+    let descriptor = descriptor(handle, StoragePropertyQuery::DEVICE_ID);
+    descriptor.map(|descriptor| parse_page83(&descriptor).unwrap_or_default()).or_else(none_if_unsupported)
 }
 
-/// Returns the serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty if the disk has none.
+/// Returns the serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty if the disk has none. A
+/// device without the property fails.
 pub(crate) fn serial(handle: &dyn Handle) -> OsResult<String> {
-    Ok(descriptor(handle, StoragePropertyQuery::DEVICE)?.as_deref().and_then(parse_serial).unwrap_or_default())
+    Ok(parse_serial(&descriptor(handle, StoragePropertyQuery::DEVICE)?).unwrap_or_default())
 }
 
-/// Queries the descriptor of a property. Returns `None` if the device does not have the property.
-fn descriptor(handle: &dyn Handle, property_id: u32) -> OsResult<Option<Vec<u8>>> {
+/// Returns an empty identifier if `code` states that the device does not have the property.
+pub(crate) fn none_if_unsupported(code: OsError) -> OsResult<String> {
+    if ErrorClass::UnsupportedOrInvalid.contains(code) { Ok(String::new()) } else { Err(code) }
+}
+
+/// Queries the descriptor of a property.
+fn descriptor(handle: &dyn Handle, property_id: u32) -> OsResult<Vec<u8>> {
     let query = StoragePropertyQuery { property_id, ..StoragePropertyQuery::default() };
     let mut size = DESCRIPTOR_SIZE;
     loop {
         let mut answer = vec![0; size];
-        let filled = match handle.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), &mut answer) {
-            Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => return Ok(None),
-            outcome => outcome?,
-        };
+        let filled = handle.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), &mut answer)?;
         answer.truncate(filled);
         // If the buffer is too small, Windows fills it with the first bytes of the descriptor; the header has the full
         // size.
         let whole = buffer::at::<StorageDescriptorHead>(&answer, 0).map_or(0, |head| head.size);
         match usize::try_from(whole) {
             Ok(whole) if whole > size && whole <= buffer::MAX_SIZE => size = whole,
-            _ => return Ok(Some(answer)),
+            _ => return Ok(answer),
         }
     }
 }

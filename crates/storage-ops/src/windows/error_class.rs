@@ -11,8 +11,8 @@ use os::OsError;
 use crate::error::{Kind, OperationError};
 
 use ErrorClass::{
-    BufferTooSmall, DeviceRemoved, DirectoryMissing, EntryDeleted, MappingRefused, NotStarted, OutcomeUnknown,
-    TargetInvalid, TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid, VolumeChanging,
+    BufferTooSmall, DeviceRemoved, DirectoryMissing, EntryDeleted, MappingRefused, MediumFailed, NotStarted,
+    OutcomeUnknown, TargetInvalid, TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid, VolumeChanging,
 };
 use Kind::{AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
 
@@ -60,6 +60,8 @@ pub(crate) enum ErrorClass {
     UnsupportedOrInvalid,
     /// The output buffer is too small for the answer.
     BufferTooSmall,
+    /// The medium of a device fails or is encrypted, for every program that reads it.
+    MediumFailed,
     /// The content of a device cannot be read: it fails, is not ready, denies the access or is encrypted.
     Unreadable,
 }
@@ -136,9 +138,9 @@ const TABLE: &[Row] = &[
     row(OsError::ACCESS_DENIED, PermissionDenied, &[Unreadable, VolumeChanging]),
     row(OsError::WRITE_PROTECT, FailedPrecondition, &[]),
     row(OsError::NOT_READY, FailedPrecondition, &[Unreadable, VolumeChanging]),
-    row(OsError::CRC, Internal, &[Unreadable]),
+    row(OsError::CRC, Internal, &[MediumFailed, Unreadable]),
     row(OsError::BAD_LENGTH, Internal, &[BufferTooSmall]),
-    row(READ_FAULT, Internal, &[Unreadable]),
+    row(READ_FAULT, Internal, &[MediumFailed, Unreadable]),
     row(OsError::GEN_FAILURE, Internal, &[Unreadable]),
     row(OsError::SHARING_VIOLATION, FailedPrecondition, &[Unreadable, VolumeChanging]),
     row(OsError::LOCK_VIOLATION, FailedPrecondition, &[]),
@@ -153,7 +155,7 @@ const TABLE: &[Row] = &[
     row(OsError::INVALID_PASSWORD, PermissionDenied, &[MappingRefused]),
     row(OsError::INVALID_PARAMETER, Internal, &[UnsupportedOrInvalid]),
     row(OsError::DISK_FULL, FailedPrecondition, &[]),
-    row(OsError::SEM_TIMEOUT, FailedPrecondition, &[Unreadable]),
+    row(OsError::SEM_TIMEOUT, FailedPrecondition, &[MediumFailed, Unreadable]),
     row(OsError::INSUFFICIENT_BUFFER, Internal, &[BufferTooSmall]),
     row(OsError::INVALID_NAME, InvalidArgument, &[TargetInvalid]),
     row(OsError::DIR_NOT_EMPTY, FailedPrecondition, &[]),
@@ -174,7 +176,7 @@ const TABLE: &[Row] = &[
     row(OsError::SERVICE_DOES_NOT_EXIST, NotFound, &[]),
     row(OsError::SERVICE_CANNOT_ACCEPT_CTRL, FailedPrecondition, &[]),
     row(MEDIA_CHANGED, Internal, &[VolumeChanging]),
-    row(OsError::IO_DEVICE, Internal, &[Unreadable]),
+    row(OsError::IO_DEVICE, Internal, &[MediumFailed, Unreadable]),
     row(OsError::DEVICE_NOT_CONNECTED, NotFound, &[DeviceRemoved, TargetMissing]),
     row(OsError::SESSION_CREDENTIAL_CONFLICT, FailedPrecondition, &[]),
     row(CONNECTION_REFUSED, FailedPrecondition, &[]),
@@ -192,8 +194,8 @@ const TABLE: &[Row] = &[
     row(INVALID_WORKSTATION, PermissionDenied, &[MappingRefused]),
     row(PASSWORD_EXPIRED, PermissionDenied, &[MappingRefused]),
     row(ACCOUNT_DISABLED, PermissionDenied, &[MappingRefused]),
-    row(OsError::FILE_CORRUPT, Internal, &[Unreadable]),
-    row(DISK_CORRUPT, Internal, &[Unreadable]),
+    row(OsError::FILE_CORRUPT, Internal, &[MediumFailed, Unreadable]),
+    row(DISK_CORRUPT, Internal, &[MediumFailed, Unreadable]),
     row(OsError::DEVICE_REMOVED, NotFound, &[DeviceRemoved, TargetMissing]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999->
     row(OsError::RPC_SERVER_UNAVAILABLE, Internal, &[OutcomeUnknown]),
@@ -211,7 +213,7 @@ const TABLE: &[Row] = &[
     row(RPC_SERVER_DIED, Internal, &[OutcomeUnknown]),
     row(RPC_DISCONNECTED, Internal, &[OutcomeUnknown]),
     row(OBJECT_NOT_CONNECTED, Internal, &[OutcomeUnknown]),
-    row(OsError::FVE_LOCKED_VOLUME, FailedPrecondition, &[Unreadable]),
+    row(OsError::FVE_LOCKED_VOLUME, FailedPrecondition, &[MediumFailed, Unreadable]),
     // <https://learn.microsoft.com/windows/win32/wmisdk/wmi-error-constants>
     row(OsError::WBEM_NOT_FOUND, NotFound, &[]),
     row(OsError::WBEM_TRANSPORT_FAILURE, Internal, &[OutcomeUnknown]),
@@ -264,6 +266,7 @@ mod tests {
             (ErrorClass::TargetInvalid, &[123, 4392]),
             (ErrorClass::EntryDeleted, &[2, 303]),
             (ErrorClass::DirectoryMissing, &[2, 3]),
+            (ErrorClass::MediumFailed, &[23, 30, 121, 1117, 1392, 1393, 0x8031_0000]),
             (ErrorClass::MappingRefused, &[67, 86, 1326, 1327, 1328, 1329, 1330, 1331, 1907, 1909]),
             (ErrorClass::NotStarted, &[170, 258]),
             (ErrorClass::VolumeChanging, &[5, 21, 32, 1006, 1110]),

@@ -8,6 +8,8 @@ use os::{FsInfo, Handle, OsError, OsResult};
 use crate::error::{OperationError, OperationResult};
 use crate::types::VolumeId;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::{Fallback, SecondWay};
+use crate::windows::msft_storage::report;
 use crate::windows::{Host, buffer, volume_device};
 
 /// The file system of a volume.
@@ -52,6 +54,21 @@ pub(crate) fn detect(host: &Host, volume: VolumeId) -> OperationResult<FileSyste
             "the volume has the signature of {name}, which Windows cannot mount"
         ))),
     }
+}
+
+/// Returns `detected`, the result of [`detect`]. If that failed, a file system that the storage provider reports is one; that
+/// it reports none is no evidence.
+pub(crate) fn or_reported(
+    host: &Host,
+    way: SecondWay<'_>,
+    volume: VolumeId,
+    detected: OperationResult<FileSystem>,
+) -> OperationResult<FileSystem> {
+    host.or_second(way, Fallback::FileSystem, detected, || match report::file_system(host, way, volume)?.as_deref() {
+        Some("NTFS") => Ok(FileSystem::Ntfs),
+        Some(name) => Ok(FileSystem::Other(name.to_owned())),
+        None => Err(OperationError::precondition("the storage provider reports no file system, which is no evidence")),
+    })
 }
 
 /// Searches the first sectors of a volume, or of a disk, for the signature of a file system or container, and returns its

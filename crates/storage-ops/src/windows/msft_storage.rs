@@ -4,6 +4,8 @@
 //! make: it initializes only a disk without a partition table. It answers from a cache, which is refreshed before its
 //! data is used.
 
+pub(crate) mod report;
+
 use std::time::Duration;
 
 use os::abi::DiskAttributes;
@@ -17,6 +19,7 @@ use crate::windows::Host;
 use crate::windows::disk_device::{self, Disk, MIB, OPEN_FOR_QUERY, Partition};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::SecondWay;
 use crate::windows::volume_device;
 use crate::windows::wmi;
 
@@ -165,7 +168,7 @@ fn instance_of(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationRes
     let of_path = number_at_path(host, &instance);
     // The open disk has had this number since it was opened, so no other device had it.
     disk.check_number()?;
-    let of_device = disk_identifiers::serial(&*disk.handle)?;
+    let of_device = disk_identifiers::serial(&*disk.handle).or_else(disk_identifiers::none_if_unsupported)?;
     let of_wmi = instance.text("SerialNumber").unwrap_or_default();
     let is_same = match (of_path, of_device.trim(), of_wmi.trim()) {
         (Some(of_path), ..) => of_path == number,
@@ -191,7 +194,7 @@ fn number_at_path(host: &Host, instance: &Instance) -> Option<DiskNumber> {
 }
 
 /// Refreshes the provider's data of a disk.
-fn refresh(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<()> {
+pub(crate) fn refresh(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<()> {
     ctx.require_pool(PoolKind::Wmi)?;
     let instance = instance_with_number(host, ctx, number)?;
     match invoke(host, ctx, &instance.path, "Refresh", &[], host.timeouts().change) {
@@ -309,6 +312,13 @@ pub(crate) fn format_ntfs(
             Err(error) if refused.is_some() && error.is_of(ErrorClass::VolumeChanging) => return Ok(None),
             Err(error) => return Err(error),
         }
+        // The provider's yes is evidence too. It may be out of date.
+        if let Some(name) = report::file_system_of(&instance) {
+            refresh_all(host, ctx)?;
+            let reason = format!("the volume has no file system, but the storage provider reports {name}");
+            refused = Some(OperationError::precondition(reason));
+            return Ok(None);
+        }
         match invoke(host, ctx, &instance.path, "Format", &arguments, host.timeouts().format) {
             Err(error) if error.code.is_some_and(|code| TEMPORARY.contains(&code)) => {
                 if error.code == Some(code::STALE_CACHE) {
@@ -331,7 +341,8 @@ pub(crate) fn format_ntfs(
 
 /// Returns whether the disk of a volume is known to be read-only. Its volumes do not become writable by themselves.
 fn is_on_read_only_disk(host: &Host, volume: VolumeId) -> bool {
-    let disk = volume_device::disk_of(host, volume).and_then(|number| Disk::open(host, number, Access::empty()));
+    let disk = volume_device::disk_of(host, SecondWay::Refused, volume)
+        .and_then(|number| Disk::open(host, number, Access::empty()));
     let attributes = disk.and_then(|disk| Ok(disk.attributes()?));
     attributes.is_ok_and(|attributes| attributes & DiskAttributes::READ_ONLY != 0)
 }

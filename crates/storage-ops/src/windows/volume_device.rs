@@ -10,10 +10,15 @@ use crate::executor::locks::LockKey;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
 use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::{Fallback, SecondWay};
+use crate::windows::msft_storage::report;
 use crate::windows::{Host, buffer, file_system};
 
 /// Opens the file system of a volume for reading. With fewer rights Windows would open the device.
 pub(crate) const OPEN_FOR_READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
+
+/// A volume and its offset on a disk.
+type Placed = (u64, VolumeId);
 
 /// Opens `volume`.
 pub(crate) fn open(host: &Host, volume: VolumeId, how: &Open) -> OperationResult<Box<dyn Handle>> {
@@ -43,10 +48,17 @@ pub(crate) fn parse_extents(answer: &[u8]) -> Option<Vec<DiskExtent>> {
     (0..usize::try_from(head.count).ok()?).map(|index| buffer::at(answer, offset(index)?)).collect()
 }
 
+/// Queries the extents of `volume`.
+pub(crate) fn all_extents(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<Vec<DiskExtent>> {
+    let first = open(host, volume, &OPEN_FOR_QUERY)
+        .and_then(|handle| extents(&*handle).map_err(|code| volume_error(code, volume)));
+    let second = || Ok(vec![report::extent(host, way, volume)?]);
+    host.or_second(way, Fallback::VolumeDisk, first, second)
+}
+
 /// Queries the extent of `volume`. A volume with several extents is an error.
-pub(crate) fn extent(host: &Host, volume: VolumeId) -> OperationResult<DiskExtent> {
-    let handle = open(host, volume, &OPEN_FOR_QUERY)?;
-    let extents = extents(&*handle).map_err(|code| volume_error(code, volume))?;
+pub(crate) fn extent(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<DiskExtent> {
+    let extents = all_extents(host, way, volume)?;
     match extents[..] {
         [extent] => Ok(extent),
         _ => Err(OperationError::precondition(format!(
@@ -57,13 +69,13 @@ pub(crate) fn extent(host: &Host, volume: VolumeId) -> OperationResult<DiskExten
 }
 
 /// Returns the disk that `volume` is on.
-pub(crate) fn disk_of(host: &Host, volume: VolumeId) -> OperationResult<DiskNumber> {
-    extent(host, volume).map(|extent| DiskNumber(extent.disk_number))
+pub(crate) fn disk_of(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<DiskNumber> {
+    extent(host, way, volume).map(|extent| DiskNumber(extent.disk_number))
 }
 
 /// Returns the disk that `volume` is on, after checking that it is locked.
 pub(crate) fn locked_disk_of(host: &Host, volume: VolumeId, ctx: &OperationContext) -> OperationResult<DiskNumber> {
-    let disk = disk_of(host, volume)?;
+    let disk = disk_of(host, SecondWay::Provider(ctx), volume)?;
     ctx.ensure_locked(&LockKey::Disk(disk.0))?;
     Ok(disk)
 }
@@ -72,43 +84,86 @@ pub(crate) fn locked_disk_of(host: &Host, volume: VolumeId, ctx: &OperationConte
 /// the offsets.
 pub(crate) fn on_disk(
     host: &Host,
+    ctx: &OperationContext,
     disk: DiskNumber,
     partitions: &[Partition],
 ) -> OperationResult<Vec<(u64, VolumeId)>> {
-    let mut found = Vec::new();
-    for id in host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
-        let extents = host.os().open(&id.device(), &OPEN_FOR_QUERY).and_then(|handle| extents(&*handle));
-        // A CD drive and a volume that is being removed have no extents. A volume that cannot be queried must not make
-        // the listing of another disk fail; if it is on this disk, callers notice that it is missing.
-        let Ok(extents) = extents else { continue };
-        if let [extent] = extents[..]
-            && extent.disk_number == disk.0
+    let found = match queried_on_disk(host, disk) {
+        Ok((found, Some(code)))
+            if !hold_each(partitions, &found) && !ErrorClass::UnsupportedOrInvalid.contains(code) =>
         {
-            found.push((u64::try_from(extent.offset).unwrap_or_default(), id));
+            let second = || report::volumes_on(host, ctx, disk);
+            let more = host.or_second(SecondWay::Provider(ctx), Fallback::VolumesOfDisk, Err(code.into()), second);
+            match more {
+                Err(error) if error.rerun.is_some() => return Err(error),
+                // The volume that cannot be queried may be on another disk.
+                more => more.unwrap_or(found),
+            }
         }
-    }
+        first => {
+            let first = first.map(|(found, _)| found);
+            let second = || report::volumes_on(host, ctx, disk);
+            host.or_second(SecondWay::Provider(ctx), Fallback::VolumesOfDisk, first, second)?
+        }
+    };
+    Ok(in_order(found, partitions))
+}
+
+/// Sorts volumes by their offsets, those on data partitions first.
+fn in_order(mut found: Vec<(u64, VolumeId)>, partitions: &[Partition]) -> Vec<(u64, VolumeId)> {
     let is_data = |offset: u64| {
         partitions.iter().any(|partition| partition.offset == offset && partition.kind == PartitionKind::Data)
     };
     found.sort_unstable_by_key(|(offset, _)| (!is_data(*offset), *offset));
-    Ok(found)
+    found
+}
+
+/// Returns the volumes on `disk`, and the first inconclusive answer of a volume that may be on it.
+fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<Placed>, Option<OsError>)> {
+    let (mut found, mut unknown) = (Vec::new(), None);
+    for id in host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
+        let extents = host.os().open(&id.device(), &OPEN_FOR_QUERY).and_then(|handle| extents(&*handle));
+        match extents.as_deref() {
+            Ok([extent]) if extent.disk_number == disk.0 => {
+                found.push((u64::try_from(extent.offset).unwrap_or_default(), id));
+            }
+            Ok(_) => {}
+            // A CD drive and a volume that is being removed have no extents. A volume that cannot be queried must not
+            // make the listing of another disk fail; if it is on this disk, callers notice that it is missing.
+            Err(code) => unknown = unknown.or(OperationError::from(*code).inconclusive()),
+        }
+    }
+    Ok((found, unknown))
+}
+
+/// Returns whether each data partition has a volume.
+fn hold_each(partitions: &[Partition], volumes: &[(u64, VolumeId)]) -> bool {
+    let mut data = partitions.iter().filter(|partition| partition.kind == PartitionKind::Data);
+    data.all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset))
 }
 
 /// Waits until each data partition of `disk` has a volume. Returns false if that takes too long.
-pub(crate) fn wait_for_volumes(host: &Host, disk: &Disk) -> OperationResult<bool> {
-    let arrived = host.poll(host.timeouts().arrival, || Ok(have_arrived(host, disk)?.then_some(())))?;
+pub(crate) fn wait_for_volumes(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
+    let arrived = host.poll(host.timeouts().arrival, || Ok(have_arrived(host, ctx, disk)?.then_some(())))?;
     Ok(arrived.is_some())
 }
 
 /// Returns whether each data partition of `disk` has a volume.
-pub(crate) fn have_arrived(host: &Host, disk: &Disk) -> OperationResult<bool> {
-    let table = disk.partition_table()?;
-    let volumes = on_disk(host, disk.number, &table.partitions)?;
-    Ok(table.data().all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset)))
+pub(crate) fn have_arrived(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
+    let table = disk.reported_table(host, ctx)?;
+    let volumes = on_disk(host, ctx, disk.number, &table.partitions)?;
+    Ok(hold_each(&table.partitions, &volumes))
+}
+
+/// Queries the size and usage as [`stats`] does. If the file system does not answer, the storage provider does.
+pub(crate) fn reported_stats(host: &Host, ctx: &OperationContext, volume: VolumeId) -> OperationResult<VolumeStats> {
+    let way = SecondWay::Provider(ctx);
+    let second = || report::volume_stats(host, way, volume);
+    host.or_second(way, Fallback::VolumeSize, stats(host, volume), second)
 }
 
 /// Queries the size and usage of the file system of `volume`.
-pub(crate) fn stats(host: &Host, volume: VolumeId) -> OperationResult<VolumeStats> {
+fn stats(host: &Host, volume: VolumeId) -> OperationResult<VolumeStats> {
     let handle = open(host, volume, &OPEN_FOR_READ)?;
     // What a volume without a file system answers to the query of its size is not documented.
     if file_system::name_of(&*handle)?.is_none() {
@@ -144,7 +199,7 @@ pub(crate) fn flush(host: &Host, volume: VolumeId) -> OperationResult<()> {
 mod tests {
     use os::{MethodCall, Namespace, Os, Value};
 
-    use super::{on_disk, parse_extents};
+    use super::{in_order, parse_extents, queried_on_disk};
     use crate::windows::Host;
     use crate::windows::disk_device::{Partition, PartitionKind};
     use crate::{DiskNumber, Timeouts};
@@ -167,12 +222,13 @@ mod tests {
         let order = |kinds: [PartitionKind; 2]| -> Vec<_> {
             let partition = |number, offset, kind| Partition { number, offset, length: 100 << 20, kind };
             let table = [partition(2, first, kinds[0]), partition(3, second, kinds[1])];
-            on_disk(&host, DiskNumber(1), &table).unwrap().into_iter().map(|(offset, _)| offset).collect()
+            let found = queried_on_disk(&host, DiskNumber(1)).unwrap().0;
+            in_order(found, &table).into_iter().map(|(offset, _)| offset).collect()
         };
         assert_eq!(order([PartitionKind::Data, PartitionKind::Data]), [first, second]);
         assert_eq!(order([PartitionKind::Data, PartitionKind::Other]), [first, second]);
         assert_eq!(order([PartitionKind::Other, PartitionKind::Data]), [second, first]);
-        assert!(on_disk(&host, DiskNumber(2), &[]).unwrap().is_empty());
+        assert!(queried_on_disk(&host, DiskNumber(2)).unwrap().0.is_empty());
     }
 
     proptest::proptest! {

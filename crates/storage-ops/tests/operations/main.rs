@@ -6,6 +6,7 @@ mod devices;
 mod disk;
 mod error_messages;
 mod executor;
+mod fallbacks;
 mod file_systems;
 mod filesystem;
 mod growth;

@@ -4,8 +4,8 @@ use crate::setup::{self, GIB, NoProbe, node_on, path, probed, refused, resize, t
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use faults::{Fault, FaultAction, Layer, Layered, Race, When};
-use os::{Os, OsError, OsResult, U16Str, U16String};
+use faults::{Fault, FaultAction, Layer, Layered, Probe, Race, When};
+use os::{CallStatus, MethodCall, Os, OsError, OsResult, Returned, Time, U16Str, U16String, Wmi};
 use storage_ops::{
     FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk, MountVolume,
     UnmountVolume, VolumeId, WriteVolumeCache,
@@ -174,19 +174,23 @@ fn a_format_that_failed_is_not_waited_for() {
 fn a_volume_is_mounted_and_unmounted_if_the_mount_manager_needs_the_directory_for_itself() {
     let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
     let volume = volume_on(&node_on(&sim), 1);
-    let once = |primitive| {
-        Fault::at(0, When::Before, FaultAction::Fail(OsError::SHARING_VIOLATION))
-            .among(move |call| call.primitive == primitive)
+    // While the directory is open, the storage provider fails too.
+    let once = |first: &'static str, second: &'static str| {
+        let fault = |primitive: &'static str, code| {
+            let fault = Fault::at(0, When::Before, FaultAction::Fail(code));
+            Arc::new(fault.among(move |call| call.primitive == primitive)) as Arc<dyn Probe>
+        };
+        probed(&sim, vec![fault(first, OsError::SHARING_VIOLATION), fault(second, OsError::WBEM_FAILED)])
     };
-    let node = probed(&sim, once("set_volume_mount_point"));
+    let node = once("set_volume_mount_point", "wmi call MSFT_Partition.AddAccessPath");
     node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
     assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);
-    let node = probed(&sim, once("delete_volume_mount_point"));
+    let node = once("delete_volume_mount_point", "wmi call MSFT_Partition.RemoveAccessPath");
     node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
     assert!(!sim.external().is_link(MOUNT));
 }
 
-/// Refuses the first mount as a mount manager does that needs the directory for itself, and makes the second elsewhere, as
+/// Refuses the first mount as a mount manager does that needs the directory for itself, also for the provider, and makes the second elsewhere, as
 /// if another process had replaced the directory in between.
 #[derive(Default)]
 struct MountsElsewhere(AtomicUsize);
@@ -197,6 +201,10 @@ impl Layer for MountsElsewhere {
             0 => Err(OsError::SHARING_VIOLATION),
             _ => node.set_volume_mount_point(&U16String::from_str(r"C:\elsewhere\"), volume),
         }
+    }
+
+    fn wmi_call(&self, _wmi: &dyn Wmi, _call: &MethodCall<'_>, _deadline: Time) -> OsResult<CallStatus> {
+        Ok(CallStatus::Done(Returned { code: 4, ..Returned::default() }))
     }
 }
 

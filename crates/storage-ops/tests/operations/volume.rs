@@ -396,7 +396,7 @@ fn contract_19_no_other_volume_is_returned_as_the_first() {
     let unreadable = Fault::each(
         |call| call.primitive == "control VOLUME_GET_VOLUME_DISK_EXTENTS",
         When::Before,
-        FaultAction::Fail(OsError::ACCESS_DENIED),
+        FaultAction::Fail(OsError::IO_DEVICE),
     );
     let error = refused(
         &setup::probed(&sim, unreadable),

@@ -89,6 +89,15 @@ impl State {
         Ok(())
     }
 
+    /// Returns whether the directory at a path is a mount point of a volume.
+    pub(crate) fn is_mounted_at(&mut self, directory: &U16Str, volume: Uuid) -> bool {
+        let found = nt_directory(directory).and_then(|path| self.directory(&path));
+        let Ok((fs, file)) = found else { return false };
+        let Ok(file_system) = self.file_system(&fs) else { return false };
+        let data = file_system.record(file).ok().and_then(|record| record.reparse.as_deref());
+        data.and_then(mounted_volume) == Some(volume)
+    }
+
     /// Returns the paths that the mount manager has for a volume, each with a final separator.
     pub(crate) fn paths_of(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
         let name = volume.as_slice();

@@ -29,7 +29,7 @@ pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
         }
         "MSFT_Volume" => {
             let known = state.arrived_volumes().filter(|(_, volume)| volume.known_to_provider);
-            known.map(|(_, volume)| volume_instance(volume)).collect()
+            known.map(|(_, volume)| volume_instance(state, volume)).collect()
         }
         "MSFT_StorageSetting" => {
             vec![row("MSFT_StorageSetting", "", [("NewDiskPolicy", Value::U32(1)), ("ScrubPolicy", Value::U32(1))])]
@@ -53,7 +53,7 @@ pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsR
         let volume = part.volume.as_ref().filter(|volume| volume.arrived && volume.known_to_provider);
         return Ok(match class {
             "MSFT_Disk" => vec![disk_instance(disk)],
-            "MSFT_Volume" => volume.map(volume_instance).into_iter().collect(),
+            "MSFT_Volume" => volume.map(|volume| volume_instance(state, volume)).into_iter().collect(),
             _ => Vec::new(),
         });
     }
@@ -65,7 +65,7 @@ pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsR
 }
 
 /// The methods that are simulated: class, name and parameters.
-const METHODS: [(&str, &str, &[&str]); 14] = [
+const METHODS: [(&str, &str, &[&str]); 16] = [
     ("MSFT_Disk", "Initialize", &["PartitionStyle"]),
     (
         "MSFT_Disk",
@@ -90,6 +90,8 @@ const METHODS: [(&str, &str, &[&str]); 14] = [
     ("MSFT_Partition", "GetSupportedSize", &[]),
     ("MSFT_Partition", "Resize", &["Size"]),
     ("MSFT_Partition", "Online", &[]),
+    ("MSFT_Partition", "AddAccessPath", &["AccessPath", "AssignDriveLetter"]),
+    ("MSFT_Partition", "RemoveAccessPath", &["AccessPath"]),
     (
         "MSFT_Volume",
         "Format",
@@ -248,7 +250,37 @@ fn call_partition(
             Ok(StartedCall::Done(answer))
         }
         "Resize" => resize(state, device, number, arguments),
+        "AddAccessPath" | "RemoveAccessPath" => {
+            let path = arguments.text("AccessPath")?.unwrap_or_default();
+            let code = change_access_path(state, device, number, method == "AddAccessPath", path);
+            Ok(StartedCall::Done(returned(code)))
+        }
         _ => Ok(StartedCall::Done(returned(bring_volume_online(state, device, number)))),
+    }
+}
+
+/// Mounts the volume of a partition at an empty directory, or removes its mount point there. The path needs no final
+/// backslash. Drive letters are not simulated.
+fn change_access_path(state: &mut State, device: DeviceId, number: u32, add: bool, path: &str) -> u32 {
+    let part = state.disk(device).ok().and_then(|disk| disk.partitions.iter().find(|part| part.number == number));
+    let Some(volume) = part.and_then(|part| part.volume.as_ref()).filter(|volume| volume.arrived) else {
+        return code::FAILED;
+    };
+    let volume = volume.id;
+    let path = os::U16String::from_str(&format!(r"{}\", path.trim_end_matches('\\')));
+    let name = os::U16String::from_str(&volume_path(volume));
+    let outcome = if add {
+        state.mount(&path, &name)
+    } else if state.is_mounted_at(&path, volume) {
+        state.unmount(&path)
+    } else {
+        Err(OsError::NOT_A_REPARSE_POINT)
+    };
+    match outcome {
+        Ok(()) => code::DONE,
+        Err(OsError::ACCESS_DENIED) => code::ACCESS_DENIED,
+        Err(OsError::SHARING_VIOLATION) => code::FAILED,
+        Err(_) => code::INVALID_ACCESS_PATH,
     }
 }
 

@@ -154,10 +154,11 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
     )
 }
 
-/// Returns the instance of a volume.
-pub(crate) fn volume_instance(volume: &Volume) -> Instance {
+/// Returns the instance of a volume. It shows no file system if Windows cannot read one: the volume may be raw, locked,
+/// encrypted or unreadable. No operation depends on that.
+pub(crate) fn volume_instance(state: &State, volume: &Volume) -> Instance {
     let id = volume_id(volume);
-    let mounted = volume.mounted().ok();
+    let mounted = volume.mounted().ok().filter(|_| state.check_unlocked(volume.id).is_ok());
     let kind = mounted.map_or("", |file_system| &file_system.kind);
     let kind_number = match kind {
         "" => 0,

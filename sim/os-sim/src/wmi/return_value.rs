@@ -24,6 +24,7 @@ pub(crate) const BAD_PARTITION_TYPE: u32 = 41010;
 pub(crate) const BAD_OFFSET: u32 = 41012;
 pub(crate) const TOO_SMALL_FOR_GPT: u32 = 41014;
 pub(crate) const PATH_IN_USE: u32 = 42002;
+pub(crate) const INVALID_ACCESS_PATH: u32 = 42007;
 pub(crate) const VOLUME_WITH_ERRORS: u32 = 42008;
 pub(crate) const UNKNOWN_FILE_SYSTEM: u32 = 42009;
 pub(crate) const SYSTEM_PARTITION: u32 = 42010;

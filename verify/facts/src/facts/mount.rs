@@ -184,7 +184,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "SetVolumeMountPoint and DeleteVolumeMountPoint work while another handle, with the right to read data, is open \
          on the directory and does not share deletion.",
         "no document says with what access and sharing the functions open the directory; if they fail with \
-         SHARING_VIOLATION (32), MountVolume and UnmountVolume close the directory and call them again",
+         SHARING_VIOLATION (32), MountVolume and UnmountVolume take the way through the storage provider, and then \
+         close the directory and call them again",
         a_handle_that_does_not_share_deletion_is_no_obstacle,
     )
     .wine(NONE),

@@ -1,10 +1,12 @@
 //! `MSFT_Partition`: `WMI-PART`.
 
 use os::abi::MSFT_RESERVED;
-use os::{Access, Instance};
+use os::{Access, Instance, PathForm};
 
 use super::devices::{open_disk, partition_table};
-use super::provider::{MIB, WINE, call, initialized, number, one, partition, partition_near, partition_of, settle};
+use super::provider::{
+    MIB, WINE, call, initialized, number, one, partition, partition_near, partition_of, settle, text,
+};
 use crate::fact::{Fact, Verdict};
 use crate::node::{DiskKind, TestDisk, TestNode, VolumeKind};
 
@@ -62,6 +64,21 @@ pub(crate) const FACTS: &[Fact] = &[
         "The page does not mention the control code. An operation that finds another offset for the number of a partition \
          changes nothing and fails.",
         a_partition_has_the_number_and_offset_of_the_device,
+    )
+    .wine(WINE),
+    Fact::published(
+        "WMI-PART-09",
+        "MSFT_Partition.AddAccessPath mounts the volume at an empty directory, whose path needs no final backslash, and \
+         RemoveAccessPath removes the mount point.",
+        "DRV AddAccessPath; DRV RemoveAccessPath",
+        a_volume_is_mounted_and_unmounted,
+    )
+    .wine(WINE),
+    Fact::published(
+        "WMI-PART-10",
+        "MSFT_Partition.AddAccessPath and RemoveAccessPath return 42007 for a path that is no directory.",
+        "DRV AddAccessPath; DRV RemoveAccessPath",
+        an_access_path_is_a_directory,
     )
     .wine(WINE),
 ];
@@ -138,6 +155,33 @@ fn a_partition_has_the_number_and_offset_of_the_device(node: &dyn TestNode) -> V
             entry.number
         });
         assert_eq!(one(node, &wql).u64("Offset"), u64::try_from(entry.offset).ok());
+    }
+    Ok(())
+}
+
+fn change(node: &dyn TestNode, partition: &str, method: &str, path: &str) -> u32 {
+    call(node, partition, method, &[("AccessPath", text(path))]).0
+}
+
+fn a_volume_is_mounted_and_unmounted(node: &dyn TestNode) -> Verdict {
+    let (directory, volume) = (node.directory()?, node.volume(VolumeKind::Ntfs)?);
+    let partition = partition_of(node, volume).path;
+    directory.mkdir("m");
+    let path = directory.win32("m");
+    assert_eq!(change(node, &partition, "AddAccessPath", &path), 0);
+    let root = directory.followed("m").expect("the root directory").final_path(PathForm::VolumeGuid);
+    assert_eq!(change(node, &partition, "RemoveAccessPath", &path), 0);
+    assert_eq!(root, Ok(volume.guid_path()));
+    let after = directory.followed("m").expect("the directory").final_path(PathForm::VolumeGuid);
+    assert_ne!(after, root);
+    Ok(())
+}
+
+fn an_access_path_is_a_directory(node: &dyn TestNode) -> Verdict {
+    let directory = node.directory()?;
+    let partition = partition_of(node, node.volume(VolumeKind::Ntfs)?).path;
+    for method in ["AddAccessPath", "RemoveAccessPath"] {
+        assert_eq!(change(node, &partition, method, &directory.win32("missing")), 42007, "{method}");
     }
     Ok(())
 }

@@ -9,9 +9,9 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::ops::node_volumes;
-use crate::ops::volume::disk_lock_key;
 use crate::types::VolumeId;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::SecondWay;
 use crate::windows::file_system::{self, FileSystem};
 use crate::windows::msft_storage;
 use crate::windows::volume_device;
@@ -36,7 +36,7 @@ impl Operation for FormatVolume {
     }
 
     fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![disk_lock_key(node, self.volume)?])
+        Ok(vec![LockKey::Disk(volume_device::disk_of(&node.host, SecondWay::Refused, self.volume)?.0)])
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
@@ -46,11 +46,11 @@ impl Operation for FormatVolume {
         match msft_storage::format_ntfs(&node.host, ctx, self.volume, || self.needs_format(node, ctx)) {
             // Formatting may still be running, so the disk stays locked for as long as formatting may take.
             Err(error) if error.is_of(ErrorClass::OutcomeUnknown) => {
-                self.wait_until_formatted(node, node.host.timeouts().format)?.ok_or(error)
+                self.wait_until_formatted(node, ctx, node.host.timeouts().format)?.ok_or(error)
             }
             outcome => {
                 outcome?;
-                let formatted = self.wait_until_formatted(node, node.host.timeouts().arrival)?;
+                let formatted = self.wait_until_formatted(node, ctx, node.host.timeouts().arrival)?;
                 formatted.ok_or_else(|| {
                     OperationError::precondition("Windows reported success, but the volume has no NTFS file system")
                 })
@@ -63,9 +63,12 @@ impl FormatVolume {
     /// Returns whether the volume is raw, determined under the lock of its disk. Called again right before formatting,
     /// because another program may have formatted the volume.
     fn needs_format(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
-        volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
-        match file_system::detect(&node.host, self.volume)? {
-            FileSystem::Raw => node_volumes::refuse_volume(node, self.volume).map(|()| true),
+        // Only devices decide what is formatted. The provider may add that the volume has a file system.
+        let disk = volume_device::disk_of(&node.host, SecondWay::Refused, self.volume)?;
+        ctx.ensure_locked(&LockKey::Disk(disk.0))?;
+        let detected = file_system::detect(&node.host, self.volume);
+        match file_system::or_reported(&node.host, SecondWay::Provider(ctx), self.volume, detected)? {
+            FileSystem::Raw => node_volumes::refuse_volume(node, SecondWay::Refused, self.volume).map(|()| true),
             FileSystem::Ntfs => Ok(false),
             FileSystem::Other(name) => Err(OperationError::precondition(format!(
                 "the volume has the file system {name}, which csi-proxy does not overwrite"
@@ -74,20 +77,32 @@ impl FormatVolume {
     }
 
     /// Waits until the volume has NTFS. Returns `None` if that takes too long.
-    fn wait_until_formatted(&self, node: &Node, timeout: Duration) -> OperationResult<Option<()>> {
+    fn wait_until_formatted(
+        &self,
+        node: &Node,
+        ctx: &OperationContext,
+        timeout: Duration,
+    ) -> OperationResult<Option<()>> {
+        let way = SecondWay::Provider(ctx);
         let mut unreadable = None;
-        let formatted = node.host.poll(timeout, || match file_system::detect(&node.host, self.volume) {
-            Ok(found) => {
-                unreadable = None;
-                Ok((found == FileSystem::Ntfs).then_some(()))
+        let formatted = node.host.poll(timeout, || {
+            // While a volume is formatted it is locked and then dismounted.
+            let found = match file_system::detect(&node.host, self.volume) {
+                Err(error) if error.is_of(ErrorClass::VolumeChanging) => Err(error),
+                detected => file_system::or_reported(&node.host, way, self.volume, detected),
+            };
+            match found {
+                Ok(found) => {
+                    unreadable = None;
+                    Ok((found == FileSystem::Ntfs).then_some(()))
+                }
+                // The new file system may be on the medium before it is mounted.
+                Err(error) if error.inconclusive().is_some() || error.code.is_none() => {
+                    unreadable = Some(error);
+                    Ok(None)
+                }
+                Err(error) => Err(error),
             }
-            // While a volume is formatted it is locked and then dismounted. Its new file system may be on the medium
-            // before it is mounted.
-            Err(error) if error.code.is_none() || error.is_of(ErrorClass::VolumeChanging) => {
-                unreadable = Some(error);
-                Ok(None)
-            }
-            Err(error) => Err(error),
         })?;
         match (formatted, unreadable) {
             (None, Some(error)) => Err(error),

@@ -1,7 +1,7 @@
 //! Mounting a volume at a directory, and unmounting it.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Handle, OsError, U16Str};
+use os::{Handle, OsError, U16Str, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -13,6 +13,10 @@ use crate::ops::node_volumes;
 use crate::ops::volume::disk_lock_key;
 use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE};
 use crate::types::{HostPath, VolumeId};
+use crate::windows::disk_device::OPEN_FOR_QUERY;
+use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::{Fallback, SecondWay};
+use crate::windows::msft_storage::report;
 use crate::windows::reparse_point::Link;
 use crate::windows::{buffer, volume_device};
 
@@ -45,10 +49,10 @@ impl Operation for MountVolume {
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
         // A container must not get access to a volume of the node, such as the system volume.
-        node_volumes::refuse_volume(node, self.volume)?;
+        node_volumes::refuse_volume(node, SecondWay::Provider(ctx), self.volume)?;
         let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
         // Held without sharing deletion until the end, so that the path keeps leading to this directory.
-        let target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
+        let mut target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
         let path = entry.win32_path()?;
         match Link::of(&*target)? {
             None if buffer::attributes(&*target)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
@@ -57,27 +61,32 @@ impl Operation for MountVolume {
             None => {}
             Some(link) => match link.volume() {
                 Some(mounted) if mounted == self.volume => return Ok(()),
-                Some(mounted) if is_present(node, mounted)? => {
+                Some(mounted) if is_present(node, ctx, mounted)? => {
                     return Err(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
                 }
                 // The mount point is stale: its volume no longer exists.
-                Some(_) => {
+                Some(mounted) => {
                     ctx.begin_mutation()?;
-                    node.host.os().delete_volume_mount_point(&path)?;
+                    remove_mount_point(node, ctx, &entry, target, mounted)?;
+                    target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
                 }
                 None => return Err(OperationError::precondition("the path is a link, not a directory")),
             },
         }
         ctx.begin_mutation()?;
         match node.host.os().set_volume_mount_point(&path, &self.volume.to_windows()) {
-            Err(OsError::SHARING_VIOLATION) => drop(target),
-            outcome => {
-                outcome?;
-                return if self.is_mounted_at(&*target)? { Ok(()) } else { Err(not_mounted()) };
-            }
+            Ok(()) if self.is_mounted_at(&*target)? => Ok(()),
+            Ok(()) => Err(not_mounted()),
+            Err(code) if is_refusal(code) => Err(code.into()),
+            Err(code) => self.mount_otherwise(node, ctx, &entry, target, code),
         }
-        self.mount_unheld(node, &entry, &path)
     }
+}
+
+/// Returns whether the mount manager's code states that the volume cannot be mounted at the directory.
+fn is_refusal(code: OsError) -> bool {
+    let refused = [OsError::DIR_NOT_EMPTY, OsError::DIRECTORY, OsError::WRITE_PROTECT, OsError::DISK_FULL];
+    refused.contains(&code) || OperationError::from(code).inconclusive().is_none()
 }
 
 impl MountVolume {
@@ -85,23 +94,64 @@ impl MountVolume {
         Ok(Link::of(directory)?.and_then(|link| link.volume()) == Some(self.volume))
     }
 
-    /// Mounts the volume while nothing holds the directory, whose parents are held. No document says how the mount
-    /// manager opens the directory, so a handle that does not share deletion may be in its way.
-    fn mount_unheld(&self, node: &Node, entry: &EntryRef, path: &U16Str) -> OperationResult<()> {
-        let (os, volume) = (node.host.os(), self.volume.to_windows());
-        let before = os.volume_paths(&volume)?;
-        let mounted = os.set_volume_mount_point(path, &volume);
+    /// Mounts the volume after the mount manager has failed with `code`: by the storage provider and, if a handle on the
+    /// directory may be in the way, by the mount manager while nothing holds the directory, whose parents are held.
+    ///
+    /// No document says how the mount manager opens the directory.
+    fn mount_otherwise(
+        &self,
+        node: &Node,
+        ctx: &OperationContext,
+        entry: &EntryRef,
+        target: Box<dyn Handle>,
+        code: OsError,
+    ) -> OperationResult<()> {
         // The first attempt may have had an effect, in spite of its code.
+        if self.is_mounted_at(&*target)? {
+            return Ok(());
+        }
+        ctx.require_pool(PoolKind::Wmi)?;
+        node.host.fallbacks().record(Fallback::Mount, code);
+        let (os, volume, path) = (node.host.os(), self.volume.to_windows(), entry.win32_path()?);
+        // Without this list, a mount that came to be elsewhere could not be undone.
+        let before = os.volume_paths(&volume).map_err(|_| OperationError::from(code))?;
+        let added = report::add_access_path(&node.host, ctx, self.volume, &without_backslash(&path));
+        if self.is_mounted_at(&*target)? {
+            return Ok(());
+        }
+        self.undo_elsewhere(node, &before)?;
+        let failed = added.err().unwrap_or_else(not_mounted);
+        if code != OsError::SHARING_VIOLATION || failed.kind == Kind::StillRunning {
+            return Err(after(code, failed));
+        }
+        drop(target);
+        let mounted = os.set_volume_mount_point(&path, &volume);
         if self.is_mounted_at(&*entry.open()?)? {
             return Ok(());
         }
+        self.undo_elsewhere(node, &before)?;
         mounted?;
-        // Another process has replaced the directory, and the volume is mounted elsewhere.
-        for path in os.volume_paths(&volume)?.iter().filter(|path| !before.contains(path)) {
-            os.delete_volume_mount_point(path)?;
-        }
         Err(not_mounted())
     }
+
+    /// Unmounts the volume from the directories that are not in the list `before`: another process has replaced the target.
+    fn undo_elsewhere(&self, node: &Node, before: &[U16String]) -> OperationResult<()> {
+        let paths = node.host.os().volume_paths(&self.volume.to_windows())?;
+        for path in paths.iter().filter(|path| !before.contains(path)) {
+            node.host.os().delete_volume_mount_point(path)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the error of a second way that failed after the first had failed with `code`.
+fn after(code: OsError, failed: OperationError) -> OperationError {
+    if failed.kind == Kind::StillRunning { failed } else { OperationError::from(code).and_second(&failed) }
+}
+
+/// Returns `path` as the storage provider expects it.
+fn without_backslash(path: &U16Str) -> String {
+    path.to_string_lossy().trim_end_matches('\\').to_owned()
 }
 
 fn not_mounted() -> OperationError {
@@ -109,9 +159,51 @@ fn not_mounted() -> OperationError {
     OperationError::new(Kind::Internal, reason)
 }
 
-/// Returns whether Windows lists the volume.
-fn is_present(node: &Node, volume: VolumeId) -> OperationResult<bool> {
-    Ok(node.host.os().volumes()?.iter().any(|name| VolumeId::from_windows(name) == Some(volume)))
+/// Removes the mount point of `volume` at `entry`, which is open as `target`, like [`MountVolume::mount_otherwise`]. Its path
+/// can only lead to another mount point if an administrator sets one.
+fn remove_mount_point(
+    node: &Node,
+    ctx: &OperationContext,
+    entry: &EntryRef,
+    target: Box<dyn Handle>,
+    volume: VolumeId,
+) -> OperationResult<()> {
+    let (os, path) = (node.host.os(), entry.win32_path()?);
+    let Err(code) = os.delete_volume_mount_point(&path) else { return Ok(()) };
+    let is_removed = |directory: &dyn Handle| Ok::<_, OsError>(Link::of(directory)?.is_none());
+    if is_removed(&*target)? {
+        return Ok(());
+    }
+    ctx.require_pool(PoolKind::Wmi)?;
+    node.host.fallbacks().record(Fallback::Unmount, code);
+    let removed = report::remove_access_path(&node.host, ctx, volume, &without_backslash(&path));
+    if is_removed(&*target)? {
+        return Ok(());
+    }
+    let failed = removed.err().unwrap_or_else(|| OperationError::precondition("the directory is still a mount point"));
+    if code != OsError::SHARING_VIOLATION || failed.kind == Kind::StillRunning {
+        return Err(after(code, failed));
+    }
+    drop(target);
+    let removed = os.delete_volume_mount_point(&path);
+    if is_removed(&*entry.open()?)? { Ok(()) } else { Ok(removed?) }
+}
+
+/// Returns whether the volume exists: whether Windows lists it or can open it or, if there is no list, the storage provider
+/// knows it. Whether it does not exist, only Windows decides.
+fn is_present(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<bool> {
+    let listed = node.host.os().volumes().map_err(OperationError::from);
+    let listed = listed.map(|names| names.iter().any(|name| VolumeId::from_windows(name) == Some(volume)));
+    let way = SecondWay::Provider(ctx);
+    let second = || report::volume(&node.host, way, volume).map(|_| true);
+    if node.host.or_second(way, Fallback::VolumeList, listed, second)? {
+        return Ok(true);
+    }
+    match node.host.os().open(&volume.device(), &OPEN_FOR_QUERY) {
+        Ok(_) => Ok(true),
+        Err(code) if ErrorClass::DeviceRemoved.contains(code) => Ok(false),
+        Err(code) => Err(OperationError::of(code, format!("it cannot be determined whether volume {volume} exists"))),
+    }
 }
 
 /// Writes the cache of a volume to its disk and removes its mount point, but not the directory.
@@ -153,21 +245,12 @@ impl Operation for UnmountVolume {
             }
             None => return Err(OperationError::precondition("no volume is mounted at that path")),
         }
-        if is_present(node, self.volume)? {
+        if is_present(node, ctx, self.volume)? {
             volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
             ctx.begin_mutation()?;
             volume_device::flush(&node.host, self.volume)?;
         }
         ctx.begin_mutation()?;
-        let path = entry.win32_path()?;
-        match node.host.os().delete_volume_mount_point(&path) {
-            // As for mounting. The path can only lead to another mount point if an administrator sets one.
-            Err(OsError::SHARING_VIOLATION) => {
-                drop(target);
-                let removed = node.host.os().delete_volume_mount_point(&path);
-                if Link::of(&*entry.open()?)?.is_none() { Ok(()) } else { Ok(removed?) }
-            }
-            outcome => Ok(outcome?),
-        }
+        remove_mount_point(node, ctx, &entry, target, self.volume)
     }
 }

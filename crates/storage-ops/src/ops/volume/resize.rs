@@ -13,6 +13,7 @@ use crate::node::Node;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::disk_device::{Disk, MIB, Partition, PartitionTable};
+use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::file_system::{self, FileSystem};
 use crate::windows::volume_device;
 use crate::windows::{buffer, msft_storage};
@@ -68,13 +69,13 @@ impl Operation for ResizeVolume {
         };
         let number = volume_device::locked_disk_of(&node.host, volume, ctx)?;
         let disk = Disk::open_for_read(&node.host, number)?;
-        disk.update()?;
-        let extent = volume_device::extent(&node.host, volume)?;
-        let table = disk.partition_table()?;
+        update(node, ctx, &disk)?;
+        let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
+        let table = disk.reported_table(&node.host, ctx)?;
         let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
         let partition =
             *partition.ok_or_else(|| OperationError::precondition("no partition begins where the volume begins"))?;
-        if self.may_need_growth(&disk, &table, &partition)? {
+        if self.may_need_growth(node, ctx, &disk, &table, &partition)? {
             ctx.require_pool(PoolKind::Wmi)?;
             self.grow(node, ctx, &disk, &table, &partition, volume)?;
         }
@@ -84,7 +85,14 @@ impl Operation for ResizeVolume {
 
 impl ResizeVolume {
     /// Returns whether the partition may have to grow, determined without the storage provider.
-    fn may_need_growth(&self, disk: &Disk, table: &PartitionTable, partition: &Partition) -> OperationResult<bool> {
+    fn may_need_growth(
+        &self,
+        node: &Node,
+        ctx: &OperationContext,
+        disk: &Disk,
+        table: &PartitionTable,
+        partition: &Partition,
+    ) -> OperationResult<bool> {
         if self.size != 0 {
             return Ok(self.size > partition.length);
         }
@@ -94,7 +102,7 @@ impl ResizeVolume {
             Some(next) => Ok(next - end >= MIB),
             // The last mebibyte cannot be used: it has the backup partition table, and partitions are aligned to
             // mebibytes.
-            None => Ok(disk.size()?.saturating_sub(end) >= 2 * MIB),
+            None => Ok(disk.reported_size(&node.host, ctx)?.saturating_sub(end) >= 2 * MIB),
         }
     }
 
@@ -112,7 +120,9 @@ impl ResizeVolume {
             Ok(max) => (max, None),
             // The query needs the service "Optimize drives"; resizing does not. The provider refuses a size that is too
             // large.
-            Err(error) if error.kind == Kind::Internal => (max_size_by_table(disk, table, partition)?, Some(error)),
+            Err(error) if error.kind == Kind::Internal => {
+                (max_size_by_table(node, ctx, disk, table, partition)?, Some(error))
+            }
             Err(error) => return Err(error),
         };
         if self.size.saturating_sub(max) >= MIB {
@@ -130,23 +140,30 @@ impl ResizeVolume {
             return Ok(());
         }
         msft_storage::resize(&node.host, ctx, &instance, size)?;
-        disk.update()?;
+        update(node, ctx, disk)?;
         let grown = node.host.poll(node.host.timeouts().arrival, || {
-            let extent = volume_device::extent(&node.host, volume)?;
+            let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
             Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
         })?;
         grown.ok_or_else(|| OperationError::precondition("Windows reported success, but the partition has not grown"))
     }
 }
 
+/// Makes Windows read the size and the partition table of the disk again.
+fn update(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+    let first = disk.update().map_err(OperationError::from);
+    let second = || msft_storage::refresh(&node.host, ctx, disk.number);
+    node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskUpdate, first, second)
+}
+
 /// Grows the file system to the size of its partition, if an earlier attempt was interrupted in between.
 fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
-    let total = match volume_device::stats(&node.host, volume) {
+    let total = match volume_device::reported_stats(&node.host, ctx, volume) {
         Ok(stats) => stats.total,
         Err(error) if error.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
         Err(error) => return Err(error),
     };
-    let extent = volume_device::extent(&node.host, volume)?;
+    let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
     let length = u64::try_from(extent.length).unwrap_or_default();
     if length < total.saturating_add(MIB) || file_system::detect(&node.host, volume)? != FileSystem::Ntfs {
         return Ok(());
@@ -164,11 +181,17 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
 }
 
 /// Returns the maximum size of the partition in bytes, according to the partition table.
-fn max_size_by_table(disk: &Disk, table: &PartitionTable, partition: &Partition) -> OperationResult<u64> {
+fn max_size_by_table(
+    node: &Node,
+    ctx: &OperationContext,
+    disk: &Disk,
+    table: &PartitionTable,
+    partition: &Partition,
+) -> OperationResult<u64> {
     let next = table.partitions.iter().map(|other| other.offset).filter(|offset| *offset > partition.offset).min();
     let end = match next {
         Some(next) => next,
-        None => disk.size()?.saturating_sub(MIB),
+        None => disk.reported_size(&node.host, ctx)?.saturating_sub(MIB),
     };
     Ok(end.saturating_sub(partition.offset) / MIB * MIB)
 }

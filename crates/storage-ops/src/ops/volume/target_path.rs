@@ -7,10 +7,11 @@ use crate::executor::context::OperationContext;
 use crate::executor::operation::Operation;
 use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
-use crate::paths::links::{require_pool_for_ancestors, require_pool_for_link};
+use crate::paths::links::{MAX_LINKS, require_pool_for_ancestors, require_pool_for_link};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
 use crate::types::{HostPath, VolumeId};
 use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::reparse_point::Link;
 
 /// The text by which drivers recognize that no volume is mounted at a path. Part of the contract.
@@ -61,7 +62,10 @@ impl Operation for GetVolumeIdFromTargetPath {
             }
             outcome => outcome?,
         };
-        let (volume, is_root) = volume_under(&target.final_path(PathForm::VolumeGuid)?)?;
+        let first =
+            target.final_path(PathForm::VolumeGuid).map_err(OperationError::from).and_then(|path| volume_under(&path));
+        let second = || mounted_by(node, link).map(|volume| (volume, true));
+        let (volume, is_root) = node.host.or_second(SecondWay::Query, Fallback::TargetVolume, first, second)?;
         // A link to an ordinary directory of the same volume does not lead to a mount point.
         if !is_root && closest(node, &self.target.parent())? == volume {
             return Err(not_mounted("the path is a link to an ordinary directory"));
@@ -95,6 +99,21 @@ impl Operation for GetClosestVolumeIdFromTargetPath {
         }
         closest(node, &self.target)
     }
+}
+
+/// Returns the volume of the mount point that `link` is or leads to.
+fn mounted_by(node: &Node, mut link: Link) -> OperationResult<VolumeId> {
+    for _ in 0..MAX_LINKS {
+        if let Some(volume) = link.volume() {
+            return Ok(volume);
+        }
+        let Some(target) = link.nt_target() else { break };
+        match Link::of(&*node.host.os().open(&target, &OPEN_NOFOLLOW)?)? {
+            Some(next) => link = next,
+            None => break,
+        }
+    }
+    Err(OperationError::precondition("the path is not a link to a mount point"))
 }
 
 fn closest(node: &Node, path: &HostPath) -> OperationResult<VolumeId> {

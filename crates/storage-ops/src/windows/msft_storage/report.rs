@@ -1,0 +1,205 @@
+//! What the storage provider reports about disks and volumes, as the Go program reads it: the second way if a device does
+//! not answer (see [`crate::windows::fallback`]).
+
+use os::abi::{DiskAttributes, DiskExtent};
+use os::{Instance, Namespace, Uuid, Value};
+
+use crate::error::{OperationError, OperationResult};
+use crate::executor::context::OperationContext;
+use crate::types::{DiskNumber, VolumeId, VolumeStats};
+use crate::windows::Host;
+use crate::windows::disk_device::{Partition, PartitionKind, PartitionTable, TableStyle};
+use crate::windows::fallback::SecondWay;
+use crate::windows::msft_storage::{GPT, RAW, find, instance_with_number, invoke, number_at_path, refresh};
+use crate::windows::wmi;
+
+/// `MSFT_Disk.PartitionStyle` of a disk with an MBR.
+const MBR: u32 = 1;
+
+fn missing(property: &str, object: &impl std::fmt::Display) -> OperationError {
+    OperationError::precondition(format!("the storage provider reports no {property} of {object}"))
+}
+
+fn query(host: &Host, wql: &str) -> OperationResult<Vec<Instance>> {
+    wmi::query(host, Namespace::Storage, wql)
+}
+
+/// Returns the numbers of all disks.
+pub(crate) fn disk_numbers(host: &Host) -> OperationResult<Vec<DiskNumber>> {
+    let disks = query(host, "SELECT Number FROM MSFT_Disk")?;
+    Ok(disks.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber).collect())
+}
+
+/// Returns the instance of a disk. If its path can be opened, the device there must have the same number.
+fn disk(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<Instance> {
+    let instance = instance_with_number(host, ctx, number)?;
+    match number_at_path(host, &instance) {
+        Some(other) if other != number => {
+            Err(OperationError::precondition(format!("{number} in WMI is the device of {other}")))
+        }
+        _ => Ok(instance),
+    }
+}
+
+/// Returns the attributes of a disk: [`DiskAttributes::OFFLINE`] and [`DiskAttributes::READ_ONLY`].
+pub(crate) fn disk_attributes(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<u64> {
+    refresh(host, ctx, number)?;
+    let disk = disk(host, ctx, number)?;
+    let bit = |property: &str, bit: u64| match disk.bool(property) {
+        None => Err(missing(property, &number)),
+        Some(is_set) => Ok(if is_set { bit } else { 0 }),
+    };
+    Ok(bit("IsOffline", DiskAttributes::OFFLINE)? | bit("IsReadOnly", DiskAttributes::READ_ONLY)?)
+}
+
+/// Returns the size of a disk in bytes.
+pub(crate) fn disk_size(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<u64> {
+    refresh(host, ctx, number)?;
+    disk(host, ctx, number)?.u64("Size").filter(|size| *size > 0).ok_or_else(|| missing("Size", &number))
+}
+
+/// Returns the serial number of a disk, untrimmed; empty if it has none.
+pub(crate) fn serial_number(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<String> {
+    Ok(disk(host, ctx, number)?.text("SerialNumber").unwrap_or_default().to_owned())
+}
+
+/// Returns the partition table of a disk.
+pub(crate) fn partition_table(
+    host: &Host,
+    ctx: &OperationContext,
+    number: DiskNumber,
+) -> OperationResult<PartitionTable> {
+    refresh(host, ctx, number)?;
+    let style = match disk(host, ctx, number)?.u32("PartitionStyle") {
+        Some(RAW) => TableStyle::Raw,
+        Some(MBR) => TableStyle::Mbr,
+        Some(GPT) => TableStyle::Gpt,
+        _ => return Err(missing("PartitionStyle", &number)),
+    };
+    let mut partitions = Vec::new();
+    for instance in partition_instances(host, number)? {
+        partitions.push(partition(&instance).ok_or_else(|| missing("complete partition", &number))?);
+    }
+    partitions.sort_unstable_by_key(|partition: &Partition| partition.offset);
+    Ok(PartitionTable { style, partitions })
+}
+
+fn partition_instances(host: &Host, number: DiskNumber) -> OperationResult<Vec<Instance>> {
+    query(host, &format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {}", number.0))
+}
+
+fn partition(instance: &Instance) -> Option<Partition> {
+    let kind = match (instance.text("GptType"), instance.u32("MbrType")) {
+        (Some(kind), _) => PartitionKind::of_gpt(Uuid::parse_str(kind.trim_matches(['{', '}'])).ok()?),
+        (None, Some(kind)) => PartitionKind::of_mbr(u8::try_from(kind).ok()?),
+        (None, None) => return None,
+    };
+    let (offset, length) = (instance.u64("Offset")?, instance.u64("Size")?);
+    Some(Partition { number: instance.u32("PartitionNumber")?, offset, length, kind })
+}
+
+/// Returns the volumes on a disk with their offsets.
+pub(crate) fn volumes_on(
+    host: &Host,
+    ctx: &OperationContext,
+    number: DiskNumber,
+) -> OperationResult<Vec<(u64, VolumeId)>> {
+    // The provider must know the disk, and it must be this disk.
+    disk(host, ctx, number)?;
+    let mut found = Vec::new();
+    for partition in partition_instances(host, number)? {
+        let offset = partition.u64("Offset").ok_or_else(|| missing("Offset of a partition", &number))?;
+        let volumes = associated(host, &partition, "MSFT_Volume")?;
+        let ids = volumes.iter().filter_map(|volume| VolumeId::parse(volume.text("Path")?).ok());
+        found.extend(ids.map(|id| (offset, id)));
+    }
+    Ok(found)
+}
+
+fn associated(host: &Host, instance: &Instance, class: &str) -> OperationResult<Vec<Instance>> {
+    let wql =
+        format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_PartitionToVolume ResultClass = {class}", instance.path);
+    query(host, &wql)
+}
+
+/// Returns the instance of a volume. A volume that the provider does not know yet is waited for, where that is possible.
+pub(crate) fn volume(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<Instance> {
+    let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&volume.to_string()));
+    let object = format!("volume {volume}");
+    match way {
+        SecondWay::Provider(ctx) => find(host, ctx, &wql, &object),
+        SecondWay::Query | SecondWay::Refused => wmi::query_one(host, Namespace::Storage, &wql, &object),
+    }
+}
+
+/// Returns the only partition that a volume is on.
+fn partition_of(host: &Host, way: SecondWay<'_>, id: VolumeId) -> OperationResult<Instance> {
+    let mut found = associated(host, &volume(host, way, id)?, "MSFT_Partition")?;
+    match (found.pop(), found.is_empty()) {
+        (Some(partition), true) => Ok(partition),
+        _ => Err(OperationError::precondition(format!("the storage provider does not report one partition of {id}"))),
+    }
+}
+
+/// Returns the extent of a volume, which is its partition.
+pub(crate) fn extent(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<DiskExtent> {
+    let partition = partition_of(host, way, volume)?;
+    let long = |property: &str| i64::try_from(partition.u64(property)?).ok();
+    let found = (partition.u32("DiskNumber"), long("Offset"), long("Size"));
+    let (Some(disk_number), Some(offset), Some(length)) = found else { return Err(missing("disk", &volume)) };
+    Ok(DiskExtent { disk_number, padding: 0, offset, length })
+}
+
+/// Returns the size and usage of the file system of a volume.
+pub(crate) fn volume_stats(host: &Host, way: SecondWay<'_>, id: VolumeId) -> OperationResult<VolumeStats> {
+    let volume = volume(host, way, id)?;
+    match (volume.u64("Size"), volume.u64("SizeRemaining")) {
+        (Some(total), Some(free)) if total > 0 && free <= total => Ok(VolumeStats { total, used: total - free }),
+        _ => Err(missing("Size", &id)),
+    }
+}
+
+/// Returns the name of the file system that the provider reports on a volume. `None` is no evidence: the provider also
+/// returns it for a volume that is locked, encrypted, unreadable or of another operating system.
+pub(crate) fn file_system(host: &Host, way: SecondWay<'_>, id: VolumeId) -> OperationResult<Option<String>> {
+    Ok(file_system_of(&volume(host, way, id)?))
+}
+
+/// Returns the name of the file system in the instance of a volume. `None` is no evidence.
+pub(super) fn file_system_of(volume: &Instance) -> Option<String> {
+    let kind = volume.u32("FileSystemType").filter(|kind| *kind != 0)?;
+    let name = volume.text("FileSystem").filter(|name| !name.is_empty());
+    Some(name.map_or_else(|| format!("of type {kind}"), str::to_owned))
+}
+
+/// Mounts a volume at the directory `path`, which is given without a final backslash.
+pub(crate) fn add_access_path(
+    host: &Host,
+    ctx: &OperationContext,
+    volume: VolumeId,
+    path: &str,
+) -> OperationResult<()> {
+    change_access_path(host, ctx, volume, "AddAccessPath", path)
+}
+
+/// Removes the mount point of a volume at the directory `path`, which is given without a final backslash.
+pub(crate) fn remove_access_path(
+    host: &Host,
+    ctx: &OperationContext,
+    volume: VolumeId,
+    path: &str,
+) -> OperationResult<()> {
+    change_access_path(host, ctx, volume, "RemoveAccessPath", path)
+}
+
+fn change_access_path(
+    host: &Host,
+    ctx: &OperationContext,
+    volume: VolumeId,
+    method: &str,
+    path: &str,
+) -> OperationResult<()> {
+    let partition = partition_of(host, SecondWay::Provider(ctx), volume)?;
+    let arguments = [("AccessPath", Value::Text(path.to_owned()))];
+    invoke(host, ctx, &partition.path, method, &arguments, host.timeouts().change).map(drop)
+}

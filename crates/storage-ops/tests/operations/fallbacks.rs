@@ -1,0 +1,256 @@
+//! Tests of the second ways that operations take if Windows answers a first call with a code that nobody has seen.
+
+use std::sync::Arc;
+
+use crate::setup::{GIB, failing, node_on, path, probed, refused, traced, volume_on};
+use faults::{Fault, FaultAction, Layer, Layered, When};
+use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Time, U16Str, Value, Wmi};
+use os_sim::Sim;
+use storage_ops::{
+    Config, DiskNumber, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats,
+    GetVolumeIdFromTargetPath, GetVolumeStats, IsVolumeFormatted, Kind, ListDiskIds, ListVolumesOnDisk, MountVolume,
+    Node, PartitionDisk, Rescan, SetDiskState, UnmountVolume, VolumeId,
+};
+
+const ONE: DiskNumber = DiskNumber(1);
+const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
+
+/// A code that no document names.
+const UNSEEN: OsError = OsError(0xe000_0abc);
+
+const EXTENTS: &str = "control VOLUME_GET_VOLUME_DISK_EXTENTS";
+const LAYOUT: &str = "control DISK_GET_DRIVE_LAYOUT_EX";
+const ATTRIBUTES: &str = "control DISK_GET_DISK_ATTRIBUTES";
+
+fn ntfs() -> os_sim::Builder {
+    os_sim::node().dir(MOUNT).disk(GIB).serial("vol-1").partitioned().formatted("NTFS")
+}
+
+fn volume(sim: &Sim) -> VolumeId {
+    volume_on(&node_on(sim), 1)
+}
+
+/// Returns a node on which each call of `primitives` fails with [`UNSEEN`].
+fn unseen(sim: &Sim, primitives: &'static [&'static str]) -> Node {
+    probed(sim, Fault::each(|call| primitives.contains(&&*call.primitive), When::Before, FaultAction::Fail(UNSEEN)))
+}
+
+#[track_caller]
+fn assert_counted(node: &Node, call: &str, code: OsError) {
+    let counts = node.fallbacks();
+    assert!(counts.iter().any(|count| count.call == call && count.code == Some(code.0)), "{counts:?}");
+}
+
+#[test]
+fn a_disk_that_does_not_answer_is_read_through_the_storage_provider() {
+    for offline in [false, true] {
+        let sim = if offline { ntfs().offline().build() } else { ntfs().build() };
+        let node = unseen(&sim, &[ATTRIBUTES]);
+        assert_eq!(node.run(&GetDiskState { disk: ONE }), Ok(!offline));
+        assert_counted(&node, "disk_state", UNSEEN);
+    }
+    let sim = ntfs().build();
+    let node = unseen(&sim, &["control DISK_GET_LENGTH_INFO", "control DISK_GET_DRIVE_GEOMETRY_EX"]);
+    assert_eq!(node.run(&GetDiskStats { disk: ONE }), Ok(GIB));
+    assert_counted(&node, "disk_size", UNSEEN);
+    let node = unseen(&sim, &["control STORAGE_QUERY_PROPERTY"]);
+    assert_eq!(node.run(&ListDiskIds).unwrap()[&ONE].serial, "vol-1");
+    assert_counted(&node, "serial_number", UNSEEN);
+    let node = unseen(&sim, &["device_interfaces"]);
+    assert_eq!(node.run(&ListDiskIds), node_on(&sim).run(&ListDiskIds));
+    assert_counted(&node, "disk_list", UNSEEN);
+}
+
+#[test]
+fn a_disk_is_brought_online_and_taken_offline_without_its_own_attributes() {
+    let sim = ntfs().offline().build();
+    let node = unseen(&sim, &[ATTRIBUTES]);
+    node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
+    assert!(!sim.disk(1).unwrap().offline);
+    node.run(&SetDiskState { disk: ONE, online: false }).unwrap();
+    assert!(sim.disk(1).unwrap().offline);
+}
+
+#[test]
+fn a_volume_that_does_not_answer_is_read_through_the_storage_provider() {
+    let sim = ntfs().build();
+    let volume = volume(&sim);
+    for primitives in [&[EXTENTS][..], &["volumes"], &[LAYOUT], &[EXTENTS, "volumes", LAYOUT]] {
+        let primitives: &'static [&'static str] = Vec::leak(primitives.to_vec());
+        let node = unseen(&sim, primitives);
+        let before = sim.now();
+        assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 0 }), Ok(vec![volume]), "{primitives:?}");
+        assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 2 }), Ok(vec![volume]), "{primitives:?}");
+        assert_eq!(sim.now(), before, "{primitives:?}");
+    }
+    let node = unseen(&sim, &[EXTENTS]);
+    assert_eq!(node.run(&GetDiskNumberFromVolumeId { volume }), Ok(ONE));
+    assert_counted(&node, "volume_disk", UNSEEN);
+    let expected = node_on(&sim).run(&GetVolumeStats { volume });
+    for primitives in [&["query_fs FullSize"][..], &["query_fs Attribute"]] {
+        let node = unseen(&sim, Vec::leak(primitives.to_vec()));
+        assert_eq!(node.run(&GetVolumeStats { volume }), expected, "{primitives:?}");
+        assert_counted(&node, "volume_size", UNSEEN);
+    }
+}
+
+#[test]
+fn that_the_provider_reports_no_file_system_is_no_evidence() {
+    let sim = ntfs().build();
+    let node = unseen(&sim, &["query_fs Attribute"]);
+    assert_eq!(node.run(&IsVolumeFormatted { volume: volume(&sim) }), Ok(true));
+    assert_counted(&node, "file_system", UNSEEN);
+    node.run(&FormatVolume { volume: volume(&sim) }).unwrap();
+    assert_eq!(sim.volume_on(1).unwrap().formats, 0);
+
+    let raw = os_sim::node().disk(GIB).partitioned().build();
+    let node = unseen(&raw, &["query_fs Attribute"]);
+    let volume = volume(&raw);
+    let error = refused(&node, &IsVolumeFormatted { volume }, Kind::Internal);
+    assert_eq!(error.code(), Some(UNSEEN), "{error}");
+    let error = refused(&node, &FormatVolume { volume }, Kind::Internal);
+    assert_eq!((error.code(), raw.volume_on(1).unwrap().formats), (Some(UNSEEN), 0), "{error}");
+}
+
+/// Reports NTFS on all volumes.
+struct ReportsNtfs;
+
+impl Layer for ReportsNtfs {
+    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        let mut rows = wmi.query(namespace, wql, deadline)?;
+        for row in rows.iter_mut().filter(|row| row.path.starts_with("MSFT_Volume")) {
+            row.properties.insert("FileSystemType".into(), Value::U32(14));
+            row.properties.insert("FileSystem".into(), Value::Text("NTFS".into()));
+        }
+        Ok(rows)
+    }
+}
+
+#[test]
+fn a_volume_on_which_the_provider_reports_a_file_system_is_not_formatted() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let node = Node::new(Arc::new(Layered::around(sim.process(), ReportsNtfs)), Config::default());
+    let error = refused(&node, &FormatVolume { volume: volume(&sim) }, Kind::FailedPrecondition);
+    assert!(error.to_string().contains("the storage provider reports NTFS"), "{error}");
+    assert_eq!(sim.volume_on(1).unwrap().formats, 0);
+}
+
+#[test]
+fn only_devices_decide_which_disk_a_volume_to_format_is_on() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let volume = volume(&sim);
+    for primitives in [&[EXTENTS][..], &[LAYOUT]] {
+        let node = unseen(&sim, Vec::leak(primitives.to_vec()));
+        let error = refused(&node, &FormatVolume { volume }, Kind::Internal);
+        assert_eq!((error.code(), sim.volume_on(1).unwrap().formats), (Some(UNSEEN), 0), "{error}");
+    }
+}
+
+#[test]
+fn that_the_provider_reports_no_partition_is_no_evidence() {
+    let sim = ntfs().build();
+    unseen(&sim, &[LAYOUT]).run(&PartitionDisk { disk: ONE }).unwrap();
+    for sim in [os_sim::node().disk(GIB).build(), os_sim::node().disk(GIB).gpt().build()] {
+        let before = sim.snapshot();
+        let error = refused(&unseen(&sim, &[LAYOUT]), &PartitionDisk { disk: ONE }, Kind::Internal);
+        assert_eq!((error.code(), sim.snapshot()), (Some(UNSEEN), before), "{error}");
+    }
+}
+
+#[test]
+fn a_volume_is_mounted_and_unmounted_through_the_storage_provider() {
+    for code in [OsError::SHARING_VIOLATION, OsError::INVALID_NAME, OsError::ACCESS_DENIED, UNSEEN] {
+        let sim = ntfs().build();
+        let volume = volume(&sim);
+        let (node, trace) = traced(&sim, failing("set_volume_mount_point", code));
+        node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
+        assert_eq!(sim.volume_on(1).unwrap().paths, [format!(r"{MOUNT}\")], "{code}");
+        assert_eq!(trace.counts().of("set_volume_mount_point"), 1, "{code}");
+        assert_counted(&node, "mount", code);
+        let (node, trace) = traced(&sim, failing("delete_volume_mount_point", code));
+        node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+        assert!(sim.volume_on(1).unwrap().paths.is_empty() && !sim.external().is_link(MOUNT), "{code}");
+        assert_eq!(trace.counts().of("delete_volume_mount_point"), 1, "{code}");
+        assert_counted(&node, "unmount", code);
+    }
+}
+
+#[test]
+fn a_mount_that_both_ways_refuse_is_an_error_with_the_first_code() {
+    let sim = ntfs().build();
+    let (volume, before) = (volume(&sim), sim.snapshot());
+    let both = ["set_volume_mount_point", "wmi call MSFT_Partition.AddAccessPath"];
+    let fault = Fault::each(move |call| both.contains(&&*call.primitive), When::Before, FaultAction::Fail(UNSEEN));
+    let error = refused(&probed(&sim, fault), &MountVolume { volume, target: path(MOUNT) }, Kind::Internal);
+    assert_eq!((error.code(), sim.snapshot()), (Some(UNSEEN), before), "{error}");
+    assert!(error.to_string().contains("the second way failed too"), "{error}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_mounted_is_not_tried_a_second_way() {
+    for code in [OsError::DIR_NOT_EMPTY, OsError::FILE_NOT_FOUND, OsError::WRITE_PROTECT, OsError::IO_DEVICE] {
+        let sim = ntfs().build();
+        let volume = volume(&sim);
+        let (node, trace) = traced(&sim, failing("set_volume_mount_point", code));
+        let error = node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap_err();
+        assert_eq!((error.code(), trace.counts().of("wmi query")), (Some(code), 0), "{error}");
+    }
+}
+
+/// Refuses each mount as a mount manager does that needs the directory for itself. The storage provider mounts elsewhere,
+/// as if another process had replaced the directory.
+struct ProviderMountsElsewhere;
+
+impl Layer for ProviderMountsElsewhere {
+    fn set_volume_mount_point(&self, _node: &dyn Os, _directory: &U16Str, _volume: &U16Str) -> OsResult<()> {
+        Err(OsError::SHARING_VIOLATION)
+    }
+
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        let elsewhere = [("AccessPath", Value::Text(r"C:\elsewhere".into()))];
+        wmi.call(&MethodCall { arguments: &elsewhere, ..*call }, deadline)
+    }
+}
+
+#[test]
+fn a_mount_of_the_provider_that_came_to_be_elsewhere_is_undone() {
+    let sim = ntfs().dir(r"C:\elsewhere").mounted(r"C:\before").build();
+    let (volume, before) = (volume(&sim), sim.snapshot());
+    let node = Node::new(Arc::new(Layered::around(sim.process(), ProviderMountsElsewhere)), Config::default());
+    let error = refused(&node, &MountVolume { volume, target: path(MOUNT) }, Kind::FailedPrecondition);
+    assert_eq!((error.code(), sim.snapshot()), (Some(OsError::SHARING_VIOLATION), before), "{error}");
+}
+
+#[test]
+fn the_volume_of_a_path_is_found_by_its_reparse_point() {
+    let sim = ntfs().mounted(MOUNT).symlink(r"C:\var\lib\kubelet\pods\p", MOUNT).build();
+    let node = unseen(&sim, &["final_path"]);
+    for target in [MOUNT, r"C:\var\lib\kubelet\pods\p"] {
+        assert_eq!(node.run(&GetVolumeIdFromTargetPath { target: path(target) }), Ok(volume(&sim)), "{target}");
+    }
+    assert_counted(&node, "target_volume", UNSEEN);
+}
+
+#[test]
+fn a_rescan_and_the_serial_number_of_the_machine_have_second_ways() {
+    let sim = os_sim::node().bios_serial("VMware-1").build();
+    unseen(&sim, &["device_interfaces"]).run(&Rescan).unwrap();
+    let node = unseen(&sim, &["firmware_table"]);
+    assert_eq!(node.run(&GetBiosSerialNumber), node_on(&sim).run(&GetBiosSerialNumber));
+    assert_counted(&node, "bios_serial_number", UNSEEN);
+}
+
+#[test]
+fn nothing_is_counted_while_windows_answers_as_expected() {
+    let sim = os_sim::node().dir(MOUNT).disk(GIB).build();
+    let node = node_on(&sim);
+    node.run(&PartitionDisk { disk: ONE }).unwrap();
+    let volume = volume_on(&node, 1);
+    node.run(&FormatVolume { volume }).unwrap();
+    node.run(&MountVolume { volume, target: path(MOUNT) }).unwrap();
+    node.run(&GetVolumeStats { volume }).unwrap();
+    node.run(&ListDiskIds).unwrap();
+    sim.detach_disk(1);
+    assert!(node.run(&GetVolumeStats { volume }).is_err());
+    assert_eq!(node.fallbacks(), []);
+}
