@@ -10,6 +10,7 @@
 //! first change it runs to its end, and a retry joins it.
 
 pub(crate) mod context;
+mod inline_reads;
 pub(crate) mod locks;
 pub(crate) mod operation;
 pub(crate) mod pool_kind;
@@ -21,14 +22,14 @@ use std::future::Future;
 use std::hash::{DefaultHasher, Hasher};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::runtime::Handle;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Notify, watch};
 use tracing::Instrument as _;
 
 use crate::error::{Error, Kind, OperationError, OperationResult, Rerun};
 use crate::executor::context::{BlockingCaller, Caller, OperationContext};
+use crate::executor::inline_reads::InlineReads;
 use crate::executor::locks::{Guard, LockKey};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
@@ -43,9 +44,7 @@ type Jobs = HashMap<(TypeId, u64), Vec<Arc<dyn Any + Send + Sync>>>;
 pub struct Executor {
     node: Arc<Node>,
     pools: WorkerPools,
-    /// One permit for each read that may run on a thread of the runtime: one less than the runtime has threads, so that
-    /// reads of a disk that no longer answers leave a thread for all other work.
-    inline_reads: OnceLock<Semaphore>,
+    inline_reads: InlineReads,
     /// The jobs that equal requests may join, by type and hash of their operation.
     jobs: Mutex<Jobs>,
     /// The number of jobs that are queued or running, whether they can be joined or not.
@@ -137,7 +136,7 @@ impl Executor {
         Self {
             node,
             pools: WorkerPools::default(),
-            inline_reads: OnceLock::new(),
+            inline_reads: InlineReads::default(),
             jobs: Mutex::default(),
             running: AtomicUsize::new(0),
             idle: Notify::new(),
@@ -248,7 +247,8 @@ impl Executor {
             let pool = pools[pools.len() - 1];
             let caller = job.map_or_else(|| Arc::new(BlockingCaller) as Arc<dyn Caller>, |job| Arc::clone(job) as _);
             let ctx = OperationContext::new(Arc::clone(guard), caller, Some(pools.clone()));
-            let permit = if job.is_none() { self.inline_permit(pool) } else { None };
+            let may_be_inline = job.is_none() && pool == PoolKind::Files;
+            let permit = may_be_inline.then(|| self.inline_reads.permit()).flatten();
             let result = if permit.is_some() {
                 catch_panic(|| operation.run(&self.node, &ctx))
             } else {
@@ -283,12 +283,6 @@ impl Executor {
             running.run(&node, &ctx)
         };
         thread.run(Arc::clone(operation), run).await
-    }
-
-    /// Returns the permit to run a read on this thread.
-    fn inline_permit(&self, pool: PoolKind) -> Option<SemaphorePermit<'_>> {
-        let permits = || Semaphore::new(Handle::current().metrics().num_workers().saturating_sub(1));
-        (pool == PoolKind::Files).then(|| self.inline_reads.get_or_init(permits).try_acquire().ok())?
     }
 
     fn unregister<O: Operation>(&self, job: &Arc<Job<O>>) {

@@ -7,5 +7,6 @@ mod draining;
 mod every_rpc;
 mod frames;
 mod good_input;
+mod hung_reads;
 mod limits;
 mod transport;
