@@ -12,6 +12,7 @@ use windows_sys::Wdk::Storage::FileSystem::{
     FILE_CREATE, FILE_OPEN, FILE_SYNCHRONOUS_IO_NONALERT, NtCreateFile, NtQueryVolumeInformationFile,
 };
 use windows_sys::Win32::Foundation::{OBJ_CASE_INSENSITIVE, UNICODE_STRING};
+use windows_sys::Win32::Security::{SECURITY_QUALITY_OF_SERVICE, SecurityAnonymous};
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_ATTRIBUTE_NORMAL, FILE_INFO_BY_HANDLE_CLASS, FileIdBothDirectoryInfo, FileIdBothDirectoryRestartInfo,
     FlushFileBuffers, GetFileInformationByHandleEx, GetFinalPathNameByHandleW, ReadFile, SYNCHRONIZE,
@@ -32,6 +33,17 @@ fn low(number: u64) -> u32 {
     (number & 0xffff_ffff) as u32
 }
 
+/// What a server may do in the name of csi-proxy if the name that is opened turns out to be that of its pipe: nothing. A
+/// container can make a link to a pipe, and without this the owner of the pipe could impersonate LocalSystem. .NET opens
+/// every file in the same way, also on servers.
+static ANONYMOUS: SECURITY_QUALITY_OF_SERVICE = SECURITY_QUALITY_OF_SERVICE {
+    Length: buffer::size::<SECURITY_QUALITY_OF_SERVICE>(),
+    ImpersonationLevel: SecurityAnonymous,
+    // SECURITY_STATIC_TRACKING
+    ContextTrackingMode: 0,
+    EffectiveOnly: false,
+};
+
 /// Opens or creates `name`: an absolute NT path or, with `root`, the name of an entry of that directory.
 ///
 /// `OBJ_DONT_REPARSE` is not needed: a single component opened with `FILE_OPEN_REPARSE_POINT` follows no link, and
@@ -46,7 +58,7 @@ pub(crate) fn open(root: Option<BorrowedHandle<'_>>, name: &U16Str, how: &Open) 
         ObjectName: &raw const object_name,
         Attributes: OBJ_CASE_INSENSITIVE,
         SecurityDescriptor: ptr::null(),
-        SecurityQualityOfService: ptr::null(),
+        SecurityQualityOfService: &raw const ANONYMOUS,
     };
     let disposition = match how.disposition {
         Disposition::Open => FILE_OPEN,

@@ -80,10 +80,13 @@ impl Link {
         if self.is_remote() { Some(PoolKind::Remote) } else { self.volume().map(|_| PoolKind::Disks) }
     }
 
-    /// Returns the target, if it is the full name of an NT object below `\??\`. Only Windows can resolve others.
+    /// Returns the target, if it is on a drive, a volume or a server. Only Windows can resolve others.
+    ///
+    /// Any process that can write to a directory chooses the target. The name of a device or a pipe must not be opened:
+    /// Windows refuses some of them if it follows a link, but not if they are opened by name.
     pub(crate) fn nt_target(&self) -> Option<NtPath> {
         let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
-        starts_with(target, r"\??\").then(|| NtPath::from_win32(target))
+        (is_local(target) || starts_with(target, r"\??\UNC\")).then(|| NtPath::from_win32(target))
     }
 
     /// Returns the target, if it is a path on a drive.
@@ -99,9 +102,14 @@ impl Link {
             return true;
         }
         let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return false };
-        let is_drive = starts_with(target, r"\??\") && target.as_slice().get(5) == Some(&u16::from(b':'));
-        !is_drive && !starts_with(target, r"\??\Volume{")
+        !is_local(target)
     }
+}
+
+/// Returns whether the target of a link is on a drive or a volume.
+fn is_local(target: &U16Str) -> bool {
+    let is_drive = starts_with(target, r"\??\") && target.as_slice().get(5) == Some(&u16::from(b':'));
+    is_drive || starts_with(target, r"\??\Volume{")
 }
 
 /// Returns whether a reparse point with these attributes and this tag stands for another file or directory. Others, such
@@ -167,7 +175,10 @@ mod tests {
             (r"\??\c:", false, true),
             (r"\??\volume{7d2b3c4e-0000-0000-0000-100000000000}\x", false, true),
             (r"\??\unc\host\share", true, true),
-            (r"\??\GLOBALROOT\Device\Mup\host\share", true, true),
+            (r"\??\GLOBALROOT\Device\Mup\host\share", true, false),
+            (r"\??\pipe\x", true, false),
+            (r"\??\PhysicalDrive0", true, false),
+            (r"\??\GLOBALROOT\Device\NamedPipe\x", true, false),
             (r"\Device\Mup\host\share", true, false),
             (r"\\?\C:\var", true, false),
         ] {

@@ -1,12 +1,13 @@
 //! Tests of links that Windows treats in a special way: without the privilege, with targets that cannot be followed, and
 //! reparse points that are no links.
 
-use crate::setup::{GIB, failing, node_on, path, probed, refused};
+use crate::setup::{GIB, NoProbe, failing, node_on, path, probed, refused, traced};
 use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT};
 use os::{Access, NtPath, Open, Options, Os, OsError, U16String};
 use os_sim::Sim;
 use storage_ops::{
-    Config, CreateSymlink, GetVolumeIdFromTargetPath, IsSymlink, Kind, Mkdir, Node, PathExists, Rmdir, RmdirContents,
+    Config, CreateSymlink, GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath, IsSymlink, Kind, Mkdir, Node,
+    PathExists, Rmdir, RmdirContents,
 };
 
 const POD: &str = r"C:\var\lib\kubelet\pods\p";
@@ -28,6 +29,29 @@ fn mount_point(target: &str) -> Vec<u8> {
     let length = u16::try_from(names.len()).unwrap() - 4;
     let fields = [length + 12, 0, 0, length, length + 2, 0].map(u16::to_le_bytes).concat();
     [&REPARSE_TAG_MOUNT_POINT.to_le_bytes()[..], &fields, &names].concat()
+}
+
+#[test]
+fn a_device_or_pipe_that_a_link_names_is_not_opened_by_name() {
+    // Opened by name, Windows would connect LocalSystem to the pipe of whoever made the link.
+    for target in [
+        r"\??\pipe\x",
+        r"\??\PhysicalDrive0",
+        r"\??\GLOBALROOT\Device\NamedPipe\x",
+        r"\??\GLOBALROOT\Device\HarddiskVolume1\Windows",
+        r"\Device\NamedPipe\x",
+    ] {
+        let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\l").build();
+        set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\l", &mount_point(target));
+        let (node, trace) = traced(&sim, NoProbe);
+        let _ = node.run(&IsSymlink { path: path(r"\pods\l") });
+        let _ = node.run(&GetVolumeIdFromTargetPath { target: path(r"\pods\l\x") });
+        let _ = node.run(&GetClosestVolumeIdFromTargetPath { target: path(r"\pods\l") });
+        refused(&node, &PathExists { path: path(r"\pods\l\x"), context: None }, Kind::FailedPrecondition);
+        let calls = trace.take();
+        let opens: Vec<_> = calls.iter().map(|record| &record.call).filter(|call| call.primitive == "open").collect();
+        assert!(opens.len() > 3 && opens.iter().all(|call| call.object.starts_with(r"\??\C:\")), "{opens:?}");
+    }
 }
 
 #[test]
