@@ -429,7 +429,7 @@ fn bring_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> Ope
     let table = disk.reported_table(&node.host, ctx)?;
     let volumes = volume_device::on_disk(&node.host, ctx, disk.number, &table.partitions)?;
     for partition in table.data().filter(|partition| !volumes.iter().any(|(offset, _)| *offset == partition.offset)) {
-        msft_storage::bring_volume_online(&node.host, ctx, disk.number, partition)?;
+        msft_storage::bring_volume_online(&node.host, ctx, disk, partition)?;
     }
     if !volume_device::wait_for_volumes(&node.host, ctx, disk)? {
         tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume");

@@ -282,7 +282,7 @@ pub(crate) fn set_online(host: &Host, ctx: &OperationContext, disk: &Disk, onlin
 pub(crate) fn bring_volume_online(
     host: &Host,
     ctx: &OperationContext,
-    disk: DiskNumber,
+    disk: &Disk,
     partition: &Partition,
 ) -> OperationResult<()> {
     let instance = partition_instance(host, ctx, disk, partition)?;
@@ -347,19 +347,22 @@ fn is_on_read_only_disk(host: &Host, volume: VolumeId) -> bool {
     attributes.is_ok_and(|attributes| attributes & DiskAttributes::READ_ONLY != 0)
 }
 
-/// Refreshes the provider's data and returns its instance of a partition.
+/// Refreshes the provider's data and returns its instance of a partition of a disk that is open as a device, after
+/// checking that no other disk had its number by then.
 pub(crate) fn partition_instance(
     host: &Host,
     ctx: &OperationContext,
-    disk: DiskNumber,
+    disk: &Disk,
     partition: &Partition,
 ) -> OperationResult<Instance> {
-    refresh(host, ctx, disk)?;
-    let number = partition.number;
-    let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {number}", disk.0);
-    let found = find(host, ctx, &wql, &format!("partition {number} of {disk}"))?;
+    refresh(host, ctx, disk.number)?;
+    let (number, disk_number) = (partition.number, disk.number);
+    let wql =
+        format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {number}", disk_number.0);
+    let found = find(host, ctx, &wql, &format!("partition {number} of {disk_number}"))?;
+    disk.check_number()?;
     if found.u64("Offset") != Some(partition.offset) {
-        let reason = format!("WMI and the disk report different offsets for partition {number} of {disk}");
+        let reason = format!("WMI and the disk report different offsets for partition {number} of {disk_number}");
         return Err(OperationError::precondition(reason));
     }
     Ok(found)

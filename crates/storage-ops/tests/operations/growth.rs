@@ -3,7 +3,7 @@
 use crate::setup::{GIB, NoProbe, add_partition, node_on, probed, provider, refused, resize, traced, volume_on};
 use faults::{Fault, FaultAction, Race, When};
 use os::{OsError, Value};
-use os_sim::Sim;
+use os_sim::{DiskDescription, Sim};
 use storage_ops::{DiskNumber, GetVolumeStats, Kind, ListVolumesOnDisk, VolumeId};
 
 const MIB: u64 = 1 << 20;
@@ -50,6 +50,32 @@ fn a_volume_grows_up_to_the_next_partition() {
             assert_eq!(trace.counts().wmi == 0, gap == 0, "WMI is not called if there is no space");
             sim.invariants().unwrap();
         }
+    }
+}
+
+#[test]
+fn a_disk_that_takes_the_number_of_the_volumes_disk_is_never_changed() {
+    let (sim, volume) = grown(GIB);
+    let (node, trace) = traced(&sim, NoProbe);
+    node.run(&resize(volume, 0)).unwrap();
+    let calls = trace.counts().primitives;
+    assert!(calls > 20, "{calls}");
+    for (nth, returns) in (0..calls).flat_map(|nth| [(nth, false), (nth, true)]) {
+        let (sim, volume) = grown(GIB);
+        let other = sim.clone();
+        let replaced = Race::before(nth, move || {
+            let removed = other.detach_disk(1).unwrap();
+            let content = os_sim::Content::Partitioned;
+            let same = DiskDescription { content, file_system: Some("NTFS".into()), ..DiskDescription::new(GIB) };
+            assert_eq!(other.attach_disk(&same, true), Ok(1));
+            assert!(other.grow_disk(1, 2 * GIB));
+            if returns {
+                assert_eq!(other.reattach_disk(removed, true), 2);
+            }
+        });
+        let outcome = probed(&sim, replaced).run(&resize(volume, 0));
+        assert!(length(&sim) < GIB, "before call {nth}: {outcome:?}");
+        sim.invariants().unwrap();
     }
 }
 

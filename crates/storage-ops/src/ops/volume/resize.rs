@@ -71,6 +71,9 @@ impl Operation for ResizeVolume {
         let disk = Disk::open_for_read(&node.host, number)?;
         update(node, ctx, &disk)?;
         let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
+        if extent.disk_number != number.0 {
+            return Err(OperationError::precondition(format!("the disk of the volume is no longer {number}")));
+        }
         let table = disk.reported_table(&node.host, ctx)?;
         let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
         let partition =
@@ -115,7 +118,7 @@ impl ResizeVolume {
         partition: &Partition,
         volume: VolumeId,
     ) -> OperationResult<()> {
-        let instance = msft_storage::partition_instance(&node.host, ctx, disk.number, partition)?;
+        let instance = msft_storage::partition_instance(&node.host, ctx, disk, partition)?;
         let (max, provider_error) = match msft_storage::max_partition_size(&node.host, ctx, &instance) {
             Ok(max) => (max, None),
             // The query needs the service "Optimize drives"; resizing does not. The provider refuses a size that is too
