@@ -1,7 +1,7 @@
 //! Operations on directories and links.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Access, Open, Options, OsError, U16String};
+use os::{Access, Open, Options, OsError, U16Str, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -13,7 +13,7 @@ use crate::ops::node_volumes;
 use crate::paths::links::{create_link, open_target, require_pool_for_ancestors, require_pool_for_target};
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory};
-use crate::types::{HostPath, PathContext, VolumeId};
+use crate::types::{HostPath, PathContext, VolumeId, upper_case};
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::SecondWay;
@@ -195,10 +195,11 @@ impl Operation for RmdirContents {
 /// manager.
 fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationResult<()> {
     node_volumes::refuse_volume(node, SecondWay::Refused, volume)?;
-    let path = entry.win32_path()?.to_string_lossy();
-    let path = path.strip_prefix(r"\\?\").unwrap_or(&path).to_uppercase();
+    let upper = |path: &U16Str| upper_case(path).to_string_lossy();
+    let path = upper(&entry.win32_path()?);
+    let path = path.strip_prefix(r"\\?\").unwrap_or(&path);
     let registered = node.host.os().volume_paths(&volume.to_windows())?;
-    if registered.iter().any(|registered| registered.to_string_lossy().to_uppercase() == path) {
+    if registered.iter().any(|registered| upper(registered) == path) {
         return Ok(());
     }
     Err(OperationError::new(

@@ -7,7 +7,7 @@ use crate::executor::context::OperationContext;
 use crate::executor::pool_kind::PoolKind;
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NOFOLLOW};
-use crate::types::HostPath;
+use crate::types::{HostPath, upper_case};
 use crate::windows::error_class::ErrorClass;
 use crate::windows::reparse_point::{self, Link};
 
@@ -84,7 +84,7 @@ pub(crate) fn link_exists(entry: &EntryRef, substitute: &U16Str) -> OperationRes
 }
 
 fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResult<()> {
-    let text = |name: &U16Str| name.to_string_lossy().trim_end_matches('\\').to_uppercase();
+    let text = |name: &U16Str| upper_case(name).to_string_lossy().trim_end_matches('\\').to_owned();
     match Link::of(existing)? {
         Some(Link::Symlink(target)) if text(&target) == text(substitute) => Ok(()),
         Some(Link::Symlink(target)) => {

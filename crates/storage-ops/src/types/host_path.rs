@@ -107,7 +107,7 @@ impl HostPath {
 /// Converts a name to upper case as NTFS does when it compares names: each UTF-16 unit alone, and only letters that have
 /// exactly one other case. NTFS converts a few letters more, such as the final sigma; that they count as different here
 /// makes csi-proxy refuse a path that Windows would find in a working directory.
-fn upper_case(name: &U16Str) -> U16String {
+pub(crate) fn upper_case(name: &U16Str) -> U16String {
     U16String::from_vec(name.as_slice().iter().map(|unit| upper_case_unit(*unit).unwrap_or(*unit)).collect::<Vec<_>>())
 }
 

@@ -496,6 +496,23 @@ fn rmdir_contents_refuses_a_forged_mount_point() {
 }
 
 #[test]
+fn contract_09b_names_that_only_a_language_considers_equal_are_different() {
+    // Unicode's upper case of the sharp s is SS.
+    let [registered, forged] = ["strasse", "stra\u{df}e"].map(|name| format!(r"C:\var\lib\kubelet\plugins\{name}"));
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(&registered).build();
+    let (external, node) = (sim.external(), node_on(&sim));
+    external.write(&format!(r"{registered}\data"), b"data of another pod").unwrap();
+    external.junction(&forged, &sim.volume_on(1).unwrap().name()).unwrap();
+    refused(&node, &RmdirContents { path: path(&forged) }, Kind::PermissionDenied);
+    assert!(external.exists(&format!(r"{registered}\data")));
+
+    let link = |source: &str| CreateSymlink { source: path(source), target: path(r"\pods\l") };
+    node.run(&link(&registered)).unwrap();
+    refused(&node, &link(&forged), Kind::AlreadyExists);
+    node.run(&link(r"c:\VAR\lib\kubelet\plugins\STRASSE")).unwrap();
+}
+
+#[test]
 fn rmdir_contents_keeps_the_system_volume_information_of_a_volume() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v").build();
     let external = sim.external();
