@@ -11,7 +11,7 @@
 pub(crate) const BLOCK: usize = 4096;
 
 /// The offsets at which to read.
-pub(crate) const BLOCKS: [u64; 3] = [0, 4096, 64 * 1024];
+pub(crate) const BLOCKS: [u64; 4] = [0, 4096, 32 * 1024, 64 * 1024];
 
 /// The name of a file system or container, the offset of its signature on the volume, and the signature.
 const SIGNATURES: &[(&str, u64, &[u8])] = &[
@@ -28,6 +28,18 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("LVM", 536, b"LVM2 001"),
     ("swap", 4086, b"SWAPSPACE2"),
     ("btrfs", 65600, b"_BHRfS_M"),
+    ("F2FS", 1024, b"\x10\x20\xf5\xf2"),
+    ("HFS+", 1024, b"H+\0\x04"),
+    ("HFSX", 1024, b"HX\0\x05"),
+    ("APFS", 32, b"NXSB"),
+    ("bcache", 4120, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81"),
+    ("JFS", 32768, b"JFS1"),
+    ("ISO 9660", 32769, b"CD001"),
+    ("UDF", 32769, b"BEA01"),
+    ("ReiserFS", 65588, b"ReIsEr"),
+    ("GFS2", 65536, b"\x01\x16\x19\x70"),
+    ("Ceph BlueStore", 0, b"bluestore block device"),
+    ("Oracle ASM", 32, b"ORCLDISK"),
     ("Linux RAID", 0, b"\xfc\x4e\x2b\xa9"),
     ("Linux RAID", 4096, b"\xfc\x4e\x2b\xa9"),
     // The header is in the second sector, which has 512 or 4096 bytes.
