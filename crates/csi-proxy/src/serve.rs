@@ -1,5 +1,6 @@
 //! Serving until a signal to stop.
 
+use std::env;
 use std::error::Error;
 use std::io::{self, Write};
 use std::num::NonZero;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use api::GROUP_VERSIONS;
 use server::{Endpoint, Limits, Server, Unfinished};
-use storage_ops::{BLOCKING_THREADS, Executor, Node};
+use storage_ops::{BLOCKING_THREADS, Config, Executor, Node};
 use transport::address::{Address, Location};
 use transport::listener::Listener;
 
@@ -74,7 +75,9 @@ pub async fn until<L: Listener>(
 ) -> Result<(), Box<dyn Error>> {
     warn(flags);
     let Backend { os, name } = backend;
-    let executor = Arc::new(Executor::new(Arc::new(Node::new(os, flags.node.clone()))));
+    let system_drive = system_drive(env::var("SystemDrive").ok().as_deref()).unwrap_or(flags.node.system_drive);
+    let config = Config { system_drive, ..flags.node.clone() };
+    let executor = Arc::new(Executor::new(Arc::new(Node::new(os, config))));
     let server = Server::new(executor, limits(flags));
     let metrics_listener = match &flags.metrics_address {
         Some(address) => Some(MetricsListener::bind(address).await?),
@@ -91,6 +94,15 @@ pub async fn until<L: Listener>(
     ready()?;
     let unfinished = server.serve(open, stop).await;
     report_end(&mut out, unfinished)
+}
+
+/// Reads the environment variable `SystemDrive`, such as `C:`.
+fn system_drive(text: Option<&str>) -> Option<char> {
+    let mut letters = text?.chars();
+    match (letters.next(), letters.next(), letters.next()) {
+        (Some(drive), Some(':'), None) if drive.is_ascii_alphabetic() => Some(drive.to_ascii_uppercase()),
+        _ => None,
+    }
 }
 
 fn limits(flags: &Flags) -> Limits {
@@ -148,4 +160,15 @@ fn report_end(out: &mut impl Write, unfinished: Unfinished) -> Result<(), Box<dy
         "Stopped before all calls had finished; calls aborted: {calls}, operations still running: {operations}."
     )?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::system_drive;
+
+    #[test]
+    fn the_drive_of_windows_is_that_of_the_environment() {
+        assert_eq!([Some("C:"), Some("d:")].map(system_drive), [Some('C'), Some('D')]);
+        assert_eq!([None, Some(""), Some("C"), Some(r"C:\"), Some("1:")].map(system_drive), [None; 5]);
+    }
 }

@@ -9,6 +9,8 @@ use crate::types::HostPath;
 pub struct Config {
     /// Kubelet's directory, which is always a working directory. Paths without a drive are on its drive.
     pub kubelet_dir: HostPath,
+    /// The drive that Windows is on.
+    pub system_drive: char,
     /// Further directories in which drivers may change files.
     pub working_dirs: Vec<HostPath>,
     /// If set, the only directory that may contain paths of the context PLUGIN (`-kubelet-csi-plugins-path`).
@@ -57,6 +59,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             kubelet_dir: HostPath::parse(r"C:\var\lib\kubelet").expect("a valid path"),
+            system_drive: 'C',
             working_dirs: Vec::new(),
             plugin_dir: None,
             pod_dir: None,

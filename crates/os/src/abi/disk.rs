@@ -148,6 +148,11 @@ impl PartitionEntry {
     pub fn mbr_type(&self) -> u8 {
         self.partition_type[0]
     }
+
+    /// Returns whether an MBR partition is the one from which a BIOS starts the computer.
+    pub fn mbr_is_active(&self) -> bool {
+        self.partition_type[1] != 0
+    }
 }
 
 /// Makes the head of the layout of a GPT disk.

@@ -19,9 +19,6 @@ use crate::types::{HostPath, PathContext, VolumeId};
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
 
-/// The drive that Windows is assumed to be installed on.
-const SYSTEM_DRIVE: char = 'C';
-
 /// `MAX_PATH`: the length of the longest Win32 path, with the zero at its end.
 const MAX_PATH: usize = 260;
 
@@ -37,6 +34,7 @@ pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
 
 /// The directories in which drivers may change files.
 pub(crate) struct WorkingDirectories {
+    system_drive: char,
     all: Vec<HostPath>,
     plugins: Option<HostPath>,
     pods: Option<HostPath>,
@@ -110,7 +108,8 @@ pub(crate) fn ensure_directory(object: &dyn Handle) -> OsResult<()> {
 impl WorkingDirectories {
     pub(crate) fn new(config: &Config) -> Self {
         let all = std::iter::once(&config.kubelet_dir).chain(&config.working_dirs).cloned().collect();
-        Self { all, plugins: config.plugin_dir.clone(), pods: config.pod_dir.clone() }
+        let (plugins, pods) = (config.plugin_dir.clone(), config.pod_dir.clone());
+        Self { system_drive: config.system_drive, all, plugins, pods }
     }
 
     /// Checks, by the text only, that `path` is in a working directory.
@@ -161,7 +160,7 @@ impl WorkingDirectories {
             volumes.push(volume);
             Ok(())
         };
-        add(os.open(&NtPath::drive_root(SYSTEM_DRIVE), &OPEN_NOFOLLOW).map(Arc::from))?;
+        add(os.open(&NtPath::drive_root(self.system_drive), &OPEN_NOFOLLOW).map(Arc::from))?;
         for directory in self.all.iter().chain(&self.plugins).chain(&self.pods) {
             add(os.open(&directory.drive_root(), &OPEN_NOFOLLOW).map(Arc::from))?;
             add(open_root(os, directory))?;

@@ -49,6 +49,8 @@ pub(crate) struct Partition {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) kind: PartitionKind,
+    /// Whether a BIOS starts a computer from this partition, if the disk is the one to start from.
+    pub(crate) is_active: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +138,8 @@ impl PartitionTable {
                 _ => PartitionKind::of_gpt(entry.gpt_type()),
             };
             let (offset, length) = (u64::try_from(entry.offset).ok()?, u64::try_from(entry.length).ok()?);
-            partitions.push(Partition { number: entry.number, offset, length, kind });
+            let is_active = style == PartitionStyle::MBR && entry.mbr_is_active();
+            partitions.push(Partition { number: entry.number, offset, length, kind, is_active });
         }
         partitions.sort_unstable_by_key(|partition| partition.offset);
         match style {
@@ -366,7 +369,7 @@ mod tests {
     }
 
     fn partition(number: u32, kind: PartitionKind) -> Partition {
-        Partition { number, offset: u64::from(number) * MIB, length: MIB, kind }
+        Partition { number, offset: u64::from(number) * MIB, length: MIB, kind, is_active: false }
     }
 
     #[test]
@@ -394,17 +397,22 @@ mod tests {
 
     #[test]
     fn the_entries_of_an_mbr_are_decoded_by_type() {
-        let of = |mbr: u8| [mbr, 0x80, 1, 0, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let of = |mbr: u8, boot| [mbr, boot, 1, 0, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let entries = [
-            entry(1, of(0x07)),
-            entry(2, of(0x0c)),
-            entry(3, of(0x83)),
-            entry(0, of(0)),
+            entry(1, of(0x07, 0)),
+            entry(2, of(0x0c, 1)),
+            entry(3, of(0x83, 0)),
+            entry(0, of(0, 0)),
             // In an MBR entry these bytes have another meaning.
             entry(4, MSFT_RESERVED.to_bytes_le()),
         ];
         let kinds = [PartitionKind::Data, PartitionKind::Data, PartitionKind::Other, PartitionKind::Other];
-        let partitions = (1..).zip(kinds).map(|(number, kind)| partition(number, kind)).collect();
+        let with_flag = |(number, kind)| {
+            // In an entry of a GPT the second byte is a part of the type.
+            let is_active = [2, 4].contains(&number);
+            Partition { is_active, ..partition(number, kind) }
+        };
+        let partitions = (1..).zip(kinds).map(with_flag).collect();
         assert_eq!(decoded(PartitionStyle::MBR, &entries), Some(PartitionTable { style: TableStyle::Mbr, partitions }));
     }
 

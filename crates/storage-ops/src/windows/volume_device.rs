@@ -220,7 +220,8 @@ mod tests {
         let offsets: Vec<_> = sim.disk(1).unwrap().partitions[1..].iter().map(|partition| partition.offset).collect();
         let [first, second] = offsets[..] else { panic!("{offsets:?}") };
         let order = |kinds: [PartitionKind; 2]| -> Vec<_> {
-            let partition = |number, offset, kind| Partition { number, offset, length: 100 << 20, kind };
+            let partition =
+                |number, offset, kind| Partition { number, offset, length: 100 << 20, kind, is_active: false };
             let table = [partition(2, first, kinds[0]), partition(3, second, kinds[1])];
             let found = queried_on_disk(&host, DiskNumber(1)).unwrap().0;
             in_order(found, &table).into_iter().map(|(offset, _)| offset).collect()

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use faults::{Fault, FaultAction, Layer, Layered, When};
-use os::abi::{BASIC_DATA, ControlCode};
-use os::{Handle, OsError, OsResult, Uuid};
+use os::abi::{BASIC_DATA, ControlCode, DriveLayout, PartitionEntry, PartitionStyle};
+use os::{Handle, NtPath, Open, Os, OsError, OsResult, U16String, Uuid};
 use os_sim::Sim;
 use storage_ops::{
     Config, DiskNumber, FormatVolume, HostPath, Kind, MountVolume, Node, RmdirContents, SetDiskState, VolumeId,
 };
 
-use crate::setup::{self, GIB, path, refused, volume_on};
+use zerocopy::FromBytes as _;
+
+use crate::setup::{self, GIB, add_partition, path, refused, volume_on};
 
 const DATA: &str = r"C:\data";
 
@@ -77,6 +79,94 @@ fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
         }
         assert_eq!(sim.snapshot(), before, "{what}");
     }
+}
+
+/// Reports each disk with partitions as one with an MBR, whose first data partition is active if `is_active`.
+struct Mbr {
+    is_active: bool,
+}
+
+impl Layer for Mbr {
+    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        let length = handle.control(code, input, output)?;
+        if code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX && length > size_of::<DriveLayout>() {
+            output[..4].copy_from_slice(&PartitionStyle::MBR.0.to_le_bytes());
+            let mut may_be_active = self.is_active;
+            for entry in output[size_of::<DriveLayout>()..length].chunks_exact_mut(size_of::<PartitionEntry>()) {
+                let entry = PartitionEntry::mut_from_bytes(entry).unwrap();
+                let is_data = entry.gpt_type() == BASIC_DATA;
+                entry.partition_type = [0; 16];
+                if is_data {
+                    entry.partition_type[..3].copy_from_slice(&[0x07, u8::from(may_be_active), 1]);
+                    may_be_active = false;
+                }
+            }
+        }
+        Ok(length)
+    }
+}
+
+#[test]
+fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_emptied() {
+    const SYSTEM_RESERVED: &str = r"C:\var\lib\kubelet\plugins\v";
+    let sim =
+        os_sim::node().disk(GIB).gpt().dir(DATA).dir(SYSTEM_RESERVED).dir(r"C:\var\lib\kubelet\plugins\t").build();
+    for at in [16, 216] {
+        add_partition(&sim, Some(at << 20), 200 << 20);
+    }
+    let unlike_mbr = setup::node_on(&sim);
+    let list = storage_ops::ListVolumesOnDisk { disk: DiskNumber(1), partition: 0 };
+    let [first, second] = unlike_mbr.run(&list).unwrap()[..] else { panic!("two volumes") };
+    for (volume, at) in [(first, SYSTEM_RESERVED), (second, r"C:\var\lib\kubelet\plugins\t")] {
+        unlike_mbr.run(&FormatVolume { volume }).unwrap();
+        unlike_mbr.run(&MountVolume { volume, target: path(at) }).unwrap();
+    }
+    sim.external().write(&format!(r"{SYSTEM_RESERVED}\bootmgr"), b"the boot manager").unwrap();
+    sim.external().mkdir(r"C:\var\lib\kubelet\plugins\t\working").unwrap();
+
+    // A volume of the node is on the same disk.
+    let own = Config {
+        working_dirs: vec![HostPath::parse(r"C:\var\lib\kubelet\plugins\t\working").unwrap()],
+        ..Config::default()
+    };
+    let on = |is_active, config| Node::new(Arc::new(Layered::around(sim.process(), Mbr { is_active })), config);
+    let before = sim.snapshot();
+    let target = path(r"\plugins\m");
+    sim.external().mkdir(r"C:\var\lib\kubelet\plugins\m").unwrap();
+    let (mount, empty) = (MountVolume { volume: first, target }, RmdirContents { path: path(SYSTEM_RESERVED) });
+    refused(&on(true, own.clone()), &mount, Kind::PermissionDenied);
+    refused(&on(true, own.clone()), &empty, Kind::PermissionDenied);
+    sim.external().remove_all(r"C:\var\lib\kubelet\plugins\m").unwrap();
+    assert_eq!(sim.snapshot(), before);
+    // A partition that is not active, and the active one of a disk of a driver.
+    on(false, own).run(&empty).unwrap();
+    assert!(sim.external().read_dir(SYSTEM_RESERVED).unwrap().is_empty());
+    on(true, Config::default()).run(&empty).unwrap();
+}
+
+/// Gives the volume the drive letter D.
+struct DriveD(VolumeId);
+
+impl Layer for DriveD {
+    fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        if *path == NtPath::drive_root('D') {
+            return node.open(&NtPath::from_win32(&U16String::from_str(&self.0.to_string())), how);
+        }
+        node.open(path, how)
+    }
+}
+
+#[test]
+fn the_volume_of_windows_belongs_to_the_node_on_any_drive() {
+    let sim = drivers_disks();
+    let node = setup::node_on(&sim);
+    let volume = volume_on(&node, 3);
+    let before = sim.snapshot();
+    let on_d = Layered::around(sim.process(), DriveD(volume));
+    let node = Node::new(Arc::new(on_d), Config { system_drive: 'D', ..config() });
+    refused(&node, &offline(3), Kind::PermissionDenied);
+    refused(&node, &MountVolume { volume, target: path(r"\plugins\t") }, Kind::PermissionDenied);
+    assert_eq!(sim.snapshot(), before);
 }
 
 #[test]
