@@ -6,7 +6,7 @@
 //! that waits for network events, and no other would take its place.
 
 use std::sync::{Arc, OnceLock, Weak};
-use std::thread;
+use std::thread::{self, Builder};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -32,9 +32,9 @@ fn permits() -> Option<Arc<Semaphore>> {
     let count = runtime.metrics().num_workers().checked_sub(1).filter(|count| *count > 0)?;
     let permits = Arc::new(Semaphore::new(count));
     let watched = Arc::downgrade(&permits);
-    let watcher = thread::Builder::new().name("inline-reads".into());
+    let builder = Builder::new().name("inline-reads".into());
     // Without the thread, no read may run here.
-    watcher.spawn(move || wake_while_reads_hang(&runtime, &watched, count)).ok()?;
+    builder.spawn(move || wake_while_reads_hang(&runtime, &watched, count)).ok()?;
     Some(permits)
 }
 
