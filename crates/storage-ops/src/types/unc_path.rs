@@ -46,7 +46,7 @@ impl UncPath {
 
     /// Returns `\\host\share` in lower case: the name of the mapping.
     pub(crate) fn share(&self) -> String {
-        self.path[..self.share_length].to_lowercase()
+        self.path[..self.share_length].chars().map(lower_case).collect()
     }
 
     /// Returns the path, or its share, as a directory in the namespace of the NT object manager.
@@ -58,6 +58,16 @@ impl UncPath {
     /// Returns the print name of a link to the path, with a final backslash.
     pub(crate) fn print_name(&self) -> U16String {
         U16String::from_str(&format!("{}\\", self.path))
+    }
+}
+
+/// Converts a letter to lower case if it has exactly one other case. Windows and servers do not consider the Kelvin sign
+/// and k equal, although Unicode's lower case of the one is the other.
+fn lower_case(letter: char) -> char {
+    let mut lower = letter.to_lowercase();
+    match (lower.next(), lower.next()) {
+        (Some(lower), None) if lower.to_uppercase().eq([letter]) => lower,
+        _ => letter,
     }
 }
 
@@ -107,6 +117,23 @@ mod tests {
             let path = UncPath::parse(text).unwrap();
             assert_eq!((path.to_string().as_str(), path.share().as_str()), (shown, share));
         }
+    }
+
+    #[test]
+    fn contract_28_letters_that_only_a_language_considers_equal_name_different_shares() {
+        let share = |text: &str| UncPath::parse(text).unwrap().share();
+        // The Kelvin, Angstrom and Ohm signs, the capital I with a dot, and the capital sharp s.
+        for (odd, plain) in [
+            ("\u{212a}", "k"),
+            ("\u{212b}", "\u{e5}"),
+            ("\u{2126}", "\u{3c9}"),
+            ("\u{130}", "i\u{307}"),
+            ("\u{1e9e}", "\u{df}"),
+        ] {
+            assert_eq!(share(&format!(r"\\H\{odd}X")), format!(r"\\h\{odd}x"));
+            assert_ne!(share(&format!(r"\\h\{odd}x")), share(&format!(r"\\h\{plain}x")));
+        }
+        assert_eq!(share("\\\\H\\\u{c9}\u{3a3}"), "\\\\h\\\u{e9}\u{3c3}");
     }
 
     #[test]
