@@ -16,6 +16,13 @@ use crate::windows::reparse_point::{Link, is_surrogate};
 /// The size of the buffer for directory entries: several hundred names at a time.
 const LISTING_SIZE: usize = 64 * 1024;
 
+/// The maximum number of names of one directory that are held at once. A directory may have millions. One far below the
+/// directory that is removed gets a smaller part.
+const NAMES: usize = 4096;
+
+/// The least number of names that are held at once.
+const LEAST_NAMES: usize = 16;
+
 /// The maximum number of times that a directory is emptied again because another process adds entries at the same time.
 const ROUNDS: usize = 3;
 
@@ -127,7 +134,7 @@ pub(crate) fn keep(created: &dyn Handle) -> OsResult<()> {
 
 /// Deletes `entry`, opened by [`open`], with all its contents.
 pub(crate) fn delete_all(os: &dyn Os, entry: DeleteHandle) -> OsResult<()> {
-    let mut level = Level::new(entry)?;
+    let mut level = Level::new(entry, 0)?;
     // An attacker can choose the depth of the tree, so the levels are on the heap and not on the stack.
     let mut above: Vec<Level> = Vec::new();
     loop {
@@ -136,15 +143,14 @@ pub(crate) fn delete_all(os: &dyn Os, entry: DeleteHandle) -> OsResult<()> {
             continue;
         }
         match delete(&level.entry) {
-            Err(OsError::DIR_NOT_EMPTY) if level.is_directory && level.rounds < ROUNDS => {
-                level.rounds += 1;
-                level.names = names(&*level.entry.handle)?;
+            Err(OsError::DIR_NOT_EMPTY) if level.is_directory && level.may_list_again() => {
+                level.list_again()?;
                 continue;
             }
             outcome => outcome?,
         }
         match above.pop() {
-            Some(next) => level = next,
+            Some(next) => level = Level { has_removed: true, ..next },
             None => return Ok(()),
         }
     }
@@ -152,9 +158,11 @@ pub(crate) fn delete_all(os: &dyn Os, entry: DeleteHandle) -> OsResult<()> {
 
 /// Deletes the contents of `directory`, except the entry `excluded`.
 pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Option<&str>) -> OsResult<()> {
-    for _ in 0..ROUNDS {
-        let (mut found_any, mut skipped_any) = (false, false);
-        for name in names(directory.handle)? {
+    let mut rounds = 0;
+    while rounds < ROUNDS {
+        let (mut found_any, mut skipped_any, mut removed_any) = (false, false, false);
+        let listing = names(directory.handle, NAMES)?;
+        for name in listing.names {
             if excluded.is_some_and(|excluded| name.to_string_lossy().eq_ignore_ascii_case(excluded)) {
                 continue;
             }
@@ -169,14 +177,18 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Opti
             match delete_all(os, entry) {
                 // Either the entry or one below it was deleted by another process; the next round shows which.
                 Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
-                outcome => outcome?,
+                outcome => {
+                    outcome?;
+                    removed_any = true;
+                }
             }
         }
         // A listed name may belong to a deleted entry, so only entries that could be opened count. But opening an entry
         // fails in the same way if the disk was removed, which listing the directory once more tells apart.
         if !found_any {
-            return if skipped_any { names(directory.handle).map(drop) } else { Ok(()) };
+            return if skipped_any { names(directory.handle, 1).map(drop) } else { Ok(()) };
         }
+        rounds += usize::from(listing.is_complete || !removed_any);
     }
     Err(OsError::DIR_NOT_EMPTY)
 }
@@ -185,18 +197,47 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Opti
 struct Level {
     entry: DeleteHandle,
     is_directory: bool,
-    names: Vec<U16String>,
+    /// How many levels are above.
+    depth: usize,
+    listing: Listing,
+    /// Whether an entry was removed since the directory was listed.
+    has_removed: bool,
     rounds: usize,
 }
 
+/// The names of some entries of a directory.
+#[derive(Default)]
+pub(crate) struct Listing {
+    names: Vec<U16String>,
+    /// Whether the directory had no others.
+    is_complete: bool,
+}
+
 impl Level {
-    fn new(entry: DeleteHandle) -> OsResult<Self> {
+    fn new(entry: DeleteHandle, depth: usize) -> OsResult<Self> {
         let handle = &*entry.handle;
         let info = buffer::attributes(handle)?;
         let is_directory = info.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !is_surrogate(info);
         // A directory that cannot be listed may be empty.
-        let names = if is_directory && entry.can_list { names(handle)? } else { Vec::new() };
-        Ok(Self { entry, is_directory, names, rounds: 0 })
+        let listing = if is_directory && entry.can_list { names(handle, limit(depth))? } else { Listing::default() };
+        Ok(Self { entry, is_directory, depth, listing, has_removed: false, rounds: 0 })
+    }
+
+    /// Returns whether the directory may be listed once more.
+    fn may_list_again(&self) -> bool {
+        self.rounds < ROUNDS || self.has_advanced()
+    }
+
+    /// Returns whether the directory is not empty because only a part of it was listed.
+    fn has_advanced(&self) -> bool {
+        self.has_removed && !self.listing.is_complete
+    }
+
+    fn list_again(&mut self) -> OsResult<()> {
+        self.rounds += usize::from(!self.has_advanced());
+        self.listing = names(&*self.entry.handle, limit(self.depth))?;
+        self.has_removed = false;
+        Ok(())
     }
 
     fn as_parent(&self) -> Parent<'_> {
@@ -205,9 +246,9 @@ impl Level {
 
     /// Deletes entries of the directory until one is not empty, and returns that one.
     fn next_child(&mut self, os: &dyn Os) -> OsResult<Option<Self>> {
-        while let Some(name) = self.names.pop() {
-            match Self::delete_if_empty(os, self.as_parent(), &name) {
-                Ok(None) => {}
+        while let Some(name) = self.listing.names.pop() {
+            match Self::delete_if_empty(os, self.as_parent(), &name, self.depth + 1) {
+                Ok(None) => self.has_removed = true,
                 Ok(child) => return Ok(child),
                 // Another process has deleted it.
                 Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
@@ -218,9 +259,9 @@ impl Level {
     }
 
     /// Deletes `name` in `parent`, or returns it if it is a directory that is not empty.
-    fn delete_if_empty(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<Option<Self>> {
-        let child = Self::new(open(os, parent, name)?)?;
-        if !child.names.is_empty() {
+    fn delete_if_empty(os: &dyn Os, parent: Parent<'_>, name: &U16Str, depth: usize) -> OsResult<Option<Self>> {
+        let child = Self::new(open(os, parent, name)?, depth)?;
+        if !child.listing.names.is_empty() {
             return Ok(Some(child));
         }
         match delete(&child.entry) {
@@ -230,21 +271,29 @@ impl Level {
     }
 }
 
-/// Lists the names in `directory`, without `.` and `..`.
-pub(crate) fn names(directory: &dyn Handle) -> OsResult<Vec<U16String>> {
+/// Returns how many names of a directory with that many levels above it may be held.
+fn limit(depth: usize) -> usize {
+    (NAMES / (depth + 1)).max(LEAST_NAMES)
+}
+
+/// Lists the names in `directory`, without `.` and `..`, at most `limit` of them.
+fn names(directory: &dyn Handle, limit: usize) -> OsResult<Listing> {
     let mut found = Vec::new();
     let mut listing = vec![0; LISTING_SIZE];
     let mut restart = true;
-    loop {
+    while found.len() < limit {
         // A file system may report success without writing an entry.
         listing[..FileIdBothDirInfo::NAME_OFFSET].fill(0);
         match directory.list(restart, &mut listing) {
             Ok(()) => entries(&listing, &mut found).ok_or(OsError::FILE_CORRUPT)?,
-            Err(OsError::NO_MORE_FILES) => return Ok(found),
+            Err(OsError::NO_MORE_FILES) => return Ok(Listing { names: found, is_complete: true }),
             Err(code) => return Err(code),
         }
         restart = false;
     }
+    found.truncate(limit);
+    found.shrink_to_fit();
+    Ok(Listing { names: found, is_complete: false })
 }
 
 /// Adds the names in a buffer of directory entries to `found`. Returns `None` if the buffer is malformed.

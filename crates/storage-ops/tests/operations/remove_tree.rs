@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::setup::{GIB, failing, node_on, path, probed, refused, traced};
+use crate::setup::{GIB, NoProbe, failing, node_on, path, probed, refused, traced};
 use faults::{Call, Fault, FaultAction, Outcome, Probe, Race, Trace, When};
 use os::{Access, NtPath, Open, Options, Os, OsError, Share, U16String};
 use os_sim::Sim;
@@ -79,6 +79,34 @@ fn a_directory_that_another_process_keeps_filling_is_emptied_three_more_times_an
             assert!(!is_removed(&sim));
             node_on(&sim).run(&rmdir()).unwrap();
         }
+    }
+}
+
+#[test]
+fn a_directory_is_removed_in_parts_however_many_entries_it_has() {
+    // The deeper a directory is, the fewer of its names are held at once.
+    let deep = format!(r"{TREE}\{}", ["d"; 60].join(r"\"));
+    for (directory, files, emptied) in [(&deep[..], 300, false), (&deep[..], 300, true), (TREE, 4200, true)] {
+        let sim = os_sim::node().dir(directory).build();
+        for number in 0..files {
+            sim.external().write(&format!(r"{directory}\{number}"), b"").unwrap();
+        }
+        let (node, trace) = traced(&sim, NoProbe);
+        if emptied {
+            node.run(&contents()).unwrap()
+        } else {
+            node.run(&rmdir()).unwrap()
+        }
+        assert_eq!(sim.external().exists(TREE), emptied);
+        assert!(!emptied || sim.external().read_dir(TREE).unwrap().is_empty());
+        let (mut parts, mut has_deleted) = (0, false);
+        for call in trace.take().into_iter().map(|record| record.call) {
+            let is_listed = call.primitive == "list" && call.object.ends_with(&directory[directory.len() - 10..]);
+            parts += usize::from(is_listed && has_deleted);
+            has_deleted = !is_listed && (has_deleted || call.primitive == "set DispositionEx");
+        }
+        // A directory that is emptied is listed once more in the end.
+        assert!(parts > 1, "{directory}: {parts}");
     }
 }
 
