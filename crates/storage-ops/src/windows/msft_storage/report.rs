@@ -95,7 +95,9 @@ fn partition(instance: &Instance) -> Option<Partition> {
         (None, None) => return None,
     };
     let (offset, length) = (instance.u64("Offset")?, instance.u64("Size")?);
-    Some(Partition { number: instance.u32("PartitionNumber")?, offset, length, kind })
+    // What the provider does not tell counts as active.
+    let is_active = instance.text("GptType").is_none() && instance.bool("IsActive") != Some(false);
+    Some(Partition { number: instance.u32("PartitionNumber")?, offset, length, kind, is_active })
 }
 
 /// Returns the volumes on a disk with their offsets.
