@@ -65,12 +65,12 @@ fn a_read_that_hangs_delays_no_other_connection() {
     let daemon = runtime.block_on(async { Setup::default().at(node) });
     let mut files = vec![daemon.address("csi-proxy-filesystem-v1"); 3];
     clients.block_on(async {
-        let mut hung = Vec::new();
+        let mut reads = Vec::new();
         while let Some(address) = files.pop() {
             let mut client = FilesystemClient::new(channel(address).await.expect("the endpoint accepts"));
             let path = r"C:\var\lib\kubelet\hung".to_owned();
-            hung.push(tokio::spawn(async move { client.path_exists(PathExistsRequest { path }).await }));
-            until(|| hang.calls() == hung.len()).await;
+            reads.push(tokio::spawn(async move { client.path_exists(PathExistsRequest { path }).await }));
+            until(|| hang.calls() == reads.len()).await;
             // A new connection, and a call on it.
             let answered = timeout(HANG_TIMEOUT, async {
                 let mut client = DiskClient::new(daemon.channel("csi-proxy-disk-v1").await);
@@ -79,7 +79,7 @@ fn a_read_that_hangs_delays_no_other_connection() {
             answered.await.expect("the daemon answers").expect("a list");
         }
         hang.release();
-        for one in hung {
+        for one in reads {
             one.await.expect("no panic").expect("an answer");
         }
     });

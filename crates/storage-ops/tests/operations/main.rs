@@ -18,6 +18,7 @@ mod primitive_calls;
 mod provider;
 mod remove_tree;
 mod removed_volumes;
+mod replaced_disks;
 mod setup;
 mod smb;
 mod system;

@@ -93,9 +93,9 @@ fn a_directory_is_removed_in_parts_however_many_entries_it_has() {
         }
         let (node, trace) = traced(&sim, NoProbe);
         if emptied {
-            node.run(&contents()).unwrap()
+            node.run(&contents()).unwrap();
         } else {
-            node.run(&rmdir()).unwrap()
+            node.run(&rmdir()).unwrap();
         }
         assert_eq!(sim.external().exists(TREE), emptied);
         assert!(!emptied || sim.external().read_dir(TREE).unwrap().is_empty());
