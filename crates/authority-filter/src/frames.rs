@@ -1,5 +1,7 @@
 //! Frames (RFC 9113, section 4): finds the header blocks in the bytes that a client sends.
 
+use std::mem;
+
 use crate::ProtocolError;
 use crate::hpack::Table;
 
@@ -8,9 +10,9 @@ const HEAD: usize = 9;
 /// The default of `SETTINGS_MAX_FRAME_SIZE`. The filter checks it for header blocks only.
 const MAX_FRAME: usize = 16_384;
 /// Maximum size of a buffered header block, with frame heads and padding. hyper accepts 16 KiB of decoded headers.
-const MAX_BUFFERED: usize = 64 * 1024;
+const MAX_BUFFERED: usize = 32 * 1024;
 /// Maximum size of an allocation that is kept for the next block.
-const MAX_KEPT: usize = 4 * 1024;
+pub(crate) const MAX_KEPT: usize = 512;
 
 const HEADERS: u8 = 0x1;
 const PUSH_PROMISE: u8 = 0x5;
@@ -33,10 +35,10 @@ pub struct FrameFilter {
     buffered: Vec<u8>,
     /// The HEADERS frame that began the buffered block, if CONTINUATION frames follow.
     opening: Option<Opening>,
-    /// The fragments of that block.
-    block: Vec<u8>,
     /// The rewritten block. Empty between blocks; kept for its allocation.
     rewritten: Vec<u8>,
+    /// How many buffered blocks are complete.
+    complete_blocks: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,8 +95,8 @@ impl FrameFilter {
             head_length: 0,
             buffered: Vec::new(),
             opening: None,
-            block: Vec::new(),
             rewritten: Vec::new(),
+            complete_blocks: 0,
         }
     }
 
@@ -104,6 +106,11 @@ impl FrameFilter {
             State::Preface(seen) => PREFACE.len() - seen,
             _ => 0,
         }
+    }
+
+    /// The number of the header block that the client has begun and not completed, if there is one.
+    pub(crate) fn unfinished_block(&self) -> Option<u64> {
+        (!self.buffered.is_empty()).then_some(self.complete_blocks)
     }
 
     /// Filters the next octets from the client, and returns how many of them, from the first on, pass to the server
@@ -218,10 +225,20 @@ impl FrameFilter {
 
     fn begin_buffering(&mut self, head: Head, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         if self.buffered.len() + HEAD + head.length > MAX_BUFFERED {
-            return Err(ProtocolError("a header block is larger than 64 KiB"));
+            return Err(ProtocolError("a header block is larger than 32 KiB"));
         }
+        self.reserve(HEAD);
         self.buffered.extend_from_slice(&self.head);
         self.buffer(head, head.length, input, out)
+    }
+
+    /// Makes room for some octets of the block. The allocation doubles up to the maximum, not beyond it.
+    fn reserve(&mut self, octets: usize) {
+        let length = self.buffered.len() + octets;
+        if length > self.buffered.capacity() {
+            let capacity = length.max(MAX_BUFFERED.min(2 * self.buffered.capacity()));
+            self.buffered.reserve_exact(capacity - self.buffered.len());
+        }
     }
 
     fn buffer(
@@ -232,39 +249,43 @@ impl FrameFilter {
         out: &mut Vec<u8>,
     ) -> Result<(), ProtocolError> {
         let some = left.min(input.rest().len());
+        self.reserve(some);
         self.buffered.extend_from_slice(input.skip(some));
         if some < left {
             self.state = State::Buffering(head, left - some);
             return Ok(());
         }
         self.state = State::Head;
-        let payload = &self.buffered[self.buffered.len() - head.length..];
+        let first = self.buffered.len() - head.length;
+        let is_whole = self.opening.is_none();
         let (opening, fragment) = match self.opening {
-            Some(opening) => (opening, payload),
-            None => head.split(payload)?,
+            Some(opening) => (opening, &self.buffered[first..]),
+            None => head.split(&self.buffered[first..])?,
         };
         if head.flags & END_HEADERS == 0 {
             self.opening = Some(opening);
-            self.block.extend_from_slice(fragment);
             return Ok(());
         }
-        let is_rewritten = if self.opening.take().is_some() {
-            self.block.extend_from_slice(fragment);
-            self.table.rewrite(&self.block, &mut self.rewritten)?
-        } else {
+        self.opening = None;
+        let is_rewritten = if is_whole {
             self.table.rewrite(fragment, &mut self.rewritten)?
+        } else {
+            self.table.rewrite(&fragments(&self.buffered)?, &mut self.rewritten)?
         };
         if is_rewritten {
             opening.write(&self.rewritten, out);
+        } else if out.is_empty() {
+            mem::swap(out, &mut self.buffered);
         } else {
             out.extend_from_slice(&self.buffered);
         }
+        self.complete_blocks += 1;
         self.clear_block();
         Ok(())
     }
 
     fn clear_block(&mut self) {
-        for buffer in [&mut self.buffered, &mut self.block, &mut self.rewritten] {
+        for buffer in [&mut self.buffered, &mut self.rewritten] {
             buffer.clear();
             buffer.shrink_to(MAX_KEPT);
         }
@@ -343,6 +364,20 @@ impl Opening {
         out.extend_from_slice(some);
         rest
     }
+}
+
+/// Returns the header block in a HEADERS frame and the CONTINUATION frames that follow it.
+///
+/// It is needed for a moment only. While a block is incomplete, its frames are held, and nothing else.
+fn fragments(mut frames: &[u8]) -> Result<Vec<u8>, ProtocolError> {
+    let mut block = Vec::with_capacity(frames.len());
+    while let Some((octets, rest)) = frames.split_first_chunk() {
+        let head = Head::read(octets);
+        let (payload, rest) = rest.split_at(head.length);
+        block.extend_from_slice(if head.kind == HEADERS { head.split(payload)?.1 } else { payload });
+        frames = rest;
+    }
+    Ok(block)
 }
 
 /// Returns the number of a stream, without the reserved bit.

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use crate::frames::MAX_KEPT;
 use crate::{ProtocolError, huffman, value};
 
 const AUTHORITY: &[u8] = b":authority";
@@ -56,6 +57,13 @@ impl Table {
     /// Reads a complete header block. If an authority must be rewritten, writes the new block to `rewritten`, which
     /// must be empty, and returns true.
     pub(crate) fn rewrite(&mut self, block: &[u8], rewritten: &mut Vec<u8>) -> Result<bool, ProtocolError> {
+        let is_rewritten = self.read_block(block, rewritten);
+        self.value.clear();
+        self.value.shrink_to(MAX_KEPT);
+        is_rewritten
+    }
+
+    fn read_block(&mut self, block: &[u8], rewritten: &mut Vec<u8>) -> Result<bool, ProtocolError> {
         let mut cursor = Cursor { rest: block };
         let mut unwritten = block;
         let mut may_resize = true;

@@ -4,10 +4,13 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
 use crate::FrameFilter;
+use crate::frames::MAX_KEPT;
 
 /// A client's connection whose requests have a valid `:authority`. Bytes to the client pass unchanged.
 #[derive(Debug)]
@@ -18,12 +21,18 @@ pub struct AuthorityFilter<S> {
     pending: Vec<u8>,
     /// How many of the pending bytes the server has read.
     read: usize,
+    /// How long a client may take to complete a header block that it has begun.
+    block_time: Duration,
+    /// The number of the block that is incomplete, and the time left for it.
+    deadline: Option<(u64, Pin<Box<Sleep>>)>,
 }
 
 impl<S> AuthorityFilter<S> {
     /// Filters `stream`, from which nothing may have been read. Allocates nothing until the client sends bytes.
-    pub fn new(stream: S) -> Self {
-        Self { stream, filter: FrameFilter::new(), pending: Vec::new(), read: 0 }
+    ///
+    /// Reading fails with `TimedOut` if a header block is still incomplete `block_time` after the filter found it so.
+    pub fn new(stream: S, block_time: Duration) -> Self {
+        Self { stream, filter: FrameFilter::new(), pending: Vec::new(), read: 0, block_time, deadline: None }
     }
 }
 
@@ -57,9 +66,21 @@ impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
         self.read += some;
         if self.read == self.pending.len() {
             self.pending.clear();
-            self.pending.shrink_to(4096);
+            self.pending.shrink_to(MAX_KEPT);
             self.read = 0;
         }
+    }
+
+    /// Fails if the time for an incomplete header block is over. To be called when the client has sent nothing more.
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let unfinished = self.filter.unfinished_block();
+        self.deadline.take_if(|(block, _)| unfinished != Some(*block));
+        let Some(block) = unfinished else { return Poll::Pending };
+        let time = self.block_time;
+        let (_, deadline) = self.deadline.get_or_insert_with(|| (block, Box::pin(sleep(time))));
+        ready!(deadline.as_mut().poll(cx));
+        let error = format!("the client sent an incomplete header block and not the rest of it within {time:?}");
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, error)))
     }
 }
 
@@ -72,7 +93,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
                 this.read_pending(buffer);
                 return Poll::Ready(Ok(()));
             }
-            ready!(Pin::new(&mut this.stream).poll_read(cx, buffer))?;
+            let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(cx, buffer) else {
+                return this.poll_deadline(cx);
+            };
+            read?;
             let octets = &buffer.filled()[before..];
             if octets.is_empty() {
                 return Poll::Ready(Ok(()));

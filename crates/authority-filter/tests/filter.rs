@@ -1,5 +1,7 @@
 //! The filter between an HPACK encoder and a decoder from other crates.
 
+use std::time::Duration;
+
 use authority_filter::{AuthorityFilter, FrameFilter, ProtocolError};
 use httlib_hpack::Encoder;
 use http::uri::Authority;
@@ -7,7 +9,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const MAX_FRAME: usize = 16_384;
@@ -347,7 +349,7 @@ proptest! {
         let sent = write(&frames);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let read = runtime.block_on(async {
-            let mut stream = AuthorityFilter::new(&sent[..]);
+            let mut stream = AuthorityFilter::new(&sent[..], Duration::from_mins(1));
             let mut result = Vec::new();
             for piece in pieces.iter().cycle() {
                 let mut octets = vec![0; *piece];
@@ -443,6 +445,27 @@ fn framing_violations_are_errors() {
     for octets in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\t"] {
         assert!(filtered(octets, &[usize::MAX]).is_err());
     }
+}
+
+/// A client that sends its blocks in halves may take the time for each of them anew.
+#[tokio::test(start_paused = true)]
+async fn a_header_block_that_stays_incomplete_is_an_error_after_its_time() {
+    const TIME: Duration = Duration::from_secs(10);
+    let (mut client, server) = duplex(1024);
+    let mut stream = AuthorityFilter::new(server, TIME);
+    let block = frame(HEADERS, END_HEADERS, 1, &[0x82]);
+    let (first, second) = block.split_at(9);
+    let mut sent = [PREFACE, first].concat();
+    let mut read = vec![0; PREFACE.len()];
+    for _ in 0..5 {
+        client.write_all(&sent).await.unwrap();
+        stream.read_exact(&mut read).await.unwrap();
+        tokio::time::timeout(TIME * 2 / 3, stream.read(&mut [0])).await.expect_err("the block is incomplete");
+        sent = [second, first].concat();
+        read = vec![0; block.len()];
+    }
+    let read = tokio::time::timeout(TIME / 2, stream.read(&mut [0])).await.expect("the time for the block is over");
+    assert_eq!(read.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
 }
 
 #[test]

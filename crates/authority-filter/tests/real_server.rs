@@ -108,7 +108,7 @@ async fn every_stream_of_a_connection_that_names_a_pipe_is_answered() {
     const HUFFMAN: u8 = Encoder::HUFFMAN_NAME | Encoder::HUFFMAN_VALUE;
     for flags in [INDEXED, INDEXED | HUFFMAN, Encoder::WITH_INDEXING | HUFFMAN, Encoder::NEVER_INDEXED, HUFFMAN] {
         let (client, stream) = UnixStream::pair().unwrap();
-        tokio::spawn(server::serve_stream(AuthorityFilter::new(stream)));
+        tokio::spawn(server::serve_stream(AuthorityFilter::new(stream, server::BLOCK_TIME)));
         let mut client = Client::new(client).await;
         for _ in 0..150 {
             for (authority, seen) in [

@@ -81,8 +81,10 @@ pub(crate) fn in_front_of_h2(bytes: &[u8]) {
     let (client, server) = tokio::io::duplex(4096);
     let serving = async {
         // The client is dropped after the server, which may still have frames to send.
-        let (received, _client) =
-            tokio::join!(serve(AuthorityFilter::new(server)), send_and_receive(client, sent, expected.len()));
+        let (received, _client) = tokio::join!(
+            serve(AuthorityFilter::new(server, HANG_TIMEOUT)),
+            send_and_receive(client, sent, expected.len())
+        );
         assert_eq!(received, expected, "not every call was received once, in order");
     };
     let runtime = runtime();

@@ -1,6 +1,7 @@
 //! A gRPC server that answers every call with an empty message, built on hyper as tonic is.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use authority_filter::AuthorityFilter;
 use http_body_util::{BodyExt as _, Full};
@@ -13,6 +14,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use transport::listener::Listener;
 
+/// Far longer than any step takes.
+pub(crate) const BLOCK_TIME: Duration = Duration::from_mins(1);
+
 /// The response header with the authority that the server received.
 pub(crate) const SEEN_AUTHORITY: &str = "seen-authority";
 
@@ -20,7 +24,7 @@ pub(crate) const SEEN_AUTHORITY: &str = "seen-authority";
 pub(crate) async fn serve(mut listener: impl Listener) {
     loop {
         let stream = listener.accept().await.unwrap();
-        tokio::spawn(serve_stream(AuthorityFilter::new(stream)));
+        tokio::spawn(serve_stream(AuthorityFilter::new(stream, BLOCK_TIME)));
     }
 }
 

@@ -59,7 +59,7 @@ impl ConnectionTask {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let id = self.connection.id();
-        let mut stream = AuthorityFilter::new(stream);
+        let mut stream = AuthorityFilter::new(stream, self.state.limits.request_timeout);
         let preface = tokio::select! {
             preface = self.connection.preface(&mut stream) => preface,
             () = Phase::Draining.reached(&mut self.phase) => return,

@@ -16,7 +16,7 @@ fn at_most(open: usize) -> Connections {
 
 fn connect(connections: &Connections) -> (DuplexStream, AuthorityFilter<DuplexStream>, Connection) {
     let (client, server) = duplex(1024);
-    (client, AuthorityFilter::new(server), connections.admit())
+    (client, AuthorityFilter::new(server, SILENCE), connections.admit())
 }
 
 /// Opens a connection and sends its preface.
