@@ -32,17 +32,22 @@ pub(crate) fn decode<M: Message + Default>(mut body: Bytes) -> Result<M, Status>
     while body.has_remaining() {
         let length = declared_length(&body);
         if body.first() != Some(&0) {
-            return Err(Status::internal("the request is flagged as compressed, but its headers declare no encoding"));
+            return Err(invalid("the request is flagged as compressed, but its headers declare no encoding"));
         }
         check_length(length)?;
         if body.len() < PREFIX + length {
-            return Err(Status::internal("the request ends within a message"));
+            return Err(invalid("the request ends within a message"));
         }
         body.advance(PREFIX);
-        let message = M::decode(body.split_to(length)).map_err(|error| Status::internal(error.to_string()))?;
+        let message = M::decode(body.split_to(length)).map_err(|error| invalid(error.to_string()))?;
         first.get_or_insert(message);
     }
-    first.ok_or_else(|| Status::internal("the request has no message"))
+    first.ok_or_else(|| invalid("the request has no message"))
+}
+
+/// gRPC libraries answer Internal. But the server is sound, and a client's mistake must not look like a defect of it.
+fn invalid(message: impl Into<String>) -> Status {
+    Status::invalid_argument(message)
 }
 
 /// Encodes the message of a response.
@@ -92,18 +97,19 @@ mod tests {
     fn messages_after_the_first_are_ignored() {
         let [first, second] = ["a", "b"].map(|path| encode(&request(path)).unwrap());
         assert_eq!(decoded(&[&first[..], &second].concat()), Ok(request("a")));
-        assert_eq!(decoded(&[&first[..], &second[..3]].concat()), Err(Code::Internal));
+        assert_eq!(decoded(&[&first[..], &second[..3]].concat()), Err(Code::InvalidArgument));
     }
 
     #[test]
     fn a_body_that_is_not_one_uncompressed_message_is_refused() {
         for (what, body, code) in [
-            ("no message", &[][..], Code::Internal),
-            ("half a prefix", &[0, 0, 0], Code::Internal),
-            ("half a message", &[0, 0, 0, 0, 3, 0x0a, 1], Code::Internal),
-            ("compressed", &[1, 0, 0, 0, 0], Code::Internal),
-            ("an unknown flag", &[2, 0, 0, 0, 0], Code::Internal),
-            ("not protobuf", &[0, 0, 0, 0, 2, 0x0a, 1], Code::Internal),
+            ("no message", &[][..], Code::InvalidArgument),
+            ("half a prefix", &[0, 0, 0], Code::InvalidArgument),
+            ("half a message", &[0, 0, 0, 0, 3, 0x0a, 1], Code::InvalidArgument),
+            ("compressed", &[1, 0, 0, 0, 0], Code::InvalidArgument),
+            ("an unknown flag", &[2, 0, 0, 0, 0], Code::InvalidArgument),
+            ("not protobuf", &[0, 0, 0, 0, 2, 0x0a, 1], Code::InvalidArgument),
+            ("not UTF-8", &[0, 0, 0, 0, 3, 0x0a, 1, 0xff], Code::InvalidArgument),
             ("4 MiB and a byte", &[0, 0, 0x40, 0, 1], Code::OutOfRange),
         ] {
             assert_eq!(decoded(body), Err(code), "{what}");

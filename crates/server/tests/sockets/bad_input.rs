@@ -207,7 +207,7 @@ async fn malformed_messages_are_refused() {
                     continue;
                 }
                 let what = format!("{}: {}", rpc.path, bytes.escape_ascii());
-                assert_refused(&what, Code::Internal, send(&what, &channel, rpc, bytes.to_vec()).await);
+                assert_refused(&what, Code::InvalidArgument, send(&what, &channel, rpc, bytes.to_vec()).await);
             }
         }
     }
