@@ -117,7 +117,7 @@ pub static TABLE: [Flag; 26] = [
     Flag {
         name: "max-connections",
         kind: Kind::Value("COUNT"),
-        default: "4096",
+        default: "1024",
         help: "Maximum open connections. At the limit a new connection evicts a silent one, else the least recently \
                used idle one.",
         section: section::ENDPOINTS,
@@ -173,7 +173,7 @@ pub static TABLE: [Flag; 26] = [
         name: "log_file_max_size",
         kind: Kind::Value("MB"),
         default: "1800",
-        help: "Rotate the log file at this size and keep three old files. 0 means no limit.",
+        help: "Maximum size of the log file and its three old files together. 0 means no limit.",
         section: section::TELEMETRY,
         set: |flags, text| number(text).map(|megabytes| flags.log.megabytes = megabytes),
     },

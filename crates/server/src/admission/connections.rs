@@ -46,7 +46,7 @@ pub struct ConnectionLimits {
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        Self { open: 4096, silence: Duration::from_mins(2), calls: 4096 }
+        Self { open: 1024, silence: Duration::from_mins(2), calls: 4096 }
     }
 }
 

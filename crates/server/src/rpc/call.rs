@@ -51,10 +51,12 @@ pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -
             Err(refused) => return peer.response(call.end(Err(Status::unavailable(refused.to_string()))), None),
         };
         let deadline = deadline(request.headers());
-        let (head, body) = request.into_parts();
+        let encoding = message::check_encoding(request.headers());
+        // The call does not keep its headers, which may be 16 KiB.
+        let body = request.into_body();
         let answer = async {
             let (body, _reservation) = peer.state.request_bodies.read(body).await?;
-            message::check_encoding(&head.headers)?;
+            encoding?;
             catch_panics(|| (rpc.handler)(&peer.state, peer.connection.id(), body)).await
         };
         let outcome = match deadline {

@@ -7,14 +7,15 @@ pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const RST_STREAM: u8 = 3;
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
 
 pub(crate) struct Frame {
     pub(crate) kind: u8,
     pub(crate) payload: Vec<u8>,
     pub(crate) stream: u32,
-    flags: u8,
+    pub(crate) flags: u8,
 }
 
 pub(crate) struct Client {
@@ -63,6 +64,26 @@ impl Client {
         stream
     }
 
+    /// Begins calls and reads nothing, until the server has closed the connection.
+    pub(crate) async fn flood(mut self, path: &str) {
+        loop {
+            let (stream, head) = self.head(path, b"x", "1H");
+            if self.stream.write_all(&frame(HEADERS, 0x4 | 0x1, stream, &head)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Sends this many bytes of a header block, and not its end.
+    pub(crate) async fn begin_block(&mut self, bytes: usize) {
+        let block = vec![0; bytes];
+        let mut kind = HEADERS;
+        for piece in block.chunks(8192) {
+            self.write(kind, 0, self.next, piece).await;
+            kind = CONTINUATION;
+        }
+    }
+
     /// Sends a whole call and does not read the response.
     pub(crate) async fn send(&mut self, path: &str, message: &[u8]) -> u32 {
         let stream = self.begin(path).await;
@@ -101,7 +122,8 @@ impl Client {
         self.stream.write_all(&bytes).await.expect("the server reads");
     }
 
-    async fn write(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    /// Sends one frame.
+    pub(crate) async fn write(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         self.stream.write_all(&frame(kind, flags, stream, payload)).await.expect("the server reads");
     }
 
@@ -115,7 +137,7 @@ impl Client {
     }
 
     /// Returns the next stream, and the header block of a call on it.
-    fn head(&mut self, path: &str, authority: &[u8], time: &str) -> (u32, Vec<u8>) {
+    pub(crate) fn head(&mut self, path: &str, authority: &[u8], time: &str) -> (u32, Vec<u8>) {
         let mut block = Vec::new();
         literal(&mut block, ":method", b"POST");
         literal(&mut block, ":scheme", b"http");

@@ -282,6 +282,21 @@ async fn a_request_that_stays_incomplete_ends_only_its_call() {
     metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_connection_whose_header_block_stays_incomplete_is_closed() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    for bytes in [1, 30_000] {
+        let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+        assert_eq!(client.call(PATH_EXISTS, b"x").await, Ok(()));
+        client.begin_block(bytes).await;
+        let begun = tokio::time::Instant::now();
+        client.closed().await;
+        assert!(begun.elapsed() < Limits::default().keepalive, "before a keepalive ping could find it");
+    }
+    assert!(path_exists(&daemon).await);
+}
+
 #[tokio::test]
 async fn when_the_buffer_for_large_requests_is_full_ordinary_requests_still_succeed() {
     let sim = good_input::node();
@@ -322,6 +337,20 @@ async fn a_connection_whose_client_reads_no_response_is_closed_and_holds_no_slot
         metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
     }
     metric(&daemon, r#"csi_proxy_calls{state="running"} 0"#).await;
+}
+
+/// Errors are responses without a message. HTTP/2 stops to read requests when it cannot write, and the keepalive ends
+/// the connection.
+#[tokio::test(start_paused = true)]
+async fn a_connection_whose_client_reads_no_error_is_closed() {
+    let sim = good_input::node();
+    let daemon = Daemon::on(&sim);
+    for path in [PATH_EXISTS, "/v1.Filesystem/NoSuchRpc"] {
+        let client = Client::new(daemon.stream(FILESYSTEM).await).await;
+        client.flood(path).await;
+    }
+    metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
+    assert!(path_exists(&daemon).await);
 }
 
 #[tokio::test]

@@ -1,0 +1,148 @@
+//! How much memory connections hold, whatever was sent on them. This is a test binary by itself because it counts the
+//! allocations of its whole process.
+#![cfg(unix)]
+
+#[path = "sockets/daemon.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod daemon;
+#[path = "sockets/frames.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod frames;
+
+use daemon::{Daemon, Setup, until};
+use frames::{Client, DATA, HEADERS};
+use peak_alloc::PeakAlloc;
+use server::{ConnectionLimits, Limits};
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+const PIPE: &str = "csi-proxy-disk-v1";
+const LIST_DISK_IDS: &str = "/v1.Disk/ListDiskIDs";
+const CALLS: &str = r#"grpc_code="OK",grpc_method="ListDiskIDs",grpc_service="v1.Disk""#;
+const KIB: usize = 1024;
+
+/// Maximum memory of a connection on which one call has been made, and of one on which anything has been sent.
+const ORDINARY: usize = 48 * KIB;
+const ANY: usize = 320 * KIB;
+/// Maximum memory of a connection with an unfinished header block of 32 KiB.
+const UNFINISHED: usize = ORDINARY + 32 * KIB;
+
+/// Ends calls that were begun, with an empty message.
+async fn end(client: &mut Client, streams: &[u32]) {
+    for stream in streams {
+        client.write(DATA, 0x1, *stream, &[0; 5]).await;
+    }
+}
+
+/// Reads the responses of calls.
+async fn read_responses(client: &mut Client, streams: &[u32]) {
+    let mut ended = 0;
+    while ended < streams.len() {
+        let frame = client.read().await;
+        ended += usize::from(matches!(frame.kind, HEADERS | DATA) && frame.flags & 0x1 != 0);
+    }
+}
+
+/// Returns how many calls have been handled.
+fn handled(daemon: &Daemon) -> usize {
+    let metrics = daemon.server.metrics().render();
+    let mut lines =
+        metrics.lines().filter(|line| line.starts_with("grpc_server_handled_total") && line.contains(CALLS));
+    lines.next().map_or(0, |line| line.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a number"))
+}
+
+/// Opens a connection and makes it as large as it can become: with as many calls at once as it may have, a full header
+/// table and a large header block.
+async fn grown(daemon: &Daemon) -> Client {
+    let handled = handled(daemon);
+    let mut client = Client::new(daemon.stream(PIPE).await).await;
+    // The server holds all responses at the same time.
+    client.set_window(0).await;
+    let streams = usize::try_from(Limits::default().streams).expect("few streams");
+    let mut open = Vec::new();
+    for _ in 0..streams {
+        open.push(client.begin(LIST_DISK_IDS).await);
+    }
+    until(|| daemon.server.connections().counts().calls == streams).await;
+    end(&mut client, &open).await;
+    until(|| self::handled(daemon) == handled + streams).await;
+    client.set_window(1 << 16).await;
+    read_responses(&mut client, &open).await;
+    for _ in 0..150 {
+        let (stream, mut head) = client.head(LIST_DISK_IDS, b"x", "1H");
+        // A field that is added to the header table.
+        head.extend(b"\x40\x02xy\x01v");
+        client.write(HEADERS, 0x4, stream, &head).await;
+        end(&mut client, &[stream]).await;
+        read_responses(&mut client, &[stream]).await;
+    }
+    until(|| daemon.server.connections().counts().calls == 0).await;
+    client
+}
+
+async fn used_once(daemon: &Daemon) -> Client {
+    let mut client = Client::new(daemon.stream(PIPE).await).await;
+    client.call(LIST_DISK_IDS, b"x").await.expect("it is answered");
+    until(|| daemon.server.connections().counts().calls == 0).await;
+    client
+}
+
+async fn unfinished(daemon: &Daemon) -> Client {
+    let mut client = used_once(daemon).await;
+    client.begin_block(32 * KIB - 100).await;
+    client
+}
+
+/// Asserts how much memory `COUNT` connections hold.
+async fn assert_held(what: &str, maximum: usize, minimum: usize, open: impl AsyncFn(&Daemon) -> Client) {
+    const COUNT: usize = 16;
+    let sim = os_sim::node().build();
+    let daemon = Daemon::on(&sim);
+    // What the first connection allocates for all.
+    drop(grown(&daemon).await);
+    until(|| daemon.server.connections().open() == 0).await;
+    let before = MEMORY.current_usage();
+    let held = || MEMORY.current_usage().saturating_sub(before) / COUNT;
+    let mut clients = Vec::new();
+    for _ in 0..COUNT {
+        clients.push(open(&daemon).await);
+    }
+    until(|| held() >= minimum).await;
+    println!("{what}: {} bytes", held());
+    assert!(held() <= maximum, "{what}: {} bytes each", held());
+    drop(clients);
+    until(|| daemon.server.connections().open() == 0).await;
+    let (serving, folder) = daemon.stop();
+    serving.await.expect("no panic");
+    drop(folder);
+}
+
+/// Asserts how much memory is held when many connections have grown and only few may stay open.
+async fn assert_total() {
+    const OPEN: usize = 16;
+    let sim = os_sim::node().build();
+    let limits = Limits { connections: ConnectionLimits { open: OPEN, ..Default::default() }, ..Limits::default() };
+    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
+    drop(grown(&daemon).await);
+    until(|| daemon.server.connections().open() == 0).await;
+    let before = MEMORY.current_usage();
+    let mut clients = Vec::new();
+    for _ in 0..4 * OPEN {
+        clients.push(grown(&daemon).await);
+        assert!(daemon.server.connections().open() <= OPEN);
+    }
+    until(|| daemon.server.connections().counts().leaving == 0).await;
+    let held = MEMORY.current_usage().saturating_sub(before);
+    println!("all: {held} bytes");
+    assert!(held <= OPEN * ANY, "{held} bytes");
+    assert!(held >= OPEN * ORDINARY, "the connections that are left have grown: {held} bytes");
+}
+
+#[tokio::test]
+async fn the_memory_of_connections_is_bounded_whatever_was_sent_on_them() {
+    assert_held("used once", ORDINARY, 1, used_once).await;
+    assert_held("grown", ANY, 1, grown).await;
+    assert_held("with an unfinished header block", UNFINISHED, 32 * KIB, unfinished).await;
+    assert_total().await;
+}
