@@ -5,6 +5,7 @@
 
 pub mod backend;
 pub mod command;
+mod descriptors;
 pub mod endpoints;
 pub mod flags;
 pub mod log;

@@ -1,30 +1,34 @@
-//! The log: one line of text per event, to standard error, to a file, or to both, as klog's flags choose.
+//! The log: lines of text on standard error, in a file, or both, as klog's flags choose.
 //!
-//! Levels are klog's numbers: up to 1, what matters to an operator; up to 4, each call as well; from 5 on, everything of
-//! this workspace and the main events of the libraries. A file that reaches its limit is rotated, and `KEPT_FILES` old
-//! files are kept.
+//! Clients cause most lines and parts of their text. Therefore the size of all files is limited, as is the number of
+//! lines that clients can cause in a minute, and what could be mistaken for other text is escaped.
+
+mod line;
+mod rate;
+mod rotation;
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Mutex;
 
-use file_rotate::compression::Compression;
-use file_rotate::suffix::AppendCount;
-use file_rotate::{ContentLimit, FileRotate};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::writer::MakeWriterExt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
 use crate::flags::LogFlags;
+use line::LineWriter;
+use rate::RateLimit;
+use rotation::RotatingFile;
 
 /// The crates of this workspace, by the prefixes of their events' targets.
 const OURS: [&str; 4] = ["csi_proxy", "server", "storage_ops", "transport"];
 
-/// The number of old log files.
-const KEPT_FILES: usize = 3;
+static FILE_RATE: RateLimit = RateLimit::new();
+static STDERR_RATE: RateLimit = RateLimit::new();
 
 /// Starts logging. Fails if logging has already been started in this process.
 pub fn start(flags: &LogFlags) -> io::Result<()> {
@@ -40,13 +44,28 @@ pub fn start(flags: &LogFlags) -> io::Result<()> {
     let lines = || tracing_subscriber::fmt::layer().with_target(false);
     let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = Vec::new();
     if let Some(file) = file {
-        layers.push(lines().with_ansi(false).with_writer(Mutex::new(file)).with_filter(wanted(flags)).boxed());
+        let file = Mutex::new(LineWriter::new(file, false));
+        let file = file.with_filter(|metadata| FILE_RATE.admits(metadata));
+        layers.push(lines().with_ansi(false).with_writer(file).with_filter(wanted(flags)).boxed());
     }
     if to_stderr {
         let ansi = io::stderr().is_terminal();
-        layers.push(lines().with_ansi(ansi).with_writer(io::stderr).with_filter(wanted(flags)).boxed());
+        let stderr = move || LineWriter::new(io::stderr(), ansi);
+        let stderr = stderr.with_filter(|metadata| STDERR_RATE.admits(metadata));
+        layers.push(lines().with_ansi(ansi).with_writer(stderr).with_filter(wanted(flags)).boxed());
     }
     tracing_subscriber::registry().with(layers).try_init().map_err(io::Error::other)
+}
+
+/// Logs how many lines were left out, as often as that happens. Never returns.
+pub(crate) async fn report_left_out() {
+    tokio::join!(FILE_RATE.report(), STDERR_RATE.report());
+}
+
+/// Logs how many lines have been left out since the last report. To be called when no more lines are expected.
+pub(crate) fn report_left_out_at_end() {
+    FILE_RATE.report_once();
+    STDERR_RATE.report_once();
 }
 
 /// Returns which events are logged: more of this workspace's crates than of the libraries.
@@ -59,58 +78,11 @@ fn wanted(flags: &LogFlags) -> Targets {
     Targets::new().with_default(theirs).with_targets(OURS.map(|name| (name, ours)))
 }
 
-/// Opens the file to append to it. `FileRotate` panics if it cannot open the file, so this opens it first.
-fn open(path: &Path, megabytes: usize) -> io::Result<FileRotate<AppendCount>> {
+/// Opens the file to append to it, and creates its folder.
+fn open(path: &Path, megabytes: usize) -> io::Result<RotatingFile> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    std::fs::OpenOptions::new().append(true).create(true).open(path)?;
-    let limit = match megabytes {
-        0 => ContentLimit::None,
-        megabytes => ContentLimit::BytesSurpassed(megabytes.saturating_mul(1 << 20)),
-    };
-    Ok(FileRotate::new(path, AppendCount::new(KEPT_FILES), limit, Compression::None, None))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::io::Write;
-
-    use super::{KEPT_FILES, open};
-
-    #[test]
-    fn a_full_file_is_rotated_and_the_oldest_is_deleted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("logs/csi-proxy.log");
-        let mut file = open(&path, 1).unwrap();
-        let line = vec![b'x'; 1 << 19];
-        for _ in 0..20 {
-            file.write_all(&line).unwrap();
-            file.write_all(b"\n").unwrap();
-        }
-        let sizes: Vec<u64> = fs::read_dir(path.parent().unwrap())
-            .unwrap()
-            .map(|entry| entry.unwrap().metadata().unwrap().len())
-            .collect();
-        assert_eq!(sizes.len(), KEPT_FILES + 1, "{sizes:?}");
-        assert!(sizes.iter().all(|size| *size < 2 << 20), "{sizes:?}");
-    }
-
-    #[test]
-    fn without_a_limit_one_file_is_appended_to() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("csi-proxy.log");
-        for _ in 0..2 {
-            open(&path, 0).unwrap().write_all(&vec![b'x'; 1 << 20]).unwrap();
-        }
-        assert_eq!(fs::metadata(&path).unwrap().len(), 2 << 20);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_opened_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(open(folder.path(), 1).is_err());
-    }
+    let bytes = u64::try_from(megabytes).unwrap_or(u64::MAX).saturating_mul(1 << 20);
+    RotatingFile::open(path, (megabytes > 0).then_some(bytes))
 }

@@ -13,6 +13,7 @@ use transport::address::{Address, Location};
 use transport::listener::Listener;
 
 use crate::backend::Backend;
+use crate::descriptors;
 use crate::endpoints::Endpoints;
 use crate::flags::Flags;
 use crate::log;
@@ -92,7 +93,10 @@ pub async fn until<L: Listener>(
         tokio::spawn(listener.serve(move || metrics.render()));
     }
     ready()?;
+    let left_out = tokio::spawn(log::report_left_out());
     let unfinished = server.serve(open, stop).await;
+    left_out.abort();
+    log::report_left_out_at_end();
     report_end(&mut out, unfinished)
 }
 
@@ -107,13 +111,22 @@ fn system_drive(text: Option<&str>) -> Option<char> {
 
 fn limits(flags: &Flags) -> Limits {
     let connections = server::ConnectionLimits {
-        open: flags.max_connections,
+        open: connections(flags.max_connections),
         silence: flags.silence,
         // Those that run, and as many that wait, or whose request or response is still on its way.
         calls: flags.max_calls.saturating_mul(2),
     };
     let (calls, queue) = (flags.max_calls, flags.max_calls);
     Limits { connections, calls, queue, drain: flags.drain, ..Limits::default() }
+}
+
+/// Returns the limit on connections: that of the flag, if the system has room for as many.
+fn connections(wanted: usize) -> usize {
+    let room = descriptors::room_for(wanted);
+    if room < wanted {
+        tracing::warn!("lowered -max-connections from {wanted} to {room}, because the limit on open files is too low");
+    }
+    room
 }
 
 /// Logs which parts of the command line have no effect.

@@ -7,8 +7,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use api::disk::v1::PartitionDiskRequest;
 use api::disk::v1::disk_client::DiskClient;
+use api::disk::v1::{ListDiskIDsRequest, PartitionDiskRequest};
 use hyper_util::rt::TokioIo;
 use tokio::task::JoinHandle;
 use tonic::Status;
@@ -28,7 +28,12 @@ struct Daemon {
 impl Daemon {
     /// Starts the program, and waits until it has announced what it serves.
     fn start(folder: &Path, flags: &[&str]) -> Self {
-        let mut process = Command::new(PROGRAM)
+        Self::start_by(Command::new(PROGRAM), folder, flags)
+    }
+
+    /// Starts the program by a command that takes its arguments.
+    fn start_by(mut command: Command, folder: &Path, flags: &[&str]) -> Self {
+        let mut process = command
             .arg(format!("-socket-folder={}", folder.join("sockets").display()))
             .args(flags)
             .stdout(Stdio::piped())
@@ -257,6 +262,39 @@ fn the_node_of_a_file_is_served_and_an_invalid_file_is_explained() {
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1));
     assert!(message.contains("node.toml") && message.contains("line 2") && message.contains("large"), "{message}");
+}
+
+/// Starts the program with a limit on open files.
+fn start_limited(limit: &str, folder: &Path, flags: &[&str]) -> Daemon {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), PROGRAM]);
+    Daemon::start_by(shell, folder, flags)
+}
+
+#[tokio::test]
+async fn with_few_descriptors_idle_connections_do_not_keep_a_client_waiting() {
+    let folder = folder();
+    let daemon = start_limited("-n 150", folder.path(), &[]);
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        let socket = folder.path().join("sockets/csi-proxy-disk-v1.sock");
+        idle.push(std::os::unix::net::UnixStream::connect(socket).expect("it is accepted"));
+    }
+    disks(folder.path()).await.list_disk_ids(ListDiskIDsRequest {}).await.expect("it is answered");
+    daemon.signal("TERM");
+    let (code, _, log) = daemon.end();
+    assert_eq!(code, Some(0));
+    let lowered = "lowered -max-connections from 1024 to 37, because the limit on open files is too low";
+    assert!(log.contains(lowered), "{log}");
+}
+
+#[test]
+fn a_low_limit_on_descriptors_is_raised_if_the_system_allows_it() {
+    let folder = folder();
+    let daemon = start_limited("-S -n 150", folder.path(), &["-max-connections=100"]);
+    daemon.signal("TERM");
+    let (_, _, log) = daemon.end();
+    assert!(log.contains("serving") && !log.contains("lowered"), "{log}");
 }
 
 #[test]
