@@ -30,11 +30,7 @@ pub(crate) fn check_status(status: NTSTATUS) -> OsResult<()> {
 
 /// Converts a failed `HRESULT`: one of `FACILITY_WIN32` to its Win32 code, any other unchanged.
 pub(crate) fn from_hresult(code: i32) -> OsError {
-    const FACILITY_WIN32: u32 = 0x8007_0000;
-    match code.cast_unsigned() {
-        win32 if win32 & 0xffff_0000 == FACILITY_WIN32 => OsError(win32 & 0xffff),
-        other => OsError(other),
-    }
+    OsError::from_hresult(code.cast_unsigned())
 }
 
 /// Returns `text` with a terminating zero. A text that contains a zero is not a valid name.
@@ -44,7 +40,7 @@ pub(crate) fn terminated(text: &U16Str) -> OsResult<U16CString> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_status, from_hresult};
+    use super::check_status;
     use os::OsError;
     use windows_sys::Win32::Foundation::{
         STATUS_BUFFER_OVERFLOW, STATUS_DELETE_PENDING, STATUS_OBJECT_NAME_NOT_FOUND, STATUS_OBJECT_PATH_NOT_FOUND,
@@ -57,11 +53,5 @@ mod tests {
         assert_eq!(check_status(STATUS_OBJECT_PATH_NOT_FOUND), Err(OsError::PATH_NOT_FOUND));
         assert_eq!(check_status(STATUS_BUFFER_OVERFLOW), Err(OsError::MORE_DATA));
         assert_eq!(check_status(STATUS_DELETE_PENDING), Err(OsError::DELETE_PENDING));
-    }
-
-    #[test]
-    fn an_hresult_of_win32_is_converted_to_its_win32_code_and_others_are_kept() {
-        assert_eq!(from_hresult(0x8007_06ba_u32.cast_signed()), OsError::RPC_SERVER_UNAVAILABLE);
-        assert_eq!(from_hresult(0x8004_1010_u32.cast_signed()), OsError::WBEM_INVALID_CLASS);
     }
 }

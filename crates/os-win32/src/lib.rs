@@ -23,6 +23,7 @@ pub mod pipe;
 mod privilege;
 #[cfg(feature = "process-usage")]
 pub mod process;
+mod registry;
 mod service;
 mod wmi;
 
@@ -94,6 +95,18 @@ impl Os for Windows {
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
         firmware::table(provider, table, output)
+    }
+
+    fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
+        registry::text(key, value)
+    }
+
+    fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
+        registry::set_volatile_text(key, value, text)
+    }
+
+    fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
+        registry::delete(key, value)
     }
 
     fn wmi(&self) -> &dyn Wmi {

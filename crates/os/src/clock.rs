@@ -37,6 +37,11 @@ pub trait Clock: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Time;
 
+    /// Returns how long ago Windows started.
+    ///
+    /// <https://learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-gettickcount64>
+    fn since_start_of_windows(&self) -> Duration;
+
     /// Blocks this thread for the duration `span`.
     fn sleep(&self, span: Duration);
 

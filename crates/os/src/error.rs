@@ -99,6 +99,7 @@ codes! {
     INVALID_USER_BUFFER = 1784, "the buffer supplied to the function is not valid";
     CANT_ACCESS_FILE = 1920, "nothing handles the tag of the reparse point";
     CANT_RESOLVE_FILENAME = 1921, "the system cannot resolve the path; its links may form a loop";
+    OPEN_FILES = 2401, "files are open on the connection";
     NOT_A_REPARSE_POINT = 4390, "the file or directory is not a reparse point";
     REPARSE_ATTRIBUTE_CONFLICT = 4391, "the reparse point belongs to another application";
     INVALID_REPARSE_DATA = 4392, "the data of the reparse point is not valid";
@@ -131,6 +132,14 @@ codes! {
     ISDSC_INVALID_CHAP_SECRET = 0xefff_004a, "the CHAP secret is not valid";
 }
 
+impl OsError {
+    /// Converts a failed `HRESULT`: one of `FACILITY_WIN32` to its Win32 code, any other unchanged.
+    pub const fn from_hresult(code: u32) -> Self {
+        const FACILITY_WIN32: u32 = 0x8007_0000;
+        if code & 0xffff_0000 == FACILITY_WIN32 { Self(code & 0xffff) } else { Self(code) }
+    }
+}
+
 impl fmt::Display for OsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.message(), self.0) {
@@ -156,6 +165,12 @@ impl std::error::Error for OsError {}
 #[cfg(test)]
 mod tests {
     use super::OsError;
+
+    #[test]
+    fn an_hresult_of_win32_is_converted_to_its_win32_code_and_others_are_kept() {
+        assert_eq!(OsError::from_hresult(0x8007_06ba), OsError::RPC_SERVER_UNAVAILABLE);
+        assert_eq!(OsError::from_hresult(0x8004_1010), OsError::WBEM_INVALID_CLASS);
+    }
 
     #[test]
     fn an_error_is_displayed_as_its_message_and_its_code() {

@@ -89,6 +89,25 @@ pub trait Os: Send + Sync {
     /// <https://learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-getsystemfirmwaretable>
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize>;
 
+    /// Returns the text `value` of the registry key `key`, a path below `HKEY_LOCAL_MACHINE`.
+    ///
+    /// Errors: `FILE_NOT_FOUND` if the key or the value does not exist; an undocumented one if it is not a text.
+    /// <https://learn.microsoft.com/windows/win32/api/winreg/nf-winreg-reggetvaluew>
+    fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String>;
+
+    /// Sets the text `value` of the registry key `key`, a path below `HKEY_LOCAL_MACHINE`.
+    ///
+    /// A key of the path that does not exist is created as a volatile one: Windows forgets it, with its values, when it
+    /// is shut down or restarted.
+    /// <https://learn.microsoft.com/windows/win32/api/winreg/nf-winreg-regcreatekeyexw>
+    fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()>;
+
+    /// Deletes `value` of the registry key `key`, a path below `HKEY_LOCAL_MACHINE`.
+    ///
+    /// Errors: `FILE_NOT_FOUND` if the key or the value does not exist.
+    /// <https://learn.microsoft.com/windows/win32/api/winreg/nf-winreg-regdeletekeyvaluew>
+    fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()>;
+
     /// Returns the access to Windows Management Instrumentation (WMI).
     fn wmi(&self) -> &dyn Wmi;
 

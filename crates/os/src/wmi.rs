@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{OsResult, Secret, Time};
+use crate::{OsError, OsResult, Secret, Time};
 
 /// A WMI namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,6 +85,33 @@ impl Instance {
         self.text(name)?.parse().ok()
     }
 
+    /// Returns the code of Windows in an error object that a provider has posted, an `MSFT_WmiError`.
+    ///
+    /// `error_Type` says what kind of code `error_Code` is. Where they are missing or of another kind, `MessageID` may
+    /// have the code, as PowerShell shows it: `Windows System Error 1219`, `HRESULT 0x800704c3`.
+    /// <https://learn.microsoft.com/previous-versions/windows/desktop/wmi_v2/msft-wmierror>
+    pub fn posted_code(&self) -> Option<OsError> {
+        let of_kind = |kind: &str, code: u32| {
+            if kind.eq_ignore_ascii_case("WIN32") {
+                Some(OsError(code))
+            } else if kind.eq_ignore_ascii_case("HRESULT") {
+                Some(OsError::from_hresult(code))
+            } else {
+                None
+            }
+        };
+        let code = self.u32("error_Code").and_then(|code| of_kind(self.text("error_Type")?, code));
+        let from_message = || {
+            let message = self.text("MessageID")?;
+            let (kind, code) = match message.strip_prefix("Windows System Error ") {
+                Some(number) => ("WIN32", number.parse().ok()?),
+                None => ("HRESULT", u32::from_str_radix(message.strip_prefix("HRESULT 0x")?, 16).ok()?),
+            };
+            of_kind(kind, code)
+        };
+        code.filter(|code| code.0 != 0).or_else(from_message).filter(|code| code.0 != 0)
+    }
+
     /// Returns the boolean property `name`.
     pub fn bool(&self, name: &str) -> Option<bool> {
         match self.get(name)? {
@@ -154,4 +181,37 @@ pub trait Wmi: Send + Sync {
     /// whether the method was called, and the caller must read the state.
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execmethod>
     fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Instance, Value};
+    use crate::OsError;
+
+    fn posted(properties: &[(&str, Value)]) -> Option<OsError> {
+        let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        Instance { path: String::new(), properties }.posted_code()
+    }
+
+    #[test]
+    fn a_posted_error_has_its_code_by_type_or_in_the_id_of_its_message() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let typed = |kind: &str, code: u32| posted(&[("error_Type", text(kind)), ("error_Code", Value::U32(code))]);
+        assert_eq!(typed("Win32", 1219), Some(OsError::SESSION_CREDENTIAL_CONFLICT));
+        assert_eq!(typed("HRESULT", 0x8007_04c3), Some(OsError::SESSION_CREDENTIAL_CONFLICT));
+        assert_eq!(typed("HRESULT", 0x8004_1010), Some(OsError::WBEM_INVALID_CLASS));
+        assert_eq!((typed("MI", 1), typed("Win32", 0)), (None, None), "not a code of Windows");
+        for (id, code) in
+            [("Windows System Error 53", 53), ("HRESULT 0x80070056", 86), ("HRESULT 0x80041001", 0x8004_1001)]
+        {
+            assert_eq!(posted(&[("MessageID", text(id))]), Some(OsError(code)), "{id}");
+            let other = [("MessageID", text(id)), ("error_Type", text("MI")), ("error_Code", Value::U32(1))];
+            assert_eq!(posted(&other), Some(OsError(code)), "{id}");
+        }
+        for id in
+            ["", "MI RESULT 1", "Windows System Error", "Windows System Error 0", "HRESULT 0x", "HRESULT 0xfffffffff"]
+        {
+            assert_eq!(posted(&[("MessageID", text(id))]), None, "{id}");
+        }
+    }
 }

@@ -45,6 +45,10 @@ pub trait Layer: Send + Sync + 'static {
         node.firmware_table(provider, table, output)
     }
 
+    fn registry_text(&self, node: &dyn Os, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
+        node.registry_text(key, value)
+    }
+
     fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         parent.open_child(name, how)
     }
@@ -153,6 +157,18 @@ impl<L: Layer> Os for Layered<L> {
         self.layer.firmware_table(&*self.node, provider, table, output)
     }
 
+    fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
+        self.layer.registry_text(&*self.node, key, value)
+    }
+
+    fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
+        self.node.set_volatile_text(key, value, text)
+    }
+
+    fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
+        self.node.delete_registry_value(key, value)
+    }
+
     fn wmi(&self) -> &dyn Wmi {
         self
     }
@@ -175,6 +191,10 @@ impl<L: Layer> Wmi for Layered<L> {
 impl<L: Layer> Clock for Layered<L> {
     fn now(&self) -> Time {
         self.node.clock().now()
+    }
+
+    fn since_start_of_windows(&self) -> Duration {
+        self.node.clock().since_start_of_windows()
     }
 
     fn sleep(&self, span: Duration) {

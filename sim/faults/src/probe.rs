@@ -203,6 +203,21 @@ impl Os for Probed {
         self.process.run("firmware_table", &object, false, || self.node().firmware_table(provider, table, output))
     }
 
+    fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
+        let object = format_args!("{} {}", key.display(), value.display());
+        self.process.run("registry_text", &object, false, || self.node().registry_text(key, value))
+    }
+
+    fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
+        let object = format_args!("{} {}", key.display(), value.display());
+        self.process.run("set_volatile_text", &object, true, || self.node().set_volatile_text(key, value, text))
+    }
+
+    fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
+        let object = format_args!("{} {}", key.display(), value.display());
+        self.process.run("delete_registry_value", &object, true, || self.node().delete_registry_value(key, value))
+    }
+
     fn wmi(&self) -> &dyn Wmi {
         &self.wmi
     }

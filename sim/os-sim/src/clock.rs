@@ -194,6 +194,10 @@ impl Clock for SharedState {
         Time(self.with(|state| state.now))
     }
 
+    fn since_start_of_windows(&self) -> Duration {
+        self.with(|state| state.now.saturating_sub(state.started))
+    }
+
     fn sleep(&self, span: Duration) {
         let until = self.with(|state| state.now + span);
         self.wait(until, |_| None::<()>);

@@ -24,6 +24,7 @@ mod files;
 mod hex;
 pub mod iscsi;
 mod process;
+mod registry;
 pub mod services;
 mod sim;
 pub mod smb;

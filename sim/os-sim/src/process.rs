@@ -115,6 +115,19 @@ impl Os for Process {
         Ok(bytes.len())
     }
 
+    fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
+        self.shared.with(|state| state.registry.text(key, value))
+    }
+
+    fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
+        self.shared.with(|state| state.registry.set_volatile_text(key, value, text));
+        Ok(())
+    }
+
+    fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
+        self.shared.with(|state| state.registry.delete(key, value))
+    }
+
     fn wmi(&self) -> &dyn Wmi {
         &*self.shared
     }

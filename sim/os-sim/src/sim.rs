@@ -14,6 +14,7 @@ use crate::disks::Disk;
 use crate::external::External;
 use crate::files::file_system::FileSystem;
 use crate::process::Process;
+use crate::registry::Registry;
 use crate::state::{Event, State};
 
 /// A simulated Windows node. Clones refer to the same node.
@@ -162,7 +163,8 @@ impl Sim {
         self.with(|state| state.smb.forbids_stored_credentials = forbidden);
     }
 
-    /// Restarts the node: closes all handles, drops all jobs, disconnects the SMB mappings and detects all disks again.
+    /// Restarts the node: closes all handles, drops all jobs and volatile registry keys, disconnects the SMB mappings and
+    /// detects all disks again.
     pub fn reboot(&self) {
         self.with(|state| {
             state.handles.clear();
@@ -181,6 +183,8 @@ impl Sim {
                 }
             }
             state.smb.reboot();
+            state.registry = Registry::default();
+            state.started = state.now;
             let now = Time(state.now);
             state.services.reboot(now);
             state.iscsi.reboot().into_iter().for_each(|effect| state.apply(effect));
@@ -233,6 +237,18 @@ impl Os for Sim {
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
         self.system.firmware_table(provider, table, output)
+    }
+
+    fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
+        self.system.registry_text(key, value)
+    }
+
+    fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
+        self.system.set_volatile_text(key, value, text)
+    }
+
+    fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
+        self.system.delete_registry_value(key, value)
     }
 
     fn wmi(&self) -> &dyn Wmi {

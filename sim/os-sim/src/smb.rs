@@ -5,6 +5,7 @@
 //! A mapping holds no password. It records how many times the user's password had changed when the mapping was created,
 //! which is enough to detect that it has changed since.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -203,20 +204,29 @@ impl Smb {
         self.mappings.iter().map(Mapping::instance).collect()
     }
 
-    /// Calls `method` of a mapping or of the class.
+    /// Calls `method` of a mapping or of the class. `open_shares` are the shares, as `host\share` in lower case, on which
+    /// files are open.
     ///
     /// On Windows the call takes [`Self::duration`]: call this when that time has passed.
-    pub fn call(&mut self, target: &ObjectPath, method: &str, arguments: &[(&str, Value)]) -> OsResult<Returned> {
+    pub fn call(
+        &mut self,
+        target: &ObjectPath,
+        method: &str,
+        arguments: &[(&str, Value)],
+        open_shares: &BTreeSet<String>,
+    ) -> OsResult<Returned> {
         if !target.is_of(GLOBAL_MAPPING) {
             return Err(OsError::WBEM_INVALID_CLASS);
         }
         if method.eq_ignore_ascii_case("Create") {
             self.create(Arguments::new(arguments, &CREATE)?)
         } else if method.eq_ignore_ascii_case("Remove") {
-            // The simulation does not track what is open through a mapping, so `Force` makes no difference.
-            Arguments::new(arguments, &["Force"])?.bool("Force")?;
+            let force = Arguments::new(arguments, &["Force"])?.bool("Force")?.unwrap_or_default();
             let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
             let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
+            if !force && split(remote).is_some_and(|(host, share)| open_shares.contains(&format!(r"{host}\{share}"))) {
+                return Err(OsError::OPEN_FILES);
+            }
             self.mappings.remove(position);
             Ok(returned(0))
         } else {

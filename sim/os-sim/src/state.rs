@@ -13,6 +13,7 @@ use crate::disks::{Disk, Volume, Writability};
 use crate::files::file_system::{FileId, FileSystem};
 use crate::files::handles::{Opened, ProcessId};
 use crate::iscsi::Iscsi;
+use crate::registry::Registry;
 use crate::services::Services;
 use crate::smb::Smb;
 use crate::wmi::storage_jobs::{Job, JobResult};
@@ -42,6 +43,9 @@ pub(crate) struct State {
     /// The error of requests to a device that was removed; `None` stands for `DEV_NOT_EXIST`.
     pub removed_code: Option<OsError>,
     pub bios_serial: Option<String>,
+    pub registry: Registry,
+    /// When Windows last started.
+    pub started: Duration,
     pub services: Services,
     pub smb: Smb,
     pub iscsi: Iscsi,

@@ -7,15 +7,17 @@ pub(crate) mod return_value;
 pub(crate) mod storage_jobs;
 pub mod wql;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use os::{CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Returned, Time, Value, Wmi};
 
 use crate::clock::SharedState;
+use crate::files::handles::{Object, Opened};
 use crate::iscsi::Associated;
 use crate::smb;
-use crate::state::State;
+use crate::state::{FsId, State};
 use crate::wmi::method_call::{instance, returned};
 use crate::wmi::storage_jobs::JobAction;
 use wql::{Associators, ObjectPath, Query};
@@ -30,6 +32,12 @@ pub(crate) enum StartedCall {
 
 /// The classes of the storage provider.
 const STORAGE: [&str; 4] = ["MSFT_Disk", "MSFT_Partition", "MSFT_Volume", "MSFT_StorageSetting"];
+
+/// The host name of the node.
+const HOST_NAME: &str = "sim-node";
+
+/// The addresses of the node.
+const ADDRESSES: [&str; 2] = ["10.240.0.4", "fe80::d4"];
 
 /// `SERVICE_RUNNING`.
 const RUNNING: u32 = 4;
@@ -57,6 +65,8 @@ impl State {
         }
         Ok(match class {
             "Win32_BIOS" => vec![self.bios()],
+            "Win32_ComputerSystem" => vec![computer_system()],
+            "Win32_NetworkAdapterConfiguration" => vec![network_adapter()],
             smb::GLOBAL_MAPPING => self.smb.rows(),
             _ => msft_storage::rows(self, class),
         })
@@ -137,7 +147,8 @@ impl State {
         arguments: &[(&str, Value)],
     ) -> OsResult<Returned> {
         if object.is_of(smb::GLOBAL_MAPPING) {
-            return self.smb.call(object, method, arguments);
+            let open_shares = self.open_shares();
+            return self.smb.call(object, method, arguments, &open_shares);
         }
         let mut changed = self.iscsi.clone();
         let outcome = changed.call(object, method, arguments);
@@ -151,6 +162,15 @@ impl State {
             self.apply(effect);
         }
         Ok(returned)
+    }
+
+    /// Returns the shares on which files are open, as `host\share` in lower case.
+    fn open_shares(&self) -> BTreeSet<String> {
+        let share = |opened: &Opened| match &opened.object {
+            Object::File { fs: FsId::Share(name, _), .. } => Some(name.clone()),
+            _ => None,
+        };
+        self.handles.values().filter_map(share).collect()
     }
 
     /// Fails with `ISDSC_SERVICE_NOT_RUNNING` if the node has the iSCSI initiator service and it does not run.
@@ -169,6 +189,21 @@ impl State {
         }
         (!self.jobs.contains_key(&job)).then_some(Err(OsError::RPC_CALL_FAILED))
     }
+}
+
+fn computer_system() -> Instance {
+    let properties = [
+        ("DNSHostName", Value::Text(HOST_NAME.into())),
+        ("Domain", Value::Text("WORKGROUP".into())),
+        ("Name", Value::Text(HOST_NAME.to_uppercase())),
+    ];
+    instance(&ObjectPath::class("Win32_ComputerSystem"), properties)
+}
+
+fn network_adapter() -> Instance {
+    let addresses = ADDRESSES.map(|address| Value::Text(address.into()));
+    let properties = [("IPAddress", Value::Array(addresses.into())), ("IPEnabled", Value::Bool(true))];
+    instance(&ObjectPath::class("Win32_NetworkAdapterConfiguration"), properties)
 }
 
 /// Returns an object path without its machine and namespace.

@@ -1,6 +1,7 @@
 //! All facts, by subject.
 
 mod calls;
+mod computer;
 mod delete;
 mod devices;
 mod disk;
@@ -22,6 +23,7 @@ mod open_rights;
 mod open_volume;
 mod pipe;
 mod provider;
+mod registry;
 mod reparse;
 mod reparse_data;
 mod reparse_walk;
@@ -73,6 +75,7 @@ pub const SUBJECTS: &[Subject] = &[
     Subject { title: "The iSCSI initiator", modules: &[iscsi::FACTS] },
     Subject { title: "Services", modules: &[service::FACTS] },
     Subject { title: "Pipes, accounts, containers", modules: &[pipe::FACTS] },
+    Subject { title: "Registry, names and addresses of the node", modules: &[registry::FACTS, computer::FACTS] },
     Subject { title: "Firmware", modules: &[firmware::FACTS] },
 ];
 

@@ -240,23 +240,8 @@ fn posted(error: windows::core::Error) -> OsError {
     // SAFETY: the pointer is null or to an object that `error` owns and that has `IUnknown`.
     let object = unsafe { IUnknown::from_raw_borrowed(&object) };
     let object = object.and_then(|object| object.cast::<IWbemClassObject>().ok());
-    let code = object.and_then(|object| posted_code(&value::instance(&object).ok()?));
+    let code = object.and_then(|object| value::instance(&object).ok()?.posted_code());
     code.unwrap_or_else(|| com(error))
-}
-
-/// Returns the code in an `MSFT_WmiError`, if it is one of Windows.
-///
-/// <https://learn.microsoft.com/previous-versions/windows/desktop/wmi_v2/msft-wmierror>
-fn posted_code(posted: &Instance) -> Option<OsError> {
-    let code = posted.u32("error_Code").filter(|code| *code != 0)?;
-    let kind = posted.text("error_Type")?;
-    if kind.eq_ignore_ascii_case("WIN32") {
-        Some(OsError(code))
-    } else if kind.eq_ignore_ascii_case("HRESULT") {
-        Some(from_hresult(code.cast_signed()))
-    } else {
-        None
-    }
 }
 
 #[cfg(test)]

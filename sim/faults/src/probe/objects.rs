@@ -183,6 +183,10 @@ impl Clock for ProbedClock {
         self.0.node().clock().now()
     }
 
+    fn since_start_of_windows(&self) -> Duration {
+        self.0.node().clock().since_start_of_windows()
+    }
+
     fn sleep(&self, span: Duration) {
         if !self.0.is_dead() {
             self.0.node().clock().sleep(span);

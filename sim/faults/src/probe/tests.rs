@@ -98,6 +98,15 @@ impl Os for Echo {
     fn firmware_table(&self, _: u32, _: u32, _: &mut [u8]) -> OsResult<usize> {
         self.count(0)
     }
+    fn registry_text(&self, _: &U16Str, _: &U16Str) -> OsResult<U16String> {
+        self.count(U16String::new())
+    }
+    fn set_volatile_text(&self, _: &U16Str, _: &U16Str, _: &U16Str) -> OsResult<()> {
+        self.count(())
+    }
+    fn delete_registry_value(&self, _: &U16Str, _: &U16Str) -> OsResult<()> {
+        self.count(())
+    }
     fn wmi(&self) -> &dyn Wmi {
         self
     }
@@ -124,6 +133,9 @@ impl PendingCall for Echo {
 impl Clock for Echo {
     fn now(&self) -> Time {
         Time(Duration::from_millis(self.0.milliseconds.load(Ordering::SeqCst)))
+    }
+    fn since_start_of_windows(&self) -> Duration {
+        self.now().0
     }
     fn sleep(&self, span: Duration) {
         let span = u64::try_from(span.as_millis()).expect("the span is short");

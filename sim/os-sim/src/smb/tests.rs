@@ -1,5 +1,6 @@
 //! What is no fact about Windows: the time that calls take, the status, and how arguments are parsed.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use os::{OsError, OsResult, Secret, Uuid, Value};
@@ -30,7 +31,7 @@ fn map(smb: &mut Smb, remote: &str, credential: Option<&str>) -> OsResult<u32> {
         ("RequirePrivacy", Value::Bool(true)),
         ("Credential", credential),
     ];
-    smb.call(&ObjectPath::class(GLOBAL_MAPPING), "Create", &arguments).map(|returned| returned.code)
+    smb.call(&ObjectPath::class(GLOBAL_MAPPING), "Create", &arguments, &BTreeSet::new()).map(|returned| returned.code)
 }
 
 #[test]
@@ -94,7 +95,9 @@ fn no_password_is_printed() {
 fn an_unknown_method_or_parameter_is_rejected() {
     let mut smb = network();
     let class = ObjectPath::class(GLOBAL_MAPPING);
-    assert_eq!(smb.call(&class, "New", &[]), Err(OsError::WBEM_INVALID_METHOD));
-    assert_eq!(smb.call(&class, "Create", &[("Remote", Value::Null)]), Err(INVALID_METHOD_PARAMETERS));
-    assert_eq!(smb.call(&ObjectPath::class("MSFT_Disk"), "Create", &[]), Err(OsError::WBEM_INVALID_CLASS));
+    assert_eq!(smb.call(&class, "New", &[], &BTreeSet::new()), Err(OsError::WBEM_INVALID_METHOD));
+    let unknown = smb.call(&class, "Create", &[("Remote", Value::Null)], &BTreeSet::new());
+    assert_eq!(unknown, Err(INVALID_METHOD_PARAMETERS));
+    let of_disk = smb.call(&ObjectPath::class("MSFT_Disk"), "Create", &[], &BTreeSet::new());
+    assert_eq!(of_disk, Err(OsError::WBEM_INVALID_CLASS));
 }

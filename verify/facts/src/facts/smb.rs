@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::{CallStatus, MethodCall, Namespace, OsError, Secret, Value};
+use os::{Access, CallStatus, MethodCall, Namespace, NtPath, Open, Options, OsError, Secret, U16String, Value};
 
 use super::network::text;
 use super::network::{MAPPING, create, credential, invoke, map, mapped, mappings, quoted, read, select, server, unmap};
@@ -181,6 +181,12 @@ pub(crate) const FACTS: &[Fact] = &[
         "Opening a directory that a mapped share does not have fails with FILE_NOT_FOUND (2).",
         "As with a local directory. The operation takes PATH_NOT_FOUND in the same way, and opens the share itself as well.",
         a_missing_directory_has_its_code,
+    ),
+    Fact::published(
+        "SMB-27",
+        "Remove without Force fails with OPEN_FILES (2401) while a file is open on the share, and the mapping stays.",
+        "learn.microsoft.com/previous-versions/windows/desktop/smb/msft-smbmapping-remove; SDK WNetCancelConnection2W",
+        a_mapping_in_use_is_removed_only_by_force,
     ),
 ];
 
@@ -424,6 +430,30 @@ fn a_mapping_is_encrypted_on_request(node: &dyn TestNode) -> Verdict {
         let mut rows = mappings(node, &server);
         rows.retain(|row| row.text("RemotePath") == Some(&server.remote(share)));
         assert_eq!(rows.pop().expect("the mapping").bool("RequirePrivacy"), Some(privacy));
+    }
+    Ok(())
+}
+
+fn a_mapping_in_use_is_removed_only_by_force(node: &dyn TestNode) -> Verdict {
+    let server = server(node)?;
+    let share = server.remote(0);
+    let remove = |force| {
+        let row = mappings(node, &server).remove(0);
+        let removed = invoke(node, Namespace::Smb, &row.path, "Remove", &[("Force", Value::Bool(force))]);
+        removed.map(|returned| returned.code)
+    };
+    for force in [false, true] {
+        assert_eq!(map(node, &share, &server.users[0]), Ok(0));
+        let path = NtPath::from_win32(&U16String::from_str(&format!(r"{share}\")));
+        let how = Open::existing(Access::READ_DATA, Options::DIRECTORY);
+        let file = node.os().open(&path, &how).expect("the share opens");
+        if !force {
+            assert_eq!(remove(false), Err(OsError::OPEN_FILES));
+            assert_eq!(mapped(node, &server).len(), 1);
+            drop(file);
+        }
+        assert_eq!(remove(force), Ok(0));
+        assert!(mapped(node, &server).is_empty());
     }
     Ok(())
 }

@@ -177,6 +177,10 @@ impl Layer for AlteredAnswer {
         Ok(self.alter_filled(output, size))
     }
 
+    fn registry_text(&self, node: &dyn Os, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
+        Ok(self.alter(node.registry_text(key, value)?))
+    }
+
     fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
         let filled = handle.control(code, input, output)?;
         // Codes without an answer have none to alter.

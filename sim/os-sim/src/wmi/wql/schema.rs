@@ -48,6 +48,16 @@ const CLASSES: &[Class] = &[
         properties: &[("Manufacturer", Text), ("Name", Text), ("SerialNumber", Text), ("Version", Text)],
     },
     Class {
+        namespace: Namespace::CimV2,
+        name: "Win32_ComputerSystem",
+        properties: &[("DNSHostName", Text), ("Domain", Text), ("Name", Text)],
+    },
+    Class {
+        namespace: Namespace::CimV2,
+        name: "Win32_NetworkAdapterConfiguration",
+        properties: &[("IPAddress", Array), ("IPEnabled", Bool)],
+    },
+    Class {
         namespace: Namespace::Storage,
         name: "MSFT_Disk",
         properties: &[
