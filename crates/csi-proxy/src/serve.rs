@@ -78,7 +78,9 @@ pub async fn until<L: Listener>(
     let Backend { os, name } = backend;
     let system_drive = system_drive(env::var("SystemDrive").ok().as_deref()).unwrap_or(flags.node.system_drive);
     let config = Config { system_drive, ..flags.node.clone() };
-    let executor = Arc::new(Executor::new(Arc::new(Node::new(os, config))));
+    let node = Arc::new(Node::new(os, config));
+    node.begin_smb_record();
+    let executor = Arc::new(Executor::new(node));
     let server = Server::new(executor, limits(flags));
     let metrics_listener = match &flags.metrics_address {
         Some(address) => Some(MetricsListener::bind(address).await?),

@@ -21,6 +21,8 @@ pub struct Config {
     pub require_privacy: bool,
     /// Whether a readable SMB mapping may be used by a user other than the one for whom it was created.
     pub share_smb_mappings: bool,
+    /// Whether a request with another password than the one that made its SMB mapping is refused.
+    pub refuse_other_smb_passwords: bool,
     /// How long to wait for Windows.
     pub timeouts: Timeouts,
 }
@@ -39,6 +41,8 @@ pub struct Timeouts {
     pub format: Duration,
     /// For the arrival of a volume after its partition was created or its disk was brought online.
     pub arrival: Duration,
+    /// For an SMB server that answers that it has no such share to answer otherwise, as it does after a failover.
+    pub share_gone: Duration,
     /// For a service to change its state.
     pub service: Duration,
 }
@@ -50,6 +54,7 @@ impl Default for Timeouts {
             change: Duration::from_mins(2),
             format: Duration::from_mins(10),
             arrival: Duration::from_secs(20),
+            share_gone: Duration::from_secs(20),
             service: Duration::from_secs(30),
         }
     }
@@ -65,6 +70,7 @@ impl Default for Config {
             pod_dir: None,
             require_privacy: true,
             share_smb_mappings: false,
+            refuse_other_smb_passwords: false,
             timeouts: Timeouts::default(),
         }
     }

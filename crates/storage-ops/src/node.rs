@@ -1,8 +1,7 @@
 //! The node that operations run on.
 
-use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use os::Os;
 
@@ -14,6 +13,7 @@ use crate::executor::operation::Operation;
 use crate::paths::working_directories::WorkingDirectories;
 use crate::windows::Host;
 use crate::windows::fallback::FallbackCount;
+use crate::windows::mapping_record::MappingRecord;
 
 /// The maximum number of runs of an operation, including reruns because its volume moved to another disk or because it
 /// needs a thread of another pool.
@@ -29,8 +29,8 @@ pub struct Node {
     config: Config,
     pub(crate) locks: Locks,
     pub(crate) directories: WorkingDirectories,
-    /// Maps a share to the lower-case name of the user for whom this process has mapped it.
-    smb_users: Mutex<HashMap<String, String>>,
+    /// What is known of the SMB mappings.
+    pub(crate) smb_mappings: MappingRecord,
 }
 
 impl Node {
@@ -38,7 +38,7 @@ impl Node {
     pub fn new(os: Arc<dyn Os>, config: Config) -> Self {
         let directories = WorkingDirectories::new(&config);
         let host = Host::new(os, config.timeouts);
-        Self { host, config, locks: Locks::default(), directories, smb_users: Mutex::default() }
+        Self { host, config, locks: Locks::default(), directories, smb_mappings: MappingRecord::default() }
     }
 
     /// Runs `operation` on this thread and blocks until it has ended.
@@ -78,9 +78,17 @@ impl Node {
         self.host.fallbacks().counts()
     }
 
-    /// Returns the users of the SMB mappings that this process has created.
-    pub(crate) fn smb_users(&self) -> MutexGuard<'_, HashMap<String, String>> {
-        self.smb_users.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Begins the record of the SMB mappings that are made since Windows started. A daemon calls this when it starts.
+    ///
+    /// Without the call, a mapping from before the start of Windows is not recognized as one. Does not fail: if the record
+    /// cannot be written, that is logged.
+    pub fn begin_smb_record(&self) {
+        MappingRecord::begin(&self.host);
+    }
+
+    /// Returns how many requests had another password than the one with which their SMB mapping was made.
+    pub fn smb_password_differences(&self) -> u64 {
+        self.smb_mappings.password_differences()
     }
 }
 

@@ -9,7 +9,7 @@ pub(crate) mod disk_identifiers;
 pub(crate) mod error_class;
 pub(crate) mod fallback;
 pub(crate) mod file_system;
-
+pub(crate) mod mapping_record;
 pub(crate) mod msft_storage;
 pub(crate) mod reparse_point;
 pub(crate) mod smbios;

@@ -8,6 +8,7 @@ use OsError as E;
 /// Returns the errors that `call` is made to fail with.
 pub fn errors_of(call: &Call) -> &'static [OsError] {
     match &*call.primitive {
+        "open" if call.object.contains(r"\UNC\") => OPENING_ON_SERVER,
         "open" | "open_child" => OPENING,
         "volumes" => &[E::NOT_ENOUGH_MEMORY, E::NO_MORE_FILES, E::GEN_FAILURE],
         "device_interfaces" => &[E::INSUFFICIENT_BUFFER, E::GEN_FAILURE],
@@ -55,6 +56,7 @@ pub fn errors_of(call: &Call) -> &'static [OsError] {
             E::RPC_CALL_FAILED,
             E::ACCESS_DENIED,
         ],
+        "registry_text" | "set_volatile_text" | "delete_registry_value" => &[E::ACCESS_DENIED, E::NOT_ENOUGH_MEMORY],
         "flush" => &[
             E::INVALID_FUNCTION,
             E::ACCESS_DENIED,
@@ -125,6 +127,22 @@ const OPENING: &[OsError] = &[
     E::DISK_FULL,
 ];
 
+/// The errors of opening a share or a path on it.
+const OPENING_ON_SERVER: &[OsError] = &[
+    E::FILE_NOT_FOUND,
+    E::PATH_NOT_FOUND,
+    E::ACCESS_DENIED,
+    E::SHARING_VIOLATION,
+    E::BAD_NETPATH,
+    E::BAD_NET_NAME,
+    E::INVALID_PASSWORD,
+    E::SEM_TIMEOUT,
+    E::LOGON_FAILURE,
+    E::SESSION_CREDENTIAL_CONFLICT,
+    E::ALREADY_EXISTS,
+    E::DISK_FULL,
+];
+
 /// The errors of listing a directory.
 const LISTING: &[OsError] = &[
     E::IO_DEVICE,
@@ -145,6 +163,7 @@ fn errors_of_method(method: &str) -> &'static [OsError] {
             E::BAD_NETPATH,
             E::BAD_NET_NAME,
             E::INVALID_PASSWORD,
+            E::OPEN_FILES,
             E::SESSION_CREDENTIAL_CONFLICT,
             E::NO_SUCH_LOGON_SESSION,
             E::LOGON_FAILURE,
@@ -266,6 +285,8 @@ pub fn is_informative(call: &Call, code: u32) -> bool {
         "wmi call MSFT_iSCSITarget.Connect" => &[E::ISDSC_TARGET_ALREADY_LOGGED_IN],
         "wmi call MSFT_iSCSITarget.Disconnect" => &[E::ISDSC_SESSION_BUSY, E::ISDSC_INVALID_SESSION_ID],
         "wmi call MSFT_iSCSITargetPortal.Remove" => &[E::ISDSC_PORTAL_NOT_FOUND],
+        // An operation logs that it cannot write the record of mappings.
+        "set_volatile_text" | "delete_registry_value" => &[E::ACCESS_DENIED, E::NOT_ENOUGH_MEMORY],
         "list" => &[E::NO_MORE_FILES],
         "final_path" => &[E::FILE_NOT_FOUND, E::PATH_NOT_FOUND],
         "firmware_table" => &[E::INVALID_FUNCTION, E::NOT_SUPPORTED],

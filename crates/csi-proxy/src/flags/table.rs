@@ -40,7 +40,7 @@ macro_rules! without_effect {
 const SWITCH: Kind = Kind::Switch;
 
 /// The flags that all programs share.
-pub static TABLE: [Flag; 26] = [
+pub static TABLE: [Flag; 27] = [
     Flag {
         name: "kubelet-path",
         kind: Kind::Value("DIR"),
@@ -94,6 +94,14 @@ pub static TABLE: [Flag; 26] = [
         help: "Let a second user use an SMB mapping that was made with the first user's credentials.",
         section: section::STORAGE,
         set: |flags, text| switch(text).map(|on| flags.node.share_smb_mappings = on),
+    },
+    Flag {
+        name: "refuse-other-smb-passwords",
+        kind: SWITCH,
+        default: "false",
+        help: "Refuse a request with another password than the one that made its SMB mapping, instead of logging a warning.",
+        section: section::STORAGE,
+        set: |flags, text| switch(text).map(|on| flags.node.refuse_other_smb_passwords = on),
     },
     Flag {
         name: "pipe-sid",

@@ -93,6 +93,9 @@ impl Metrics {
 
         let help = "Operations that run or wait for a lock or a thread, including those without a caller.";
         write_single(text, "csi_proxy_operations", "gauge", help, number(executor.running()))?;
+        let help = "Requests for an SMB mapping with another password than the one it was made with.";
+        let differences = executor.node().smb_password_differences();
+        write_single(text, "csi_proxy_smb_password_differs_total", "counter", help, differences)?;
         let help = "Clients that watch the health of a service.";
         write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))?;
         write_fallbacks(text, &executor.node().fallbacks())

@@ -62,6 +62,11 @@ impl OperationContext {
         Err(OperationError::rerun(Rerun::WithOtherLocks))
     }
 
+    /// Returns a context for calls on another object, which `guard` has locked.
+    pub(crate) fn with_locks(&self, guard: Guard) -> Self {
+        Self { guard: Arc::new(guard), caller: Arc::clone(&self.caller), pools: self.pools.clone() }
+    }
+
     /// Keeps the locks until `call`, which outlives the operation, has ended.
     pub(crate) fn hold_locks_until(&self, call: Box<dyn PendingCall>) {
         let guard = Arc::clone(&self.guard);

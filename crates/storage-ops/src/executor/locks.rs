@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -85,6 +85,15 @@ impl Locks {
         }
         drop(table);
         Acquire(Some(Guard { locks: self.clone(), id, keys: modes }))
+    }
+
+    /// Returns the locks of `keys` if nobody else has or waits for any of them.
+    pub(crate) fn try_acquire(&self, keys: Vec<LockKey>) -> Option<Guard> {
+        let acquire = pin!(self.acquire(keys));
+        match acquire.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(guard) => Some(guard),
+            Poll::Pending => None,
+        }
     }
 
     /// Returns the number of keys that are locked or requested.
@@ -191,6 +200,17 @@ mod tests {
         drop(ready(b.as_mut()).expect("it is b's turn"));
         assert!(ready(c.as_mut()).is_some());
         assert_eq!(locks.len(), 0);
+    }
+
+    #[test]
+    fn a_lock_that_is_free_is_taken_without_waiting_and_one_that_is_not_stays_as_it_is() {
+        let locks = Locks::default();
+        let disk = || vec![LockKey::Disk(1)];
+        let guard = locks.try_acquire(disk()).expect("the lock is free");
+        assert!(locks.try_acquire(disk()).is_none());
+        drop(guard);
+        assert_eq!(locks.len(), 0, "the failed attempt is not queued");
+        assert!(locks.try_acquire(disk()).is_some());
     }
 
     #[test]

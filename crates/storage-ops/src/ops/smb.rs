@@ -6,8 +6,19 @@
 //!
 //! Windows keeps mappings over a restart and stores their credentials. After the restart, a share is connected at its
 //! first use, but another share of its server cannot be mapped, not even for the same user.
+//!
+//! `mapping_state` has the states of a mapping, and what a request does in each; docs/smb.md explains them.
 
-use os::{Access, Instance, MethodCall, Namespace, Open, Options, OsError, OsResult, Secret, Value};
+mod conflict;
+mod mapping_state;
+mod own_node;
+mod reading;
+mod remedy;
+
+use conflict::Resolved;
+use mapping_state::{MappingState, Step};
+use os::{Instance, MethodCall, Namespace, Options, OsError, Secret, Value};
+use reading::Unreadable;
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -18,7 +29,7 @@ use crate::node::Node;
 use crate::paths::links::{create_link, link_exists};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
 use crate::types::{HostPath, UncPath};
-use crate::windows::error_class::ErrorClass;
+use crate::windows::mapping_record::Origin;
 use crate::windows::wmi::{call, query, quote};
 
 const CLASS: &str = "MSFT_SmbGlobalMapping";
@@ -62,6 +73,9 @@ impl Operation for NewSmbGlobalMapping {
         if self.username.contains('\0') || self.password.expose().contains('\0') {
             return Err(OperationError::invalid("the user name or the password contains a NUL character"));
         }
+        if self.username.is_empty() {
+            own_node::refuse(&node.host, &self.remote.server())?;
+        }
         let (substitute, print) = (self.remote.to_nt(false), self.remote.print_name());
         // Checks the path of the link first, so that no mapping is created for a link that cannot be created.
         let entry = match &self.local {
@@ -84,49 +98,102 @@ impl Operation for NewSmbGlobalMapping {
     }
 }
 
-/// Whether a mapping can be used.
-enum MappingHealth {
-    /// The share can be read.
-    Healthy,
-    /// The share cannot be read at the moment. Files that are open on it may become usable again.
-    Unreadable(OsError),
-    /// The server refuses the credentials of the mapping, or no longer has the share.
-    Refused(OsError),
-}
-
 impl NewSmbGlobalMapping {
     /// Maps the share. Returns false if a mapping exists that can be used.
     fn connect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         let share = self.remote.share();
-        if let Some(mapping) = find_mapping(node, &share)? {
-            match self.health(node) {
-                MappingHealth::Healthy => return self.refuse_another_user(node, &share).map(|()| false),
-                MappingHealth::Unreadable(code) => {
-                    let error = OperationError::of(code, format!("{share} is mapped, but cannot be read"));
-                    return Err(OperationError { kind: Kind::FailedPrecondition, ..error });
-                }
-                MappingHealth::Refused(code) => {
-                    tracing::info!(share, %code, "replacing a mapping that the server refuses");
-                    remove(node, ctx, &share, &mapping)?;
-                }
-            }
+        let mapping = find_mapping(node, &share)?;
+        let state = self.state(node, mapping.as_ref())?;
+        if state == MappingState::OtherPassword {
+            node.smb_mappings.count_password_difference();
         }
+        match (state.step(node.config()), mapping) {
+            (Step::Make, _) => self.make(node, ctx).map(|()| true),
+            (step @ (Step::Replace | Step::ReplaceUnlessInUse), Some(mapping)) => {
+                tracing::info!(share, ?state, "replacing a mapping");
+                let removed = remove(node, ctx, &share, &mapping, step == Step::Replace);
+                removed.map_err(|error| remedy::kept(state, &share, error))?;
+                self.make(node, ctx).map(|()| true)
+            }
+            (Step::Use, _) => Ok(false),
+            (Step::UseWithWarning, _) => {
+                tracing::warn!(
+                    share,
+                    user = self.username,
+                    "a mapping is used with another password than it was made with, which Windows does not check"
+                );
+                Ok(false)
+            }
+            _ => Err(remedy::refusal(state, &share)),
+        }
+    }
+
+    /// Returns the state of the mapping of the share, and records that the mapping is used if it can be read.
+    fn state(&self, node: &Node, mapping: Option<&Instance>) -> OperationResult<MappingState> {
+        if mapping.is_none() {
+            return Ok(MappingState::NotMapped);
+        }
+        let share = self.remote.share();
+        let origin = node.smb_mappings.origin(&node.host, &share)?;
+        let is_older = origin == Origin::BeforeStartOfWindows;
+        let read = match reading::read(node, &self.remote) {
+            Err(Unreadable::ShareMissing(_)) if !is_older => reading::wait_for_share(node, &self.remote)?,
+            read => read,
+        };
+        match read {
+            Ok(()) => node.smb_mappings.find(&node.host, &share, &origin),
+            Err(Unreadable::CredentialsRefused(code)) => return Ok(MappingState::CredentialsRefused(code)),
+            Err(Unreadable::ShareMissing(code) | Unreadable::Other(code)) if is_older => {
+                return Ok(MappingState::FromBeforeStart(code));
+            }
+            Err(Unreadable::ShareMissing(code)) => return Ok(MappingState::ShareGone(code)),
+            Err(Unreadable::Other(code)) => return Ok(MappingState::Unreadable(code)),
+        }
+        if matches!(origin, Origin::SinceStartOfWindows(Some(user)) if user != self.user()) {
+            return Ok(MappingState::OtherUser);
+        }
+        let differs = node.smb_mappings.password_differs(&share, &self.password);
+        Ok(if differs { MappingState::OtherPassword } else { MappingState::Readable })
+    }
+
+    /// Makes the mapping and records its user.
+    fn make(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        let share = self.remote.share();
         // Recorded before the call: the mapping may be created long after the call has timed out.
-        node.smb_users().insert(share.clone(), self.username.to_lowercase());
-        let created = match self.create(node, ctx, &[]) {
-            // Windows may be forbidden to store the credentials, which it needs for a mapping that survives a restart.
+        node.smb_mappings.make(&node.host, &share, &self.user(), &self.password);
+        let error = match self.create_or_resolve_conflict(node, ctx) {
+            Err(error) if error.kind != Kind::StillRunning => error,
+            outcome => return outcome,
+        };
+        node.smb_mappings.forget(&node.host, &share);
+        Err(remedy::of_creation(&self.remote.server(), error))
+    }
+
+    /// Creates the mapping. If another user's mappings of the server prevent that, tries again without those that can be
+    /// removed.
+    fn create_or_resolve_conflict(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        let is_conflict = |error: &OperationError| error.code == Some(OsError::SESSION_CREDENTIAL_CONFLICT);
+        let error = match self.create_storable(node, ctx) {
+            Err(error) if is_conflict(&error) => error,
+            outcome => return outcome,
+        };
+        let Resolved { has_removed, remaining } = conflict::resolve(node, ctx, &self.remote)?;
+        let error = match has_removed.then(|| self.create_storable(node, ctx)) {
+            None => error,
+            Some(Err(error)) if is_conflict(&error) => error,
+            Some(outcome) => return outcome,
+        };
+        Err(remedy::of_conflict(&error, &remaining))
+    }
+
+    /// Creates a mapping that survives a restart of Windows, or one that does not if Windows cannot store the credentials,
+    /// as a policy may forbid.
+    fn create_storable(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        match self.create(node, ctx, &[]) {
             Err(error) if error.code == Some(OsError::NO_SUCH_LOGON_SESSION) && has_domain(&self.username) => {
                 self.create(node, ctx, &[("Persistent", Value::Bool(false))])
             }
             outcome => outcome,
-        };
-        match created {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind == Kind::StillRunning => Err(error),
-            Err(error) => {
-                node.smb_users().remove(&share);
-                Err(self.with_advice(node, error))
-            }
         }
     }
 
@@ -146,84 +213,14 @@ impl NewSmbGlobalMapping {
         }
     }
 
-    /// Adds advice to the error of a mapping that was not created, if its code alone does not suggest a remedy.
-    fn with_advice(&self, node: &Node, error: OperationError) -> OperationError {
-        let advice = match error.code {
-            Some(OsError::SESSION_CREDENTIAL_CONFLICT) => format!(
-                "Windows allows one user per server at a time, and after a restart it no longer knows the user of a \
-                 mapping; {}use the same user for all shares of the server, or another name of the server",
-                self.mapped_on_same_server(node),
-            ),
-            Some(OsError::NO_SUCH_LOGON_SESSION) => {
-                r"the user name needs a domain, such as DOMAIN\user; any domain will do for a server without one".into()
-            }
-            _ => return error,
-        };
-        OperationError { reason: format!("{}; {advice}", error.reason), ..error }
-    }
-
-    /// Returns advice to remove the mappings of other shares of the server that nothing uses; empty if there are none.
-    fn mapped_on_same_server(&self, node: &Node) -> String {
-        let share = self.remote.share();
-        let server = &share[..=share.rfind('\\').unwrap_or_default()];
-        let mappings = query(&node.host, Namespace::Smb, &format!("SELECT * FROM {CLASS}")).unwrap_or_default();
-        let remotes = mappings.iter().filter_map(|mapping| mapping.text("RemotePath"));
-        let others: Vec<_> = remotes.filter(|remote| remote.to_lowercase().starts_with(server)).take(3).collect();
-        if others.is_empty() {
-            return String::new();
-        }
-        format!("remove those that no pod uses ({}), ", others.join(", "))
-    }
-
     fn disconnect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let share = self.remote.share();
-        find_mapping(node, &share)?.map_or(Ok(()), |mapping| remove(node, ctx, &share, &mapping))
+        find_mapping(node, &share)?.map_or(Ok(()), |mapping| remove(node, ctx, &share, &mapping, true))
     }
 
-    /// Reads the share and the requested directory through the existing mapping.
-    fn health(&self, node: &Node) -> MappingHealth {
-        let list = |share_only: bool| -> OsResult<()> {
-            let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
-            let directory =
-                node.host.os().open(&self.remote.to_nt(share_only), &Open::existing(access, Options::DIRECTORY))?;
-            match directory.list(true, &mut [0; 4096]) {
-                Err(OsError::NO_MORE_FILES) => Ok(()),
-                outcome => outcome,
-            }
-        };
-        let is_refused = |code: OsError| ErrorClass::MappingRefused.contains(code);
-        // Up to three attempts: removing a mapping breaks the open files of other pods, so a single error, which may be
-        // transient, is not enough.
-        let Err(of_share) = list(true) else { return MappingHealth::Healthy };
-        match (of_share, list(false)) {
-            (_, Ok(())) => return MappingHealth::Healthy,
-            // The user is not allowed to list the share, but the server reports that the directory does not exist.
-            (OsError::ACCESS_DENIED, Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) => {
-                return MappingHealth::Healthy;
-            }
-            _ => {}
-        }
-        match list(true) {
-            Ok(()) => MappingHealth::Healthy,
-            Err(code) if is_refused(of_share) && is_refused(code) => MappingHealth::Refused(code),
-            // The code because of which the mapping is kept.
-            Err(code) => MappingHealth::Unreadable(if is_refused(code) { of_share } else { code }),
-        }
-    }
-
-    /// Refuses a user other than that of the mapping: Windows would silently grant the access of the first user.
-    fn refuse_another_user(&self, node: &Node, share: &str) -> OperationResult<()> {
-        let users = node.smb_users();
-        match users.get(share) {
-            Some(user) if *user != self.username.to_lowercase() && !node.config().share_smb_mappings => {
-                Err(OperationError::precondition(format!(
-                    "{share} is mapped for another user, and Windows allows one user per share; use the same user for \
-                     all volumes of the share on a node, map it by another name of the server, or allow sharing with \
-                     -share-smb-mappings"
-                )))
-            }
-            _ => Ok(()),
-        }
+    /// Returns the user as it is compared.
+    fn user(&self) -> String {
+        self.username.to_lowercase()
     }
 }
 
@@ -252,7 +249,7 @@ impl Operation for RemoveSmbGlobalMapping {
         let share = self.remote.share();
         let mapping =
             find_mapping(node, &share)?.ok_or_else(|| OperationError::not_found("the share is not mapped"))?;
-        remove(node, ctx, &share, &mapping)
+        remove(node, ctx, &share, &mapping, true)
     }
 }
 
@@ -261,8 +258,9 @@ fn find_mapping(node: &Node, share: &str) -> OperationResult<Option<Instance>> {
     Ok(query(&node.host, Namespace::Smb, &wql)?.into_iter().next())
 }
 
-fn remove(node: &Node, ctx: &OperationContext, share: &str, mapping: &Instance) -> OperationResult<()> {
-    let force = [("Force", Value::Bool(true))];
+/// Removes the mapping of a share. Unless forced, Windows refuses that while files are open on it.
+fn remove(node: &Node, ctx: &OperationContext, share: &str, mapping: &Instance, force: bool) -> OperationResult<()> {
+    let force = [("Force", Value::Bool(force))];
     let remove = MethodCall::new(Namespace::Smb, &mapping.path, "Remove", &force);
     let returned = call(&node.host, ctx, &remove, node.host.timeouts().change)?;
     if returned.code != 0 {
@@ -271,7 +269,7 @@ fn remove(node: &Node, ctx: &OperationContext, share: &str, mapping: &Instance) 
             format!("Windows did not remove the mapping of {share}"),
         ));
     }
-    node.smb_users().remove(share);
+    node.smb_mappings.forget(&node.host, share);
     Ok(())
 }
 

@@ -49,6 +49,12 @@ impl UncPath {
         self.path[..self.share_length].chars().map(lower_case).collect()
     }
 
+    /// Returns the name or address of the server in lower case.
+    pub(crate) fn server(&self) -> String {
+        let share = self.share();
+        share.trim_start_matches('\\').split('\\').next().unwrap_or_default().to_owned()
+    }
+
     /// Returns the path, or its share, as a directory in the namespace of the NT object manager.
     pub(crate) fn to_nt(&self, share_only: bool) -> NtPath {
         let path = if share_only { &self.path[..self.share_length] } else { &self.path[..] };
@@ -116,6 +122,7 @@ mod tests {
         ] {
             let path = UncPath::parse(text).unwrap();
             assert_eq!((path.to_string().as_str(), path.share().as_str()), (shown, share));
+            assert_eq!(path.server(), "host");
         }
     }
 

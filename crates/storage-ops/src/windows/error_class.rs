@@ -11,8 +11,9 @@ use os::OsError;
 use crate::error::{Kind, OperationError};
 
 use ErrorClass::{
-    BufferTooSmall, DeviceRemoved, DirectoryMissing, EntryDeleted, MappingRefused, MediumFailed, NotStarted,
-    OutcomeUnknown, TargetInvalid, TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid, VolumeChanging,
+    BufferTooSmall, CredentialsRefused, DeviceRemoved, DirectoryMissing, EntryDeleted, MediumFailed, NotStarted,
+    OutcomeUnknown, ServerUnreachable, TargetInvalid, TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid,
+    VolumeChanging,
 };
 use Kind::{AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
 
@@ -39,10 +40,14 @@ pub(crate) enum ErrorClass {
     EntryDeleted,
     /// A directory, opened by its path, does not exist.
     DirectoryMissing,
-    /// A server refuses the credentials of an SMB mapping, or no longer has its share.
+    /// A server refuses the user name, the password or the account.
     ///
-    /// With any other code, the files that are open through the mapping may become usable again.
-    MappingRefused,
+    /// With any other code, the files that are open on an SMB mapping may become usable again.
+    CredentialsRefused,
+    /// A server cannot be reached: of the network, or of a server that is down, starts or is overloaded.
+    ///
+    /// Does not contain `ERROR_BAD_NET_NAME`, with which a server answers.
+    ServerUnreachable,
     /// Another program has locked the volume, or has just formatted it.
     ///
     /// Contains `ERROR_NOT_READY`: a volume that is being formatted is dismounted and exists.
@@ -145,17 +150,17 @@ const TABLE: &[Row] = &[
     row(OsError::SHARING_VIOLATION, FailedPrecondition, &[Unreadable, VolumeChanging]),
     row(OsError::LOCK_VIOLATION, FailedPrecondition, &[]),
     row(OsError::NOT_SUPPORTED, FailedPrecondition, &[Unsupported, UnsupportedOrInvalid]),
-    row(REM_NOT_LIST, FailedPrecondition, &[]),
-    row(OsError::BAD_NETPATH, FailedPrecondition, &[TargetMissing]),
-    row(OsError::DEV_NOT_EXIST, NotFound, &[DeviceRemoved, TargetMissing]),
-    row(UNEXP_NET_ERR, FailedPrecondition, &[]),
-    row(NETNAME_DELETED, FailedPrecondition, &[]),
-    row(OsError::BAD_NET_NAME, NotFound, &[TargetMissing, MappingRefused]),
-    row(REQ_NOT_ACCEP, FailedPrecondition, &[]),
-    row(OsError::INVALID_PASSWORD, PermissionDenied, &[MappingRefused]),
+    row(REM_NOT_LIST, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::BAD_NETPATH, FailedPrecondition, &[TargetMissing, ServerUnreachable]),
+    row(OsError::DEV_NOT_EXIST, NotFound, &[DeviceRemoved, TargetMissing, ServerUnreachable]),
+    row(UNEXP_NET_ERR, FailedPrecondition, &[ServerUnreachable]),
+    row(NETNAME_DELETED, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::BAD_NET_NAME, NotFound, &[TargetMissing]),
+    row(REQ_NOT_ACCEP, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::INVALID_PASSWORD, PermissionDenied, &[CredentialsRefused]),
     row(OsError::INVALID_PARAMETER, Internal, &[UnsupportedOrInvalid]),
     row(OsError::DISK_FULL, FailedPrecondition, &[]),
-    row(OsError::SEM_TIMEOUT, FailedPrecondition, &[MediumFailed, Unreadable]),
+    row(OsError::SEM_TIMEOUT, FailedPrecondition, &[MediumFailed, Unreadable, ServerUnreachable]),
     row(OsError::INSUFFICIENT_BUFFER, Internal, &[BufferTooSmall]),
     row(OsError::INVALID_NAME, InvalidArgument, &[TargetInvalid]),
     row(OsError::DIR_NOT_EMPTY, FailedPrecondition, &[]),
@@ -179,31 +184,32 @@ const TABLE: &[Row] = &[
     row(OsError::IO_DEVICE, Internal, &[MediumFailed, Unreadable]),
     row(OsError::DEVICE_NOT_CONNECTED, NotFound, &[DeviceRemoved, TargetMissing]),
     row(OsError::SESSION_CREDENTIAL_CONFLICT, FailedPrecondition, &[]),
-    row(CONNECTION_REFUSED, FailedPrecondition, &[]),
-    row(NETWORK_UNREACHABLE, FailedPrecondition, &[]),
-    row(HOST_UNREACHABLE, FailedPrecondition, &[]),
-    row(CONNECTION_ABORTED, FailedPrecondition, &[]),
-    row(HOST_DOWN, FailedPrecondition, &[]),
+    row(CONNECTION_REFUSED, FailedPrecondition, &[ServerUnreachable]),
+    row(NETWORK_UNREACHABLE, FailedPrecondition, &[ServerUnreachable]),
+    row(HOST_UNREACHABLE, FailedPrecondition, &[ServerUnreachable]),
+    row(CONNECTION_ABORTED, FailedPrecondition, &[ServerUnreachable]),
+    row(HOST_DOWN, FailedPrecondition, &[ServerUnreachable]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1300-1699->
     row(NO_LOGON_SERVERS, FailedPrecondition, &[]),
     row(OsError::NO_SUCH_LOGON_SESSION, FailedPrecondition, &[]),
     row(OsError::PRIVILEGE_NOT_HELD, PermissionDenied, &[]),
-    row(OsError::LOGON_FAILURE, PermissionDenied, &[MappingRefused]),
-    row(OsError::ACCOUNT_RESTRICTION, PermissionDenied, &[MappingRefused]),
-    row(INVALID_LOGON_HOURS, PermissionDenied, &[MappingRefused]),
-    row(INVALID_WORKSTATION, PermissionDenied, &[MappingRefused]),
-    row(PASSWORD_EXPIRED, PermissionDenied, &[MappingRefused]),
-    row(ACCOUNT_DISABLED, PermissionDenied, &[MappingRefused]),
+    row(OsError::LOGON_FAILURE, PermissionDenied, &[CredentialsRefused]),
+    row(OsError::ACCOUNT_RESTRICTION, PermissionDenied, &[CredentialsRefused]),
+    row(INVALID_LOGON_HOURS, PermissionDenied, &[CredentialsRefused]),
+    row(INVALID_WORKSTATION, PermissionDenied, &[CredentialsRefused]),
+    row(PASSWORD_EXPIRED, PermissionDenied, &[CredentialsRefused]),
+    row(ACCOUNT_DISABLED, PermissionDenied, &[CredentialsRefused]),
     row(OsError::FILE_CORRUPT, Internal, &[MediumFailed, Unreadable]),
     row(DISK_CORRUPT, Internal, &[MediumFailed, Unreadable]),
     row(OsError::DEVICE_REMOVED, NotFound, &[DeviceRemoved, TargetMissing]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999->
     row(OsError::RPC_SERVER_UNAVAILABLE, Internal, &[OutcomeUnknown]),
     row(OsError::RPC_CALL_FAILED, Internal, &[OutcomeUnknown]),
-    row(PASSWORD_MUST_CHANGE, PermissionDenied, &[MappingRefused]),
-    row(ACCOUNT_LOCKED_OUT, PermissionDenied, &[MappingRefused]),
+    row(PASSWORD_MUST_CHANGE, PermissionDenied, &[CredentialsRefused]),
+    row(ACCOUNT_LOCKED_OUT, PermissionDenied, &[CredentialsRefused]),
     row(OsError::CANT_ACCESS_FILE, FailedPrecondition, &[]),
     row(OsError::CANT_RESOLVE_FILENAME, FailedPrecondition, &[TargetMissing]),
+    row(OsError::OPEN_FILES, FailedPrecondition, &[]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--4000-5999->
     row(OsError::NOT_A_REPARSE_POINT, FailedPrecondition, &[]),
     row(OsError::INVALID_REPARSE_DATA, FailedPrecondition, &[TargetInvalid]),
@@ -267,7 +273,8 @@ mod tests {
             (ErrorClass::EntryDeleted, &[2, 303]),
             (ErrorClass::DirectoryMissing, &[2, 3]),
             (ErrorClass::MediumFailed, &[23, 30, 121, 1117, 1392, 1393, 0x8031_0000]),
-            (ErrorClass::MappingRefused, &[67, 86, 1326, 1327, 1328, 1329, 1330, 1331, 1907, 1909]),
+            (ErrorClass::CredentialsRefused, &[86, 1326, 1327, 1328, 1329, 1330, 1331, 1907, 1909]),
+            (ErrorClass::ServerUnreachable, &[51, 53, 55, 59, 64, 71, 121, 1225, 1231, 1232, 1236, 1256]),
             (ErrorClass::NotStarted, &[170, 258]),
             (ErrorClass::VolumeChanging, &[5, 21, 32, 1006, 1110]),
             (

@@ -48,6 +48,30 @@ fn unreadable() -> Sim {
     sim
 }
 
+/// Restarts Windows, and then the daemon.
+fn restarted(sim: Sim) -> Sim {
+    sim.reboot();
+    Node::new(sim.process(), Config::default()).begin_smb_record();
+    sim
+}
+
+/// Builds a node on which another share of the server was mapped before Windows started.
+fn beside() -> Sim {
+    let sim = server(0);
+    let other = NewSmbGlobalMapping {
+        remote: UncPath::parse(r"\\files\two").expect("a remote path"),
+        ..map(r"domain\user", PASSWORD, None)
+    };
+    Node::new(sim.process(), Config::default()).run(&other).expect("the server answers");
+    restarted(sim)
+}
+
+/// Changes the password of the user, so that the server refuses mappings with the old one.
+fn change_password(sim: &Sim) {
+    assert!(sim.rotate_smb_password("files", r"domain\user", OLD), "the user exists");
+    assert!(sim.rotate_smb_password("files", r"domain\user", PASSWORD), "the user exists");
+}
+
 fn with(sim: Sim, change: impl FnOnce(&Sim)) -> Sim {
     change(&sim);
     sim
@@ -60,6 +84,13 @@ const STATES: &[State] = &[
     State { name: "disconnected", build: || with(mapped(server(0), r"domain\user"), Sim::reboot) },
     State { name: "unreadable", build: unreadable },
     State { name: "a server that takes 3 min", build: || server(180_000) },
+    State {
+        name: "from before the start, on a server that is down",
+        build: || {
+            let stop = |sim: &Sim| assert!(sim.set_smb_reachable("files", false), "the server exists");
+            with(restarted(mapped(server(0), r"domain\user")), stop)
+        },
+    },
     State { name: "no server", build: || os_sim::node().build() },
     State {
         name: "already linked",
@@ -82,13 +113,26 @@ const OPERATIONS: &[Spec] = &[
         .may_change(CHANGES),
     Spec::new("NewSmbGlobalMapping(wrong password)", |_| boxed(map(r"domain\user", "hunter2-wrong", Some(LINK))))
         .may_change(CHANGES),
+    Spec::new("NewSmbGlobalMapping(without a user)", |_| boxed(map("", "", None))).may_change(CHANGES),
     Spec::new("RemoveSmbGlobalMapping", |_| {
         boxed(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one\sub").expect("a remote path") })
     })
     .may_change(CHANGES),
 ];
 
+/// States in which another share of the server is mapped.
+const CONFLICTS: &[State] = &[
+    State { name: "another share", build: beside },
+    State { name: "another share that is unreadable", build: || with(beside(), change_password) },
+];
+
+const MAPPING_CHANGES: &[&str] = &[r"mapping \\files\one as", r"mapping \\files\two as"];
+
+const MAPPING: &[Spec] =
+    &[Spec::new("NewSmbGlobalMapping(beside another)", |_| boxed(map(r"domain\user", PASSWORD, None)))
+        .may_change(MAPPING_CHANGES)];
+
 /// Returns each operation on mappings in each state of a mapping.
 pub fn scenarios() -> Vec<Scenario> {
-    combine(OPERATIONS, STATES)
+    [combine(OPERATIONS, STATES), combine(MAPPING, CONFLICTS)].concat()
 }

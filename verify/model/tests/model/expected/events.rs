@@ -29,7 +29,8 @@ impl Model {
                 let (disk, _) = another(self.next_key());
                 self.attach(crate::reference_model::Disk { enumerated: *enumerated, ..disk });
             }
-            Event::RestartDaemon => self.mappings.values_mut().for_each(|mapping| mapping.known = false),
+            // The record of mappings survives.
+            Event::RestartDaemon => {}
             Event::SmbReachable(up) => self.smb_reachable = *up,
             Event::ChangePassword(user) => *self.passwords.get_mut(user).expect("a user of the server") += 1,
             Event::MakeDirectory(path) => return self.write(path, &Entry::Directory(Directory::new())),

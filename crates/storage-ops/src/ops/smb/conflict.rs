@@ -1,0 +1,67 @@
+//! Other mappings to the server of a share: Windows allows one user for each server.
+
+use os::{Instance, Namespace};
+
+use super::{CLASS, reading, remove};
+use crate::error::{Kind, OperationResult};
+use crate::executor::context::OperationContext;
+use crate::executor::locks::LockKey;
+use crate::node::Node;
+use crate::types::UncPath;
+use crate::windows::mapping_record::Origin;
+use crate::windows::wmi::query;
+
+/// How many of the remaining mappings are named.
+const NAMED: usize = 3;
+
+/// What became of the mappings to other shares of a server.
+pub(super) struct Resolved {
+    /// Whether one was removed.
+    pub(super) has_removed: bool,
+    /// Some of the shares whose mappings remain, each with the reason if it was to be removed.
+    pub(super) remaining: Vec<String>,
+}
+
+/// Removes the mappings to other shares of the server of `remote` that are from before the start of Windows and cannot
+/// be read, unless files are open on them. Their shares are mapped again when they are asked for.
+///
+/// Leaves a share that another operation has locked.
+pub(super) fn resolve(node: &Node, ctx: &OperationContext, remote: &UncPath) -> OperationResult<Resolved> {
+    let mut resolved = Resolved { has_removed: false, remaining: Vec::new() };
+    for (path, mapping) in others(node, remote)? {
+        match remove_if_stale(node, ctx, &path, &mapping) {
+            Ok(true) => resolved.has_removed = true,
+            Ok(false) => resolved.remaining.push(path),
+            Err(error) if matches!(error.kind, Kind::StillRunning | Kind::Unavailable | Kind::Cancelled) => {
+                return Err(error);
+            }
+            Err(error) => resolved.remaining.insert(0, format!("{path}: {error}")),
+        }
+    }
+    resolved.remaining.truncate(NAMED);
+    Ok(resolved)
+}
+
+/// Removes the mapping of `path` if it is from before the start of Windows and cannot be read. Returns whether it did.
+fn remove_if_stale(node: &Node, ctx: &OperationContext, path: &str, mapping: &Instance) -> OperationResult<bool> {
+    let Ok(remote) = UncPath::parse(path) else { return Ok(false) };
+    let share = remote.share();
+    if node.smb_mappings.origin(&node.host, &share)? != Origin::BeforeStartOfWindows {
+        return Ok(false);
+    }
+    let Some(guard) = node.locks.try_acquire(vec![LockKey::Share(share.clone())]) else { return Ok(false) };
+    if reading::read(node, &remote).is_ok() {
+        return Ok(false);
+    }
+    remove(node, &ctx.with_locks(guard), &share, mapping, false)?;
+    tracing::info!(share, "removed a mapping from before the start of Windows that cannot be read");
+    Ok(true)
+}
+
+/// Returns the mappings to other shares of the server of `remote`, with their remote paths in lower case.
+fn others(node: &Node, remote: &UncPath) -> OperationResult<Vec<(String, Instance)>> {
+    let (share, server) = (remote.share(), format!(r"\\{}\", remote.server()));
+    let mappings = query(&node.host, Namespace::Smb, &format!("SELECT * FROM {CLASS}"))?;
+    let named = mappings.into_iter().filter_map(|mapping| Some((mapping.text("RemotePath")?.to_lowercase(), mapping)));
+    Ok(named.filter(|(path, _)| path.starts_with(&server) && *path != share).collect())
+}

@@ -1,0 +1,66 @@
+//! Whether a mapped share can be read, and if not, why.
+
+use os::{Access, Open, Options, OsError, OsResult};
+
+use crate::error::OperationResult;
+use crate::node::Node;
+use crate::types::UncPath;
+use crate::windows::error_class::ErrorClass;
+
+/// Why a mapped share cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// The server refuses the credentials of the mapping.
+    CredentialsRefused(OsError),
+    /// The server answers that it has no such share.
+    ShareMissing(OsError),
+    /// For any other reason, such as a network that fails. Files that are open on the share may become usable again.
+    Other(OsError),
+}
+
+/// Reads the share and the directory on it that `remote` names. It suffices if one of them can be read.
+///
+/// Makes up to three attempts: what follows from a refusal breaks the open files of other pods, so a single error, which
+/// may be transient, is not enough.
+pub(crate) fn read(node: &Node, remote: &UncPath) -> Result<(), Unreadable> {
+    let attempt = |share_only| list(node, remote, share_only);
+    let Err(first) = attempt(true) else { return Ok(()) };
+    match attempt(false) {
+        Ok(()) => return Ok(()),
+        // The user is not allowed to list the share, but the server reports that the directory does not exist.
+        Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) if first == OsError::ACCESS_DENIED => return Ok(()),
+        Err(_) => {}
+    }
+    let Err(last) = attempt(true) else { return Ok(()) };
+    let is_refused = |code: OsError| ErrorClass::CredentialsRefused.contains(code);
+    Err(match (first, last) {
+        (OsError::BAD_NET_NAME, OsError::BAD_NET_NAME) => Unreadable::ShareMissing(last),
+        _ if is_refused(first) && is_refused(last) => Unreadable::CredentialsRefused(last),
+        // The code because of which the mapping is kept.
+        _ if is_refused(last) => Unreadable::Other(first),
+        _ => Unreadable::Other(last),
+    })
+}
+
+/// Asks again for as long as a server may take that fails over, which answers for a while that it has no such share.
+/// Returns how reading the share ends: the last answer.
+pub(crate) fn wait_for_share(node: &Node, remote: &UncPath) -> OperationResult<Result<(), Unreadable>> {
+    let answer = node.host.poll(node.host.timeouts().share_gone, || {
+        Ok(match list(node, remote, true) {
+            Ok(()) => Some(Ok(())),
+            Err(OsError::BAD_NET_NAME) => None,
+            Err(code) => Some(Err(Unreadable::Other(code))),
+        })
+    })?;
+    Ok(answer.unwrap_or(Err(Unreadable::ShareMissing(OsError::BAD_NET_NAME))))
+}
+
+/// Lists the share, or the directory on it, with a new open, which uses the session of the mapping.
+fn list(node: &Node, remote: &UncPath, share_only: bool) -> OsResult<()> {
+    let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
+    let directory = node.host.os().open(&remote.to_nt(share_only), &Open::existing(access, Options::DIRECTORY))?;
+    match directory.list(true, &mut [0; 4096]) {
+        Err(OsError::NO_MORE_FILES) => Ok(()),
+        outcome => outcome,
+    }
+}

@@ -1,0 +1,89 @@
+//! The errors of mapping a share, with what an operator can do about them.
+
+use os::OsError;
+
+use super::mapping_state::MappingState;
+use crate::error::{Kind, OperationError};
+use crate::windows::error_class::ErrorClass;
+
+/// Returns the error of a request that leaves an existing mapping as it is.
+pub(super) fn refusal(state: MappingState, share: &str) -> OperationError {
+    match state {
+        MappingState::OtherUser => OperationError::precondition(format!(
+            "{share} is mapped for another user, and Windows allows one user per share; use the same user for all \
+             volumes of the share on a node, map it by another name of the server, or allow sharing with \
+             -share-smb-mappings"
+        )),
+        MappingState::OtherPassword => OperationError::precondition(format!(
+            "{share} is mapped with another password, and -refuse-other-smb-passwords is set; use the password it was \
+             mapped with, or remove the mapping when no pod uses it"
+        )),
+        MappingState::CredentialsRefused(code)
+        | MappingState::FromBeforeStart(code)
+        | MappingState::ShareGone(code)
+        | MappingState::Unreadable(code) => unreadable(share, code),
+        MappingState::NotMapped | MappingState::Readable => {
+            OperationError::new(Kind::Internal, format!("a request for {share} was refused for no reason"))
+        }
+    }
+}
+
+/// Returns the error of a mapping that cannot be read and that Windows did not remove.
+pub(super) fn kept(state: MappingState, share: &str, error: OperationError) -> OperationError {
+    if matches!(error.kind, Kind::StillRunning | Kind::Unavailable | Kind::Cancelled) {
+        return error;
+    }
+    let OperationError { reason, .. } = refusal(state, share);
+    OperationError { kind: Kind::FailedPrecondition, reason: format!("{reason}; it stays: {}", error.reason), ..error }
+}
+
+/// Returns the error of a mapping that cannot be read.
+fn unreadable(share: &str, code: OsError) -> OperationError {
+    let error = OperationError::of(code, format!("{share} is mapped, but cannot be read"));
+    let reason = if ErrorClass::ServerUnreachable.contains(code) {
+        format!("{}; the mapping is kept for the files that are open on it", error.reason)
+    } else {
+        format!("{}; if no pod uses the mapping, remove it", error.reason)
+    };
+    OperationError { kind: Kind::FailedPrecondition, reason, ..error }
+}
+
+/// Adds to the error of a conflict what an operator can do. `remaining` names other mappings of the server.
+pub(super) fn of_conflict(error: &OperationError, remaining: &[String]) -> OperationError {
+    let others = match remaining {
+        [] => String::new(),
+        _ => format!("remove those that no pod uses ({}), ", remaining.join(", ")),
+    };
+    let reason = format!(
+        "{}; Windows allows one user per server at a time, and a restart makes it forget the user of a mapping; \
+         {others}use the same user for all shares, or another name of the server",
+        error.reason
+    );
+    OperationError { reason, ..error.clone() }
+}
+
+/// Adds to the error of a mapping that was not created what its code means for an operator.
+pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError {
+    let Some(code) = error.code.filter(|_| !matches!(error.kind, Kind::Unavailable | Kind::StillRunning)) else {
+        return error;
+    };
+    let is_unreachable = ErrorClass::ServerUnreachable.contains(code);
+    let remedy = match code {
+        OsError::NO_SUCH_LOGON_SESSION => {
+            r"the user name needs a domain, such as DOMAIN\user; any domain will do for a server without one".into()
+        }
+        OsError::BAD_NET_NAME => format!("{server} has no such share, or is failing over"),
+        OsError::INVALID_PASSWORD => {
+            format!("the node has a session with {server} for this user with another password; check the credentials")
+        }
+        _ if ErrorClass::CredentialsRefused.contains(code) => {
+            format!("{server} refuses the user name, the password or the account; check the credentials")
+        }
+        _ if is_unreachable => {
+            format!("{server} cannot be reached; check that the node resolves its name and reaches its TCP port 445")
+        }
+        _ => return error,
+    };
+    let kind = if is_unreachable { Kind::FailedPrecondition } else { error.kind };
+    OperationError { kind, reason: format!("{}; {remedy}", error.reason), ..error }
+}

@@ -1,0 +1,419 @@
+//! Tests of the states of an SMB mapping: what a request to map the share does in each. docs/smb.md names them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use faults::{Call, Fault, FaultAction, Probe, Probed, When};
+use os::{Access, Handle, NtPath, Open, Options, Os as _, OsError, U16Str, U16String};
+use os_sim::Sim;
+use storage_ops::{Config, Error, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
+
+use crate::setup::{self, mapped, node_on, probed, refused};
+
+const USER: &str = r"domain\user";
+const ONE: &str = r"\\files\one";
+const TWO: &str = r"\\files\two";
+const KEY: &str = r"SOFTWARE\csi-proxy\SmbMappingsSinceStartOfWindows";
+
+fn sim() -> Sim {
+    os_sim::node().smb_server("files").share("one").share("two").user(USER, "pw").user("other", "pw2").build()
+}
+
+fn map(remote: &str, user: &str, password: &str) -> NewSmbGlobalMapping {
+    let (username, password) = (user.to_owned(), Secret::new(password.to_owned()));
+    NewSmbGlobalMapping { remote: UncPath::parse(remote).unwrap(), local: None, username, password }
+}
+
+fn unmap(remote: &str) -> RemoveSmbGlobalMapping {
+    RemoveSmbGlobalMapping { remote: UncPath::parse(remote).unwrap() }
+}
+
+/// Returns a node on which `ONE` is mapped.
+fn mapped_sim() -> Sim {
+    let sim = sim();
+    node_on(&sim).run(&map(ONE, USER, "pw")).unwrap();
+    sim
+}
+
+/// Restarts Windows, and then the daemon.
+fn restart(sim: &Sim) {
+    sim.reboot();
+    node_on(sim).begin_smb_record();
+}
+
+/// Returns a node on which `ONE` was mapped before Windows started.
+fn restarted_sim() -> Sim {
+    let sim = mapped_sim();
+    restart(&sim);
+    sim
+}
+
+/// Opens the share as another program does.
+fn open(sim: &Sim, remote: &str) -> Box<dyn Handle> {
+    let path = NtPath::from_win32(&U16String::from_str(&format!(r"{remote}\")));
+    sim.open(&path, &Open::existing(Access::READ_DATA, Options::DIRECTORY)).expect("the share opens")
+}
+
+/// Returns what the record has for `share`.
+fn recorded(sim: &Sim, share: &str) -> Option<String> {
+    let wide = U16String::from_str;
+    let (key, share): (&U16Str, &U16Str) = (&wide(KEY), &wide(share));
+    sim.registry_text(key, share).ok().map(|text| text.to_string_lossy())
+}
+
+/// Fails the opens of paths on the server `files` with a code: the first `count` of them.
+struct FailingOpens {
+    code: OsError,
+    count: usize,
+    made: AtomicUsize,
+}
+
+impl FailingOpens {
+    fn all(code: u32) -> Self {
+        Self::first(usize::MAX, code)
+    }
+
+    fn first(count: usize, code: u32) -> Self {
+        Self { code: OsError(code), count, made: AtomicUsize::new(0) }
+    }
+}
+
+impl Probe for FailingOpens {
+    fn before(&self, call: &Call) -> FaultAction {
+        let is_open = call.primitive == "open" && call.object.to_lowercase().contains(r"unc\files");
+        if is_open && self.made.fetch_add(1, Ordering::Relaxed) < self.count {
+            FaultAction::Fail(self.code)
+        } else {
+            FaultAction::Go
+        }
+    }
+}
+
+/// Maps `ONE` again while all opens fail with `code`. Returns the result, and how often Windows removed and made a
+/// mapping.
+fn map_unreadable(sim: &Sim, code: u32) -> (Result<(), Error>, [u64; 2]) {
+    let (node, trace) = setup::traced(sim, FailingOpens::all(code));
+    let outcome = node.run(&map(ONE, USER, "pw"));
+    let counts = trace.counts();
+    let of = |method: &str| counts.of(&format!("wmi call MSFT_SmbGlobalMapping.{method}"));
+    (outcome, [of("Remove"), of("Create")])
+}
+
+fn kept(sim: &Sim, code: u32) -> Error {
+    let (outcome, calls) = map_unreadable(sim, code);
+    let error = outcome.expect_err("the mapping is kept");
+    assert_eq!((error.kind(), error.code(), calls), (Kind::FailedPrecondition, Some(OsError(code)), [0, 0]), "{error}");
+    assert_eq!(mapped(sim), [ONE]);
+    error
+}
+
+fn replaced(sim: &Sim, code: u32) {
+    let (outcome, calls) = map_unreadable(sim, code);
+    outcome.unwrap_or_else(|error| panic!("{code}: {error}"));
+    assert_eq!(calls, [1, 1], "{code}");
+    assert_eq!((mapped(sim), recorded(sim, ONE).as_deref()), (vec![ONE.to_owned()], Some(r"made for domain\user")));
+}
+
+#[test]
+fn a_share_that_is_not_mapped_is_mapped_and_recorded_without_the_password() {
+    let sim = mapped_sim();
+    assert_eq!(mapped(&sim), [ONE]);
+    assert_eq!(recorded(&sim, ONE).as_deref(), Some(r"made for domain\user"));
+    refused(&node_on(&sim), &map(TWO, USER, "wrong"), Kind::PermissionDenied);
+    assert_eq!(recorded(&sim, TWO), None, "nothing was mapped");
+    node_on(&sim).run(&unmap(ONE)).unwrap();
+    assert_eq!((mapped(&sim), recorded(&sim, ONE)), (vec![], None));
+}
+
+#[test]
+fn a_readable_mapping_is_used_and_counts_as_made_since_the_start_of_windows() {
+    let sim = restarted_sim();
+    let node = node_on(&sim);
+    for _ in 0..2 {
+        node.run(&map(ONE, USER, "pw")).unwrap();
+        assert_eq!((mapped(&sim), recorded(&sim, ONE).as_deref()), (vec![ONE.to_owned()], Some("found")));
+    }
+    kept(&sim, 59);
+}
+
+#[test]
+fn another_password_for_a_readable_mapping_is_counted_and_refused_only_with_a_flag() {
+    let sim = sim();
+    let config = |refuse| Config { refuse_other_smb_passwords: refuse, ..Config::default() };
+    for (refuse, other) in [(false, "wrong"), (true, "wrong"), (true, "")] {
+        let node = Node::new(sim.process(), config(refuse));
+        node.run(&map(ONE, USER, "pw")).unwrap();
+        node.run(&map(ONE, r"DOMAIN\User", "pw")).unwrap();
+        assert_eq!(node.smb_password_differences(), 0);
+        if refuse {
+            let error = refused(&node, &map(ONE, USER, other), Kind::FailedPrecondition);
+            assert!(error.to_string().contains("-refuse-other-smb-passwords"), "{error}");
+        } else {
+            node.run(&map(ONE, USER, other)).unwrap();
+        }
+        assert_eq!((node.smb_password_differences(), mapped(&sim)), (1, vec![ONE.to_owned()]));
+        node.run(&unmap(ONE)).unwrap();
+    }
+}
+
+#[test]
+fn a_new_password_counts_once_its_mapping_was_made_again() {
+    let sim = sim();
+    let node = Node::new(sim.process(), Config { refuse_other_smb_passwords: true, ..Config::default() });
+    node.run(&map(ONE, USER, "pw")).unwrap();
+    sim.rotate_smb_password("files", USER, "new");
+    for _ in 0..2 {
+        node.run(&map(ONE, USER, "new")).unwrap();
+    }
+    assert_eq!(node.smb_password_differences(), 0);
+}
+
+#[test]
+fn another_user_of_a_readable_mapping_is_refused_until_windows_restarts() {
+    let sim = mapped_sim();
+    let other = map(ONE, r"domain\other", "pw2");
+    for user in [&other, &map(ONE, "", "")] {
+        refused(&node_on(&sim), user, Kind::FailedPrecondition);
+    }
+    let shared = Node::new(sim.process(), Config { share_smb_mappings: true, ..Config::default() });
+    shared.run(&other).unwrap();
+    assert_eq!(shared.smb_password_differences(), 0, "the password of another user");
+    refused(&node_on(&sim), &other, Kind::FailedPrecondition);
+    restart(&sim);
+    node_on(&sim).run(&other).unwrap();
+}
+
+#[test]
+fn a_mapping_whose_credentials_are_refused_is_replaced_even_if_files_are_open_on_it() {
+    for code in [86, 1326, 1327, 1328, 1329, 1330, 1331, 1907, 1909] {
+        let sim = mapped_sim();
+        let _file = open(&sim, ONE);
+        replaced(&sim, code);
+    }
+}
+
+#[test]
+fn a_mapping_from_before_the_start_that_cannot_be_read_is_replaced_unless_files_are_open_on_it() {
+    for code in [53, 5, 59, 67, 1312, 4711] {
+        replaced(&restarted_sim(), code);
+    }
+    let sim = restarted_sim();
+    let file = open(&sim, ONE);
+    let (outcome, calls) = map_unreadable(&sim, 59);
+    let error = outcome.unwrap_err();
+    assert_eq!((error.kind(), error.code(), calls), (Kind::FailedPrecondition, Some(OsError::OPEN_FILES), [1, 0]));
+    assert!(error.to_string().contains("Windows error 59") && error.to_string().contains("it stays: "), "{error}");
+    assert_eq!(mapped(&sim), [ONE]);
+    drop(file);
+    replaced(&sim, 59);
+}
+
+#[test]
+fn without_a_complete_record_a_mapping_counts_as_made_since_the_start_of_windows() {
+    // No record, as after a request to a program that has none.
+    let sim = mapped_sim();
+    sim.reboot();
+    kept(&sim, 59);
+    // A record that the daemon began too late: another program may have made the mapping before.
+    sim.advance(Duration::from_mins(11));
+    node_on(&sim).begin_smb_record();
+    kept(&sim, 59);
+    node_on(&sim).run(&map(TWO, USER, "pw")).unwrap_err();
+    kept(&sim, 59);
+}
+
+#[test]
+fn a_record_that_was_begun_in_time_stays_complete_when_the_daemon_restarts_later() {
+    let sim = restarted_sim();
+    sim.advance(Duration::from_hours(100));
+    node_on(&sim).begin_smb_record();
+    replaced(&sim, 59);
+}
+
+#[test]
+fn a_share_that_is_missing_only_during_a_failover_keeps_its_mapping() {
+    let sim = mapped_sim();
+    for opens in [1, 2, 3, 6, 12] {
+        let (node, trace) = setup::traced(&sim, FailingOpens::first(opens, 67));
+        node.run(&map(ONE, USER, "pw")).unwrap();
+        assert_eq!(trace.counts().of("wmi call MSFT_SmbGlobalMapping.Remove"), 0, "{opens}");
+    }
+    // The server answers with another code afterwards.
+    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(FailingOpens::first(8, 67)), Arc::new(FailingOpens::all(1326))];
+    let error = refused(&probed(&sim, probes), &map(ONE, USER, "pw"), Kind::FailedPrecondition);
+    assert_eq!((error.code(), mapped(&sim)), (Some(OsError::LOGON_FAILURE), vec![ONE.to_owned()]));
+}
+
+#[test]
+fn a_share_that_stays_missing_is_mapped_again_unless_files_are_open_on_it() {
+    let sim = mapped_sim();
+    let before = sim.now();
+    let file = open(&sim, ONE);
+    let error = map_unreadable(&sim, 67).0.unwrap_err();
+    assert!(sim.now() - before >= Duration::from_secs(20), "the server is asked for some time");
+    assert_eq!((error.kind(), error.code()), (Kind::FailedPrecondition, Some(OsError::OPEN_FILES)));
+    assert!(error.to_string().contains("(67)") && mapped(&sim) == [ONE], "{error}");
+    drop(file);
+    replaced(&sim, 67);
+}
+
+#[test]
+fn a_mapping_that_cannot_be_read_is_kept() {
+    // Of the network, of servers that are down or overloaded, of the node, of permissions, and unknown.
+    for code in [51, 53, 59, 64, 71, 121, 1225, 1231, 1232, 1236, 1256, 1311, 1130, 1450, 5, 31, 1117, 4711] {
+        let error = kept(&mapped_sim(), code);
+        assert!(error.to_string().contains(r"\\files\one is mapped, but cannot be read: "), "{error}");
+    }
+}
+
+#[test]
+fn a_conflict_is_resolved_by_removing_unreadable_mappings_from_before_the_start() {
+    let sim = restarted_sim();
+    // The mapping of one is not readable any more, and two is mapped for the new user.
+    sim.rotate_smb_password("files", USER, "new");
+    node_on(&sim).run(&map(TWO, USER, "new")).unwrap();
+    assert_eq!(mapped(&sim), [TWO]);
+    node_on(&sim).run(&map(ONE, USER, "new")).unwrap();
+    assert_eq!(sim.smb_mappings().len(), 2);
+}
+
+#[test]
+fn a_conflict_leaves_mappings_that_can_be_read_or_are_used_or_locked() {
+    let second = map(TWO, USER, "pw");
+    let conflicts = |sim: &Sim, node: &Node, text: &str| {
+        let error = refused(node, &second, Kind::FailedPrecondition);
+        assert_eq!((error.code(), mapped(sim)), (Some(OsError::SESSION_CREDENTIAL_CONFLICT), vec![ONE.to_owned()]));
+        assert!(error.to_string().contains(text), "{error}");
+    };
+    // It can be read.
+    let sim = restarted_sim();
+    conflicts(&sim, &node_on(&sim), r"remove those that no pod uses (\\files\one)");
+    // It was used since Windows started.
+    node_on(&sim).run(&map(ONE, USER, "pw")).unwrap();
+    conflicts(&sim, &probed(&sim, FailingOpens::all(59)), r"(\\files\one)");
+    // Files are open on it.
+    let sim = restarted_sim();
+    let _file = open(&sim, ONE);
+    conflicts(&sim, &probed(&sim, FailingOpens::all(59)), r"(\\files\one: Remove failed: files are open");
+    // It was made since Windows started.
+    let sim = mapped_sim();
+    let error =
+        refused(&probed(&sim, FailingOpens::all(59)), &map(TWO, r"domain\other", "pw2"), Kind::FailedPrecondition);
+    assert!(error.to_string().contains(r"(\\files\one)") && mapped(&sim) == [ONE], "{error}");
+}
+
+#[test]
+fn a_mapping_is_not_used_or_removed_if_the_record_cannot_be_read() {
+    let sim = restarted_sim();
+    for opens in [None, Some(FailingOpens::all(59))] {
+        let mut probes: Vec<Arc<dyn Probe>> = vec![Arc::new(setup::failing("registry_text", OsError(4711)))];
+        probes.extend(opens.map(|opens| Arc::new(opens) as Arc<dyn Probe>));
+        let error = refused(&probed(&sim, probes), &map(ONE, USER, "pw"), Kind::Internal);
+        assert_eq!((error.code(), mapped(&sim)), (Some(OsError(4711)), vec![ONE.to_owned()]));
+    }
+}
+
+#[test]
+fn a_found_mapping_counts_as_used_even_if_that_cannot_be_recorded() {
+    let sim = restarted_sim();
+    let node = probed(&sim, setup::failing("set_volatile_text", OsError::ACCESS_DENIED));
+    node.run(&map(ONE, USER, "pw")).unwrap();
+    sim.set_smb_reachable("files", false);
+    let error = refused(&node, &map(ONE, USER, "pw"), Kind::FailedPrecondition);
+    assert_eq!((error.code(), mapped(&sim)), (Some(OsError::BAD_NETPATH), vec![ONE.to_owned()]));
+}
+
+#[test]
+fn a_mapping_is_made_and_used_even_if_the_record_cannot_be_written() {
+    let sim = sim();
+    let failing = |primitive| Arc::new(setup::failing(primitive, OsError::ACCESS_DENIED)) as Arc<dyn Probe>;
+    let primitives = ["registry_text", "set_volatile_text", "delete_registry_value"];
+    let node = Node::new(Arc::new(Probed::new(sim.process(), primitives.map(failing).to_vec())), Config::default());
+    node.begin_smb_record();
+    node.run(&map(ONE, USER, "pw")).unwrap();
+    refused(&node, &map(ONE, r"domain\other", "pw2"), Kind::FailedPrecondition);
+    node.run(&unmap(ONE)).unwrap();
+    assert_eq!(sim.smb_mappings(), []);
+}
+
+#[test]
+fn a_removal_that_still_runs_keeps_the_lock_of_the_other_share() {
+    let sim = restarted_sim();
+    let lost = Fault::at(0, When::Before, FaultAction::Fail(OsError::RPC_CALL_FAILED))
+        .among(|call| call.primitive == "wmi call MSFT_SmbGlobalMapping.Remove");
+    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(lost), Arc::new(FailingOpens::all(59))];
+    let node = probed(&sim, probes);
+    refused(&node, &map(TWO, USER, "pw"), Kind::StillRunning);
+    assert_eq!((mapped(&sim), node.locked_objects()), (vec![ONE.to_owned()], 0));
+    node.run(&map(TWO, USER, "pw")).unwrap();
+    assert_eq!(mapped(&sim), [TWO]);
+}
+
+#[test]
+fn what_windows_answers_is_explained() {
+    let create = "wmi call MSFT_SmbGlobalMapping.Create";
+    for (code, kind, text) in [
+        (53, Kind::FailedPrecondition, "files cannot be reached; check that the node resolves its name"),
+        (55, Kind::FailedPrecondition, "files cannot be reached"),
+        (1231, Kind::FailedPrecondition, "TCP port 445"),
+        (67, Kind::NotFound, "files has no such share, or is failing over"),
+        (86, Kind::PermissionDenied, "another password; check the credentials"),
+        (1326, Kind::PermissionDenied, "files refuses the user name, the password or the account"),
+        (1909, Kind::PermissionDenied, "files refuses the user name, the password or the account"),
+        (1219, Kind::FailedPrecondition, "Windows allows one user per server at a time"),
+        (1312, Kind::FailedPrecondition, "the user name needs a domain"),
+        (4711, Kind::Internal, "Windows error 4711"),
+    ] {
+        let sim = sim();
+        let error = refused(&probed(&sim, setup::failing(create, OsError(code))), &map(ONE, USER, "pw"), kind);
+        assert_eq!(error.code(), Some(OsError(code)));
+        assert!(error.to_string().contains(text), "{error}");
+        assert_eq!((mapped(&sim), recorded(&sim, ONE)), (vec![], None));
+    }
+}
+
+#[test]
+fn the_node_itself_is_refused_without_a_user_and_allowed_with_one() {
+    let own = [
+        "localhost",
+        "LOCALHOST.",
+        "a.localhost",
+        "127.0.0.1",
+        "127.8.9.10",
+        "2130706433",
+        "--1.ipv6-literal.net",
+        "127.0.0.1@80",
+        "SIM-NODE",
+        "sim-node",
+        "Sim-Node.example.test",
+        "sim-node.",
+        "10.240.0.4",
+        "fe80--d4s7.IPv6-Literal.net",
+        "\u{ff4c}ocalhost",
+    ];
+    for host in own {
+        let sim = os_sim::node().smb_server(host).share("c$").user(USER, "pw").build();
+        let remote = format!(r"\\{host}\C$\dir");
+        let error = refused(&node_on(&sim), &map(&remote, "", ""), Kind::PermissionDenied);
+        assert!(error.to_string().contains("rights of LocalSystem"), "{error}");
+        assert_eq!(sim.smb_mappings(), []);
+        node_on(&sim).run(&map(&remote, USER, "pw")).unwrap();
+    }
+    for host in ["files", "sim-node2", "10.240.0.5", "fe80--d5.ipv6-literal.net", "a.sim-node.test"] {
+        let sim = os_sim::node().smb_server(host).share("public").build();
+        // The server refuses a client without credentials; the node does not.
+        let error = refused(&node_on(&sim), &map(&format!(r"\\{host}\public"), "", ""), Kind::PermissionDenied);
+        assert_eq!(error.code(), Some(OsError::LOGON_FAILURE), "{error}");
+    }
+}
+
+#[test]
+fn a_mapping_without_a_user_is_refused_if_the_names_of_the_node_are_unknown() {
+    let sim = sim();
+    let node = probed(&sim, setup::failing("wmi query", OsError::WBEM_INVALID_CLASS));
+    for host in ["files", "10.0.0.1"] {
+        let error = refused(&node, &map(&format!(r"\\{host}\one"), "", ""), Kind::Internal);
+        assert_eq!(error.code(), Some(OsError::WBEM_INVALID_CLASS));
+    }
+}
