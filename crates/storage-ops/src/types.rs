@@ -24,5 +24,6 @@ pub use path_context::PathContext;
 pub use service::{ServiceInfo, ServiceName};
 pub use target_portal::TargetPortal;
 pub use unc_path::UncPath;
+pub(crate) use unc_path::lower_case;
 pub use volume_id::VolumeId;
 pub use volume_stats::VolumeStats;

@@ -28,7 +28,7 @@ use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::paths::links::{create_link, link_exists};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
-use crate::types::{HostPath, UncPath};
+use crate::types::{HostPath, UncPath, lower_case};
 use crate::windows::mapping_record::Origin;
 use crate::windows::wmi::{call, query, quote};
 
@@ -255,7 +255,9 @@ impl Operation for RemoveSmbGlobalMapping {
 
 fn find_mapping(node: &Node, share: &str) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM {CLASS} WHERE RemotePath = {}", quote(share));
-    Ok(query(&node.host, Namespace::Smb, &wql)?.into_iter().next())
+    // WMI may consider letters equal that Windows and servers do not.
+    let is_same = |mapping: &Instance| mapping.text("RemotePath").is_none_or(|path| lower_case(path) == share);
+    Ok(query(&node.host, Namespace::Smb, &wql)?.into_iter().find(is_same))
 }
 
 /// Removes the mapping of a share. Unless forced, Windows refuses that while files are open on it.

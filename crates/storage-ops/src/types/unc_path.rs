@@ -41,12 +41,16 @@ impl UncPath {
                 return Err(refused(&format!("contains a character in {part:?} that is not allowed in a name")));
             }
         }
+        // Windows may ignore a blank, so that the name would be that of another server.
+        if parts[0].contains(char::is_whitespace) {
+            return Err(refused("has a blank in the name of the server"));
+        }
         Ok(Self { path: path.to_owned(), share_length: 2 + parts[0].len() + 1 + parts[1].len() })
     }
 
     /// Returns `\\host\share` in lower case: the name of the mapping.
     pub(crate) fn share(&self) -> String {
-        self.path[..self.share_length].chars().map(lower_case).collect()
+        lower_case(&self.path[..self.share_length])
     }
 
     /// Returns the name or address of the server in lower case.
@@ -67,14 +71,17 @@ impl UncPath {
     }
 }
 
-/// Converts a letter to lower case if it has exactly one other case. Windows and servers do not consider the Kelvin sign
+/// Converts each letter that has exactly one other case to lower case. Windows and servers do not consider the Kelvin sign
 /// and k equal, although Unicode's lower case of the one is the other.
-fn lower_case(letter: char) -> char {
-    let mut lower = letter.to_lowercase();
-    match (lower.next(), lower.next()) {
-        (Some(lower), None) if lower.to_uppercase().eq([letter]) => lower,
-        _ => letter,
-    }
+pub(crate) fn lower_case(text: &str) -> String {
+    let of_letter = |letter: char| {
+        let mut lower = letter.to_lowercase();
+        match (lower.next(), lower.next()) {
+            (Some(lower), None) if lower.to_uppercase().eq([letter]) => lower,
+            _ => letter,
+        }
+    };
+    text.chars().map(of_letter).collect()
 }
 
 impl fmt::Display for UncPath {
@@ -159,6 +166,8 @@ mod tests {
             r"C:\share\x",
             "\\\\host\\sh\0are",
             r"\\host\c:\x",
+            r"\\localhost \C$",
+            "\\\\\u{a0}localhost\\C$",
         ] {
             assert!(UncPath::parse(bad).is_err(), "{bad:?}");
         }

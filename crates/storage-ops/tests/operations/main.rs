@@ -21,6 +21,7 @@ mod removed_volumes;
 mod replaced_disks;
 mod setup;
 mod smb;
+mod smb_names;
 mod smb_states;
 mod system;
 mod volume;

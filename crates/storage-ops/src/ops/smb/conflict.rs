@@ -7,7 +7,7 @@ use crate::error::{Kind, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::node::Node;
-use crate::types::UncPath;
+use crate::types::{UncPath, lower_case};
 use crate::windows::mapping_record::Origin;
 use crate::windows::wmi::query;
 
@@ -62,6 +62,6 @@ fn remove_if_stale(node: &Node, ctx: &OperationContext, path: &str, mapping: &In
 fn others(node: &Node, remote: &UncPath) -> OperationResult<Vec<(String, Instance)>> {
     let (share, server) = (remote.share(), format!(r"\\{}\", remote.server()));
     let mappings = query(&node.host, Namespace::Smb, &format!("SELECT * FROM {CLASS}"))?;
-    let named = mappings.into_iter().filter_map(|mapping| Some((mapping.text("RemotePath")?.to_lowercase(), mapping)));
+    let named = mappings.into_iter().filter_map(|mapping| Some((lower_case(mapping.text("RemotePath")?), mapping)));
     Ok(named.filter(|(path, _)| path.starts_with(&server) && *path != share).collect())
 }
