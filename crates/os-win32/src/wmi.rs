@@ -18,19 +18,26 @@ use session::Connector;
 pub(crate) struct Pools {
     cim_v2: Pool<Connector>,
     storage: Pool<Connector>,
+    iscsi: Pool<Connector>,
     smb: Pool<Connector>,
 }
 
 impl Pools {
     pub(crate) fn new(clock: Monotonic) -> Self {
         let pool = |namespace| Pool::new(Connector { namespace, clock }, clock);
-        Self { cim_v2: pool(Namespace::CimV2), storage: pool(Namespace::Storage), smb: pool(Namespace::Smb) }
+        Self {
+            cim_v2: pool(Namespace::CimV2),
+            storage: pool(Namespace::Storage),
+            iscsi: pool(Namespace::Iscsi),
+            smb: pool(Namespace::Smb),
+        }
     }
 
     fn pool(&self, namespace: Namespace) -> &Pool<Connector> {
         match namespace {
             Namespace::CimV2 => &self.cim_v2,
             Namespace::Storage => &self.storage,
+            Namespace::Iscsi => &self.iscsi,
             Namespace::Smb => &self.smb,
         }
     }

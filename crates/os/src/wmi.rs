@@ -9,8 +9,10 @@ use crate::{OsError, OsResult, Secret, Time};
 pub enum Namespace {
     /// `root\cimv2`.
     CimV2,
-    /// `root\Microsoft\Windows\Storage`: disks, partitions, volumes, iSCSI.
+    /// `root\Microsoft\Windows\Storage`: disks, partitions, volumes.
     Storage,
+    /// The same namespace, through connections of its own: calls of the iSCSI initiator wait for servers.
+    Iscsi,
     /// `root\Microsoft\Windows\SMB`.
     Smb,
 }
@@ -20,7 +22,7 @@ impl Namespace {
     pub const fn path(self) -> &'static str {
         match self {
             Self::CimV2 => r"root\cimv2",
-            Self::Storage => r"root\Microsoft\Windows\Storage",
+            Self::Storage | Self::Iscsi => r"root\Microsoft\Windows\Storage",
             Self::Smb => r"root\Microsoft\Windows\SMB",
         }
     }

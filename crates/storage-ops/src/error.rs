@@ -7,7 +7,7 @@ use std::fmt;
 
 use os::OsError;
 
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::pool_kind::{PoolKind, Resource};
 
 /// What the caller can conclude from an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,10 +46,11 @@ pub struct OperationError {
 }
 
 /// The reason why an operation must be run again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rerun {
-    /// The next call may hang, so it must be made on a thread of this pool.
-    InPool(PoolKind),
+    /// The next call may hang, so it must be made on a thread of this pool, as one that waits for the resource; that of
+    /// the operation if there is none here.
+    InPool(PoolKind, Option<Resource>),
     /// The volume is not on the disk that was locked.
     WithOtherLocks,
 }

@@ -14,6 +14,7 @@ mod inline_reads;
 pub(crate) mod locks;
 pub(crate) mod operation;
 pub(crate) mod pool_kind;
+pub(crate) mod shares;
 pub(crate) mod worker_pools;
 
 use std::any::{Any, TypeId};
@@ -33,6 +34,7 @@ use crate::executor::inline_reads::InlineReads;
 use crate::executor::locks::{Guard, LockKey};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
+use crate::executor::shares::{ClientId, Holder};
 use crate::executor::worker_pools::{DEFECT, QueueLimit, WorkerPools, catch_panic};
 use crate::node::{MAX_RUNS, Node, described};
 
@@ -56,6 +58,8 @@ pub struct Executor {
 /// A change in progress, with all callers that wait for its result.
 struct Job<O: Operation> {
     operation: Arc<O>,
+    /// The client that made the first request.
+    client: Option<ClientId>,
     phase: Mutex<Phase>,
     result: watch::Sender<Option<JobResult<O>>>,
 }
@@ -148,15 +152,28 @@ impl Executor {
         &self.node
     }
 
-    /// Runs `operation`, or joins an equal one that is in progress.
+    /// Runs `operation`, or joins an equal one that is in progress. No client's share limits it.
     pub async fn run<O: Operation>(self: &Arc<Self>, operation: O) -> Result<O::Output, Error> {
+        self.run_shared(operation, None).await
+    }
+
+    /// Runs `operation`, or joins an equal one that is in progress, with the share of threads that `client` has.
+    pub async fn run_for<O: Operation>(self: &Arc<Self>, client: ClientId, operation: O) -> Result<O::Output, Error> {
+        self.run_shared(operation, Some(client)).await
+    }
+
+    async fn run_shared<O: Operation>(
+        self: &Arc<Self>,
+        operation: O,
+        client: Option<ClientId>,
+    ) -> Result<O::Output, Error> {
         let operation = Arc::new(operation);
         if O::COALESCE == Coalesce::Never {
-            let result =
-                self.run_in_pools(&operation, None, &Arc::new(self.node.locks.acquire(Vec::new()).await)).await;
+            let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
+            let result = self.run_in_pools(&operation, client, None, &guard).await;
             return result.map_err(|error| described(&*operation, error));
         }
-        let (mut receiver, begun) = self.join_or_begin(operation);
+        let (mut receiver, begun) = self.join_or_begin(operation, client);
         if let Some(job) = begun {
             // A runtime that is shutting down drops the future at once, which ends the job.
             tokio::spawn(job.run().in_current_span());
@@ -190,6 +207,7 @@ impl Executor {
     fn join_or_begin<O: Operation>(
         self: &Arc<Self>,
         operation: Arc<O>,
+        client: Option<ClientId>,
     ) -> (watch::Receiver<Option<JobResult<O>>>, Option<RegisteredJob<O>>) {
         let key = key_of(&*operation);
         let mut jobs = self.jobs();
@@ -198,7 +216,7 @@ impl Executor {
             return (receiver, None);
         }
         let (result, receiver) = watch::channel(None);
-        let job = Arc::new(Job { operation, phase: Mutex::new(Phase::Queued), result });
+        let job = Arc::new(Job { operation, client, phase: Mutex::new(Phase::Queued), result });
         self.running.fetch_add(1, Ordering::AcqRel);
         let registered = Arc::clone(&job) as Arc<dyn Any + Send + Sync>;
         jobs.entry(key).or_default().push(registered);
@@ -214,7 +232,7 @@ impl Executor {
         for _ in 0..MAX_RUNS {
             let keys = self.lock_keys(job).await?;
             let guard = Arc::new(job.while_wanted(self.node.locks.acquire(keys)).await?);
-            match self.run_in_pools(&job.operation, Some(job), &guard).await {
+            match self.run_in_pools(&job.operation, job.client, Some(job), &guard).await {
                 Err(error) if error.rerun == Some(Rerun::WithOtherLocks) => {}
                 result => {
                     *held = Some(guard);
@@ -229,7 +247,8 @@ impl Executor {
         if !O::RESOLVES_LOCKS {
             return job.operation.lock_keys(&self.node);
         }
-        let wait = self.pools.thread(O::POOL, self.node.host.clock(), QueueLimit::Applies);
+        let holder = Holder { resource: job.operation.resource(), client: job.client };
+        let wait = self.pools.thread(O::POOL, holder, self.node.host.clock(), QueueLimit::Applies);
         let thread = job.while_wanted(wait).await??;
         let (node, operation) = (Arc::clone(&self.node), Arc::clone(&job.operation));
         thread.run(Arc::clone(&operation), move || operation.lock_keys(&node)).await
@@ -239,10 +258,11 @@ impl Executor {
     async fn run_in_pools<O: Operation>(
         &self,
         operation: &Arc<O>,
+        client: Option<ClientId>,
         job: Option<&Arc<Job<O>>>,
         guard: &Arc<Guard>,
     ) -> OperationResult<O::Output> {
-        let mut pools = vec![O::POOL];
+        let (mut pools, mut resource) = (vec![O::POOL], operation.resource());
         loop {
             let pool = pools[pools.len() - 1];
             let caller = job.map_or_else(|| Arc::new(BlockingCaller) as Arc<dyn Caller>, |job| Arc::clone(job) as _);
@@ -252,11 +272,15 @@ impl Executor {
             let result = if permit.is_some() {
                 catch_panic(|| operation.run(&self.node, &ctx))
             } else {
-                self.run_on_thread(pool, operation, job, ctx).await
+                let holder = Holder { resource: resource.clone(), client };
+                self.run_on_thread(pool, holder, operation, job, ctx).await
             };
-            match result.as_ref().err().and_then(|error| error.rerun) {
-                Some(Rerun::InPool(other)) => pools.push(other),
-                Some(Rerun::WithOtherLocks) | None => return result,
+            match result {
+                Err(OperationError { rerun: Some(Rerun::InPool(other, of)), .. }) => {
+                    pools.push(other);
+                    resource = of.or_else(|| operation.resource());
+                }
+                result => return result,
             }
         }
     }
@@ -264,13 +288,14 @@ impl Executor {
     async fn run_on_thread<O: Operation>(
         &self,
         pool: PoolKind,
+        holder: Holder,
         operation: &Arc<O>,
         job: Option<&Arc<Job<O>>>,
         ctx: OperationContext,
     ) -> OperationResult<O::Output> {
         let is_changing = job.is_some_and(|job| *job.phase() == Phase::Changing);
         let limit = if is_changing { QueueLimit::DoesNotApply } else { QueueLimit::Applies };
-        let wait = self.pools.thread(pool, self.node.host.clock(), limit);
+        let wait = self.pools.thread(pool, holder, self.node.host.clock(), limit);
         let thread = match job {
             Some(job) => job.while_wanted(wait).await??,
             None => wait.await?,

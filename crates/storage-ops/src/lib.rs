@@ -36,7 +36,7 @@
 //! |---|---|
 //! | `executor::pool_kind`, `error` | the kinds of work; errors |
 //! | `types`, `config` | domain types, into which requests are parsed; settings |
-//! | `executor::{locks, context, worker_pools}` | locks, the context of a running operation, threads |
+//! | `executor::{locks, context, shares, worker_pools}` | locks, the context of a running operation, threads |
 //! | `windows` | the data formats and requests of Windows: device buffers, reparse points, WMI, error codes |
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
 //! | `node`, `executor` | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
@@ -55,6 +55,7 @@ pub use config::{Config, Timeouts};
 pub use error::{Error, Kind, OperationError, OperationResult};
 pub use executor::Executor;
 pub use executor::operation::Operation;
+pub use executor::shares::ClientId;
 pub use executor::worker_pools::BLOCKING_THREADS;
 pub use node::Node;
 pub use ops::disk::{

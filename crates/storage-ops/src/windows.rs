@@ -23,6 +23,8 @@ use os::{Clock, Os};
 
 use crate::config::Timeouts;
 use crate::error::OperationResult;
+use crate::executor::context::OperationContext;
+use crate::executor::pool_kind::PoolKind;
 use crate::windows::fallback::Fallbacks;
 
 /// The Windows host: its primitives, its clock, and how long to wait for it.
@@ -50,6 +52,20 @@ impl Host {
         self.os.clock()
     }
 
+    /// Waits for volumes to arrive: calls `check` and, on a thread that does nothing else, calls it until it returns a
+    /// value or the time has passed.
+    pub(crate) fn poll_arrival<T>(
+        &self,
+        ctx: &OperationContext,
+        mut check: impl FnMut() -> OperationResult<Option<T>>,
+    ) -> OperationResult<Option<T>> {
+        if let Some(value) = check()? {
+            return Ok(Some(value));
+        }
+        ctx.require_pool(PoolKind::Arrivals)?;
+        self.poll(self.timeouts.arrival, check)
+    }
+
     /// Calls `check` until it returns a value or `timeout` has passed, with pauses that double up to one second.
     pub(crate) fn poll<T>(
         &self,
@@ -68,5 +84,42 @@ impl Host {
             self.clock().sleep(pause);
             pause = (pause * 2).min(Duration::from_secs(1));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    use super::Host;
+    use crate::Timeouts;
+    use crate::error::{OperationResult, Rerun};
+    use crate::executor::context::{BlockingCaller, OperationContext};
+    use crate::executor::locks::Locks;
+    use crate::executor::pool_kind::PoolKind;
+
+    #[test]
+    fn a_wait_for_volumes_does_not_occupy_a_thread_for_disks() {
+        let host = Host::new(os_sim::node().build().process(), Timeouts::default());
+        let mut lock = pin!(Locks::default().acquire(Vec::new()));
+        let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { panic!("no key") };
+        let guard = Arc::new(guard);
+        // Runs `looks` looks until something has arrived.
+        let wait = |pools: &[PoolKind], looks: u32| -> OperationResult<bool> {
+            let ctx = OperationContext::new(Arc::clone(&guard), Arc::new(BlockingCaller), Some(pools.to_vec()));
+            let mut count = 0;
+            let arrived = host.poll_arrival(&ctx, || {
+                count += 1;
+                Ok((count == looks).then_some(()))
+            });
+            Ok(arrived?.is_some())
+        };
+        assert_eq!(wait(&[PoolKind::Disks], 1), Ok(true), "it has arrived already");
+        let moved = wait(&[PoolKind::Disks], 2).unwrap_err();
+        assert_eq!(moved.rerun, Some(Rerun::InPool(PoolKind::Arrivals, None)));
+        assert_eq!(wait(&[PoolKind::Disks, PoolKind::Arrivals], 2), Ok(true));
+        assert_eq!(wait(&[PoolKind::Disks, PoolKind::Arrivals], u32::MAX), Ok(false));
     }
 }

@@ -108,8 +108,8 @@ impl State {
         let object: ObjectPath = relative(path).parse()?;
         let provider = STORAGE.iter().any(|class| object.is_of(class));
         match namespace {
-            Namespace::Storage if provider => msft_storage::call(self, &object, method, arguments),
-            Namespace::Storage => {
+            Namespace::Storage | Namespace::Iscsi if provider => msft_storage::call(self, &object, method, arguments),
+            Namespace::Storage | Namespace::Iscsi => {
                 self.check_iscsi_service()?;
                 let takes = self.iscsi.duration(&object, method, arguments);
                 self.remote(&object, method, arguments, takes)

@@ -54,6 +54,12 @@ impl Default for ConnectionLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(u64);
 
+impl ConnectionId {
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+}
+
 impl fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

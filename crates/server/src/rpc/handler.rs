@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use prost::Message;
-use storage_ops::Operation;
+use storage_ops::{ClientId, Operation};
 use tonic::Status;
 
 use crate::admission::connections::ConnectionId;
@@ -37,7 +37,8 @@ where
         // Only after the conversion, so that a request that can never succeed fails at once.
         let slot = state.call_slots.acquire(connection).await;
         let _slot = slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))?;
-        let output = state.executor.run(operation).await.map_err(|error| status(&error))?;
+        let client = ClientId(connection.number());
+        let output = state.executor.run_for(client, operation).await.map_err(|error| status(&error))?;
         let response = output.into_response();
         let response = response.map_err(|_| {
             Status::internal(format!("a number in the result of {name} exceeds the range of its field"))

@@ -6,7 +6,7 @@ use os::PendingCall;
 
 use crate::error::{OperationError, OperationResult, Rerun};
 use crate::executor::locks::{Guard, LockKey};
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::pool_kind::{PoolKind, Resource};
 
 /// The callers of an operation, consulted before each change.
 pub(crate) trait Caller: Send + Sync {
@@ -48,8 +48,13 @@ impl OperationContext {
     /// Requests a rerun on a thread of `pool`. Must precede a call that can hang and is of the kind that the pool is
     /// for. An operation that needs several pools enters each of them once, and stays on the thread of the last.
     pub(crate) fn require_pool(&self, pool: PoolKind) -> OperationResult<()> {
+        self.require_pool_for(pool, None)
+    }
+
+    /// Like [`Self::require_pool`], for a call that waits for `resource` instead of the resource of the operation.
+    pub(crate) fn require_pool_for(&self, pool: PoolKind, resource: Option<Resource>) -> OperationResult<()> {
         match &self.pools {
-            Some(pools) if !pools.contains(&pool) => Err(OperationError::rerun(Rerun::InPool(pool))),
+            Some(pools) if !pools.contains(&pool) => Err(OperationError::rerun(Rerun::InPool(pool, resource))),
             _ => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use crate::error::OperationResult;
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
@@ -30,6 +30,11 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
 
     /// Describes the operation with a phrase that can follow "cannot": `mount volume ... at ...`.
     fn describe(&self) -> String;
+
+    /// Returns what the operation waits for, whose share of the threads limits it.
+    fn resource(&self) -> Option<Resource> {
+        None
+    }
 
     /// Returns the keys that the operation must lock; none for an operation that only reads.
     ///

@@ -1,6 +1,6 @@
-//! The kinds of work that have their own threads.
+//! The kinds of work that have their own threads, and the resources that share the threads of a pool.
 
-/// The pools of worker threads. A dead server or a lost disk can block only the threads of its own pool.
+/// The pools of worker threads. A dead server or a lost disk can block only threads of its own pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PoolKind {
     /// Files and directories on local disks.
@@ -9,21 +9,46 @@ pub enum PoolKind {
     Remote,
     /// Disks and volumes, as devices.
     Disks,
-    /// WMI.
+    /// Waiting for volumes that arrive.
+    Arrivals,
+    /// WMI, except the iSCSI initiator.
     Wmi,
+    /// The iSCSI initiator.
+    Iscsi,
     /// Services and firmware.
     System,
 }
 
 impl PoolKind {
+    /// The number of pools.
+    pub(crate) const COUNT: usize = Self::System as usize + 1;
+
     /// Returns the purpose of the threads, for error texts.
     pub(crate) fn purpose(self) -> &'static str {
         match self {
             Self::Files => "local files",
             Self::Remote => "remote paths",
             Self::Disks => "disks",
+            Self::Arrivals => "volumes that arrive",
             Self::Wmi => "WMI",
+            Self::Iscsi => "iSCSI",
             Self::System => "services",
         }
     }
+}
+
+/// What an operation waits for while it runs. All operations on one resource have only a share of the threads of a
+/// pool, so that a resource that no longer answers does not block operations on others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Resource {
+    /// An SMB server, by its name in lower case.
+    Server(String),
+    /// An iSCSI target portal, `address:port` in lower case.
+    TargetPortal(String),
+    /// A disk, by its number.
+    Disk(u32),
+    /// A volume, by its GUID path.
+    Volume(String),
+    /// Every disk of the node.
+    AllDisks,
 }

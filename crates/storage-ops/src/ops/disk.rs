@@ -9,7 +9,7 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
@@ -50,6 +50,10 @@ impl Operation for ListDiskIds {
     type Output = BTreeMap<DiskNumber, DiskIds>;
     const NAME: &'static str = "ListDiskIDs";
     const POOL: PoolKind = PoolKind::Disks;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::AllDisks)
+    }
 
     fn describe(&self) -> String {
         "list the identifiers of the disks".into()
@@ -132,6 +136,10 @@ impl Operation for GetDiskNumberByName {
     const NAME: &'static str = "GetDiskNumberByName";
     const POOL: PoolKind = PoolKind::Disks;
 
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::AllDisks)
+    }
+
     fn describe(&self) -> String {
         format!("find the disk named {:?}", crate::error::excerpt(&self.name))
     }
@@ -175,6 +183,10 @@ impl Operation for GetDiskStats {
     const NAME: &'static str = "GetDiskStats";
     const POOL: PoolKind = PoolKind::Disks;
 
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Disk(self.disk.0))
+    }
+
     fn describe(&self) -> String {
         format!("query the size of {}", self.disk)
     }
@@ -197,6 +209,10 @@ impl Operation for GetDiskState {
     type Output = bool;
     const NAME: &'static str = "GetDiskState";
     const POOL: PoolKind = PoolKind::Disks;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Disk(self.disk.0))
+    }
 
     fn describe(&self) -> String {
         format!("query the state of {}", self.disk)
@@ -225,6 +241,10 @@ impl Operation for SetDiskState {
     const POOL: PoolKind = PoolKind::Disks;
     const COALESCE: Coalesce = Coalesce::InFlight;
 
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Disk(self.disk.0))
+    }
+
     fn describe(&self) -> String {
         if self.online { format!("bring {} online", self.disk) } else { format!("take {} offline", self.disk) }
     }
@@ -239,7 +259,7 @@ impl Operation for SetDiskState {
             node_volumes::refuse_disk(node, self.disk)?;
         }
         set_state(node, ctx, &disk, self.online)?;
-        if !self.online || wait_for_volumes_online(node, ctx, &disk)? {
+        if !self.online || node.host.poll_arrival(ctx, || online_with_volumes(node, ctx, &disk))?.is_some() {
             return Ok(());
         }
         // The disk is online. Drivers list its volumes next, which reports those that are missing.
@@ -308,11 +328,14 @@ fn flush_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) {
 /// Waits until each data partition of a disk has a volume. Meanwhile brings the disk online again if a policy takes it
 /// offline. Returns false if that takes too long.
 fn wait_for_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
-    let arrived = node.host.poll(node.host.timeouts().arrival, || {
-        set_state(node, ctx, disk, true)?;
-        Ok(volume_device::have_arrived(&node.host, ctx, disk)?.then_some(()))
-    })?;
+    let arrived = node.host.poll(node.host.timeouts().arrival, || online_with_volumes(node, ctx, disk))?;
     Ok(arrived.is_some())
+}
+
+/// Brings a disk online if a policy has taken it offline. Returns a value if each data partition has a volume.
+fn online_with_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<Option<()>> {
+    set_state(node, ctx, disk, true)?;
+    Ok(volume_device::have_arrived(&node.host, ctx, disk)?.then_some(()))
 }
 
 /// Makes a change that needs a disk that is online. If the change fails because a policy has taken the disk offline
@@ -357,6 +380,10 @@ impl Operation for PartitionDisk {
     const POOL: PoolKind = PoolKind::Disks;
     const COALESCE: Coalesce = Coalesce::InFlight;
 
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Disk(self.disk.0))
+    }
+
     fn describe(&self) -> String {
         format!("partition {}", self.disk)
     }
@@ -391,8 +418,12 @@ impl Operation for PartitionDisk {
         // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
         // online.
         if disk.reported_attributes(&node.host, ctx)? & DiskAttributes::OFFLINE != 0
-            || volume_device::wait_for_volumes(&node.host, ctx, &disk)?
+            || volume_device::have_arrived(&node.host, ctx, &disk)?
         {
+            return Ok(());
+        }
+        ctx.require_pool(PoolKind::Arrivals)?;
+        if volume_device::wait_for_volumes(&node.host, ctx, &disk)? {
             return Ok(());
         }
         bring_volumes_online(node, ctx, &disk)

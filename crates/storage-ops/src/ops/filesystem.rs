@@ -167,7 +167,7 @@ impl Operation for RmdirContents {
             Some(link) => {
                 let volume =
                     link.volume().ok_or_else(|| OperationError::precondition("the path is a link, not a directory"))?;
-                ctx.require_pool(PoolKind::Disks)?;
+                ctx.require_pool_for(PoolKind::Disks, link.resource())?;
                 check_mounted(node, volume, &entry)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
                 // A root directory can be a link too.

@@ -6,7 +6,7 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
 use crate::windows::wmi::{call, query, quote};
@@ -14,6 +14,10 @@ use crate::windows::wmi::{call, query, quote};
 impl TargetPortal {
     fn lock_key(&self) -> LockKey {
         LockKey::TargetPortal(self.to_string().to_lowercase())
+    }
+
+    fn resource(&self) -> Resource {
+        Resource::TargetPortal(self.to_string().to_lowercase())
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
@@ -37,7 +41,7 @@ fn invoke(
     arguments: &[(&str, Value)],
 ) -> OperationResult<()> {
     let timeout = node.host.timeouts().change;
-    let method_call = MethodCall::new(Namespace::Storage, path, method, arguments);
+    let method_call = MethodCall::new(Namespace::Iscsi, path, method, arguments);
     let code = match call(&node.host, ctx, &method_call, timeout) {
         Ok(returned) if returned.code == 0 => return Ok(()),
         Ok(returned) => OsError(returned.code),
@@ -69,17 +73,17 @@ fn allow(
 
 fn find_portal(node: &Node, portal: &TargetPortal) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSITargetPortal WHERE {}", portal.condition());
-    Ok(query(&node.host, Namespace::Storage, &wql)?.into_iter().next())
+    Ok(query(&node.host, Namespace::Iscsi, &wql)?.into_iter().next())
 }
 
 fn find_target(node: &Node, iqn: &Iqn) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSITarget WHERE NodeAddress = {}", quote(iqn.as_str()));
-    Ok(query(&node.host, Namespace::Storage, &wql)?.into_iter().next())
+    Ok(query(&node.host, Namespace::Iscsi, &wql)?.into_iter().next())
 }
 
 fn sessions_of(node: &Node, iqn: &Iqn) -> OperationResult<Vec<Instance>> {
     let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE TargetNodeAddress = {}", quote(iqn.as_str()));
-    query(&node.host, Namespace::Storage, &wql)
+    query(&node.host, Namespace::Iscsi, &wql)
 }
 
 /// Finds a discovered target of a portal that was added.
@@ -109,8 +113,12 @@ pub struct AddTargetPortal {
 impl Operation for AddTargetPortal {
     type Output = ();
     const NAME: &'static str = "AddTargetPortal";
-    const POOL: PoolKind = PoolKind::Wmi;
+    const POOL: PoolKind = PoolKind::Iscsi;
     const COALESCE: Coalesce = Coalesce::InFlight;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(self.portal.resource())
+    }
 
     fn describe(&self) -> String {
         format!("add the target portal {}", self.portal)
@@ -146,8 +154,12 @@ pub struct DiscoverTargetPortal {
 impl Operation for DiscoverTargetPortal {
     type Output = Vec<String>;
     const NAME: &'static str = "DiscoverTargetPortal";
-    const POOL: PoolKind = PoolKind::Wmi;
+    const POOL: PoolKind = PoolKind::Iscsi;
     const COALESCE: Coalesce = Coalesce::Queued;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(self.portal.resource())
+    }
 
     fn describe(&self) -> String {
         format!("discover the targets of the portal {}", self.portal)
@@ -165,7 +177,7 @@ impl Operation for DiscoverTargetPortal {
             "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSITargetToiSCSITargetPortal ResultClass = MSFT_iSCSITarget",
             portal.path
         );
-        let targets = query(&node.host, Namespace::Storage, &wql)?;
+        let targets = query(&node.host, Namespace::Iscsi, &wql)?;
         Ok(targets.iter().filter_map(|target| target.text("NodeAddress")).map(str::to_owned).collect())
     }
 }
@@ -180,8 +192,12 @@ pub struct RemoveTargetPortal {
 impl Operation for RemoveTargetPortal {
     type Output = ();
     const NAME: &'static str = "RemoveTargetPortal";
-    const POOL: PoolKind = PoolKind::Wmi;
+    const POOL: PoolKind = PoolKind::Iscsi;
     const COALESCE: Coalesce = Coalesce::InFlight;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(self.portal.resource())
+    }
 
     fn describe(&self) -> String {
         format!("remove the target portal {}", self.portal)
@@ -205,14 +221,14 @@ pub struct ListTargetPortals;
 impl Operation for ListTargetPortals {
     type Output = Vec<TargetPortal>;
     const NAME: &'static str = "ListTargetPortals";
-    const POOL: PoolKind = PoolKind::Wmi;
+    const POOL: PoolKind = PoolKind::Iscsi;
 
     fn describe(&self) -> String {
         "list the target portals".into()
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
-        let portals = query(&node.host, Namespace::Storage, "SELECT * FROM MSFT_iSCSITargetPortal")?;
+        let portals = query(&node.host, Namespace::Iscsi, "SELECT * FROM MSFT_iSCSITargetPortal")?;
         let portal = |instance: &Instance| {
             let port = u16::try_from(instance.u32("TargetPortalPortNumber")?).ok()?;
             Some(TargetPortal { address: instance.text("TargetPortalAddress")?.to_owned(), port })
@@ -239,8 +255,12 @@ pub struct ConnectTarget {
 impl Operation for ConnectTarget {
     type Output = ();
     const NAME: &'static str = "ConnectTarget";
-    const POOL: PoolKind = PoolKind::Wmi;
+    const POOL: PoolKind = PoolKind::Iscsi;
     const COALESCE: Coalesce = Coalesce::InFlight;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(self.portal.resource())
+    }
 
     fn describe(&self) -> String {
         format!("connect to the target {} at {}", self.iqn, self.portal)
@@ -285,8 +305,12 @@ pub struct DisconnectTarget {
 impl Operation for DisconnectTarget {
     type Output = ();
     const NAME: &'static str = "DisconnectTarget";
-    const POOL: PoolKind = PoolKind::Wmi;
+    const POOL: PoolKind = PoolKind::Iscsi;
     const COALESCE: Coalesce = Coalesce::InFlight;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(self.portal.resource())
+    }
 
     fn describe(&self) -> String {
         format!("disconnect from the target {} at {}", self.iqn, self.portal)
@@ -313,7 +337,7 @@ const MAX_REGISTRATIONS: usize = 8;
 fn same_session(node: &Node, session: &Instance) -> OperationResult<Option<Instance>> {
     let id = session.text("SessionIdentifier").unwrap_or_default();
     let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE SessionIdentifier = {}", quote(id));
-    Ok(query(&node.host, Namespace::Storage, &wql)?.into_iter().next())
+    Ok(query(&node.host, Namespace::Iscsi, &wql)?.into_iter().next())
 }
 
 /// Makes Windows not restore a session after a restart.
@@ -365,7 +389,11 @@ pub struct GetTargetDisks {
 impl Operation for GetTargetDisks {
     type Output = Vec<DiskNumber>;
     const NAME: &'static str = "GetTargetDisks";
-    const POOL: PoolKind = PoolKind::Wmi;
+    const POOL: PoolKind = PoolKind::Iscsi;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(self.portal.resource())
+    }
 
     fn describe(&self) -> String {
         format!("list the disks of the target {} at {}", self.iqn, self.portal)
@@ -386,7 +414,7 @@ fn disks_of(node: &Node, iqn: &Iqn) -> OperationResult<Vec<DiskNumber>> {
             "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSISessionToDisk ResultClass = MSFT_Disk",
             session.path
         );
-        let found = query(&node.host, Namespace::Storage, &wql)?;
+        let found = query(&node.host, Namespace::Iscsi, &wql)?;
         disks.extend(found.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber));
     }
     disks.sort_unstable();
@@ -405,7 +433,7 @@ pub struct SetMutualChapSecret {
 impl Operation for SetMutualChapSecret {
     type Output = ();
     const NAME: &'static str = "SetMutualChapSecret";
-    const POOL: PoolKind = PoolKind::Wmi;
+    const POOL: PoolKind = PoolKind::Iscsi;
     const COALESCE: Coalesce = Coalesce::InFlight;
 
     fn describe(&self) -> String {

@@ -24,7 +24,7 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
 use crate::paths::links::{create_link, link_exists};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
@@ -52,6 +52,10 @@ impl Operation for NewSmbGlobalMapping {
     const NAME: &'static str = "NewSmbGlobalMapping";
     const POOL: PoolKind = PoolKind::Remote;
     const COALESCE: Coalesce = Coalesce::InFlight;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Server(self.remote.server()))
+    }
 
     fn describe(&self) -> String {
         match &self.local {
@@ -236,6 +240,10 @@ impl Operation for RemoveSmbGlobalMapping {
     const NAME: &'static str = "RemoveSmbGlobalMapping";
     const POOL: PoolKind = PoolKind::Remote;
     const COALESCE: Coalesce = Coalesce::InFlight;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Server(self.remote.server()))
+    }
 
     fn describe(&self) -> String {
         format!("remove the mapping of {}", self.remote.share())

@@ -14,7 +14,7 @@ use crate::error::{OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::disk_device::{Disk, Partition};
@@ -42,6 +42,10 @@ impl Operation for ListVolumesOnDisk {
     const NAME: &'static str = "ListVolumesOnDisk";
     const POOL: PoolKind = PoolKind::Disks;
 
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Disk(self.disk.0))
+    }
+
     fn describe(&self) -> String {
         match self.partition {
             0 => format!("list the volumes on {}", self.disk),
@@ -57,7 +61,7 @@ impl Operation for ListVolumesOnDisk {
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
         // A new partition has no volume yet. A partition that never gets one must not make the listing of the others
         // fail.
-        node.host.poll(node.host.timeouts().arrival, || {
+        node.host.poll_arrival(ctx, || {
             let table = disk.reported_table(&node.host, ctx)?;
             let found = volume_device::on_disk(&node.host, ctx, self.disk, &table.partitions)?;
             let wanted = found.iter().filter(|(offset, _)| table.holds(self.partition, *offset));
@@ -100,6 +104,10 @@ impl Operation for IsVolumeFormatted {
     const NAME: &'static str = "IsVolumeFormatted";
     const POOL: PoolKind = PoolKind::Disks;
 
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Volume(self.volume.to_string()))
+    }
+
     fn describe(&self) -> String {
         format!("check whether volume {} is formatted", self.volume)
     }
@@ -123,6 +131,10 @@ impl Operation for GetVolumeStats {
     const NAME: &'static str = "GetVolumeStats";
     const POOL: PoolKind = PoolKind::Disks;
 
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Volume(self.volume.to_string()))
+    }
+
     fn describe(&self) -> String {
         format!("query the size of volume {}", self.volume)
     }
@@ -143,6 +155,10 @@ impl Operation for GetDiskNumberFromVolumeId {
     type Output = DiskNumber;
     const NAME: &'static str = "GetDiskNumberFromVolumeID";
     const POOL: PoolKind = PoolKind::Disks;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Volume(self.volume.to_string()))
+    }
 
     fn describe(&self) -> String {
         format!("find the disk of volume {}", self.volume)
@@ -166,6 +182,10 @@ impl Operation for WriteVolumeCache {
     const POOL: PoolKind = PoolKind::Disks;
     // A job, so that the drain waits for it. One that already runs does not write what was cached after it began.
     const COALESCE: Coalesce = Coalesce::Queued;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Volume(self.volume.to_string()))
+    }
 
     fn describe(&self) -> String {
         format!("write the cache of volume {}", self.volume)

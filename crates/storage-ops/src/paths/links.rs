@@ -125,7 +125,7 @@ enum Place {
 fn enter(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> OperationResult<Place> {
     *links_left = links_left.saturating_sub(1);
     if let Some(pool) = link.pool() {
-        ctx.require_pool(pool)?;
+        ctx.require_pool_for(pool, link.resource())?;
         return Ok(if pool == PoolKind::Remote { Place::Final } else { Place::Local });
     }
     match link.host_path() {

@@ -7,7 +7,7 @@ use os::abi::{
 use os::{Handle, NtPath, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
 
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::types::{HostPath, VolumeId};
 use crate::windows::buffer;
 
@@ -80,13 +80,24 @@ impl Link {
         if self.is_remote() { Some(PoolKind::Remote) } else { self.volume().map(|_| PoolKind::Disks) }
     }
 
+    /// Returns the server or volume that the target is on, as far as the link tells.
+    pub(crate) fn resource(&self) -> Option<Resource> {
+        if let Some(volume) = self.volume() {
+            return Some(Resource::Volume(volume.to_string()));
+        }
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
+        let rest = starts_with(target, UNC).then(|| target.as_slice().get(UNC.len()..))??;
+        let server = rest.split(|unit| *unit == u16::from(b'\\')).next()?;
+        Some(Resource::Server(String::from_utf16_lossy(server).to_lowercase()))
+    }
+
     /// Returns the target, if it is on a drive, a volume or a server. Only Windows can resolve others.
     ///
     /// Any process that can write to a directory chooses the target. The name of a device or a pipe must not be opened:
     /// Windows refuses some of them if it follows a link, but not if they are opened by name.
     pub(crate) fn nt_target(&self) -> Option<NtPath> {
         let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
-        (is_local(target) || starts_with(target, r"\??\UNC\")).then(|| NtPath::from_win32(target))
+        (is_local(target) || starts_with(target, UNC)).then(|| NtPath::from_win32(target))
     }
 
     /// Returns the target, if it is a path on a drive.
@@ -111,6 +122,9 @@ fn is_local(target: &U16Str) -> bool {
     let is_drive = starts_with(target, r"\??\") && target.as_slice().get(5) == Some(&u16::from(b':'));
     is_drive || starts_with(target, r"\??\Volume{")
 }
+
+/// The beginning of the name of a directory on a server, in the namespace of the NT object manager.
+const UNC: &str = r"\??\UNC\";
 
 /// Returns whether a reparse point with these attributes and this tag stands for another file or directory. Others, such
 /// as the placeholders of cloud storage, have entries of their own if they are directories.
@@ -166,6 +180,21 @@ mod tests {
         let link = Link::parse(&symlink_data(&nt, &print).unwrap()).unwrap();
         assert_eq!(link, Link::Symlink(nt));
         assert!(link.is_remote());
+    }
+
+    #[test]
+    fn a_link_to_a_server_or_a_volume_tells_which() {
+        use crate::executor::pool_kind::Resource;
+        let volume = r"\\?\Volume{7d2b3c4e-0000-0000-0000-100000000000}\";
+        for (target, resource) in [
+            (r"\??\UNC\Files\one\", Some(Resource::Server("files".into()))),
+            (r"\??\unc\files", Some(Resource::Server("files".into()))),
+            (r"\??\C:\UNC\files", None),
+            (r"\??\U", None),
+            (&volume.replace(r"\\?\", r"\??\"), Some(Resource::Volume(volume.into()))),
+        ] {
+            assert_eq!(Link::MountPoint(U16String::from_str(target)).resource(), resource, "{target}");
+        }
     }
 
     #[test]

@@ -156,7 +156,8 @@ async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
             executor.run(storage_ops::IsSymlink { path: path(link) }).await.is_ok() || below.contains(&link)
         });
     }
-    gate.reached_by(32).await;
+    // A share of the threads for remote paths and one of those for disks.
+    gate.reached_by(10).await;
     assert!(executor.run(PathExists { path: path(r"\pods"), context: None }).await.unwrap());
     gate.open();
     assert_eq!(all.join_all().await, vec![true; 200]);
@@ -229,14 +230,13 @@ async fn an_exhausted_pool_refuses_an_operation_and_names_its_oldest_one() {
     };
     // An operation that has ended does not count.
     executor.run(storage_ops::GetDiskStats { disk: ONE }).await.unwrap();
-    query(&mut all, 16);
-    gate.reached_by(16).await;
+    query(&mut all, 5);
+    gate.reached_by(5).await;
     query(&mut all, 1000);
     // The requests that have a thread are blocked, so the first result is that of a refused request.
     let error = all.join_next().await.unwrap().unwrap().unwrap_err();
     assert_eq!(error.kind(), Kind::Unavailable);
-    let oldest =
-        "all threads for disks are in use (16 running); the oldest has been trying to query the state of disk 1 for";
+    let oldest = "for disks (5 running, 257 waiting); the oldest has been trying to query the state of disk 1 for";
     assert!(error.to_string().contains(oldest), "{error}");
     gate.open();
     let rest = all.join_all().await;

@@ -20,6 +20,7 @@ mod remove_tree;
 mod removed_volumes;
 mod replaced_disks;
 mod setup;
+mod shares;
 mod smb;
 mod smb_names;
 mod smb_states;

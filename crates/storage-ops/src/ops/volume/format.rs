@@ -6,7 +6,7 @@ use crate::error::{OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::types::VolumeId;
@@ -30,6 +30,10 @@ impl Operation for FormatVolume {
     const POOL: PoolKind = PoolKind::Disks;
     const COALESCE: Coalesce = Coalesce::InFlight;
     const RESOLVES_LOCKS: bool = true;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Volume(self.volume.to_string()))
+    }
 
     fn describe(&self) -> String {
         format!("format volume {}", self.volume)

@@ -7,7 +7,7 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::ops::volume::disk_lock_key;
@@ -36,6 +36,10 @@ impl Operation for MountVolume {
     const POOL: PoolKind = PoolKind::Disks;
     const COALESCE: Coalesce = Coalesce::InFlight;
     const RESOLVES_LOCKS: bool = true;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Volume(self.volume.to_string()))
+    }
 
     fn describe(&self) -> String {
         format!("mount volume {} at {}", self.volume, self.target)
@@ -221,6 +225,10 @@ impl Operation for UnmountVolume {
     const POOL: PoolKind = PoolKind::Disks;
     const COALESCE: Coalesce = Coalesce::InFlight;
     const RESOLVES_LOCKS: bool = true;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Volume(self.volume.to_string()))
+    }
 
     fn describe(&self) -> String {
         format!("unmount volume {} from {}", self.volume, self.target)

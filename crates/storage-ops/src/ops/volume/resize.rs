@@ -8,7 +8,7 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
+use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
 use crate::types::{DiskNumber, VolumeId};
@@ -42,6 +42,13 @@ impl Operation for ResizeVolume {
     const POOL: PoolKind = PoolKind::Disks;
     const COALESCE: Coalesce = Coalesce::InFlight;
     const RESOLVES_LOCKS: bool = true;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(match self.target {
+            ResizeTarget::Volume(volume) => Resource::Volume(volume.to_string()),
+            ResizeTarget::FirstVolumeOfDisk(disk) => Resource::Disk(disk.0),
+        })
+    }
 
     fn describe(&self) -> String {
         let volume = match self.target {

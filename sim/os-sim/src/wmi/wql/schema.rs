@@ -29,7 +29,7 @@ pub(super) struct Class {
 impl Class {
     /// Returns the class `name` of `namespace`.
     pub(super) fn find(namespace: Namespace, name: &str) -> Option<&'static Self> {
-        CLASSES.iter().find(|class| class.namespace == namespace && class.name.eq_ignore_ascii_case(name))
+        CLASSES.iter().find(|class| class.namespace.path() == namespace.path() && class.name.eq_ignore_ascii_case(name))
     }
 
     /// Returns the property `name`, spelled as in the schema, and its type.
