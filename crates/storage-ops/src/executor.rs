@@ -270,6 +270,9 @@ impl Executor {
             let may_be_inline = job.is_none() && pool == PoolKind::Files;
             let permit = may_be_inline.then(|| self.inline_reads.permit()).flatten();
             let result = if permit.is_some() {
+                // The task that was woken last on this thread runs next on it, and no other thread can take it over.
+                // This one takes its place, so that a read that hangs keeps no task of others.
+                drop(tokio::spawn(std::future::ready(())));
                 catch_panic(|| operation.run(&self.node, &ctx))
             } else {
                 let holder = Holder { resource: resource.clone(), client };
