@@ -2,7 +2,7 @@
 //!
 //! Each failure of a call is a line, and a client can cause thousands in a second. The lines of a minute are limited,
 //! errors apart from all others, so that neither the disk nor what an operator looks for is buried. Lines about the
-//! daemon itself are always written, and so are the lines that only a verbose log has, because its reader wants them all.
+//! daemon itself are always written, and so are those that only a verbose log has, because its reader wants them all.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
