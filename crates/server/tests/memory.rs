@@ -96,7 +96,7 @@ async fn unfinished(daemon: &Daemon) -> Client {
 
 /// Asserts how much memory `COUNT` connections hold.
 async fn assert_held(what: &str, maximum: usize, minimum: usize, open: impl AsyncFn(&Daemon) -> Client) {
-    const COUNT: usize = 16;
+    const COUNT: usize = 8;
     let sim = os_sim::node().build();
     let daemon = Daemon::on(&sim);
     // What the first connection allocates for all.
@@ -120,7 +120,7 @@ async fn assert_held(what: &str, maximum: usize, minimum: usize, open: impl Asyn
 
 /// Asserts how much memory is held when many connections have grown and only few may stay open.
 async fn assert_total() {
-    const OPEN: usize = 16;
+    const OPEN: usize = 8;
     let sim = os_sim::node().build();
     let limits = Limits { connections: ConnectionLimits { open: OPEN, ..Default::default() }, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
@@ -128,7 +128,7 @@ async fn assert_total() {
     until(|| daemon.server.connections().open() == 0).await;
     let before = MEMORY.current_usage();
     let mut clients = Vec::new();
-    for _ in 0..4 * OPEN {
+    for _ in 0..3 * OPEN {
         clients.push(grown(&daemon).await);
         assert!(daemon.server.connections().open() <= OPEN);
     }
