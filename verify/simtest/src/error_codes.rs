@@ -105,6 +105,18 @@ pub fn errors_of(call: &Call) -> &'static [OsError] {
     }
 }
 
+/// A Win32 error code that no document names.
+const UNSEEN: OsError = OsError(0xe000_0abc);
+/// An `HRESULT` that no document names.
+const UNSEEN_HRESULT: OsError = OsError(0x8aaa_0abc);
+/// A return value of a WMI method that no class documents.
+pub const UNSEEN_RETURN: u32 = 48_999;
+
+/// Returns an error of `call` that nobody has seen.
+pub fn unseen_error_of(call: &Call) -> OsError {
+    if call.primitive.starts_with("wmi ") { UNSEEN_HRESULT } else { UNSEEN }
+}
+
 /// The errors of opening a file, directory, volume, disk or share.
 const OPENING: &[OsError] = &[
     E::FILE_NOT_FOUND,

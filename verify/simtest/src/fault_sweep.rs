@@ -10,7 +10,7 @@ use os::{Os, OsError};
 use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
 use storage_ops::{Config, Node};
 
-use crate::error_codes::{errors_of, is_informative, returns_of};
+use crate::error_codes::{UNSEEN_RETURN, errors_of, is_informative, returns_of, unseen_error_of};
 use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::job_conflicts::JobConflicts;
 use crate::request::{Answer, Request};
@@ -31,6 +31,8 @@ const ATTEMPTS: usize = 4;
 pub enum InjectedFault {
     /// The call fails with a Windows error.
     Fail(OsError, When),
+    /// The call, and each later call of the same primitive, fails with a Windows error until the operation has ended.
+    FailEach(OsError),
     /// The WMI method returns this value.
     Return(u32, When),
     /// The WMI method returns this value until the operation has ended.
@@ -50,6 +52,7 @@ impl fmt::Display for InjectedFault {
         let text = |when: &When| if *when == When::Before { "before" } else { "after" };
         match self {
             Self::Fail(code, when) => write!(f, "error {} {}", code.0, text(when)),
+            Self::FailEach(code) => write!(f, "error {} each time", code.0),
             Self::Return(code, when) => write!(f, "return {code} {}", text(when)),
             Self::ReturnEach(code) => write!(f, "return {code} each time"),
             Self::Delay(when) => write!(f, "delay {}", text(when)),
@@ -115,11 +118,18 @@ impl ReferenceRun {
         for when in [When::Before, When::After] {
             faults.extend(errors_of(call).iter().map(|code| InjectedFault::Fail(*code, when)));
             faults.extend(returns_of(call).iter().map(|code| InjectedFault::Return(*code, when)));
+            faults.push(InjectedFault::Fail(unseen_error_of(call), when));
             faults.push(InjectedFault::Crash(when));
+        }
+        if self.calls[..nth].iter().all(|earlier| earlier.primitive != call.primitive) {
+            faults.push(InjectedFault::FailEach(unseen_error_of(call)));
         }
         if call.primitive.starts_with("wmi call") {
             faults.push(InjectedFault::Slow);
             faults.extend(returns_of(call).iter().map(|code| InjectedFault::ReturnEach(*code)));
+            faults.push(InjectedFault::Return(UNSEEN_RETURN, When::Before));
+            faults.push(InjectedFault::Return(UNSEEN_RETURN, When::After));
+            faults.push(InjectedFault::ReturnEach(UNSEEN_RETURN));
         }
         if scenario.spec.disk.is_some() {
             faults.push(InjectedFault::RemoveDisk);
@@ -179,7 +189,7 @@ impl Case<'_> {
         let answer = self.request.run(&node);
         let crashed = matches!(fault, InjectedFault::Crash(_));
         // The retry runs without the fault.
-        if crashed || matches!(fault, InjectedFault::ReturnEach(_)) {
+        if crashed || matches!(fault, InjectedFault::FailEach(_) | InjectedFault::ReturnEach(_)) {
             drop(node);
             node = Node::new(self.sim.process(), Config::default());
         }
@@ -192,8 +202,13 @@ impl Case<'_> {
         }
         if missing.is_none() && !crashed && matches!(answer, Answer::Succeeded(_)) && !self.is_informative(nth, fault) {
             violations.extend(self.check_success(&answer));
-            // A snapshot does not show whether a cache holds unwritten data. A failed flush may be repeated.
-            if self.reference.calls[nth].primitive == "flush" && self.flushes.count() < self.reference.flushes {
+            // A snapshot does not show whether a cache holds unwritten data. A failed flush may be repeated. A disk that
+            // cannot be flushed at all is taken offline all the same.
+            let is_each = matches!(fault, InjectedFault::FailEach(_));
+            if !is_each
+                && self.reference.calls[nth].primitive == "flush"
+                && self.flushes.count() < self.reference.flushes
+            {
                 violations.push("it succeeded, but the cache was not written".to_owned());
             }
         }
@@ -211,6 +226,7 @@ impl Case<'_> {
     fn is_informative(&self, nth: usize, fault: InjectedFault) -> bool {
         match fault {
             InjectedFault::Fail(OsError(code), _)
+            | InjectedFault::FailEach(OsError(code))
             | InjectedFault::Return(code, _)
             | InjectedFault::ReturnEach(code) => is_informative(&self.reference.calls[nth], code),
             _ => false,
@@ -225,6 +241,7 @@ impl Case<'_> {
             _ if self.is_informative(nth, fault) || self.reference.is_expected(answer) => None,
             InjectedFault::Return(_, When::After) if answer.is_retryable() => None,
             InjectedFault::Fail(OsError(code), _)
+            | InjectedFault::FailEach(OsError(code))
             | InjectedFault::Return(code, _)
             | InjectedFault::ReturnEach(code) => Some(code),
             _ => None,
@@ -259,6 +276,11 @@ impl Case<'_> {
         let at = |when, action| Arc::new(Fault::at(nth_call, when, action)) as Arc<dyn Probe>;
         let probe = match fault {
             InjectedFault::Fail(code, when) => at(when, FaultAction::Fail(code)),
+            InjectedFault::FailEach(code) => {
+                let primitive = self.reference.calls[nth].primitive.clone();
+                let is_same = move |call: &Call| call.primitive == primitive;
+                Arc::new(Fault::each(is_same, When::Before, FaultAction::Fail(code)))
+            }
             InjectedFault::Delay(when) => at(when, FaultAction::Delay(BEYOND_TIMEOUTS)),
             InjectedFault::Crash(when) => at(when, FaultAction::Die),
             InjectedFault::Slow => Arc::new(SlowJobProbe { sim: self.sim.clone(), nth: nth_call }),

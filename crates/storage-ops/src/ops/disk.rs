@@ -296,11 +296,11 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
     if changed.is_ok() && is_reached(disk.reported_attributes(&node.host, ctx)?) {
         return Ok(());
     }
-    if let Err(code) = changed
-        && ErrorClass::DeviceRemoved.contains(code)
-    {
-        return Err(code.into());
+    match changed {
+        Err(code) if ErrorClass::DeviceRemoved.contains(code) => return Err(code.into()),
+        _ => ctx.require_pool(PoolKind::Wmi)?,
     }
+    node.host.fallbacks().record(Fallback::SetDiskState, changed.err().unwrap_or(OsError(0)));
     // The driver of the disk did not make the change, or a cluster or a disk with the same signature prevents it. The
     // storage provider handles such cases or returns the reason.
     msft_storage::set_online(&node.host, ctx, disk, online)?;
@@ -393,7 +393,7 @@ impl Operation for PartitionDisk {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open_for_change(&node.host, self.disk)?;
+        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
         let table = self.known_table(node, ctx, &disk)?;
         if !table.is_partitioned() {
             refuse_mbr(&table)?;
@@ -470,29 +470,26 @@ fn bring_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> Ope
 
 impl PartitionDisk {
     /// Returns the partition table. If Windows does not return it, partitions that the storage provider reports exist; that
-    /// it reports none is no evidence.
+    /// it reports none is no evidence. Windows may not read the table of an offline disk, which is then brought online.
     fn known_table(&self, node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
-        let first = Self::read_table(node, ctx, disk);
-        node.host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, first, || {
+        // A single error may be transient.
+        let first = disk.partition_table().or_else(|_| disk.partition_table());
+        let known = node.host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, first, || {
             let table = report::partition_table(&node.host, ctx, self.disk)?;
             if table.is_partitioned() {
                 return Ok(table);
             }
             Err(OperationError::precondition("the storage provider reports no partition, which is no evidence"))
-        })
-    }
-
-    /// Reads the partition table. Windows may not read that of an offline disk, which is brought online if reading fails
-    /// twice: a single error may be transient.
-    fn read_table(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
-        for _ in 0..2 {
-            match disk.partition_table() {
-                Err(error) if error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) => {}
-                table => return table,
+        });
+        match known {
+            Err(error)
+                if error.rerun.is_none() && error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) =>
+            {
+                set_state(node, ctx, disk, true)?;
+                disk.partition_table()
             }
+            known => known,
         }
-        set_state(node, ctx, disk, true)?;
-        disk.partition_table()
     }
 
     fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
@@ -535,17 +532,18 @@ impl Operation for Rescan {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         ctx.begin_mutation()?;
-        let ports = node.host.os().device_interfaces(STORAGE_PORT_INTERFACE).unwrap_or_else(|code| {
-            // The storage provider scans too.
-            node.host.fallbacks().record(Fallback::Rescan, code);
-            Vec::new()
-        });
-        for port in ports {
-            // A port that cannot be scanned may always fail, and has no disk for this caller. A single error may be
-            // transient.
+        // A single error may be transient. One port that cannot be scanned may always fail, and has no disk for this caller.
+        let list = || node.host.os().device_interfaces(STORAGE_PORT_INTERFACE);
+        let listed = list().or_else(|_| list());
+        let (mut scanned, mut failed) = (0, listed.as_ref().err().copied());
+        for port in listed.unwrap_or_default() {
             let scan = || node.host.os().reenumerate(&port);
-            if let Err(code) = scan().or_else(|_| scan()) {
-                tracing::warn!(port = %port.display(), %code, "a storage port could not be scanned");
+            match scan().or_else(|_| scan()) {
+                Ok(()) => scanned += 1,
+                Err(code) => {
+                    tracing::warn!(port = %port.display(), %code, "a storage port could not be scanned");
+                    failed = failed.or(Some(code));
+                }
             }
         }
         for disk in all_disks(node, ctx)?.0 {
@@ -557,6 +555,10 @@ impl Operation for Rescan {
             }
         }
         // The storage provider and the PowerShell cmdlets use a cache, which must be refreshed after the change.
-        msft_storage::refresh_all(&node.host, ctx)
+        msft_storage::refresh_all(&node.host, ctx)?;
+        match failed {
+            Some(code) if scanned == 0 => Err(OperationError::of(code, "no storage port could be scanned")),
+            _ => Ok(()),
+        }
     }
 }

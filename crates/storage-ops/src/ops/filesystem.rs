@@ -199,13 +199,21 @@ fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationRe
     let path = upper(&entry.win32_path()?);
     let path = path.strip_prefix(r"\\?\").unwrap_or(&path);
     let registered = node.host.os().volume_paths(&volume.to_windows())?;
-    if registered.iter().any(|registered| upper(registered) == path) {
-        return Ok(());
+    let (here, elsewhere): (Vec<_>, Vec<_>) = registered.iter().partition(|other| upper(other) == path);
+    if here.is_empty() {
+        return Err(OperationError::new(
+            Kind::PermissionDenied,
+            "the directory has the reparse point of a mount point, but the mount manager has no volume mounted there",
+        ));
     }
-    Err(OperationError::new(
-        Kind::PermissionDenied,
-        "the directory has the reparse point of a mount point, but the mount manager has no volume mounted there",
-    ))
+    // Windows may register a forged mount point when the host of the directory arrives.
+    let mut elsewhere = elsewhere.iter().filter_map(|other| HostPath::parse(&other.to_string().ok()?).ok());
+    match elsewhere.find(|other| node.directories.check(other, None).is_ok()) {
+        None => Ok(()),
+        Some(other) => Err(OperationError::precondition(format!(
+            "the volume is also mounted at {other}, where its contents may be in use; unmount it there first"
+        ))),
+    }
 }
 
 /// Creates a symbolic link: a directory link unless the source is a file. Succeeds without a change if an identical

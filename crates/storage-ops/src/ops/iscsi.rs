@@ -322,9 +322,15 @@ impl Operation for DisconnectTarget {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let Some(target) = find_target(node, &self.iqn)?.filter(is_connected) else { return Ok(()) };
-        for session in sessions_of(node, &self.iqn)? {
-            end_persistence(node, ctx, &session)?;
-            log_out(node, ctx, &target, &session)?;
+        let sessions = sessions_of(node, &self.iqn)?;
+        for session in &sessions {
+            end_persistence(node, ctx, session)?;
+            log_out(node, ctx, &target, session)?;
+        }
+        // It may have been disconnected since.
+        if sessions.is_empty() && find_target(node, &self.iqn)?.as_ref().is_some_and(is_connected) {
+            let reason = "the target is connected, but Windows lists no session to log out of";
+            return Err(OperationError::precondition(reason));
         }
         Ok(())
     }

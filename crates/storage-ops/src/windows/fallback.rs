@@ -28,6 +28,7 @@ const MAX_CODES: usize = 16;
 pub(crate) enum Fallback {
     DiskList,
     DiskState,
+    SetDiskState,
     DiskSize,
     DiskUpdate,
     SerialNumber,
@@ -36,11 +37,11 @@ pub(crate) enum Fallback {
     VolumesOfDisk,
     VolumeList,
     VolumeSize,
+    SupportedSize,
     FileSystem,
     Mount,
     Unmount,
     TargetVolume,
-    Rescan,
     BiosSerialNumber,
 }
 
@@ -67,7 +68,7 @@ const fn row(
     Row { fallback, call, first, answers, second }
 }
 
-const TABLE: [Row; 16] = [
+const TABLE: [Row; 17] = [
     row(Fallback::DiskList, "disk_list", "`CM_Get_Device_Interface_List`", INCONCLUSIVE, "`MSFT_Disk.Number`"),
     row(
         Fallback::DiskState,
@@ -75,6 +76,13 @@ const TABLE: [Row; 16] = [
         "`IOCTL_DISK_GET_DISK_ATTRIBUTES`",
         INCONCLUSIVE,
         "`MSFT_Disk.IsOffline` and `IsReadOnly`",
+    ),
+    row(
+        Fallback::SetDiskState,
+        "set_disk_state",
+        "`IOCTL_DISK_SET_DISK_ATTRIBUTES`",
+        "any other than that the disk is gone; 0 stands for a success that has changed nothing",
+        "`MSFT_Disk.Online`, `Offline` and `SetAttributes`",
     ),
     row(
         Fallback::DiskSize,
@@ -127,6 +135,13 @@ const TABLE: [Row; 16] = [
         "`MSFT_Volume.Size` and `SizeRemaining`, if the size is not 0",
     ),
     row(
+        Fallback::SupportedSize,
+        "supported_size",
+        "`MSFT_Partition.GetSupportedSize`",
+        "those without a meaning of their own, as from a node without the service Optimize Drives",
+        "the partition table",
+    ),
+    row(
         Fallback::FileSystem,
         "file_system",
         "`FileFsAttributeInformation` and reading the first sectors",
@@ -153,13 +168,6 @@ const TABLE: [Row; 16] = [
         "`GetFinalPathNameByHandle`",
         INCONCLUSIVE,
         "the reparse point of the path or of its target",
-    ),
-    row(
-        Fallback::Rescan,
-        "rescan",
-        "`CM_Get_Device_Interface_List` and `CM_Reenumerate_DevNode`",
-        "any, from the list",
-        "`MSFT_StorageSetting.UpdateHostStorageCache`, which `Rescan` calls in any case",
     ),
     row(
         Fallback::BiosSerialNumber,

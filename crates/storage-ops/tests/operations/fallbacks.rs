@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::setup::{GIB, failing, node_on, path, probed, refused, traced, volume_on};
-use faults::{Fault, FaultAction, Layer, Layered, When};
+use faults::{Fault, FaultAction, Layer, Layered, Probed, When};
 use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Time, U16Str, Value, Wmi};
 use os_sim::Sim;
 use storage_ops::{
@@ -231,10 +231,97 @@ fn the_volume_of_a_path_is_found_by_its_reparse_point() {
     assert_counted(&node, "target_volume", UNSEEN);
 }
 
+/// Fails each query of a volume's file system after the volume has been formatted.
+#[derive(Default)]
+struct UnreadableOnceFormatted(std::sync::atomic::AtomicBool);
+
+impl Layer for UnreadableOnceFormatted {
+    fn query_fs(&self, handle: &dyn os::Handle, class: os::FsInfo, output: &mut [u8]) -> OsResult<usize> {
+        if self.0.load(std::sync::atomic::Ordering::SeqCst) { Err(UNSEEN) } else { handle.query_fs(class, output) }
+    }
+
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        let status = wmi.call(call, deadline);
+        self.0.fetch_or(call.method == "Format", std::sync::atomic::Ordering::SeqCst);
+        status
+    }
+}
+
 #[test]
-fn a_rescan_and_the_serial_number_of_the_machine_have_second_ways() {
+fn that_a_volume_has_been_formatted_may_be_known_from_the_provider() {
+    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let layered = Layered::around(sim.process(), UnreadableOnceFormatted::default());
+    Node::new(Arc::new(layered), Config::default()).run(&FormatVolume { volume: volume(&sim) }).unwrap();
+    assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+}
+
+/// Does not list volumes.
+struct EmptyVolumeList;
+
+impl Layer for EmptyVolumeList {
+    fn volumes(&self, _node: &dyn Os) -> OsResult<Vec<os::U16String>> {
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn a_mount_point_is_stale_only_if_its_volume_cannot_be_opened() {
+    let sim = ntfs().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\w").build();
+    let (volume, before) = (volume(&sim), sim.snapshot());
+    let node = Node::new(Arc::new(Layered::around(sim.process(), EmptyVolumeList)), Config::default());
+    let target = path(r"\plugins\w");
+    refused(&node, &MountVolume { volume, target: target.clone() }, Kind::FailedPrecondition);
+    assert_eq!(sim.snapshot(), before);
+    // Whether it exists is not known.
+    let unknown = Fault::each(
+        |call| call.primitive == "open" && call.object.contains("Volume{") && !call.object.ends_with('\\'),
+        When::Before,
+        FaultAction::Fail(UNSEEN),
+    );
+    sim.detach_disk(2).unwrap();
+    let node = Node::new(Arc::new(Probed::new(sim.process(), unknown)), Config::default());
+    let before = sim.snapshot();
+    assert!(node.run(&MountVolume { volume, target }).is_err());
+    assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn volumes_that_do_not_arrive_by_themselves_are_brought_online() {
+    let sim = ntfs().offline().build();
+    sim.set_timing(|timing| timing.new_volume = std::time::Duration::from_hours(1));
+    let node = node_on(&sim);
+    node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
+    assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 0 }).map(|volumes| volumes.len()), Ok(1));
+}
+
+#[test]
+fn a_change_of_state_that_the_device_refuses_is_counted() {
+    let sim = ntfs().offline().build();
+    let node = unseen(&sim, &["control DISK_SET_DISK_ATTRIBUTES"]);
+    node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
+    assert_counted(&node, "set_disk_state", UNSEEN);
+}
+
+#[test]
+fn a_rescan_that_has_scanned_no_port_is_an_error() {
+    for primitive in ["device_interfaces", "reenumerate"] {
+        let sim = os_sim::node().build();
+        sim.attach_disk(&os_sim::DiskDescription::new(GIB), false).unwrap();
+        let error = refused(&probed(&sim, failing(primitive, UNSEEN)), &Rescan, Kind::Internal);
+        assert_eq!(error.code(), Some(UNSEEN), "{error}");
+    }
+}
+
+#[test]
+fn an_offline_disk_that_the_provider_reports_as_partitioned_stays_offline() {
+    let sim = ntfs().offline().build();
+    unseen(&sim, &[LAYOUT]).run(&PartitionDisk { disk: ONE }).unwrap();
+    assert!(sim.disk(1).unwrap().offline);
+}
+
+#[test]
+fn the_serial_number_of_the_machine_has_a_second_way() {
     let sim = os_sim::node().bios_serial("VMware-1").build();
-    unseen(&sim, &["device_interfaces"]).run(&Rescan).unwrap();
     let node = unseen(&sim, &["firmware_table"]);
     assert_eq!(node.run(&GetBiosSerialNumber), node_on(&sim).run(&GetBiosSerialNumber));
     assert_counted(&node, "bios_serial_number", UNSEEN);

@@ -1,12 +1,15 @@
 //! Tests of the operations on the iSCSI initiator.
 
 use crate::setup::{GIB, NoProbe, failing, node_on, probed, provider, refused, traced};
-use faults::{Fault, FaultAction, Race, When};
-use os::{Access, NtPath, Open, Options, Os, OsError};
+use std::sync::Arc;
+
+use faults::{Fault, FaultAction, Layer, Layered, Race, When};
+use os::{Access, Instance, Namespace, NtPath, Open, Options, Os, OsError, OsResult, Time, Wmi};
 use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, Iqn, Kind,
-    ListTargetPortals, Node, RemoveTargetPortal, Secret, ServiceName, SetMutualChapSecret, StartService, TargetPortal,
+    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks,
+    Iqn, Kind, ListTargetPortals, Node, RemoveTargetPortal, Secret, ServiceName, SetMutualChapSecret, StartService,
+    TargetPortal,
 };
 
 const PLAIN: &str = "iqn.2024-01.test:plain";
@@ -271,3 +274,27 @@ fn a_portal_that_another_program_has_added_is_kept_if_the_request_was_not_starte
 }
 
 const NEW: &str = "wmi call MSFT_iSCSITargetPortal.New";
+
+/// Lists no session.
+struct NoSessions;
+
+impl Layer for NoSessions {
+    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        if wql.contains("FROM MSFT_iSCSISession") { Ok(Vec::new()) } else { wmi.query(namespace, wql, deadline) }
+    }
+}
+
+#[test]
+fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
+    let sim = sim();
+    let node = node_on(&sim);
+    node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
+    let without = Node::new(Arc::new(Layered::around(sim.process(), NoSessions)), Config::default());
+    let disconnect = DisconnectTarget { portal: portal(), iqn: Iqn::parse(PLAIN).unwrap() };
+    let error = refused(&without, &disconnect, Kind::FailedPrecondition);
+    assert!(error.to_string().contains("no session"), "{error}");
+    node.run(&disconnect).unwrap();
+    without.run(&disconnect).unwrap();
+}

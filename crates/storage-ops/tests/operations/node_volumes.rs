@@ -228,3 +228,20 @@ fn a_volume_on_a_system_partition_is_not_formatted_mounted_or_emptied() {
         assert_eq!(sim.snapshot(), before, "{kind}");
     }
 }
+
+#[test]
+fn a_volume_that_is_mounted_at_another_path_of_a_driver_is_not_emptied() {
+    let (one, other) = (r"C:\var\lib\kubelet\plugins\v", r"C:\var\lib\kubelet\pods\p");
+    let sim =
+        os_sim::node().dir(other).disk(GIB).partitioned().formatted("NTFS").mounted(one).mounted(r"C:\admin").build();
+    sim.external().write(&format!(r"{one}\data"), b"1").unwrap();
+    let node = setup::node_on(&sim);
+    sim.external().set_mount_point(other, sim.volume_on(1).unwrap().id).unwrap();
+    let before = sim.snapshot();
+    for path in [one, other] {
+        refused(&node, &RmdirContents { path: setup::path(path) }, Kind::FailedPrecondition);
+    }
+    assert_eq!(sim.snapshot(), before);
+    sim.process().delete_volume_mount_point(&os::U16String::from_str(&format!(r"{other}\"))).unwrap();
+    node.run(&RmdirContents { path: setup::path(one) }).unwrap();
+}

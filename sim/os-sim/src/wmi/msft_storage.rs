@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Uuid, Value};
 
-use crate::disks::{Disk, Layout};
+use crate::disks::{Disk, Layout, Volume};
 use crate::state::{DeviceId, State};
 use crate::wmi::method_call::{Arguments, returned};
 use crate::wmi::provider_instances::{
@@ -38,7 +38,8 @@ pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
     }
 }
 
-/// Returns the instances of `class` that are associated with a disk, partition or volume.
+/// Returns the instances of `class` that are associated with a disk, partition or volume. A volume over several partitions,
+/// which is on dynamic disks, is associated with none: the provider manages basic disks only.
 pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsResult<Vec<Instance>> {
     let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
     if object.is_of("MSFT_Disk") {
@@ -50,7 +51,9 @@ pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsR
         let (device, number) = partition_by_id(state, id)?;
         let disk = state.disk(device)?;
         let part = disk.partitions.iter().find(|part| part.number == number).ok_or(OsError::WBEM_NOT_FOUND)?;
-        let volume = part.volume.as_ref().filter(|volume| volume.arrived && volume.known_to_provider);
+        let is_shown =
+            |volume: &&Volume| volume.arrived && volume.known_to_provider && volume.further_extents.is_empty();
+        let volume = part.volume.as_ref().filter(is_shown);
         return Ok(match class {
             "MSFT_Disk" => vec![disk_instance(disk)],
             "MSFT_Volume" => volume.map(|volume| volume_instance(state, volume)).into_iter().collect(),
@@ -60,7 +63,9 @@ pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsR
     let volume = volume_by_id(state, id)?;
     let (device, number) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
     let disk = state.disk(device)?;
-    let row = (class == "MSFT_Partition").then(|| partition_by_number(state, disk, number)).flatten();
+    let is_basic = disk.volumes().all(|other| other.id != volume || other.further_extents.is_empty());
+    let is_asked = class == "MSFT_Partition" && is_basic;
+    let row = is_asked.then(|| partition_by_number(state, disk, number)).flatten();
     Ok(row.into_iter().collect())
 }
 

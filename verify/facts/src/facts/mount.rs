@@ -194,8 +194,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "GetVolumePathNamesForVolumeName does not return the path of a mount point that was set with \
          FSCTL_SET_REPARSE_POINT and not with SetVolumeMountPoint.",
         "the documentation of the mount manager says that SetVolumeMountPoint registers the path with it; if it \
-         returned the path, RmdirContents would empty the volume there, which a driver may also mount there, and refuse \
-         one that the node itself uses",
+         returned the path, RmdirContents would empty the volume there, unless the node itself uses the volume or it is \
+         mounted at another path in a working directory",
         a_forged_mount_point_is_not_listed,
     )
     .wine("it does not implement reparse points"),

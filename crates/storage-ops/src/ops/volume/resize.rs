@@ -131,6 +131,9 @@ impl ResizeVolume {
             // The query needs the service "Optimize drives"; resizing does not. The provider refuses a size that is too
             // large.
             Err(error) if error.kind == Kind::Internal => {
+                if let Some(code) = error.code {
+                    node.host.fallbacks().record(Fallback::SupportedSize, code);
+                }
                 (max_size_by_table(node, ctx, disk, table, partition)?, Some(error))
             }
             Err(error) => return Err(error),

@@ -143,11 +143,14 @@ fn partition_of(host: &Host, way: SecondWay<'_>, id: VolumeId) -> OperationResul
     }
 }
 
-/// Returns the extent of a volume, which is its partition.
+/// Returns the extent of a volume, which is its partition. Volumes over several partitions have another type of partition.
 pub(crate) fn extent(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<DiskExtent> {
-    let partition = partition_of(host, way, volume)?;
-    let long = |property: &str| i64::try_from(partition.u64(property)?).ok();
-    let found = (partition.u32("DiskNumber"), long("Offset"), long("Size"));
+    let instance = partition_of(host, way, volume)?;
+    if partition(&instance).is_none_or(|partition| partition.kind != PartitionKind::Data) {
+        return Err(missing("basic data partition", &volume));
+    }
+    let long = |property: &str| i64::try_from(instance.u64(property)?).ok();
+    let found = (instance.u32("DiskNumber"), long("Offset"), long("Size"));
     let (Some(disk_number), Some(offset), Some(length)) = found else { return Err(missing("disk", &volume)) };
     Ok(DiskExtent { disk_number, padding: 0, offset, length })
 }
