@@ -91,7 +91,6 @@ same_numbers! {
     Share::DELETE.bits() => fs::FILE_SHARE_DELETE,
     Options::DIRECTORY.bits() => nt::FILE_DIRECTORY_FILE,
     Options::NON_DIRECTORY.bits() => nt::FILE_NON_DIRECTORY_FILE,
-    Options::BACKUP_INTENT.bits() => nt::FILE_OPEN_FOR_BACKUP_INTENT,
     Options::REPARSE_POINT.bits() => nt::FILE_OPEN_REPARSE_POINT,
     FileInfo::Basic => fs::FileBasicInfo,
     FileInfo::Disposition => fs::FileDispositionInfo,

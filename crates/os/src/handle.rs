@@ -48,9 +48,6 @@ bitflags! {
         const NON_DIRECTORY = 0x0000_0040;
         /// `FILE_DELETE_ON_CLOSE`: the object is deleted when this handle is closed.
         const DELETE_ON_CLOSE = 0x0000_1000;
-        /// `FILE_OPEN_FOR_BACKUP_INTENT`: the privileges to back up and to restore files, if they are enabled, grant
-        /// rights that the access control list of the object does not.
-        const BACKUP_INTENT = 0x0000_4000;
         /// `FILE_OPEN_REPARSE_POINT`: if the last component is a link, opens the link and not its target.
         const REPARSE_POINT = 0x0020_0000;
     }

@@ -38,11 +38,10 @@ const OPEN_FOR_DELETE: Open = Open {
 
 /// Opens an object to delete it if its access control list does not grant the rights of [`OPEN_FOR_DELETE`]. These two
 /// rights can also come from the access control list of its directory. The contents of a directory cannot be listed.
-const OPEN_ONLY_FOR_DELETE: Open = Open {
-    access: Access::DELETE.union(Access::READ_ATTRIBUTES),
-    options: Options::REPARSE_POINT.union(Options::BACKUP_INTENT),
-    ..OPEN_FOR_DELETE
-};
+///
+/// csi-proxy does not enable the privileges to back up and to restore files, which would bypass access control lists: they
+/// would act on more than this call, such as the paths that Windows opens to rotate the log and to mount a volume.
+const OPEN_ONLY_FOR_DELETE: Open = Open { access: Access::DELETE.union(Access::READ_ATTRIBUTES), ..OPEN_FOR_DELETE };
 
 /// An open directory whose entries are deleted.
 #[derive(Clone, Copy)]

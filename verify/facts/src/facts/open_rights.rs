@@ -66,8 +66,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "FILE-OPEN-31",
-        "A file whose access control list grants nobody a right opens with DELETE, FILE_OPEN_REPARSE_POINT and \
-         FILE_OPEN_FOR_BACKUP_INTENT, and is deleted through that handle.",
+        "A file whose access control list grants nobody a right opens with DELETE and FILE_OPEN_REPARSE_POINT if that of \
+         its directory lets the caller delete entries, and is deleted through that handle.",
         "GO at Deleteat, at_windows_test.go TestDeleteAt; \
          https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/82b364ce-6d7b-422f-8d88-4db32eea809a",
         a_file_that_grants_nothing_is_deleted,
@@ -177,7 +177,7 @@ fn a_file_that_grants_nothing_is_deleted(node: &dyn TestNode) -> Verdict {
     let directory = node.directory()?;
     directory.write("file", b"content");
     node.revoke_all_rights(&directory.win32("file"))?;
-    let how = Open::existing(Access::DELETE, Options::REPARSE_POINT | Options::BACKUP_INTENT);
+    let how = Open::existing(Access::DELETE, Options::REPARSE_POINT);
     let file = directory.handle().open_child(&U16String::from_str("file"), &how).expect("the file opens");
     delete(&*file).expect("the file is deleted");
     drop(file);
