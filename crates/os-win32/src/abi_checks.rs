@@ -10,6 +10,7 @@ use os::{Access, FileInfo, FsInfo, Options, OsError, PathForm, Share};
 use windows_sys::Wdk::Storage::FileSystem as nt;
 use windows_sys::Wdk::System::SystemServices as nt_services;
 use windows_sys::Win32::Foundation as win32;
+use windows_sys::Win32::Security as security;
 use windows_sys::Win32::Storage::FileSystem as fs;
 use windows_sys::Win32::System::Ioctl as ioctl;
 use windows_sys::Win32::System::Rpc as rpc;
@@ -102,6 +103,15 @@ same_numbers! {
     PathForm::Dos => fs::VOLUME_NAME_DOS,
     PathForm::VolumeGuid => fs::VOLUME_NAME_GUID,
     abi::FIRMWARE_SMBIOS => firmware::RSMB,
+    abi::FILE_WRITE_DATA => fs::FILE_ADD_FILE,
+    abi::FILE_APPEND_DATA => fs::FILE_ADD_SUBDIRECTORY,
+    abi::FILE_DELETE_CHILD => fs::FILE_DELETE_CHILD,
+    abi::DELETE => fs::DELETE,
+    abi::WRITE_DAC => fs::WRITE_DAC,
+    abi::WRITE_OWNER => fs::WRITE_OWNER,
+    abi::GENERIC_ALL => win32::GENERIC_ALL,
+    abi::GENERIC_WRITE => win32::GENERIC_WRITE,
+    abi::ENTRY_INHERIT_ONLY => security::INHERIT_ONLY_ACE,
 }
 
 // Constants inside the buffers.

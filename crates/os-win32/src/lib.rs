@@ -2,7 +2,8 @@
 //!
 //! `Windows` implements the traits of the crate `os`: each method makes one system call or one COM call. Which calls to
 //! make, in which order, and what an error means is decided in the crate `storage-ops`. `pipe` has the named pipes that
-//! clients connect to, and `event_log` the events that an administrator reads. With the feature `process-usage`,
+//! clients connect to, `event_log` the events that an administrator reads, `file_security` the access control lists of files,
+//! and `dll_search` where Windows looks for DLLs. With the feature `process-usage`,
 //! `process` has the resources of a process, which tests of the daemon measure. On other systems this crate is empty.
 //!
 //! All unsafe code of the workspace is in this crate, in three steps: the raw call; a type that owns what the call
@@ -14,8 +15,10 @@ mod abi_checks;
 mod buffer;
 mod clock;
 mod device_interface;
+pub mod dll_search;
 mod error;
 pub mod event_log;
+pub mod file_security;
 mod firmware;
 mod handle;
 mod mount_manager;
@@ -24,6 +27,7 @@ mod privilege;
 #[cfg(feature = "process-usage")]
 pub mod process;
 mod registry;
+mod security_descriptor;
 mod service;
 mod wmi;
 

@@ -8,6 +8,7 @@
 mod codes;
 mod disk;
 mod file;
+mod security;
 mod storage;
 mod volume;
 
@@ -23,6 +24,10 @@ pub use file::{
     FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_ON_CLOSE, FILE_DISPOSITION_POSIX,
     FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo,
     MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+};
+pub use security::{
+    AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_DATA,
+    GENERIC_ALL, GENERIC_WRITE, SecurityDescriptor, Sid, WRITE_DAC, WRITE_OWNER,
 };
 pub use storage::{
     ASSOCIATION_DEVICE, BusType, CODE_SET_ASCII, CODE_SET_BINARY, DEVICE_TYPE_DISK, DISK_INTERFACE,

@@ -4,6 +4,7 @@
 #![cfg(windows)]
 
 mod control;
+mod file_security;
 mod files;
 mod firmware;
 mod pipes;

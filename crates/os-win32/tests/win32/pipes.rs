@@ -1,6 +1,8 @@
 //! Named pipes.
 
+use std::fs::OpenOptions;
 use std::io;
+use std::os::windows::fs::OpenOptionsExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +11,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeServer};
 use tokio::time::timeout;
 use transport::listener::ClientStream;
+use windows_sys::Win32::Foundation::{GENERIC_READ, GENERIC_WRITE};
+use windows_sys::Win32::Storage::FileSystem::{READ_CONTROL, WRITE_DAC, WRITE_OWNER};
 
 use crate::skip::skipped_by_wine;
 
@@ -156,4 +160,22 @@ async fn a_name_is_free_again_after_its_listener_is_dropped() {
     drop(listener(&path));
     assert_eq!(pipe::owner(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
     drop(listener(&path));
+}
+
+#[tokio::test]
+async fn who_may_connect_may_not_change_who_may() {
+    let path = path("change");
+    let mut listener = listener(&path);
+    let open = |access| OpenOptions::new().access_mode(access).open(&path);
+    // The access of clients, and that to read the descriptor. Each time, the listener creates another instance.
+    for access in [GENERIC_READ | GENERIC_WRITE, GENERIC_READ | READ_CONTROL] {
+        open(access).unwrap();
+        listener.accept().await.unwrap();
+    }
+    for right in [WRITE_DAC, WRITE_OWNER] {
+        match open(GENERIC_READ | GENERIC_WRITE | right) {
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{right:x}"),
+            Ok(_) => return skipped_by_wine("a pipe opens with rights that its descriptor does not grant"),
+        }
+    }
 }

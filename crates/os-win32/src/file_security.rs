@@ -1,0 +1,41 @@
+//! Who has access to files and folders.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::windows::fs::OpenOptionsExt as _;
+use std::os::windows::io::AsRawHandle as _;
+use std::path::Path;
+
+use widestring::U16CString;
+use windows_sys::Win32::Storage::FileSystem::{CreateDirectoryW, FILE_FLAG_BACKUP_SEMANTICS, READ_CONTROL};
+
+use crate::security_descriptor::{self, SecurityDescriptor, Sid};
+
+/// Creates a folder with the access that `sddl` describes. Errors: `AlreadyExists`.
+///
+/// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createdirectoryw>
+pub fn create_folder(path: &Path, sddl: &str) -> io::Result<()> {
+    let path = U16CString::from_os_str(path).map_err(io::Error::other)?;
+    let security = SecurityDescriptor::from_sddl(sddl)?;
+    let attributes = security.attributes();
+    // SAFETY: the path is zero-terminated; the descriptor that the attributes point to outlives the call.
+    let created = unsafe { CreateDirectoryW(path.as_ptr(), &raw const attributes) };
+    if created == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Returns the security descriptor of a file or folder, with its owner and its access control list. A link is followed.
+///
+/// `os::abi::SecurityDescriptor` decodes it.
+/// <https://learn.microsoft.com/windows/win32/api/securitybaseapi/nf-securitybaseapi-getkernelobjectsecurity>
+pub fn security_descriptor(path: &Path) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new().access_mode(READ_CONTROL).custom_flags(FILE_FLAG_BACKUP_SEMANTICS).open(path)?;
+    security_descriptor::of_handle(file.as_raw_handle())
+}
+
+/// Returns the name of the account or group with this SID (`S-1-5-...`), such as `NT AUTHORITY\Authenticated Users`.
+///
+/// Errors: `ERROR_NONE_MAPPED` (1332) if it does not exist.
+/// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-lookupaccountsidw>
+pub fn account(sid: &str) -> io::Result<String> {
+    Sid::parse(sid)?.account()
+}
