@@ -15,6 +15,7 @@ mod durations;
 mod facts;
 mod fuzz;
 mod go;
+mod imports;
 mod libtest;
 mod lint;
 mod mutants;

@@ -12,7 +12,7 @@ use cargo_metadata::Metadata;
 use clap::Subcommand;
 
 use crate::summary::Summary;
-use crate::{Error, apt, facts, libtest, process, soak, vhd, wine, workspace};
+use crate::{Error, apt, facts, imports, libtest, process, soak, vhd, wine, workspace};
 
 #[derive(Subcommand)]
 pub(crate) enum Task {
@@ -59,7 +59,7 @@ fn build() -> Result<bool, Error> {
 }
 
 /// Builds the programs of the daemon's package into dist/, optimised, stripped and statically linked, and checks their
-/// size.
+/// size, and that they cannot start other programs.
 fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
     let mut cargo = toolchain.cargo("build");
     cargo.args(["--profile", SHIPPED, "-p", DAEMON]);
@@ -78,6 +78,11 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
         if size > LARGEST {
             let (size, largest) = (megabytes(size), megabytes(LARGEST));
             return Err(format!("{} has {size}, the limit is {largest}", program.display()).into());
+        }
+        let starting = imports::that_start_programs(&fs::read(&program)?)
+            .ok_or_else(|| format!("{} has no import table", program.display()))?;
+        if !starting.is_empty() {
+            return Err(format!("{} imports {}", program.display(), starting.join(", ")).into());
         }
     }
     Ok(dist.join(format!("{DAEMON}.exe")))
