@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use crate::flags::parser::name_of_flag;
 use crate::flags::{FlagError, Flags};
-use crate::program::CSI_PROXY;
-use crate::service::Task;
+use crate::program::{CSI_PROXY, REQUIRE_SAFE_FOLDERS};
+use crate::service::{Installation, Task};
 
 /// A command of `csi-proxy`.
 #[derive(Clone, Debug)]
@@ -85,7 +86,10 @@ impl Task {
     /// Refuses flags that the service could not parse when it starts, where no user would see its error.
     fn parse_installation(words: Vec<String>) -> Result<Self, CommandError> {
         let flags = CSI_PROXY.parse(words.iter().cloned()).map_err(CommandError::Flags)?;
-        no_more("service install", flags.rest.into_iter()).map(|()| Self::Install(words))
+        no_more("service install", flags.rest.into_iter())?;
+        // The flag is for the installation. The command line of the service is to suit the Go program too.
+        let arguments = words.into_iter().filter(|word| name_of_flag(word) != Some(REQUIRE_SAFE_FOLDERS)).collect();
+        Ok(Self::Install(Installation { arguments, require_safe_folders: flags.require_safe_folders }))
     }
 }
 
@@ -107,12 +111,30 @@ mod tests {
 
     #[test]
     fn a_service_is_installed_only_with_flags_that_it_can_parse() {
-        let Ok(Command::Service(Task::Install(flags))) = parse("service install -v 5 --log_file=x") else {
+        let Ok(Command::Service(Task::Install(installation))) = parse("service install -v 5 --log_file=x") else {
             panic!("the flags are valid")
         };
-        assert_eq!(flags, ["-v", "5", "--log_file=x"]);
+        assert_eq!(installation.arguments, ["-v", "5", "--log_file=x"]);
+        assert!(!installation.require_safe_folders);
         assert_eq!(parse("service install -nonsense").unwrap_err(), "unknown flag -nonsense");
         assert_eq!(parse("service install -v=1 now").unwrap_err(), "unexpected argument 'now' after 'service install'");
+    }
+
+    #[test]
+    fn the_flag_that_requires_safe_folders_is_not_for_the_service() {
+        for (flag, is_required) in [
+            ("-require-safe-folders", true),
+            ("--require-safe-folders=true", true),
+            ("-require-safe-folders=false", false),
+        ] {
+            let Ok(Command::Service(Task::Install(installation))) =
+                parse(&format!("service install -v=5 {flag} -drain 7"))
+            else {
+                panic!("the flags are valid")
+            };
+            assert_eq!(installation.arguments, ["-v=5", "-drain", "7"], "{flag}");
+            assert_eq!(installation.require_safe_folders, is_required, "{flag}");
+        }
     }
 
     #[test]

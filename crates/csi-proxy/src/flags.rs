@@ -48,6 +48,8 @@ pub enum Kind {
 pub struct Flags {
     /// Run as a Windows service.
     pub windows_service: bool,
+    /// Install the service only if no ordinary user may replace the program or its log.
+    pub require_safe_folders: bool,
     /// Where the log is written and how much is in it.
     pub log: LogFlags,
     /// The configuration of the storage operations.

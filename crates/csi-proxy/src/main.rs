@@ -21,7 +21,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Serve(flags) => {
             serve::console(&flags, backend::windows()?, endpoints::named_pipes(&flags)?, out)?;
         }
-        Command::Service(Task::Install(flags)) => service::install(&flags, out)?,
+        Command::Service(Task::Install(installation)) => service::install(&installation, out)?,
         Command::Service(Task::Uninstall) => service::uninstall(out)?,
         Command::Service(Task::Status) => service::status(out)?,
         Command::Help => write!(out, "{}", Help(&CSI_PROXY))?,

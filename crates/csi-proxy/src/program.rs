@@ -6,6 +6,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::command::CommandError;
+use crate::dll_search;
 use crate::flags::table::switch;
 use crate::flags::{Flag, Flags, Kind};
 
@@ -24,6 +25,12 @@ pub struct Program<T: 'static> {
     pub own_flags: &'static [Flag<T>],
 }
 
+/// A heading of the help.
+const SERVICE: &str = "Windows service";
+
+/// The flag of `service install` that makes its warnings errors.
+pub(crate) const REQUIRE_SAFE_FOLDERS: &str = "require-safe-folders";
+
 /// The daemon.
 pub static CSI_PROXY: Program<Flags> = Program {
     name: "csi-proxy",
@@ -36,14 +43,24 @@ pub static CSI_PROXY: Program<Flags> = Program {
         ("help", "print this help"),
         ("version", "print the version"),
     ],
-    own_flags: &[Flag {
-        name: "windows-service",
-        kind: Kind::Switch,
-        default: "false",
-        help: "Run as the Windows service csiproxy, not in a console.",
-        section: "Windows service",
-        set: |flags, text| switch(text).map(|on| flags.windows_service = on),
-    }],
+    own_flags: &[
+        Flag {
+            name: "windows-service",
+            kind: Kind::Switch,
+            default: "false",
+            help: "Run as the Windows service csiproxy, not in a console.",
+            section: SERVICE,
+            set: |flags, text| switch(text).map(|on| flags.windows_service = on),
+        },
+        Flag {
+            name: REQUIRE_SAFE_FOLDERS,
+            kind: Kind::Switch,
+            default: "false",
+            help: "For 'service install': refuse, instead of warning, if ordinary users may replace the program or its log.",
+            section: SERVICE,
+            set: |flags, text| switch(text).map(|on| flags.require_safe_folders = on),
+        },
+    ],
 };
 
 impl<T> Program<T> {
@@ -55,6 +72,10 @@ impl<T> Program<T> {
         run: impl FnOnce(C) -> Result<bool, Box<dyn Error>>,
     ) -> ExitCode {
         let name = self.name;
+        if let Err(error) = dll_search::system_only() {
+            eprintln!("{name}: cannot limit the search for DLLs to System32: {error}");
+            return ExitCode::FAILURE;
+        }
         let arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
         match parse(arguments).map(run) {
             Ok(Ok(true)) => ExitCode::SUCCESS,

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::num::NonZero;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::GROUP_VERSIONS;
 use server::{Endpoint, Limits, Server, Unfinished};
@@ -26,6 +27,13 @@ const OTHER_THREADS: usize = 16;
 /// The least number of threads for asynchronous work. Reads of local files run on these threads too, and all but one
 /// may hang if a disk no longer answers.
 const LEAST_WORKERS: usize = 4;
+
+/// The environment variable that every process in a HostProcess container has.
+/// <https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/>
+const HOST_PROCESS_CONTAINER: &str = "CONTAINER_SANDBOX_MOUNT_POINT";
+
+/// How long calls may drain in a HostProcess container, whose processes Windows ends 5 seconds after it tells them to stop.
+const CONTAINER_DRAIN: Duration = Duration::from_secs(4);
 
 /// Returns the runtime that the whole daemon runs in.
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
@@ -131,14 +139,26 @@ fn connections(wanted: usize) -> usize {
     room
 }
 
-/// Logs which parts of the command line have no effect.
+/// Logs which parts of the command line have no effect, and what cannot have its effect here.
 fn warn(flags: &Flags) {
+    if is_cut_short(env::var_os(HOST_PROCESS_CONTAINER).is_some(), flags.drain) {
+        tracing::warn!(
+            "-drain={} has no effect beyond the 5 seconds that a HostProcess container gets to stop; use -drain={}",
+            flags.drain.as_secs(),
+            CONTAINER_DRAIN.as_secs()
+        );
+    }
     for name in &flags.without_effect {
         tracing::info!("flag -{name} has no effect");
     }
     if let Some(first) = flags.rest.first() {
         tracing::warn!("ignoring the command line from '{first}' on, because that is not a flag");
     }
+}
+
+/// Returns whether Windows may end the daemon before it has drained.
+fn is_cut_short(is_in_container: bool, drain: Duration) -> bool {
+    is_in_container && drain > CONTAINER_DRAIN
 }
 
 fn announce(
@@ -179,11 +199,21 @@ fn report_end(out: &mut impl Write, unfinished: Unfinished) -> Result<(), Box<dy
 
 #[cfg(test)]
 mod tests {
-    use super::system_drive;
+    use std::time::Duration;
+
+    use super::{is_cut_short, system_drive};
+    use crate::program::CSI_PROXY;
 
     #[test]
     fn the_drive_of_windows_is_that_of_the_environment() {
         assert_eq!([Some("C:"), Some("d:")].map(system_drive), [Some('C'), Some('D')]);
         assert_eq!([None, Some(""), Some("C"), Some(r"C:\"), Some("1:")].map(system_drive), [None; 5]);
+    }
+
+    #[test]
+    fn the_default_time_to_drain_is_too_long_for_a_host_process_container() {
+        let default = CSI_PROXY.defaults().drain;
+        assert!(is_cut_short(true, default) && !is_cut_short(false, default));
+        assert!(!is_cut_short(true, Duration::from_secs(4)));
     }
 }

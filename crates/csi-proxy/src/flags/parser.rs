@@ -114,6 +114,11 @@ fn read<T>(
     (flag.set)(flags, &value).map_err(|why| FlagError::BadValue(flag.name, value, why))
 }
 
+/// Returns the name in an argument that is a flag, with or without a value after `=`.
+pub(crate) fn name_of_flag(argument: &str) -> Option<&str> {
+    text_of_flag(argument).map(|text| text.split_once('=').map_or(text, |(name, _)| name))
+}
+
 /// Returns the text after the one or two dashes of a flag; `None` for a lone `-`, for `--` and for text without a dash.
 fn text_of_flag(argument: &str) -> Option<&str> {
     let text = argument.strip_prefix('-').filter(|text| !text.is_empty())?;

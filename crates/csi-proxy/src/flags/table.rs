@@ -151,7 +151,7 @@ pub static TABLE: [Flag; 27] = [
         name: "drain",
         kind: Kind::Value("SECONDS"),
         default: "30",
-        help: "Time for running calls to finish when the daemon stops.",
+        help: "Time for running calls to finish when the daemon stops. In a HostProcess container, which gets 5 seconds: 4.",
         section: section::ENDPOINTS,
         set: |flags, text| number(text).map(|seconds| flags.drain = Duration::from_secs(seconds)),
     },

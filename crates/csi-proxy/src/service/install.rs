@@ -1,8 +1,10 @@
 //! Installing and uninstalling the service, and its state.
 
+use std::collections::HashSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,9 +15,10 @@ use windows_service::service::{
 };
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
-use super::{ServiceError, code};
+use super::{STOP_MARGIN, ServiceError, code, folders, preshutdown_time};
+use crate::flags::Flags;
 use crate::program::CSI_PROXY;
-use crate::service::NAME;
+use crate::service::{Installation, NAME};
 
 const DISPLAY_NAME: &str = "CSI Proxy";
 const DESCRIPTION: &str = "Performs storage operations on this node for CSI drivers in unprivileged containers.";
@@ -23,25 +26,41 @@ const DESCRIPTION: &str = "Performs storage operations on this node for CSI driv
 const RESTART_DELAY: Duration = Duration::from_secs(10);
 /// The time without a failure after which Windows resets its count of failures.
 const FAILURE_RESET: Duration = Duration::from_hours(24);
-/// The time that a stop takes beyond its drain: closing connections and ending the process.
-const STOP_MARGIN: Duration = Duration::from_secs(15);
 
 /// How long to wait for a deleted service to be removed. Windows removes it when the last program that has it open, such
 /// as its own process, closes it.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How often a stop is requested of a service that accepts none, but neither starts nor stops.
+const STOP_ATTEMPTS: u32 = 50;
 
 const SERVICE_DOES_NOT_EXIST: i32 = 1060;
+const SERVICE_CANNOT_ACCEPT_CTRL: i32 = 1061;
+/// Wine answers this for a service that is starting.
+const INVALID_SERVICE_CONTROL: i32 = 1052;
 const SERVICE_NOT_ACTIVE: i32 = 1062;
 const SERVICE_MARKED_FOR_DELETE: i32 = 1072;
 const SERVICE_EXISTS: i32 = 1073;
 
 /// Installs this program as a service that Windows starts when it boots, and restarts after a failure.
 ///
+/// Creates the folder of the log, and warns if ordinary users may replace the program or the log, or refuses to install.
 /// If a part of the configuration cannot be set, the others are still set, and the error names the part.
-pub fn install(flags: &[String], mut out: impl Write) -> Result<(), ServiceError> {
-    let service = create(flags)?;
-    let failures = configure(&service, flags);
+pub fn install(installation: &Installation, mut out: impl Write) -> Result<(), ServiceError> {
+    let arguments = &installation.arguments;
+    let flags = CSI_PROXY.parse(arguments.iter().cloned()).unwrap_or_else(|_| CSI_PROXY.defaults());
+    let program = env::current_exe()?;
+    let warnings = check_folders(&program, &flags)?;
+    if installation.require_safe_folders && !warnings.is_empty() {
+        let warnings = warnings.join("; ");
+        return Err(ServiceError::new(format!("service {NAME} is not installed: {warnings} ({REMEDY})")));
+    }
+    let service = create(program, arguments)?;
+    let failures = configure(&service, &flags);
+    if !warnings.is_empty() {
+        warnings.iter().try_for_each(|warning| writeln!(out, "Warning: {warning}"))?;
+        writeln!(out, "{REMEDY}")?;
+    }
     if !failures.is_empty() {
         let failures = failures.join("; ");
         return Err(ServiceError::new(format!("service {NAME} is installed, but not fully configured: {failures}")));
@@ -50,14 +69,34 @@ pub fn install(flags: &[String], mut out: impl Write) -> Result<(), ServiceError
     Ok(())
 }
 
+/// What an administrator can do about a warning.
+const REMEDY: &str = "An account that can replace the program or its log controls the node. To let only administrators write: \
+                      icacls <folder> /inheritance:r /grant *S-1-5-18:(OI)(CI)F *S-1-5-32-544:(OI)(CI)F \
+                      *S-1-5-32-545:(OI)(CI)RX";
+
+/// Creates the folder of the log if it does not exist, and returns what ordinary users may replace.
+fn check_folders(program: &Path, flags: &Flags) -> Result<Vec<String>, ServiceError> {
+    let log = flags.log.file.as_deref().map(folders::as_service);
+    if let Some(folder) = log.as_deref().and_then(Path::parent) {
+        folders::create(folder)?;
+    }
+    let mut warnings = Vec::new();
+    for file in [Some(program), log.as_deref()].into_iter().flatten() {
+        match folders::unsafe_objects(file) {
+            Ok(objects) => warnings.extend(objects.iter().map(ToString::to_string)),
+            Err(error) => warnings.push(error.to_string()),
+        }
+    }
+    // The folders of the program and of the log have some in common.
+    let mut seen = HashSet::new();
+    warnings.retain(|warning| seen.insert(warning.clone()));
+    Ok(warnings)
+}
+
 /// Stops the service, waits until it has stopped, and deletes it.
 pub fn uninstall(mut out: impl Write) -> Result<(), ServiceError> {
     let service = open(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE)?;
-    match service.stop() {
-        Ok(_) => wait_until_stopped(&service)?,
-        Err(error) if code(&error) == Some(SERVICE_NOT_ACTIVE) => {}
-        Err(error) => return Err(ServiceError::windows(&format!("cannot stop service {NAME}"), &error)),
-    }
+    stop(&service)?;
     let deleted = service.delete();
     deleted.map_err(|error| ServiceError::windows(&format!("cannot delete service {NAME}"), &error))?;
     drop(service);
@@ -75,9 +114,9 @@ pub fn uninstall(mut out: impl Write) -> Result<(), ServiceError> {
 }
 
 /// Creates the service. Waits for a deleted service of that name to be removed.
-fn create(flags: &[String]) -> Result<Service, ServiceError> {
+fn create(program: PathBuf, arguments: &[String]) -> Result<Service, ServiceError> {
     let manager = manager(ServiceManagerAccess::CREATE_SERVICE)?;
-    let information = information(flags)?;
+    let information = information(program, arguments);
     let deadline = Instant::now() + REMOVAL_TIMEOUT;
     loop {
         let error = match manager.create_service(&information, ServiceAccess::ALL_ACCESS) {
@@ -130,7 +169,7 @@ pub fn status(mut out: impl Write) -> Result<(), ServiceError> {
 }
 
 /// Sets the parts of the configuration that creating a service leaves out. Returns an error for each that fails.
-fn configure(service: &Service, flags: &[String]) -> Vec<String> {
+fn configure(service: &Service, flags: &Flags) -> Vec<String> {
     let restart = ServiceAction { action_type: ServiceActionType::Restart, delay: RESTART_DELAY };
     let actions = ServiceFailureActions {
         reset_period: ServiceFailureResetPeriod::After(FAILURE_RESET),
@@ -138,7 +177,6 @@ fn configure(service: &Service, flags: &[String]) -> Vec<String> {
         command: None,
         actions: Some(vec![restart; 3]),
     };
-    let drain = CSI_PROXY.parse(flags.iter().cloned()).unwrap_or_else(|_| CSI_PROXY.defaults()).drain;
     let cannot = |what: &str, error: windows_service::Error| ServiceError::windows(what, &error).to_string();
     let results = [
         service
@@ -150,28 +188,28 @@ fn configure(service: &Service, flags: &[String]) -> Vec<String> {
             .map_err(|error| cannot("cannot set the restart after an error", error)),
         service.set_description(DESCRIPTION).map_err(|error| cannot("cannot set the description", error)),
         service
-            .set_preshutdown_timeout(drain + STOP_MARGIN)
+            .set_preshutdown_timeout(preshutdown_time(flags.drain))
             .map_err(|error| cannot("cannot set the time to drain when Windows shuts down", error)),
         event_log::add_source(NAME).map_err(|error| format!("cannot register the event source: {error}")),
     ];
     results.into_iter().filter_map(Result::err).collect()
 }
 
-fn information(flags: &[String]) -> Result<ServiceInfo, ServiceError> {
+fn information(program: PathBuf, arguments: &[String]) -> ServiceInfo {
     let mut launch_arguments = vec![OsString::from("-windows-service")];
-    launch_arguments.extend(flags.iter().map(OsString::from));
-    Ok(ServiceInfo {
+    launch_arguments.extend(arguments.iter().map(OsString::from));
+    ServiceInfo {
         name: NAME.into(),
         display_name: DISPLAY_NAME.into(),
         service_type: ServiceType::OWN_PROCESS,
         start_type: ServiceStartType::AutoStart,
         error_control: ServiceErrorControl::Normal,
-        executable_path: env::current_exe()?,
+        executable_path: program,
         launch_arguments,
         dependencies: Vec::new(),
         account_name: None,
         account_password: None,
-    })
+    }
 }
 
 fn manager(access: ServiceManagerAccess) -> Result<ServiceManager, ServiceError> {
@@ -186,21 +224,46 @@ fn open(access: ServiceAccess) -> Result<Service, ServiceError> {
     })
 }
 
-/// Waits until a stopping service has stopped, for as long as it reports progress.
-fn wait_until_stopped(service: &Service) -> Result<(), ServiceError> {
-    let mut checkpoint = 0;
+/// Stops the service, and waits until it has stopped. A service that is starting or stopping accepts no stop, so this
+/// waits until it has started or stopped.
+fn stop(service: &Service) -> Result<(), ServiceError> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let Err(error) = service.stop() else {
+            return wait_until(service, |state| state == ServiceState::Stopped).map(drop);
+        };
+        match code(&error) {
+            Some(SERVICE_NOT_ACTIVE) => return Ok(()),
+            Some(SERVICE_CANNOT_ACCEPT_CTRL | INVALID_SERVICE_CONTROL) if attempts < STOP_ATTEMPTS => {
+                let is_settled = |state| !matches!(state, ServiceState::StartPending | ServiceState::StopPending);
+                if wait_until(service, is_settled)? == ServiceState::Stopped {
+                    return Ok(());
+                }
+                thread::sleep(POLL_INTERVAL);
+            }
+            _ => return Err(ServiceError::windows(&format!("cannot stop service {NAME}"), &error)),
+        }
+    }
+}
+
+/// Waits until the service has reached a state, for as long as it reports progress, and returns that state.
+fn wait_until(service: &Service, is_reached: impl Fn(ServiceState) -> bool) -> Result<ServiceState, ServiceError> {
+    let mut last = None;
     let mut last_progress = Instant::now();
     loop {
         let status = service.query_status();
         let status = status.map_err(|error| ServiceError::windows(&format!("cannot query service {NAME}"), &error))?;
-        if status.current_state == ServiceState::Stopped {
-            return Ok(());
+        if is_reached(status.current_state) {
+            return Ok(status.current_state);
         }
-        if status.checkpoint != checkpoint {
-            (checkpoint, last_progress) = (status.checkpoint, Instant::now());
+        let progress = Some((status.current_state, status.checkpoint));
+        if progress != last {
+            (last, last_progress) = (progress, Instant::now());
         }
         if last_progress.elapsed() > status.wait_hint.max(STOP_MARGIN) {
-            return Err(ServiceError::new(format!("service {NAME} is stopping but reports no progress")));
+            let state = state(status.current_state);
+            return Err(ServiceError::new(format!("service {NAME} is {state} but reports no progress")));
         }
         thread::sleep(POLL_INTERVAL);
     }

@@ -5,7 +5,7 @@
 //! having reported STOPPED as failed, and restarts it if the service is configured that way.
 
 use std::error::Error;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::pin::pin;
 use std::process;
@@ -14,20 +14,18 @@ use std::time::Duration;
 
 use os_win32::event_log;
 use tokio::sync::Notify;
-use tokio::time::timeout;
 use windows_service::service::{
-    ServiceControl, ServiceControlAccept, ServiceExitCode, ServiceState, ServiceStatus, ServiceType,
+    ServiceAccess, ServiceControl, ServiceControlAccept, ServiceExitCode, ServiceState, ServiceStatus, ServiceType,
 };
 use windows_service::service_control_handler::{self, ServiceControlHandlerResult, ServiceStatusHandle};
+use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 use windows_service::{define_windows_service, service_dispatcher};
 
-use super::{ServiceError, code};
+use super::{ServiceError, code, preshutdown_time};
 use crate::flags::Flags;
-use crate::service::NAME;
+use crate::service::{NAME, progress};
 use crate::{backend, endpoints, log, serve};
 
-/// The interval at which a drain is reported.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// The time after which the service control manager may consider a state that does not change to hang.
 const WAIT_HINT: Duration = Duration::from_secs(10);
 
@@ -53,10 +51,13 @@ pub fn run(flags: Flags) -> Result<(), ServiceError> {
     })
 }
 
-fn main(_arguments: Vec<OsString>) {
+#[expect(clippy::needless_pass_by_value, reason = "the macro passes it by value")]
+fn main(arguments: Vec<OsString>) {
     let flags = FLAGS.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(flags) = flags else { return };
-    if let Err(error) = serve_until_stopped(&flags) {
+    // An administrator may have created the service with another name.
+    let name = arguments.first().map_or(OsStr::new(NAME), OsString::as_os_str);
+    if let Err(error) = serve_until_stopped(&flags, name) {
         tracing::error!(%error, "the service failed");
         // A service has no standard error, and opening the log may be what failed.
         let _ = event_log::error(NAME, &format!("csi-proxy failed: {error}"));
@@ -64,12 +65,12 @@ fn main(_arguments: Vec<OsString>) {
     }
 }
 
-fn serve_until_stopped(flags: &Flags) -> Result<(), Box<dyn Error>> {
+fn serve_until_stopped(flags: &Flags, name: &OsStr) -> Result<(), Box<dyn Error>> {
     let reporter = StatusReporter::register()?;
     reporter.starting()?;
     log::start(&flags.log)?;
     let runtime = serve::runtime()?;
-    let served = runtime.block_on(serve_and_report(flags, &reporter));
+    let served = runtime.block_on(serve_and_report(flags, name, &reporter));
     // Abandon operations still running after the drain.
     runtime.shutdown_background();
     served?;
@@ -77,27 +78,37 @@ fn serve_until_stopped(flags: &Flags) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn serve_and_report(flags: &Flags, reporter: &StatusReporter) -> Result<(), Box<dyn Error>> {
+async fn serve_and_report(flags: &Flags, name: &OsStr, reporter: &StatusReporter) -> Result<(), Box<dyn Error>> {
     let stopping = Notify::new();
     let stop = async {
         STOP.notified().await;
         stopping.notify_one();
     };
-    let ready = || reporter.running().map_err(Into::into);
+    let ready = || {
+        reporter.running()?;
+        // After the start has been reported, because the service control manager may not answer before.
+        if let Err(error) = set_preshutdown_time(name, flags.drain) {
+            tracing::warn!(%error, "Windows may not wait for running calls when it shuts down");
+        }
+        Ok(())
+    };
     let mut serving =
         pin!(serve::until(flags, backend::windows()?, endpoints::named_pipes(flags)?, io::sink(), stop, ready));
     tokio::select! {
         served = serving.as_mut() => return served,
         () = stopping.notified() => tracing::info!("stopping: waiting for running calls"),
     }
-    let mut checkpoint = 0;
-    loop {
-        checkpoint += 1;
-        reporter.stopping(checkpoint)?;
-        if let Ok(served) = timeout(PROGRESS_INTERVAL, serving.as_mut()).await {
-            return served;
-        }
-    }
+    progress::reported(serving, |checkpoint| reporter.stopping(checkpoint)).await
+}
+
+/// Lets the service drain when Windows shuts down. A service that `sc.exe` created would be given 10 seconds.
+fn set_preshutdown_time(name: &OsStr, drain: Duration) -> Result<(), ServiceError> {
+    let set = || {
+        let manager = ServiceManager::local_computer(None::<&OsStr>, ServiceManagerAccess::CONNECT)?;
+        let service = manager.open_service(name, ServiceAccess::CHANGE_CONFIG)?;
+        service.set_preshutdown_timeout(preshutdown_time(drain))
+    };
+    set().map_err(|error| ServiceError::windows("cannot set the time to drain when Windows shuts down", &error))
 }
 
 /// Handles a control from the service control manager.

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use super::Installation;
 use crate::flags::Flags;
 pub use crate::unsupported::WindowsOnly as ServiceError;
 
@@ -11,7 +12,7 @@ pub fn run(_flags: Flags) -> Result<(), ServiceError> {
 }
 
 /// Returns an error: this system is not Windows.
-pub fn install(_flags: &[String], _out: impl Write) -> Result<(), ServiceError> {
+pub fn install(_installation: &Installation, _out: impl Write) -> Result<(), ServiceError> {
     Err(ServiceError)
 }
 

@@ -1,13 +1,24 @@
 //! The service on Windows.
 
+mod folders;
 mod install;
 mod run;
 
 use std::error::Error;
+use std::time::Duration;
 use std::{fmt, io};
 
 pub use install::{install, status, uninstall};
 pub use run::run;
+
+/// The time that a stop takes beyond its drain: closing connections and ending the process.
+const STOP_MARGIN: Duration = Duration::from_secs(15);
+
+/// Returns how long Windows is to wait, when it shuts down, for a service that drains for `drain`.
+fn preshutdown_time(drain: Duration) -> Duration {
+    // Windows counts milliseconds with 32 bits.
+    drain.saturating_add(STOP_MARGIN).min(Duration::from_millis(u32::MAX.into()))
+}
 
 /// A failure, in a sentence.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ mod console;
 mod daemon;
 mod files;
 mod node;
+mod program;
 mod service;
 mod service_control;
 #[path = "../../../os-win32/tests/win32/skip.rs"]

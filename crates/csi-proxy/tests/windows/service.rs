@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use api::system::v1alpha1::StartServiceRequest;
 use api::system::v1alpha1::system_client::SystemClient;
+use os::abi::SecurityDescriptor;
+use os_win32::file_security;
 use tokio::task::JoinHandle;
 use tonic::Status;
 use windows_service::service::ServiceAccess;
@@ -171,6 +173,96 @@ async fn the_program_installs_and_uninstalls_the_service() {
     let removed = csi_proxy(&["service", "uninstall"]);
     assert_eq!(String::from_utf8_lossy(&removed.stdout), "Service csiproxy is removed.\n", "{removed:?}");
     assert!(service.status().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_starting_is_uninstalled_when_it_has_started() {
+    let _turn = turn().await;
+    let Some(service) = Installed::idle("csiproxy", Duration::from_secs(3), &[]) else { return };
+    let start = thread::spawn(|| Command::new("sc.exe").args(["start", "csiproxy"]).output().expect("sc.exe"));
+    service.wait_for(|status| status.state == START_PENDING || status.state == RUNNING);
+    let removed = csi_proxy(&["service", "uninstall"]);
+    assert_eq!(String::from_utf8_lossy(&removed.stdout), "Service csiproxy is removed.\n", "{removed:?}");
+    start.join().expect("no panic");
+    assert!(service.status().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_stopping_is_uninstalled_when_it_has_stopped() {
+    let _turn = turn().await;
+    let Some(slow) = Installed::idle("csi-proxy-test-slow", Duration::from_secs(2), &[]) else { return };
+    let (flag, metrics) = free_address();
+    let service = Installed::csiproxy(&flag);
+    service.start();
+    let call = start_through_the_daemon(&slow, &metrics).await;
+    service.stop();
+    let removed = csi_proxy(&["service", "uninstall"]);
+    assert_eq!(String::from_utf8_lossy(&removed.stdout), "Service csiproxy is removed.\n", "{removed:?}");
+    call.await.expect("no panic").expect("the call is answered");
+    assert!(service.status().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_sc_created_gets_its_time_to_drain_when_windows_shuts_down() {
+    let _turn = turn().await;
+    let service = Installed::csiproxy("-drain=40");
+    let preshutdown = || {
+        let key = r"HKLM\SYSTEM\CurrentControlSet\Services\csiproxy";
+        let query = Command::new("reg.exe").args(["query", key, "/v", "PreshutdownTimeout"]).output().expect("reg.exe");
+        let text = String::from_utf8_lossy(&query.stdout).into_owned();
+        let value =
+            text.split_once("0x").map(|(_, digits)| digits.chars().take_while(char::is_ascii_hexdigit).collect());
+        value.map(|digits: String| u32::from_str_radix(&digits, 16).expect("a number"))
+    };
+    service.start();
+    // The service reports that it runs first.
+    let mut tries = 0..200;
+    while preshutdown() != Some(55_000) {
+        assert!(tries.next().is_some(), "{:?} ms", preshutdown());
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Returns the SIDs in the access control list of a folder, without those of LocalSystem and Administrators.
+fn other_accounts(folder: &str) -> Vec<String> {
+    let bytes = file_security::security_descriptor(Path::new(folder)).expect("the folder exists");
+    let entries = SecurityDescriptor::parse(&bytes).expect("a descriptor").entries.expect("a list");
+    let accounts = entries.into_iter().map(|entry| entry.sid.to_string());
+    accounts.filter(|sid| !["S-1-5-18", "S-1-5-32-544"].contains(&sid.as_str())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_folder_in_which_others_may_write_is_warned_of_or_refused() {
+    let _turn = turn().await;
+    let scratch = Scratch::new("open-folder");
+    let (open, logs) = (scratch.join("open"), scratch.join(r"open\logs"));
+    let everyone_too = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;WD)";
+    file_security::create_folder(Path::new(&open), everyone_too).expect("a folder");
+    if other_accounts(&open) != ["S-1-1-0"] {
+        skipped_by_wine("a folder has the access that its Unix mode expresses, within the umask");
+    }
+    let log = format!(r"-log_file={logs}\csi-proxy.log");
+
+    let refused = csi_proxy(&["service", "install", "-require-safe-folders", &log]);
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(why.starts_with("csi-proxy: service csiproxy is not installed: "), "{why}");
+    let is_warning = |text: &str| {
+        text.contains(&format!("may rename or replace {open} or a folder in it"))
+            && text.contains(&other_accounts(&open)[0])
+    };
+    assert!(is_warning(&why), "{why}");
+    let absent = csi_proxy(&["service", "status"]);
+    assert_eq!(String::from_utf8_lossy(&absent.stderr), "csi-proxy: service csiproxy is not installed\n");
+
+    let installed = csi_proxy(&["service", "install", &log]);
+    let _service = Installed::adopt("csiproxy");
+    let text = String::from_utf8_lossy(&installed.stdout).into_owned();
+    assert!(is_warning(&text) && text.contains("icacls"), "{text}");
+    // What the installation has created is for administrators only.
+    if !other_accounts(&logs).is_empty() {
+        return skipped_by_wine("the user who owns a folder has an entry in its list");
+    }
+    assert!(!text.contains(&logs), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

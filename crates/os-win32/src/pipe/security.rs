@@ -9,7 +9,7 @@ use crate::security_descriptor::{SecurityDescriptor, Sid};
 
 /// Nothing is inherited (`P`). LocalSystem and the members of Administrators may read and write.
 ///
-/// `OW` are the rights of the owner, whoever it is: to read the descriptor. Without this entry, Windows would let the
+/// `OW` are the rights of the owner: to read the descriptor. Without this entry, Windows would let the
 /// owner change the descriptor too, and the owner of what LocalSystem creates is Administrators.
 const ADMINISTRATORS: &str = "D:P(A;;GRGW;;;SY)(A;;GRGW;;;BA)(A;;RC;;;OW)";
 

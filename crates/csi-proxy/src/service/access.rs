@@ -1,0 +1,263 @@
+//! Which accounts other than administrators may replace a file or folder, by its security descriptor.
+
+use os::abi::{
+    AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_DATA,
+    GENERIC_ALL, GENERIC_WRITE, SecurityDescriptor, Sid, WRITE_DAC, WRITE_OWNER,
+};
+
+/// The access of a folder that `service install` creates: LocalSystem and Administrators have all access, also to what
+/// is created in it, no one else has any, and nothing is inherited from the folder above.
+pub const ADMINISTRATORS_ONLY: &str = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
+
+/// LocalSystem, Administrators, and the service that installs Windows' own files.
+const TRUSTED: [&str; 3] =
+    ["S-1-5-18", "S-1-5-32-544", "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"];
+/// The administrator account, the domain's administrators and the forest's: the last number of their SIDs, which begin
+/// with the domain's.
+const TRUSTED_IN_DOMAIN: [&str; 3] = ["-500", "-512", "-519"];
+const DOMAIN: &str = "S-1-5-21-";
+
+const EVERYONE: &str = "S-1-1-0";
+/// In a folder, this stands for the owner of what is created there. No account has it.
+const CREATOR_OWNER: &str = "S-1-3-0";
+/// An entry for this states the rights of the owner, instead of those that an owner has otherwise.
+const OWNER_RIGHTS: &str = "S-1-3-4";
+
+/// What is to be protected against replacement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The file itself.
+    File,
+    /// The folder of the file. A file that is added there may be a DLL, or a link that the daemon then writes to.
+    Folder,
+    /// A folder above that folder. What is added there does no harm, but what is in it may be replaced.
+    Above,
+}
+
+impl Role {
+    /// The rights that let an account replace what is to be protected.
+    fn harmful_rights(self) -> u32 {
+        let replace = DELETE | WRITE_DAC | WRITE_OWNER;
+        match self {
+            Self::File => replace | FILE_WRITE_DATA | FILE_APPEND_DATA,
+            Self::Folder => replace | FILE_WRITE_DATA | FILE_APPEND_DATA | FILE_DELETE_CHILD,
+            Self::Above => replace | FILE_DELETE_CHILD,
+        }
+    }
+}
+
+/// Returns the SIDs of the accounts and groups, other than administrators, that may replace an object of this role.
+///
+/// Whether an account is in a group is not known. An entry that denies rights therefore only counts for the same account
+/// or group, or if it is for everyone.
+pub fn who_may_replace(role: Role, descriptor: &SecurityDescriptor) -> Vec<String> {
+    let Some(entries) = &descriptor.entries else { return vec![EVERYONE.to_owned()] };
+    let effective = || entries.iter().filter(|entry| entry.flags & ENTRY_INHERIT_ONLY == 0);
+    let owner = descriptor.owner.as_ref().map(Sid::to_string);
+    let mut found = Vec::new();
+    let mut add = |sid: &str| {
+        // No account has the SID of CREATOR OWNER.
+        if sid != CREATOR_OWNER && !is_trusted(sid) && !found.iter().any(|other| other == sid) {
+            found.push(sid.to_owned());
+        }
+    };
+    // The owner may change the list, unless an entry states the owner's rights.
+    if let Some(owner) = &owner
+        && !effective().any(|entry| entry.sid.to_string() == OWNER_RIGHTS)
+    {
+        add(owner);
+    }
+    for (at, entry) in effective().enumerate() {
+        if !matches!(entry.kind, EntryKind::Allow | EntryKind::AllowIf) {
+            continue;
+        }
+        let granted = expanded(entry.rights) & !denied(effective().take(at), &entry.sid);
+        if granted & role.harmful_rights() != 0 {
+            let sid = entry.sid.to_string();
+            add(owner.as_ref().filter(|_| sid == OWNER_RIGHTS).unwrap_or(&sid));
+        }
+    }
+    found
+}
+
+/// Returns the rights that these entries deny to the account.
+fn denied<'e>(entries: impl Iterator<Item = &'e AccessEntry>, sid: &Sid) -> u32 {
+    let denies = entries.filter(|entry| entry.kind == EntryKind::Deny);
+    let concerns = denies.filter(|entry| entry.sid == *sid || entry.sid.to_string() == EVERYONE);
+    concerns.fold(0, |rights, entry| rights | expanded(entry.rights))
+}
+
+/// Replaces the generic rights that let an account write by those that they stand for.
+fn expanded(rights: u32) -> u32 {
+    if rights & GENERIC_ALL != 0 {
+        u32::MAX
+    } else if rights & GENERIC_WRITE != 0 {
+        rights | FILE_WRITE_DATA | FILE_APPEND_DATA
+    } else {
+        rights
+    }
+}
+
+fn is_trusted(sid: &str) -> bool {
+    TRUSTED.contains(&sid) || sid.starts_with(DOMAIN) && TRUSTED_IN_DOMAIN.iter().any(|end| sid.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use os::abi::SecurityDescriptor;
+
+    use super::Role::{Above, File, Folder};
+    use super::{Role, who_may_replace};
+
+    const SYSTEM: &str = "S-1-5-18";
+    const ADMINISTRATORS: &str = "S-1-5-32-544";
+    const USERS: &str = "S-1-5-32-545";
+    const AUTHENTICATED: &str = "S-1-5-11";
+    const SOMEBODY: &str = "S-1-5-21-1-2-3-1001";
+    const OWNER_RIGHTS: &str = "S-1-3-4";
+
+    const FULL: u32 = 0x1f_01ff;
+    const MODIFY: u32 = 0x13_01bf;
+    const READ: u32 = 0x12_00a9;
+
+    /// Kind, flags, rights and SID of an entry.
+    type Entry = (u8, u8, u32, &'static str);
+
+    fn sid(text: &str) -> Vec<u8> {
+        let numbers: Vec<u32> = text.split('-').skip(2).map(|number| number.parse().unwrap()).collect();
+        let count = u8::try_from(numbers.len() - 1).unwrap();
+        let mut bytes = vec![1, count, 0, 0];
+        bytes.extend(numbers[0].to_be_bytes());
+        bytes.extend(numbers[1..].iter().flat_map(|number| number.to_le_bytes()));
+        bytes
+    }
+
+    /// Returns a descriptor as Windows lays it out.
+    fn descriptor(owner: &str, entries: &[Entry]) -> SecurityDescriptor {
+        let size = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap().to_le_bytes();
+        let mut list = Vec::new();
+        for (kind, flags, rights, account) in entries {
+            let body = [&rights.to_le_bytes(), sid(account).as_slice()].concat();
+            list.extend([*kind, *flags]);
+            list.extend((u16::try_from(body.len()).unwrap() + 4).to_le_bytes());
+            list.extend(body);
+        }
+        let owner = sid(owner);
+        let mut bytes = vec![1, 0, 4, 0x80, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        bytes.extend((20 + u32::try_from(owner.len()).unwrap()).to_le_bytes());
+        bytes.extend(owner);
+        bytes.extend([2, 0]);
+        bytes.extend((u16::from_le_bytes(size(&list)) + 8).to_le_bytes());
+        bytes.extend(u16::try_from(entries.len()).unwrap().to_le_bytes());
+        bytes.extend([0, 0]);
+        bytes.extend(list);
+        SecurityDescriptor::parse(&bytes).unwrap()
+    }
+
+    fn found(role: Role, owner: &str, entries: &[Entry]) -> Vec<String> {
+        who_may_replace(role, &descriptor(owner, entries))
+    }
+
+    /// Entries as drive C: of Windows 10 has them: authenticated users may create folders in it, and modify what is in them.
+    const DRIVE: [Entry; 5] = [
+        (0, 3, FULL, ADMINISTRATORS),
+        (0, 3, FULL, SYSTEM),
+        (0, 3, READ, USERS),
+        (0, 0xb, 0xe001_0000, AUTHENTICATED),
+        (0, 0, 0x4, AUTHENTICATED),
+    ];
+
+    #[test]
+    fn only_administrators_may_replace_what_service_install_creates() {
+        for role in [File, Folder, Above] {
+            let entries = [(0, 3, FULL, SYSTEM), (0, 3, FULL, ADMINISTRATORS)];
+            assert!(found(role, ADMINISTRATORS, &entries).is_empty(), "{role:?}");
+        }
+    }
+
+    #[test]
+    fn the_default_access_below_a_drive_lets_authenticated_users_replace_the_program() {
+        let inherited = [(0, 0x13, FULL, ADMINISTRATORS), (0, 0x13, READ, USERS), (0, 0x13, MODIFY, AUTHENTICATED)];
+        for role in [File, Folder, Above] {
+            assert_eq!(found(role, ADMINISTRATORS, &inherited), [AUTHENTICATED], "{role:?}");
+        }
+    }
+
+    #[test]
+    fn who_may_add_a_folder_to_a_drive_cannot_replace_one_there() {
+        assert!(found(Above, SYSTEM, &DRIVE).is_empty());
+        assert_eq!(found(Folder, SYSTEM, &DRIVE), [AUTHENTICATED], "a program in the root of a drive");
+    }
+
+    /// As below drive C: of Windows Server, where users may create files in folders that others have created.
+    #[test]
+    fn who_may_add_a_file_may_add_a_dll() {
+        let entries = [(0, 0x12, 0x4, USERS), (0, 0x12, 0x2, USERS), (0, 0x1b, 0x1000_0000, "S-1-3-0")];
+        assert_eq!(found(Folder, ADMINISTRATORS, &entries), [USERS]);
+        assert!(found(Above, ADMINISTRATORS, &entries).is_empty());
+    }
+
+    #[test]
+    fn the_owner_may_change_the_list_unless_an_entry_states_the_rights_of_the_owner() {
+        let full = (0, 0, FULL, ADMINISTRATORS);
+        assert_eq!(found(Folder, SOMEBODY, &[full]), [SOMEBODY]);
+        assert!(found(Folder, SOMEBODY, &[full, (0, 0, READ, OWNER_RIGHTS)]).is_empty());
+        assert_eq!(
+            found(Folder, SOMEBODY, &[full, (0, 8, READ, OWNER_RIGHTS)]),
+            [SOMEBODY],
+            "for what is in the folder"
+        );
+        assert_eq!(found(Folder, SOMEBODY, &[full, (0, 0, MODIFY, OWNER_RIGHTS)]), [SOMEBODY]);
+        assert!(found(Folder, ADMINISTRATORS, &[full, (0, 0, MODIFY, OWNER_RIGHTS)]).is_empty());
+    }
+
+    #[test]
+    fn a_right_that_an_earlier_entry_denies_is_not_granted() {
+        let (deny, allow) = ((1, 0, FULL, USERS), (0, 0, MODIFY, USERS));
+        assert!(found(Folder, SYSTEM, &[deny, allow]).is_empty());
+        assert_eq!(found(Folder, SYSTEM, &[allow, deny]), [USERS]);
+        assert!(found(Folder, SYSTEM, &[(1, 0, 0x1000_0000, "S-1-1-0"), allow]).is_empty(), "everyone is denied");
+        assert_eq!(found(Folder, SYSTEM, &[(1, 0, FULL, SOMEBODY), allow]), [USERS], "only one of them is denied");
+        assert_eq!(found(Folder, SYSTEM, &[(10, 0, FULL, USERS), allow]), [USERS], "the condition may not hold");
+    }
+
+    #[test]
+    fn every_right_that_lets_an_account_replace_an_object_counts() {
+        for (rights, roles) in [
+            (0x2, &[File, Folder][..]),
+            (0x4, &[File, Folder]),
+            (0x40, &[Folder, Above]),
+            (0x1_0000, &[File, Folder, Above]),
+            (0x4_0000, &[File, Folder, Above]),
+            (0x8_0000, &[File, Folder, Above]),
+            (0x1000_0000, &[File, Folder, Above]),
+            (0x4000_0000, &[File, Folder]),
+            (READ, &[]),
+            (0x110, &[]), // attributes
+        ] {
+            for role in [File, Folder, Above] {
+                for kind in [0, 9] {
+                    let is_found = !found(role, SYSTEM, &[(kind, 0, rights, USERS)]).is_empty();
+                    assert_eq!(is_found, roles.contains(&role), "{rights:x} {role:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn administrators_of_a_domain_are_trusted_and_other_accounts_are_not() {
+        let trusted = ["S-1-5-21-1-2-3-500", "S-1-5-21-1-2-3-512", "S-1-5-21-1-2-3-519", SYSTEM, ADMINISTRATORS];
+        for account in trusted {
+            assert!(found(Folder, SYSTEM, &[(0, 0, FULL, account)]).is_empty(), "{account}");
+        }
+        for account in ["S-1-5-21-1-2-3-501", "S-1-5-21-1-2-3-513", "S-1-5-32-551", "S-1-5-80-1-2-3-4-500", "S-1-1-0"] {
+            assert_eq!(found(Folder, SYSTEM, &[(0, 0, FULL, account), (0, 0, FULL, account)]), [account]);
+        }
+    }
+
+    #[test]
+    fn without_a_list_everyone_has_all_access() {
+        let descriptor = SecurityDescriptor { owner: None, entries: None };
+        assert_eq!(who_may_replace(Above, &descriptor), ["S-1-1-0"]);
+    }
+}

@@ -1,0 +1,82 @@
+//! The folders of the program and of its log: creating them, and finding those in which ordinary users may replace files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::{env, fmt, fs};
+
+use os::abi::SecurityDescriptor;
+use os_win32::file_security;
+
+use crate::service::access::{ADMINISTRATORS_ONLY, Role, who_may_replace};
+
+/// Creates a folder and those above it that do not exist, with access for LocalSystem and Administrators only. Does not
+/// change a folder that exists.
+pub(super) fn create(folder: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|path| !path.exists()).collect();
+    for path in missing.into_iter().rev() {
+        match file_security::create_folder(path, ADMINISTRATORS_ONLY) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(io::Error::new(error.kind(), format!("cannot create {}: {error}", path.display())));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns the path that the service writes its log to: Windows starts a service in System32.
+pub(super) fn as_service(path: &Path) -> PathBuf {
+    let windows = env::var_os("SystemRoot").map_or_else(|| PathBuf::from(r"C:\Windows"), PathBuf::from);
+    windows.join("System32").join(path)
+}
+
+/// Returns each object on the way to `file`, and `file` itself, that an account other than administrators may replace.
+///
+/// A file that does not exist is left out. Links are resolved first.
+pub(super) fn unsafe_objects(file: &Path) -> io::Result<Vec<Unsafe>> {
+    let cannot = |path: &Path, error: io::Error| {
+        io::Error::new(error.kind(), format!("cannot read who may write to {}: {error}", path.display()))
+    };
+    let folder = file.parent().unwrap_or(file);
+    let folder = fs::canonicalize(folder).map_err(|error| cannot(folder, error))?;
+    let program = file.file_name().map(|name| folder.join(name)).filter(|path| path.exists());
+    let above = folder.ancestors().skip(1).map(|path| (path, Role::Above));
+    let all = program.iter().map(|path| (path.as_path(), Role::File)).chain([(folder.as_path(), Role::Folder)]);
+    let mut found = Vec::new();
+    for (path, role) in all.chain(above) {
+        let bytes = file_security::security_descriptor(path).map_err(|error| cannot(path, error))?;
+        let descriptor = SecurityDescriptor::parse(&bytes)
+            .ok_or_else(|| cannot(path, io::Error::other("its access control list has an unknown form")))?;
+        let accounts = who_may_replace(role, &descriptor);
+        if !accounts.is_empty() {
+            found.push(Unsafe { path: path.to_owned(), role, accounts });
+        }
+    }
+    Ok(found)
+}
+
+/// A file or folder that accounts other than administrators may replace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unsafe {
+    path: PathBuf,
+    role: Role,
+    /// The SIDs of the accounts.
+    accounts: Vec<String>,
+}
+
+impl fmt::Display for Unsafe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named =
+            |sid: &String| file_security::account(sid).map_or_else(|_| sid.clone(), |name| format!("{name} ({sid})"));
+        let accounts: Vec<_> = self.accounts.iter().map(named).collect();
+        // The prefix of a canonical path is of no use to an administrator.
+        let path = self.path.to_string_lossy();
+        let path = path.strip_prefix(r"\\?\").filter(|rest| !rest.starts_with("UNC")).unwrap_or(&path);
+        write!(f, "{} may ", accounts.join(", "))?;
+        match self.role {
+            Role::File => write!(f, "change or replace {path}"),
+            Role::Folder => write!(f, "change what is in {path}"),
+            Role::Above => write!(f, "rename or replace {path} or a folder in it"),
+        }
+    }
+}
