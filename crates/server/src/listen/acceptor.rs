@@ -1,6 +1,10 @@
 //! The accept loop of one endpoint.
 
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::http2;
@@ -38,14 +42,15 @@ impl Acceptor {
         Self { state, router, http2, phase, open_connections }
     }
 
-    /// Accepts connections until the server drains.
+    /// Accepts connections until the server drains. A panic of the listener is an error of one connection, because a driver
+    /// that finds one endpoint missing uses an older version or does not start.
     pub(crate) async fn run<L: Listener>(self, mut listener: L) {
         let mut phase = self.phase.clone();
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = Phase::Draining.reached(&mut phase) => return,
-                accepted = listener.accept() => accepted,
+                accepted = accept(&mut listener) => accepted,
             };
             let stream = match accepted {
                 Ok(stream) => stream,
@@ -69,4 +74,14 @@ impl Acceptor {
             });
         }
     }
+}
+
+/// Accepts a connection, and returns an error if the listener panics.
+async fn accept<L: Listener>(listener: &mut L) -> io::Result<L::Stream> {
+    let mut accepted = pin!(listener.accept());
+    std::future::poll_fn(move |cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| accepted.as_mut().poll(cx)));
+        polled.unwrap_or_else(|_| Poll::Ready(Err(io::Error::other("a defect in csi-proxy; see the log"))))
+    })
+    .await
 }

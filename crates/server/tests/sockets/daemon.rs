@@ -1,5 +1,6 @@
 //! A daemon for a test: a server with all endpoints in a temporary directory, on a simulated node.
 
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::transport::Channel;
 use transport::address::{Address, Location};
-use transport::listener::{ClientStream, bind, connect};
+use transport::listener::{ClientStream, Listener, bind, connect};
 
 /// Far longer than any step takes; a test that waits this long hangs.
 pub(crate) const HANG_TIMEOUT: Duration = Duration::from_mins(1);
@@ -71,9 +72,14 @@ impl Setup {
     }
 
     pub(crate) fn at(self, node: Node) -> Daemon {
+        self.listening(node, bind)
+    }
+
+    /// Starts a daemon with endpoints that `open` opens.
+    pub(crate) fn listening<L: Listener>(self, node: Node, open: impl FnMut(&Address) -> io::Result<L>) -> Daemon {
         let folder = tempfile::tempdir().expect("a folder");
         let location = Location::Directory(folder.path().join("sockets"));
-        let endpoints = Endpoint::open_all(&location, self.groupless, bind).expect("all endpoints");
+        let endpoints = Endpoint::open_all(&location, self.groupless, open).expect("all endpoints");
         let executor = Arc::new(Executor::new(Arc::new(node)));
         let server = Arc::new(Server::new(Arc::clone(&executor), self.limits));
         let (stop, stopped) = oneshot::channel();

@@ -11,14 +11,15 @@ use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
 use api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
 use server::{Endpoint, Limits};
+use storage_ops::{Config, Node};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
-use transport::address::Location;
-use transport::listener::bind;
+use transport::address::{Address, Location};
+use transport::listener::{Listener, bind};
 
 use super::daemon::{Daemon, Setup, until};
 use super::frames::Client;
@@ -39,6 +40,33 @@ async fn contract_01_all_endpoints_accept_connections() {
     for row in &GROUP_VERSIONS {
         daemon.stream(row.pipe()).await;
     }
+}
+
+/// A listener whose first accept panics.
+struct PanicsOnce<L> {
+    listener: L,
+    has_panicked: bool,
+}
+
+impl<L: Listener> Listener for PanicsOnce<L> {
+    type Stream = L::Stream;
+
+    async fn accept(&mut self) -> io::Result<L::Stream> {
+        assert!(std::mem::replace(&mut self.has_panicked, true), "a deliberate defect");
+        self.listener.accept().await
+    }
+
+    fn address(&self) -> &Address {
+        self.listener.address()
+    }
+}
+
+#[tokio::test]
+async fn contract_01_an_endpoint_is_still_served_after_a_panic_of_its_listener() {
+    let sim = good_input::node();
+    let open = |address: &Address| Ok(PanicsOnce { listener: bind(address)?, has_panicked: false });
+    let daemon = Setup::default().listening(Node::new(sim.process(), Config::default()), open);
+    assert!(path_exists(&daemon).await);
 }
 
 #[tokio::test]
