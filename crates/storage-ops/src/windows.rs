@@ -4,6 +4,7 @@
 //! when.
 
 pub(crate) mod buffer;
+pub(crate) mod device_queries;
 pub(crate) mod disk_device;
 pub(crate) mod disk_identifiers;
 pub(crate) mod error_class;
@@ -25,6 +26,7 @@ use crate::config::Timeouts;
 use crate::error::OperationResult;
 use crate::executor::context::OperationContext;
 use crate::executor::pool_kind::PoolKind;
+use crate::windows::device_queries::DeviceQueries;
 use crate::windows::fallback::Fallbacks;
 
 /// The Windows host: its primitives, its clock, and how long to wait for it.
@@ -32,11 +34,12 @@ pub(crate) struct Host {
     os: Arc<dyn Os>,
     timeouts: Timeouts,
     fallbacks: Fallbacks,
+    device_queries: DeviceQueries,
 }
 
 impl Host {
     pub(crate) fn new(os: Arc<dyn Os>, timeouts: Timeouts) -> Self {
-        Self { os, timeouts, fallbacks: Fallbacks::default() }
+        Self { os, timeouts, fallbacks: Fallbacks::default(), device_queries: DeviceQueries::default() }
     }
 
     /// Returns how long operations wait for Windows.
@@ -46,6 +49,10 @@ impl Host {
 
     pub(crate) fn os(&self) -> &dyn Os {
         &*self.os
+    }
+
+    pub(crate) fn device_queries(&self) -> &DeviceQueries {
+        &self.device_queries
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {

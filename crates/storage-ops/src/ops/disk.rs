@@ -18,7 +18,7 @@ use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::msft_storage::report;
-use crate::windows::{file_system, msft_storage, volume_device, wmi};
+use crate::windows::{Host, file_system, msft_storage, volume_device, wmi};
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +60,7 @@ impl Operation for ListDiskIds {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
-        let mut found = read_ids(all_disks(node, ctx)?.0);
+        let mut found = read_ids(&node.host, all_disks(node, ctx)?.0);
         for (number, code) in found.without_serial {
             let way = SecondWay::Provider(ctx);
             let second = || report::serial_number(&node.host, ctx, number);
@@ -97,9 +97,16 @@ struct ReadIds {
 
 /// Reads the identifiers of `disks`. A disk of which only one identifier can be read is among the results: some drivers
 /// need only that one. A disk that was removed is left out; its error is returned if there is no other.
-fn read_ids(disks: Vec<Disk>) -> ReadIds {
+fn read_ids(host: &Host, disks: Vec<Disk>) -> ReadIds {
     let (mut found, mut removed) = (ReadIds::default(), None);
     for disk in disks {
+        let _query = match host.begin_query(disk.number.to_string()) {
+            Ok(query) => query,
+            Err(code) => {
+                found.first_error = found.first_error.or(Some(code));
+                continue;
+            }
+        };
         let page83 = disk_identifiers::page83(&*disk.handle);
         let serial = disk_identifiers::serial(&*disk.handle);
         let no_serial = serial.as_ref().err().copied();
@@ -151,7 +158,7 @@ impl Operation for GetDiskNumberByName {
         let has_name =
             |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
         let (disks, open_error) = all_disks(node, ctx)?;
-        let ReadIds { ids, first_error: read_error, .. } = read_ids(disks);
+        let ReadIds { ids, first_error: read_error, .. } = read_ids(&node.host, disks);
         let found: Vec<_> = ids.iter().filter(|(_, ids)| has_name(ids)).map(|(number, _)| *number).collect();
         match found[..] {
             [number] => Ok(number),

@@ -299,9 +299,11 @@ pub(crate) fn device_number(handle: &dyn Handle) -> OsResult<Option<DiskNumber>>
 pub(crate) fn all(host: &Host) -> OperationResult<(Vec<Disk>, Option<OsError>)> {
     let (mut disks, mut first_error) = (Vec::new(), None);
     for interface in host.os().device_interfaces(DISK_INTERFACE)? {
-        let opened = host.os().open(&NtPath::from_win32(&interface), &OPEN_FOR_QUERY);
+        let found = host.begin_query(interface.to_string_lossy()).and_then(|_query| {
+            let handle = host.os().open(&NtPath::from_win32(&interface), &OPEN_FOR_QUERY)?;
+            Ok(device_number(&*handle)?.map(|number| Disk { number, handle }))
+        });
         // A disk that is removed while the list is read is left out.
-        let found = opened.and_then(|handle| Ok(device_number(&*handle)?.map(|number| Disk { number, handle })));
         match found {
             Ok(disk) => disks.extend(disk),
             Err(code) if ErrorClass::DeviceRemoved.contains(code) => {}

@@ -122,7 +122,9 @@ fn in_order(mut found: Vec<(u64, VolumeId)>, partitions: &[Partition]) -> Vec<(u
 fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<Placed>, Option<OsError>)> {
     let (mut found, mut unknown) = (Vec::new(), None);
     for id in host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
-        let extents = host.os().open(&id.device(), &OPEN_FOR_QUERY).and_then(|handle| extents(&*handle));
+        let extents = host
+            .begin_query(id.to_string())
+            .and_then(|_query| extents(&*host.os().open(&id.device(), &OPEN_FOR_QUERY)?));
         match extents.as_deref() {
             Ok([extent]) if extent.disk_number == disk.0 => {
                 found.push((u64::try_from(extent.offset).unwrap_or_default(), id));

@@ -1,15 +1,18 @@
 //! Tests of the shares of the worker threads that clients and resources have.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use os::Os as _;
 use storage_ops::{
-    AddTargetPortal, ClientId, DiskNumber, Error, Executor, GetDiskState, NewSmbGlobalMapping, Operation, Rescan,
-    Secret, TargetPortal, UncPath,
+    AddTargetPortal, ClientId, DiskNumber, Error, Executor, GetDiskState, ListDiskIds, ListVolumesOnDisk,
+    NewSmbGlobalMapping, Operation, Rescan, Secret, TargetPortal, UncPath,
 };
 use tokio::task::JoinHandle;
 
 use crate::executor::{Gate, OpenOnDrop, executor, settled};
-use crate::setup::GIB;
+use crate::setup::{GIB, node_on, volume_on};
 
 fn spawn_for<O: Operation>(
     executor: &Arc<Executor>,
@@ -82,4 +85,32 @@ async fn reads_of_a_lost_disk_do_not_delay_those_of_another() {
     for one in lost {
         drop(one.await.unwrap());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_does_not_answer_delays_no_listing_for_long() {
+    static QUERIES: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+    let sim = os_sim::node().disk(GIB).partitioned().disk(GIB).partitioned().build();
+    // The first query of a volume and the first one of a disk hang.
+    let hung = sim.process().volumes().unwrap()[0].to_string_lossy();
+    let other = if volume_on(&node_on(&sim), 2).to_string() == hung { 1 } else { 2 };
+    let gate = Gate::closed(|call| match &*call.primitive {
+        "control VOLUME_GET_VOLUME_DISK_EXTENTS" => QUERIES[0].fetch_add(1, Ordering::SeqCst) == 0,
+        "control STORAGE_QUERY_PROPERTY" => QUERIES[1].fetch_add(1, Ordering::SeqCst) == 0,
+        _ => false,
+    });
+    let (executor, _) = executor(&sim, &gate);
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    let list = |disk| ListVolumesOnDisk { disk: DiskNumber(disk), partition: 0 };
+    let volumes = spawn_for(&executor, 1, list(3 - other));
+    let ids = spawn_for(&executor, 1, ListDiskIds);
+    gate.reached_by(2).await;
+    sim.advance(Duration::from_secs(10));
+    for client in 0..50 {
+        assert_eq!(executor.run_for(ClientId(client), list(other)).await.unwrap().len(), 1);
+        assert_eq!(executor.run_for(ClientId(client), ListDiskIds).await.unwrap().len(), 2, "without one of three");
+    }
+    gate.open();
+    assert_eq!(volumes.await.unwrap().unwrap().len(), 1);
+    assert_eq!(ids.await.unwrap().unwrap().len(), 3);
 }
