@@ -1,5 +1,7 @@
 //! All tests, in one run with one summary at its end.
 
+use std::io;
+
 use clap::{Args, ValueEnum};
 
 use crate::summary::Summary;
@@ -87,7 +89,17 @@ fn linux() -> Result<Summary, Error> {
         Some(Err(reason)) => sum += Summary::skipped("the Python client", &reason),
     }
     sum += libtest::run(&mut cargo)?;
+    sum += executor_model()?;
     Ok(sum)
+}
+
+/// Runs the executor under a scheduler that chooses the interleavings. The model is a workspace of its own.
+fn executor_model() -> io::Result<Summary> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "--lib", "--manifest-path", "verify/executor-model/Cargo.toml"]);
+    // The panics of the tests that expect one are long enough without their backtraces.
+    cargo.arg("--target-dir").arg(workspace::target().join("executor-model")).env("RUST_BACKTRACE", "0");
+    libtest::run(&mut cargo)
 }
 
 /// Programs whose output the tests compare with ours, and the Debian packages that contain them.

@@ -6,15 +6,16 @@
 use super::Source;
 
 const EXCEPTION: &str = "crates/os-win32";
-/// The fuzz programs need libFuzzer and are not in the workspace.
-const OUTSIDE_WORKSPACE: &str = "verify/fuzz/Cargo.toml";
+/// The packages that are not in the workspace: the fuzz programs need libFuzzer, and the executor's model many packages.
+const OUTSIDE_WORKSPACE: [&str; 2] = ["verify/fuzz/Cargo.toml", "verify/executor-model/Cargo.toml"];
 
 /// Returns a breach if a manifest does not use the workspace's lints, or a source file sets this one.
 pub(super) fn breach(source: &Source) -> Option<String> {
     let name = concat!("unsafe", "_code");
     if source.path.ends_with("Cargo.toml") {
         let inherits = source.text.contains("[lints]\nworkspace = true\n");
-        let needs = source.text.contains("[package]\n") && !source.path.ends_with(OUTSIDE_WORKSPACE);
+        let needs =
+            source.text.contains("[package]\n") && !OUTSIDE_WORKSPACE.iter().any(|path| source.path.ends_with(path));
         return (needs && !inherits).then(|| source.breach(1, "`[lints] workspace = true` is missing"));
     }
     if !source.is_rust() || source.path.starts_with(EXCEPTION) {

@@ -24,6 +24,7 @@ mod shares;
 mod smb;
 mod smb_names;
 mod smb_states;
+mod stress;
 mod system;
 mod volume;
 mod working_directories;
