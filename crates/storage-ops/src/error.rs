@@ -48,8 +48,8 @@ pub struct OperationError {
 /// The reason why an operation must be run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rerun {
-    /// The next call may hang, so it must be made on a thread of this pool, as one that waits for the resource; that of
-    /// the operation if there is none here.
+    /// The next call may hang, so it must be made on a thread of this pool, as one that waits for the resource, or for
+    /// that of the operation if this one is `None`.
     InPool(PoolKind, Option<Resource>),
     /// The volume is not on the disk that was locked.
     WithOtherLocks,

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use crate::executor::pool_kind::Resource;
 
-/// Whoever sends requests, such as a connection to a server. Clients share the worker threads.
+/// A sender of requests, such as a connection to a server. Clients share the worker threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientId(pub u64);
 

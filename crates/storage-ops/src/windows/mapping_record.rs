@@ -130,9 +130,9 @@ impl MappingRecord {
 
     /// Returns a digest of the password, for comparison with others of this process.
     ///
-    /// 64 bits of the keyed hash of the standard library suffice. Whoever can read the memory of this process can read
-    /// the key too, and the passwords of current requests, so no hash function would protect a password there. Everybody
-    /// else can only ask whether a password is the same, one request for each, without knowing the key.
+    /// 64 bits of the keyed hash of the standard library suffice. An account that can read the memory of this process
+    /// can read the key too, and the passwords of current requests, so no hash function would protect a password there.
+    /// Everybody else can only ask whether a password is the same, one request for each, without knowing the key.
     fn digest(&self, share: &str, password: &Secret) -> u64 {
         self.key.hash_one((share, password))
     }

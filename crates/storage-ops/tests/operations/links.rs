@@ -33,7 +33,7 @@ fn mount_point(target: &str) -> Vec<u8> {
 
 #[test]
 fn a_device_or_pipe_that_a_link_names_is_not_opened_by_name() {
-    // Opened by name, Windows would connect LocalSystem to the pipe of whoever made the link.
+    // Opened by name, Windows would connect LocalSystem to the pipe of the account that made the link.
     for target in [
         r"\??\pipe\x",
         r"\??\PhysicalDrive0",
