@@ -13,7 +13,8 @@ pub type OsResult<T> = Result<T, OsError>;
 /// - an `HRESULT` of the facility `FACILITY_WIN32` is converted to its Win32 code; any other, such as WMI's
 ///   `0x8004....`, is kept, as is a code of the iSCSI initiator, `0xefff....`;
 /// - an `NTSTATUS` is converted as `RtlNtStatusToDosError` converts it, except `STATUS_DELETE_PENDING`: that function
-///   returns "access denied" for it, and this type has [`Self::DELETE_PENDING`].
+///   returns "access denied" for it, and this type has [`Self::DELETE_PENDING`];
+/// - codes of `os` itself, which Windows never returns, have the customer bit of an `HRESULT`: `0xa004....`.
 ///
 /// `Display` writes a short form of Microsoft's message, with the code: `the directory is not empty (145)`.
 ///
@@ -118,6 +119,8 @@ codes! {
     WBEM_SHUTTING_DOWN = 0x8004_1033, "the WMI service is shutting down";
     WBEM_SERVER_TOO_BUSY = 0x8004_1045, "the WMI service is too busy";
     WBEM_PROVIDER_SUSPENDED = 0x8004_1081, "the WMI provider is suspended";
+    WMI_QUEUE_FULL = 0xa004_0001, "too many requests wait for a connection to WMI";
+    WMI_TIMED_OUT = 0xa004_0002, "WMI did not start or answer the request in time";
     FVE_LOCKED_VOLUME = 0x8031_0000, "the volume is locked by BitLocker";
     ISDSC_CONNECTION_FAILED = 0xefff_0003, "the iSCSI portal cannot be reached";
     ISDSC_AUTHENTICATION_FAILURE = 0xefff_0009, "the iSCSI authentication failed";

@@ -91,6 +91,9 @@ impl Instance {
     ///
     /// `error_Type` says what kind of code `error_Code` is. Where they are missing or of another kind, `MessageID` may
     /// have the code, as PowerShell shows it: `Windows System Error 1219`, `HRESULT 0x800704c3`.
+    ///
+    /// `RPC_SERVER_UNAVAILABLE` and `RPC_CALL_FAILED` mean that the connection to WMI itself broke. A provider that posts
+    /// them has answered, so they are kept as `HRESULT`s here: `0x800706ba`, `0x800706be`.
     /// <https://learn.microsoft.com/previous-versions/windows/desktop/wmi_v2/msft-wmierror>
     pub fn posted_code(&self) -> Option<OsError> {
         let of_kind = |kind: &str, code: u32| {
@@ -111,7 +114,9 @@ impl Instance {
             };
             of_kind(kind, code)
         };
-        code.filter(|code| code.0 != 0).or_else(from_message).filter(|code| code.0 != 0)
+        let code = code.filter(|code| code.0 != 0).or_else(from_message).filter(|code| code.0 != 0)?;
+        let is_of_rpc = [OsError::RPC_SERVER_UNAVAILABLE, OsError::RPC_CALL_FAILED].contains(&code);
+        Some(if is_of_rpc { OsError(0x8007_0000 | code.0) } else { code })
     }
 
     /// Returns the boolean property `name`.
@@ -170,17 +175,18 @@ pub trait PendingCall: Send {
 pub trait Wmi: Send + Sync {
     /// Returns the objects that a WQL query (`SELECT` or `ASSOCIATORS OF`) finds.
     ///
-    /// Errors: WMI's codes; `WAIT_TIMEOUT` if the query has not ended by `deadline`; `BUSY` if too many requests wait for
-    /// a connection.
+    /// Errors: WMI's codes; `WMI_TIMED_OUT` if the query has not ended by `deadline`, or no connection was free in time;
+    /// `WMI_QUEUE_FULL` if too many requests wait for a connection.
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execquery>
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>>;
 
     /// Calls a method.
     ///
     /// Errors: WMI's codes, and those that the provider posts: Win32 codes of the SMB classes, codes of the iSCSI initiator
-    /// (`ISDSC_...`). With `WAIT_TIMEOUT` (no connection was free by `deadline`) or `BUSY` (too many requests wait
+    /// (`ISDSC_...`). With `WMI_TIMED_OUT` (no connection was free in time) or `WMI_QUEUE_FULL` (too many requests wait
     /// for a connection), the method was not called. With `RPC_CALL_FAILED` or `WBEM_TRANSPORT_FAILURE` it is unknown
-    /// whether the method was called, and the caller must read the state.
+    /// whether the method was called, and the caller must read the state. A provider that posts such a code of RPC, with
+    /// which the method has ended, is distinguished: its code is kept as an `HRESULT`, `0x8007....`.
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execmethod>
     fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus>;
 }
@@ -203,6 +209,9 @@ mod tests {
         assert_eq!(typed("HRESULT", 0x8007_04c3), Some(OsError::SESSION_CREDENTIAL_CONFLICT));
         assert_eq!(typed("HRESULT", 0x8004_1010), Some(OsError::WBEM_INVALID_CLASS));
         assert_eq!((typed("MI", 1), typed("Win32", 0)), (None, None), "not a code of Windows");
+        for (kind, code) in [("Win32", 1722), ("HRESULT", 0x8007_06ba)] {
+            assert_eq!(typed(kind, code), Some(OsError(0x8007_06ba)), "the connection to WMI has not broken");
+        }
         for (id, code) in
             [("Windows System Error 53", 53), ("HRESULT 0x80070056", 86), ("HRESULT 0x80041001", 0x8004_1001)]
         {

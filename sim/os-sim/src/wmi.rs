@@ -216,7 +216,7 @@ impl Wmi for SharedState {
         let ready = self.with(|state| state.now + state.timing.query);
         if ready > deadline.0 {
             self.wait(deadline.0, |_| None::<()>);
-            return Err(OsError::WAIT_TIMEOUT);
+            return Err(OsError::WMI_TIMED_OUT);
         }
         self.wait(ready, |_| None::<()>);
         self.with(|state| state.query(namespace, wql))

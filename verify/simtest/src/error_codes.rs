@@ -46,7 +46,7 @@ pub fn errors_of(call: &Call) -> &'static [OsError] {
         ],
         "firmware_table" => &[E::INVALID_FUNCTION, E::NOT_SUPPORTED, E::ACCESS_DENIED],
         "wmi query" => &[
-            E::WAIT_TIMEOUT,
+            E::WMI_TIMED_OUT,
             E::WBEM_FAILED,
             E::WBEM_NOT_FOUND,
             E::WBEM_INVALID_CLASS,

@@ -1,7 +1,8 @@
 //! A pool of threads with one connection each, and the queue of their requests.
 //!
-//! A deadline ends the wait, not the work. A request that has not started at its deadline is withdrawn and never runs. A
-//! method that has started keeps running, and a [`PendingCall`] reports its end.
+//! A deadline ends the wait, not the work. A request that has not started in time is withdrawn and never runs. A method
+//! that has started keeps running, and a [`PendingCall`] reports its end. A thread whose request nobody waits for any
+//! more is replaced, up to a limit: the request may hang forever.
 //!
 //! A broken connection is replaced. A query is then repeated once. A method is not repeated, because it is unknown
 //! whether the broken connection delivered it: the caller receives the error and must read the state. Reading the
@@ -17,11 +18,18 @@ use os::{CallStatus, Clock, Instance, OsError, OsResult, PendingCall, Returned, 
 
 use crate::clock::Monotonic;
 
-/// The maximum number of connections to a namespace. A connection is made only when all others are busy, so most nodes
-/// have one. Several are needed because formatting a volume occupies its connection for minutes.
-const MAX_CONNECTIONS: usize = 4;
+/// The maximum number of connections that serve callers: as many as a worker pool of `storage-ops` has threads, so that a
+/// slow server or disk delays only requests that concern it. A connection is made only when all others are busy, so most
+/// nodes have one or two.
+const MAX_CONNECTIONS: usize = 16;
 
-/// The maximum number of requests that wait for a connection. A further request fails with `BUSY`.
+/// The maximum number of further connections, in place of those whose callers have stopped waiting.
+const MAX_REPLACEMENTS: usize = 16;
+
+/// How long a request waits for a connection. Its caller's thread waits too, even if the client has gone.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The maximum number of requests that wait for a connection. A further request fails with `WMI_QUEUE_FULL`.
 const QUEUE_CAPACITY: usize = 64;
 
 /// A method call.
@@ -45,13 +53,15 @@ pub(super) trait Session {
 
     fn query(&self, wql: &str, deadline: Time) -> OsResult<Vec<Instance>>;
     fn prepare(&self, method: &Method) -> OsResult<Self::Prepared>;
-    fn execute(&self, prepared: Self::Prepared) -> OsResult<Returned>;
+    /// Calls the method. The outer error is that of the connection, the inner one that of the provider.
+    fn execute(&self, prepared: Self::Prepared) -> OsResult<OsResult<Returned>>;
 }
 
 /// The threads of one namespace.
 pub(super) struct Pool<C: Connect> {
     shared: Arc<Shared<C>>,
     clock: Monotonic,
+    start_timeout: Duration,
 }
 
 struct Shared<C> {
@@ -65,7 +75,26 @@ struct Queue {
     waiting: VecDeque<Request>,
     threads: usize,
     idle: usize,
+    /// The threads that run a method.
+    methods: usize,
+    /// The threads that run a request whose caller has stopped waiting.
+    hung: usize,
     closed: bool,
+}
+
+impl Queue {
+    fn max_threads(&self) -> usize {
+        MAX_CONNECTIONS + self.hung.min(MAX_REPLACEMENTS)
+    }
+
+    /// Takes the first request that may start. Methods leave one thread to queries, which end at their deadlines.
+    fn take(&mut self) -> Option<Request> {
+        let methods_may_start = self.methods + 1 < self.max_threads();
+        let may_start = |request: &Request| methods_may_start || matches!(request, Request::Query { .. });
+        let request = self.waiting.remove(self.waiting.iter().position(may_start)?)?;
+        self.methods += usize::from(request.is_method());
+        Some(request)
+    }
 }
 
 enum Request {
@@ -80,32 +109,41 @@ impl Request {
             Self::Call { completion, .. } => completion.is_withdrawn(),
         }
     }
+
+    fn is_method(&self) -> bool {
+        matches!(self, Self::Call { .. })
+    }
 }
 
 impl<C: Connect> Pool<C> {
     pub(super) fn new(connector: C, clock: Monotonic) -> Self {
         let shared = Shared { connector, queue: Mutex::default(), changed: Condvar::new() };
-        Self { shared: Arc::new(shared), clock }
+        Self { shared: Arc::new(shared), clock, start_timeout: START_TIMEOUT }
     }
 
     pub(super) fn query(&self, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        let completion = Arc::new(Completion::new(deadline, self.clock));
+        let completion = self.completion(deadline);
         self.submit(Request::Query { wql: wql.to_owned(), completion: Arc::clone(&completion) })?;
-        match completion.wait() {
+        match self.wait(&completion) {
             WaitOutcome::Ended(result) => result,
             // A query that is running ends at the same deadline, and its session is free again.
-            WaitOutcome::Withdrawn | WaitOutcome::Running => Err(OsError::WAIT_TIMEOUT),
+            WaitOutcome::Withdrawn | WaitOutcome::Running => Err(OsError::WMI_TIMED_OUT),
         }
     }
 
     pub(super) fn call(&self, method: Method, deadline: Time) -> OsResult<CallStatus> {
-        let completion = Arc::new(Completion::new(deadline, self.clock));
+        let completion = self.completion(deadline);
         self.submit(Request::Call { method, completion: Arc::clone(&completion) })?;
-        match completion.wait() {
+        match self.wait(&completion) {
             WaitOutcome::Ended(result) => result.map(CallStatus::Done),
-            WaitOutcome::Withdrawn => Err(OsError::WAIT_TIMEOUT),
+            WaitOutcome::Withdrawn => Err(OsError::WMI_TIMED_OUT),
             WaitOutcome::Running => Ok(CallStatus::StillRunning(Box::new(RunningMethod(completion)))),
         }
+    }
+
+    fn completion<T>(&self, deadline: Time) -> Arc<Completion<T>> {
+        let start_by = deadline.min(self.clock.now() + self.start_timeout);
+        Arc::new(Completion { deadline, start_by, clock: self.clock, state: Mutex::default(), changed: Condvar::new() })
     }
 
     fn submit(&self, request: Request) -> OsResult<()> {
@@ -114,19 +152,44 @@ impl<C: Connect> Pool<C> {
             queue.waiting.retain(|request| !request.is_withdrawn());
         }
         if queue.waiting.len() >= QUEUE_CAPACITY {
-            return Err(OsError::BUSY);
-        }
-        if queue.idle <= queue.waiting.len() && queue.threads < MAX_CONNECTIONS {
-            let shared = Arc::clone(&self.shared);
-            match thread::Builder::new().name("wmi".to_owned()).spawn(move || shared.run_worker()) {
-                Ok(_) => queue.threads += 1,
-                Err(_) if queue.threads == 0 => return Err(OsError::NOT_ENOUGH_MEMORY),
-                Err(_) => {} // the existing threads serve the request
-            }
+            return Err(OsError::WMI_QUEUE_FULL);
         }
         queue.waiting.push_back(request);
-        self.shared.changed.notify_one();
+        self.start_thread_if_needed(&mut queue);
+        if queue.threads == 0 {
+            queue.waiting.pop_back();
+            return Err(OsError::NOT_ENOUGH_MEMORY);
+        }
         Ok(())
+    }
+
+    /// Starts a thread if more requests wait than threads. The existing threads serve them if that fails.
+    fn start_thread_if_needed(&self, queue: &mut Queue) {
+        if queue.waiting.len() > queue.idle && queue.threads < queue.max_threads() {
+            let shared = Arc::clone(&self.shared);
+            let started = thread::Builder::new().name("wmi".to_owned()).spawn(move || shared.run_worker());
+            queue.threads += usize::from(started.is_ok());
+        }
+        // All of them, because not each may start each request.
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits for the result until the deadline. Replaces the thread of a request that is still running then.
+    fn wait<T>(&self, completion: &Completion<T>) -> WaitOutcome<T> {
+        loop {
+            match completion.wait() {
+                WaitOutcome::Running => {
+                    let mut queue = lock(&self.shared.queue);
+                    // Under the lock of the queue, so that the thread counts itself out only after this.
+                    if completion.abandon() {
+                        queue.hung += 1;
+                        self.start_thread_if_needed(&mut queue);
+                        return WaitOutcome::Running;
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
     }
 }
 
@@ -139,16 +202,24 @@ impl<C: Connect> Drop for Pool<C> {
 }
 
 impl<C: Connect> Shared<C> {
-    /// Runs requests until the pool is dropped.
+    /// Runs requests until the pool is dropped or has too many threads.
     fn run_worker(&self) {
         let mut session = None;
         while let Some(request) = self.next_request() {
-            match request {
+            let is_method = request.is_method();
+            let was_abandoned = match request {
                 Request::Query { wql, completion } => {
                     let deadline = completion.deadline;
-                    completion.run(|| self.with_session(&mut session, |session| session.query(&wql, deadline)));
+                    completion.run(|| self.with_session(&mut session, |session| session.query(&wql, deadline)))
                 }
                 Request::Call { method, completion } => completion.run(|| self.call(&mut session, &method)),
+            };
+            let mut queue = lock(&self.queue);
+            queue.methods -= usize::from(is_method);
+            queue.hung -= usize::from(was_abandoned);
+            if queue.threads > queue.max_threads() {
+                queue.threads -= 1;
+                return;
             }
         }
     }
@@ -157,7 +228,7 @@ impl<C: Connect> Shared<C> {
     fn next_request(&self) -> Option<Request> {
         let mut queue = lock(&self.queue);
         loop {
-            if let Some(request) = queue.waiting.pop_front() {
+            if let Some(request) = queue.take() {
                 return Some(request);
             }
             if queue.closed {
@@ -173,13 +244,13 @@ impl<C: Connect> Shared<C> {
         let prepared = self.with_session(session, |session| session.prepare(method))?;
         let Some(connected) = session else { return Err(OsError::WBEM_TRANSPORT_FAILURE) };
         let result = connected.execute(prepared);
-        if matches!(result, Err(error) if is_disconnect(error)) {
+        if result.as_ref().is_err_and(|error| !blames_request(*error)) {
             *session = None;
         }
-        result
+        result?
     }
 
-    /// Does work that can be repeated. If the connection is broken, repeats the work once with a new connection.
+    /// Does work that can be repeated. If the connection may be broken, repeats the work once with a new connection.
     fn with_session<T>(
         &self,
         session: &mut Option<C::Session>,
@@ -188,7 +259,7 @@ impl<C: Connect> Shared<C> {
         let was_connected = session.is_some();
         let result = self.try_with_session(session, &work);
         match result {
-            Err(error) if is_disconnect(error) => {
+            Err(error) if !blames_request(error) => {
                 *session = None;
                 // If a new connection is broken too, another one would not help.
                 if was_connected { self.try_with_session(session, &work) } else { Err(error) }
@@ -210,43 +281,48 @@ impl<C: Connect> Shared<C> {
     }
 }
 
-/// Returns whether the error means that the connection is broken, and not that the request failed.
-fn is_disconnect(error: OsError) -> bool {
-    const RPC_CALL_FAILED_DNE: OsError = OsError(1727);
-    const RPC_DISCONNECTED: OsError = OsError(0x8001_0108);
-    const RPC_SERVER_DIED: OsError = OsError(0x8001_0007);
-    const RPC_SERVER_DIED_DNE: OsError = OsError(0x8001_0012);
-    const CO_OBJECT_NOT_CONNECTED: OsError = OsError(0x8004_01fd);
-    const WBEM_SHUTTING_DOWN: OsError = OsError(0x8004_1033);
-    [
-        OsError::RPC_SERVER_UNAVAILABLE,
-        OsError::RPC_CALL_FAILED,
+/// Returns whether an error of a call blames its request. After any other error the connection may be broken: which codes
+/// COM and RPC return then is documented nowhere.
+fn blames_request(error: OsError) -> bool {
+    /// The codes of WMI by which the service, not the request, fails.
+    const OF_SERVICE: [OsError; 6] = [
         OsError::WBEM_TRANSPORT_FAILURE,
-        RPC_CALL_FAILED_DNE,
-        RPC_DISCONNECTED,
-        RPC_SERVER_DIED,
-        RPC_SERVER_DIED_DNE,
-        CO_OBJECT_NOT_CONNECTED,
-        WBEM_SHUTTING_DOWN,
-    ]
-    .contains(&error)
+        OsError::WBEM_CALL_CANCELLED,
+        OsError::WBEM_SHUTTING_DOWN,
+        OsError::WBEM_SERVER_TOO_BUSY,
+        // WBEM_E_CRITICAL_ERROR
+        OsError(0x8004_100a),
+        // WBEM_E_INITIALIZATION_FAILURE
+        OsError(0x8004_1014),
+    ];
+    match error {
+        OsError::ACCESS_DENIED | OsError::INVALID_PARAMETER | OsError::NOT_SUPPORTED | OsError::WMI_TIMED_OUT => true,
+        OsError(0x8004_1001..=0x8004_2fff) => !OF_SERVICE.contains(&error),
+        _ => false,
+    }
 }
 
 /// The state of a request, shared by its caller and the thread that runs it.
 struct Completion<T> {
     deadline: Time,
+    /// When the request is withdrawn unless it has started.
+    start_by: Time,
     clock: Monotonic,
     state: Mutex<State<T>>,
     changed: Condvar,
 }
 
+#[derive(Default)]
 enum State<T> {
     /// No thread has started the request.
+    #[default]
     Queued,
     /// No thread will start the request.
     Withdrawn,
-    /// A thread runs the request, and then calls the function.
-    Running(Option<Box<dyn FnOnce() + Send>>),
+    /// A thread runs the request.
+    Running,
+    /// A thread runs the request, for which its caller no longer waits, and then calls the function.
+    Abandoned(Option<Box<dyn FnOnce() + Send>>),
     /// The request has ended. The result is `None` after the caller has taken it.
     Ended(Option<OsResult<T>>),
 }
@@ -259,53 +335,58 @@ enum WaitOutcome<T> {
 }
 
 impl<T> Completion<T> {
-    fn new(deadline: Time, clock: Monotonic) -> Self {
-        Self { deadline, clock, state: Mutex::new(State::Queued), changed: Condvar::new() }
-    }
-
-    fn time_left(&self) -> Duration {
-        self.deadline - self.clock.now()
-    }
-
     fn is_withdrawn(&self) -> bool {
         matches!(*lock(&self.state), State::Withdrawn)
     }
 
-    /// Does the work and stores the result, unless the deadline has passed.
-    fn run(&self, work: impl FnOnce() -> OsResult<T>) {
+    /// Does the work and stores the result, unless the deadline has passed. Returns whether the caller stopped waiting
+    /// meanwhile.
+    fn run(&self, work: impl FnOnce() -> OsResult<T>) -> bool {
         {
             let mut state = lock(&self.state);
-            if !matches!(*state, State::Queued) || self.time_left().is_zero() {
-                return; // the caller withdraws the request, or has withdrawn it
+            if !matches!(*state, State::Queued) || self.clock.now() >= self.deadline {
+                return false; // the caller withdraws the request, or has withdrawn it
             }
-            *state = State::Running(None);
+            *state = State::Running;
         }
         // A panic fails this request and does not end the thread.
         let result = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(OsError::WBEM_FAILED));
         let before = std::mem::replace(&mut *lock(&self.state), State::Ended(Some(result)));
         self.changed.notify_all();
-        if let State::Running(Some(then)) = before {
+        let State::Abandoned(then) = before else { return false };
+        if let Some(then) = then {
             let _ = panic::catch_unwind(AssertUnwindSafe(then));
         }
+        true
     }
 
-    /// Waits for the result until the deadline, then withdraws the request if it has not started.
+    /// Waits for the result until the deadline. Withdraws the request if it has not started in time.
     fn wait(&self) -> WaitOutcome<T> {
         let mut state = lock(&self.state);
         loop {
-            let left = self.time_left();
-            match &mut *state {
+            let now = self.clock.now();
+            let until = match &mut *state {
                 State::Ended(result) => return WaitOutcome::Ended(result.take().unwrap_or(Err(OsError::WBEM_FAILED))),
-                State::Queued | State::Running(_) if !left.is_zero() => {
-                    state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-                }
-                State::Running(_) => return WaitOutcome::Running,
+                State::Queued if now < self.start_by => self.start_by,
+                State::Running if now < self.deadline => self.deadline,
+                State::Running | State::Abandoned(_) => return WaitOutcome::Running,
                 State::Queued | State::Withdrawn => {
                     *state = State::Withdrawn;
                     return WaitOutcome::Withdrawn;
                 }
-            }
+            };
+            state = self.changed.wait_timeout(state, until - now).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Notes that the caller no longer waits. Returns false if the request is not running.
+    fn abandon(&self) -> bool {
+        let mut state = lock(&self.state);
+        let is_running = matches!(*state, State::Running);
+        if is_running {
+            *state = State::Abandoned(None);
+        }
+        is_running
     }
 }
 
@@ -315,7 +396,7 @@ struct RunningMethod(Arc<Completion<Returned>>);
 impl PendingCall for RunningMethod {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
         let mut state = lock(&self.0.state);
-        if let State::Running(waiter) = &mut *state {
+        if let State::Abandoned(waiter) = &mut *state {
             *waiter = Some(then);
             return;
         }

@@ -81,7 +81,7 @@ impl pool::Session for Session {
         loop {
             let left = (deadline - self.clock.now()).as_millis();
             if left == 0 {
-                return Err(OsError::WAIT_TIMEOUT); // dropping the enumerator cancels the query
+                return Err(OsError::WMI_TIMED_OUT); // dropping the enumerator cancels the query
             }
             let mut batch = [const { None }; 16];
             let more = next(&objects, i32::try_from(left).unwrap_or(i32::MAX), &mut batch)?;
@@ -116,11 +116,11 @@ impl pool::Session for Session {
         Ok(Prepared { path: BSTR::from(&method.path), method: BSTR::from(&method.name), input })
     }
 
-    fn execute(&self, prepared: Prepared) -> OsResult<Returned> {
+    fn execute(&self, prepared: Prepared) -> OsResult<OsResult<Returned>> {
         let Prepared { path, method, input } = prepared;
         let mut output = None;
         // SAFETY: the interfaces and the strings are valid; `output` outlives the call.
-        unsafe {
+        let executed = unsafe {
             self.services.ExecMethod(
                 &path,
                 &method,
@@ -130,12 +130,14 @@ impl pool::Session for Session {
                 Some(&raw mut output),
                 None,
             )
+        };
+        if let Err(error) = executed {
+            return posted(&error).map_or_else(|| Err(com(error)), |code| Ok(Err(code)));
         }
-        .map_err(posted)?;
         let mut out = output.map(|output| value::instance(&output)).transpose()?.unwrap_or_default();
         let code = out.u32("ReturnValue").unwrap_or(0);
         out.properties.retain(|name, _| !name.eq_ignore_ascii_case("ReturnValue"));
-        Ok(Returned { code, out })
+        Ok(Ok(Returned { code, out }))
     }
 }
 
@@ -231,17 +233,16 @@ fn com(error: windows::core::Error) -> OsError {
     from_hresult(error.code().0)
 }
 
-/// Returns the code of a failed method.
+/// Returns the code that the provider of a failed method has posted.
 ///
 /// A provider may post an object with a code of its own, such as 1219. WMI fails with a general code then, and has the
 /// object as the error object of the call.
-fn posted(error: windows::core::Error) -> OsError {
+fn posted(error: &windows::core::Error) -> Option<OsError> {
     let object = error.as_ptr();
     // SAFETY: the pointer is null or to an object that `error` owns and that has `IUnknown`.
     let object = unsafe { IUnknown::from_raw_borrowed(&object) };
     let object = object.and_then(|object| object.cast::<IWbemClassObject>().ok());
-    let code = object.and_then(|object| value::instance(&object).ok()?.posted_code());
-    code.unwrap_or_else(|| com(error))
+    object.and_then(|object| value::instance(&object).ok()?.posted_code())
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ fn call(path: &str, method: &str, arguments: &[(&str, Value)]) -> OsResult<Retur
     let windows = Windows::new();
     match windows.wmi().call(&MethodCall::new(Namespace::CimV2, path, method, arguments), in_a_minute(&windows))? {
         CallStatus::Done(returned) => Ok(returned),
-        CallStatus::StillRunning(_) => Err(OsError::WAIT_TIMEOUT),
+        CallStatus::StillRunning(_) => Err(OsError::WMI_TIMED_OUT),
     }
 }
 
@@ -108,7 +108,7 @@ fn a_query_whose_deadline_has_passed_times_out() {
     let windows = Windows::new();
     let now = windows.clock().now();
     let answer = windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", now);
-    assert_eq!(answer, Err(OsError::WAIT_TIMEOUT));
+    assert_eq!(answer, Err(OsError::WMI_TIMED_OUT));
     drop(held);
 }
 
@@ -120,7 +120,7 @@ fn a_method_whose_deadline_has_passed_is_not_called() {
     let key = r"SOFTWARE\csi-proxy-test-deadline";
     let arguments = [("hDefKey", LOCAL_MACHINE), ("sSubKeyName", Value::Text(key.into()))];
     let answer = windows.wmi().call(&MethodCall::new(Namespace::CimV2, "StdRegProv", "CreateKey", &arguments), now);
-    assert!(matches!(answer, Err(OsError::WAIT_TIMEOUT)));
+    assert!(matches!(answer, Err(OsError::WMI_TIMED_OUT)));
     // When a second request to the same pool has ended, every request before it in the queue has ended.
     windows.wmi().query(Namespace::CimV2, "SELECT * FROM Win32_BIOS", in_a_minute(&windows)).unwrap();
     drop(held);

@@ -164,11 +164,10 @@ const TABLE: &[Row] = &[
     row(OsError::INSUFFICIENT_BUFFER, Internal, &[BufferTooSmall]),
     row(OsError::INVALID_NAME, InvalidArgument, &[TargetInvalid]),
     row(OsError::DIR_NOT_EMPTY, FailedPrecondition, &[]),
-    row(OsError::BUSY, FailedPrecondition, &[NotStarted]),
+    row(OsError::BUSY, FailedPrecondition, &[]),
     row(OsError::ALREADY_EXISTS, AlreadyExists, &[]),
     row(OsError::FILENAME_EXCED_RANGE, InvalidArgument, &[]),
     row(OsError::MORE_DATA, Internal, &[BufferTooSmall]),
-    row(OsError::WAIT_TIMEOUT, Internal, &[NotStarted]),
     row(OsError::DIRECTORY, FailedPrecondition, &[]),
     row(OsError::DELETE_PENDING, NotFound, &[TargetMissing, EntryDeleted]),
     row(OsError::NO_SUCH_DEVICE, NotFound, &[DeviceRemoved, TargetMissing]),
@@ -225,6 +224,9 @@ const TABLE: &[Row] = &[
     row(OsError::WBEM_TRANSPORT_FAILURE, Internal, &[OutcomeUnknown]),
     row(OsError::WBEM_CALL_CANCELLED, Internal, &[OutcomeUnknown]),
     row(OsError::WBEM_SHUTTING_DOWN, Internal, &[OutcomeUnknown]),
+    // Codes of `os` itself.
+    row(OsError::WMI_QUEUE_FULL, FailedPrecondition, &[NotStarted]),
+    row(OsError::WMI_TIMED_OUT, Internal, &[NotStarted]),
     // <https://learn.microsoft.com/windows-hardware/drivers/storage/iscsi-status-qualifiers>
     row(OsError::ISDSC_SERVICE_NOT_RUNNING, FailedPrecondition, &[]),
 ];
@@ -275,7 +277,7 @@ mod tests {
             (ErrorClass::MediumFailed, &[23, 30, 121, 1117, 1392, 1393, 0x8031_0000]),
             (ErrorClass::CredentialsRefused, &[86, 1326, 1327, 1328, 1329, 1330, 1331, 1907, 1909]),
             (ErrorClass::ServerUnreachable, &[51, 53, 55, 59, 64, 71, 121, 1225, 1231, 1232, 1236, 1256]),
-            (ErrorClass::NotStarted, &[170, 258]),
+            (ErrorClass::NotStarted, &[0xa004_0001, 0xa004_0002]),
             (ErrorClass::VolumeChanging, &[5, 21, 32, 1006, 1110]),
             (
                 ErrorClass::OutcomeUnknown,

@@ -38,9 +38,14 @@ pub(crate) fn call(
     call: &MethodCall<'_>,
     timeout: Duration,
 ) -> OperationResult<Returned> {
+    let method = call.method;
+    // WMI takes an empty path for that of a new class, and reports that it does not have the method.
+    if call.path.is_empty() {
+        let reason = format!("WMI returned an object without a path, so {method} cannot be called");
+        return Err(OperationError::new(Kind::Internal, reason));
+    }
     ctx.begin_mutation()?;
     let deadline = host.clock().now() + timeout;
-    let method = call.method;
     match host.os().wmi().call(call, deadline) {
         Ok(CallStatus::Done(returned)) => Ok(returned),
         Ok(CallStatus::StillRunning(pending)) => {
@@ -64,4 +69,33 @@ pub(crate) fn call(
 /// Quotes `text` as a WQL string.
 pub(crate) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+
+    use os::{MethodCall, Namespace};
+
+    use super::call;
+    use crate::Timeouts;
+    use crate::error::Kind;
+    use crate::executor::context::{BlockingCaller, OperationContext};
+    use crate::executor::locks::Locks;
+    use crate::windows::Host;
+
+    #[test]
+    fn an_object_without_a_path_is_not_reported_as_missing() {
+        let host = Host::new(os_sim::node().build().process(), Timeouts::default());
+        let mut lock = pin!(Locks::default().acquire(Vec::new()));
+        let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { panic!("no key") };
+        let ctx = OperationContext::new(Arc::new(guard), Arc::new(BlockingCaller), None);
+        let format = MethodCall::new(Namespace::Storage, "", "Format", &[]);
+        let error = call(&host, &ctx, &format, Duration::from_secs(1)).unwrap_err();
+        assert_eq!((error.kind, error.code), (Kind::Internal, None));
+        assert!(error.to_string().contains("without a path, so Format"), "{error}");
+    }
 }

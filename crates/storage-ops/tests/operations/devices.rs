@@ -297,8 +297,12 @@ fn a_name_is_not_reported_as_not_found_while_a_disk_cannot_be_opened() {
 fn each_failure_of_a_wmi_method_has_its_own_kind() {
     const RESCAN: &str = "wmi call MSFT_StorageSetting.UpdateHostStorageCache";
     for (code, kind) in [
-        (OsError::WAIT_TIMEOUT, Kind::Unavailable),
-        (OsError::BUSY, Kind::Unavailable),
+        (OsError::WMI_TIMED_OUT, Kind::Unavailable),
+        (OsError::WMI_QUEUE_FULL, Kind::Unavailable),
+        // What a provider posts is its own answer, not that of the queue or the connection.
+        (OsError::BUSY, Kind::FailedPrecondition),
+        (OsError::WAIT_TIMEOUT, Kind::Internal),
+        (OsError(0x8007_06ba), Kind::Internal),
         (OsError::RPC_CALL_FAILED, Kind::StillRunning),
         (OsError::WBEM_TRANSPORT_FAILURE, Kind::StillRunning),
         (OsError::WBEM_NOT_FOUND, Kind::NotFound),

@@ -196,9 +196,9 @@ fn a_name_is_not_reported_as_not_found_while_a_disk_cannot_be_read() {
 #[test]
 fn a_wmi_timeout_is_unavailable_and_has_its_code() {
     let sim = os_sim::node().build();
-    let late = Fault::each(faults::Call::is_wmi, When::Before, FaultAction::Fail(OsError::WAIT_TIMEOUT));
+    let late = Fault::each(faults::Call::is_wmi, When::Before, FaultAction::Fail(OsError::WMI_TIMED_OUT));
     let error = refused(&setup::probed(&sim, late), &ListDiskLocations, Kind::Unavailable);
-    assert!(error.to_string().contains("258"), "{error}");
+    assert!(error.to_string().contains("0xa0040002"), "{error}");
 }
 
 #[test]

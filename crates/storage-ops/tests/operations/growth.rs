@@ -121,7 +121,8 @@ fn a_size_less_than_a_mebibyte_above_the_maximum_is_accepted() {
 #[test]
 fn a_busy_provider_is_unavailable_and_the_partition_table_is_not_used_instead() {
     let (sim, volume) = grown(GIB);
-    let busy = Fault::each(|call| call.primitive == SUPPORTED, When::Before, FaultAction::Fail(OsError::BUSY));
+    let busy =
+        Fault::each(|call| call.primitive == SUPPORTED, When::Before, FaultAction::Fail(OsError::WMI_QUEUE_FULL));
     let before = sim.snapshot();
     refused(&probed(&sim, busy), &resize(volume, 0), Kind::Unavailable);
     assert_eq!(sim.disk(1).unwrap().partitions[1].length, GIB - 17 * MIB, "{:?}", before.difference(&sim.snapshot()));

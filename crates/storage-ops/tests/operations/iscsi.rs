@@ -261,7 +261,7 @@ fn the_error_says_that_the_initiator_service_does_not_run() {
 
 #[test]
 fn a_portal_that_another_program_has_added_is_kept_if_the_request_was_not_started() {
-    for code in [OsError::WAIT_TIMEOUT, OsError::BUSY] {
+    for code in [OsError::WMI_TIMED_OUT, OsError::WMI_QUEUE_FULL] {
         let sim = sim();
         let other = sim.clone();
         let adding = Race::before(0, move || node_on(&other).run(&AddTargetPortal { portal: portal() }).unwrap())

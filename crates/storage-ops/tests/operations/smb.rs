@@ -300,7 +300,7 @@ fn contract_28_a_mapping_is_not_persistent_where_windows_must_not_store_credenti
 #[test]
 fn a_mapping_that_wmi_did_not_start_to_create_is_unavailable() {
     let sim = sim();
-    for code in [OsError::WAIT_TIMEOUT, OsError::BUSY] {
+    for code in [OsError::WMI_TIMED_OUT, OsError::WMI_QUEUE_FULL] {
         let node = setup::probed(&sim, setup::failing(CREATE, code));
         refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::Unavailable);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use os::{CallStatus, Clock as _, Instance, OsError, OsResult, Returned, Time, Value};
 
-use super::{Connect, MAX_CONNECTIONS, Method, Pool, QUEUE_CAPACITY, Session, lock};
+use super::{Connect, MAX_CONNECTIONS, MAX_REPLACEMENTS, Method, Pool, QUEUE_CAPACITY, Session, lock};
 use crate::clock::Monotonic;
 
 /// A scripted WMI: the next step for each kind of call. A call without a step succeeds.
@@ -27,6 +27,8 @@ enum Call {
     Query,
     Prepare,
     Execute,
+    /// What the provider of a method posts.
+    Post,
 }
 
 enum Step {
@@ -100,9 +102,9 @@ impl Session for Script {
         self.run(Call::Prepare)
     }
 
-    fn execute(&self, (): ()) -> OsResult<Returned> {
+    fn execute(&self, (): ()) -> OsResult<OsResult<Returned>> {
         self.run(Call::Execute)?;
-        Ok(Returned { code: 7, ..Returned::default() })
+        Ok(self.run(Call::Post).map(|()| Returned { code: 7, ..Returned::default() }))
     }
 }
 
@@ -146,7 +148,7 @@ fn a_query_that_has_not_ended_at_its_deadline_times_out() {
     let script = Script::default();
     let (pool, clock) = script.pool();
     let (_started, _resume) = script.hang(Call::Query);
-    assert_eq!(pool.query("x", soon(clock)), Err(OsError::WAIT_TIMEOUT));
+    assert_eq!(pool.query("x", soon(clock)), Err(OsError::WMI_TIMED_OUT));
 }
 
 #[test]
@@ -169,22 +171,12 @@ fn a_pending_method_that_has_ended_reports_its_end_at_once() {
     let (_started, resume) = script.hang(Call::Execute);
     let Ok(CallStatus::StillRunning(pending)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
     drop(resume);
-    // The thread of the method takes another request only after it has stored the result. When all threads have started
-    // another request, the result is therefore stored.
-    let hung: Vec<_> = (0..MAX_CONNECTIONS).map(|_| script.hang(Call::Query)).collect();
-    std::thread::scope(|scope| {
-        let queries: Vec<_> = hung.iter().map(|_| scope.spawn(|| pool.query("x", LONG))).collect();
-        for (started, _) in &hung {
-            started.recv().unwrap();
-        }
-        let (ended, has_ended) = mpsc::channel();
-        pending.when_ended(Box::new(move || ended.send(()).unwrap()));
-        has_ended.try_recv().unwrap();
-        drop(hung);
-        for query in queries {
-            query.join().unwrap().unwrap();
-        }
-    });
+    while lock(&pool.shared.queue).hung > 0 {
+        std::thread::yield_now();
+    }
+    let (ended, has_ended) = mpsc::channel();
+    pending.when_ended(Box::new(move || ended.send(()).unwrap()));
+    has_ended.try_recv().unwrap();
 }
 
 #[test]
@@ -197,11 +189,67 @@ fn a_request_that_has_not_started_at_its_deadline_never_runs() {
             scope.spawn(|| pool.query("x", LONG));
             started.recv().unwrap();
         }
-        assert!(matches!(pool.call(method(), soon(clock)), Err(OsError::WAIT_TIMEOUT)));
+        assert!(matches!(pool.call(method(), soon(clock)), Err(OsError::WMI_TIMED_OUT)));
         drop(hung);
     });
     pool.query("y", LONG).unwrap();
     assert!(!script.calls().contains(&Call::Prepare), "the method was withdrawn");
+}
+
+#[test]
+fn a_request_waits_for_a_connection_only_for_a_limited_time() {
+    let script = Script::default();
+    let (mut pool, _) = script.pool();
+    pool.start_timeout = Duration::from_millis(200);
+    let hung: Vec<_> = (0..MAX_CONNECTIONS).map(|_| script.hang(Call::Query)).collect();
+    std::thread::scope(|scope| {
+        for (started, _) in &hung {
+            scope.spawn(|| pool.query("x", LONG));
+            started.recv().unwrap();
+        }
+        assert_eq!(pool.query("y", LONG), Err(OsError::WMI_TIMED_OUT));
+        assert!(matches!(pool.call(method(), LONG), Err(OsError::WMI_TIMED_OUT)));
+        drop(hung);
+    });
+}
+
+/// Makes `count` methods hang, for which nobody waits, until the returned senders are dropped.
+fn hang_methods(script: &Script, pool: &Pool<Script>, clock: Monotonic, count: usize) -> Vec<Sender<()>> {
+    let hang = |_| {
+        let (_, resume) = script.hang(Call::Execute);
+        // On a busy machine the method may not start in time.
+        while !matches!(pool.call(method(), clock.now() + Duration::from_millis(20)), Ok(CallStatus::StillRunning(_))) {
+        }
+        resume
+    };
+    (0..count).map(hang).collect()
+}
+
+#[test]
+fn a_connection_whose_call_never_returns_is_replaced() {
+    let script = Script::default();
+    let (pool, clock) = script.pool();
+    let resume = hang_methods(&script, &pool, clock, MAX_REPLACEMENTS);
+    assert!(matches!(pool.call(method(), LONG), Ok(CallStatus::Done(_))));
+    assert!(lock(&pool.shared.queue).threads <= MAX_REPLACEMENTS + MAX_CONNECTIONS);
+    drop(resume);
+    while lock(&pool.shared.queue).threads > MAX_CONNECTIONS {
+        std::thread::yield_now();
+    }
+    assert_eq!(lock(&pool.shared.queue).methods, 0);
+}
+
+#[test]
+fn methods_that_never_return_leave_a_connection_to_queries() {
+    let script = Script::default();
+    let (pool, clock) = script.pool();
+    let most = MAX_CONNECTIONS + MAX_REPLACEMENTS - 1;
+    let resume = hang_methods(&script, &pool, clock, most);
+    assert!(matches!(pool.call(method(), soon(clock)), Err(OsError::WMI_TIMED_OUT)));
+    assert_eq!(lock(&pool.shared.queue).methods, most);
+    pool.query("x", LONG).unwrap();
+    drop(resume);
+    assert!(matches!(pool.call(method(), LONG), Ok(CallStatus::Done(_))));
 }
 
 #[test]
@@ -230,7 +278,7 @@ fn a_request_to_a_full_queue_fails_at_once() {
         while lock(&pool.shared.queue).waiting.len() < QUEUE_CAPACITY {
             std::thread::yield_now();
         }
-        assert_eq!(pool.query("x", LONG), Err(OsError::BUSY));
+        assert_eq!(pool.query("x", LONG), Err(OsError::WMI_QUEUE_FULL));
         drop(hung);
     });
 }
@@ -270,6 +318,28 @@ fn a_connection_that_broke_while_idle_is_replaced_before_a_method_is_sent() {
     script.add(Call::Prepare, Step::Fail(OsError::RPC_SERVER_UNAVAILABLE));
     assert!(matches!(pool.call(method(), LONG), Ok(CallStatus::Done(Returned { code: 7, .. }))));
     assert_eq!(script.calls().iter().filter(|call| **call == Call::Execute).count(), 1);
+}
+
+#[test]
+fn after_an_error_that_nobody_has_seen_a_new_connection_is_made() {
+    for call in [Call::Query, Call::Prepare, Call::Execute] {
+        let script = Script::default();
+        let pool = connected(&script);
+        script.add(call, Step::Fail(OsError(0x8001_0fff)));
+        let _ = pool.call(method(), LONG);
+        pool.query("y", LONG).unwrap();
+        assert_eq!(script.0.connections.load(Ordering::Relaxed), 2, "{call:?}");
+    }
+}
+
+#[test]
+fn an_error_that_a_provider_posts_keeps_the_connection() {
+    let script = Script::default();
+    let pool = connected(&script);
+    script.add(Call::Post, Step::Fail(OsError::SESSION_CREDENTIAL_CONFLICT));
+    assert_eq!(pool.call(method(), LONG).err(), Some(OsError::SESSION_CREDENTIAL_CONFLICT));
+    pool.query("y", LONG).unwrap();
+    assert_eq!(script.0.connections.load(Ordering::Relaxed), 1);
 }
 
 #[test]

@@ -79,11 +79,11 @@ fn a_query_releases_its_connection_at_its_deadline() {
     fake_wmi.with_state(|state| state.hangs = true);
     let (pool, clock) = pool();
     let deadline = clock.now() + Duration::from_millis(100);
-    assert_eq!(pool.query("SELECT * FROM MSFT_Partition", deadline), Err(OsError::WAIT_TIMEOUT));
+    assert_eq!(pool.query("SELECT * FROM MSFT_Partition", deadline), Err(OsError::WMI_TIMED_OUT));
     // If connections were not released, each of these queries would take another one, until none is left.
     for _ in 0..8 {
         let deadline = clock.now() + Duration::from_millis(10);
-        assert_eq!(pool.query("SELECT * FROM MSFT_Partition", deadline), Err(OsError::WAIT_TIMEOUT));
+        assert_eq!(pool.query("SELECT * FROM MSFT_Partition", deadline), Err(OsError::WMI_TIMED_OUT));
     }
     fake_wmi.with_state(|state| state.hangs = false);
     assert_eq!(pool.query("SELECT * FROM MSFT_Partition", LONG).unwrap().len(), 1);
@@ -150,6 +150,9 @@ fn the_code_that_a_provider_posts_is_that_of_the_error() {
         ("Win32", 87, OsError::INVALID_PARAMETER),
         ("HRESULT", 0xefff_003f, OsError::ISDSC_TARGET_ALREADY_LOGGED_IN),
         ("HRESULT", 0x8007_0035, OsError::BAD_NETPATH),
+        ("WIN32", 170, OsError::BUSY),
+        ("WIN32", 1722, OsError(0x8007_06ba)),
+        ("HRESULT", 0x8007_06be, OsError(0x8007_06be)),
         ("WIN32", 0, OsError::WBEM_FAILED),
         ("MI", 1, OsError::WBEM_FAILED),
     ] {
