@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::doctor::{CSI_PROXY_DOCTOR, Doctor};
 use crate::flags::parser::name_of_flag;
 use crate::flags::{FlagError, Flags};
 use crate::program::{CSI_PROXY, REQUIRE_SAFE_FOLDERS};
@@ -14,6 +15,8 @@ pub enum Command {
     Serve(Box<Flags>),
     /// Manage the Windows service.
     Service(Task),
+    /// Examine the node.
+    Doctor(Doctor),
     /// Print the help.
     Help,
     /// Print the version.
@@ -61,6 +64,7 @@ impl Command {
         let more = arguments.iter().skip(1).cloned();
         match arguments.first().map(String::as_str) {
             Some("service") => Task::parse(more).map(Self::Service),
+            Some("doctor") => Doctor::parse(&CSI_PROXY_DOCTOR, more.collect()).map(Self::Doctor),
             Some("help") => no_more("help", more).map(|()| Self::Help),
             Some("version" | "-version" | "--version") => no_more("version", more).map(|()| Self::Version),
             Some(word) if !word.starts_with('-') => Err(CommandError::Unknown(word.to_owned())),

@@ -7,6 +7,7 @@ pub mod backend;
 pub mod command;
 mod descriptors;
 pub mod dll_search;
+pub mod doctor;
 pub mod endpoints;
 pub mod flags;
 pub mod log;

@@ -40,6 +40,7 @@ pub static CSI_PROXY: Program<Flags> = Program {
         ("service install [FLAGS]", "install the Windows service csiproxy"),
         ("service uninstall", "stop and remove the service"),
         ("service status", "print the state of the service"),
+        ("doctor [FLAGS]", "examine this node and list what is wrong"),
         ("help", "print this help"),
         ("version", "print the version"),
     ],
@@ -65,11 +66,11 @@ pub static CSI_PROXY: Program<Flags> = Program {
 
 impl<T> Program<T> {
     /// Parses this process's command line, runs the command, and returns the exit code: success, failure, or that the
-    /// command line cannot be parsed. `run` returns whether the command succeeded.
+    /// command line cannot be parsed. `run` returns the exit code of a command that ran.
     pub fn main<C>(
         &self,
         parse: impl FnOnce(Vec<String>) -> Result<C, CommandError>,
-        run: impl FnOnce(C) -> Result<bool, Box<dyn Error>>,
+        run: impl FnOnce(C) -> Result<ExitCode, Box<dyn Error>>,
     ) -> ExitCode {
         let name = self.name;
         if let Err(error) = dll_search::system_only() {
@@ -78,9 +79,8 @@ impl<T> Program<T> {
         }
         let arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
         match parse(arguments).map(run) {
-            Ok(Ok(true)) => ExitCode::SUCCESS,
-            Ok(Ok(false)) => ExitCode::FAILURE,
-            // The reader has seen enough, as when the output is piped into `head`.
+            Ok(Ok(code)) => code,
+            // The reader has seen enough.
             Ok(Err(error)) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
             Ok(Err(error)) => {
                 eprintln!("{name}: {error}");
@@ -94,6 +94,7 @@ impl<T> Program<T> {
     }
 }
 
-fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
+/// Returns whether the reader of the output has ended, as when it is piped into `head`.
+pub(crate) fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -1,6 +1,5 @@
 //! The Windows service `csiproxy`: running as it, installing it, and its state.
 
-pub mod access;
 pub mod progress;
 
 #[cfg(windows)]

@@ -28,6 +28,15 @@ fn serving_and_the_service_name_the_program_to_run_instead() {
 }
 
 #[test]
+fn the_examination_of_another_system_is_exit_code_2() {
+    let refused = run(&["doctor", "--parity"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).starts_with("csi-proxy doctor: this program runs on Windows only"), "{refused:?}");
+    let help = run(&["doctor", "-help"]);
+    assert!(help.status.success() && text(&help.stdout).contains("-parity"), "{help:?}");
+}
+
+#[test]
 fn help_and_version_are_printed_on_every_system() {
     for (argument, start) in [("help", "Performs storage operations"), ("version", "csi-proxy 0.")] {
         let output = run(&[argument]);

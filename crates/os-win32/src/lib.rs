@@ -3,7 +3,7 @@
 //! `Windows` implements the traits of the crate `os`: each method makes one system call or one COM call. Which calls to
 //! make, in which order, and what an error means is decided in the crate `storage-ops`. `pipe` has the named pipes that
 //! clients connect to, `event_log` the events that an administrator reads, `file_security` the access control lists of files,
-//! and `dll_search` where Windows looks for DLLs. With the feature `process-usage`,
+//! `version` the version of Windows, and `dll_search` where Windows looks for DLLs. With the feature `process-usage`,
 //! `process` has the resources of a process, which tests of the daemon measure. On other systems this crate is empty.
 //!
 //! All unsafe code of the workspace is in this crate, in three steps: the raw call; a type that owns what the call
@@ -29,6 +29,7 @@ pub mod process;
 mod registry;
 mod security_descriptor;
 mod service;
+pub mod version;
 mod wmi;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};

@@ -27,7 +27,7 @@ pub use file::{
 };
 pub use security::{
     AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_DATA,
-    GENERIC_ALL, GENERIC_WRITE, SecurityDescriptor, Sid, WRITE_DAC, WRITE_OWNER,
+    GENERIC_ALL, GENERIC_WRITE, NotASid, SecurityDescriptor, Sid, WRITE_DAC, WRITE_OWNER,
 };
 pub use storage::{
     ASSOCIATION_DEVICE, BusType, CODE_SET_ASCII, CODE_SET_BINARY, DEVICE_TYPE_DISK, DISK_INTERFACE,

@@ -86,6 +86,11 @@ impl OperationError {
         Self::new(Kind::InvalidArgument, reason)
     }
 
+    /// Returns the code that Windows returned, if Windows returned the error.
+    pub fn code(&self) -> Option<OsError> {
+        self.code
+    }
+
     pub(crate) fn not_found(reason: impl Into<String>) -> Self {
         Self::new(Kind::NotFound, reason)
     }

@@ -41,10 +41,12 @@
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
 //! | `node`, `executor` | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
 //! | `ops` | the operations, one file for each API group |
+//! | [`inspect`] | single native readings, for diagnosing a node |
 
 mod config;
 mod error;
 mod executor;
+pub mod inspect;
 mod node;
 mod ops;
 mod paths;

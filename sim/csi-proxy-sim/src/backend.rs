@@ -4,6 +4,7 @@ use std::path::Path;
 use std::{error, fmt, fs, io};
 
 use csi_proxy::backend::Backend;
+use csi_proxy::doctor::{self, DoctorFlags, SimulatedSystem, System};
 use os_sim::{DescriptionError, Sim};
 
 /// The error of a file from which no node can be created.
@@ -38,4 +39,11 @@ pub fn simulated(file: Option<&Path>) -> Result<Backend, NodeError> {
         }
     };
     Ok(Backend { os: sim.real_time().process(), name })
+}
+
+/// Returns the node that the flags select, and the rest of what `doctor` examines: pipes that csi-proxy serves, and folders
+/// that only administrators may change.
+pub fn examined(flags: &DoctorFlags) -> Result<(Backend, Box<dyn System>), Box<dyn error::Error>> {
+    let backend = simulated(flags.node_file.as_deref())?;
+    Ok((backend, Box::new(SimulatedSystem::serving(&doctor::pipes()))))
 }

@@ -1,9 +1,10 @@
 //! The commands of `csi-proxy-sim`.
 
 use csi_proxy::command::{CommandError, no_more};
+use csi_proxy::doctor::Doctor;
 use csi_proxy::flags::FlagError;
 
-use crate::flags::{CSI_PROXY_SIM, SimFlags};
+use crate::flags::{CSI_PROXY_SIM, CSI_PROXY_SIM_DOCTOR, SimFlags};
 
 /// A command of `csi-proxy-sim`.
 #[derive(Clone, Debug)]
@@ -12,6 +13,8 @@ pub enum Command {
     Serve(Box<SimFlags>),
     /// Run the demonstration.
     Demo,
+    /// Examine the simulated node.
+    Doctor(Doctor),
     /// Print the help.
     Help,
     /// Print the version.
@@ -24,6 +27,7 @@ impl Command {
         let more = arguments.iter().skip(1).cloned();
         match arguments.first().map(String::as_str) {
             Some("demo") => no_more("demo", more).map(|()| Self::Demo),
+            Some("doctor") => Doctor::parse(&CSI_PROXY_SIM_DOCTOR, more.collect()).map(Self::Doctor),
             Some("help") => no_more("help", more).map(|()| Self::Help),
             Some("version" | "-version" | "--version") => no_more("version", more).map(|()| Self::Version),
             Some(word) if !word.starts_with('-') => Err(CommandError::Unknown(word.to_owned())),

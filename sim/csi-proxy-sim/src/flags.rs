@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use csi_proxy::doctor::{DoctorFlags, OUTPUT, PARITY, SHOW_NAMES};
 use csi_proxy::flags::table::some_text;
 use csi_proxy::flags::{Flag, Flags, Kind};
 use csi_proxy::program::Program;
@@ -31,7 +32,8 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
     about: "Serves a simulated Windows node to CSI drivers and their tests.",
     commands: &[
         ("[FLAGS]", "serve until stopped"),
-        ("demo", "run the calls of seven CSI drivers on a simulated node"),
+        ("demo", "run the calls of seven CSI drivers"),
+        ("doctor [FLAGS]", "examine the node and list what is wrong"),
         ("help", "print this help"),
         ("version", "print the version"),
     ],
@@ -58,6 +60,29 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
                 Ok(())
             },
         },
+    ],
+};
+
+/// The command `csi-proxy-sim doctor`.
+pub static CSI_PROXY_SIM_DOCTOR: Program<DoctorFlags> = Program {
+    name: "csi-proxy-sim doctor",
+    about: "Examines a simulated node as csi-proxy doctor examines a Windows node.",
+    commands: &[("[FLAGS]", "examine the node")],
+    own_flags: &[
+        Flag {
+            name: "node",
+            kind: Kind::Value("FILE"),
+            default: "",
+            help: "Examine the node that this TOML file describes, instead of the built-in one.",
+            section: SECTION,
+            set: |flags, text| {
+                flags.node_file = some_text(text).map(PathBuf::from);
+                Ok(())
+            },
+        },
+        PARITY,
+        OUTPUT,
+        SHOW_NAMES,
     ],
 };
 

@@ -6,23 +6,26 @@ use std::process::ExitCode;
 
 use csi_proxy::flags::help::Help;
 use csi_proxy_sim::command::Command;
-use csi_proxy_sim::flags::CSI_PROXY_SIM;
+use csi_proxy_sim::flags::{CSI_PROXY_SIM, CSI_PROXY_SIM_DOCTOR};
 use csi_proxy_sim::{backend, demo, endpoints};
 
 fn main() -> ExitCode {
     CSI_PROXY_SIM.main(Command::parse, run)
 }
 
-/// Returns whether the command succeeded.
-fn run(command: Command) -> Result<bool, Box<dyn Error>> {
+fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     let mut out = anstream::stdout();
     match command {
         Command::Serve(flags) => {
             endpoints::serve(&flags, backend::simulated(flags.node_file.as_deref())?, out)?;
         }
-        Command::Demo => return demo::show(out),
+        Command::Demo => {
+            let has_succeeded = demo::show(out)?;
+            return Ok(if has_succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        Command::Doctor(doctor) => return Ok(doctor.run(&CSI_PROXY_SIM_DOCTOR, backend::examined, out)),
         Command::Help => write!(out, "{}", Help(&CSI_PROXY_SIM))?,
         Command::Version => writeln!(out, "csi-proxy-sim {}", env!("CARGO_PKG_VERSION"))?,
     }
-    Ok(true)
+    Ok(ExitCode::SUCCESS)
 }

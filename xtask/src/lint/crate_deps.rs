@@ -29,9 +29,10 @@ const FOLDERS: [(&str, &[&str]); 4] =
 
 /// The libraries of the first two folders, each with the packages it depends on. Packages with a program are not
 /// listed: they choose among all libraries.
-const LIBRARIES: [(&str, &[&str]); 10] = [
+const LIBRARIES: [(&str, &[&str]); 11] = [
     ("crates/api", &[]),
     ("crates/authority-filter", &[]),
+    ("crates/doctor", &["crates/os", "crates/storage-ops"]),
     ("crates/os", &[]),
     ("crates/os-win32", &["crates/os"]),
     ("crates/server", &["crates/api", "crates/authority-filter", "crates/storage-ops", "crates/transport"]),

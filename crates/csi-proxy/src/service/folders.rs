@@ -4,10 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
+use ::doctor::access::{Role, who_may_replace};
 use os::abi::SecurityDescriptor;
 use os_win32::file_security;
 
-use crate::service::access::{ADMINISTRATORS_ONLY, Role, who_may_replace};
+/// The access of a folder that `service install` creates: LocalSystem and Administrators have all access, also to what
+/// is created in it, no one else has any, and nothing is inherited from the folder above.
+const ADMINISTRATORS_ONLY: &str = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 
 /// Creates a folder and those above it that do not exist, with access for LocalSystem and Administrators only. Does not
 /// change a folder that exists.

@@ -5,6 +5,7 @@
 
 mod console;
 mod daemon;
+mod doctor;
 mod files;
 mod node;
 mod program;

@@ -1,7 +1,7 @@
 //! The process that serves a pipe.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::windows::ffi::OsStringExt as _;
 use std::os::windows::fs::OpenOptionsExt as _;
@@ -13,6 +13,8 @@ use windows_sys::Win32::System::Pipes::GetNamedPipeServerProcessId;
 use windows_sys::Win32::System::Threading::{
     OpenProcess, PROCESS_NAME_WIN32, PROCESS_QUERY_LIMITED_INFORMATION, QueryFullProcessImageNameW,
 };
+
+use crate::security_descriptor;
 
 /// The process that serves a pipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,24 @@ pub struct Owner {
 /// Connects to the pipe. Errors: `NotFound` if no process serves it; `ERROR_PIPE_BUSY` (231) if all its instances are
 /// connected; `PermissionDenied`.
 pub fn owner(path: &str) -> io::Result<Owner> {
-    let pipe = OpenOptions::new().read(true).security_qos_flags(SECURITY_ANONYMOUS).open(path)?;
+    owner_of(&connect(path)?)
+}
+
+/// Returns the process that serves the pipe at `path`, and the security descriptor of the pipe with its owner and its access
+/// control list, which `os::abi::SecurityDescriptor` decodes.
+///
+/// Errors: as [`owner`].
+pub fn owner_and_access(path: &str) -> io::Result<(Owner, io::Result<Vec<u8>>)> {
+    let pipe = connect(path)?;
+    Ok((owner_of(&pipe)?, security_descriptor::of_handle(pipe.as_raw_handle())))
+}
+
+/// Connects for reading, which includes the right to read the security descriptor.
+fn connect(path: &str) -> io::Result<File> {
+    OpenOptions::new().read(true).security_qos_flags(SECURITY_ANONYMOUS).open(path)
+}
+
+fn owner_of(pipe: &File) -> io::Result<Owner> {
     let mut process = 0;
     // SAFETY: the handle is open; `process` outlives the call.
     if unsafe { GetNamedPipeServerProcessId(pipe.as_raw_handle(), &raw mut process) } == 0 {

@@ -1,6 +1,7 @@
 //! Security descriptors: the owner of an object, and who may access it.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// The right to write data to a file, or to create a file in a directory (`FILE_WRITE_DATA`, `FILE_ADD_FILE`).
 pub const FILE_WRITE_DATA: u32 = 0x2;
@@ -36,6 +37,22 @@ impl fmt::Display for Sid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "S-1-{}", self.authority)?;
         self.sub_authorities.iter().try_for_each(|number| write!(f, "-{number}"))
+    }
+}
+
+/// The error of a text that is not a SID in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotASid;
+
+impl FromStr for Sid {
+    type Err = NotASid;
+
+    /// Parses the numeric form, `S-1-5-32-544`.
+    fn from_str(text: &str) -> Result<Self, NotASid> {
+        let mut numbers = text.strip_prefix("S-1-").ok_or(NotASid)?.split('-');
+        let authority = numbers.next().and_then(|number| number.parse().ok()).ok_or(NotASid)?;
+        let sub_authorities = numbers.map(str::parse).collect::<Result<_, _>>().map_err(|_| NotASid)?;
+        Ok(Self { authority, sub_authorities })
     }
 }
 
@@ -139,7 +156,7 @@ fn number(bytes: &[u8], offset: usize) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessEntry, ENTRY_INHERIT_ONLY, EntryKind, SecurityDescriptor};
+    use super::{AccessEntry, ENTRY_INHERIT_ONLY, EntryKind, NotASid, SecurityDescriptor, Sid};
 
     /// The descriptor of `O:BAD:P(A;;0x1301bf;;;AU)(D;OICIIO;GA;;;BU)` as Windows lays it out: head, owner, list.
     fn example() -> Vec<u8> {
@@ -160,6 +177,16 @@ mod tests {
         assert_eq!(allow.sid.to_string(), "S-1-5-11");
         assert_eq!((deny.kind, deny.flags & ENTRY_INHERIT_ONLY, deny.rights), (EntryKind::Deny, 8, 0x1000_0000));
         assert_eq!(deny.sid.to_string(), "S-1-5-32-545");
+    }
+
+    #[test]
+    fn a_sid_is_parsed_from_its_text() {
+        for text in ["S-1-5-32-544", "S-1-1-0", "S-1-5-18"] {
+            assert_eq!(text.parse::<Sid>().unwrap().to_string(), text);
+        }
+        for text in ["", "S-1-", "BA", "S-1-5-x", "S-1-5-4294967296"] {
+            assert_eq!(text.parse::<Sid>(), Err(NotASid), "{text}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::types::{ServiceInfo, ServiceName};
 use crate::windows::fallback::Fallback;
-use crate::windows::{buffer, smbios, wmi};
+use crate::windows::{Host, buffer, smbios, wmi};
 
 /// `SERVICE_STOPPED`.
 const STOPPED: u32 = 1;
@@ -206,7 +206,7 @@ impl Operation for GetBiosSerialNumber {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<String> {
-        let first = firmware_serial(node);
+        let first = firmware_serial(&node.host);
         if let Ok(Some(serial)) = first {
             return Ok(serial);
         }
@@ -220,11 +220,11 @@ impl Operation for GetBiosSerialNumber {
 }
 
 /// Reads the serial number in the firmware's table. Returns `None` if the table has none.
-fn firmware_serial(node: &Node) -> OsResult<Option<String>> {
+pub(crate) fn firmware_serial(host: &Host) -> OsResult<Option<String>> {
     let mut table = vec![0; 4096];
     // The first call may return only the size; the table does not change while the system runs.
     for _ in 0..2 {
-        match node.host.os().firmware_table(os::abi::FIRMWARE_SMBIOS, 0, &mut table)? {
+        match host.os().firmware_table(os::abi::FIRMWARE_SMBIOS, 0, &mut table)? {
             size if size <= table.len() => return Ok(smbios::serial(&table[..size])),
             size => table = vec![0; size.min(buffer::MAX_SIZE)],
         }

@@ -207,9 +207,9 @@ struct Level {
 /// The names of some entries of a directory.
 #[derive(Default)]
 pub(crate) struct Listing {
-    names: Vec<U16String>,
+    pub(crate) names: Vec<U16String>,
     /// Whether the directory had no others.
-    is_complete: bool,
+    pub(crate) is_complete: bool,
 }
 
 impl Level {
@@ -276,7 +276,7 @@ fn limit(depth: usize) -> usize {
 }
 
 /// Lists the names in `directory`, without `.` and `..`, at most `limit` of them.
-fn names(directory: &dyn Handle, limit: usize) -> OsResult<Listing> {
+pub(crate) fn names(directory: &dyn Handle, limit: usize) -> OsResult<Listing> {
     let mut found = Vec::new();
     let mut listing = vec![0; LISTING_SIZE];
     let mut restart = true;

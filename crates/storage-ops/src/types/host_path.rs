@@ -58,7 +58,8 @@ impl HostPath {
     }
 
     /// Returns the parent directory. The parent of the root of a drive is the root.
-    pub(crate) fn parent(&self) -> Self {
+    #[must_use]
+    pub fn parent(&self) -> Self {
         let above = self.components.len().saturating_sub(1);
         Self { drive: self.drive, components: self.components[..above].to_vec(), asks_for_directory: true }
     }
@@ -70,7 +71,7 @@ impl HostPath {
     }
 
     /// Returns whether the path is the root of its drive.
-    pub(crate) fn is_drive_root(&self) -> bool {
+    pub fn is_drive_root(&self) -> bool {
         self.components.is_empty()
     }
 

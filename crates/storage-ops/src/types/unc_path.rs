@@ -49,12 +49,12 @@ impl UncPath {
     }
 
     /// Returns `\\host\share` in lower case: the name of the mapping.
-    pub(crate) fn share(&self) -> String {
+    pub fn share(&self) -> String {
         lower_case(&self.path[..self.share_length])
     }
 
     /// Returns the name or address of the server in lower case.
-    pub(crate) fn server(&self) -> String {
+    pub fn server(&self) -> String {
         let share = self.share();
         share.trim_start_matches('\\').split('\\').next().unwrap_or_default().to_owned()
     }

@@ -204,7 +204,7 @@ impl Disk {
     }
 
     /// Queries the size in bytes, as Windows knows it.
-    fn known_size(&self) -> OsResult<u64> {
+    pub(crate) fn known_size(&self) -> OsResult<u64> {
         let length = match buffer::control::<LengthInformation>(&*self.handle, ControlCode::DISK_GET_LENGTH_INFO, &[]) {
             Ok(info) => info.length,
             Err(_) => self.geometry()?.disk_size,

@@ -165,7 +165,7 @@ pub(crate) fn reported_stats(host: &Host, ctx: &OperationContext, volume: Volume
 }
 
 /// Queries the size and usage of the file system of `volume`.
-fn stats(host: &Host, volume: VolumeId) -> OperationResult<VolumeStats> {
+pub(crate) fn stats(host: &Host, volume: VolumeId) -> OperationResult<VolumeStats> {
     let handle = open(host, volume, &OPEN_FOR_READ)?;
     // What a volume without a file system answers to the query of its size is not documented.
     if file_system::name_of(&*handle)?.is_none() {

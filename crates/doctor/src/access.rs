@@ -1,13 +1,10 @@
-//! Which accounts other than administrators may replace a file or folder, by its security descriptor.
+//! Which accounts other than administrators may replace a file or folder, or open a pipe, by its security
+//! descriptor.
 
 use os::abi::{
     AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_DATA,
     GENERIC_ALL, GENERIC_WRITE, SecurityDescriptor, Sid, WRITE_DAC, WRITE_OWNER,
 };
-
-/// The access of a folder that `service install` creates: LocalSystem and Administrators have all access, also to what
-/// is created in it, no one else has any, and nothing is inherited from the folder above.
-pub const ADMINISTRATORS_ONLY: &str = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 
 /// LocalSystem, Administrators, and the service that installs Windows' own files.
 const TRUSTED: [&str; 3] =
@@ -98,6 +95,59 @@ fn expanded(rights: u32) -> u32 {
     }
 }
 
+/// The right to read data (`FILE_READ_DATA`).
+const FILE_READ_DATA: u32 = 0x1;
+/// `GENERIC_READ`.
+const GENERIC_READ: u32 = 0x8000_0000;
+/// The rights with which a client uses a pipe.
+const USE_OF_PIPE: u32 = FILE_READ_DATA | FILE_WRITE_DATA | FILE_APPEND_DATA | GENERIC_READ;
+
+/// Returns the SIDs of the accounts and groups, other than administrators, that may open a pipe.
+pub fn who_may_open(descriptor: &SecurityDescriptor) -> Vec<String> {
+    let Some(entries) = &descriptor.entries else { return vec![EVERYONE.to_owned()] };
+    let mut found = Vec::new();
+    for entry in entries.iter().filter(|entry| matches!(entry.kind, EntryKind::Allow | EntryKind::AllowIf)) {
+        let sid = entry.sid.to_string();
+        let may_use = expanded(entry.rights) & USE_OF_PIPE != 0;
+        if may_use && sid != OWNER_RIGHTS && !is_trusted(&sid) && !found.contains(&sid) {
+            found.push(sid);
+        }
+    }
+    found
+}
+
+/// Accounts and groups by their SIDs, and whether ordinary users or containers belong to them.
+/// <https://learn.microsoft.com/windows/win32/secauthz/well-known-sids>
+const WELL_KNOWN: [(&str, &str, bool); 14] = [
+    (EVERYONE, "Everyone", true),
+    ("S-1-5-11", "Authenticated Users", true),
+    ("S-1-5-32-545", "Users", true),
+    ("S-1-5-32-546", "Guests", true),
+    ("S-1-5-32-547", "Power Users", true),
+    ("S-1-5-4", "INTERACTIVE", true),
+    ("S-1-5-2", "NETWORK", true),
+    ("S-1-5-6", "SERVICE", true),
+    ("S-1-5-7", "ANONYMOUS LOGON", true),
+    ("S-1-15-2-1", "all application packages", true),
+    ("S-1-5-93-2-2", "ContainerUser", true),
+    ("S-1-5-93-2-1", "ContainerAdministrator", false),
+    ("S-1-5-19", "LocalService", false),
+    ("S-1-5-20", "NetworkService", false),
+];
+/// The last numbers of the SIDs of a domain's users, guests and computers.
+const ORDINARY_IN_DOMAIN: [&str; 3] = ["-513", "-514", "-515"];
+
+/// Returns the English name of a well-known account or group.
+pub fn name_of(sid: &str) -> Option<&'static str> {
+    WELL_KNOWN.iter().find(|(known, ..)| *known == sid).map(|(_, name, _)| *name)
+}
+
+/// Returns whether ordinary users or containers belong to this group.
+pub fn is_ordinary(sid: &str) -> bool {
+    let is_well_known = WELL_KNOWN.iter().any(|(known, _, is_ordinary)| *known == sid && *is_ordinary);
+    is_well_known || sid.starts_with(DOMAIN) && ORDINARY_IN_DOMAIN.iter().any(|end| sid.ends_with(end))
+}
+
 fn is_trusted(sid: &str) -> bool {
     TRUSTED.contains(&sid) || sid.starts_with(DOMAIN) && TRUSTED_IN_DOMAIN.iter().any(|end| sid.ends_with(end))
 }
@@ -107,7 +157,7 @@ mod tests {
     use os::abi::SecurityDescriptor;
 
     use super::Role::{Above, File, Folder};
-    use super::{Role, who_may_replace};
+    use super::{Role, is_ordinary, name_of, who_may_open, who_may_replace};
 
     const SYSTEM: &str = "S-1-5-18";
     const ADMINISTRATORS: &str = "S-1-5-32-544";
@@ -259,5 +309,27 @@ mod tests {
     fn without_a_list_everyone_has_all_access() {
         let descriptor = SecurityDescriptor { owner: None, entries: None };
         assert_eq!(who_may_replace(Above, &descriptor), ["S-1-1-0"]);
+    }
+
+    #[test]
+    fn who_may_open_a_pipe_is_told_from_who_may_only_read_its_descriptor() {
+        let own = [(0, 0, 0xc000_0000, SYSTEM), (0, 0, 0x12_019f, ADMINISTRATORS), (0, 0, 0x2_0000, OWNER_RIGHTS)];
+        assert!(who_may_open(&descriptor(ADMINISTRATORS, &own)).is_empty());
+        for rights in [1, 2, 4, 0x1000_0000, 0x4000_0000, 0x8000_0000] {
+            assert_eq!(who_may_open(&descriptor(SYSTEM, &[(0, 0, rights, USERS)])), [USERS], "{rights:x}");
+        }
+        assert!(who_may_open(&descriptor(SYSTEM, &[(1, 0, FULL, USERS), (0, 0, 0x2_0000, USERS)])).is_empty());
+        assert_eq!(who_may_open(&SecurityDescriptor { owner: None, entries: None }), ["S-1-1-0"]);
+    }
+
+    #[test]
+    fn groups_of_ordinary_users_are_told_from_single_accounts() {
+        for sid in ["S-1-1-0", USERS, AUTHENTICATED, "S-1-5-93-2-2", "S-1-5-21-1-2-3-513"] {
+            assert!(is_ordinary(sid), "{sid}");
+        }
+        for sid in [SOMEBODY, "S-1-5-93-2-1", "S-1-5-20", "S-1-5-80-513"] {
+            assert!(!is_ordinary(sid), "{sid}");
+        }
+        assert_eq!((name_of(USERS), name_of(SOMEBODY)), (Some("Users"), None));
     }
 }

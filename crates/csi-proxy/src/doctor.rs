@@ -1,0 +1,222 @@
+//! The command `doctor`: examines the node and prints what it finds.
+//!
+//! The crate `doctor` makes the findings. Here are the command's flags, the settings of the daemon that it examines, the
+//! exit code, and what the checks read of Windows.
+
+mod command_line;
+mod flags;
+
+#[cfg(windows)]
+#[path = "doctor/windows.rs"]
+mod imp;
+
+#[cfg(not(windows))]
+#[path = "doctor/unsupported.rs"]
+mod imp;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use ::doctor::{Agreement, Parity, Report, Settings, State, compare, examine as examine_node};
+use api::{GROUP_VERSIONS, GrouplessPipe};
+
+use crate::backend::Backend;
+use crate::command::{CommandError, no_more};
+use crate::flags::help::Help;
+use crate::flags::{FlagError, Flags};
+use crate::program::{Program, is_broken_pipe};
+use crate::service;
+
+pub use ::doctor::{SimulatedSystem, System};
+pub use flags::{CSI_PROXY_DOCTOR, DoctorFlags, OUTPUT, PARITY, SHOW_NAMES};
+pub use imp::system;
+
+/// The exit code if a problem or difference was found.
+const FOUND: u8 = 1;
+/// The exit code if the node could not be examined.
+const NOT_RUN: u8 = 2;
+
+/// A command line of `doctor`.
+#[derive(Clone, Debug)]
+pub enum Doctor {
+    /// Examine the node. The words are those of the command line, after the command.
+    Examine(Vec<String>, Box<DoctorFlags>),
+    /// Print the help of the command.
+    Help,
+}
+
+impl Doctor {
+    /// Parses a command line of `program`, without the name of the command.
+    pub fn parse(program: &Program<DoctorFlags>, words: Vec<String>) -> Result<Self, CommandError> {
+        match program.parse(words.iter().cloned()) {
+            Ok(flags) => {
+                no_more("doctor", flags.daemon.rest.iter().cloned())?;
+                Ok(Self::Examine(words, Box::new(flags)))
+            }
+            Err(FlagError::Help) => Ok(Self::Help),
+            Err(error) => Err(CommandError::Flags(error)),
+        }
+    }
+
+    /// Runs the command on the node that `node` returns, writes the result to `out`, and returns the exit code: 0 if
+    /// nothing is wrong, 1 for a problem or difference, 2 if the node could not be examined.
+    pub fn run(
+        self,
+        program: &'static Program<DoctorFlags>,
+        node: impl FnOnce(&DoctorFlags) -> Result<(Backend, Box<dyn System>), Box<dyn Error>>,
+        mut out: impl Write,
+    ) -> ExitCode {
+        let run = || match self {
+            Self::Help => write!(out, "{}", Help(program)).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+            Self::Examine(words, flags) => {
+                let (backend, system) = node(&flags)?;
+                examine(program, &words, *flags, &backend, &*system, &mut out)
+            }
+        };
+        match run() {
+            Ok(code) => code,
+            Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}: {error}", program.name);
+                ExitCode::from(NOT_RUN)
+            }
+        }
+    }
+}
+
+fn examine(
+    program: &Program<DoctorFlags>,
+    words: &[String],
+    flags: DoctorFlags,
+    backend: &Backend,
+    system: &dyn System,
+    out: &mut impl Write,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let flags = with_flags_of_service(program, words, flags, system);
+    let version = env!("CARGO_PKG_VERSION");
+    if flags.parity {
+        let parity = compare(&backend.os, &flags.daemon.node, flags.show_names);
+        print(out, &flags, backend, &parity, || parity.to_json(&backend.name, version).to_string())?;
+        return Ok(code_of_parity(&parity));
+    }
+    let report = examine_node(&backend.os, system, &settings(&flags));
+    print(out, &flags, backend, &report, || format!("{:#}", report.to_json(&backend.name, version)))?;
+    Ok(code_of(&report))
+}
+
+fn print(
+    out: &mut impl Write,
+    flags: &DoctorFlags,
+    backend: &Backend,
+    text: &dyn std::fmt::Display,
+    json: impl FnOnce() -> String,
+) -> io::Result<()> {
+    if flags.json {
+        return writeln!(out, "{}", json());
+    }
+    writeln!(out, "csi-proxy {} looks at {}.\n\n{text}", env!("CARGO_PKG_VERSION"), backend.name)
+}
+
+fn code_of(report: &Report) -> ExitCode {
+    if report.count(State::Problem) == 0 { ExitCode::SUCCESS } else { ExitCode::from(FOUND) }
+}
+
+fn code_of_parity(parity: &Parity) -> ExitCode {
+    if parity.rows_of(Agreement::Different).next().is_none() { ExitCode::SUCCESS } else { ExitCode::from(FOUND) }
+}
+
+/// Adds the flags of the installed service, which the given ones override. Its flags may be those of another version, so
+/// they are left out if they cannot be parsed.
+fn with_flags_of_service(
+    program: &Program<DoctorFlags>,
+    words: &[String],
+    flags: DoctorFlags,
+    system: &dyn System,
+) -> DoctorFlags {
+    let Ok(registered) = system.service(service::NAME) else { return flags };
+    let of_service = command_line::words(&registered.command_line).into_iter().skip(1);
+    let of_service = of_service.filter(|word| !matches!(word.trim_start_matches('-'), "windows-service"));
+    program.parse(of_service.chain(words.iter().cloned())).unwrap_or(flags)
+}
+
+/// Returns what is to be examined.
+fn settings(flags: &DoctorFlags) -> Settings {
+    let Flags { node, pipe_sids, groupless_pipes, log, .. } = &flags.daemon;
+    let groupless = GrouplessPipe::all().filter(|_| *groupless_pipes).map(GrouplessPipe::pipe);
+    Settings {
+        node: node.clone(),
+        pipes: GROUP_VERSIONS.iter().map(|version| version.pipe().to_owned()).chain(groupless).collect(),
+        accounts: pipe_sids.clone(),
+        service: service::NAME.to_owned(),
+        log_file: log.file.as_ref().map(|file| file.display().to_string()),
+        show_names: flags.show_names,
+    }
+}
+
+/// Returns the names of all pipes that the daemon serves by default.
+pub fn pipes() -> Vec<String> {
+    GROUP_VERSIONS.iter().map(|version| version.pipe().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::ExitCode;
+
+    use ::doctor::{ServiceRegistration, SimulatedSystem};
+
+    use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, settings, with_flags_of_service};
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_flags_of_the_service_apply_unless_they_are_given() {
+        let mut system = SimulatedSystem::serving(&pipes());
+        let with = |system: &SimulatedSystem, line: &str| {
+            let flags = CSI_PROXY_DOCTOR.parse(words(line)).unwrap();
+            settings(&with_flags_of_service(&CSI_PROXY_DOCTOR, &words(line), flags, system))
+        };
+        assert_eq!((with(&system, "").log_file, with(&system, "").pipes.len()), (None, 23));
+        let command_line = r#""C:\a b\csi-proxy.exe" -windows-service -kubelet-path=D:\kubelet -log_file "C:\my logs\x.log" -pipe-sid=S-1-5-7"#;
+        let registered = |command_line: &str| {
+            Some(ServiceRegistration { command_line: command_line.to_owned(), account: None, restarts: Ok(true) })
+        };
+        system.service = registered(command_line);
+        let of_service = with(&system, "-show-names");
+        assert_eq!(of_service.node.kubelet_dir.to_string(), r"D:\kubelet");
+        assert_eq!(of_service.log_file.as_deref(), Some(r"C:\my logs\x.log"));
+        assert_eq!((of_service.accounts, of_service.show_names), (vec!["S-1-5-7".to_owned()], true));
+        let given = with(&system, r"-kubelet-path=E:\kubelet -groupless-pipes");
+        assert_eq!(given.node.kubelet_dir.to_string(), r"E:\kubelet");
+        assert!(given.pipes.len() > 23);
+        system.service = registered("csi-proxy.exe -of-another-version");
+        assert_eq!(with(&system, "").node.kubelet_dir.to_string(), r"C:\var\lib\kubelet");
+    }
+
+    #[test]
+    fn the_help_fits_a_terminal() {
+        let text = anstream::adapter::strip_str(&Help(&CSI_PROXY_DOCTOR).to_string()).to_string();
+        assert!(text.contains("-parity") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_node_that_cannot_be_examined_is_exit_code_2() {
+        let doctor = Doctor::parse(&CSI_PROXY_DOCTOR, Vec::new()).unwrap();
+        let code = doctor.run(&CSI_PROXY_DOCTOR, |_| Err("no node".into()), Vec::new());
+        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(2)));
+    }
+
+    #[test]
+    fn the_command_line_is_checked() {
+        let parse = |line: &str| Doctor::parse(&CSI_PROXY_DOCTOR, words(line)).map_err(|error| error.to_string());
+        assert!(matches!(parse("-help"), Ok(Doctor::Help)));
+        for line in ["--parity -o json", "-parity -o=json -show-names", r"-o text -kubelet-path D:\k"] {
+            assert!(matches!(parse(line), Ok(Doctor::Examine(..))), "{line}");
+        }
+        assert_eq!(parse("-o yaml").unwrap_err(), "invalid value 'yaml' for flag -o: expected text or json");
+        assert_eq!(parse("now").unwrap_err(), "unexpected argument 'now' after 'doctor'");
+        assert_eq!(parse("-nonsense").unwrap_err(), "unknown flag -nonsense");
+    }
+}

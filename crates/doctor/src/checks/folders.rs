@@ -1,0 +1,97 @@
+//! The program, its folder, the folder of its log, and the way to each: whether accounts other than administrators can put
+//! something in their place. LocalSystem runs what is there. And the way to the working directories, which csi-proxy
+//! follows.
+
+use storage_ops::HostPath;
+
+use crate::Examination;
+use crate::access::{Role, is_ordinary, who_may_replace};
+use crate::checks::pipes::words;
+use crate::checks::{counted, listed};
+
+const CHECK: &str = "Folders";
+
+/// `programs` are those that the service starts and that serves the pipes, if they are known.
+pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>; 2]) {
+    let mut programs: Vec<_> = programs.into_iter().flatten().filter(|path| !path.is_empty()).collect();
+    programs.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
+    for program in programs {
+        let objects = std::iter::once((program.clone(), Role::File)).chain(folders_of(&program)).collect();
+        check_way(examination, &format!("program {program}"), objects, "LocalSystem would run what they put there");
+    }
+    if let Some(file) = examination.settings.log_file.clone() {
+        let consequence = "LocalSystem would write where they want";
+        check_way(examination, &format!("log {file}"), folders_of(&file), consequence);
+    }
+    let node = &examination.settings.node;
+    let directories: Vec<_> = std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).cloned().collect();
+    for directory in directories {
+        let consequence = "they could lead csi-proxy out of the directory";
+        check_way(examination, &format!("working directory {directory}"), way_to(&directory), consequence);
+    }
+}
+
+/// Returns the folder of a file and those above it.
+fn folders_of(file: &str) -> Vec<(String, Role)> {
+    let Ok(file) = HostPath::parse(file) else { return Vec::new() };
+    let mut way = way_to(&file.parent());
+    if let Some((_, role)) = way.first_mut() {
+        *role = Role::Folder;
+    }
+    way
+}
+
+/// Returns a directory and those above it, up to the root of the drive.
+fn way_to(directory: &HostPath) -> Vec<(String, Role)> {
+    let mut way = vec![(directory.to_string(), Role::Above)];
+    let mut path = directory.clone();
+    while !path.is_drive_root() {
+        path = path.parent();
+        way.push((path.to_string(), Role::Above));
+    }
+    way
+}
+
+/// Checks the objects on the way to something, `what`.
+fn check_way(examination: &mut Examination<'_>, what: &str, objects: Vec<(String, Role)>, consequence: &str) {
+    let Examination { system, names, report, .. } = examination;
+    let (mut ordinary, mut others, mut safe) = (Vec::new(), Vec::new(), 0);
+    for (path, role) in objects {
+        let access = match system.access_to_file(&path) {
+            Ok(access) => access,
+            Err(code) => {
+                report.unchecked(CHECK, format!("who may replace {path}"), code, Some(code));
+                continue;
+            }
+        };
+        let accounts = who_may_replace(role, &access);
+        let found = format!("{path} ({})", words(&accounts, names));
+        if accounts.is_empty() {
+            safe += 1;
+        } else if accounts.iter().any(|account| is_ordinary(account)) {
+            ordinary.push(found);
+        } else {
+            others.push(found);
+        }
+    }
+    if !ordinary.is_empty() {
+        report.problem(
+            CHECK,
+            format!("ordinary users can replace what is on the way to the {what}: {}", listed(&ordinary)),
+            format!("{consequence}; let only administrators write there (icacls)"),
+        );
+    }
+    if !others.is_empty() {
+        report.warning(
+            CHECK,
+            format!(
+                "accounts that are no administrators can replace what is on the way to the {what}: {}",
+                listed(&others)
+            ),
+            format!("{consequence}; make sure that you trust them as you do an administrator"),
+        );
+    }
+    if ordinary.is_empty() && others.is_empty() && safe > 0 {
+        report.ok(CHECK, format!("only administrators can replace the {what} ({} looked at)", counted(safe, "object")));
+    }
+}

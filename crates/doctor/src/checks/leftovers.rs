@@ -1,0 +1,204 @@
+//! What the Go program, a driver or the last boot left behind: SMB mappings, mount points, links, iSCSI sessions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use os::{Instance, Namespace, OsError, OsResult, U16String};
+use storage_ops::inspect::{LinkKind, LinkReadings, SearchLimits};
+use storage_ops::{HostPath, UncPath};
+
+use crate::Examination;
+use crate::checks::{counted, listed};
+use crate::redaction::Kind;
+
+const SMB: &str = "SMB mappings";
+const LINKS: &str = "Links and mount points";
+const ISCSI: &str = "iSCSI sessions";
+
+/// Kubelet's deepest directories of volumes, `pods\<pod>\volumes\<plugin>\<volume>\mount`, and those of drivers are less
+/// deep than this.
+const LIMITS: SearchLimits = SearchLimits { depth: 9, entries: 50_000 };
+
+/// `iscsi_runs`: whether the iSCSI initiator runs. Its classes cannot be queried otherwise.
+pub(super) fn check(examination: &mut Examination<'_>, iscsi_runs: bool) {
+    let mapped = check_mappings(examination);
+    let node = &examination.settings.node;
+    let directories: Vec<_> = std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).cloned().collect();
+    for directory in directories {
+        check_links(examination, &directory, mapped.as_ref());
+    }
+    check_mount_manager(examination);
+    if iscsi_runs {
+        check_sessions(examination);
+    }
+}
+
+fn query(examination: &Examination<'_>, namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
+    let os = examination.os;
+    os.wmi().query(namespace, wql, os.clock().now() + examination.settings.node.timeouts.query)
+}
+
+/// Returns the mapped shares, or `None` if they could not be read.
+fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>> {
+    let mappings = match query(examination, Namespace::Smb, "SELECT * FROM MSFT_SmbGlobalMapping") {
+        Ok(mappings) => mappings,
+        Err(code) => {
+            examination.report.unchecked(SMB, "the SMB mappings", code, Some(code));
+            return None;
+        }
+    };
+    let Examination { inspector, names, report, .. } = examination;
+    let (mut mapped, mut readable) = (BTreeSet::new(), 0);
+    // A server that does not answer is waited for once, not for each of its shares.
+    let mut silent: BTreeMap<String, OsError> = BTreeMap::new();
+    for mapping in &mappings {
+        let remote = mapping.text("RemotePath").unwrap_or_default();
+        let Ok(path) = UncPath::parse(remote) else { continue };
+        let share = path.share();
+        let server = path.server();
+        let name = names.of(Kind::Share, &share);
+        if !remote.eq_ignore_ascii_case(&share) {
+            report.warning(
+                SMB,
+                format!("{} is mapped, a directory and not the whole share", names.of(Kind::Share, remote)),
+                "csi-proxy maps whole shares, which Windows refuses beside this mapping; remove it when no pod uses it",
+            );
+        }
+        mapped.insert(share);
+        let outcome = match silent.get(&server) {
+            Some(code) => Err(*code),
+            None => inspector.read_share(&path).map_err(|error| error.code().unwrap_or(OsError::GEN_FAILURE)),
+        };
+        match outcome {
+            Ok(()) => readable += 1,
+            Err(code) => {
+                if code != OsError::ACCESS_DENIED {
+                    silent.insert(server, code);
+                }
+                report.warning(
+                    SMB,
+                    format!("{name} is mapped, but cannot be read: {code}"),
+                    "if the server is up and no pod uses the share: Remove-SmbGlobalMapping, then let the driver map it anew",
+                );
+            }
+        }
+    }
+    report.ok(SMB, format!("{} can be read", counted(readable, "mapped share")));
+    Some(mapped)
+}
+
+fn check_links(examination: &mut Examination<'_>, directory: &HostPath, mapped: Option<&BTreeSet<String>>) {
+    let Examination { inspector, names, report, .. } = examination;
+    let survey = match inspector.links_below(directory, LIMITS) {
+        Ok(survey) => survey,
+        // Reported as a working directory that does not exist.
+        Err(error) if matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) => return,
+        Err(error) => return report.unchecked(LINKS, format!("the links below {directory}"), &error, error.code()),
+    };
+    let (mut stale, mut dangling, mut unmapped, mut good) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for link in &survey.links {
+        match (&link.target_exists, link.kind) {
+            (Ok(false), LinkKind::Volume(_)) => stale.push(link.path.as_str()),
+            (Ok(false), _) => dangling.push(link.path.as_str()),
+            (Ok(true), _) => {
+                match share_of(link).filter(|share| mapped.is_some_and(|mapped| !mapped.contains(share))) {
+                    Some(share) => unmapped.push(format!("{} to {}", link.path, names.of(Kind::Share, &share))),
+                    None => good += 1,
+                }
+            }
+            (Err(error), _) => {
+                report.unchecked(LINKS, format!("the target of {}", link.path), error, error.code());
+            }
+        }
+    }
+    if !stale.is_empty() {
+        report.warning(
+            LINKS,
+            format!("{} to volumes that no longer exist: {}", counted(stale.len(), "mount point"), listed(&stale)),
+            "if the pod is gone, remove the directory with rmdir; if it is not, attach the disk again or restart the pod",
+        );
+    }
+    if !dangling.is_empty() {
+        report.warning(
+            LINKS,
+            format!("{} to paths that do not exist: {}", counted(dangling.len(), "link"), listed(&dangling)),
+            "if the pod is gone, remove the link with rmdir; it does not touch the target",
+        );
+    }
+    if !unmapped.is_empty() {
+        report.warning(
+            LINKS,
+            format!("{} of shares that are not mapped: {}", counted(unmapped.len(), "link"), listed(&unmapped)),
+            "restart the pod, so that its driver maps the share; if the pod is gone, remove the link with rmdir",
+        );
+    }
+    if let Some((path, error)) = &survey.unreadable {
+        report.unchecked(LINKS, path, error, error.code());
+    }
+    let cut = if survey.is_cut { "; the search ended at its limit" } else { "" };
+    let looked = format!("{} below {directory} lead to their targets", counted(good, "link"));
+    report.ok(LINKS, format!("{looked} ({} looked at{cut})", counted(survey.entries, "name")));
+}
+
+/// Returns the share that a link leads to, in lower case.
+fn share_of(link: &LinkReadings) -> Option<String> {
+    let rest = link.target.strip_prefix(r"\??\UNC\").or_else(|| link.target.strip_prefix(r"\??\unc\"))?;
+    UncPath::parse(&format!(r"\\{}", rest.trim_end_matches('\\'))).ok().map(|path| path.share())
+}
+
+/// Checks the directories that the mount manager has for volumes.
+fn check_mount_manager(examination: &mut Examination<'_>) {
+    let Examination { inspector, report, .. } = examination;
+    let volumes = match inspector.volumes() {
+        Ok(volumes) => volumes,
+        Err(error) => return report.unchecked(LINKS, "the volumes", &error, error.code()),
+    };
+    let mut stale = Vec::new();
+    for volume in &volumes {
+        let paths = match &volume.paths {
+            Ok(paths) => paths,
+            Err(error) => {
+                report.unchecked(LINKS, format!("where {} is mounted", volume.id), error, error.code());
+                continue;
+            }
+        };
+        for path in paths {
+            match inspector.leads_to(&U16String::from_str(path), volume.id) {
+                Ok(true) => {}
+                Ok(false) => stale.push(path.as_str()),
+                Err(error) => report.unchecked(LINKS, format!("the mount point {path}"), &error, error.code()),
+            }
+        }
+    }
+    if stale.is_empty() {
+        return report.ok(LINKS, format!("the mount points of {} exist", counted(volumes.len(), "volume")));
+    }
+    report.warning(
+        LINKS,
+        format!("Windows lists {} that no longer exist: {}", counted(stale.len(), "mount point"), listed(&stale)),
+        "mountvol.exe PATH /D for each; until then Windows reports a mount that is not there",
+    );
+}
+
+fn check_sessions(examination: &mut Examination<'_>) {
+    let sessions = match query(examination, Namespace::Storage, "SELECT * FROM MSFT_iSCSISession") {
+        Ok(sessions) => sessions,
+        Err(code) => return examination.report.unchecked(ISCSI, "the iSCSI sessions", code, Some(code)),
+    };
+    let Examination { names, report, .. } = examination;
+    let (mut connected, mut persistent) = (0, 0);
+    for session in &sessions {
+        persistent += usize::from(session.bool("IsPersistent") == Some(true));
+        if session.bool("IsConnected") == Some(true) {
+            connected += 1;
+            continue;
+        }
+        let target = names.of(Kind::Target, session.text("TargetNodeAddress").unwrap_or_default());
+        report.warning(
+            ISCSI,
+            format!("the session to {target} is not connected"),
+            "if no pod uses the target: Unregister-IscsiSession, so that Windows does not connect it again",
+        );
+    }
+    let after = format!("{persistent} of them again after a restart of Windows");
+    report.ok(ISCSI, format!("{} connected, {after}", counted(connected, "session")));
+}

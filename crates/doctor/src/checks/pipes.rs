@@ -1,0 +1,101 @@
+//! The pipes: whether they are served, by whom, and who may open them.
+
+use std::collections::BTreeMap;
+
+use os::OsError;
+
+use crate::Examination;
+use crate::access::{is_ordinary, name_of, who_may_open};
+use crate::checks::{counted, listed};
+use crate::redaction::{Kind, Names};
+use crate::system::Pipe;
+
+const CHECK: &str = "Pipes";
+
+/// Returns the program that serves the pipes, if it is known.
+pub(super) fn check(examination: &mut Examination<'_>) -> Option<String> {
+    let (mut served, mut missing) = (Vec::new(), Vec::new());
+    for name in &examination.settings.pipes {
+        match examination.system.pipe(name) {
+            Ok(pipe) => served.push((name.as_str(), pipe)),
+            Err(OsError::FILE_NOT_FOUND) => missing.push(name.as_str()),
+            Err(code) => examination.report.unchecked(CHECK, format!("pipe {name}"), code, Some(code)),
+        }
+    }
+    report_served(examination, &served, &missing);
+    report_access(examination, &served);
+    served.into_iter().find_map(|(_, pipe)| pipe.program)
+}
+
+fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], missing: &[&str]) {
+    let report = &mut examination.report;
+    let mut servers: BTreeMap<(u32, Option<&str>), Vec<&str>> = BTreeMap::new();
+    for (name, pipe) in served {
+        servers.entry((pipe.process, pipe.program.as_deref())).or_default().push(name);
+    }
+    for ((process, program), names) in &servers {
+        let program = program.unwrap_or("a program that Windows does not name");
+        let seen = format!("{} served by process {process}, {program}", counted(names.len(), "pipe"));
+        if servers.len() == 1 {
+            report.ok(CHECK, seen);
+        } else {
+            report.problem(
+                CHECK,
+                format!("{seen}: {}", listed(names)),
+                "stop all but one of these programs; drivers reach one or the other by chance",
+            );
+        }
+    }
+    if missing.is_empty() {
+        return;
+    }
+    let seen = format!("{} not served: {}", counted(missing.len(), "pipe"), listed(missing));
+    if served.is_empty() {
+        report.problem(CHECK, seen, "start csi-proxy: sc.exe start csiproxy");
+    } else {
+        report.warning(
+            CHECK,
+            seen,
+            "drivers of these versions cannot connect; is the program that serves the others old?",
+        );
+    }
+}
+
+fn report_access(examination: &mut Examination<'_>, served: &[(&str, Pipe)]) {
+    let Examination { settings, names, report, .. } = examination;
+    let mut lists: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
+    for (name, pipe) in served {
+        match &pipe.access {
+            Ok(access) => lists.entry(who_may_open(access)).or_default().push(name),
+            Err(code) => report.unchecked(CHECK, format!("who may open {name}"), code, Some(*code)),
+        }
+    }
+    for (accounts, pipes) in lists {
+        let words = words(&accounts, names);
+        let of = if pipes.len() == served.len() { "the pipes".to_owned() } else { listed(&pipes) };
+        let are_given = accounts.iter().all(|account| settings.accounts.contains(account));
+        if accounts.is_empty() {
+            report.ok(CHECK, format!("LocalSystem and Administrators alone may open {of}"));
+        } else if accounts.iter().any(|account| is_ordinary(account)) {
+            report.problem(
+                CHECK,
+                format!("{words} may open {of}, and can then do everything on the node that csi-proxy can"),
+                "remove the account from -pipe-sid; if csi-proxy does not serve the pipes, stop the program that does",
+            );
+        } else if are_given {
+            report.ok(CHECK, format!("beside LocalSystem and Administrators, {words} (-pipe-sid) may open {of}"));
+        } else {
+            report.warning(
+                CHECK,
+                format!("{words} may open {of}, without being given with -pipe-sid"),
+                "find out which program serves the pipes and why it admits that account",
+            );
+        }
+    }
+}
+
+/// Returns accounts in words. One that is not well known has its redacted name.
+pub(super) fn words(accounts: &[String], names: &Names) -> String {
+    let word = |sid: &String| name_of(sid).map_or_else(|| names.of(Kind::Account, sid), str::to_owned);
+    accounts.iter().map(word).collect::<Vec<_>>().join(", ")
+}

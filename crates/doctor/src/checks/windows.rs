@@ -1,0 +1,31 @@
+//! The version of Windows.
+
+use crate::Examination;
+
+const CHECK: &str = "Windows";
+
+/// The builds that are supported, oldest first. docs/windows.md has the same table.
+pub(crate) const SUPPORTED: [(u32, &str); 3] =
+    [(17763, "Windows Server 2019"), (20348, "Windows Server 2022"), (26100, "Windows Server 2025")];
+
+pub(super) fn check(examination: &mut Examination<'_>) {
+    let report = &mut examination.report;
+    let build = match examination.system.build() {
+        Ok(build) => build,
+        Err(code) => return report.unchecked(CHECK, "the build of Windows", code, Some(code)),
+    };
+    let supported: Vec<_> = SUPPORTED.iter().map(|(build, name)| format!("{name} ({build})")).collect();
+    match SUPPORTED.iter().find(|(known, _)| *known == build) {
+        Some((_, name)) => report.ok(CHECK, format!("{name}, build {build}, is supported")),
+        None if build < SUPPORTED[0].0 => report.problem(
+            CHECK,
+            format!("build {build} of Windows is older than the oldest build that has all calls in use"),
+            format!("use one of {}", supported.join(", ")),
+        ),
+        None => report.warning(
+            CHECK,
+            format!("build {build} of Windows is not one that csi-proxy is made for"),
+            format!("the supported builds are {}", supported.join(", ")),
+        ),
+    }
+}

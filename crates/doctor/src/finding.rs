@@ -1,0 +1,86 @@
+//! Findings: what was seen, how good that is, and what to do.
+
+use std::fmt::Display;
+
+use os::OsError;
+
+use crate::advice_on;
+
+/// How good a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// Works, but deserves a look.
+    Warning,
+    /// Something does not work, or is not safe.
+    Problem,
+    /// Could not be checked.
+    Unchecked,
+}
+
+impl State {
+    /// Returns the word for the state in the output.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+            Self::Unchecked => "unchecked",
+        }
+    }
+}
+
+/// The result of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The subject, under which the finding is listed.
+    pub check: &'static str,
+    /// How good it is.
+    pub state: State,
+    /// What was seen.
+    pub seen: String,
+    /// What to do; empty for [`State::Ok`].
+    pub advice: String,
+}
+
+/// All findings, in the order of the checks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The findings.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Returns the number of findings with this state.
+    pub fn count(&self, state: State) -> usize {
+        self.findings.iter().filter(|finding| finding.state == state).count()
+    }
+
+    pub(crate) fn ok(&mut self, check: &'static str, seen: impl Into<String>) {
+        self.add(check, State::Ok, seen.into(), String::new());
+    }
+
+    pub(crate) fn warning(&mut self, check: &'static str, seen: impl Into<String>, advice: impl Into<String>) {
+        self.add(check, State::Warning, seen.into(), advice.into());
+    }
+
+    pub(crate) fn problem(&mut self, check: &'static str, seen: impl Into<String>, advice: impl Into<String>) {
+        self.add(check, State::Problem, seen.into(), advice.into());
+    }
+
+    /// Adds that `what` could not be checked, because a reading failed.
+    pub(crate) fn unchecked(
+        &mut self,
+        check: &'static str,
+        what: impl Display,
+        error: impl Display,
+        code: Option<OsError>,
+    ) {
+        self.add(check, State::Unchecked, format!("{what} could not be checked: {error}"), advice_on(code));
+    }
+
+    fn add(&mut self, check: &'static str, state: State, seen: String, advice: String) {
+        self.findings.push(Finding { check, state, seen, advice });
+    }
+}

@@ -1,0 +1,88 @@
+//! Examines a Windows node for an administrator, and changes nothing.
+//!
+//! [`examine`] makes a list of findings: are the pipes served and by whom, who may open them, does the service start and
+//! restart, can ordinary users replace what LocalSystem runs, do the working directories exist, what did the last boot
+//! leave behind. [`compare`] reads everything that has two ways natively and through the storage provider, and lists the
+//! differences.
+//!
+//! Both read through the traits of `os`, the native readings of `storage-ops`, and [`System`]. A reading that fails
+//! becomes a finding or a row that says so, with the code; it never ends the examination.
+//!
+//! Serial numbers, share names, target names and accounts are replaced by names such as `serial-1`, the same name for the
+//! same value within one output, unless [`Settings::show_names`] is set: the output is made to be attached to an issue.
+
+pub mod access;
+mod checks;
+mod finding;
+mod output;
+mod parity;
+mod redaction;
+mod simulated;
+mod system;
+
+use std::sync::Arc;
+
+use os::{Os, OsError};
+use storage_ops::Config;
+use storage_ops::inspect::Inspector;
+
+pub use finding::{Finding, Report, State};
+pub use parity::{Agreement, Parity, Row};
+pub use simulated::{SimulatedSystem, file_access, pipe_access};
+pub use system::{Pipe, ServiceRegistration, System, program_of};
+
+use redaction::Names;
+
+/// What to examine.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The settings of the storage operations.
+    pub node: Config,
+    /// The names of the pipes that the daemon serves, without `\\.\pipe\`.
+    pub pipes: Vec<String>,
+    /// The SIDs of the accounts that may open the pipes beside LocalSystem and Administrators.
+    pub accounts: Vec<String>,
+    /// The name of the daemon's service.
+    pub service: String,
+    /// The log file of the daemon, if it has one.
+    pub log_file: Option<String>,
+    /// Whether names and serial numbers appear in the output.
+    pub show_names: bool,
+}
+
+/// What the checks read from, and where they report to.
+struct Examination<'a> {
+    os: &'a dyn Os,
+    system: &'a dyn System,
+    settings: &'a Settings,
+    inspector: Inspector,
+    names: Names,
+    report: Report,
+}
+
+/// Examines the node and returns all findings.
+pub fn examine(os: &Arc<dyn Os>, system: &dyn System, settings: &Settings) -> Report {
+    let mut examination = Examination {
+        os: &**os,
+        system,
+        settings,
+        inspector: Inspector::new(Arc::clone(os), &settings.node),
+        names: Names::new(settings.show_names),
+        report: Report::default(),
+    };
+    checks::all(&mut examination);
+    examination.report
+}
+
+/// Reads disks, partitions, volumes and the serial number of the machine natively and through WMI, and returns both.
+pub fn compare(os: &Arc<dyn Os>, node: &Config, show_names: bool) -> Parity {
+    parity::compare(&**os, &Inspector::new(Arc::clone(os), node), node, &Names::new(show_names))
+}
+
+/// Advice that follows from the code of a reading that failed.
+fn advice_on(code: Option<OsError>) -> String {
+    match code {
+        Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => "run it in an elevated command prompt".to_owned(),
+        _ => "repeat it later; if it still fails, report the code".to_owned(),
+    }
+}

@@ -1,0 +1,327 @@
+//! Everything that can be read in two ways, natively and through Windows' storage provider, side by side.
+//!
+//! csi-proxy reads natively and believes that both ways agree. A node where they do not is worth a report.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use os::{Instance, Namespace, Os, OsError, U16String, Value};
+use storage_ops::inspect::{DiskReadings, Inspector, VolumeReadings};
+use storage_ops::{Config, DiskNumber, OperationError, OperationResult};
+
+use crate::redaction::{Kind, Names};
+
+/// How much the free space of a volume may change between the two readings.
+const FREE_TOLERANCE: u64 = 64 << 20;
+
+/// Whether two readings agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// They are equal.
+    Same,
+    /// They differ.
+    Different,
+    /// At least one of them failed.
+    Unknown,
+    /// csi-proxy too reads the property through the provider, because drivers depend on its text.
+    OneWay,
+}
+
+/// One property, read in both ways.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The object, such as `disk 3`.
+    pub object: String,
+    /// The property.
+    pub property: &'static str,
+    /// The native reading, or why it failed.
+    pub native: Result<String, String>,
+    /// The reading through WMI, or why it failed.
+    pub provider: Result<String, String>,
+    /// Whether they agree.
+    pub agreement: Agreement,
+    /// How they differ, if names hide it.
+    pub note: &'static str,
+}
+
+/// All rows, in the order of the objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parity {
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+impl Parity {
+    /// Returns the rows with this agreement.
+    pub fn rows_of(&self, agreement: Agreement) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.agreement == agreement)
+    }
+}
+
+type Text = Result<String, String>;
+
+/// The rows so far, and the names in them.
+struct Comparison<'a> {
+    rows: Vec<Row>,
+    names: &'a Names,
+}
+
+pub(crate) fn compare(os: &dyn Os, inspector: &Inspector, config: &Config, names: &Names) -> Parity {
+    let query = |namespace, wql: &str| {
+        let deadline = os.clock().now() + config.timeouts.query;
+        os.wmi().query(namespace, wql, deadline).map_err(|code| format!("the WMI query failed: {code}"))
+    };
+    let mut comparison = Comparison { rows: Vec::new(), names };
+    let disks = inspector.disks();
+    let volumes = inspector.volumes().map_err(|error| text_of(&error));
+    let provider_disks = query(Namespace::Storage, "SELECT * FROM MSFT_Disk");
+    let partitions = query(Namespace::Storage, "SELECT * FROM MSFT_Partition");
+    comparison.disks(inspector, disks, &provider_disks, &volumes, &partitions);
+    comparison.volumes(&volumes, &query(Namespace::Storage, "SELECT * FROM MSFT_Volume"));
+    let firmware = inspector.firmware_serial().map(Option::unwrap_or_default).map_err(|error| text_of(&error));
+    let bios = query(Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS");
+    let bios = bios.map(|found| found.iter().find_map(|bios| bios.text("SerialNumber")).unwrap_or_default().to_owned());
+    comparison.add("machine", "serial number", firmware, bios, Some(Kind::Serial));
+    Parity { rows: comparison.rows }
+}
+
+fn text_of(error: &OperationError) -> String {
+    error.to_string()
+}
+
+fn yes(is: bool) -> String {
+    if is { "yes" } else { "no" }.to_owned()
+}
+
+/// Returns how many objects one way knows.
+fn count<T>(found: &Result<Vec<T>, String>) -> Text {
+    found.as_ref().map(|found| found.len().to_string()).map_err(Clone::clone)
+}
+
+impl Comparison<'_> {
+    fn add(&mut self, object: &str, property: &'static str, native: Text, provider: Text, kind: Option<Kind>) {
+        self.add_if(object, property, native, provider, kind, |native, provider| native == provider);
+    }
+
+    fn add_if(
+        &mut self,
+        object: &str,
+        property: &'static str,
+        native: Text,
+        provider: Text,
+        kind: Option<Kind>,
+        is_same: impl FnOnce(&str, &str) -> bool,
+    ) {
+        let (agreement, note) = match (&native, &provider) {
+            (Ok(native), Ok(provider)) if is_same(native, provider) => (Agreement::Same, ""),
+            (Ok(native), Ok(provider)) if native.trim().eq_ignore_ascii_case(provider.trim()) => {
+                (Agreement::Different, "only in case or in blanks at the ends")
+            }
+            (Ok(_), Ok(_)) => (Agreement::Different, ""),
+            _ => (Agreement::Unknown, ""),
+        };
+        let shown = |text: String| match kind {
+            _ if text.trim().is_empty() && !text.is_empty() => format!("({} blanks)", text.len()),
+            _ if text.is_empty() => "(none)".to_owned(),
+            Some(kind) => self.names.of(kind, &text),
+            None => text,
+        };
+        let (native, provider) = (native.map(shown), provider.map(shown));
+        self.rows.push(Row { object: object.to_owned(), property, native, provider, agreement, note });
+    }
+
+    /// Adds whether each way knows the object. Returns true if both do, so that its properties can be compared.
+    fn are_known(&mut self, object: &str, native: Result<bool, String>, provider: Result<bool, String>) -> bool {
+        let are_known = native == Ok(true) && provider == Ok(true);
+        self.add(object, "present", native.map(yes), provider.map(yes), None);
+        are_known
+    }
+
+    fn disks(
+        &mut self,
+        inspector: &Inspector,
+        native: OperationResult<(Vec<DiskReadings>, Option<OsError>)>,
+        provider: &Result<Vec<Instance>, String>,
+        volumes: &Result<Vec<VolumeReadings>, String>,
+        partitions: &Result<Vec<Instance>, String>,
+    ) {
+        let (native, unopened) = match native {
+            Ok((disks, unopened)) => (Ok(disks), unopened),
+            Err(error) => (Err(text_of(&error)), None),
+        };
+        if let Some(code) = unopened {
+            self.add("a disk", "present", Err(format!("a disk cannot be opened: {code}")), Ok(String::new()), None);
+        }
+        let of_native: BTreeMap<u32, &DiskReadings> =
+            native.iter().flatten().map(|disk| (disk.number.0, disk)).collect();
+        let of_provider: BTreeMap<u32, &Instance> =
+            provider.iter().flatten().filter_map(|disk| Some((disk.u32("Number")?, disk))).collect();
+        let numbers: BTreeSet<u32> = of_native.keys().chain(of_provider.keys()).copied().collect();
+        if numbers.is_empty() {
+            self.add("disks", "number", count(&native), count(provider), None);
+        }
+        for number in numbers {
+            let object = DiskNumber(number).to_string();
+            let (by_device, by_provider) = (of_native.get(&number), of_provider.get(&number));
+            let is_native = native.as_ref().map(|_| by_device.is_some()).map_err(Clone::clone);
+            let is_provided = provider.as_ref().map(|_| by_provider.is_some()).map_err(Clone::clone);
+            self.are_known(&object, is_native, is_provided);
+            let (Some(device), Some(instance)) = (by_device, by_provider) else { continue };
+            self.disk(inspector, &object, device, instance);
+            self.volumes_of(&object, device.number, volumes, partitions);
+            self.partitions_of(&object, device, partitions);
+        }
+    }
+
+    fn disk(&mut self, inspector: &Inspector, object: &str, device: &DiskReadings, instance: &Instance) {
+        let text = |name: &str| -> Text { Ok(instance.text(name).unwrap_or_default().to_owned()) };
+        let path = U16String::from_str(instance.text("Path").unwrap_or_default());
+        let at_path = inspector.disk_at(&path).map_err(|error| text_of(&error));
+        let at_path =
+            at_path.map(|number| number.map_or_else(|| "not a disk".to_owned(), |number| number.0.to_string()));
+        self.add(object, "number by path", at_path, Ok(device.number.0.to_string()), None);
+        let attributes = device.attributes.as_ref().map_err(text_of);
+        let state = |is_offline: bool| if is_offline { "offline" } else { "online" }.to_owned();
+        let is_offline = instance.bool("IsOffline").ok_or_else(|| "MSFT_Disk has no IsOffline".to_owned());
+        let is_read_only = instance.bool("IsReadOnly").ok_or_else(|| "MSFT_Disk has no IsReadOnly".to_owned());
+        self.add(object, "state", attributes.clone().map(|(offline, _)| state(*offline)), is_offline.map(state), None);
+        self.add(object, "read-only", attributes.map(|(_, read_only)| yes(*read_only)), is_read_only.map(yes), None);
+        self.add(object, "size", device.size.as_ref().map(u64::to_string).map_err(text_of), text("Size"), None);
+        let serial = device.serial.clone().map_err(|error| text_of(&error));
+        self.add(object, "serial number", serial, text("SerialNumber"), Some(Kind::Serial));
+        let page83 = device.page83.clone().map_err(|error| text_of(&error));
+        let location = text("Location").map(|text| if text.is_empty() { "(none)".to_owned() } else { text });
+        self.rows.push(Row {
+            object: object.to_owned(),
+            property: "location",
+            native: Err("read through the provider only".to_owned()),
+            provider: location,
+            agreement: Agreement::OneWay,
+            note: "",
+        });
+        self.add_if(object, "page 83", page83, text("UniqueId"), Some(Kind::Serial), is_same_identifier);
+    }
+
+    fn partitions_of(&mut self, object: &str, device: &DiskReadings, provider: &Result<Vec<Instance>, String>) {
+        let native = device.partitions.as_ref().map_err(ToString::to_string);
+        let native: Result<BTreeMap<u32, (String, String)>, String> = native.map(|partitions| {
+            let entry = |(offset, length): (u64, u64)| (offset.to_string(), length.to_string());
+            partitions.iter().map(|own| (own.number, entry((own.offset, own.length)))).collect()
+        });
+        let provider: Result<BTreeMap<u32, (String, String)>, String> = provider.clone().map(|partitions| {
+            let of_disk = partitions.into_iter().filter(|own| own.u32("DiskNumber") == Some(device.number.0));
+            let text = |own: &Instance, name| own.text(name).unwrap_or_default().to_owned();
+            let entry = |own: Instance| Some((own.u32("PartitionNumber")?, (text(&own, "Offset"), text(&own, "Size"))));
+            of_disk.filter_map(entry).collect()
+        });
+        let numbers: BTreeSet<u32> = native.iter().chain(&provider).flat_map(BTreeMap::keys).copied().collect();
+        if numbers.is_empty() && (native.is_err() || provider.is_err()) {
+            let count = |known: Result<BTreeMap<u32, (String, String)>, String>| known.map(|all| all.len().to_string());
+            return self.add(object, "number of partitions", count(native), count(provider), None);
+        }
+        for number in numbers {
+            let partition = format!("{object}, partition {number}");
+            let has = |known: &Result<BTreeMap<u32, _>, String>| {
+                known.as_ref().map(|all| all.contains_key(&number)).map_err(Clone::clone)
+            };
+            if !self.are_known(&partition, has(&native), has(&provider)) {
+                continue;
+            }
+            let (Ok(own), Ok(other)) = (&native, &provider) else { continue };
+            self.add(&partition, "offset", Ok(own[&number].0.clone()), Ok(other[&number].0.clone()), None);
+            self.add(&partition, "size", Ok(own[&number].1.clone()), Ok(other[&number].1.clone()), None);
+        }
+    }
+
+    fn volumes_of(
+        &mut self,
+        object: &str,
+        disk: DiskNumber,
+        volumes: &Result<Vec<VolumeReadings>, String>,
+        partitions: &Result<Vec<Instance>, String>,
+    ) {
+        let with_extents = |volumes: &Vec<VolumeReadings>| {
+            let mut found = BTreeSet::new();
+            for volume in volumes {
+                match &volume.disks {
+                    Ok(disks) if disks.contains(&disk) => drop(found.insert(volume.id.to_string().to_lowercase())),
+                    Ok(_) => {}
+                    Err(error) => return Err(format!("the disks of {} cannot be read: {error}", volume.id)),
+                }
+            }
+            Ok(found)
+        };
+        let native = volumes.as_ref().map_err(Clone::clone).and_then(with_extents);
+        let provider = partitions.as_ref().map_err(Clone::clone).map(|partitions| {
+            let of_disk = partitions.iter().filter(|own| own.u32("DiskNumber") == Some(disk.0));
+            let paths = of_disk.filter_map(|own| match own.get("AccessPaths") {
+                Some(Value::Array(paths)) => Some(paths),
+                _ => None,
+            });
+            let text = |path: &Value| if let Value::Text(path) = path { Some(path.to_lowercase()) } else { None };
+            let names = paths.flatten().filter_map(text);
+            names.filter(|path| path.starts_with(r"\\?\volume{")).collect::<BTreeSet<_>>()
+        });
+        let list = |found: BTreeSet<String>| found.into_iter().collect::<Vec<_>>().join(" ");
+        self.add(object, "volumes", native.map(list), provider.map(list), None);
+    }
+
+    fn volumes(&mut self, native: &Result<Vec<VolumeReadings>, String>, provider: &Result<Vec<Instance>, String>) {
+        let of_native: BTreeMap<String, &VolumeReadings> =
+            native.iter().flatten().map(|volume| (volume.id.to_string().to_lowercase(), volume)).collect();
+        let of_provider: BTreeMap<String, &Instance> = provider
+            .iter()
+            .flatten()
+            .filter_map(|volume| Some((volume.text("Path")?.to_lowercase(), volume)))
+            .collect();
+        let ids: BTreeSet<&String> = of_native.keys().chain(of_provider.keys()).collect();
+        if ids.is_empty() {
+            self.add("volumes", "number", count(native), count(provider), None);
+        }
+        for id in ids {
+            let object = format!("volume {id}");
+            let (own, other) = (of_native.get(id), of_provider.get(id));
+            let is_native = native.as_ref().map(|_| own.is_some()).map_err(Clone::clone);
+            let is_provided = provider.as_ref().map(|_| other.is_some()).map_err(Clone::clone);
+            self.are_known(&object, is_native, is_provided);
+            if let (Some(own), Some(other)) = (own, other) {
+                self.volume(&object, own, other);
+            }
+        }
+    }
+
+    fn volume(&mut self, object: &str, own: &VolumeReadings, other: &Instance) {
+        // For a volume without a file system the provider answers 0.
+        let space = match &own.space {
+            Err(error) if error.code() == Some(OsError::UNRECOGNIZED_VOLUME) => Ok((0, 0)),
+            space => space.as_ref().map(|space| *space).map_err(text_of),
+        };
+        let text = |name: &str| other.text(name).unwrap_or_default().to_owned();
+        let (total, free) = (space.clone().map(|(total, _)| total), space.map(|(_, free)| free));
+        self.add(object, "size", total.map(|total| total.to_string()), Ok(text("Size")), None);
+        let free = free.map(|free| free.to_string());
+        self.add_if(object, "free", free, Ok(text("SizeRemaining")), None, is_nearly_same);
+        let file_system = own.file_system.as_ref().map(|name| name.clone().unwrap_or_default()).map_err(text_of);
+        let name = text("FileSystem");
+        let name = if name == "RAW" { String::new() } else { name };
+        let formatted = own.formatted.as_ref().map(|is| yes(*is)).map_err(text_of);
+        let provided = yes(!name.is_empty());
+        self.add(object, "file system", file_system, Ok(name), None);
+        self.add(object, "formatted", formatted, Ok(provided), None);
+    }
+}
+
+/// Returns whether two numbers of bytes, read one after the other, differ little.
+fn is_nearly_same(native: &str, provider: &str) -> bool {
+    let both = native.parse::<u64>().ok().zip(provider.parse().ok());
+    both.is_some_and(|(native, provider)| native.abs_diff(provider) <= FREE_TOLERANCE)
+}
+
+/// Returns whether two texts are the same identifier: the provider writes the bytes of some in hexadecimal.
+fn is_same_identifier(native: &str, provider: &str) -> bool {
+    let is_in_hex = || {
+        let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+        let mut bytes = provider.as_bytes().chunks(2).map(byte);
+        provider.len() == 2 * native.len() && native.bytes().all(|own| bytes.next() == Some(Some(own)))
+    };
+    native.eq_ignore_ascii_case(provider) || is_in_hex()
+}

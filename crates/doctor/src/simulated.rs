@@ -1,0 +1,76 @@
+//! A [`System`] that is given as values, for the simulated node and for tests.
+
+use std::collections::BTreeMap;
+
+use os::abi::{AccessEntry, EntryKind, SecurityDescriptor, Sid};
+use os::{OsError, OsResult};
+
+use crate::system::{Pipe, ServiceRegistration, System};
+
+/// `GENERIC_READ` and `GENERIC_WRITE` of a pipe.
+const READ_AND_WRITE: u32 = 0x12_019f;
+/// All access to a file.
+const FULL: u32 = 0x1f_01ff;
+
+const ADMINISTRATORS: &str = "S-1-5-32-544";
+const SYSTEM: &str = "S-1-5-18";
+
+/// The answers of a [`System`]. By default those of a node on which everything is as it should be, and on which csi-proxy
+/// runs without a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimulatedSystem {
+    /// The build number of Windows.
+    pub build: u32,
+    /// The pipes that are served, by name.
+    pub pipes: BTreeMap<String, Pipe>,
+    /// The registration of the daemon's service, if it is installed.
+    pub service: Option<ServiceRegistration>,
+    /// The access control lists of files and directories that differ from that of a file which only administrators may
+    /// change.
+    pub files: BTreeMap<String, SecurityDescriptor>,
+}
+
+impl SimulatedSystem {
+    /// Returns a system on which one process serves `pipes`.
+    pub fn serving(pipes: &[String]) -> Self {
+        let program = Some(r"C:\etc\kubernetes\node\bin\csi-proxy.exe".to_owned());
+        let pipe = Pipe { process: 4242, program, access: Ok(pipe_access(&[])) };
+        let pipes = pipes.iter().map(|name| (name.clone(), pipe.clone())).collect();
+        Self { build: 20348, pipes, service: None, files: BTreeMap::new() }
+    }
+}
+
+impl System for SimulatedSystem {
+    fn build(&self) -> OsResult<u32> {
+        Ok(self.build)
+    }
+
+    fn pipe(&self, name: &str) -> OsResult<Pipe> {
+        self.pipes.get(name).cloned().ok_or(OsError::FILE_NOT_FOUND)
+    }
+
+    fn service(&self, _name: &str) -> OsResult<ServiceRegistration> {
+        self.service.clone().ok_or(OsError::SERVICE_DOES_NOT_EXIST)
+    }
+
+    fn access_to_file(&self, path: &str) -> OsResult<SecurityDescriptor> {
+        Ok(self.files.get(path).cloned().unwrap_or_else(|| file_access(&[])))
+    }
+}
+
+/// Returns the access that csi-proxy gives its pipes, and the same for further accounts (`S-1-...`).
+pub fn pipe_access(accounts: &[&str]) -> SecurityDescriptor {
+    granting(&[SYSTEM, ADMINISTRATORS], accounts, READ_AND_WRITE)
+}
+
+/// Returns the access to a file that only administrators may change, and all access for further accounts.
+pub fn file_access(accounts: &[&str]) -> SecurityDescriptor {
+    granting(&[SYSTEM, ADMINISTRATORS], accounts, FULL)
+}
+
+fn granting(first: &[&str], more: &[&str], rights: u32) -> SecurityDescriptor {
+    let sid = |text: &str| text.parse::<Sid>().expect("a SID in numbers");
+    let entry = |text: &&str| AccessEntry { kind: EntryKind::Allow, flags: 0, rights, sid: sid(text) };
+    let entries = first.iter().chain(more).map(entry).collect();
+    SecurityDescriptor { owner: Some(sid(ADMINISTRATORS)), entries: Some(entries) }
+}

@@ -1,0 +1,304 @@
+//! A healthy node has no findings, and each defect makes its own.
+
+use std::sync::Arc;
+
+use doctor::{Finding, State, examine, file_access, pipe_access};
+use faults::{Layer, Layered};
+use os::{MethodCall, Namespace, Os, OsError, OsResult, Time, U16Str, U16String, Value};
+use storage_ops::{
+    AddTargetPortal, Authentication, Config, ConnectTarget, DiscoverTargetPortal, DiskNumber, HostPath, Iqn, Node,
+    Secret, SetDiskState, TargetPortal,
+};
+
+use crate::setup::{MOUNT, PROGRAM, Patient};
+
+const USERS: &str = "S-1-5-32-545";
+const SOMEBODY: &str = "S-1-5-21-1-2-3-1001";
+
+#[track_caller]
+fn assert_finding(finding: &Finding, state: State, check: &str, words: &[&str]) {
+    assert_eq!((finding.state, finding.check), (state, check), "{finding:#?}");
+    for word in words {
+        assert!(finding.seen.contains(word), "{word:?} is not in {finding:#?}");
+    }
+    assert!(!finding.advice.is_empty(), "{finding:#?}");
+}
+
+fn connect_iscsi(patient: &Patient) {
+    let node = Node::new(patient.os(), Config::default());
+    let portal = TargetPortal { address: "10.0.0.10".into(), port: 3260 };
+    let iqn = Iqn::parse("iqn.2026-01.example:target").expect("an IQN");
+    node.run(&AddTargetPortal { portal: portal.clone() }).expect("a portal");
+    node.run(&DiscoverTargetPortal { portal: portal.clone() }).expect("targets");
+    let (authentication, username, secret) = (Authentication::None, String::new(), Secret::new(String::new()));
+    node.run(&ConnectTarget { portal, iqn, authentication, username, secret }).expect("a session");
+    node.run(&SetDiskState { disk: DiskNumber(2), online: true }).expect("a disk");
+}
+
+#[test]
+fn a_healthy_node_has_no_findings() {
+    let patient = Patient::healthy();
+    patient.map(r"\\server\share");
+    connect_iscsi(&patient);
+    let report = patient.examine();
+    assert!(report.findings.iter().all(|finding| finding.state == State::Ok), "{report}");
+    let checks = ["Windows", "Pipes", "Service", "Folders", "Working directories", "Windows services", "Disks"];
+    let leftovers = ["SMB mappings", "Links and mount points", "iSCSI sessions"];
+    for check in checks.iter().chain(&leftovers) {
+        assert!(report.findings.iter().any(|finding| finding.check == *check), "no finding about {check}");
+    }
+    assert!(report.findings.iter().all(|finding| finding.advice.is_empty()));
+}
+
+#[test]
+fn an_old_build_is_a_problem_and_an_unknown_one_a_warning() {
+    let mut patient = Patient::healthy();
+    for (build, state) in
+        [(14393, State::Problem), (19045, State::Warning), (26100, State::Ok), (30000, State::Warning)]
+    {
+        patient.system.build = build;
+        let complaints = patient.complaints();
+        if state == State::Ok {
+            assert_eq!(complaints, []);
+        } else {
+            assert_finding(&complaints[0], state, "Windows", &[&build.to_string()]);
+        }
+    }
+}
+
+#[test]
+fn pipes_that_no_process_serves_are_a_problem_and_a_few_of_them_a_warning() {
+    let mut patient = Patient::healthy();
+    patient.system.pipes.remove("csi-proxy-volume-v1");
+    assert_finding(&patient.complaint(), State::Warning, "Pipes", &["1 pipe not served", "csi-proxy-volume-v1"]);
+    patient.system.pipes.clear();
+    assert_finding(&patient.complaint(), State::Problem, "Pipes", &["2 pipes not served"]);
+}
+
+#[test]
+fn pipes_served_by_two_processes_are_a_problem() {
+    let mut patient = Patient::healthy();
+    patient.system.pipes.get_mut("csi-proxy-volume-v1").expect("a pipe").process = 7;
+    let complaints = patient.complaints();
+    assert_eq!(complaints.len(), 2, "{complaints:?}");
+    assert_finding(&complaints[0], State::Problem, "Pipes", &["process 7", "csi-proxy-volume-v1"]);
+    assert_finding(&complaints[1], State::Problem, "Pipes", &["process 4242", "csi-proxy-disk-v1"]);
+}
+
+#[test]
+fn a_pipe_that_ordinary_users_may_open_is_a_problem_and_an_unknown_account_a_warning() {
+    let mut patient = Patient::healthy();
+    let mut open_to = |accounts: &[&str]| {
+        let access = Ok(pipe_access(accounts));
+        patient.system.pipes.get_mut("csi-proxy-disk-v1").expect("a pipe").access = access;
+    };
+    open_to(&[USERS, SOMEBODY]);
+    assert_finding(&patient.complaint(), State::Problem, "Pipes", &["Users, account-1 may open csi-proxy-disk-v1"]);
+    let access = Ok(pipe_access(&[SOMEBODY]));
+    patient.system.pipes.values_mut().for_each(|pipe| pipe.access.clone_from(&access));
+    assert_finding(&patient.complaint(), State::Warning, "Pipes", &["account-1 may open the pipes"]);
+    patient.settings.accounts = vec![SOMEBODY.to_owned()];
+    assert_eq!(patient.complaints(), []);
+}
+
+#[test]
+fn a_pipe_that_is_busy_or_denied_cannot_be_checked() {
+    let mut patient = Patient::healthy();
+    let pipe = patient.system.pipes.get_mut("csi-proxy-disk-v1").expect("a pipe");
+    pipe.access = Err(OsError::ACCESS_DENIED);
+    let complaint = patient.complaint();
+    assert_finding(&complaint, State::Unchecked, "Pipes", &["who may open csi-proxy-disk-v1", "(5)"]);
+    assert!(complaint.advice.contains("elevated"), "{complaint:?}");
+}
+
+#[test]
+fn a_service_that_does_not_start_run_or_restart_is_a_problem() {
+    let state = r#"name = "csiproxy"
+display_name = "CSI Proxy"
+start_type = "automatic"
+state = "running""#;
+    let manual = Patient::with(state, &state.replace("automatic", "manual"));
+    assert_finding(&manual.complaint(), State::Problem, "Service", &["does not start with Windows"]);
+    let stopped = Patient::with(state, &state.replace("running", "stopped"));
+    assert_finding(&stopped.complaint(), State::Problem, "Service", &["is not running"]);
+    let mut patient = Patient::healthy();
+    patient.system.service.as_mut().expect("a service").restarts = Ok(false);
+    assert_finding(&patient.complaint(), State::Problem, "Service", &["does not restart"]);
+    patient.system.service.as_mut().expect("a service").restarts = Err(OsError::CALL_NOT_IMPLEMENTED);
+    assert_finding(&patient.complaint(), State::Unchecked, "Service", &["whether Windows restarts", "(120)"]);
+}
+
+#[test]
+fn a_service_that_is_not_installed_is_a_warning_only_if_nothing_serves() {
+    let mut patient = Patient::healthy();
+    patient.system.service = None;
+    assert_eq!(patient.complaints(), []);
+    patient.system.pipes.clear();
+    let complaints = patient.complaints();
+    assert_eq!(complaints.len(), 2, "{complaints:?}");
+    assert_finding(&complaints[1], State::Warning, "Service", &["not installed"]);
+}
+
+#[test]
+fn the_registration_of_the_service_is_examined() {
+    let mut patient = Patient::healthy();
+    patient.system.service.as_mut().expect("a service").account = Some(r".\somebody".to_owned());
+    assert_finding(&patient.complaint(), State::Warning, "Service", &["runs as account-1"]);
+    patient.system.service.as_mut().expect("a service").account = Some("localsystem".to_owned());
+    assert_eq!(patient.complaints(), []);
+
+    let in_program_files = r"C:\Program Files\csi-proxy.exe";
+    patient.system.service.as_mut().expect("a service").command_line = format!("{in_program_files} -v=5");
+    patient.system.pipes.values_mut().for_each(|pipe| pipe.program = Some(in_program_files.to_owned()));
+    assert_finding(&patient.complaint(), State::Warning, "Service", &["has a blank and no quotation marks"]);
+    patient.system.service.as_mut().expect("a service").command_line = format!(r#""{in_program_files}" -v=5"#);
+    assert_eq!(patient.complaints(), []);
+
+    let go = r"C:\go\csi-proxy.exe";
+    patient.system.pipes.values_mut().for_each(|pipe| pipe.program = Some(go.to_owned()));
+    assert_finding(&patient.complaint(), State::Warning, "Service", &[go, in_program_files]);
+}
+
+#[test]
+fn what_ordinary_users_can_replace_is_a_problem() {
+    for (path, what) in [
+        (PROGRAM, "program"),
+        (r"C:\etc\kubernetes\node\bin", "program"),
+        (r"C:\etc\kubernetes\logs", "log"),
+        (r"C:\var\lib", "working directory"),
+    ] {
+        let mut patient = Patient::healthy();
+        patient.system.files.insert(path.to_owned(), file_access(&[USERS]));
+        assert_finding(&patient.complaint(), State::Problem, "Folders", &["ordinary users", what, path, "Users"]);
+        patient.system.files.insert(path.to_owned(), file_access(&[SOMEBODY]));
+        assert_finding(
+            &patient.complaint(),
+            State::Warning,
+            "Folders",
+            &["no administrators", what, path, "account-1"],
+        );
+    }
+}
+
+#[test]
+fn a_working_directory_that_is_missing_or_cannot_hold_links_is_a_problem() {
+    let mut patient = Patient::healthy();
+    patient.settings.node.working_dirs = vec![HostPath::parse(r"C:\missing").expect("a path")];
+    assert_finding(&patient.complaint(), State::Problem, "Working directories", &[r"C:\missing", "does not exist"]);
+
+    let mut patient = Patient::with(r#"file_system = "NTFS""#, r#"file_system = "FAT32""#);
+    patient.settings.node.working_dirs = vec![HostPath::parse(MOUNT).expect("a path")];
+    assert_finding(&patient.complaint(), State::Problem, "Working directories", &[MOUNT, "FAT32"]);
+}
+
+#[test]
+fn a_service_of_windows_that_does_not_run_is_reported_with_its_consequence() {
+    let service =
+        |name: &str, display: &str, rest: &str| format!("name = \"{name}\"\ndisplay_name = \"{display}\"\n{rest}");
+    let running = "start_type = \"automatic\"\nstate = \"running\"";
+    let (smb, iscsi) = (("LanmanWorkstation", "Workstation"), ("MSiSCSI", "Microsoft iSCSI Initiator Service"));
+    for ((name, display), rest, state, words) in [
+        (smb, "start_type = \"automatic\"", State::Problem, ["not running", "SMB shares"]),
+        (smb, "start_type = \"disabled\"", State::Problem, ["disabled", "SMB shares"]),
+        (iscsi, "start_type = \"manual\"", State::Warning, ["not running", "iSCSI targets"]),
+        (iscsi, "state = \"running\"", State::Warning, ["MSiSCSI", "does not start with Windows"]),
+    ] {
+        let patient = Patient::with(&service(name, display, running), &service(name, display, rest));
+        assert_finding(&patient.complaint(), state, "Windows services", &words);
+    }
+    let patient = Patient::with("MSiSCSI", "Renamed");
+    assert_finding(&patient.complaint(), State::Warning, "Windows services", &["MSiSCSI does not exist"]);
+}
+
+#[test]
+fn disks_that_are_offline_or_read_only_are_warnings() {
+    for (flags, words) in [
+        ("offline = true", "disk 2 is offline"),
+        ("read_only = true", "disk 2 is read-only"),
+        ("offline = true\nread_only = true", "disk 2 is offline and read-only"),
+    ] {
+        let disk = format!("[[disk]]\nsize = \"1 GiB\"\nnumber = 2\n{flags}\n\n[[smb_server]]");
+        let patient = Patient::with("[[smb_server]]", &disk);
+        assert_finding(&patient.complaint(), State::Warning, "Disks", &[words]);
+    }
+}
+
+#[test]
+fn mappings_that_cannot_be_read_are_reported_and_their_server_is_waited_for_once() {
+    let patient = Patient::healthy();
+    patient.map(r"\\server\share");
+    patient.map(r"\\server\other");
+    assert_eq!(patient.complaints(), []);
+    assert!(patient.sim.set_smb_reachable("server", false));
+    patient.sim.reboot();
+    let before = patient.sim.now();
+    let complaints = patient.complaints();
+    assert_eq!(complaints.len(), 2, "{complaints:#?}");
+    for (complaint, name) in complaints.iter().zip(["share-1", "share-2"]) {
+        assert_finding(complaint, State::Warning, "SMB mappings", &[name, "cannot be read"]);
+    }
+    let waited = patient.sim.now().0.saturating_sub(before.0).as_secs();
+    assert!((30..60).contains(&waited), "{waited}");
+}
+
+#[test]
+fn a_mapping_of_a_directory_is_a_warning() {
+    let patient = Patient::healthy();
+    let arguments = [("RemotePath", Value::Text(r"\\server\share\dir".to_owned()))];
+    let create = MethodCall::new(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &arguments);
+    patient.os().wmi().call(&create, Time(std::time::Duration::MAX)).expect("a mapping");
+    assert_finding(&patient.complaint(), State::Warning, "SMB mappings", &["share-2 is mapped, a directory"]);
+}
+
+#[test]
+fn a_mount_point_whose_volume_is_gone_is_a_warning() {
+    let patient = Patient::healthy();
+    patient.sim.detach_disk(1).expect("a disk");
+    assert_finding(&patient.complaint(), State::Warning, "Links and mount points", &["1 mount point to", MOUNT]);
+}
+
+#[test]
+fn a_mount_point_that_windows_lists_and_that_does_not_exist_is_a_warning() {
+    /// Windows lists a directory that does not exist, and one on another volume, for each volume.
+    struct Stale;
+
+    impl Layer for Stale {
+        fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
+            let listed = node.volume_paths(volume)?;
+            let more = [r"C:\deleted\", r"C:\Windows\"].map(U16String::from_str);
+            Ok(listed.into_iter().chain(more).collect())
+        }
+    }
+
+    let patient = Patient::healthy();
+    let os: Arc<dyn Os> = Arc::new(Layered::around(patient.os(), Stale));
+    let report = examine(&os, &patient.system, &patient.settings);
+    let stale = report.findings.iter().find(|finding| finding.state != State::Ok).expect("a finding");
+    let words = ["Windows lists 4 mount points", r"C:\deleted\", r"C:\Windows\"];
+    assert_finding(stale, State::Warning, "Links and mount points", &words);
+}
+
+#[test]
+fn a_link_to_a_missing_path_is_a_warning() {
+    let link = r"target = 'C:\var\lib\kubelet\pods\1'";
+    let patient = Patient::with(link, r"target = 'C:\gone'");
+    let words = ["1 link to paths that do not exist", r"C:\var\lib\kubelet\plugins\link"];
+    assert_finding(&patient.complaint(), State::Warning, "Links and mount points", &words);
+}
+
+#[test]
+fn a_link_to_a_share_is_a_warning_unless_the_share_is_mapped() {
+    let patient = Patient::with(r"target = 'C:\var\lib\kubelet\pods\1'", r"target = '\\server\share\dir'");
+    let words = ["1 link of shares that are not mapped", "share-1"];
+    assert_finding(&patient.complaint(), State::Warning, "Links and mount points", &words);
+    patient.map(r"\\server\share");
+    assert_eq!(patient.complaints(), []);
+}
+
+#[test]
+fn names_are_shown_if_asked_for() {
+    let mut patient = Patient::with(r"target = 'C:\var\lib\kubelet\pods\1'", r"target = '\\server\share\dir'");
+    assert!(!patient.examine().to_string().contains("server"));
+    patient.settings.show_names = true;
+    assert_finding(&patient.complaint(), State::Warning, "Links and mount points", &[r"\\server\share"]);
+}

@@ -1,0 +1,7 @@
+//! The findings and the comparison, on simulated nodes.
+
+mod faults_in_readings;
+mod findings;
+mod output;
+mod parity;
+mod setup;

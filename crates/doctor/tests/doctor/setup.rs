@@ -1,0 +1,134 @@
+//! Nodes, and what the checks find on them.
+
+use std::sync::Arc;
+
+use doctor::{Finding, Parity, Report, ServiceRegistration, Settings, SimulatedSystem, State, compare, examine};
+use os::Os;
+use os_sim::Sim;
+use storage_ops::{Config, NewSmbGlobalMapping, Node, Secret, UncPath};
+
+/// A node on which everything is as it should be: the service, a mounted volume, a link, and an SMB server.
+const HEALTHY: &str = r#"
+bios_serial = "VMware-42"
+
+[[disk]]
+size = "10 GiB"
+content = "partitioned"
+file_system = "NTFS"
+serial = "disk-serial"
+
+[[smb_server]]
+host = "server"
+shares = [{ name = "share", guest = true }, { name = "other", guest = true }]
+
+[[iscsi_portal]]
+address = "10.0.0.10"
+
+[[iscsi_target]]
+iqn = "iqn.2026-01.example:target"
+portals = [{ address = "10.0.0.10" }]
+luns = [{ number = 0, size = 5368709120 }]
+
+[[service]]
+name = "csiproxy"
+display_name = "CSI Proxy"
+start_type = "automatic"
+state = "running"
+
+[[service]]
+name = "LanmanWorkstation"
+display_name = "Workstation"
+start_type = "automatic"
+state = "running"
+
+[[service]]
+name = "MSiSCSI"
+display_name = "Microsoft iSCSI Initiator Service"
+start_type = "automatic"
+state = "running"
+
+[[file]]
+kind = "mount"
+path = 'C:\var\lib\kubelet\pods\1\volumes\kubernetes.io~csi\pv\mount'
+disk = 1
+
+[[file]]
+kind = "symlink"
+path = 'C:\var\lib\kubelet\plugins\link'
+target = 'C:\var\lib\kubelet\pods\1'
+"#;
+
+pub(crate) const PROGRAM: &str = r"C:\etc\kubernetes\node\bin\csi-proxy.exe";
+pub(crate) const MOUNT: &str = r"C:\var\lib\kubelet\pods\1\volumes\kubernetes.io~csi\pv\mount";
+
+/// A node with its administration, and what is to be examined.
+pub(crate) struct Patient {
+    pub(crate) sim: Sim,
+    pub(crate) system: SimulatedSystem,
+    pub(crate) settings: Settings,
+}
+
+impl Patient {
+    pub(crate) fn healthy() -> Self {
+        Self::changed(|text| text)
+    }
+
+    /// Returns a healthy node whose description is changed.
+    pub(crate) fn changed(change: impl FnOnce(String) -> String) -> Self {
+        let sim = Sim::from_toml(&change(HEALTHY.to_owned())).expect("a valid description");
+        let pipes: Vec<String> = ["csi-proxy-disk-v1", "csi-proxy-volume-v1"].map(str::to_owned).into();
+        let mut system = SimulatedSystem::serving(&pipes);
+        let command_line = format!(r"{PROGRAM} -windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log");
+        system.service = Some(ServiceRegistration { command_line, account: None, restarts: Ok(true) });
+        let settings = Settings {
+            node: Config::default(),
+            pipes,
+            accounts: Vec::new(),
+            service: "csiproxy".to_owned(),
+            log_file: Some(r"C:\etc\kubernetes\logs\csi-proxy.log".to_owned()),
+            show_names: false,
+        };
+        Self { sim, system, settings }
+    }
+
+    /// Returns a healthy node on which a text of its description is replaced.
+    pub(crate) fn with(from: &str, to: &str) -> Self {
+        Self::changed(|text| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        })
+    }
+
+    pub(crate) fn os(&self) -> Arc<dyn Os> {
+        self.sim.process()
+    }
+
+    pub(crate) fn examine(&self) -> Report {
+        examine(&self.os(), &self.system, &self.settings)
+    }
+
+    /// Returns the findings that are not [`State::Ok`].
+    pub(crate) fn complaints(&self) -> Vec<Finding> {
+        self.examine().findings.into_iter().filter(|finding| finding.state != State::Ok).collect()
+    }
+
+    /// Returns the only finding that is not [`State::Ok`].
+    pub(crate) fn complaint(&self) -> Finding {
+        let mut complaints = self.complaints();
+        assert_eq!(complaints.len(), 1, "{complaints:#?}");
+        complaints.remove(0)
+    }
+
+    pub(crate) fn compare(&self) -> Parity {
+        compare(&self.os(), &self.settings.node, false)
+    }
+
+    /// Maps a share of the server.
+    pub(crate) fn map(&self, share: &str) {
+        let node = Node::new(self.os(), Config::default());
+        let remote = UncPath::parse(share).expect("a share");
+        let local = None;
+        let password = Secret::new(String::new());
+        node.run(&NewSmbGlobalMapping { remote, local, username: String::new(), password }).expect("a mapping");
+    }
+}

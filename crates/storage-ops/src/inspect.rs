@@ -1,0 +1,311 @@
+//! Readings of a node's state, for programs that diagnose a node or compare the ways to read it.
+//!
+//! An operation chooses among the ways to read something and waits for what has not arrived yet. A reading makes one
+//! native attempt, never asks the storage provider, and changes nothing: not even Windows' own cache of a disk's size is
+//! refreshed. Each reading fails by itself, so that one failure hides no other reading.
+
+use std::sync::Arc;
+
+use os::abi::{DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
+use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
+
+use crate::config::Config;
+use crate::error::{OperationError, OperationResult};
+use crate::ops::system::firmware_serial;
+use crate::paths::remove_tree::names;
+use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::types::{DiskNumber, HostPath, UncPath, VolumeId};
+use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY};
+use crate::windows::error_class::ErrorClass;
+use crate::windows::file_system::{self, FileSystem};
+use crate::windows::reparse_point::Link;
+use crate::windows::{Host, buffer, disk_identifiers, volume_device};
+
+/// The directories of the pods' own files, which can be very large and have no links of csi-proxy.
+const SKIPPED: [&str; 1] = ["kubernetes.io~empty-dir"];
+
+/// A disk as its device describes it.
+#[derive(Debug)]
+pub struct DiskReadings {
+    /// The number.
+    pub number: DiskNumber,
+    /// Whether the disk is offline, and whether it is read-only.
+    pub attributes: OperationResult<(bool, bool)>,
+    /// The size in bytes, as Windows knows it.
+    pub size: OperationResult<u64>,
+    /// The serial number, untrimmed.
+    pub serial: OperationResult<String>,
+    /// The page 83 identifier.
+    pub page83: OperationResult<String>,
+    /// The partitions, in the order of their offsets.
+    pub partitions: OperationResult<Vec<PartitionReadings>>,
+}
+
+/// A partition in a partition table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartitionReadings {
+    /// The number.
+    pub number: u32,
+    /// The offset in bytes.
+    pub offset: u64,
+    /// The length in bytes.
+    pub length: u64,
+}
+
+/// A volume as its device and file system describe it.
+#[derive(Debug)]
+pub struct VolumeReadings {
+    /// The volume.
+    pub id: VolumeId,
+    /// The disks that it has an extent on.
+    pub disks: OperationResult<Vec<DiskNumber>>,
+    /// The size of the file system and what of it is free, in bytes.
+    pub space: OperationResult<(u64, u64)>,
+    /// The name of the file system; `None` if Windows has mounted none.
+    pub file_system: OperationResult<Option<String>>,
+    /// Whether the volume counts as formatted.
+    pub formatted: OperationResult<bool>,
+    /// The drive letters and directories at which the mount manager has the volume, each with a final backslash.
+    pub paths: OperationResult<Vec<String>>,
+}
+
+/// A link or mount point.
+#[derive(Debug)]
+pub struct LinkReadings {
+    /// The path.
+    pub path: String,
+    /// The target, as Windows stores it.
+    pub target: String,
+    /// What the target is.
+    pub kind: LinkKind,
+    /// Whether the target exists. A target on a server is not opened and counts as existing.
+    pub target_exists: OperationResult<bool>,
+}
+
+/// The kinds of targets of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// A volume.
+    Volume(VolumeId),
+    /// A path on a drive.
+    Local,
+    /// A path on a server, or one that only Windows can resolve.
+    Remote,
+}
+
+/// The links below a directory.
+#[derive(Debug, Default)]
+pub struct LinkSurvey {
+    /// The links that were found.
+    pub links: Vec<LinkReadings>,
+    /// The number of files and directories that were looked at.
+    pub entries: usize,
+    /// Whether the limits ended the search.
+    pub is_cut: bool,
+    /// The first directory or link that could not be read, and why.
+    pub unreadable: Option<(String, OperationError)>,
+}
+
+/// The limits of a search for links.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchLimits {
+    /// How many directories deep.
+    pub depth: usize,
+    /// How many files and directories in all.
+    pub entries: usize,
+}
+
+/// The readings of a node.
+pub struct Inspector {
+    host: Host,
+}
+
+impl Inspector {
+    /// Creates the readings of the node behind `os`.
+    pub fn new(os: Arc<dyn Os>, config: &Config) -> Self {
+        Self { host: Host::new(os, config.timeouts) }
+    }
+
+    /// Reads all disks. Returns the disks that could be opened, and the error of the first that could not.
+    pub fn disks(&self) -> OperationResult<(Vec<DiskReadings>, Option<OsError>)> {
+        let (disks, unopened) = disk_device::all(&self.host)?;
+        Ok((disks.into_iter().map(|disk| self.disk(disk)).collect(), unopened))
+    }
+
+    fn disk(&self, disk: Disk) -> DiskReadings {
+        let disk = Disk::open_for_read(&self.host, disk.number).unwrap_or(disk);
+        let attributes =
+            disk.attributes().map(|bits| (bits & DiskAttributes::OFFLINE != 0, bits & DiskAttributes::READ_ONLY != 0));
+        let table = disk.partition_table();
+        let partitions = table.map(|table| {
+            let reading = |partition: &disk_device::Partition| PartitionReadings {
+                number: partition.number,
+                offset: partition.offset,
+                length: partition.length,
+            };
+            table.partitions.iter().map(reading).collect()
+        });
+        DiskReadings {
+            number: disk.number,
+            attributes: attributes.map_err(Into::into),
+            size: disk.known_size().map_err(Into::into),
+            serial: disk_identifiers::serial(&*disk.handle).map_err(Into::into),
+            page83: disk_identifiers::page83(&*disk.handle).map_err(Into::into),
+            partitions,
+        }
+    }
+
+    /// Returns the number of the disk whose device has this path (`\\?\scsi#disk&...`); `None` for another device.
+    pub fn disk_at(&self, path: &U16Str) -> OperationResult<Option<DiskNumber>> {
+        let device = self.host.os().open(&NtPath::from_win32(path), &OPEN_FOR_QUERY)?;
+        Ok(disk_device::device_number(&*device)?)
+    }
+
+    /// Reads all volumes, in the order of their names.
+    pub fn volumes(&self) -> OperationResult<Vec<VolumeReadings>> {
+        let mut ids: Vec<_> =
+            self.host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
+        ids.sort_unstable();
+        Ok(ids.into_iter().map(|id| self.volume(id)).collect())
+    }
+
+    fn volume(&self, id: VolumeId) -> VolumeReadings {
+        let space = volume_device::stats(&self.host, id).map(|stats| (stats.total, stats.total - stats.used));
+        let device = volume_device::open(&self.host, id, &OPEN_FOR_QUERY);
+        let extents = device.and_then(|device| Ok(volume_device::extents(&*device)?));
+        let disks = extents.map(|extents| extents.iter().map(|extent| DiskNumber(extent.disk_number)).collect());
+        let opened = volume_device::open(&self.host, id, &volume_device::OPEN_FOR_READ);
+        let file_system = opened.and_then(|handle| Ok(file_system::name_of(&*handle)?));
+        let formatted = file_system::detect(&self.host, id).map(|found| found != FileSystem::Raw);
+        let paths = self.host.os().volume_paths(&id.to_windows()).map_err(Into::into);
+        let text = |paths: Vec<os::U16String>| paths.iter().map(|path| path.to_string_lossy()).collect();
+        VolumeReadings { id, disks, space, file_system, formatted, paths: paths.map(text) }
+    }
+
+    /// Reads the serial number of the machine in its firmware table; `None` if the table has none.
+    pub fn firmware_serial(&self) -> OperationResult<Option<String>> {
+        Ok(firmware_serial(&self.host)?)
+    }
+
+    /// Opens a directory, links in its path followed, and returns the name of its file system.
+    pub fn file_system_of_directory(&self, directory: &HostPath) -> OperationResult<Option<String>> {
+        let opened = self.open_directory(directory)?;
+        Ok(file_system::name_of(&*opened)?)
+    }
+
+    fn open_directory(&self, directory: &HostPath) -> OsResult<Box<dyn Handle>> {
+        let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
+        self.host.os().open(&directory.to_nt(), &Open::existing(access, Options::DIRECTORY))
+    }
+
+    /// Lists the root directory of a share. Takes as long as Windows waits for the server.
+    pub fn read_share(&self, share: &UncPath) -> OperationResult<()> {
+        let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
+        let directory = self.host.os().open(&share.to_nt(true), &Open::existing(access, Options::DIRECTORY))?;
+        match directory.list(true, &mut [0; 4096]) {
+            Err(OsError::NO_MORE_FILES) => Ok(()),
+            outcome => Ok(outcome?),
+        }
+    }
+
+    /// Returns whether the directory at `path` (as in [`VolumeReadings::paths`]) is on `volume`.
+    pub fn leads_to(&self, path: &U16Str, volume: VolumeId) -> OperationResult<bool> {
+        let how = Open { options: Options::empty(), ..OPEN_NOFOLLOW };
+        let found = match self.host.os().open(&NtPath::from_win32(path), &how) {
+            Err(code) if ErrorClass::TargetMissing.contains(code) => return Ok(false),
+            // Its file system cannot be opened, but it is mounted.
+            Err(OsError::UNRECOGNIZED_VOLUME | OsError::NOT_READY) => return Ok(true),
+            found => found?,
+        };
+        let final_path = found.final_path(os::PathForm::VolumeGuid)?;
+        Ok(VolumeId::of_final_path(&final_path).is_some_and(|(found, is_root)| is_root && found == volume))
+    }
+
+    /// Finds the links and mount points below a directory, without following any.
+    pub fn links_below(&self, directory: &HostPath, limits: SearchLimits) -> OperationResult<LinkSurvey> {
+        let opened = self.open_directory(directory)?;
+        let mut survey = LinkSurvey::default();
+        self.search(&*opened, &directory.to_string(), limits, &mut survey);
+        Ok(survey)
+    }
+
+    fn search(&self, directory: &dyn Handle, path: &str, limits: SearchLimits, survey: &mut LinkSurvey) {
+        let left = if limits.depth == 0 { 1 } else { limits.entries.saturating_sub(survey.entries) };
+        let listing = match names(directory, left) {
+            Ok(listing) => listing,
+            Err(code) => return survey.not_read(path, code.into()),
+        };
+        survey.is_cut |= !listing.is_complete;
+        if limits.depth == 0 {
+            survey.is_cut |= !listing.names.is_empty();
+            return;
+        }
+        for name in listing.names {
+            if survey.entries >= limits.entries {
+                survey.is_cut = true;
+                return;
+            }
+            survey.entries += 1;
+            let below = format!(r"{}\{}", path.trim_end_matches('\\'), name.display());
+            match self.entry(directory, &name, &below) {
+                Ok(Entry::Link(link)) => survey.links.push(link),
+                Ok(Entry::Directory(child)) => {
+                    self.search(&*child, &below, SearchLimits { depth: limits.depth - 1, ..limits }, survey);
+                }
+                Ok(Entry::Other) => {}
+                // Another process has deleted it meanwhile.
+                Err(error) if error.is_of(ErrorClass::EntryDeleted) => {}
+                Err(error) => survey.not_read(&below, error),
+            }
+        }
+    }
+
+    fn entry(&self, parent: &dyn Handle, name: &U16Str, path: &str) -> OperationResult<Entry> {
+        let found = parent.open_child(name, &OPEN_NOFOLLOW)?;
+        let attributes = buffer::attributes(&*found)?.attributes;
+        if attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0 {
+            return Ok(Link::of(&*found)?.and_then(|link| self.link(&link, path)).map_or(Entry::Other, Entry::Link));
+        }
+        if attributes & FILE_ATTRIBUTE_DIRECTORY == 0 || SKIPPED.contains(&name.to_string_lossy().as_str()) {
+            return Ok(Entry::Other);
+        }
+        let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
+        let how = Open { access, options: OPEN_NOFOLLOW.options | Options::DIRECTORY, ..OPEN_NOFOLLOW };
+        Ok(Entry::Directory(parent.open_child(name, &how)?))
+    }
+
+    fn link(&self, link: &Link, path: &str) -> Option<LinkReadings> {
+        let (Link::Symlink(target) | Link::Relative(target) | Link::MountPoint(target)) = link else { return None };
+        let kind = match (link.volume(), link.host_path()) {
+            (Some(volume), _) => LinkKind::Volume(volume),
+            (None, Some(_)) => LinkKind::Local,
+            (None, None) => LinkKind::Remote,
+        };
+        let opened = match link.nt_target().filter(|_| kind != LinkKind::Remote) {
+            Some(target) => {
+                self.host.os().open(&target, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }).map(drop)
+            }
+            None => Ok(()),
+        };
+        let target_exists = match opened {
+            Ok(()) | Err(OsError::UNRECOGNIZED_VOLUME | OsError::NOT_READY) => Ok(true),
+            Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(false),
+            Err(code) if ErrorClass::TargetInvalid.contains(code) => Ok(false),
+            Err(code) => Err(code.into()),
+        };
+        Some(LinkReadings { path: path.to_owned(), target: target.to_string_lossy(), kind, target_exists })
+    }
+}
+
+/// What a name in a directory is.
+enum Entry {
+    Link(LinkReadings),
+    Directory(Box<dyn Handle>),
+    Other,
+}
+
+impl LinkSurvey {
+    fn not_read(&mut self, path: &str, error: OperationError) {
+        self.unreadable.get_or_insert_with(|| (path.to_owned(), error));
+    }
+}
