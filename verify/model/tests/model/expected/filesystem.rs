@@ -3,7 +3,7 @@
 use tonic::Code;
 
 use super::{BEHIND_FILE, Checked, Expected, NOT_FOUND, PRECONDITION, TAKEN, Violations, loose, strict, working};
-use crate::directory_tree::{Directory, Entry, Lookup, Names, Resolved, Target, inside_mut};
+use crate::directory_tree::{Directory, Entry, Lookup, Names, Resolved, Target, all, inside_mut};
 use crate::reference_model::{KUBELET, Model};
 
 impl Model {
@@ -63,6 +63,10 @@ impl Model {
             }
             Lookup::Entry(Entry::Mount(key)) => {
                 let key = *key;
+                let mount_points = all(&self.files).into_iter().filter(|(_, entry)| **entry == Entry::Mount(key));
+                if mount_points.count() > 1 && self.is_present(key) {
+                    return Ok(Expected::fails(PRECONDITION));
+                }
                 let volume = self.volume_mut(key).and_then(|volume| volume.file_system.as_mut());
                 match volume {
                     Some(system) if system.name == "NTFS" => system.files.clear(),
