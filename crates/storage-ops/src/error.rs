@@ -156,7 +156,30 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Returns at most the first 80 bytes of `text`, which a request contained, for quoting it in an error text.
-pub(crate) fn excerpt(text: &str) -> &str {
-    &text[..text.floor_char_boundary(80)]
+/// Returns at most the first 80 bytes of `text`, which a request contained, in quotation marks for an error text.
+///
+/// Backslashes are not doubled, so that a path reads as it was sent. Characters that cannot be seen are escaped.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text[..text.floor_char_boundary(80)].chars() {
+        match letter {
+            '\\' | '\'' => quoted.push(letter),
+            other => quoted.extend(other.escape_debug()),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_quoted_path_reads_as_it_was_sent_and_hides_no_character() {
+        assert_eq!(quoted(r"C:\a\\b c"), r#""C:\a\\b c""#);
+        assert_eq!(quoted("it's é"), "\"it's é\"");
+        assert_eq!(quoted("a\"b\n\0\u{202e}"), "\"a\\\"b\\n\\0\\u{202e}\"");
+        assert_eq!(quoted(&"x".repeat(200)).len(), 82);
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
 use os::{Access, Namespace, OsError};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{Kind, OperationError, OperationResult, quoted};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
@@ -148,7 +148,7 @@ impl Operation for GetDiskNumberByName {
     }
 
     fn describe(&self) -> String {
-        format!("find the disk named {:?}", crate::error::excerpt(&self.name))
+        format!("find the disk named {}", quoted(&self.name))
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<DiskNumber> {

@@ -88,7 +88,8 @@ fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResul
     match Link::of(existing)? {
         Some(Link::Symlink(target)) if text(&target) == text(substitute) => Ok(()),
         Some(Link::Symlink(target)) => {
-            let reason = format!("a link to {} already exists at that path", target.display());
+            let target = reparse_point::win32_name(&target);
+            let reason = format!("a link to {target} already exists at that path");
             Err(OperationError::new(Kind::AlreadyExists, reason))
         }
         _ => Err(OperationError::new(Kind::AlreadyExists, "a file or directory already exists at that path")),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::{OperationError, OperationResult, quoted};
 
 /// The number of a disk, as in `\\.\PhysicalDrive2`. Windows may assign another number when the disk is attached again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,7 +16,7 @@ impl DiskNumber {
             .then(|| text.parse().ok())
             .flatten()
             .map(Self)
-            .ok_or_else(|| OperationError::invalid(format!("{:?} is not a disk number", crate::error::excerpt(text))))
+            .ok_or_else(|| OperationError::invalid(format!("{} is not a disk number", quoted(text))))
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 use os::{NtPath, U16Str, U16String};
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::{OperationError, OperationResult, quoted};
 
 /// The maximum length of a path in UTF-16 code units: `MAX_PATH`, which the Go csi-proxy enforced too.
 const MAX_LENGTH: usize = 260;
@@ -27,7 +27,7 @@ pub struct HostPath {
 impl HostPath {
     /// Parses a path that begins with a drive and contains no forward slashes.
     pub fn parse(text: &str) -> OperationResult<Self> {
-        let refused = |why: &str| OperationError::invalid(format!("the path {:?} {why}", crate::error::excerpt(text)));
+        let refused = |why: &str| OperationError::invalid(format!("the path {} {why}", quoted(text)));
         if text.encode_utf16().count() > MAX_LENGTH {
             return Err(refused("is longer than 260 characters"));
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::{OperationError, OperationResult, quoted};
 
 /// The iSCSI qualified name of a target (or its EUI or NAA name).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -15,8 +15,7 @@ impl Iqn {
         let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '_');
         let has_type = ["iqn.", "eui.", "naa."].iter().any(|prefix| text.to_ascii_lowercase().starts_with(prefix));
         if !has_type || text.len() > 223 || !text.chars().all(is_allowed) {
-            let text = crate::error::excerpt(text);
-            return Err(OperationError::invalid(format!("{text:?} is not a valid iSCSI target name")));
+            return Err(OperationError::invalid(format!("{} is not a valid iSCSI target name", quoted(text))));
         }
         Ok(Self(text.to_owned()))
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::{OperationError, OperationResult, quoted};
 
 /// The short name of a Windows service, such as `MSiSCSI`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,10 +13,7 @@ impl ServiceName {
     pub fn parse(text: &str) -> OperationResult<Self> {
         let is_too_long = text.encode_utf16().count() > 256;
         if text.is_empty() || is_too_long || text.contains(['/', '\\']) || text.contains(char::is_control) {
-            return Err(OperationError::invalid(format!(
-                "{:?} is not a valid service name",
-                crate::error::excerpt(text)
-            )));
+            return Err(OperationError::invalid(format!("{} is not a valid service name", quoted(text))));
         }
         Ok(Self(text.to_owned()))
     }

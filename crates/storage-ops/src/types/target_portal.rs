@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::{OperationError, OperationResult, quoted};
 
 /// The registered port of iSCSI.
 const DEFAULT_PORT: u16 = 3260;
@@ -21,8 +21,7 @@ impl TargetPortal {
     pub fn parse(address: &str, port: u32) -> OperationResult<Self> {
         let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '_' | '%' | '[' | ']');
         if address.is_empty() || address.len() > 255 || !address.chars().all(is_allowed) {
-            let address = crate::error::excerpt(address);
-            return Err(OperationError::invalid(format!("{address:?} is not a valid target portal address")));
+            return Err(OperationError::invalid(format!("{} is not a valid target portal address", quoted(address))));
         }
         let port =
             u16::try_from(port).map_err(|_| OperationError::invalid(format!("{port} is not a valid TCP port")))?;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use os::{NtPath, U16String};
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::{OperationError, OperationResult, quoted};
 
 /// The maximum length of a path in UTF-16 code units.
 const MAX_LENGTH: usize = 1024;
@@ -21,8 +21,7 @@ pub struct UncPath {
 impl UncPath {
     /// Parses a path that has at least a host and a share, separated by backslashes or forward slashes.
     pub fn parse(text: &str) -> OperationResult<Self> {
-        let refused =
-            |why: &str| OperationError::invalid(format!("the remote path {:?} {why}", crate::error::excerpt(text)));
+        let refused = |why: &str| OperationError::invalid(format!("the remote path {} {why}", quoted(text)));
         if text.encode_utf16().count() > MAX_LENGTH {
             return Err(refused("is longer than 1024 characters"));
         }
@@ -35,10 +34,13 @@ impl UncPath {
         }
         for part in &parts {
             if part.is_empty() || matches!(*part, "." | "..") {
-                return Err(refused(&format!("contains the component {part:?}")));
+                return Err(refused(&format!("contains the component {}", quoted(part))));
             }
             if part.contains(['"', ':', '?', '*', '|', '<', '>']) || part.contains(char::is_control) {
-                return Err(refused(&format!("contains a character in {part:?} that is not allowed in a name")));
+                return Err(refused(&format!(
+                    "contains a character in {} that is not allowed in a name",
+                    quoted(part)
+                )));
             }
         }
         // Windows may ignore a blank, so that the name would be that of another server.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use os::{NtPath, U16Str, U16String, Uuid};
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::{OperationError, OperationResult, quoted};
 
 /// `\\?\Volume{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}\`, the permanent name of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,7 +14,7 @@ impl VolumeId {
     /// Parses exactly the form that [`fmt::Display`] writes, ignoring case.
     pub fn parse(text: &str) -> OperationResult<Self> {
         Self::guid_in(text, r"\\?\", r"\")
-            .ok_or_else(|| OperationError::invalid(format!("{:?} is not a volume id", crate::error::excerpt(text))))
+            .ok_or_else(|| OperationError::invalid(format!("{} is not a volume id", quoted(text))))
     }
 
     /// Parses the substitute name of a volume mount point, `\??\Volume{...}\`.

@@ -126,6 +126,17 @@ fn is_local(target: &U16Str) -> bool {
 /// The beginning of the name of a directory on a server, in the namespace of the NT object manager.
 const UNC: &str = r"\??\UNC\";
 
+/// Returns the target of a link as Win32 programs show it: `C:\...` and `\\host\share\...` for names below `\??\`.
+pub(crate) fn win32_name(target: &U16Str) -> String {
+    let name = target.to_string_lossy();
+    match (name.strip_prefix(r"\??\UNC\"), name.strip_prefix(r"\??\Volume{"), name.strip_prefix(r"\??\")) {
+        (Some(remote), ..) => format!(r"\\{remote}"),
+        (None, Some(volume), _) => format!(r"\\?\Volume{{{volume}"),
+        (None, None, Some(local)) => local.to_owned(),
+        (None, None, None) => name,
+    }
+}
+
 /// Returns whether a reparse point with these attributes and this tag stands for another file or directory. Others, such
 /// as the placeholders of cloud storage, have entries of their own if they are directories.
 pub(crate) fn is_surrogate(info: FileAttributeTagInfo) -> bool {
@@ -171,8 +182,23 @@ fn symlink_data(substitute: &U16Str, print: &U16Str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Link, symlink_data};
+    use super::{Link, symlink_data, win32_name};
     use os::U16String;
+
+    #[test]
+    fn a_target_is_shown_as_win32_programs_show_it() {
+        for (target, shown) in [
+            (r"\??\C:\var\lib", r"C:\var\lib"),
+            (r"\??\UNC\host\share\", r"\\host\share\"),
+            (
+                r"\??\Volume{7d2b3c4e-0000-0000-0000-100000000000}\",
+                r"\\?\Volume{7d2b3c4e-0000-0000-0000-100000000000}\",
+            ),
+            (r"..\x", r"..\x"),
+        ] {
+            assert_eq!(win32_name(&U16String::from_str(target)), shown);
+        }
+    }
 
     #[test]
     fn an_encoded_symlink_decodes_to_the_same_target() {
