@@ -78,6 +78,7 @@ codes! {
     UNRECOGNIZED_VOLUME = 1005, "the volume does not contain a recognized file system";
     FILE_INVALID = 1006, "the volume has changed, and the open file is no longer valid";
     DEPENDENT_SERVICES_RUNNING = 1051, "other running services depend on the service";
+    INVALID_SERVICE_CONTROL = 1052, "the service does not accept the control";
     SERVICE_REQUEST_TIMEOUT = 1053, "the service did not respond in time";
     SERVICE_DATABASE_LOCKED = 1055, "the service database is locked";
     SERVICE_ALREADY_RUNNING = 1056, "the service is already running";

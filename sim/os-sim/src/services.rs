@@ -95,8 +95,6 @@ pub enum ServiceState {
     Paused = 7,
 }
 
-/// `ERROR_INVALID_SERVICE_CONTROL`.
-pub const INVALID_SERVICE_CONTROL: OsError = OsError(1052);
 /// `ERROR_CIRCULAR_DEPENDENCY`.
 pub const CIRCULAR_DEPENDENCY: OsError = OsError(1059);
 /// `ERROR_SERVICE_DEPENDENCY_FAIL`.
@@ -227,7 +225,7 @@ impl Services {
             return Err(OsError::DEPENDENT_SERVICES_RUNNING);
         }
         if service.unstoppable {
-            return Err(INVALID_SERVICE_CONTROL);
+            return Err(OsError::INVALID_SERVICE_CONTROL);
         }
         let now = milliseconds(now);
         let position = self.position(name)?;

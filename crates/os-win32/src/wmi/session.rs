@@ -89,13 +89,18 @@ impl pool::Session for Session {
                 instances.push(value::instance(&object)?);
             }
             if !more {
-                return Ok(instances);
+                break;
             }
         }
+        // Not every implementation of WMI refuses to query a class that does not exist: Wine's finds no instance of it.
+        if let Some(class) = class_in(wql).filter(|_| instances.is_empty()) {
+            self.class(class)?;
+        }
+        Ok(instances)
     }
 
     fn prepare(&self, method: &Method) -> OsResult<Prepared> {
-        let class = self.object(class_of(&method.path))?;
+        let class = self.class(class_of(&method.path))?;
         let mut signature = None;
         // SAFETY: the interface and the name are valid; `signature` outlives the call; a null pointer means that the
         // signature of the output is not returned.
@@ -152,6 +157,14 @@ impl Session {
         .map_err(com)?;
         object.ok_or(OsError::WBEM_FAILED)
     }
+
+    /// Returns a class.
+    ///
+    /// Errors: `WBEM_INVALID_CLASS` if it does not exist, also where WMI only says that it cannot find the object.
+    fn class(&self, name: &str) -> OsResult<IWbemClassObject> {
+        self.object(name)
+            .map_err(|code| if code == OsError::WBEM_NOT_FOUND { OsError::WBEM_INVALID_CLASS } else { code })
+    }
 }
 
 /// Writes the next objects to `batch` and returns whether more may follow.
@@ -165,6 +178,11 @@ fn next(
     let code = unsafe { objects.Next(milliseconds, batch, &raw mut count) };
     code.ok().map_err(com)?;
     Ok(code.0 == WBEM_S_TIMEDOUT.0 || count as usize == batch.len())
+}
+
+/// Returns the class whose instances a query `SELECT ... FROM <class>` returns.
+fn class_in(wql: &str) -> Option<&str> {
+    wql.split_once(" FROM ").and_then(|(_, rest)| rest.split_whitespace().next())
 }
 
 /// Returns the class in `MSFT_Disk.ObjectId="..."`, `MSFT_StorageSetting=@` or `MSFT_Disk`.

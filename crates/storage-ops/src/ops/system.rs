@@ -168,6 +168,9 @@ fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
         Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => {
             Ok(matches!(service.state()?, STOPPED | STOP_PENDING).then_some(()))
         }
+        Err(code @ OsError::INVALID_SERVICE_CONTROL) => {
+            Err(OperationError::of(code, "the service cannot be stopped: it does not accept the stop control"))
+        }
         Err(code) => Err(code.into()),
     })?;
     accepted.ok_or(OperationError::from(OsError::SERVICE_CANNOT_ACCEPT_CTRL))?;

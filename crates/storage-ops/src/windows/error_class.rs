@@ -11,9 +11,9 @@ use os::OsError;
 use crate::error::{Kind, OperationError};
 
 use ErrorClass::{
-    BufferTooSmall, CredentialsRefused, DeviceRemoved, DirectoryMissing, EntryDeleted, MediumFailed, NotStarted,
-    OutcomeUnknown, ServerUnreachable, TargetInvalid, TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid,
-    VolumeChanging,
+    BufferTooSmall, CredentialsRefused, DeviceRemoved, DirectoryMissing, EntryDeleted, MediumFailed, NotInstalled,
+    NotStarted, OutcomeUnknown, ServerUnreachable, TargetInvalid, TargetMissing, Unreadable, Unsupported,
+    UnsupportedOrInvalid, VolumeChanging,
 };
 use Kind::{AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
 
@@ -58,6 +58,8 @@ pub(crate) enum ErrorClass {
     ///
     /// Does not contain the codes that state that a call did not run (`RPC_S_CALL_FAILED_DNE`, `RPC_E_SERVER_DIED_DNE`).
     OutcomeUnknown,
+    /// WMI has no such namespace, class or method: this Windows lacks the feature.
+    NotInstalled,
     /// The device or file system does not implement the request.
     Unsupported,
     /// Like [`Self::Unsupported`], for requests that select a property or an information class by number: drivers and
@@ -175,6 +177,7 @@ const TABLE: &[Row] = &[
     row(OsError::UNRECOGNIZED_VOLUME, FailedPrecondition, &[]),
     row(OsError::FILE_INVALID, FailedPrecondition, &[VolumeChanging]),
     row(OsError::DEPENDENT_SERVICES_RUNNING, FailedPrecondition, &[]),
+    row(OsError::INVALID_SERVICE_CONTROL, FailedPrecondition, &[]),
     row(OsError::SERVICE_DATABASE_LOCKED, FailedPrecondition, &[]),
     row(OsError::SERVICE_DISABLED, FailedPrecondition, &[]),
     row(OsError::SERVICE_DOES_NOT_EXIST, NotFound, &[]),
@@ -221,7 +224,10 @@ const TABLE: &[Row] = &[
     row(OsError::FVE_LOCKED_VOLUME, FailedPrecondition, &[MediumFailed, Unreadable]),
     // <https://learn.microsoft.com/windows/win32/wmisdk/wmi-error-constants>
     row(OsError::WBEM_NOT_FOUND, NotFound, &[]),
+    row(OsError::WBEM_INVALID_NAMESPACE, FailedPrecondition, &[NotInstalled]),
+    row(OsError::WBEM_INVALID_CLASS, FailedPrecondition, &[NotInstalled]),
     row(OsError::WBEM_TRANSPORT_FAILURE, Internal, &[OutcomeUnknown]),
+    row(OsError::WBEM_INVALID_METHOD, FailedPrecondition, &[NotInstalled]),
     row(OsError::WBEM_CALL_CANCELLED, Internal, &[OutcomeUnknown]),
     row(OsError::WBEM_SHUTTING_DOWN, Internal, &[OutcomeUnknown]),
     // Codes of `os` itself.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::{CallStatus, Instance, MethodCall, Namespace, Returned};
+use os::{CallStatus, Instance, MethodCall, Namespace, OsError, Returned};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -23,6 +23,9 @@ pub(crate) fn query_one(host: &Host, namespace: Namespace, wql: &str, object: &s
 pub(crate) fn query(host: &Host, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
     let deadline = host.clock().now() + host.timeouts().query;
     host.os().wmi().query(namespace, wql, deadline).map_err(|code| {
+        if ErrorClass::NotInstalled.contains(code) {
+            return not_installed(code, class_in(wql));
+        }
         if ErrorClass::NotStarted.contains(code) {
             let error = OperationError::of(code, "WMI did not answer the query in time");
             return OperationError { kind: Kind::Unavailable, ..error };
@@ -54,6 +57,7 @@ pub(crate) fn call(
             let reason = format!("{method} is still running after {seconds} s; repeat the request to wait for it");
             Err(OperationError::new(Kind::StillRunning, reason))
         }
+        Err(code) if ErrorClass::NotInstalled.contains(code) => Err(not_installed(code, class_of(call.path))),
         Err(code) if ErrorClass::NotStarted.contains(code) => Err(OperationError {
             kind: Kind::Unavailable,
             ..OperationError::of(code, format!("WMI did not start {method} in time"))
@@ -64,6 +68,22 @@ pub(crate) fn call(
         }),
         Err(code) => Err(OperationError::of(code, format!("{method} failed"))),
     }
+}
+
+fn not_installed(code: OsError, class: &str) -> OperationError {
+    OperationError::of(code, format!("this Windows lacks the feature that provides the WMI class {class}"))
+}
+
+/// Returns the class whose instances a query returns.
+fn class_in(wql: &str) -> &str {
+    let after = |keyword: &str| wql.split_once(keyword).map(|(_, rest)| rest);
+    let rest = after(" ResultClass = ").or_else(|| after(" FROM ")).unwrap_or(wql);
+    rest.split(' ').next().unwrap_or(rest)
+}
+
+/// Returns the class in the path of a class or of an instance, such as `MSFT_Disk.ObjectId="..."`.
+fn class_of(path: &str) -> &str {
+    path.split(['.', '=']).next().unwrap_or(path)
 }
 
 /// Quotes `text` as a WQL string.
@@ -80,7 +100,7 @@ mod tests {
 
     use os::{MethodCall, Namespace};
 
-    use super::call;
+    use super::{call, class_in, class_of};
     use crate::Timeouts;
     use crate::error::Kind;
     use crate::executor::context::{BlockingCaller, OperationContext};
@@ -97,5 +117,16 @@ mod tests {
         let error = call(&host, &ctx, &format, Duration::from_secs(1)).unwrap_err();
         assert_eq!((error.kind, error.code), (Kind::Internal, None));
         assert!(error.to_string().contains("without a path, so Format"), "{error}");
+    }
+
+    #[test]
+    fn the_class_of_a_query_or_an_object_is_found() {
+        assert_eq!(class_in("SELECT * FROM MSFT_Disk"), "MSFT_Disk");
+        assert_eq!(class_in("SELECT Number, Size FROM MSFT_Disk WHERE Number = 1"), "MSFT_Disk");
+        let associated = "ASSOCIATORS OF {MSFT_A.Id=\"1\"} WHERE AssocClass = MSFT_AToB ResultClass = MSFT_B";
+        assert_eq!(class_in(associated), "MSFT_B");
+        assert_eq!(class_of("MSFT_Disk"), "MSFT_Disk");
+        assert_eq!(class_of("MSFT_Disk.ObjectId=\"1.2\""), "MSFT_Disk");
+        assert_eq!(class_of("MSFT_StorageSetting=@"), "MSFT_StorageSetting");
     }
 }

@@ -7,11 +7,11 @@ use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, CreateSymlink, DisconnectTarget, DiscoverTargetPortal, DiskNumber,
     FormatVolume, GetBiosSerialNumber, GetClosestVolumeIdFromTargetPath, GetDiskNumberByName,
     GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath,
-    GetVolumeStats, Iqn, IsSymlink, IsVolumeFormatted, Kind, ListDiskIds, ListDiskLocations, ListTargetPortals,
-    ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk, PathExists,
-    RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, Secret,
-    ServiceName, SetDiskState, SetMutualChapSecret, StartService, StopService, TargetPortal, UncPath, UnmountVolume,
-    VolumeId, WriteVolumeCache,
+    GetVolumeStats, HostPath, Iqn, IsSymlink, IsVolumeFormatted, Kind, ListDiskIds, ListDiskLocations,
+    ListTargetPortals, ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk,
+    PathExists, RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeTarget, ResizeVolume, Rmdir, RmdirContents,
+    Secret, ServiceName, SetDiskState, SetMutualChapSecret, StartService, StopService, TargetPortal, UncPath,
+    UnmountVolume, VolumeId, WriteVolumeCache,
 };
 
 #[test]
@@ -193,4 +193,41 @@ fn a_service_error_names_the_service() {
     broken.fails_to(&StartService { name: name() }, "start the service MSiSCSI");
     broken.fails_to(&StopService { name: name(), force: false }, "stop the service MSiSCSI");
     broken.fails_to(&GetBiosSerialNumber, "query the BIOS serial number");
+}
+
+#[test]
+fn a_refused_path_reads_as_it_was_sent() {
+    let error = HostPath::parse(r"C:\\a\b..\c?").unwrap_err();
+    assert_eq!(error.to_string(), r#"the path "C:\\a\b..\c?" contains a component that ends with a space or a dot"#);
+    let error = HostPath::parse("C:\\a\nb").unwrap_err();
+    assert_eq!(error.to_string(), r#"the path "C:\a\nb" contains the character '\n'"#);
+    let error = UncPath::parse(r"\host\share").unwrap_err();
+    assert_eq!(error.to_string(), r#"the remote path "\host\share" does not begin with \\"#);
+}
+
+#[test]
+fn a_feature_that_windows_lacks_is_named_by_its_wmi_class() {
+    let sim = os_sim::node().iscsi_portal("10.0.0.5", 3260).build();
+    let portal = TargetPortal::parse("10.0.0.5", 0).unwrap();
+    for code in [OsError::WBEM_INVALID_CLASS, OsError::WBEM_INVALID_NAMESPACE] {
+        let lacking = |primitive| {
+            let at =
+                Fault::each(move |call| call.primitive.starts_with(primitive), When::Before, FaultAction::Fail(code));
+            crate::setup::probed(&sim, at)
+        };
+        let kind = Kind::FailedPrecondition;
+        let errors = [
+            (crate::setup::refused(&lacking("wmi query"), &ListTargetPortals, kind), "MSFT_iSCSITargetPortal"),
+            (crate::setup::refused(&lacking("wmi query"), &ListDiskLocations, kind), "MSFT_Disk"),
+            (
+                crate::setup::refused(&lacking("wmi call"), &AddTargetPortal { portal: portal.clone() }, kind),
+                "MSFT_iSCSITargetPortal",
+            ),
+        ];
+        for (error, class) in errors {
+            let sentence = format!("this Windows lacks the feature that provides the WMI class {class}: ");
+            assert!(error.to_string().contains(&sentence), "{error}");
+            assert_eq!(error.code(), Some(code));
+        }
+    }
 }

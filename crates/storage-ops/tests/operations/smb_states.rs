@@ -413,7 +413,7 @@ fn a_mapping_without_a_user_is_refused_if_the_names_of_the_node_are_unknown() {
     let sim = sim();
     let node = probed(&sim, setup::failing("wmi query", OsError::WBEM_INVALID_CLASS));
     for host in ["files", "10.0.0.1"] {
-        let error = refused(&node, &map(&format!(r"\\{host}\one"), "", ""), Kind::Internal);
+        let error = refused(&node, &map(&format!(r"\\{host}\one"), "", ""), Kind::FailedPrecondition);
         assert_eq!(error.code(), Some(OsError::WBEM_INVALID_CLASS));
     }
 }

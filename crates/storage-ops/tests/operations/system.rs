@@ -156,6 +156,17 @@ fn a_service_that_stops_by_itself_counts_as_stopped_whatever_windows_calls_it() 
 }
 
 #[test]
+fn a_service_that_cannot_be_stopped_is_described_as_such() {
+    let sim = os_sim::node().service("a", "A").running().build();
+    let refusal = FaultAction::Fail(OsError::INVALID_SERVICE_CONTROL);
+    let stubborn = Fault::each(|call| call.primitive == "service stop", When::Before, refusal);
+    let node = crate::setup::probed(&sim, stubborn);
+    let error = refused(&node, &StopService { name: name("a"), force: false }, Kind::FailedPrecondition);
+    let reason = "cannot stop the service a: the service cannot be stopped: it does not accept the stop control";
+    assert!(error.to_string().starts_with(reason), "{error}");
+}
+
+#[test]
 fn contract_30_a_start_waits_for_that_of_another_service() {
     let slow = |node: os_sim::Builder| node.slow(Duration::from_secs(10));
     let sim = slow(slow(os_sim::node().service("a", "A")).service("b", "B")).build();

@@ -244,7 +244,7 @@ fn a_stop_is_refused_with_its_codes(node: &dyn TestNode) -> Verdict {
     if stubborn.state() == Ok(STOPPED) {
         start(node, ServiceKind::Unstoppable)?;
     }
-    assert_eq!(stubborn.stop(), Err(OsError(1052)));
+    assert_eq!(stubborn.stop(), Err(OsError::INVALID_SERVICE_CONTROL));
     Ok(())
 }
 

@@ -67,8 +67,7 @@ pub(crate) const FACTS: &[Fact] = &[
          with WBEM_INVALID_QUERY (0x80041017).",
         "W32 wmi-error-constants",
         a_bad_query_has_its_own_code,
-    )
-    .wine("a class that does not exist has no objects"),
+    ),
     Fact::unchecked(
         "WMI-CODE-03",
         "WMI has the codes 0x80041008 for an invalid parameter, 15 for a transport failure, 2E for a method, 2F for method \

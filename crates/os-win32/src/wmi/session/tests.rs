@@ -186,6 +186,19 @@ fn an_unknown_argument_is_refused_before_the_method_is_called() {
 }
 
 #[test]
+fn a_class_that_does_not_exist_is_an_error_and_one_without_instances_is_not() {
+    let fake_wmi = FakeWmi::new();
+    fake_wmi.with_state(|state| state.results = 0);
+    let (pool, _) = pool();
+    assert_eq!(pool.query("SELECT * FROM MSFT_Partition", LONG), Ok(Vec::new()));
+    for wql in ["SELECT * FROM MSFT_NoSuchClass", "SELECT A, B FROM MSFT_NoSuchClass WHERE A = ' FROM MSFT_Disk'"] {
+        assert_eq!(pool.query(wql, LONG), Err(OsError::WBEM_INVALID_CLASS));
+    }
+    let method = Method { path: "MSFT_NoSuchClass".into(), name: "New".into(), arguments: Vec::new() };
+    assert_eq!(pool.call(method, LONG).err(), Some(OsError::WBEM_INVALID_CLASS));
+}
+
+#[test]
 fn a_namespace_that_does_not_exist_is_an_error() {
     let fake_wmi = FakeWmi::new();
     fake_wmi.with_state(|state| state.namespace = r"root\other");

@@ -224,7 +224,9 @@ impl IWbemServices_Impl for Services_Impl {
         object: OutRef<'_, IWbemClassObject>,
         _: Later<'_>,
     ) -> Result<()> {
-        assert_eq!(path.to_string(), "MSFT_Disk");
+        if !["MSFT_Disk", "MSFT_Partition"].contains(&path.to_string().as_str()) {
+            return Err(HRESULT(WBEM_E_NOT_FOUND.0).into());
+        }
         object.write(Some(ClassObject { state: Some(Arc::clone(&self.0)), ..ClassObject::default() }.into()))
     }
 
