@@ -29,12 +29,16 @@ func main() {
 	noShare := flag.Bool("no-share", false, "only undo what -share did")
 	target := flag.Bool("target", false, "only use a real iSCSI target at $chapPortal, whose disk loses its data")
 	loadTime := flag.Duration("load", 0, "only make calls that ask WMI, for this time, while WMI may restart")
+	calls := flag.Bool("calls", false, "make the calls that standard input lists, one a line as JSON, and print the results")
 	flag.Func("set", "variable=value of variables.go", setVariable)
 	sequences := flag.String("drivers", "../../sim/csi-proxy-sim/drivers", "folder of the drivers' sequences of calls")
 	flag.Parse()
 	if !hasPipes && *folder == "" {
 		fmt.Fprintln(os.Stderr, "-dir is missing: this system has no named pipes")
 		os.Exit(2)
+	}
+	if *calls {
+		makeCallLines(newSession(clients(*folder), nil))
 	}
 	fmt.Println("grpc-go", grpc.Version)
 

@@ -19,6 +19,7 @@ mod imports;
 mod libtest;
 mod lint;
 mod mutants;
+mod parity;
 mod process;
 mod prove;
 mod python;
@@ -51,17 +52,15 @@ enum Task {
     /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code, cfg, words
     Lint,
     /// Prove the storage operations: every fault at every call, every race, and long random runs
-    Prove {
-        /// Arguments of the program `prove`, such as `--seeds 100` or `--case ...`
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
+    Prove(prove::Options),
     /// Break one rule at a time in a copy of this tree: the simulation tests must detect each one
     Sensitivity,
     /// Make one small change at a time to the storage operations with cargo-mutants: the tests must detect each one
     Mutants(mutants::Options),
     /// Check the facts about Windows on the simulated node and under Wine or on Windows, and write docs/facts.md
     Facts(facts::Options),
+    /// Compare the file system RPCs with those of the csi-proxy written in Go, by random calls under Wine
+    Parity(parity::Options),
     /// Run every fuzz target in turn with libFuzzer
     Fuzz(fuzz::Options),
     /// Run the server under the load of 64 clients: no call may be lost, and resource usage must not grow
@@ -80,10 +79,11 @@ fn main() -> ExitCode {
         Task::Test(options) => test::task(&options).map(|summary| summary.print()),
         Task::Ci => ci::run().map(|summary| summary.print()),
         Task::Lint => lint::run(),
-        Task::Prove { arguments } => prove::run(&arguments),
+        Task::Prove(options) => prove::run(&options),
         Task::Sensitivity => sensitivity::run().map(|summary| summary.print()),
         Task::Mutants(options) => mutants::run(&options),
         Task::Facts(options) => facts::task(&options).map(|summary| summary.print()),
+        Task::Parity(options) => parity::task(&options).map(|summary| summary.print()),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Bench(options) => bench::run(&options),

@@ -26,6 +26,11 @@ pub(crate) struct Prefix {
 impl Prefix {
     /// Creates the prefix if it does not exist, starts it and probes its features. The error states what is missing.
     pub(crate) fn start() -> Result<Self, String> {
+        Self::start_in(workspace::target().join("wine"))
+    }
+
+    /// Does the same with the prefix in a folder. Programs in different prefixes do not see each other's pipes.
+    pub(crate) fn start_in(folder: PathBuf) -> Result<Self, String> {
         let find = || program("wine64").or_else(|| process::find("wine")).zip(program("wineserver"));
         let (loader, server) = if let Some(found) = find() {
             found
@@ -33,7 +38,7 @@ impl Prefix {
             apt::install(&["wine", "wine64"]).map_err(|reason| format!("Wine is not installed ({reason})"))?;
             find().ok_or("wine64 and wineserver are not found although the packages wine and wine64 are installed")?
         };
-        let mut prefix = Self { folder: workspace::target().join("wine"), loader, server, lacks: Vec::new() };
+        let mut prefix = Self { folder, loader, server, lacks: Vec::new() };
         prefix.boot().map_err(|error| format!("cannot start Wine: {error}"))?;
         prefix.probe().map_err(|error| format!("cannot run a program under Wine: {error}"))?;
         Ok(prefix)

@@ -1,0 +1,6 @@
+//go:build program
+
+// Package program names the Go csi-proxy as a dependency, so that its module and those it needs are listed in go.sum.
+package program
+
+import _ "github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy"
