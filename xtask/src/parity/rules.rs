@@ -187,8 +187,67 @@ mod tests {
     use std::collections::BTreeSet;
     use std::fs;
 
-    use super::RULES;
+    use serde_json::Value;
+
+    use super::super::call::{Call, Rpc};
+    use super::super::program::Answer;
+    use super::super::tree::{Entry, Tree};
+    use super::{Difference, Judgement, RULES};
     use crate::workspace;
+
+    fn answer(code: &str) -> Answer {
+        Answer { code: code.into(), message: String::new(), response: Value::Null }
+    }
+
+    fn tree(paths: &[&str]) -> Tree {
+        Tree(paths.iter().map(|path| ((*path).to_owned(), Entry::Directory)).collect())
+    }
+
+    /// Judges a call of Mkdir that had these results: the code and the tree of the Go program and of this one.
+    fn judge(path: &str, go: (&str, &[&str]), own: (&str, &[&str])) -> Judgement {
+        let call = Call { rpc: Rpc::Mkdir, path: path.into(), ..Call::probe() };
+        let trees = (tree(go.1), tree(own.1));
+        let difference =
+            Difference { call: &call, before: &tree(&[]), go: &answer(go.0), own: &answer(own.0), trees: &trees };
+        difference.judge()
+    }
+
+    #[test]
+    fn equal_results_are_the_same_whatever_the_codes_of_errors_are() {
+        const PATH: &str = r"C:\var\lib\kubelet\new";
+        assert_eq!(judge(PATH, ("OK", &["new"]), ("OK", &["new"])), Judgement::Same);
+        assert_eq!(judge(PATH, ("Unknown", &[]), ("NotFound", &[])), Judgement::Same);
+    }
+
+    #[test]
+    fn a_difference_without_a_rule_is_undeclared() {
+        const PATH: &str = r"C:\var\lib\kubelet\new";
+        for (go, own) in [
+            (("OK", &["new"][..]), ("OK", &[][..])),
+            (("OK", &["new"]), ("NotFound", &["new"])),
+            (("Unknown", &[]), ("OK", &[])),
+            (("Unknown", &["new"]), ("NotFound", &[])),
+            // An error that this program did not expect is a defect, also if the other program fails.
+            (("Unknown", &[]), ("Internal", &[])),
+            // A call that was not made shows nothing.
+            (("Canceled", &[]), ("Canceled", &[])),
+            (("Unavailable", &[]), ("InvalidArgument", &[])),
+        ] {
+            assert_eq!(judge(PATH, go, own), Judgement::Undeclared, "{go:?} {own:?}");
+        }
+    }
+
+    #[test]
+    fn a_rule_explains_only_what_it_is_about() {
+        let beside = r"C:\var\lib\kubelet-evil\new";
+        assert_eq!(judge(beside, ("OK", &["new"]), ("PermissionDenied", &[])), Judgement::Declared("containment"));
+        // This program has made something although it refused the call.
+        assert_eq!(judge(beside, ("OK", &["new"]), ("PermissionDenied", &["other"])), Judgement::Undeclared);
+        assert_eq!(judge(beside, ("Unknown", &[]), ("OK", &["new"])), Judgement::Undeclared);
+        let dots = r"C:\var\lib\kubelet\a..b";
+        assert_eq!(judge(dots, ("Unknown", &[]), ("OK", &["a..b"])), Judgement::Declared("dots-in-names"));
+        assert_eq!(judge(dots, ("OK", &["a..b"]), ("InvalidArgument", &[])), Judgement::Undeclared);
+    }
 
     /// Returns the keys in the table of the section about the file system.
     fn documented() -> Vec<String> {
