@@ -289,6 +289,8 @@ fn a_conflict_leaves_mappings_that_can_be_read_or_are_used_or_locked() {
     // It can be read.
     let sim = restarted_sim();
     conflicts(&sim, &node_on(&sim), r"remove those that no pod uses (\\files\one)");
+    // Why it cannot be read is unknown.
+    conflicts(&sim, &probed(&sim, FailingOpens::all(4711)), "it is unknown whether it can be read: Windows error 4711");
     // It was used since Windows started.
     node_on(&sim).run(&map(ONE, USER, "pw")).unwrap();
     conflicts(&sim, &probed(&sim, FailingOpens::all(59)), r"(\\files\one)");

@@ -2,8 +2,9 @@
 
 use os::{Instance, Namespace};
 
-use super::{CLASS, reading, remove};
-use crate::error::{Kind, OperationResult};
+use super::reading::{self, Unreadable};
+use super::{CLASS, remove};
+use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::node::Node;
@@ -42,7 +43,8 @@ pub(super) fn resolve(node: &Node, ctx: &OperationContext, remote: &UncPath) -> 
     Ok(resolved)
 }
 
-/// Removes the mapping of `path` if it is from before the start of Windows and cannot be read. Returns whether it did.
+/// Removes the mapping of `path` if it is from before the start of Windows and cannot be read for a known reason. Returns
+/// whether it did.
 fn remove_if_stale(node: &Node, ctx: &OperationContext, path: &str, mapping: &Instance) -> OperationResult<bool> {
     let Ok(remote) = UncPath::parse(path) else { return Ok(false) };
     let share = remote.share();
@@ -50,8 +52,12 @@ fn remove_if_stale(node: &Node, ctx: &OperationContext, path: &str, mapping: &In
         return Ok(false);
     }
     let Some(guard) = node.locks.try_acquire(vec![LockKey::Share(share.clone())]) else { return Ok(false) };
-    if reading::read(node, &remote).is_ok() {
-        return Ok(false);
+    match reading::read(node, &remote) {
+        Ok(()) => return Ok(false),
+        Err(Unreadable::Other(code)) if !reading::is_known(code) => {
+            return Err(OperationError::of(code, "it is unknown whether it can be read"));
+        }
+        Err(_) => {}
     }
     remove(node, &ctx.with_locks(guard), &share, mapping, false)?;
     tracing::info!(share, "removed a mapping from before the start of Windows that cannot be read");

@@ -18,6 +18,13 @@ pub(crate) enum Unreadable {
     Other(OsError),
 }
 
+/// Returns whether the code is one that tells that a share cannot be read. Any other one tells nothing about the share.
+pub(crate) fn is_known(code: OsError) -> bool {
+    [OsError::ACCESS_DENIED, OsError::BAD_NET_NAME].contains(&code)
+        || ErrorClass::CredentialsRefused.contains(code)
+        || ErrorClass::ServerUnreachable.contains(code)
+}
+
 /// Reads the share and the directory on it that `remote` names. It suffices if one of them can be read.
 ///
 /// Makes up to three attempts: what follows from a refusal breaks the open files of other pods, so a single error, which
