@@ -19,21 +19,23 @@ pub struct UncPath {
 }
 
 impl UncPath {
-    /// Parses a path that has at least a host and a share, separated by backslashes or forward slashes.
+    /// Parses a path that has at least a host and a share, separated by backslashes or forward slashes. Repeated
+    /// separators and `.` components mean nothing, as to Windows.
     pub fn parse(text: &str) -> OperationResult<Self> {
         let refused = |why: &str| OperationError::invalid(format!("the remote path {} {why}", quoted(text)));
         if text.encode_utf16().count() > MAX_LENGTH {
             return Err(refused("is longer than 1024 characters"));
         }
         let path = text.replace('/', r"\");
-        let path = path.strip_suffix('\\').unwrap_or(&path);
         let Some(rest) = path.strip_prefix(r"\\") else { return Err(refused(r"does not begin with \\")) };
-        let parts: Vec<_> = rest.split('\\').collect();
+        let mut parts: Vec<_> = rest.split('\\').filter(|part| !part.is_empty()).collect();
+        let is_device = parts.first() == Some(&".");
+        parts.retain(|part| is_device || *part != ".");
         if parts.len() < 2 {
             return Err(refused("has no share"));
         }
         for part in &parts {
-            if part.is_empty() || matches!(*part, "." | "..") {
+            if matches!(*part, "." | "..") {
                 return Err(refused(&format!("contains the component {}", quoted(part))));
             }
             if part.contains(['"', ':', '?', '*', '|', '<', '>']) || part.contains(char::is_control) {
@@ -47,7 +49,8 @@ impl UncPath {
         if parts[0].contains(char::is_whitespace) {
             return Err(refused("has a blank in the name of the server"));
         }
-        Ok(Self { path: path.to_owned(), share_length: 2 + parts[0].len() + 1 + parts[1].len() })
+        let share_length = 2 + parts[0].len() + 1 + parts[1].len();
+        Ok(Self { path: format!(r"\\{}", parts.join(r"\")), share_length })
     }
 
     /// Returns `\\host\share` in lower case: the name of the mapping.
@@ -127,6 +130,7 @@ mod tests {
         for (text, shown, share) in [
             (r"\\Host\Share", r"\\Host\Share", r"\\host\share"),
             (r"\\host\share\", r"\\host\share", r"\\host\share"),
+            (r"\\\Host\\Share\.\Sub\\", r"\\Host\Share\Sub", r"\\host\share"),
             ("//Host/Share/Sub/dir", r"\\Host\Share\Sub\dir", r"\\host\share"),
         ] {
             let path = UncPath::parse(text).unwrap();
@@ -160,7 +164,7 @@ mod tests {
             r"\\host",
             r"\\host\",
             r"\\\share",
-            r"\\host\\share",
+            r"\\host\.\",
             r"\\host\share\..\other",
             r"\\host\sh*re",
             r"\\?\C:\x",
