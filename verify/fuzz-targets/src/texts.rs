@@ -77,7 +77,7 @@ pub(crate) fn flags(bytes: &[u8]) {
             let more = Command::parse(with_more);
             assert!(matches!(more, Ok(Command::Serve(_))), "{more:?}");
         }
-        Ok(Command::Help | Command::Version | Command::Service(_)) => {}
+        Ok(Command::Doctor(_) | Command::Help | Command::Service(_) | Command::Version) => {}
     }
 }
 

@@ -69,7 +69,7 @@ pub const SHOW_NAMES: Flag<DoctorFlags> = Flag {
 /// The command `csi-proxy doctor`.
 pub static CSI_PROXY_DOCTOR: Program<DoctorFlags> = Program {
     name: "csi-proxy doctor",
-    about: "Examines this node and reports what keeps csi-proxy from working. Changes nothing.",
+    about: "Examines this node for what keeps csi-proxy from working. Changes nothing.",
     commands: &[("[FLAGS]", "examine, with the flags of the service or these")],
     own_flags: &[PARITY, OUTPUT, SHOW_NAMES],
 };
