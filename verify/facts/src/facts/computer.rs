@@ -15,13 +15,15 @@ pub(crate) const FACTS: &[Fact] = &[
          characters of the host name, as Name.",
         "W32 win32-computersystem; SDK SetComputerNameExW",
         the_node_has_names,
-    ),
+    )
+    .wine("it has no DNSHostName"),
     Fact::published(
         "NODE-02",
         "Win32_NetworkAdapterConfiguration has the addresses of an adapter as texts in IPAddress, for IPv4 and IPv6.",
         "W32 win32-networkadapterconfiguration",
         the_node_has_addresses,
-    ),
+    )
+    .wine("the IPv6 addresses have a zone, such as %4"),
 ];
 
 #[expect(clippy::unnecessary_wraps, reason = "it is the type of a check")]
