@@ -87,7 +87,9 @@ fn variant(name: &str, sources: &Path, defect: &[Replacement]) -> String {
     let modules: String =
         ["error", "executor"].iter().map(|path| module(sources, path, &replacements)).collect::<String>()
             + &["node", "scenarios", "sync"].map(|path| module(Path::new("src/model"), path, &[])).concat();
-    format!("pub(crate) mod {name} {{\n{}}}\n", modules.replace("crate::", &format!("crate::{name}::")))
+    // What the scenarios do not call is a part of the interface here, and so not unused.
+    let modules = modules.replace("pub(crate) ", "pub ").replace("crate::", &format!("crate::{name}::"));
+    format!("pub mod {name} {{\n{modules}}}\n")
 }
 
 /// Returns the module `path`, such as `executor/locks`, with the modules that it declares.

@@ -3,10 +3,8 @@
 #![cfg(unix)]
 
 #[path = "sockets/daemon.rs"]
-#[allow(dead_code, reason = "other tests use more of it")]
 mod daemon;
 #[path = "sockets/frames.rs"]
-#[allow(dead_code, reason = "other tests use more of it")]
 mod frames;
 
 use daemon::{Daemon, Setup, until};
@@ -40,6 +38,7 @@ async fn read_responses(client: &mut Client, streams: &[u32]) {
     let mut ended = 0;
     while ended < streams.len() {
         let frame = client.read().await;
+        assert!(frame.kind != HEADERS || !frame.payload.is_empty(), "a response has headers");
         ended += usize::from(matches!(frame.kind, HEADERS | DATA) && frame.flags & 0x1 != 0);
     }
 }
@@ -113,6 +112,7 @@ async fn assert_held(what: &str, maximum: usize, minimum: usize, open: impl Asyn
     assert!(held() <= maximum, "{what}: {} bytes each", held());
     drop(clients);
     until(|| daemon.server.connections().open() == 0).await;
+    assert_eq!(daemon.executor.running(), 0);
     let (serving, folder) = daemon.stop();
     serving.await.expect("no panic");
     drop(folder);

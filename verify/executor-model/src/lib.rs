@@ -6,7 +6,6 @@
 //! `model/scenarios.rs`.
 
 #![cfg(test)]
-#![allow(dead_code, reason = "the executor's interface is larger than what the scenarios use")]
 
 include!(concat!(env!("OUT_DIR"), "/variants.rs"));
 

@@ -5,14 +5,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::TokioIo;
 use os_sim::Sim;
 use server::{Endpoint, Limits, Server, Unfinished};
 use storage_ops::{Config, Executor, Node};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tonic::transport::Channel;
 use transport::address::{Address, Location};
 use transport::listener::{ClientStream, Listener, bind, connect};
 
@@ -46,17 +44,6 @@ impl Daemon {
     /// Opens a connection.
     pub(crate) async fn stream(&self, pipe: &str) -> ClientStream {
         connect(&self.address(pipe)).await.expect("the endpoint accepts")
-    }
-
-    /// Opens a tonic channel with a new connection.
-    pub(crate) async fn channel(&self, pipe: &str) -> Channel {
-        channel(self.address(pipe)).await.expect("the endpoint accepts")
-    }
-
-    /// Waits until a metric whose line begins with `metric` is not 0.
-    pub(crate) async fn counted(&self, metric: &str) {
-        until(|| self.server.metrics().render().lines().any(|line| line.starts_with(metric) && !line.ends_with(" 0")))
-            .await;
     }
 
     /// Starts the shutdown, and returns the task of the server.
@@ -96,15 +83,6 @@ impl Setup {
         });
         Daemon { folder, executor, server, stop, serving }
     }
-}
-
-/// Opens a tonic channel to `address`.
-pub(crate) async fn channel(address: Address) -> Result<Channel, tonic::transport::Error> {
-    let dial = tower::service_fn(move |_| {
-        let address = address.clone();
-        async move { connect(&address).await.map(TokioIo::new) }
-    });
-    tonic::transport::Endpoint::from_static("http://localhost").connect_with_connector(dial).await
 }
 
 /// Waits until `holds` returns true.

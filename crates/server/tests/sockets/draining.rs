@@ -10,8 +10,9 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
+use super::channels::channel;
 use super::contract::{slow_mapping, slow_node};
-use super::daemon::{Daemon, HANG_TIMEOUT, Setup, channel, until};
+use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
 use super::frames::{Client, GOAWAY};
 use super::good_input;
 

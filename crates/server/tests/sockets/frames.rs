@@ -4,7 +4,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use transport::listener::ClientStream;
 
 pub(crate) const SETTINGS: u8 = 4;
-pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const DATA: u8 = 0;
@@ -19,7 +18,7 @@ pub(crate) struct Frame {
 }
 
 pub(crate) struct Client {
-    stream: ClientStream,
+    pub(super) stream: ClientStream,
     next: u32,
 }
 
@@ -31,7 +30,7 @@ fn literal(block: &mut Vec<u8>, name: &str, value: &[u8]) {
     block.extend(value);
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut frame = u32::try_from(payload.len()).expect("short").to_be_bytes()[1..].to_vec();
     frame.extend([kind, flags]);
     frame.extend(stream.to_be_bytes());
@@ -54,26 +53,6 @@ impl Client {
         stream
     }
 
-    /// Sends the headers of a call and the first `bytes` bytes of a message that declares `length` bytes.
-    pub(crate) async fn begin_message(&mut self, path: &str, length: u32, bytes: usize) -> u32 {
-        let stream = self.begin(path).await;
-        let body = [&[0][..], &length.to_be_bytes(), &vec![0; bytes]].concat();
-        for piece in body.chunks(16_384) {
-            self.write(DATA, 0, stream, piece).await;
-        }
-        stream
-    }
-
-    /// Begins calls and reads nothing, until the server has closed the connection.
-    pub(crate) async fn flood(mut self, path: &str) {
-        loop {
-            let (stream, head) = self.head(path, b"x", "1H");
-            if self.stream.write_all(&frame(HEADERS, 0x4 | 0x1, stream, &head)).await.is_err() {
-                return;
-            }
-        }
-    }
-
     /// Sends this many bytes of a header block, and not its end.
     pub(crate) async fn begin_block(&mut self, bytes: usize) {
         let block = vec![0; bytes];
@@ -84,42 +63,9 @@ impl Client {
         }
     }
 
-    /// Sends a whole call and does not read the response.
-    pub(crate) async fn send(&mut self, path: &str, message: &[u8]) -> u32 {
-        let stream = self.begin(path).await;
-        let length = u32::try_from(message.len()).expect("short").to_be_bytes();
-        self.write(DATA, 0x1, stream, &[&[0], &length[..], message].concat()).await;
-        stream
-    }
-
     /// Sets the flow-control window of new streams.
     pub(crate) async fn set_window(&mut self, bytes: u32) {
         self.write(SETTINGS, 0, 0, &[&[0, 4], &bytes.to_be_bytes()[..]].concat()).await;
-    }
-
-    /// Reads until a stream has ended or has been reset.
-    pub(crate) async fn read_to_end_of(&mut self, stream: u32) {
-        loop {
-            let frame = self.read().await;
-            if frame.stream != stream {
-                assert_ne!(frame.kind, GOAWAY, "the connection stays open");
-                continue;
-            }
-            if frame.kind == RST_STREAM || matches!(frame.kind, HEADERS | DATA) && frame.flags & 0x1 != 0 {
-                return;
-            }
-        }
-    }
-
-    /// Begins calls and resets each of them, in one write.
-    pub(crate) async fn begin_and_reset(&mut self, path: &str, calls: usize) {
-        let mut bytes = Vec::new();
-        for _ in 0..calls {
-            let (stream, head) = self.head(path, b"x", "1H");
-            bytes.extend(frame(HEADERS, 0x4, stream, &head));
-            bytes.extend(frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]));
-        }
-        self.stream.write_all(&bytes).await.expect("the server reads");
     }
 
     /// Sends one frame.
@@ -149,13 +95,6 @@ impl Client {
         let stream = self.next;
         self.next += 2;
         (stream, block)
-    }
-
-    /// Waits until the server has closed the connection.
-    pub(crate) async fn closed(mut self) {
-        let mut rest = Vec::new();
-        // A socket that is closed with unread bytes is reset, which counts as closed too.
-        let _ = self.stream.read_to_end(&mut rest).await;
     }
 
     /// Calls an RPC with an empty message and waits until its stream ends or is reset.

@@ -11,7 +11,8 @@ use storage_ops::{Config, Node};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use super::daemon::{HANG_TIMEOUT, Setup, channel, until};
+use super::channels::channel;
+use super::daemon::{HANG_TIMEOUT, Setup, until};
 use super::good_input;
 
 /// Blocks each call that opens an object with `hung` in its path, until it is released. Counts the calls that are blocked.

@@ -12,9 +12,10 @@ use tonic::Code;
 
 use super::contract::{finish_operations, slow_mapping, slow_node};
 use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
-use super::frames::{Client, GOAWAY, PING, RST_STREAM, SETTINGS};
+use super::frames::{Client, GOAWAY, RST_STREAM, SETTINGS};
 use super::good_input;
 use super::transport::path_exists;
+use super::unusual_calls::PING;
 
 const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 

@@ -1,6 +1,8 @@
-//! The tests share a [`daemon`], a client that writes HTTP/2 [`frames`] itself, and requests ([`good_input`]).
+//! The tests share a [`daemon`] with its [`channels`], a client that writes HTTP/2 [`frames`] itself ([`unusual_calls`]
+//! too), and requests ([`good_input`]).
 
 mod bad_input;
+mod channels;
 mod contract;
 mod daemon;
 mod draining;
@@ -10,3 +12,4 @@ mod good_input;
 mod hung_reads;
 mod limits;
 mod transport;
+mod unusual_calls;
