@@ -6,6 +6,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use os::is_misleading;
+
 /// Maximum bytes of a line. What is longer is cut off.
 const MAX_BYTES: usize = 4096;
 
@@ -56,15 +58,6 @@ fn escaped(text: &str, has_colours: bool) -> String {
     }
     line.push('\n');
     line
-}
-
-/// Whether a character is not displayed as itself: control characters, line and paragraph separators, and characters
-/// that change the direction of text or are invisible.
-fn is_misleading(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
