@@ -147,7 +147,7 @@ impl NewSmbGlobalMapping {
         match read {
             Ok(()) => node.smb_mappings.find(&node.host, &share, &origin),
             Err(Unreadable::CredentialsRefused(code)) => return Ok(MappingState::CredentialsRefused(code)),
-            Err(Unreadable::ShareMissing(code) | Unreadable::Other(code)) if is_older => {
+            Err(Unreadable::ShareMissing(code) | Unreadable::Other(code)) if is_older && reading::is_evidence(code) => {
                 return Ok(MappingState::FromBeforeStart(code));
             }
             Err(Unreadable::ShareMissing(code)) => return Ok(MappingState::ShareGone(code)),

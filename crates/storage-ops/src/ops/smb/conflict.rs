@@ -23,8 +23,8 @@ pub(super) struct Resolved {
     pub(super) remaining: Vec<String>,
 }
 
-/// Removes the mappings to other shares of the server of `remote` that are from before the start of Windows and cannot
-/// be read, unless files are open on them. Their shares are mapped again when they are asked for.
+/// Removes the mappings to other shares of the server of `remote` that are from before the start of Windows and are no
+/// longer usable, unless files are open on them. Their shares are mapped again when they are asked for.
 ///
 /// Leaves a share that another operation has locked.
 pub(super) fn resolve(node: &Node, ctx: &OperationContext, remote: &UncPath) -> OperationResult<Resolved> {
@@ -43,8 +43,8 @@ pub(super) fn resolve(node: &Node, ctx: &OperationContext, remote: &UncPath) -> 
     Ok(resolved)
 }
 
-/// Removes the mapping of `path` if it is from before the start of Windows and cannot be read for a known reason. Returns
-/// whether it did.
+/// Removes the mapping of `path` if it is from before the start of Windows and is no longer usable. Returns whether it
+/// did.
 fn remove_if_stale(node: &Node, ctx: &OperationContext, path: &str, mapping: &Instance) -> OperationResult<bool> {
     let Ok(remote) = UncPath::parse(path) else { return Ok(false) };
     let share = remote.share();
@@ -54,13 +54,13 @@ fn remove_if_stale(node: &Node, ctx: &OperationContext, path: &str, mapping: &In
     let Some(guard) = node.locks.try_acquire(vec![LockKey::Share(share.clone())]) else { return Ok(false) };
     match reading::read(node, &remote) {
         Ok(()) => return Ok(false),
-        Err(Unreadable::Other(code)) if !reading::is_known(code) => {
-            return Err(OperationError::of(code, "it is unknown whether it can be read"));
+        Err(Unreadable::Other(code)) if !reading::is_evidence(code) => {
+            return Err(OperationError::of(code, "may recover"));
         }
         Err(_) => {}
     }
     remove(node, &ctx.with_locks(guard), &share, mapping, false)?;
-    tracing::info!(share, "removed a mapping from before the start of Windows that cannot be read");
+    tracing::info!(share, "removed a mapping from before the start of Windows that is no longer usable");
     Ok(true)
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum MappingState {
     OtherUser,
     /// The server refuses the credentials of the mapping.
     CredentialsRefused(OsError),
-    /// The share cannot be read, and the mapping is from before Windows started.
+    /// The mapping is from before Windows started, and the code says that it is no longer usable.
     FromBeforeStart(OsError),
     /// The server has answered for some time that it has no such share.
     ShareGone(OsError),
@@ -55,7 +55,7 @@ impl MappingState {
             // Nothing can use the mapping any more, not even through a file that is open.
             Self::CredentialsRefused(_) => Step::Replace,
             // The server may fail over, or the mapping may have been used by a program that csi-proxy does not know of.
-            // Files that are open may become usable again, so Windows must confirm that there are none.
+            // Files that are open may still be usable, so Windows must confirm that there are none.
             Self::FromBeforeStart(_) | Self::ShareGone(_) => Step::ReplaceUnlessInUse,
         }
     }

@@ -18,11 +18,12 @@ pub(crate) enum Unreadable {
     Other(OsError),
 }
 
-/// Returns whether the code is one that tells that a share cannot be read. Any other one tells nothing about the share.
-pub(crate) fn is_known(code: OsError) -> bool {
-    [OsError::ACCESS_DENIED, OsError::BAD_NET_NAME].contains(&code)
+/// Returns whether the code says that a mapping or its credentials are no longer usable: the server has answered, or
+/// Windows has no credentials for it. After any other code, as of an outage or one that nobody has seen, the share may
+/// become readable again.
+pub(crate) fn is_evidence(code: OsError) -> bool {
+    [OsError::ACCESS_DENIED, OsError::BAD_NET_NAME, OsError::NO_SUCH_LOGON_SESSION].contains(&code)
         || ErrorClass::CredentialsRefused.contains(code)
-        || ErrorClass::ServerUnreachable.contains(code)
 }
 
 /// Reads the share and the directory on it that `remote` names. It suffices if one of them can be read.
@@ -44,7 +45,7 @@ pub(crate) fn read(node: &Node, remote: &UncPath) -> Result<(), Unreadable> {
         (OsError::BAD_NET_NAME, OsError::BAD_NET_NAME) => Unreadable::ShareMissing(last),
         _ if is_refused(first) && is_refused(last) => Unreadable::CredentialsRefused(last),
         // The code because of which the mapping is kept.
-        _ if is_refused(last) => Unreadable::Other(first),
+        _ if is_evidence(last) => Unreadable::Other(first),
         _ => Unreadable::Other(last),
     })
 }
