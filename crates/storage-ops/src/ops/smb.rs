@@ -89,11 +89,11 @@ impl Operation for NewSmbGlobalMapping {
         if let Some(entry) = &entry {
             link_exists(entry, substitute.as_u16str())?;
         }
-        let created = self.connect(node, ctx)?;
+        let is_new = self.connect(node, ctx)?;
         let Some(entry) = entry else { return Ok(()) };
         let linked = create_link(&entry, substitute.as_u16str(), &print, || Ok(Options::DIRECTORY), ctx);
-        if linked.is_err() && created {
-            // No other operation can use the new mapping yet: its share is locked.
+        if linked.is_err() && is_new {
+            // No other operation can use the new mapping yet, because its share is locked, but pods can by older links.
             if let Err(error) = self.disconnect(node, ctx) {
                 tracing::warn!(share = self.remote.share(), %error, "a mapping was not removed after its link failed");
             }
@@ -103,7 +103,7 @@ impl Operation for NewSmbGlobalMapping {
 }
 
 impl NewSmbGlobalMapping {
-    /// Maps the share. Returns false if a mapping exists that can be used.
+    /// Maps the share. Returns whether it was not mapped before.
     fn connect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         let share = self.remote.share();
         let mapping = find_mapping(node, &share)?;
@@ -117,7 +117,7 @@ impl NewSmbGlobalMapping {
                 tracing::info!(share, ?state, "replacing a mapping");
                 let removed = remove(node, ctx, &share, &mapping, step == Step::Replace);
                 removed.map_err(|error| remedy::kept(state, &share, error))?;
-                self.make(node, ctx).map(|()| true)
+                self.make(node, ctx).map(|()| false)
             }
             (Step::Use, _) => Ok(false),
             (Step::UseWithWarning, _) => {
@@ -217,9 +217,10 @@ impl NewSmbGlobalMapping {
         }
     }
 
+    /// Removes the mapping again, unless files are open on it.
     fn disconnect(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
         let share = self.remote.share();
-        find_mapping(node, &share)?.map_or(Ok(()), |mapping| remove(node, ctx, &share, &mapping, true))
+        find_mapping(node, &share)?.map_or(Ok(()), |mapping| remove(node, ctx, &share, &mapping, false))
     }
 
     /// Returns the user as it is compared.

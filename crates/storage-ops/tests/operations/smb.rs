@@ -1,8 +1,10 @@
 //! Tests of the operations on SMB global mappings.
 
+use std::sync::Mutex;
+
 use crate::setup::{self, node_on, path, refused};
 use faults::{Call, Fault, FaultAction, Probe, When};
-use os::OsError;
+use os::{Access, NtPath, Open, Options, Os as _, OsError, U16String};
 use os_sim::Sim;
 use storage_ops::{Config, Kind, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
 
@@ -376,4 +378,63 @@ fn contract_28_the_error_of_a_mapping_that_is_kept_has_the_code_for_which_it_is_
     let node = setup::probed(&mapped_before(), attempts(OsError::BAD_NETPATH, OsError::LOGON_FAILURE));
     let error = refused(&node, &map(r"\\files\one", r"domain\user", "pw", None), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::BAD_NETPATH));
+}
+
+/// Opens the share when the link to it is about to become one, as a pod with an older link does, and fails that call.
+struct OpenedBeforeTheLinkFails {
+    sim: Sim,
+    opened: Mutex<Option<Box<dyn os::Handle>>>,
+}
+
+impl Probe for OpenedBeforeTheLinkFails {
+    fn before(&self, call: &Call) -> FaultAction {
+        if call.primitive != "control FSCTL_SET_REPARSE_POINT" {
+            return FaultAction::Go;
+        }
+        let share = NtPath::from_win32(&U16String::from_str(r"\\files\one\"));
+        let opened = self.sim.open(&share, &Open::existing(Access::READ_DATA, Options::DIRECTORY)).unwrap();
+        *self.opened.lock().unwrap() = Some(opened);
+        FaultAction::Fail(OsError::DISK_FULL)
+    }
+}
+
+#[test]
+fn contract_28_only_a_new_mapping_without_open_files_is_removed_when_its_link_fails() {
+    let map_with_link = map(r"\\files\one", r"domain\user", "pw", Some(LINK));
+    let failing_link = || setup::failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
+    let fails = |node: &Node, sim: &Sim, request: &NewSmbGlobalMapping| {
+        let error = refused(node, request, Kind::FailedPrecondition);
+        assert_eq!(error.code(), Some(OsError::DISK_FULL), "the error of the link");
+        setup::mapped(sim)
+    };
+    // The request has made it.
+    let sim = sim();
+    let before = sim.snapshot();
+    assert_eq!(fails(&setup::probed(&sim, failing_link()), &sim, &map_with_link), [""; 0]);
+    assert_eq!(sim.snapshot(), before, "neither a link nor an entry of the record is left");
+    // The request has made it, and a file was opened on it since then.
+    let node = setup::probed(&sim, OpenedBeforeTheLinkFails { sim: sim.clone(), opened: Mutex::default() });
+    assert_eq!(fails(&node, &sim, &map_with_link), [r"\\files\one"]);
+    refused(&node_on(&sim), &map(r"\\files\one", r"domain\other", "pw2", None), Kind::FailedPrecondition);
+    // The request has found it.
+    assert_eq!(fails(&setup::probed(&sim, failing_link()), &sim, &map_with_link), [r"\\files\one"]);
+    // The request has replaced it.
+    sim.rotate_smb_password("files", r"domain\user", "new");
+    let new_password = map(r"\\files\one", r"domain\user", "new", Some(LINK));
+    assert_eq!(fails(&setup::probed(&sim, failing_link()), &sim, &new_password), [r"\\files\one"]);
+    node_on(&sim).run(&new_password).unwrap();
+}
+
+#[test]
+fn contract_28_a_mapping_whose_request_died_before_the_link_is_used_by_the_next_one_and_stays() {
+    let sim = sim();
+    let die = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", When::Before, FaultAction::Die);
+    let request = map(r"\\files\one", r"domain\user", "pw", Some(LINK));
+    setup::probed(&sim, die).run(&request).unwrap_err();
+    assert_eq!(setup::mapped(&sim), [r"\\files\one"]);
+    let failing = setup::failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
+    refused(&setup::probed(&sim, failing), &request, Kind::FailedPrecondition);
+    assert_eq!(setup::mapped(&sim), [r"\\files\one"], "the second request did not make it");
+    node_on(&sim).run(&request).unwrap();
+    sim.external().read_dir(LINK).unwrap();
 }
