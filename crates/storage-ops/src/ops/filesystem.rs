@@ -63,8 +63,9 @@ impl Operation for Mkdir {
         format!("create the directory {}", self.path)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Path(self.path.key())])
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+        node.directories.check(&self.path, self.context)?;
+        Ok(vec![LockKey::Path(self.path.entry_key())])
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
@@ -91,12 +92,18 @@ impl Operation for Rmdir {
     const NAME: &'static str = "Rmdir";
     const POOL: PoolKind = PoolKind::Files;
     const COALESCE: Coalesce = Coalesce::InFlight;
+    const RESOLVES_LOCKS: bool = true;
 
     fn describe(&self) -> String {
         format!("remove {}", self.path)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+        node.directories.check_entry(&self.path, self.context)?;
+        // Such a removal need not wait for changes below the directory, and delays none.
+        if !self.force && node.directories.has_entries(node.host.os(), &self.path, self.context) {
+            return Err(OsError::DIR_NOT_EMPTY.into());
+        }
         Ok(vec![LockKey::Path(self.path.key())])
     }
 
@@ -152,7 +159,8 @@ impl Operation for RmdirContents {
         format!("remove the contents of {}", self.path)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+        node.directories.check_entry(&self.path, None)?;
         Ok(vec![LockKey::Path(self.path.key())])
     }
 
@@ -236,8 +244,10 @@ impl Operation for CreateSymlink {
         format!("create a link to {} at {}", self.source, self.target)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Path(self.target.key())])
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+        node.directories.check(&self.source, None)?;
+        node.directories.check_entry(&self.target, None)?;
+        Ok(vec![LockKey::Path(self.target.entry_key())])
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {

@@ -67,8 +67,8 @@ impl Operation for NewSmbGlobalMapping {
     fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         let mut keys = vec![LockKey::Share(self.remote.share())];
         if let Some(local) = &self.local {
-            node.directories.check(local, None)?;
-            keys.push(LockKey::Path(local.key()));
+            node.directories.check_entry(local, None)?;
+            keys.push(LockKey::Path(local.entry_key()));
         }
         Ok(keys)
     }

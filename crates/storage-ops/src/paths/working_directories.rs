@@ -15,6 +15,7 @@ use os::{
 
 use crate::config::Config;
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::paths::remove_tree;
 use crate::types::{HostPath, PathContext, VolumeId};
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
@@ -117,6 +118,24 @@ impl WorkingDirectories {
         self.locate(path, context).map(drop)
     }
 
+    /// Checks, by the text only, that `path` is in a working directory and not a working directory itself.
+    pub(crate) fn check_entry(&self, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
+        self.locate_entry(path, context).map(drop)
+    }
+
+    /// Returns whether `path` is a directory with entries; false if that cannot be determined.
+    pub(crate) fn has_entries(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> bool {
+        let to_list = Open { access: Access::READ_DATA | Access::READ_ATTRIBUTES, ..OPEN_NOFOLLOW };
+        let look = || -> OperationResult<bool> {
+            let entry = self.entry(os, path, context, &OPEN_NOFOLLOW)?;
+            let found = entry.parent().open_child(entry.leaf(), &to_list)?;
+            let kind =
+                buffer::attributes(&*found)?.attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT);
+            Ok(kind == FILE_ATTRIBUTE_DIRECTORY && !remove_tree::names(&*found, 1)?.names.is_empty())
+        };
+        look().unwrap_or(false)
+    }
+
     /// Opens the parent directories of `path`, which must not be a working directory itself. They are opened as `how`
     /// states ([`OPEN_NOFOLLOW`] or [`OPEN_NO_DELETE_SHARE`]) and stay open until the result is dropped.
     pub(crate) fn entry(
@@ -126,11 +145,7 @@ impl WorkingDirectories {
         context: Option<PathContext>,
         how: &Open,
     ) -> OperationResult<EntryRef> {
-        let (directory, below) = self.locate(path, context)?;
-        let Some((leaf, above)) = below.split_last() else {
-            let reason = format!("{path} is a working directory itself, not a path in one");
-            return Err(OperationError::new(Kind::PermissionDenied, reason));
-        };
+        let (directory, above, leaf) = self.locate_entry(path, context)?;
         let mut chain = vec![open_root(os, directory)?];
         for name in above {
             let child = open_subdirectory(&**chain.last().expect("never empty"), name, how)?;
@@ -211,6 +226,21 @@ impl WorkingDirectories {
             Err(OsError::FILE_NOT_FOUND) => create_subdirectory(&*parent, leaf).map(drop),
             Err(code) => Err(code.into()),
         }
+    }
+
+    /// Returns the deepest working directory that `path` is in, the directories between them, and the last component. Fails if
+    /// `path` is the working directory.
+    fn locate_entry<'a>(
+        &'a self,
+        path: &'a HostPath,
+        context: Option<PathContext>,
+    ) -> OperationResult<(&'a HostPath, &'a [U16String], &'a U16String)> {
+        let (directory, below) = self.locate(path, context)?;
+        let Some((leaf, above)) = below.split_last() else {
+            let reason = format!("{path} is a working directory itself, not a path in one");
+            return Err(OperationError::new(Kind::PermissionDenied, reason));
+        };
+        Ok((directory, above, leaf))
     }
 
     /// Returns the deepest working directory that `path` is in, and the components below it.

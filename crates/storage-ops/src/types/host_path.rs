@@ -103,6 +103,13 @@ impl HostPath {
         let components = self.components.iter().map(|name| upper_case(name).to_string_lossy());
         std::iter::once(format!("{}:", self.drive)).chain(components).collect::<Vec<_>>().join(r"\")
     }
+
+    /// Returns the lock key of the path as a single entry of its directory. The lock excludes equal ones and those of
+    /// [`Self::key`] for the path and the directories above it, but not those of paths below it: its key is that of a path
+    /// below it that no file can have.
+    pub(crate) fn entry_key(&self) -> String {
+        format!(r"{}\", self.key())
+    }
 }
 
 /// Converts a name to upper case as NTFS does when it compares names: each UTF-16 unit alone, and only letters that have

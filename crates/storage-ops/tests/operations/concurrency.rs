@@ -72,7 +72,10 @@ impl Drop for AfterGate {
     }
 }
 
-fn spawn<O: storage_ops::Operation>(executor: &Arc<Executor>, operation: O) -> JoinHandle<Result<O::Output, Error>> {
+pub(crate) fn spawn<O: storage_ops::Operation>(
+    executor: &Arc<Executor>,
+    operation: O,
+) -> JoinHandle<Result<O::Output, Error>> {
     let executor = Arc::clone(executor);
     tokio::spawn(async move { executor.run(operation).await })
 }
@@ -126,7 +129,7 @@ async fn a_caller_that_cancels_while_it_waits_for_its_second_pool_leaves_the_que
 
 /// Returns whether `request` ends although nothing that it should wait for has happened. Waits long enough for one that
 /// does.
-async fn ends<T>(request: &JoinHandle<T>) -> bool {
+pub(crate) async fn ends<T>(request: &JoinHandle<T>) -> bool {
     for _ in 0..50 {
         settled().await;
         std::thread::sleep(Duration::from_millis(2));

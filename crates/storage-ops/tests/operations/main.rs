@@ -14,6 +14,7 @@ mod iscsi;
 mod links;
 mod mounts;
 mod node_volumes;
+mod path_locks;
 mod primitive_calls;
 mod provider;
 mod remove_tree;

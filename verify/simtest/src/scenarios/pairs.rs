@@ -87,6 +87,10 @@ fn mkdir(_: &Sim) -> Box<dyn Request> {
     boxed(Mkdir { path: path(TARGET), context: None })
 }
 
+fn mkdir_below(_: &Sim) -> Box<dyn Request> {
+    boxed(Mkdir { path: path(&format!(r"{TARGET}\below")), context: None })
+}
+
 fn resize(sim: &Sim) -> Box<dyn Request> {
     boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 0 })
 }
@@ -209,6 +213,11 @@ pub const PAIRS: &[Pair] = &[
     pair("CreateSymlink of two at one path", "CreateSymlink", || ntfs().build(), [link, another_link]),
     pair("CreateSymlink and Rmdir", "CreateSymlink", || ntfs().build(), [link, rmdir]),
     pair("CreateSymlink and Mkdir", "CreateSymlink", || ntfs().build(), [link, mkdir]),
+    pair("CreateSymlink and Mkdir below", "CreateSymlink", || ntfs().build(), [link, mkdir_below]),
+    pair("MountVolume and Mkdir below", "MountVolume", || ntfs().dir(TARGET).build(), [mount, mkdir_below]),
+    pair("UnmountVolume and Mkdir below", "UnmountVolume", || ntfs().mounted(TARGET).build(), [unmount, mkdir_below]),
+    pair("Mkdir and Mkdir below", "Mkdir", || os_sim::node().build(), [mkdir, mkdir_below]),
+    pair("Mkdir below and Rmdir", "Mkdir", || os_sim::node().dir(TARGET).build(), [mkdir_below, rmdir]),
     pair("NewSmbGlobalMapping for two users", "NewSmbGlobalMapping", || server(0), [map_for_one, map_for_another]),
     pair(
         "NewSmbGlobalMapping for two, slowly",

@@ -46,8 +46,8 @@ impl Operation for MountVolume {
     }
 
     fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        node.directories.check(&self.target, None)?;
-        Ok(vec![LockKey::Path(self.target.key()), disk_lock_key(node, self.volume)?])
+        node.directories.check_entry(&self.target, None)?;
+        Ok(vec![LockKey::Path(self.target.entry_key()), disk_lock_key(node, self.volume)?])
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
@@ -235,8 +235,8 @@ impl Operation for UnmountVolume {
     }
 
     fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        node.directories.check(&self.target, None)?;
-        let mut keys = vec![LockKey::Path(self.target.key())];
+        node.directories.check_entry(&self.target, None)?;
+        let mut keys = vec![LockKey::Path(self.target.entry_key())];
         // A mount point can be removed after its volume. If the volume exists after all, `run` requests a rerun,
         // because the disk is not locked.
         keys.extend(disk_lock_key(node, self.volume).ok());

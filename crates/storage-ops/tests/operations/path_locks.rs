@@ -1,0 +1,151 @@
+//! Tests of which changes of paths wait for each other. A mapping of a server that does not answer holds the lock of its
+//! link.
+
+use std::sync::Arc;
+
+use faults::Probed;
+use os_sim::Sim;
+use storage_ops::{
+    Config, CreateSymlink, Error, Executor, HostPath, Kind, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation,
+    PathContext, Rmdir, RmdirContents, Secret, UncPath, UnmountVolume,
+};
+use tokio::task::JoinHandle;
+
+use crate::concurrency::{ends, spawn};
+use crate::executor::{Gate, OpenOnDrop};
+use crate::setup::{GIB, KUBELET, node_on, path, volume_on};
+
+const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
+
+fn map(share: &str, local: &HostPath) -> NewSmbGlobalMapping {
+    NewSmbGlobalMapping {
+        remote: UncPath::parse(share).unwrap(),
+        local: Some(local.clone()),
+        username: r"FILES\user".into(),
+        password: Secret::new("pw".into()),
+    }
+}
+
+fn mkdir(path: &HostPath) -> Mkdir {
+    Mkdir { path: path.clone(), context: None }
+}
+
+fn rmdir(path: &HostPath, force: bool) -> Rmdir {
+    Rmdir { path: path.clone(), context: None, force }
+}
+
+fn link(path: &HostPath) -> CreateSymlink {
+    CreateSymlink { source: crate::setup::path(r"\plugins"), target: path.clone() }
+}
+
+/// An executor on a node with a mapping in progress, whose server does not answer.
+struct Slow {
+    executor: Arc<Executor>,
+    mapping: JoinHandle<Result<(), Error>>,
+    gate: Gate,
+    _open_on_drop: OpenOnDrop,
+}
+
+impl Slow {
+    async fn mapping_at(sim: &Sim, local: &str) -> Self {
+        let gate = Gate::closed(|call| call.primitive == CREATE);
+        let config = Config { pod_dir: Some(path(r"\pods")), ..Config::default() };
+        let node = Node::new(Arc::new(Probed::new(sim.process(), gate.clone())), config);
+        let executor = Arc::new(Executor::new(Arc::new(node)));
+        let mapping = spawn(&executor, map(r"\\files\one", &path(local)));
+        gate.reached_by(1).await;
+        Self { executor, mapping, _open_on_drop: OpenOnDrop(gate.clone()), gate }
+    }
+
+    /// Runs `operation`, which must not wait for the mapping.
+    async fn at_once<O: Operation>(&self, operation: O) -> Result<O::Output, Error> {
+        let what = format!("{operation:?}");
+        let request = spawn(&self.executor, operation);
+        for _ in 0..100 {
+            if request.is_finished() || ends(&request).await {
+                return request.await.unwrap();
+            }
+        }
+        panic!("waits for the mapping: {what}")
+    }
+
+    async fn refused<O: Operation>(&self, operation: O, kind: Kind)
+    where
+        O::Output: std::fmt::Debug,
+    {
+        let what = format!("{operation:?}");
+        assert_eq!(self.at_once(operation).await.unwrap_err().kind(), kind, "{what}");
+    }
+
+    async fn answer(self) {
+        self.gate.open();
+        self.mapping.await.unwrap().unwrap();
+    }
+}
+
+fn with_share() -> os_sim::Builder {
+    os_sim::node().smb_server("files").share("one").user("user", "pw")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_for_a_path_that_is_refused_waits_for_nothing_and_delays_no_other() {
+    let sim = with_share().dir(r"C:\var\lib\kubelet\plugins").disk(GIB).partitioned().formatted("NTFS").build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let slow = Slow::mapping_at(&sim, r"\plugins\slow").await;
+    let refused = Kind::PermissionDenied;
+    let deep = format!(r"C:\var\{}", r"a\".repeat(120));
+    for outside in [r"C:\", "c:\\", r"C:\VAR", r"C:\var\.\lib", r"C:\var\\lib\", r"C:\var\lib\kubelet-evil", &deep] {
+        let outside = path(outside);
+        slow.refused(mkdir(&outside), refused).await;
+        slow.refused(rmdir(&outside, true), refused).await;
+        slow.refused(rmdir(&outside, false), refused).await;
+        slow.refused(RmdirContents { path: outside.clone() }, refused).await;
+        slow.refused(link(&outside), refused).await;
+        slow.refused(CreateSymlink { source: outside.clone(), target: path(r"\plugins\slow") }, refused).await;
+        slow.refused(MountVolume { volume, target: outside.clone() }, refused).await;
+        slow.refused(UnmountVolume { volume, target: outside.clone() }, refused).await;
+        slow.refused(map(r"\\files\two", &outside), refused).await;
+    }
+    for itself in [KUBELET, r"c:\VAR\Lib\.\kubelet\\"] {
+        let itself = path(itself);
+        slow.refused(rmdir(&itself, true), refused).await;
+        slow.refused(rmdir(&itself, false), refused).await;
+        slow.refused(RmdirContents { path: itself.clone() }, refused).await;
+        slow.refused(link(&itself), refused).await;
+        slow.refused(MountVolume { volume, target: itself.clone() }, refused).await;
+        slow.refused(UnmountVolume { volume, target: itself.clone() }, refused).await;
+        slow.refused(map(r"\\files\two", &itself), refused).await;
+        slow.at_once(mkdir(&itself)).await.unwrap();
+    }
+    // A path in a working directory, but not in that of the context.
+    let context = Some(PathContext::Pod);
+    let plugins = path(r"\plugins");
+    slow.refused(Mkdir { path: plugins.clone(), context }, refused).await;
+    slow.refused(Rmdir { path: plugins, context, force: true }, refused).await;
+    slow.at_once(mkdir(&path(r"\plugins\other"))).await.unwrap();
+    slow.answer().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_one_entry_does_not_wait_for_changes_below_it() {
+    let sim = with_share().dir(r"C:\var\lib\kubelet\plugins\p").disk(GIB).partitioned().formatted("NTFS").build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let slow = Slow::mapping_at(&sim, r"\plugins\p\slow").await;
+    let (above, at) = (path(r"\plugins"), path(r"\plugins\p\slow"));
+    slow.at_once(mkdir(&above)).await.unwrap();
+    slow.at_once(mkdir(&path(r"\plugins\p"))).await.unwrap();
+    slow.refused(rmdir(&above, false), Kind::FailedPrecondition).await;
+    slow.refused(link(&above), Kind::AlreadyExists).await;
+    slow.refused(map(r"\\files\two", &above), Kind::AlreadyExists).await;
+    slow.refused(MountVolume { volume, target: above.clone() }, Kind::FailedPrecondition).await;
+    slow.refused(UnmountVolume { volume, target: above }, Kind::FailedPrecondition).await;
+    // These would interfere with the mapping.
+    let executor = &slow.executor;
+    let (same, removal) = (spawn(executor, mkdir(&at)), spawn(executor, rmdir(&path(r"\plugins\p"), true)));
+    assert!(!ends(&same).await && !removal.is_finished());
+    slow.answer().await;
+    // A link to a directory counts as one.
+    same.await.unwrap().unwrap();
+    removal.await.unwrap().unwrap();
+    assert!(sim.smb_mappings().len() == 1);
+}
