@@ -83,6 +83,10 @@ pub fn compare(os: &Arc<dyn Os>, node: &Config, show_names: bool) -> Parity {
 fn advice_on(code: Option<OsError>) -> String {
     match code {
         Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => "run it in an elevated command prompt".to_owned(),
+        Some(OsError::REPARSE_POINT_ENCOUNTERED) => {
+            "doctor asks no server: look where the links on the path lead (dir /al), and remove those that nobody needs"
+                .to_owned()
+        }
         _ => "repeat it later; if it still fails, report the code".to_owned(),
     }
 }

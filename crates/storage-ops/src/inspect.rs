@@ -3,15 +3,19 @@
 //! An operation chooses among the ways to read something and waits for what has not arrived yet. A reading makes one
 //! native attempt, never asks the storage provider, and changes nothing: not even Windows' own cache of a disk's size is
 //! refreshed. Each reading fails by itself, so that one failure hides no other reading.
+//!
+//! No reading leaves the node, except [`Inspector::read_share`]: a link to a server is not followed, since that would log
+//! on to the server and could wait for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use os::abi::{DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
-use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
+use os::{Access, Handle, NtPath, Open, Options, Os, OsError, U16Str};
 
 use crate::config::Config;
 use crate::error::{OperationError, OperationResult};
 use crate::ops::system::firmware_serial;
+use crate::paths::on_node;
 use crate::paths::remove_tree::names;
 use crate::paths::working_directories::OPEN_NOFOLLOW;
 use crate::types::{DiskNumber, HostPath, UncPath, VolumeId};
@@ -78,7 +82,7 @@ pub struct LinkReadings {
     pub target: String,
     /// What the target is.
     pub kind: LinkKind,
-    /// Whether the target exists. A target on a server is not opened and counts as existing.
+    /// Whether the target exists. A target on a server, or behind a link to one, is not opened and counts as existing.
     pub target_exists: OperationResult<bool>,
 }
 
@@ -118,12 +122,14 @@ pub struct SearchLimits {
 /// The readings of a node.
 pub struct Inspector {
     host: Host,
+    /// The letters of the drives that are volumes, and the error of the first volume whose letter could not be read.
+    drives: OnceLock<(Vec<char>, Option<OperationError>)>,
 }
 
 impl Inspector {
     /// Creates the readings of the node behind `os`.
     pub fn new(os: Arc<dyn Os>, config: &Config) -> Self {
-        Self { host: Host::new(os, config.timeouts) }
+        Self { host: Host::new(os, config.timeouts), drives: OnceLock::new() }
     }
 
     /// Reads all disks. Returns the disks that could be opened, and the error of the first that could not.
@@ -188,14 +194,55 @@ impl Inspector {
     }
 
     /// Opens a directory, links in its path followed, and returns the name of its file system.
+    ///
+    /// Errors: `REPARSE_POINT_ENCOUNTERED` if it is not on the node.
     pub fn file_system_of_directory(&self, directory: &HostPath) -> OperationResult<Option<String>> {
         let opened = self.open_directory(directory)?;
         Ok(file_system::name_of(&*opened)?)
     }
 
-    fn open_directory(&self, directory: &HostPath) -> OsResult<Box<dyn Handle>> {
+    /// Checks that the object at `path`, links in its path followed, exists and is on the node.
+    ///
+    /// Errors: `REPARSE_POINT_ENCOUNTERED` if it is not on the node.
+    pub fn check_on_node(&self, path: &HostPath) -> OperationResult<()> {
+        self.open_on_node(path, &OPEN_NOFOLLOW).map(drop)
+    }
+
+    fn open_directory(&self, directory: &HostPath) -> OperationResult<Box<dyn Handle>> {
         let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
-        self.host.os().open(&directory.to_nt(), &Open::existing(access, Options::DIRECTORY))
+        self.open_on_node(directory, &Open::existing(access, Options::DIRECTORY))
+    }
+
+    fn open_on_node(&self, path: &HostPath, how: &Open) -> OperationResult<Box<dyn Handle>> {
+        let opened = on_node::open(self.host.os(), path, how, &|letter| self.is_of_volume(letter))?;
+        let reason = "the path leads off the node (by a link, or because the drive is no volume) and was not followed";
+        opened.ok_or_else(|| OperationError {
+            code: Some(OsError::REPARSE_POINT_ENCOUNTERED),
+            ..OperationError::precondition(reason)
+        })
+    }
+
+    /// Returns whether the drive `letter` is a volume, and not a share.
+    fn is_of_volume(&self, letter: char) -> OperationResult<bool> {
+        let (letters, failed) = self.drives.get_or_init(|| {
+            let (mut letters, mut failed) = (Vec::new(), None);
+            match self.host.os().volumes() {
+                Err(code) => failed = Some(code.into()),
+                Ok(volumes) => {
+                    for volume in volumes {
+                        match self.host.os().volume_paths(&volume) {
+                            Ok(paths) => letters.extend(paths.iter().filter_map(|path| drive_letter(path))),
+                            Err(code) => drop(failed.get_or_insert_with(|| code.into())),
+                        }
+                    }
+                }
+            }
+            (letters, failed)
+        });
+        match failed {
+            Some(error) if !letters.contains(&letter) => Err(error.clone()),
+            _ => Ok(letters.contains(&letter)),
+        }
     }
 
     /// Lists the root directory of a share. Takes as long as Windows waits for the server.
@@ -209,12 +256,15 @@ impl Inspector {
     }
 
     /// Returns whether the directory at `path` (as in [`VolumeReadings::paths`]) is on `volume`.
-    pub fn leads_to(&self, path: &U16Str, volume: VolumeId) -> OperationResult<bool> {
-        let how = Open { options: Options::empty(), ..OPEN_NOFOLLOW };
-        let found = match self.host.os().open(&NtPath::from_win32(path), &how) {
-            Err(code) if ErrorClass::TargetMissing.contains(code) => return Ok(false),
+    ///
+    /// Errors: `REPARSE_POINT_ENCOUNTERED` if it is not on the node.
+    pub fn leads_to(&self, path: &str, volume: VolumeId) -> OperationResult<bool> {
+        let found = match self.open_on_node(&HostPath::parse(path)?, &OPEN_NOFOLLOW) {
+            Err(error) if error.is_of(ErrorClass::TargetMissing) => return Ok(false),
             // Its file system cannot be opened, but it is mounted.
-            Err(OsError::UNRECOGNIZED_VOLUME | OsError::NOT_READY) => return Ok(true),
+            Err(error) if matches!(error.code, Some(OsError::UNRECOGNIZED_VOLUME | OsError::NOT_READY)) => {
+                return Ok(true);
+            }
             found => found?,
         };
         let final_path = found.final_path(os::PathForm::VolumeGuid)?;
@@ -281,20 +331,34 @@ impl Inspector {
             (None, Some(_)) => LinkKind::Local,
             (None, None) => LinkKind::Remote,
         };
-        let opened = match link.nt_target().filter(|_| kind != LinkKind::Remote) {
-            Some(target) => {
-                self.host.os().open(&target, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }).map(drop)
-            }
-            None => Ok(()),
+        let reading = |target_exists| LinkReadings {
+            path: path.to_owned(),
+            target: target.to_string_lossy(),
+            kind,
+            target_exists,
         };
-        let target_exists = match opened {
-            Ok(()) | Err(OsError::UNRECOGNIZED_VOLUME | OsError::NOT_READY) => Ok(true),
-            Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(false),
-            Err(code) if ErrorClass::TargetInvalid.contains(code) => Ok(false),
-            Err(code) => Err(code.into()),
+        let opened = match (kind, link.host_path()) {
+            (LinkKind::Volume(volume), _) => self.host.os().open(&volume.root(), &OPEN_NOFOLLOW).map_err(Into::into),
+            (_, Some(target)) => self.open_on_node(&target, &OPEN_NOFOLLOW),
+            (_, None) => return Some(reading(Ok(true))),
         };
-        Some(LinkReadings { path: path.to_owned(), target: target.to_string_lossy(), kind, target_exists })
+        let target_exists = match opened.map(drop) {
+            Err(error) if error.is_of(ErrorClass::TargetMissing) || error.is_of(ErrorClass::TargetInvalid) => Ok(false),
+            Err(OperationError { code: Some(code), .. }) if EXISTING.contains(&code) => Ok(true),
+            outcome => outcome.map(|()| true),
+        };
+        Some(reading(target_exists))
     }
+}
+
+/// Codes with which a target that exists is not opened: of a volume without a file system that can be opened, and of a
+/// path that leads off the node.
+const EXISTING: [OsError; 3] = [OsError::UNRECOGNIZED_VOLUME, OsError::NOT_READY, OsError::REPARSE_POINT_ENCOUNTERED];
+
+/// Returns the letter of a path that is the root directory of a drive.
+fn drive_letter(path: &U16Str) -> Option<char> {
+    let path = HostPath::parse(&path.to_string().ok()?).ok()?;
+    path.is_drive_root().then(|| path.drive())
 }
 
 /// What a name in a directory is.

@@ -4,5 +4,6 @@
 //! working directory.
 
 pub(crate) mod links;
+pub(crate) mod on_node;
 pub(crate) mod remove_tree;
 pub(crate) mod working_directories;

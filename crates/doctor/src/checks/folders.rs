@@ -2,7 +2,8 @@
 //! something in their place. LocalSystem runs what is there. And the way to the working directories, which csi-proxy
 //! follows.
 
-use storage_ops::HostPath;
+use os::OsError;
+use storage_ops::{HostPath, Kind as ErrorKind, OperationError};
 
 use crate::Examination;
 use crate::access::{Role, is_ordinary, who_may_replace};
@@ -16,7 +17,9 @@ pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>
     let mut programs: Vec<_> = programs.into_iter().flatten().filter(|path| !path.is_empty()).collect();
     programs.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
     for program in programs {
-        let objects = std::iter::once((program.clone(), Role::File)).chain(folders_of(&program)).collect();
+        let mut objects = folders_of(&program);
+        objects.insert(0, (program.clone(), Role::File));
+        objects.dedup_by(|one, other| one.0 == other.0);
         check_way(examination, &format!("program {program}"), objects, "LocalSystem would run what they put there");
     }
     if let Some(file) = examination.settings.log_file.clone() {
@@ -31,10 +34,10 @@ pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>
     }
 }
 
-/// Returns the folder of a file and those above it.
+/// Returns the folder of a file and those above it; the file itself if its path cannot be parsed.
 fn folders_of(file: &str) -> Vec<(String, Role)> {
-    let Ok(file) = HostPath::parse(file) else { return Vec::new() };
-    let mut way = way_to(&file.parent());
+    let Ok(path) = HostPath::parse(file) else { return vec![(file.to_owned(), Role::Folder)] };
+    let mut way = way_to(&path.parent());
     if let Some((_, role)) = way.first_mut() {
         *role = Role::Folder;
     }
@@ -54,9 +57,22 @@ fn way_to(directory: &HostPath) -> Vec<(String, Role)> {
 
 /// Checks the objects on the way to something, `what`.
 fn check_way(examination: &mut Examination<'_>, what: &str, objects: Vec<(String, Role)>, consequence: &str) {
-    let Examination { system, names, report, .. } = examination;
+    let Examination { system, inspector, names, report, .. } = examination;
     let (mut ordinary, mut others, mut safe) = (Vec::new(), Vec::new(), 0);
     for (path, role) in objects {
+        let on_node = match HostPath::parse(&path) {
+            Ok(path) => inspector.check_on_node(&path),
+            Err(_) => Err(OperationError::new(ErrorKind::InvalidArgument, "it is not a path on a drive of the node")),
+        };
+        match on_node {
+            Ok(()) => {}
+            // So does the reading itself.
+            Err(error) if matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) => {}
+            Err(error) => {
+                report.unchecked(CHECK, format!("who may replace {path}"), &error, error.code());
+                continue;
+            }
+        }
         let access = match system.access_to_file(&path) {
             Ok(access) => access,
             Err(code) => {

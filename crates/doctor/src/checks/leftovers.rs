@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use os::{Instance, Namespace, OsError, OsResult, U16String};
+use os::{Instance, Namespace, OsError, OsResult};
 use storage_ops::inspect::{LinkKind, LinkReadings, SearchLimits};
 use storage_ops::{HostPath, UncPath};
 
@@ -162,7 +162,7 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
             }
         };
         for path in paths {
-            match inspector.leads_to(&U16String::from_str(path), volume.id) {
+            match inspector.leads_to(path, volume.id) {
                 Ok(true) => {}
                 Ok(false) => stale.push(path.as_str()),
                 Err(error) => report.unchecked(LINKS, format!("the mount point {path}"), &error, error.code()),

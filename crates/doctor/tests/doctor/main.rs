@@ -4,4 +4,5 @@ mod faults_in_readings;
 mod findings;
 mod output;
 mod parity;
+mod servers;
 mod setup;

@@ -75,6 +75,16 @@ impl HostPath {
         self.components.is_empty()
     }
 
+    /// Returns the letter of the drive, in upper case.
+    pub(crate) fn drive(&self) -> char {
+        self.drive
+    }
+
+    /// Returns the components below the root of the drive.
+    pub(crate) fn components(&self) -> &[U16String] {
+        &self.components
+    }
+
     /// Returns the root directory of the drive.
     pub(crate) fn drive_root(&self) -> NtPath {
         NtPath::drive_root(self.drive)

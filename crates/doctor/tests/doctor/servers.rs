@@ -1,0 +1,176 @@
+//! No path that is examined leads doctor to a server, which would make LocalSystem or an administrator log on there, and
+//! which may not answer.
+
+use std::sync::Arc;
+
+use doctor::{Finding, Report, ServiceRegistration, State, examine};
+use faults::{Layer, Layered};
+use os::{Handle, NtPath, Open, Os, OsResult, U16Str, U16String};
+use storage_ops::HostPath;
+
+use crate::setup::Patient;
+
+const LINKS: &str = "Links and mount points";
+
+/// Returns a patient with these symbolic links (path and target) beside its own. The server does not answer.
+fn with_links(links: &[(&str, &str)]) -> Patient {
+    let file = |(path, target): &(&str, &str)| {
+        format!("\n[[file]]\nkind = \"symlink\"\npath = '{path}'\ntarget = '{target}'\n")
+    };
+    let patient = Patient::changed(|text| links.iter().fold(text, |text, link| text + &file(link)));
+    assert!(patient.sim.set_smb_reachable("server", false));
+    patient
+}
+
+/// Examines the patient, and asserts that no server was asked.
+#[track_caller]
+fn examine_without_servers(patient: &Patient) -> Report {
+    let before = patient.sim.now();
+    let report = patient.examine();
+    assert_eq!(patient.sim.now(), before, "a server was waited for: {report}");
+    patient.compare();
+    assert_eq!(patient.sim.now(), before, "a server was waited for");
+    report
+}
+
+fn complaints(report: Report) -> Vec<Finding> {
+    report.findings.into_iter().filter(|finding| finding.state != State::Ok).collect()
+}
+
+/// Asserts that something could not be checked, because it leads off the node.
+#[track_caller]
+fn assert_off_node(complaint: &Finding) {
+    assert_eq!(complaint.state, State::Unchecked, "{complaint:#?}");
+    assert!(complaint.seen.contains("was not followed"), "{complaint:#?}");
+    assert!(complaint.advice.contains("dir /al"), "{complaint:#?}");
+}
+
+#[test]
+fn the_target_of_a_link_is_not_asked_for_if_it_is_on_a_server() {
+    let links = [
+        (r"C:\var\lib\kubelet\plugins\direct", r"\\server\share\dir"),
+        (r"C:\var\lib\kubelet\plugins\chain", r"C:\data\1"),
+        (r"C:\var\lib\kubelet\plugins\above", r"C:\data\2\dir\file"),
+        (r"C:\data\1", r"C:\data\2"),
+        (r"C:\data\2", r"\\server\share"),
+    ];
+    let patient = with_links(&links);
+    let complaints = complaints(examine_without_servers(&patient));
+    assert_eq!(complaints.len(), 1, "{complaints:#?}");
+    assert!(complaints[0].seen.contains("1 link of shares that are not mapped"), "{complaints:#?}");
+}
+
+#[test]
+fn links_that_form_a_loop_are_links_to_paths_that_do_not_exist() {
+    let links = [(r"C:\var\lib\kubelet\plugins\loop", r"C:\data\1"), (r"C:\data\1", r"C:\data\1\more")];
+    let complaints = complaints(examine_without_servers(&with_links(&links)));
+    assert_eq!(complaints.len(), 1, "{complaints:#?}");
+    assert_eq!((complaints[0].state, complaints[0].check), (State::Warning, LINKS), "{complaints:#?}");
+    assert!(complaints[0].seen.contains("do not exist: C:\\var\\lib\\kubelet\\plugins\\loop"), "{complaints:#?}");
+}
+
+#[test]
+fn links_to_what_is_on_the_node_are_followed() {
+    let links = [
+        (r"C:\var\lib\kubelet\plugins\chain", r"C:\data\1\link\pods\1\volumes"),
+        (r"C:\var\lib\kubelet\plugins\mounted", r"C:\data\1\mounted"),
+        (r"C:\var\lib\kubelet\plugins\missing", r"C:\data\1\link\gone"),
+        (r"C:\data\1", r"C:\data\2"),
+        (r"C:\data\2\link", r"..\..\var\lib\kubelet"),
+        (r"C:\data\2\mounted", r"\var\lib\kubelet\pods\1\volumes\kubernetes.io~csi\pv\mount"),
+    ];
+    let complaints = complaints(examine_without_servers(&with_links(&links)));
+    assert_eq!(complaints.len(), 1, "{complaints:#?}");
+    assert!(complaints[0].seen.contains("1 link to paths that do not exist"), "{complaints:#?}");
+    assert!(complaints[0].seen.contains("missing"), "{complaints:#?}");
+}
+
+#[test]
+fn a_working_directory_on_a_server_is_not_opened() {
+    for links in
+        [&[(r"C:\kubelet", r"\\server\share")][..], &[(r"C:\kubelet", r"C:\data\1"), (r"C:\data\1", r"\\server\share")]]
+    {
+        let mut patient = with_links(links);
+        for directory in [r"C:\kubelet", r"C:\kubelet\below"] {
+            patient.settings.node.working_dirs = vec![HostPath::parse(directory).expect("a path")];
+            let complaints = complaints(examine_without_servers(&patient));
+            for check in ["Folders", "Working directories", LINKS] {
+                assert!(complaints.iter().any(|finding| finding.check == check), "{check}: {complaints:#?}");
+            }
+            complaints.iter().for_each(assert_off_node);
+        }
+    }
+}
+
+#[test]
+fn a_mount_point_below_a_link_to_a_server_is_not_opened() {
+    struct Listed;
+
+    impl Layer for Listed {
+        fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
+            let mut paths = node.volume_paths(volume)?;
+            paths.push(U16String::from_str(r"C:\data\link\mount\"));
+            Ok(paths)
+        }
+    }
+
+    let patient = with_links(&[(r"C:\data\link", r"\\server\share")]);
+    let os: Arc<dyn Os> = Arc::new(Layered::around(patient.os(), Listed));
+    let before = patient.sim.now();
+    let report = examine(&os, &patient.system, &patient.settings);
+    assert_eq!(patient.sim.now(), before, "a server was waited for: {report}");
+    let complaints = complaints(report);
+    assert_eq!(complaints.len(), 2, "one for each volume: {complaints:#?}");
+    complaints.iter().for_each(assert_off_node);
+}
+
+#[test]
+fn a_drive_that_is_no_volume_of_the_node_is_not_opened() {
+    /// A node that has drive D, but no volume there: a network drive.
+    struct NetworkDrive;
+
+    impl Layer for NetworkDrive {
+        fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
+            let paths = node.volume_paths(volume)?;
+            Ok(paths.into_iter().filter(|path| !path.to_string_lossy().starts_with("D:")).collect())
+        }
+
+        fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+            assert!(!path.to_string().starts_with(r"\??\D:"), "{path}");
+            node.open(path, how)
+        }
+    }
+
+    let patient = with_links(&[(r"C:\var\lib\kubelet\plugins\drive", r"D:\dir")]);
+    let os: Arc<dyn Os> = Arc::new(Layered::around(patient.os(), NetworkDrive));
+    let report = examine(&os, &patient.system, &patient.settings);
+    assert_eq!(complaints(report), []);
+}
+
+#[test]
+fn a_program_on_a_server_is_not_opened() {
+    let mut patient = Patient::healthy();
+    let program = r"\\server\share\csi-proxy.exe";
+    for pipe in patient.system.pipes.values_mut() {
+        pipe.program = Some(program.to_owned());
+    }
+    let service = ServiceRegistration { command_line: program.to_owned(), account: None, restarts: Ok(true) };
+    patient.system.service = Some(service);
+    patient.settings.log_file = Some(r"\\server\logs\x.log".to_owned());
+    let complaints = complaints(examine_without_servers(&patient));
+    assert_eq!(complaints.len(), 2, "{complaints:#?}");
+    for (complaint, file) in complaints.iter().zip([program, r"\\server\logs\x.log"]) {
+        assert_eq!((complaint.state, complaint.check), (State::Unchecked, "Folders"), "{complaint:#?}");
+        assert!(complaint.seen.contains(file) && complaint.seen.contains("not a path on a drive"), "{complaint:#?}");
+    }
+}
+
+#[test]
+fn a_program_behind_a_link_to_a_server_is_not_opened() {
+    let mut patient = with_links(&[(r"C:\etc\kubernetes", r"\\server\share")]);
+    patient.settings.log_file = None;
+    let complaints = complaints(examine_without_servers(&patient));
+    assert_eq!(complaints.len(), 4, "{complaints:#?}");
+    assert!(complaints.iter().all(|complaint| complaint.check == "Folders"), "{complaints:#?}");
+    complaints.iter().for_each(assert_off_node);
+}

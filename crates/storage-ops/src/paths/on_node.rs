@@ -1,0 +1,139 @@
+//! Opening a path without leaving the node: no link to a server is followed, not even through other links.
+//!
+//! Windows follows no link here. Each component is opened relative to the handle of its parent, and the target of a link
+//! is opened in the same way, so that a link that another process creates meanwhile is not followed either. The functions
+//! of `links` only tell which links a path has at the moment; Windows then opens it.
+
+use os::abi::FILE_ATTRIBUTE_DIRECTORY;
+use os::{Handle, NtPath, Open, Options, Os, OsError, U16Str, U16String};
+
+use crate::error::OperationResult;
+use crate::paths::links::MAX_LINKS;
+use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::types::{HostPath, VolumeId};
+use crate::windows::buffer;
+use crate::windows::reparse_point::Link;
+
+/// Opens the object at `path`; links to other places on the node are followed.
+///
+/// `is_of_volume` tells whether a drive letter is that of a volume. Other drives, such as network drives, are not opened.
+///
+/// Returns `None` if the path leads off the node, or to a place that only Windows can find. Errors: those of the opens;
+/// `CANT_RESOLVE_FILENAME` if there are too many links.
+pub(crate) fn open(
+    os: &dyn Os,
+    path: &HostPath,
+    how: &Open,
+    is_of_volume: &dyn Fn(char) -> OperationResult<bool>,
+) -> OperationResult<Option<Box<dyn Handle>>> {
+    let how = Open { options: how.options | Options::REPARSE_POINT, ..*how };
+    let mut place = Place { root: Root::Drive(path.drive()), names: path.components().to_vec() };
+    for _ in 0..=MAX_LINKS {
+        if let Root::Drive(letter) = place.root
+            && !is_of_volume(letter)?
+        {
+            return Ok(None);
+        }
+        place = match place.open(os, &how)? {
+            Found::Object(object) => return Ok(Some(object)),
+            Found::Link(link, at) => match place.behind(&link, at) {
+                Some(target) => target,
+                None => return Ok(None),
+            },
+        };
+    }
+    Err(OsError::CANT_RESOLVE_FILENAME.into())
+}
+
+/// A path, from a root directory.
+struct Place {
+    root: Root,
+    names: Vec<U16String>,
+}
+
+#[derive(Clone, Copy)]
+enum Root {
+    Drive(char),
+    Volume(VolumeId),
+}
+
+enum Found {
+    Object(Box<dyn Handle>),
+    /// The component with this index is a link.
+    Link(Link, usize),
+}
+
+impl Place {
+    /// Opens the components up to the first link.
+    fn open(&self, os: &dyn Os, how: &Open) -> OperationResult<Found> {
+        let root = match self.root {
+            Root::Drive(letter) => NtPath::drive_root(letter),
+            Root::Volume(volume) => volume.root(),
+        };
+        let Some((last, above)) = self.names.split_last() else { return Ok(Found::Object(os.open(&root, how)?)) };
+        let mut directory = os.open(&root, &OPEN_NOFOLLOW)?;
+        for (at, name) in above.iter().enumerate() {
+            let child = directory.open_child(name, &OPEN_NOFOLLOW)?;
+            if let Some(link) = Link::of(&*child)? {
+                return Ok(Found::Link(link, at));
+            }
+            if buffer::attributes(&*child)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 {
+                return Err(OsError::PATH_NOT_FOUND.into());
+            }
+            directory = child;
+        }
+        if let Some(link) = Link::of(&*directory.open_child(last, &OPEN_NOFOLLOW)?)? {
+            return Ok(Found::Link(link, above.len()));
+        }
+        Ok(Found::Object(directory.open_child(last, how)?))
+    }
+
+    /// Returns where the path leads if its component `at` is `link`; `None` if that is not, or may not be, on the node.
+    fn behind(&self, link: &Link, at: usize) -> Option<Self> {
+        let (root, mut names) = match (link, link.volume(), link.host_path()) {
+            (_, Some(volume), _) => (Root::Volume(volume), Vec::new()),
+            (_, _, Some(target)) => (Root::Drive(target.drive()), target.components().to_vec()),
+            (Link::Relative(target), ..) => (self.root, relative(&self.names[..at], target)?),
+            _ => return None,
+        };
+        names.extend_from_slice(&self.names[at + 1..]);
+        Some(Self { root, names })
+    }
+}
+
+/// Returns the path that the target of a link names in the directory `above`; `None` if it is above the root.
+fn relative(above: &[U16String], target: &U16Str) -> Option<Vec<U16String>> {
+    const SEPARATOR: u16 = b'\\' as u16;
+    let is_from_root = target.as_slice().first() == Some(&SEPARATOR);
+    let mut names = if is_from_root { Vec::new() } else { above.to_vec() };
+    for part in target.as_slice().split(|unit| *unit == SEPARATOR) {
+        match U16Str::from_slice(part).to_string_lossy().as_str() {
+            "" | "." => {}
+            ".." => drop(names.pop()?),
+            _ => names.push(U16String::from_vec(part)),
+        }
+    }
+    Some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use os::U16String;
+
+    use super::relative;
+
+    #[test]
+    fn a_relative_target_is_resolved_from_the_directory_of_the_link() {
+        let names = |text: &str| text.split_whitespace().map(U16String::from_str).collect::<Vec<_>>();
+        for (above, target, expected) in [
+            ("a b", r"c\d", Some("a b c d")),
+            ("a b", r"..\c\.\d\", Some("a c d")),
+            ("a b", r"..\..\", Some("")),
+            ("a b", r"..\..\..\c", None),
+            ("a b", r"\c", Some("c")),
+        ] {
+            let found = relative(&names(above), &U16String::from_str(target));
+            assert_eq!(found, expected.map(names), "{target} in {above}");
+        }
+    }
+}
