@@ -2,8 +2,8 @@
 //! descriptor.
 
 use os::abi::{
-    AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_DATA,
-    GENERIC_ALL, GENERIC_WRITE, SecurityDescriptor, Sid, WRITE_DAC, WRITE_OWNER,
+    AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_ATTRIBUTES,
+    FILE_WRITE_DATA, GENERIC_ALL, GENERIC_WRITE, SecurityDescriptor, Sid, WRITE_DAC, WRITE_OWNER,
 };
 
 /// LocalSystem, Administrators, and the service that installs Windows' own files.
@@ -29,16 +29,27 @@ pub enum Role {
     Folder,
     /// A folder above that folder. What is added there does no harm, but what is in it may be replaced.
     Above,
+    /// An empty folder that is to stay a folder. As [`Self::Above`], but it may become a junction to another folder.
+    Empty,
 }
+
+/// The rights of which one is enough for `FSCTL_SET_REPARSE_POINT`: an empty folder becomes a junction; a file becomes a
+/// symbolic link if the account may create those, and else one that cannot be opened. A folder that is not empty cannot
+/// become a link.
+///
+/// [MS-FSA] 2.1.5.10.37:
+/// <https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/4aeefef8-92c3-4abc-af7a-a610caf8a165>
+const SET_REPARSE_POINT: u32 = FILE_WRITE_DATA | FILE_WRITE_ATTRIBUTES;
 
 impl Role {
     /// The rights that let an account replace what is to be protected.
     fn harmful_rights(self) -> u32 {
         let replace = DELETE | WRITE_DAC | WRITE_OWNER;
         match self {
-            Self::File => replace | FILE_WRITE_DATA | FILE_APPEND_DATA,
-            Self::Folder => replace | FILE_WRITE_DATA | FILE_APPEND_DATA | FILE_DELETE_CHILD,
+            Self::File => replace | FILE_APPEND_DATA | SET_REPARSE_POINT,
+            Self::Folder => replace | FILE_APPEND_DATA | SET_REPARSE_POINT | FILE_DELETE_CHILD,
             Self::Above => replace | FILE_DELETE_CHILD,
+            Self::Empty => replace | FILE_DELETE_CHILD | SET_REPARSE_POINT,
         }
     }
 }
@@ -89,7 +100,7 @@ fn expanded(rights: u32) -> u32 {
     if rights & GENERIC_ALL != 0 {
         u32::MAX
     } else if rights & GENERIC_WRITE != 0 {
-        rights | FILE_WRITE_DATA | FILE_APPEND_DATA
+        rights | FILE_WRITE_DATA | FILE_APPEND_DATA | FILE_WRITE_ATTRIBUTES
     } else {
         rights
     }
@@ -156,7 +167,7 @@ fn is_trusted(sid: &str) -> bool {
 mod tests {
     use os::abi::SecurityDescriptor;
 
-    use super::Role::{Above, File, Folder};
+    use super::Role::{Above, Empty, File, Folder};
     use super::{Role, is_ordinary, name_of, who_may_open, who_may_replace};
 
     const SYSTEM: &str = "S-1-5-18";
@@ -165,6 +176,8 @@ mod tests {
     const AUTHENTICATED: &str = "S-1-5-11";
     const SOMEBODY: &str = "S-1-5-21-1-2-3-1001";
     const OWNER_RIGHTS: &str = "S-1-3-4";
+
+    const ALL: [Role; 4] = [File, Folder, Above, Empty];
 
     const FULL: u32 = 0x1f_01ff;
     const MODIFY: u32 = 0x13_01bf;
@@ -219,7 +232,7 @@ mod tests {
 
     #[test]
     fn only_administrators_may_replace_what_service_install_creates() {
-        for role in [File, Folder, Above] {
+        for role in ALL {
             let entries = [(0, 3, FULL, SYSTEM), (0, 3, FULL, ADMINISTRATORS)];
             assert!(found(role, ADMINISTRATORS, &entries).is_empty(), "{role:?}");
         }
@@ -228,7 +241,7 @@ mod tests {
     #[test]
     fn the_default_access_below_a_drive_lets_authenticated_users_replace_the_program() {
         let inherited = [(0, 0x13, FULL, ADMINISTRATORS), (0, 0x13, READ, USERS), (0, 0x13, MODIFY, AUTHENTICATED)];
-        for role in [File, Folder, Above] {
+        for role in ALL {
             assert_eq!(found(role, ADMINISTRATORS, &inherited), [AUTHENTICATED], "{role:?}");
         }
     }
@@ -274,18 +287,19 @@ mod tests {
     #[test]
     fn every_right_that_lets_an_account_replace_an_object_counts() {
         for (rights, roles) in [
-            (0x2, &[File, Folder][..]),
+            (0x2, &[File, Folder, Empty][..]),
             (0x4, &[File, Folder]),
-            (0x40, &[Folder, Above]),
-            (0x1_0000, &[File, Folder, Above]),
-            (0x4_0000, &[File, Folder, Above]),
-            (0x8_0000, &[File, Folder, Above]),
-            (0x1000_0000, &[File, Folder, Above]),
-            (0x4000_0000, &[File, Folder]),
+            (0x40, &[Folder, Above, Empty]),
+            (0x100, &[File, Folder, Empty]),
+            (0x1_0000, &ALL),
+            (0x4_0000, &ALL),
+            (0x8_0000, &ALL),
+            (0x1000_0000, &ALL),
+            (0x4000_0000, &[File, Folder, Empty]),
             (READ, &[]),
-            (0x110, &[]), // attributes
+            (0x90, &[]), // extended attributes, and reading attributes
         ] {
-            for role in [File, Folder, Above] {
+            for role in ALL {
                 for kind in [0, 9] {
                     let is_found = !found(role, SYSTEM, &[(kind, 0, rights, USERS)]).is_empty();
                     assert_eq!(is_found, roles.contains(&role), "{rights:x} {role:?}");

@@ -106,6 +106,7 @@ same_numbers! {
     abi::FILE_WRITE_DATA => fs::FILE_ADD_FILE,
     abi::FILE_APPEND_DATA => fs::FILE_ADD_SUBDIRECTORY,
     abi::FILE_DELETE_CHILD => fs::FILE_DELETE_CHILD,
+    abi::FILE_WRITE_ATTRIBUTES => fs::FILE_WRITE_ATTRIBUTES,
     abi::DELETE => fs::DELETE,
     abi::WRITE_DAC => fs::WRITE_DAC,
     abi::WRITE_OWNER => fs::WRITE_OWNER,

@@ -201,6 +201,13 @@ impl Inspector {
         Ok(file_system::name_of(&*opened)?)
     }
 
+    /// Returns whether a directory, links in its path followed, has no entries.
+    ///
+    /// Errors: `REPARSE_POINT_ENCOUNTERED` if it is not on the node.
+    pub fn is_empty(&self, directory: &HostPath) -> OperationResult<bool> {
+        Ok(names(&*self.open_directory(directory)?, 1)?.names.is_empty())
+    }
+
     /// Checks that the object at `path`, links in its path followed, exists and is on the node.
     ///
     /// Errors: `REPARSE_POINT_ENCOUNTERED` if it is not on the node.

@@ -79,7 +79,7 @@ impl fmt::Display for Unsafe {
         match self.role {
             Role::File => write!(f, "change or replace {path}"),
             Role::Folder => write!(f, "change what is in {path}"),
-            Role::Above => write!(f, "rename or replace {path} or a folder in it"),
+            Role::Above | Role::Empty => write!(f, "rename or replace {path} or a folder in it"),
         }
     }
 }

@@ -211,6 +211,27 @@ fn a_service_of_windows_that_does_not_run_is_reported_with_its_consequence() {
 }
 
 #[test]
+fn an_account_that_can_make_an_empty_working_directory_a_junction_is_a_problem() {
+    let directory = r"C:\work";
+    for (path, is_found) in [(r"C:\work", true), (r"C:\work\1", false)] {
+        let mut patient = Patient::changed(|text| format!("{text}\n[[file]]\nkind = \"directory\"\npath = '{path}'\n"));
+        patient.settings.node.working_dirs = vec![HostPath::parse(directory).expect("a path")];
+        // The rights to read and write.
+        patient.system.files.insert(directory.to_owned(), pipe_access(&[USERS]));
+        if is_found {
+            assert_finding(
+                &patient.complaint(),
+                State::Problem,
+                "Folders",
+                &["the working directory C:\\work: C:\\work"],
+            );
+        } else {
+            assert_eq!(patient.complaints(), []);
+        }
+    }
+}
+
+#[test]
 fn disks_that_are_offline_or_read_only_are_warnings() {
     for (flags, words) in [
         ("offline = true", "disk 2 is offline"),

@@ -9,6 +9,8 @@ pub const FILE_WRITE_DATA: u32 = 0x2;
 pub const FILE_APPEND_DATA: u32 = 0x4;
 /// The right to delete any entry of a directory.
 pub const FILE_DELETE_CHILD: u32 = 0x40;
+/// The right to change the attributes of a file or directory, and to make an empty directory a junction.
+pub const FILE_WRITE_ATTRIBUTES: u32 = 0x100;
 /// The right to delete or rename the object.
 pub const DELETE: u32 = 0x1_0000;
 /// The right to change the access control list of the object.
