@@ -18,7 +18,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use ::doctor::{Agreement, Parity, Report, Settings, State, compare, examine as examine_node};
+use ::doctor::{Agreement, Parity, Report, Settings, State, compare, examine as examine_node, json_text};
 use api::{GROUP_VERSIONS, GrouplessPipe};
 
 use crate::backend::Backend;
@@ -113,9 +113,9 @@ fn print(
     json: impl FnOnce() -> String,
 ) -> io::Result<()> {
     if flags.json {
-        return writeln!(out, "{}", json());
+        return writeln!(out, "{}", json_text(&json()));
     }
-    writeln!(out, "csi-proxy {} looks at {}.\n\n{text}", env!("CARGO_PKG_VERSION"), backend.name)
+    writeln!(out, "csi-proxy {} looks at {}.\n\n{text}", env!("CARGO_PKG_VERSION"), os::escaped(&backend.name))
 }
 
 fn code_of(report: &Report) -> ExitCode {

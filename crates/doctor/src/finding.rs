@@ -80,6 +80,11 @@ impl Report {
         self.add(check, State::Unchecked, format!("{what} could not be checked: {error}"), advice_on(code));
     }
 
+    /// Adds that something was not looked at, although no reading failed.
+    pub(crate) fn skipped(&mut self, check: &'static str, seen: impl Into<String>, advice: impl Into<String>) {
+        self.add(check, State::Unchecked, seen.into(), advice.into());
+    }
+
     fn add(&mut self, check: &'static str, state: State, seen: String, advice: String) {
         self.findings.push(Finding { check, state, seen, advice });
     }

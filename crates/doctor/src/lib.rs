@@ -27,6 +27,7 @@ use storage_ops::Config;
 use storage_ops::inspect::Inspector;
 
 pub use finding::{Finding, Report, State};
+pub use output::json_text;
 pub use parity::{Agreement, Parity, Row};
 pub use simulated::{SimulatedSystem, file_access, pipe_access};
 pub use system::{Pipe, ServiceRegistration, System, program_of};

@@ -1,8 +1,12 @@
 //! The output: text for a terminal of 80 columns, and JSON.
+//!
+//! Names come from devices, servers and other accounts. In both forms, characters of them that could make the output read
+//! as another are escaped, as in the log.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use anstyle::{AnsiColor, Style};
+use os::{escaped, is_misleading};
 use serde_json::{Value, json};
 
 use crate::checks::counted;
@@ -28,6 +32,7 @@ fn style_of(state: State) -> Style {
 /// Writes `text` in lines that end before [`WIDTH`], each after the first indented by `indent`. `column` is the column at
 /// which the first one begins. A word that is longer than a line is broken: a path has no blanks.
 fn wrapped(f: &mut fmt::Formatter<'_>, column: usize, indent: usize, text: &str) -> fmt::Result {
+    let text = escaped(text);
     let mut at = column;
     let mut is_first = true;
     for word in text.split_whitespace() {
@@ -50,6 +55,23 @@ fn wrapped(f: &mut fmt::Formatter<'_>, column: usize, indent: usize, text: &str)
         }
     }
     writeln!(f)
+}
+
+/// Escapes the misleading characters in a JSON text. Those are only in its strings, except for line breaks between its
+/// values; inside strings, line breaks are already escaped.
+pub fn json_text(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character == '\n' || !is_misleading(character) {
+            text.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a String does not fail.
+            let _ = write!(text, "\\u{unit:04x}");
+        }
+    }
+    text
 }
 
 impl fmt::Display for Report {
@@ -133,7 +155,7 @@ impl fmt::Display for Parity {
                 }
                 if row.object != object {
                     object = &row.object;
-                    writeln!(f, "  {object}")?;
+                    writeln!(f, "  {}", escaped(object))?;
                 }
                 write_row(f, row)?;
             }

@@ -3,6 +3,19 @@
 //! Names of disks, shares, services and files come from devices, servers and other accounts of the node. Every output
 //! that a person reads escapes these characters: the log, and the findings of `doctor`.
 
+/// Returns the text with each misleading character in the form that Rust has for it, such as `\u{202e}`.
+pub fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_misleading(character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
 /// Whether a character is not displayed as itself: control characters, line and paragraph separators, and characters
 /// that change the direction of text or are invisible.
 pub fn is_misleading(character: char) -> bool {
@@ -14,7 +27,12 @@ pub fn is_misleading(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_misleading;
+    use super::{escaped, is_misleading};
+
+    #[test]
+    fn misleading_characters_are_escaped_and_others_are_kept() {
+        assert_eq!(escaped("C:\\\u{e9}\n\u{9b}\u{202e}"), "C:\\\u{e9}\\n\\u{9b}\\u{202e}");
+    }
 
     #[test]
     fn letters_and_symbols_are_not_misleading() {

@@ -3,7 +3,7 @@
 //! follows.
 
 use os::OsError;
-use storage_ops::{HostPath, Kind as ErrorKind, OperationError};
+use storage_ops::HostPath;
 
 use crate::Examination;
 use crate::access::{Role, is_ordinary, who_may_replace};
@@ -65,11 +65,12 @@ fn check_way(examination: &mut Examination<'_>, what: &str, objects: Vec<(String
     let Examination { system, inspector, names, report, .. } = examination;
     let (mut ordinary, mut others, mut safe) = (Vec::new(), Vec::new(), 0);
     for (path, role) in objects {
-        let on_node = match HostPath::parse(&path) {
-            Ok(path) => inspector.check_on_node(&path),
-            Err(_) => Err(OperationError::new(ErrorKind::InvalidArgument, "it is not a path on a drive of the node")),
+        let Ok(host_path) = HostPath::parse(&path) else {
+            let seen = format!("who may replace {path} could not be checked: it is not a path on a drive of the node");
+            report.skipped(CHECK, seen, "find out who may; if it is a path on a server, use one on a drive instead");
+            continue;
         };
-        match on_node {
+        match inspector.check_on_node(&host_path) {
             Ok(()) => {}
             // So does the reading itself.
             Err(error) if matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) => {}

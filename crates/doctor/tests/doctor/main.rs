@@ -2,6 +2,7 @@
 
 mod faults_in_readings;
 mod findings;
+mod misleading;
 mod output;
 mod parity;
 mod servers;
