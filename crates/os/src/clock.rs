@@ -29,6 +29,9 @@ impl Sub for Time {
     }
 }
 
+/// How often a future is polled that is not woken.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
 /// A monotonic clock, and the ways to wait.
 ///
 /// The storage operations neither read the system's clock nor park a thread themselves. On a simulated node all time is
@@ -45,13 +48,14 @@ pub trait Clock: Send + Sync {
     /// Blocks this thread for the duration `span`.
     fn sleep(&self, span: Duration);
 
-    /// Blocks this thread until `wait` is ready, for a thread that waits for a lock outside an async runtime.
+    /// Blocks this thread until `wait` is ready, for a thread that waits outside an async runtime. Polls it when it is woken,
+    /// and from time to time, so that it can become ready because time has passed.
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);
         let mut wait = pin!(wait);
         while wait.as_mut().poll(&mut context).is_pending() {
-            thread::park();
+            thread::park_timeout(POLL_INTERVAL);
         }
     }
 }

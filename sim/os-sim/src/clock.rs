@@ -208,12 +208,12 @@ impl Clock for SharedState {
         let waker = Waker::from(Arc::clone(&woken));
         let mut context = Context::from_waker(&waker);
         while wait.as_mut().poll(&mut context).is_pending() {
-            while !woken.flag.swap(false, Ordering::AcqRel) {
+            if !woken.flag.load(Ordering::Acquire) {
                 thread::park_timeout(WAKE_TIMEOUT);
-                // No other thread woke this one, so it can only be waiting for simulated time to pass.
-                if !woken.flag.load(Ordering::Acquire) {
-                    self.advance_to_next_event();
-                }
+            }
+            // If no other thread woke this one, it can only be waiting for simulated time to pass.
+            if !woken.flag.swap(false, Ordering::AcqRel) {
+                self.advance_to_next_event();
             }
         }
     }

@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use faults::{Call, FaultAction, Probe, Probed};
 use os::Os as _;
+use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, ClientId, DiskNumber, Error, Executor, GetDiskState, ListDiskIds, ListVolumesOnDisk,
-    NewSmbGlobalMapping, Operation, Rescan, Secret, TargetPortal, UncPath,
+    AddTargetPortal, ClientId, Config, DiskNumber, Error, Executor, GetDiskState, ListDiskIds, ListVolumesOnDisk,
+    NewSmbGlobalMapping, Node, Operation, Rescan, Secret, TargetPortal, UncPath,
 };
 use tokio::task::JoinHandle;
 
+use crate::concurrency::ends;
 use crate::executor::{Gate, OpenOnDrop, executor, settled};
 use crate::setup::{GIB, node_on, volume_on};
 
@@ -113,4 +116,60 @@ async fn a_device_that_does_not_answer_delays_no_listing_for_long() {
     gate.open();
     assert_eq!(volumes.await.unwrap().unwrap().len(), 1);
     assert_eq!(ids.await.unwrap().unwrap().len(), 3);
+}
+
+/// A node with three disks, one of them on NVMe.
+fn with_nvme() -> Sim {
+    os_sim::node().disk(GIB).bus(os::abi::BusType::NVME).disk(GIB).build()
+}
+
+fn is_query_of_nvme(call: &Call) -> bool {
+    call.primitive == "control STORAGE_QUERY_PROPERTY" && call.object.contains("nvme#disk")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_does_not_answer_delays_listings_for_seconds_and_keeps_one_thread() {
+    let sim = with_nvme().held();
+    let gate = Gate::closed(is_query_of_nvme);
+    let (executor, _) = executor(&sim, &gate);
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    let mut listings: Vec<_> = (0..50).map(|client| spawn_for(&executor, client, ListDiskIds)).collect();
+    gate.reached_by(1).await;
+    assert!(!ends(&listings[0]).await);
+    assert_eq!(gate.count(), 1, "the others wait without asking");
+    sim.advance(Duration::from_secs(6));
+    while listings.len() > 1 {
+        settled().await;
+        for one in listings.extract_if(.., |one| one.is_finished()) {
+            assert_eq!(one.await.unwrap().unwrap().len(), 2, "without one of three");
+        }
+    }
+    assert_eq!(gate.count(), 1);
+    gate.open();
+    assert_eq!(listings.remove(0).await.unwrap().unwrap().len(), 3);
+}
+
+/// A disk that answers slowly. All answers together take less time than after which a query counts as hanging: simulated
+/// time also passes for a thread that asks another disk and does not run at the moment. (The tests of `device_queries` have
+/// a device that takes a second for each of fifty answers.)
+struct SlowAnswers(Sim);
+
+impl Probe for SlowAnswers {
+    fn before(&self, call: &Call) -> FaultAction {
+        if is_query_of_nvme(call) {
+            self.0.process().clock().sleep(Duration::from_millis(40));
+        }
+        FaultAction::Go
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_listing_lacks_a_disk_that_answers_slowly() {
+    let sim = with_nvme();
+    let node = Node::new(Arc::new(Probed::new(sim.process(), SlowAnswers(sim.clone()))), Config::default());
+    let executor = Arc::new(Executor::new(Arc::new(node)));
+    let listings: Vec<_> = (0..50).map(|client| spawn_for(&executor, client, ListDiskIds)).collect();
+    for one in listings {
+        assert_eq!(one.await.unwrap().unwrap().len(), 3);
+    }
 }
