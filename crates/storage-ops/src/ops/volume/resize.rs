@@ -85,24 +85,26 @@ impl Operation for ResizeVolume {
         let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
         let partition =
             *partition.ok_or_else(|| OperationError::precondition("no partition begins where the volume begins"))?;
-        if self.may_need_growth(node, ctx, &disk, &table, &partition)? {
+        let reported = Reported { disk, table, partition };
+        if self.may_need_growth(node, ctx, &reported)? {
             ctx.require_pool(PoolKind::Wmi)?;
-            self.grow(node, ctx, &disk, &table, &partition, volume)?;
+            self.grow(node, ctx, &reported, volume)?;
         }
         fill_partition(node, ctx, volume)
     }
 }
 
+/// The partition of the volume, as its disk reports it.
+struct Reported {
+    disk: Disk,
+    table: PartitionTable,
+    partition: Partition,
+}
+
 impl ResizeVolume {
     /// Returns whether the partition may have to grow, determined without the storage provider.
-    fn may_need_growth(
-        &self,
-        node: &Node,
-        ctx: &OperationContext,
-        disk: &Disk,
-        table: &PartitionTable,
-        partition: &Partition,
-    ) -> OperationResult<bool> {
+    fn may_need_growth(&self, node: &Node, ctx: &OperationContext, reported: &Reported) -> OperationResult<bool> {
+        let Reported { disk, table, partition } = reported;
         if self.size != 0 {
             return Ok(self.size > partition.length);
         }
@@ -116,15 +118,8 @@ impl ResizeVolume {
         }
     }
 
-    fn grow(
-        &self,
-        node: &Node,
-        ctx: &OperationContext,
-        disk: &Disk,
-        table: &PartitionTable,
-        partition: &Partition,
-        volume: VolumeId,
-    ) -> OperationResult<()> {
+    fn grow(&self, node: &Node, ctx: &OperationContext, reported: &Reported, volume: VolumeId) -> OperationResult<()> {
+        let Reported { disk, partition, .. } = reported;
         let instance = msft_storage::partition_instance(&node.host, ctx, disk, partition)?;
         let (max, provider_error) = match msft_storage::max_partition_size(&node.host, ctx, &instance) {
             Ok(max) => (max, None),
@@ -134,7 +129,7 @@ impl ResizeVolume {
                 if let Some(code) = error.code {
                     node.host.fallbacks().record(Fallback::SupportedSize, code);
                 }
-                (max_size_by_table(node, ctx, disk, table, partition)?, Some(error))
+                (max_size_by_table(node, ctx, reported)?, Some(error))
             }
             Err(error) => return Err(error),
         };
@@ -194,13 +189,8 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
 }
 
 /// Returns the maximum size of the partition in bytes, according to the partition table.
-fn max_size_by_table(
-    node: &Node,
-    ctx: &OperationContext,
-    disk: &Disk,
-    table: &PartitionTable,
-    partition: &Partition,
-) -> OperationResult<u64> {
+fn max_size_by_table(node: &Node, ctx: &OperationContext, reported: &Reported) -> OperationResult<u64> {
+    let Reported { disk, table, partition } = reported;
     let next = table.partitions.iter().map(|other| other.offset).filter(|offset| *offset > partition.offset).min();
     let end = match next {
         Some(next) => next,
