@@ -26,6 +26,11 @@ impl AsMut<Flags> for SimFlags {
 
 const SECTION: &str = "Simulated node";
 
+/// Returns the flag `-node`.
+const fn node_flag<T>(help: &'static str, set: fn(&mut T, &str) -> Result<(), String>) -> Flag<T> {
+    Flag { name: "node", kind: Kind::Value("FILE"), default: "", help, section: SECTION, set }
+}
+
 /// The program.
 pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
     name: "csi-proxy-sim",
@@ -38,17 +43,10 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
         ("version", "print the version"),
     ],
     own_flags: &[
-        Flag {
-            name: "node",
-            kind: Kind::Value("FILE"),
-            default: "",
-            help: "Serve the node that this TOML file describes, instead of the built-in one.",
-            section: SECTION,
-            set: |flags, text| {
-                flags.node_file = some_text(text).map(PathBuf::from);
-                Ok(())
-            },
-        },
+        node_flag("Serve the node that this TOML file describes, instead of the built-in one.", |flags, text| {
+            flags.node_file = some_text(text).map(PathBuf::from);
+            Ok(())
+        }),
         Flag {
             name: "socket-folder",
             kind: Kind::Value("DIR"),
@@ -69,17 +67,10 @@ pub static CSI_PROXY_SIM_DOCTOR: Program<DoctorFlags> = Program {
     about: "Examines a simulated node as csi-proxy doctor examines a Windows node.",
     commands: &[("[FLAGS]", "examine the node")],
     own_flags: &[
-        Flag {
-            name: "node",
-            kind: Kind::Value("FILE"),
-            default: "",
-            help: "Examine the node that this TOML file describes, instead of the built-in one.",
-            section: SECTION,
-            set: |flags, text| {
-                flags.node_file = some_text(text).map(PathBuf::from);
-                Ok(())
-            },
-        },
+        node_flag("Examine the node that this TOML file describes, instead of the built-in one.", |flags, text| {
+            flags.node_file = some_text(text).map(PathBuf::from);
+            Ok(())
+        }),
         PARITY,
         OUTPUT,
         SHOW_NAMES,
