@@ -28,7 +28,7 @@ use crate::flags::{FlagError, Flags};
 use crate::program::{Program, is_broken_pipe};
 use crate::service;
 
-pub use ::doctor::{SimulatedSystem, System};
+pub use ::doctor::System;
 pub use flags::{CSI_PROXY_DOCTOR, DoctorFlags, OUTPUT, PARITY, SHOW_NAMES};
 pub use imp::system;
 
@@ -163,7 +163,8 @@ pub fn pipes() -> Vec<String> {
 mod tests {
     use std::process::ExitCode;
 
-    use ::doctor::{ServiceRegistration, SimulatedSystem};
+    use ::doctor::ServiceRegistration;
+    use doctor_sim::SimulatedSystem;
 
     use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, settings, with_flags_of_service};
 

@@ -17,7 +17,6 @@ mod finding;
 mod output;
 mod parity;
 mod redaction;
-mod simulated;
 mod system;
 
 use std::sync::Arc;
@@ -29,7 +28,6 @@ use storage_ops::inspect::Inspector;
 pub use finding::{Finding, Report, State};
 pub use output::json_text;
 pub use parity::{Agreement, Parity, Row};
-pub use simulated::{SimulatedSystem, file_access, pipe_access};
 pub use system::{Pipe, ServiceRegistration, System, program_of};
 
 use redaction::Names;

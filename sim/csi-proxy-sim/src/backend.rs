@@ -4,7 +4,8 @@ use std::path::Path;
 use std::{error, fmt, fs, io};
 
 use csi_proxy::backend::Backend;
-use csi_proxy::doctor::{self, DoctorFlags, SimulatedSystem, System};
+use csi_proxy::doctor::{self, DoctorFlags, System};
+use doctor_sim::SimulatedSystem;
 use os_sim::{DescriptionError, Sim};
 
 /// The error of a file from which no node can be created.

@@ -29,7 +29,7 @@ const FOLDERS: [(&str, &[&str]); 4] =
 
 /// The libraries of the first two folders, each with the packages it depends on. Packages with a program are not
 /// listed: they choose among all libraries.
-const LIBRARIES: [(&str, &[&str]); 11] = [
+const LIBRARIES: [(&str, &[&str]); 12] = [
     ("crates/api", &[]),
     ("crates/authority-filter", &[]),
     ("crates/doctor", &["crates/os", "crates/storage-ops"]),
@@ -38,6 +38,7 @@ const LIBRARIES: [(&str, &[&str]); 11] = [
     ("crates/server", &["crates/api", "crates/authority-filter", "crates/storage-ops", "crates/transport"]),
     ("crates/storage-ops", &["crates/os"]),
     ("crates/transport", &[]),
+    ("sim/doctor-sim", &["crates/doctor", "crates/os"]),
     ("sim/dynamic-client", &["crates/api"]),
     ("sim/faults", &["crates/os"]),
     ("sim/os-sim", &["crates/os"]),

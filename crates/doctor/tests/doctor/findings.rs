@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use doctor::{Finding, State, examine, file_access, pipe_access};
+use doctor::{Finding, State, examine};
+use doctor_sim::{file_access, pipe_access};
 use faults::{Layer, Layered};
 use os::{MethodCall, Namespace, Os, OsError, OsResult, Time, U16Str, U16String, Value};
 use storage_ops::{

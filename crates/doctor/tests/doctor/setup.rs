@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use doctor::{Finding, Parity, Report, ServiceRegistration, Settings, SimulatedSystem, State, compare, examine};
+use doctor::{Finding, Parity, Report, ServiceRegistration, Settings, State, compare, examine};
+use doctor_sim::SimulatedSystem;
 use os::Os;
 use os_sim::Sim;
 use storage_ops::{Config, NewSmbGlobalMapping, Node, Secret, UncPath};

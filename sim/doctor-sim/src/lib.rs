@@ -1,11 +1,11 @@
-//! A [`System`] that is given as values, for the simulated node and for tests.
+//! A [`System`] that is given as values, for the simulated node and for tests: what `doctor` reads of Windows beyond the
+//! primitives that `os-sim` simulates.
 
 use std::collections::BTreeMap;
 
+use doctor::{Pipe, ServiceRegistration, System};
 use os::abi::{AccessEntry, EntryKind, SecurityDescriptor, Sid};
 use os::{OsError, OsResult};
-
-use crate::system::{Pipe, ServiceRegistration, System};
 
 /// `GENERIC_READ` and `GENERIC_WRITE` of a pipe.
 const READ_AND_WRITE: u32 = 0x12_019f;
