@@ -187,9 +187,9 @@ fn check_sessions(examination: &mut Examination<'_>) {
     let Examination { names, report, .. } = examination;
     let (mut connected, mut persistent) = (0, 0);
     for session in &sessions {
-        persistent += usize::from(session.bool("IsPersistent") == Some(true));
         if session.bool("IsConnected") == Some(true) {
             connected += 1;
+            persistent += usize::from(session.bool("IsPersistent") == Some(true));
             continue;
         }
         let target = names.of(Kind::Target, session.text("TargetNodeAddress").unwrap_or_default());

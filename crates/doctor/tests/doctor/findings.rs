@@ -1,11 +1,9 @@
 //! A healthy node has no findings, and each defect makes its own.
 
-use std::sync::Arc;
-
-use doctor::{Finding, State, examine};
+use doctor::{Finding, State};
 use doctor_sim::{file_access, pipe_access};
-use faults::{Layer, Layered};
-use os::{MethodCall, Namespace, Os, OsError, OsResult, Time, U16Str, U16String, Value};
+use faults::Layer;
+use os::{Instance, MethodCall, Namespace, Os, OsError, OsResult, Time, U16Str, U16String, Value, Wmi};
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DiscoverTargetPortal, DiskNumber, HostPath, Iqn, Node,
     Secret, SetDiskState, TargetPortal,
@@ -264,6 +262,40 @@ fn mappings_that_cannot_be_read_are_reported_and_their_server_is_waited_for_once
 }
 
 #[test]
+fn a_session_that_windows_could_not_connect_again_is_a_warning() {
+    /// The sessions are persistent, as after `Register-IscsiSession`. Their portal may not have answered at the last boot.
+    struct Persistent {
+        are_connected: bool,
+    }
+
+    impl Layer for Persistent {
+        fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+            let mut found = wmi.query(namespace, wql, deadline)?;
+            for session in found.iter_mut().filter(|_| wql.contains("MSFT_iSCSISession")) {
+                session.properties.insert("IsPersistent".to_owned(), Value::Bool(true));
+                session.properties.insert("IsConnected".to_owned(), Value::Bool(self.are_connected));
+            }
+            Ok(found)
+        }
+    }
+
+    let patient = Patient::healthy();
+    connect_iscsi(&patient);
+    let of_sessions = |are_connected| {
+        let findings = patient.examine_through(Persistent { are_connected }).findings;
+        findings.into_iter().filter(|finding| finding.check == "iSCSI sessions").collect::<Vec<_>>()
+    };
+    let connected = of_sessions(true);
+    assert_eq!(connected.len(), 1, "{connected:#?}");
+    assert_eq!(connected[0].seen, "1 session connected, 1 of them again after a restart of Windows");
+    let not_connected = of_sessions(false);
+    assert_eq!(not_connected.len(), 2, "{not_connected:#?}");
+    let words = ["the session to target-1 is not connected"];
+    assert_finding(&not_connected[0], State::Warning, "iSCSI sessions", &words);
+    assert_eq!(not_connected[1].seen, "0 sessions connected, 0 of them again after a restart of Windows");
+}
+
+#[test]
 fn a_mapping_of_a_directory_is_a_warning() {
     let patient = Patient::healthy();
     let arguments = [("RemotePath", Value::Text(r"\\server\share\dir".to_owned()))];
@@ -292,9 +324,7 @@ fn a_mount_point_that_windows_lists_and_that_does_not_exist_is_a_warning() {
         }
     }
 
-    let patient = Patient::healthy();
-    let os: Arc<dyn Os> = Arc::new(Layered::around(patient.os(), Stale));
-    let report = examine(&os, &patient.system, &patient.settings);
+    let report = Patient::healthy().examine_through(Stale);
     let stale = report.findings.iter().find(|finding| finding.state != State::Ok).expect("a finding");
     let words = ["Windows lists 4 mount points", r"C:\deleted\", r"C:\Windows\"];
     assert_finding(stale, State::Warning, "Links and mount points", &words);

@@ -1,10 +1,8 @@
 //! No path that is examined leads doctor to a server, which would make LocalSystem or an administrator log on there, and
 //! which may not answer.
 
-use std::sync::Arc;
-
-use doctor::{Finding, Report, ServiceRegistration, State, examine};
-use faults::{Layer, Layered};
+use doctor::{Finding, Report, ServiceRegistration, State};
+use faults::Layer;
 use os::{Handle, NtPath, Open, Os, OsResult, U16Str, U16String};
 use storage_ops::HostPath;
 
@@ -25,11 +23,19 @@ fn with_links(links: &[(&str, &str)]) -> Patient {
 /// Examines the patient, and asserts that no server was asked.
 #[track_caller]
 fn examine_without_servers(patient: &Patient) -> Report {
+    /// Changes nothing.
+    struct Same;
+    impl Layer for Same {}
+    examine_through(patient, Same)
+}
+
+/// Examines the patient with `layer` around its node, and asserts that no server was asked.
+#[track_caller]
+fn examine_through(patient: &Patient, layer: impl Layer) -> Report {
     let before = patient.sim.now();
-    let report = patient.examine();
-    assert_eq!(patient.sim.now(), before, "a server was waited for: {report}");
+    let report = patient.examine_through(layer);
     patient.compare();
-    assert_eq!(patient.sim.now(), before, "a server was waited for");
+    assert_eq!(patient.sim.now(), before, "a server was waited for: {report}");
     report
 }
 
@@ -115,11 +121,7 @@ fn a_mount_point_below_a_link_to_a_server_is_not_opened() {
     }
 
     let patient = with_links(&[(r"C:\data\link", r"\\server\share")]);
-    let os: Arc<dyn Os> = Arc::new(Layered::around(patient.os(), Listed));
-    let before = patient.sim.now();
-    let report = examine(&os, &patient.system, &patient.settings);
-    assert_eq!(patient.sim.now(), before, "a server was waited for: {report}");
-    let complaints = complaints(report);
+    let complaints = complaints(examine_through(&patient, Listed));
     assert_eq!(complaints.len(), 2, "one for each volume: {complaints:#?}");
     complaints.iter().for_each(assert_off_node);
 }
@@ -142,9 +144,7 @@ fn a_drive_that_is_no_volume_of_the_node_is_not_opened() {
     }
 
     let patient = with_links(&[(r"C:\var\lib\kubelet\plugins\drive", r"D:\dir")]);
-    let os: Arc<dyn Os> = Arc::new(Layered::around(patient.os(), NetworkDrive));
-    let report = examine(&os, &patient.system, &patient.settings);
-    assert_eq!(complaints(report), []);
+    assert_eq!(complaints(examine_through(&patient, NetworkDrive)), []);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use doctor::{Finding, Parity, Report, ServiceRegistration, Settings, State, compare, examine};
 use doctor_sim::SimulatedSystem;
+use faults::{Layer, Layered};
 use os::Os;
 use os_sim::Sim;
 use storage_ops::{Config, NewSmbGlobalMapping, Node, Secret, UncPath};
@@ -106,6 +107,12 @@ impl Patient {
 
     pub(crate) fn examine(&self) -> Report {
         examine(&self.os(), &self.system, &self.settings)
+    }
+
+    /// Examines the node with `layer` around it.
+    pub(crate) fn examine_through(&self, layer: impl Layer) -> Report {
+        let os: Arc<dyn Os> = Arc::new(Layered::around(self.os(), layer));
+        examine(&os, &self.system, &self.settings)
     }
 
     /// Returns the findings that are not [`State::Ok`].
