@@ -9,7 +9,7 @@ mod rotation;
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
@@ -27,8 +27,8 @@ use rotation::RotatingFile;
 /// The crates of this workspace, by the prefixes of their events' targets.
 const OURS: [&str; 4] = ["csi_proxy", "server", "storage_ops", "transport"];
 
-static FILE_RATE: RateLimit = RateLimit::new();
-static STDERR_RATE: RateLimit = RateLimit::new();
+static FILE_RATE: LazyLock<RateLimit> = LazyLock::new(RateLimit::default);
+static STDERR_RATE: LazyLock<RateLimit> = LazyLock::new(RateLimit::default);
 
 /// Starts logging. Fails if logging has already been started in this process.
 pub fn start(flags: &LogFlags) -> io::Result<()> {

@@ -166,18 +166,24 @@ fn log_failure(status: &Status, duration: Duration) {
         Code::Internal | Code::Unknown | Code::DataLoss => log!(Level::ERROR),
         // Expected: drivers query objects that may not exist.
         Code::NotFound | Code::Cancelled | Code::AlreadyExists => log!(Level::INFO),
+        // Apart from the codes below: the log limits the lines of each statement.
+        Code::PermissionDenied => log!(Level::WARN),
         _ => log!(Level::WARN),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
     use http::HeaderMap;
-    use tonic::Code;
+    use tonic::{Code, Status};
+    use tracing::callsite::Identifier;
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
 
-    use super::{Outcome, catch_panics, deadline};
+    use super::{Outcome, catch_panics, deadline, log_failure};
 
     fn panics() -> Outcome {
         panic!("a deliberate defect")
@@ -200,6 +206,46 @@ mod tests {
             assert_eq!(status.code(), Code::Internal);
             assert_eq!(status.message(), "a defect in csi-proxy stopped the call; see the log");
         }
+    }
+
+    /// Notes the statement of each line.
+    struct Statements(Mutex<Vec<Identifier>>);
+
+    impl Subscriber for Statements {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            self.0.lock().unwrap().push(event.metadata().callsite());
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn a_flood_of_other_failures_leaves_out_no_refusal_and_no_defect() {
+        let statements = Arc::new(Statements(Mutex::default()));
+        tracing::subscriber::with_default(Arc::clone(&statements), || {
+            for code in
+                [Code::PermissionDenied, Code::Internal, Code::NotFound, Code::InvalidArgument, Code::Unavailable]
+            {
+                log_failure(&Status::new(code, "a reason"), Duration::ZERO);
+            }
+        });
+        let statements = statements.0.lock().unwrap();
+        assert_eq!(statements.len(), 5);
+        assert!(!statements[1..].contains(&statements[0]) && !statements[2..].contains(&statements[1]));
     }
 
     #[test]

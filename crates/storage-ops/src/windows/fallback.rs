@@ -221,7 +221,8 @@ pub(crate) struct Fallbacks(Mutex<Counts>);
 type Counts = BTreeMap<(Fallback, Option<u32>), u64>;
 
 impl Fallbacks {
-    /// Counts a use of a second way after `code`. Logs the first one.
+    /// Counts a use of a second way after `code`. Logs the first one: at most as many lines as the log admits of one
+    /// statement in a minute, so that none is left out.
     pub(crate) fn record(&self, fallback: Fallback, code: OsError) {
         let mut counts = self.lock();
         let key = (fallback, Some(code.0));
@@ -334,6 +335,7 @@ mod tests {
             assert_eq!(TABLE.iter().filter(|other| other.call == row.call).count(), 1, "{}", row.call);
         }
         assert_eq!(Fallback::BiosSerialNumber as usize + 1, TABLE.len());
+        assert!(TABLE.len() * (MAX_CODES + 1) <= 1000, "the lines that the log admits of one statement in a minute");
     }
 
     #[test]
