@@ -16,18 +16,28 @@ pub fn escaped(text: &str) -> String {
     shown
 }
 
-/// Whether a character is not displayed as itself: control characters, line and paragraph separators, and characters
-/// that change the direction of text or are invisible.
+/// Characters that are drawn as nothing although Unicode counts them as letters, marks or symbols.
+const BLANK: [char; 5] = ['\u{2800}', '\u{13441}', '\u{13442}', '\u{16fe4}', '\u{1d159}'];
+
+/// Whether a character is not displayed as itself: what Unicode calls a control or format character, a separator other
+/// than the blank, or ignorable where it is not supported (`Default_Ignorable_Code_Point`), and [`BLANK`] ones. These
+/// break lines, change the direction of text or are invisible.
 pub fn is_misleading(character: char) -> bool {
-    character.is_control()
+    BLANK.contains(&character)
         || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            '\0'..='\u{1f}' | '\u{7f}'..='\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}'
+            | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{115f}'..='\u{1160}' | '\u{1680}'
+            | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}'
+            | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{escaped, is_misleading};
+    use regex_syntax::hir::{Class, HirKind};
+
+    use super::{BLANK, escaped, is_misleading};
 
     #[test]
     fn misleading_characters_are_escaped_and_others_are_kept() {
@@ -40,8 +50,26 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_separators_and_invisible_characters_are_misleading() {
-        for character in "\0\x1b\n\u{7f}\u{9b}\u{200b}\u{2028}\u{2029}\u{202e}\u{2069}\u{feff}\u{e0041}".chars() {
+    fn all_characters_that_unicode_calls_ignorable_control_or_separator_are_misleading_and_no_others_are() {
+        let properties = r"[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Zs}]";
+        let hir = regex_syntax::parse(properties).unwrap();
+        let HirKind::Class(Class::Unicode(class)) = hir.kind() else { panic!("a class of characters") };
+        let mut expected: Vec<char> = class.iter().flat_map(|range| range.start()..=range.end()).collect();
+        expected.retain(|character| *character != ' ');
+        expected.extend(BLANK);
+        expected.sort_unstable();
+        let found: Vec<char> = (char::MIN..=char::MAX).filter(|character| is_misleading(*character)).collect();
+        let differs = |these: &[char], others: &[char]| -> Vec<char> {
+            these.iter().copied().filter(|character| others.binary_search(character).is_err()).collect()
+        };
+        assert_eq!((differs(&expected, &found), differs(&found, &expected)), (vec![], vec![]), "(missing, too many)");
+    }
+
+    #[test]
+    fn what_hides_or_forges_text_is_misleading() {
+        let characters = "\0\x1b\n\u{7f}\u{9b}\u{a0}\u{34f}\u{115f}\u{200b}\u{2028}\u{2029}\u{202e}\u{2069}\u{2800}\u{3164}\
+                          \u{fe0f}\u{feff}\u{ffa0}\u{e0041}\u{e01ef}";
+        for character in characters.chars() {
             assert!(is_misleading(character), "{character:?}");
         }
     }
