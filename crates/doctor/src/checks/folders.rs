@@ -64,6 +64,7 @@ fn way_to(directory: &HostPath) -> Vec<(String, Role)> {
 fn check_way(examination: &mut Examination<'_>, what: &str, objects: Vec<(String, Role)>, consequence: &str) {
     let Examination { system, inspector, names, report, .. } = examination;
     let (mut ordinary, mut others, mut safe) = (Vec::new(), Vec::new(), 0);
+    let count = objects.len();
     for (path, role) in objects {
         let Ok(host_path) = HostPath::parse(&path) else {
             let seen = format!("who may replace {path} could not be checked: it is not a path on a drive of the node");
@@ -113,7 +114,7 @@ fn check_way(examination: &mut Examination<'_>, what: &str, objects: Vec<(String
             format!("{consequence}; make sure that you trust them as you do an administrator"),
         );
     }
-    if ordinary.is_empty() && others.is_empty() && safe > 0 {
+    if safe == count {
         report.ok(CHECK, format!("only administrators can replace the {what} ({} looked at)", counted(safe, "object")));
     }
 }
