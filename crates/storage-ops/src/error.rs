@@ -26,7 +26,8 @@ pub enum Kind {
     Busy,
     /// The operation was started and is still running; repeat the request to wait for it.
     StillRunning,
-    /// The operation was not started because no thread or no WMI connection was available; try again later.
+    /// The operation was not started because no thread or no WMI connection was available, or because a disk that it has to
+    /// read did not answer; try again later.
     Unavailable,
     /// The operation was not started because every caller cancelled.
     Cancelled,

@@ -135,7 +135,8 @@ impl Inspector {
     /// Reads all disks. Returns the disks that could be opened, and the error of the first that could not.
     pub fn disks(&self) -> OperationResult<(Vec<DiskReadings>, Option<OsError>)> {
         let (disks, unopened) = disk_device::all(&self.host)?;
-        Ok((disks.into_iter().map(|disk| self.disk(disk)).collect(), unopened))
+        let first_error = unopened.first().map(|disk| disk.code);
+        Ok((disks.into_iter().map(|disk| self.disk(disk)).collect(), first_error))
     }
 
     fn disk(&self, disk: Disk) -> DiskReadings {

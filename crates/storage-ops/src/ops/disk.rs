@@ -13,7 +13,7 @@ use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
-use crate::windows::disk_device::{self, Disk, PartitionTable, TableStyle};
+use crate::windows::disk_device::{self, Disk, PartitionTable, TableStyle, UnreadDisk};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
@@ -78,7 +78,7 @@ impl Operation for ListDiskIds {
 }
 
 /// Opens all disks. If Windows does not list their devices, those that the storage provider reports.
-fn all_disks(node: &Node, ctx: &OperationContext) -> OperationResult<(Vec<Disk>, Option<OsError>)> {
+fn all_disks(node: &Node, ctx: &OperationContext) -> OperationResult<(Vec<Disk>, Vec<UnreadDisk>)> {
     node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskList, disk_device::all(&node.host), || {
         Ok(disk_device::with_numbers(&node.host, report::disk_numbers(&node.host)?))
     })
@@ -91,19 +91,21 @@ struct ReadIds {
     ids: BTreeMap<DiskNumber, DiskIds>,
     /// The disks whose devices did not return a serial number, and why.
     without_serial: Vec<(DiskNumber, OsError)>,
-    /// The first error.
-    first_error: Option<OsError>,
+    /// The disks whose page 83 identifier could not be read.
+    without_page83: Vec<UnreadDisk>,
+    /// What a disk answered that was removed meanwhile.
+    removed: Option<OsError>,
 }
 
 /// Reads the identifiers of `disks`. A disk of which only one identifier can be read is among the results: some drivers
-/// need only that one. A disk that was removed is left out; its error is returned if there is no other.
+/// need only that one. A disk that was removed is left out.
 fn read_ids(host: &Host, disks: Vec<Disk>) -> ReadIds {
-    let (mut found, mut removed) = (ReadIds::default(), None);
+    let mut found = ReadIds::default();
     for disk in disks {
         let _query = match host.begin_query(disk.number.to_string()) {
             Ok(query) => query,
             Err(code) => {
-                found.first_error = found.first_error.or(Some(code));
+                found.without_page83.push(UnreadDisk::with_number(disk.number, code));
                 continue;
             }
         };
@@ -114,24 +116,24 @@ fn read_ids(host: &Host, disks: Vec<Disk>) -> ReadIds {
         let errors = [page83.as_ref().err().copied(), serial.as_ref().err().copied()];
         let mut errors = errors.into_iter().flatten().peekable();
         if let Some(code) = errors.next_if(|code| ErrorClass::DeviceRemoved.contains(*code)) {
-            removed = removed.or(Some(code));
+            found.removed = found.removed.or(Some(code));
             continue;
         }
         if let Some(code) = errors.next() {
             tracing::warn!(disk = disk.number.0, %code, "not all identifiers of a disk could be read");
-            found.first_error = found.first_error.or(Some(code));
         }
+        found.without_page83.extend(page83.as_ref().err().map(|code| UnreadDisk::with_number(disk.number, *code)));
         found.without_serial.extend(no_serial.map(|code| (disk.number, code)));
         if page83.is_ok() || serial.is_ok() {
             let ids = DiskIds { page83: page83.unwrap_or_default(), serial: serial.unwrap_or_default() };
             found.ids.insert(disk.number, ids);
         }
     }
-    found.first_error = found.first_error.or(removed);
     found
 }
 
-/// Finds the disk whose page 83 identifier, or the last word of it, equals a name.
+/// Finds the disk whose page 83 identifier, or the last word of it, equals a name. Finds none while a disk that may have the
+/// name too cannot be read: it may be the one that is meant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetDiskNumberByName {
     /// The name, without spaces.
@@ -157,17 +159,26 @@ impl Operation for GetDiskNumberByName {
         }
         let has_name =
             |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
-        let (disks, open_error) = all_disks(node, ctx)?;
-        let ReadIds { ids, first_error: read_error, .. } = read_ids(&node.host, disks);
+        let (disks, mut unread) = all_disks(node, ctx)?;
+        let ReadIds { ids, without_page83, removed, .. } = read_ids(&node.host, disks);
+        unread.extend(without_page83);
+        // No driver asks for a disk of the node itself.
+        let is_of_node = |disk: &UnreadDisk| {
+            disk.number.is_some_and(|number| node_volumes::has_volume_of_node(node, number) == Ok(true))
+        };
+        let unread = unread.into_iter().find(|disk| !is_of_node(disk));
         let found: Vec<_> = ids.iter().filter(|(_, ids)| has_name(ids)).map(|(number, _)| *number).collect();
-        match found[..] {
-            [number] => Ok(number),
-            [] => Err(match open_error.or(read_error) {
-                // The disk that could not be read may have the name.
-                Some(code) => OperationError::of(code, "no readable disk has that name, and a disk could not be read"),
+        match (&found[..], unread) {
+            ([number], None) => Ok(*number),
+            ([], None) => Err(match removed {
+                Some(code) => OperationError::of(code, "no disk has that name, and one was removed"),
                 None => OperationError::not_found("no disk has that name"),
             }),
-            [..] => {
+            ([] | [_], Some(disk)) => {
+                let reason = format!("{} may have that name, but cannot be read", disk.name);
+                Err(OperationError { kind: Kind::Unavailable, ..OperationError::of(disk.code, reason) })
+            }
+            ([..], _) => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
                 Err(OperationError::precondition(format!(
                     "the disks {} have that name; it must be unique",

@@ -54,7 +54,8 @@ pub(crate) fn refuse_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> 
     Ok(())
 }
 
-fn has_volume_of_node(node: &Node, disk: DiskNumber) -> OperationResult<bool> {
+/// Returns whether the disk has an extent of a volume that the node itself uses.
+pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> OperationResult<bool> {
     for volume in of_node(node)? {
         let extents = volume_device::all_extents(&node.host, SecondWay::Refused, volume).map_err(undetermined)?;
         if extents.is_empty() {

@@ -295,9 +295,25 @@ pub(crate) fn device_number(handle: &dyn Handle) -> OsResult<Option<DiskNumber>>
     Ok(is_disk.then_some(DiskNumber(number.device_number)))
 }
 
-/// Opens all disks. Returns them in the order of their numbers, and the first error of a disk that could not be opened.
-pub(crate) fn all(host: &Host) -> OperationResult<(Vec<Disk>, Option<OsError>)> {
-    let (mut disks, mut first_error) = (Vec::new(), None);
+/// A disk that could not be opened or read.
+pub(crate) struct UnreadDisk {
+    /// Its number, if that is known.
+    pub(crate) number: Option<DiskNumber>,
+    /// What it is called in an error: its number or the path of its device interface.
+    pub(crate) name: String,
+    /// What Windows answered.
+    pub(crate) code: OsError,
+}
+
+impl UnreadDisk {
+    pub(crate) fn with_number(number: DiskNumber, code: OsError) -> Self {
+        Self { number: Some(number), name: number.to_string(), code }
+    }
+}
+
+/// Opens all disks. Returns them in the order of their numbers, and those that could not be opened.
+pub(crate) fn all(host: &Host) -> OperationResult<(Vec<Disk>, Vec<UnreadDisk>)> {
+    let (mut disks, mut unread) = (Vec::new(), Vec::new());
     for interface in host.os().device_interfaces(DISK_INTERFACE)? {
         let found = host.begin_query(interface.to_string_lossy()).and_then(|_query| {
             let handle = host.os().open(&NtPath::from_win32(&interface), &OPEN_FOR_QUERY)?;
@@ -309,28 +325,28 @@ pub(crate) fn all(host: &Host) -> OperationResult<(Vec<Disk>, Option<OsError>)> 
             Err(code) if ErrorClass::DeviceRemoved.contains(code) => {}
             Err(code) => {
                 tracing::warn!(interface = %interface.display(), %code, "left out a disk that could not be opened");
-                first_error = first_error.or(Some(code));
+                unread.push(UnreadDisk { number: None, name: interface.to_string_lossy(), code });
             }
         }
     }
     disks.sort_unstable_by_key(|disk: &Disk| disk.number);
-    Ok((disks, first_error))
+    Ok((disks, unread))
 }
 
 /// Opens the disks with these numbers, like [`all`].
-pub(crate) fn with_numbers(host: &Host, mut numbers: Vec<DiskNumber>) -> (Vec<Disk>, Option<OsError>) {
-    let (mut disks, mut first_error) = (Vec::new(), None);
+pub(crate) fn with_numbers(host: &Host, mut numbers: Vec<DiskNumber>) -> (Vec<Disk>, Vec<UnreadDisk>) {
+    let (mut disks, mut unread) = (Vec::new(), Vec::new());
     numbers.sort_unstable();
     for number in numbers {
         match Disk::open(host, number, Access::empty()) {
             Ok(disk) => disks.push(disk),
             Err(error) => {
                 tracing::warn!(disk = number.0, %error, "left out a disk that could not be opened");
-                first_error = first_error.or(error.code);
+                unread.extend(error.code.map(|code| UnreadDisk::with_number(number, code)));
             }
         }
     }
-    (disks, first_error)
+    (disks, unread)
 }
 
 fn open_error(code: OsError, number: DiskNumber) -> OperationError {

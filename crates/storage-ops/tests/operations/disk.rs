@@ -189,8 +189,58 @@ fn a_name_is_not_reported_as_not_found_while_a_disk_cannot_be_read() {
     );
     let probed = faults::Probed::new(sim.process(), unreadable);
     let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
-    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::Internal);
+    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::Unavailable);
     assert_eq!(error.code(), Some(os::OsError::IO_DEVICE));
+}
+
+/// Returns a node on which the calls of `primitive` on NVMe disks fail: disk 1 has the name `pvc-x`, and disk 2, which is on
+/// NVMe, too.
+fn node_with_two_equal_names(primitive: &'static str, code: OsError) -> storage_ops::Node {
+    let disks = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x");
+    let sim = disks.disk(GIB).bus(BusType::NVME).page83_ascii("Google  pvc-x").build();
+    let of_nvme = move |call: &faults::Call| call.primitive == primitive && call.object.contains("nvme#disk");
+    setup::probed(&sim, Fault::each(of_nvme, When::Before, FaultAction::Fail(code)))
+}
+
+#[test]
+fn a_name_leads_to_no_disk_while_another_disk_that_may_have_it_cannot_be_read() {
+    const QUERY: &str = "control STORAGE_QUERY_PROPERTY";
+    let find = |name: &str| GetDiskNumberByName { name: name.into() };
+    for (primitive, code, names) in [
+        (QUERY, OsError::IO_DEVICE, "disk 2"),
+        (QUERY, OsError::SEM_TIMEOUT, "disk 2"),
+        ("open", OsError::ACCESS_DENIED, "nvme#disk"),
+    ] {
+        let node = node_with_two_equal_names(primitive, code);
+        for name in ["pvc-x", "pvc-y"] {
+            let error = refused(&node, &find(name), Kind::Unavailable);
+            assert!(error.code() == Some(code) && error.to_string().contains(names), "{error}");
+        }
+    }
+    // A disk that is gone has no name.
+    for primitive in [QUERY, "open"] {
+        let node = node_with_two_equal_names(primitive, OsError::DEVICE_NOT_CONNECTED);
+        assert_eq!(node.run(&find("pvc-x")).unwrap(), ONE);
+        refused(&node, &find("pvc-y"), Kind::NotFound);
+    }
+}
+
+#[test]
+fn a_disk_of_the_node_or_one_without_a_readable_serial_number_hides_no_name() {
+    let disk = || os_sim::node().disk(GIB).bus(BusType::NVME).page83_ascii("Google  pvc-x");
+    let find = |name: &str| GetDiskNumberByName { name: name.into() };
+    let query = |call: &faults::Call| call.primitive == "control STORAGE_QUERY_PROPERTY";
+    let failure = FaultAction::Fail(OsError::IO_DEVICE);
+    let of_node = Fault::each(move |call| query(call) && !call.object.contains("nvme#disk"), When::Before, failure);
+    // The second query of a disk is that of its serial number.
+    let serial =
+        Fault::at(1, When::Before, failure).among(move |call| query(call) && call.object.contains("nvme#disk"));
+    for (which, fault) in [("that of the node", of_node), ("without a serial number", serial)] {
+        let sim = disk().build();
+        let node = setup::probed(&sim, fault);
+        assert_eq!(node.run(&find("pvc-x")), Ok(ONE), "{which}");
+        refused(&node, &find("pvc-y"), Kind::NotFound);
+    }
 }
 
 #[test]

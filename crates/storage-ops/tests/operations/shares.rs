@@ -8,8 +8,8 @@ use faults::{Call, FaultAction, Probe, Probed};
 use os::Os as _;
 use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, ClientId, Config, DiskNumber, Error, Executor, GetDiskState, ListDiskIds, ListVolumesOnDisk,
-    NewSmbGlobalMapping, Node, Operation, Rescan, Secret, TargetPortal, UncPath,
+    AddTargetPortal, ClientId, Config, DiskNumber, Error, Executor, GetDiskNumberByName, GetDiskState, Kind,
+    ListDiskIds, ListVolumesOnDisk, NewSmbGlobalMapping, Node, Operation, Rescan, Secret, TargetPortal, UncPath,
 };
 use tokio::task::JoinHandle;
 
@@ -145,6 +145,8 @@ async fn a_device_that_does_not_answer_delays_listings_for_seconds_and_keeps_one
         }
     }
     assert_eq!(gate.count(), 1);
+    let error = executor.run(GetDiskNumberByName { name: "pvc-x".into() }).await.unwrap_err();
+    assert!(error.kind() == Kind::Unavailable && error.to_string().contains("disk 1"), "{error}");
     gate.open();
     assert_eq!(listings.remove(0).await.unwrap().unwrap().len(), 3);
 }
