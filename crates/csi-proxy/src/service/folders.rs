@@ -8,13 +8,15 @@ use ::doctor::access::{Role, who_may_replace};
 use os::abi::SecurityDescriptor;
 use os_win32::file_security;
 
-/// The access of a folder that `service install` creates: LocalSystem and Administrators have all access, also to what
+use crate::flags::LogFlags;
+
+/// The access of a log folder that is created for the service: LocalSystem and Administrators have all access, also to what
 /// is created in it, no one else has any, and nothing is inherited from the folder above.
 const ADMINISTRATORS_ONLY: &str = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 
 /// Creates a folder and those above it that do not exist, with access for LocalSystem and Administrators only. Does not
 /// change a folder that exists.
-pub(super) fn create(folder: &Path) -> io::Result<()> {
+fn create(folder: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = folder.ancestors().take_while(|path| !path.exists()).collect();
     for path in missing.into_iter().rev() {
         match file_security::create_folder(path, ADMINISTRATORS_ONLY) {
@@ -27,8 +29,17 @@ pub(super) fn create(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the path that the service writes its log to: Windows starts a service in System32.
-pub(super) fn as_service(path: &Path) -> PathBuf {
+/// Returns the path of the file that the service writes its log to, and creates its folder.
+pub(super) fn create_for_log(flags: &LogFlags) -> io::Result<Option<PathBuf>> {
+    let log = flags.file.as_deref().map(as_service);
+    if let Some(folder) = log.as_deref().and_then(Path::parent) {
+        create(folder)?;
+    }
+    Ok(log)
+}
+
+/// Returns the path of a file of the service: Windows starts a service in System32.
+fn as_service(path: &Path) -> PathBuf {
     let windows = env::var_os("SystemRoot").map_or_else(|| PathBuf::from(r"C:\Windows"), PathBuf::from);
     windows.join("System32").join(path)
 }

@@ -76,10 +76,7 @@ const REMEDY: &str = "An account that can replace the program or its log control
 
 /// Creates the folder of the log if it does not exist, and returns what ordinary users may replace.
 fn check_folders(program: &Path, flags: &Flags) -> Result<Vec<String>, ServiceError> {
-    let log = flags.log.file.as_deref().map(folders::as_service);
-    if let Some(folder) = log.as_deref().and_then(Path::parent) {
-        folders::create(folder)?;
-    }
+    let log = folders::create_for_log(&flags.log)?;
     let mut warnings = Vec::new();
     for file in [Some(program), log.as_deref()].into_iter().flatten() {
         match folders::unsafe_objects(file) {

@@ -21,7 +21,7 @@ use windows_service::service_control_handler::{self, ServiceControlHandlerResult
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 use windows_service::{define_windows_service, service_dispatcher};
 
-use super::{ServiceError, code, preshutdown_time};
+use super::{ServiceError, code, folders, preshutdown_time};
 use crate::flags::Flags;
 use crate::service::{NAME, progress};
 use crate::{backend, endpoints, log, serve};
@@ -68,6 +68,7 @@ fn main(arguments: Vec<OsString>) {
 fn serve_until_stopped(flags: &Flags, name: &OsStr) -> Result<(), Box<dyn Error>> {
     let reporter = StatusReporter::register()?;
     reporter.starting()?;
+    folders::create_for_log(&flags.log)?;
     log::start(&flags.log)?;
     let runtime = serve::runtime()?;
     let served = runtime.block_on(serve_and_report(flags, name, &reporter));

@@ -266,6 +266,21 @@ async fn a_log_folder_in_which_others_may_write_is_warned_of_or_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_sc_created_makes_its_log_folder_for_administrators_only() {
+    let _turn = turn().await;
+    let scratch = Scratch::new("service-log-folder");
+    let [restricted, inheriting, logs] = ["restricted", "inheriting", "logs"].map(|name| scratch.join(name));
+    file_security::create_folder(Path::new(&restricted), "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)").expect("a folder");
+    fs::create_dir(&inheriting).expect("a folder");
+    if other_accounts(&restricted) == other_accounts(&inheriting) {
+        skipped_by_wine("all folders have the same access list");
+    }
+    let service = Installed::csiproxy(&format!(r"-log_file={logs}\csi-proxy.log -logtostderr=false"));
+    service.start();
+    assert_eq!(other_accounts(&logs), other_accounts(&restricted));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_service_can_be_installed_again_once_no_program_has_it_open() {
     let _turn = turn().await;
     let service = Installed::csiproxy("");

@@ -2,5 +2,5 @@
 
 use std::fs::OpenOptions;
 
-/// Changes nothing. `service install` sets the access list of a folder that it makes.
+/// Changes nothing. A folder that is created for the service has an access list of its own.
 pub(crate) fn for_owner_only(_options: &mut OpenOptions) {}
