@@ -11,7 +11,7 @@ use windows_sys::Wdk::Foundation::OBJECT_ATTRIBUTES;
 use windows_sys::Wdk::Storage::FileSystem::{
     FILE_CREATE, FILE_OPEN, FILE_SYNCHRONOUS_IO_NONALERT, NtCreateFile, NtQueryVolumeInformationFile,
 };
-use windows_sys::Win32::Foundation::{OBJ_CASE_INSENSITIVE, UNICODE_STRING};
+use windows_sys::Win32::Foundation::{OBJ_CASE_INSENSITIVE, OBJ_DONT_REPARSE, OBJECT_ATTRIBUTE_FLAGS, UNICODE_STRING};
 use windows_sys::Win32::Security::{SECURITY_QUALITY_OF_SERVICE, SecurityAnonymous};
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_ATTRIBUTE_NORMAL, FILE_INFO_BY_HANDLE_CLASS, FileIdBothDirectoryInfo, FileIdBothDirectoryRestartInfo,
@@ -49,6 +49,16 @@ static ANONYMOUS: SECURITY_QUALITY_OF_SERVICE = SECURITY_QUALITY_OF_SERVICE {
 /// `OBJ_DONT_REPARSE` is not needed: a single component opened with `FILE_OPEN_REPARSE_POINT` follows no link, and
 /// without that option the caller wants the link to be followed.
 pub(crate) fn open(root: Option<BorrowedHandle<'_>>, name: &U16Str, how: &Open) -> OsResult<NtHandle> {
+    open_with(root, name, how, OBJ_CASE_INSENSITIVE)
+}
+
+/// Opens or creates `name` as [`open`] does, with these flags in the field `Attributes` of `OBJECT_ATTRIBUTES`.
+fn open_with(
+    root: Option<BorrowedHandle<'_>>,
+    name: &U16Str,
+    how: &Open,
+    flags: OBJECT_ATTRIBUTE_FLAGS,
+) -> OsResult<NtHandle> {
     let bytes = u16::try_from(name.len() * 2).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
     // NtCreateFile does not write to the name, although the field of the structure is not const.
     let object_name = UNICODE_STRING { Length: bytes, MaximumLength: bytes, Buffer: name.as_ptr().cast_mut() };
@@ -56,7 +66,7 @@ pub(crate) fn open(root: Option<BorrowedHandle<'_>>, name: &U16Str, how: &Open) 
         Length: buffer::size::<OBJECT_ATTRIBUTES>(),
         RootDirectory: root.map_or(ptr::null_mut(), |root| root.as_raw_handle()),
         ObjectName: &raw const object_name,
-        Attributes: OBJ_CASE_INSENSITIVE,
+        Attributes: flags,
         SecurityDescriptor: ptr::null(),
         SecurityQualityOfService: &raw const ANONYMOUS,
     };
@@ -105,6 +115,11 @@ impl NtHandle {
 impl Handle for NtHandle {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         Ok(Box::new(open(Some(self.0.as_handle()), name, how)?))
+    }
+
+    fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let flags = OBJ_CASE_INSENSITIVE | OBJ_DONT_REPARSE;
+        Ok(Box::new(open_with(Some(self.0.as_handle()), path, how, flags)?))
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {

@@ -130,6 +130,17 @@ pub trait Handle: Send + Sync {
     /// <https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntcreatefile>
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>>;
 
+    /// Opens or creates `path` below this directory without following a link (`NtCreateFile` with this handle as the root
+    /// directory and `OBJ_DONT_REPARSE`). With [`Options::REPARSE_POINT`], a link in the last component is opened itself.
+    ///
+    /// `path` has one or more components with a backslash between each two. Each is a name as in [`Self::open_child`].
+    ///
+    /// A system that does not know the flag may follow links, or answer `INVALID_PARAMETER`.
+    ///
+    /// Errors: as [`crate::Os::open`]; `REPARSE_POINT_ENCOUNTERED` if a link would have to be followed.
+    /// <https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_object_attributes>
+    fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>>;
+
     /// Sends `code` to the device or file system and returns the number of bytes written to `output`.
     ///
     /// Errors: the device's own. `INSUFFICIENT_BUFFER` and `MORE_DATA` are not retried; with `MORE_DATA`, `output` has

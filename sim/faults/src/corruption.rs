@@ -77,6 +77,14 @@ impl CorruptedAnswer {
     }
 }
 
+/// Returns whether `name` is one component of a path.
+fn is_component(name: &[u16]) -> bool {
+    let separator = |unit: &u16| [u16::from(b'\\'), u16::from(b'/'), 0].contains(unit);
+    // Also the empty name.
+    let dots = name.iter().all(|unit| *unit == u16::from(b'.')) && name.len() <= 2;
+    !dots && !name.iter().any(separator)
+}
+
 impl Layer for CorruptedAnswer {
     fn firmware_table(&self, node: &dyn Os, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
         if self.corruption != Corruption::Smbios || provider != FIRMWARE_SMBIOS {
@@ -90,11 +98,18 @@ impl Layer for CorruptedAnswer {
 
     fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         // A corrupted listing may hold any name. Windows would follow one that is a path.
-        let separator = |unit: &u16| [u16::from(b'\\'), u16::from(b'/'), 0].contains(unit);
-        let dots = name.as_slice().iter().all(|unit| *unit == u16::from(b'.')) && name.len() <= 2;
-        let is_component = !dots && !name.as_slice().iter().any(separator);
-        assert!(is_component, "a child is opened by the name {:?}, which is not one component", name.to_string_lossy());
+        assert!(
+            is_component(name.as_slice()),
+            "a child is opened by the name {:?}, which is not one component",
+            name.to_string_lossy()
+        );
         parent.open_child(name, how)
+    }
+
+    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let mut names = path.as_slice().split(|unit| *unit == u16::from(b'\\'));
+        assert!(names.all(is_component), "opened by the path {:?}, which is not one of names", path.to_string_lossy());
+        parent.open_below(path, how)
     }
 
     fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {

@@ -53,6 +53,10 @@ pub trait Layer: Send + Sync + 'static {
         parent.open_child(name, how)
     }
 
+    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        parent.open_below(path, how)
+    }
+
     fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
         handle.control(code, input, output)
     }
@@ -220,6 +224,10 @@ impl<L: Layer> LayeredHandle<L> {
 impl<L: Layer> Handle for LayeredHandle<L> {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         Ok(Self::wrap(self.layer.open_child(&*self.handle, name, how)?, &self.layer))
+    }
+
+    fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        Ok(Self::wrap(self.layer.open_below(&*self.handle, path, how)?, &self.layer))
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {

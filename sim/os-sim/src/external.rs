@@ -9,8 +9,9 @@ use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, NtPath, OsError, OsResult, Share, U16String, Uuid};
 
 use crate::clock::SharedState;
+use crate::disks::mount_manager::{Mount, MountPoint};
 use crate::files::file_system::{Body, FileId};
-use crate::files::path_resolution::{ParsedPath, Resolved};
+use crate::files::path_resolution::{AtLink, ParsedPath, Resolved};
 use crate::files::reparse_point::{self, Target};
 use crate::state::{FsId, State};
 
@@ -132,6 +133,11 @@ impl External<'_> {
         self.with(|state| state.mount_at(&nt_path(directory), volume))
     }
 
+    /// Gives a volume a drive letter that no other volume has.
+    pub fn set_drive_letter(&self, letter: char, volume: Uuid) {
+        self.with(|state| state.mounts.push(Mount { volume, point: MountPoint::Letter(letter.to_ascii_uppercase()) }));
+    }
+
     /// Sets or clears the read-only attribute.
     pub fn set_read_only(&self, path: &str, read_only: bool) -> OsResult<()> {
         self.with(|state| {
@@ -229,7 +235,7 @@ impl State {
         };
         let root = self.root(&fs)?;
         for length in 1..=names.len() {
-            match self.resolve_from(fs.clone(), root, names[..length].to_vec(), true)? {
+            match self.resolve_from(fs.clone(), root, names[..length].to_vec(), AtLink::Follow, true)? {
                 Resolved::File(fs, file) if !self.file_system(&fs)?.record(file)?.is_directory() => {
                     return Err(OsError::DIRECTORY);
                 }

@@ -149,6 +149,18 @@ struct OpenHandle {
     id: u64,
 }
 
+impl OpenHandle {
+    fn open_relative(&self, name: &U16Str, how: &Open, refuses_links: bool) -> OsResult<Box<dyn Handle>> {
+        let (id, took) = self.shared.with(|state| {
+            (state.open_relative(self.id, name, how, refuses_links), std::mem::take(&mut state.network_time))
+        });
+        if !took.is_zero() {
+            self.shared.sleep(took);
+        }
+        Ok(Box::new(Self { shared: Arc::clone(&self.shared), id: id? }))
+    }
+}
+
 impl Drop for OpenHandle {
     fn drop(&mut self) {
         self.shared.with(|state| state.close(self.id));
@@ -157,12 +169,11 @@ impl Drop for OpenHandle {
 
 impl Handle for OpenHandle {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        let (id, took) =
-            self.shared.with(|state| (state.open_child(self.id, name, how), std::mem::take(&mut state.network_time)));
-        if !took.is_zero() {
-            self.shared.sleep(took);
-        }
-        Ok(Box::new(Self { shared: Arc::clone(&self.shared), id: id? }))
+        self.open_relative(name, how, false)
+    }
+
+    fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        self.open_relative(path, how, true)
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {

@@ -17,6 +17,7 @@ mod list;
 mod mount;
 mod network;
 mod open;
+mod open_below;
 mod open_device;
 mod open_handle;
 mod open_rights;
@@ -52,7 +53,14 @@ pub struct Subject {
 pub const SUBJECTS: &[Subject] = &[
     Subject {
         title: "Opening by name",
-        modules: &[open::FACTS, open_rights::FACTS, open_volume::FACTS, open_device::FACTS, open_handle::FACTS],
+        modules: &[
+            open::FACTS,
+            open_rights::FACTS,
+            open_below::FACTS,
+            open_volume::FACTS,
+            open_device::FACTS,
+            open_handle::FACTS,
+        ],
     },
     Subject { title: "Sharing", modules: &[share::FACTS] },
     Subject { title: "Deleting", modules: &[delete::FACTS] },

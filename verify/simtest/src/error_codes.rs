@@ -9,7 +9,7 @@ use OsError as E;
 pub fn errors_of(call: &Call) -> &'static [OsError] {
     match &*call.primitive {
         "open" if call.object.contains(r"\UNC\") => OPENING_ON_SERVER,
-        "open" | "open_child" => OPENING,
+        "open" | "open_child" | "open_below" => OPENING,
         "volumes" => &[E::NOT_ENOUGH_MEMORY, E::NO_MORE_FILES, E::GEN_FAILURE],
         "device_interfaces" => &[E::INSUFFICIENT_BUFFER, E::GEN_FAILURE],
         "reenumerate" => &[E::FILE_NOT_FOUND, E::ACCESS_DENIED, E::GEN_FAILURE],
@@ -277,7 +277,7 @@ pub fn is_informative(call: &Call, code: u32) -> bool {
         return [41001, 42002, 0xefff_003f].contains(&code);
     }
     let informative: &[OsError] = match &*call.primitive {
-        "open" | "open_child" => &[
+        "open" | "open_child" | "open_below" => &[
             E::FILE_NOT_FOUND,
             E::PATH_NOT_FOUND,
             E::NOT_READY,

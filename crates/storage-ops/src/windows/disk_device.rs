@@ -478,6 +478,10 @@ mod tests {
             Err(OsError::NOT_SUPPORTED)
         }
 
+        fn open_below(&self, _path: &U16Str, _how: &Open) -> OsResult<Box<dyn Handle>> {
+            Err(OsError::NOT_SUPPORTED)
+        }
+
         fn query(&self, _class: FileInfo, _output: &mut [u8]) -> OsResult<()> {
             Err(OsError::NOT_SUPPORTED)
         }

@@ -57,6 +57,14 @@ impl Handle for ProbedHandle {
         Ok(Self::wrap(process, path, child))
     }
 
+    fn open_below(&self, below: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let process = self.inner.process();
+        let path = self.path.join(below);
+        let mutates = how.disposition == Disposition::Create;
+        let found = process.run("open_below", &path, mutates, || self.inner.get()?.open_below(below, how))?;
+        Ok(Self::wrap(process, path, found))
+    }
+
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
         self.run(format!("control {code:?}"), !READ_ONLY_CODES.contains(&code), |inner| {
             inner.control(code, input, output)

@@ -147,6 +147,9 @@ impl Handle for Object {
     fn open_child(&self, _: &U16Str, _: &Open) -> OsResult<Box<dyn Handle>> {
         self.0.count(Box::new(self.0.object()))
     }
+    fn open_below(&self, _: &U16Str, _: &Open) -> OsResult<Box<dyn Handle>> {
+        self.0.count(Box::new(self.0.object()))
+    }
     fn control(&self, _: ControlCode, _: &[u8], _: &mut [u8]) -> OsResult<usize> {
         self.0.count(0)
     }

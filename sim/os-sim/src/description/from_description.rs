@@ -21,6 +21,9 @@ const SYSTEM_DIRECTORIES: [&str; 5] = [
     r"C:\var\lib\kubelet\pods",
     r"C:\var\lib\kubelet\plugins",
 ];
+/// The junction and the symbolic link on it with which Windows is set up, with their targets.
+const SYSTEM_JUNCTION: [&str; 2] = [r"C:\Documents and Settings", r"C:\Users"];
+const SYSTEM_SYMLINK: [&str; 2] = [r"C:\Users\All Users", r"C:\ProgramData"];
 /// The smallest disk that can be described.
 const MIN_DISK: u64 = 3 << 20;
 
@@ -67,7 +70,10 @@ impl State {
         for path in SYSTEM_DIRECTORIES {
             self.make_directories(path).map_err(|error| cannot_create(path, error))?;
         }
-        Ok(())
+        let [path, target] = SYSTEM_JUNCTION;
+        self.make_junction(path, target).map_err(|error| cannot_create(path, error))?;
+        let [path, target] = SYSTEM_SYMLINK;
+        self.make_symlink(path, target).map_err(|error| cannot_create(path, error))
     }
 
     /// Adds a disk that Windows has detected. Its volumes have arrived if it is online.

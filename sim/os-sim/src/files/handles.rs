@@ -6,7 +6,7 @@ use os::{Access, Disposition, Open, Options, OsError, OsResult, Share, U16Str, U
 use crate::disks::volume_lock::VolumeLock;
 use crate::files::file_name::{Name, SEPARATOR, split};
 use crate::files::file_system::{FileId, PendingDeletion};
-use crate::files::path_resolution::{ParsedPath, Resolved};
+use crate::files::path_resolution::{AtLink, ParsedPath, Resolved};
 use crate::files::reparse_point;
 use crate::state::{DeviceId, FsId, State};
 
@@ -89,6 +89,8 @@ struct Target {
     names: Vec<Name>,
     /// Whether the path ends with a backslash, as only that of a directory may.
     is_directory: bool,
+    /// Whether it fails if a link would have to be followed (`OBJ_DONT_REPARSE`).
+    refuses_links: bool,
 }
 
 impl Opened {
@@ -138,14 +140,21 @@ impl State {
             }
             ParsedPath::File(fs, names) => {
                 let root = self.root(&fs)?;
-                let target = Target { fs, start: root, names, is_directory: path.last() == Some(&SEPARATOR) };
+                let is_directory = path.last() == Some(&SEPARATOR);
+                let target = Target { fs, start: root, names, is_directory, refuses_links: false };
                 self.open_target(process, target, how)
             }
         }
     }
 
     /// Opens an object by its name relative to an open directory. An empty name opens the object of the handle again.
-    pub(crate) fn open_child(&mut self, parent: u64, name: &U16Str, how: &Open) -> OsResult<u64> {
+    pub(crate) fn open_relative(
+        &mut self,
+        parent: u64,
+        name: &U16Str,
+        how: &Open,
+        refuses_links: bool,
+    ) -> OsResult<u64> {
         check_options(how)?;
         let name = name.as_slice();
         let opened = self.opened(parent)?;
@@ -166,6 +175,9 @@ impl State {
         }
         if let Some(link) = root.link() {
             // The link is in the middle of the path, where FILE_OPEN_REPARSE_POINT does not count.
+            if !name.is_empty() && refuses_links {
+                return Err(OsError::REPARSE_POINT_ENCOUNTERED);
+            }
             if !name.is_empty() {
                 return Err(reparse_point::target(link).err().unwrap_or(OsError::CANT_RESOLVE_FILENAME));
             }
@@ -173,14 +185,16 @@ impl State {
                 return Err(OsError::INVALID_REPARSE_DATA);
             }
         }
-        let target = Target { fs, start, names: split(name)?, is_directory: name.last() == Some(&SEPARATOR) };
+        let is_directory = name.last() == Some(&SEPARATOR);
+        let target = Target { fs, start, names: split(name)?, is_directory, refuses_links };
         self.open_target(process, target, how)
     }
 
     fn open_target(&mut self, process: ProcessId, target: Target, how: &Open) -> OsResult<u64> {
         let link = how.options.contains(Options::REPARSE_POINT);
         let directory = how.options.contains(Options::DIRECTORY);
-        let resolved = self.resolve_from(target.fs, target.start, target.names, !link)?;
+        let at_link = if target.refuses_links { AtLink::Refuse } else { AtLink::Follow };
+        let resolved = self.resolve_from(target.fs, target.start, target.names, at_link, !link)?;
         match (resolved, how.disposition) {
             (Resolved::File(fs, file), Disposition::Open) => {
                 if target.is_directory && !directory && !self.file_system(&fs)?.record(file)?.is_directory() {

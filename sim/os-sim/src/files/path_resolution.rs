@@ -40,6 +40,14 @@ pub(crate) enum Resolved {
     },
 }
 
+/// What a path resolution does at a link that is not the object itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtLink {
+    Follow,
+    /// Fail, as with `OBJ_DONT_REPARSE`.
+    Refuse,
+}
+
 /// The target of a link.
 struct Followed {
     fs: FsId,
@@ -148,18 +156,20 @@ impl State {
         match self.parse_path(path)? {
             ParsedPath::File(fs, names) => {
                 let root = self.root(&fs)?;
-                self.resolve_from(fs, root, names, follow_last)
+                self.resolve_from(fs, root, names, AtLink::Follow, follow_last)
             }
             ParsedPath::Disk(_) | ParsedPath::Volume(_) => Err(OsError::INVALID_PARAMETER),
         }
     }
 
-    /// Resolves `names` relative to a directory. Links are followed; one in the last component only if `follow_last`.
+    /// Resolves `names` relative to a directory. At a link it does `at_link`; one in the last component is the object itself
+    /// unless `follow_last`.
     pub(crate) fn resolve_from(
         &mut self,
         fs: FsId,
         start: FileId,
         names: Vec<Name>,
+        at_link: AtLink,
         follow_last: bool,
     ) -> OsResult<Resolved> {
         let mut fs = fs;
@@ -192,6 +202,9 @@ impl State {
                 at = child;
                 continue;
             };
+            if at_link == AtLink::Refuse {
+                return Err(OsError::REPARSE_POINT_ENCOUNTERED);
+            }
             let kind = file.is_directory();
             let to = self.follow(&fs, at, &link)?;
             reparses += to.reparses;

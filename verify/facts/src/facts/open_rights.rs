@@ -1,4 +1,5 @@
-//! Attributes and rights that an open call meets: `FILE-OPEN-21` to `-24`, `-28` to `-35`, `-38` and `-39`.
+//! Attributes and rights that an open call meets: `FILE-OPEN-21` to `-24`, `-29` to `-31`, `-34`, `-35`, `-38` and
+//! `-39`.
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FileBasicInfo};
 use os::{Access, Disposition, FileInfo, Open, Options, OsError, U16String};
@@ -9,10 +10,6 @@ use crate::node::{Directory, TestNode};
 
 /// `FILE_ATTRIBUTE_ARCHIVE`.
 const FILE_ATTRIBUTE_ARCHIVE: u32 = 0x20;
-
-/// Why facts about `OBJ_DONT_REPARSE` are not checked.
-const NO_DONT_REPARSE: &str = "not reachable by any operation: os-win32 opens without OBJ_DONT_REPARSE, because a single \
-     component opened with FILE_OPEN_REPARSE_POINT follows no link";
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
@@ -40,18 +37,6 @@ pub(crate) const FACTS: &[Fact] = &[
          right if it is another code: CreateSymlink, which creates with this option, asks for the right.",
         deletion_on_close_needs_the_right_to_delete,
     ).wine("it refuses the option when DELETE is the only right"),
-    Fact::unchecked(
-        "FILE-OPEN-28",
-        "With OBJ_DONT_REPARSE, a link in the path fails with REPARSE_POINT_ENCOUNTERED (4395).",
-        "GO at; HS internal/safefile TestOpenRelative",
-        NO_DONT_REPARSE,
-    ),
-    Fact::unchecked(
-        "FILE-OPEN-32",
-        "OBJ_DONT_REPARSE with FILE_OPEN_REPARSE_POINT opens a link that is the last component, which can then be deleted.",
-        "HS internal/safefile TestOpenRelative",
-        NO_DONT_REPARSE,
-    ),
     Fact::unchecked(
         "FILE-OPEN-29",
         "NtCreateFile never returns STATUS_REPARSE.",
