@@ -88,6 +88,7 @@ pub async fn until<L: Listener>(
     let config = Config { system_drive, ..flags.node.clone() };
     let node = Arc::new(Node::new(os, config));
     node.begin_smb_record();
+    node.test_path_lookup();
     let executor = Arc::new(Executor::new(node));
     let server = Server::new(executor, limits(flags));
     let metrics_listener = match &flags.metrics_address {

@@ -86,6 +86,19 @@ impl Node {
         MappingRecord::begin(&self.host);
     }
 
+    /// Tests whether Windows opens a whole path without following a link in it. A daemon calls this when it starts.
+    ///
+    /// Without the call, and if Windows does not, paths are opened component by component. Changes nothing and does not
+    /// fail: if the answer is not certain, it is no.
+    pub fn test_path_lookup(&self) {
+        self.directories.lookup().test(&self.host);
+    }
+
+    /// Returns the number of handles that stay open while no operation runs.
+    pub fn held_handles(&self) -> usize {
+        self.directories.lookup().held_handles()
+    }
+
     /// Returns how many requests had another password than the one with which their SMB mapping was made.
     pub fn smb_password_differences(&self) -> u64 {
         self.smb_mappings.password_differences()

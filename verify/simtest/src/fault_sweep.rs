@@ -8,7 +8,7 @@ use std::time::Duration;
 use faults::{Call, Fault, FaultAction, Layered, Outcome, Probe, Probed, Race, Record, Trace, When};
 use os::{Os, OsError};
 use os_sim::{DetachedDisk, Sim, Snapshot, Timing};
-use storage_ops::{Config, Node};
+use storage_ops::Node;
 
 use crate::error_codes::{UNSEEN_RETURN, errors_of, is_informative, returns_of, unseen_error_of};
 use crate::invariants::{Baseline, check_answer, check_nothing_held};
@@ -16,6 +16,7 @@ use crate::job_conflicts::JobConflicts;
 use crate::request::{Answer, Request};
 use crate::return_code_fault::ReturnCodeFault;
 use crate::scenarios::Scenario;
+use crate::started_node::started;
 
 /// Longer than any job can take.
 const SETTLE_TIME: Duration = Duration::from_hours(4);
@@ -84,7 +85,7 @@ impl ReferenceRun {
         let request = (scenario.spec.request)(&sim);
         let baseline = Baseline::of(&sim);
         let trace = Arc::new(Trace::recording());
-        let node = Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), Config::default());
+        let node = started(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))));
         let mut first = request.run(&node);
         let records = trace.take();
         let is_written = |record: &&Record| record.call.primitive == "flush" && record.outcome == Outcome::Done;
@@ -192,13 +193,13 @@ struct Case<'a> {
 impl Case<'_> {
     fn run(&self, nth: usize, fault: InjectedFault) -> Vec<String> {
         let removed = Arc::new(Mutex::new(None));
-        let mut node = Node::new(self.faulty_os(nth, fault, &removed), Config::default());
+        let mut node = started(self.faulty_os(nth, fault, &removed));
         let answer = self.request.run(&node);
         let crashed = matches!(fault, InjectedFault::Crash(_));
         // The retry runs without the fault.
         if crashed || matches!(fault, InjectedFault::FailEach(_) | InjectedFault::ReturnEach(_)) {
             drop(node);
-            node = Node::new(self.sim.process(), Config::default());
+            node = started(self.sim.process());
         }
         let missing = removed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let missing_number = missing.as_ref().and(self.scenario.spec.disk);

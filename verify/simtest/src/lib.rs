@@ -28,3 +28,4 @@ pub mod return_code_fault;
 pub mod rng;
 pub mod runner;
 pub mod scenarios;
+mod started_node;

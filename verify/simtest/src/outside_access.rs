@@ -45,15 +45,22 @@ impl OutsideAccess {
 
     /// Records that `what` was done to the object of `handle`, if the object is outside.
     fn record(&self, what: &str, handle: &dyn Handle) {
-        // A disk, a share or a deleted file has no path on a volume and is not checked.
-        let Ok(path) = handle.final_path(PathForm::VolumeGuid) else { return };
-        let path = path.to_string_lossy();
-        if path.contains(r"}\$Extend\$Deleted\") {
-            return;
-        }
-        if !self.inside.iter().any(|inside| is_inside(&path.to_lowercase(), inside)) {
+        if let Some(path) = self.outside_path(handle) {
             self.push(format!("{what} {path}, which is outside"));
         }
+    }
+
+    /// Returns whether the object of `handle` is inside.
+    fn is_inside(&self, handle: &dyn Handle) -> bool {
+        self.outside_path(handle).is_none()
+    }
+
+    /// Returns the path of the object of `handle`, if it is outside.
+    fn outside_path(&self, handle: &dyn Handle) -> Option<String> {
+        // A disk, a share or a deleted file has no path on a volume and is not checked.
+        let path = handle.final_path(PathForm::VolumeGuid).ok()?.to_string_lossy();
+        let is_inside = self.inside.iter().any(|inside| is_inside(&path.to_lowercase(), inside));
+        (!is_inside && !path.contains(r"}\$Extend\$Deleted\")).then_some(path)
     }
 
     /// Records that Windows was called to do `what` at a path, if the path is outside or an attacker could redirect it
@@ -114,6 +121,16 @@ impl Layer for OutsideAccess {
         let child = parent.open_child(name, how)?;
         self.record("opened", &*child);
         Ok(child)
+    }
+
+    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        // Relative to a drive, only a query may open a path.
+        let is_query = !self.is_inside(parent) && only_reads_attributes(how);
+        let found = parent.open_below(path, how)?;
+        if !is_query {
+            self.record("opened", &*found);
+        }
+        Ok(found)
     }
 
     fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use faults::{Probe, Probed};
 use os_sim::{Sim, Snapshot};
-use storage_ops::{Config, Node};
 
 use crate::interleaver::{Interleaver, Schedule};
 use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::job_conflicts::JobConflicts;
 use crate::request::Answer;
 use crate::scenarios::MakeRequest;
+use crate::started_node::started;
 
 /// Two operations on one node.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub struct Pair {
 fn run_serially(pair: &Pair, order: [usize; 2]) -> Snapshot {
     let sim = (pair.build)();
     let requests = pair.requests.map(|request| request(&sim));
-    let node = Node::new(sim.process(), Config::default());
+    let node = started(sim.process());
     for which in order {
         requests[which].run(&node);
         sim.advance(SETTLE_TIME);
@@ -70,7 +70,7 @@ pub fn run(pair: &Pair, serial_results: &[Snapshot; 2], first: usize, second: us
     // The interleaver is the outer probe: whether a job is still running is checked when the thread has its turn.
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(interleaver.clone()), Arc::new(conflicts.clone())];
     let process = Probed::new(interleaver.wrap(sim.process()), probes);
-    let node = Node::new(Arc::new(process), Config::default());
+    let node = started(Arc::new(process));
     let tasks =
         requests.iter().map(|request| Box::new(|| request.run(&node)) as Box<dyn FnOnce() -> Answer + Send + '_>);
     let answers = interleaver.run(tasks.collect());

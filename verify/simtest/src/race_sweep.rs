@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use faults::{Layered, Probed, Trace};
-use storage_ops::{Config, Node};
 
 use crate::attack::Attack;
 use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::outside_access::OutsideAccess;
 use crate::scenarios::Scenario;
 use crate::scenarios::filesystem::PATH;
+use crate::started_node::started;
 
 /// The operation that may enter the volume that is mounted at its path.
 const RMDIR_CONTENTS: &str = "RmdirContents";
@@ -20,7 +20,7 @@ pub fn calls(scenario: &Scenario) -> usize {
     let sim = (scenario.state.build)();
     let request = (scenario.spec.request)(&sim);
     let trace = Arc::new(Trace::counting());
-    let node = Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), Config::default());
+    let node = started(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))));
     request.run(&node);
     usize::try_from(trace.counts().primitives).unwrap_or(usize::MAX)
 }
@@ -34,7 +34,7 @@ pub fn run(scenario: &Scenario, nth: usize, attack: Attack) -> Vec<String> {
     let outside = OutsideAccess::on(&sim, enters_volume.then_some(PATH));
     let watched = Arc::new(Layered::around(sim.process(), outside.clone()));
     let probes = attack.probes(&sim, u64::try_from(nth).unwrap_or(u64::MAX));
-    let node = Node::new(Arc::new(Probed::new(watched, probes)), Config::default());
+    let node = started(Arc::new(Probed::new(watched, probes)));
     let held = attack.open_held(&sim);
     let answer = request.run(&node);
     drop(held);

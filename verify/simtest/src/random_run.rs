@@ -9,7 +9,7 @@ use std::time::Duration;
 use faults::{Call, FaultAction, Probe, Probed};
 use os_sim::{DetachedDisk, Sim};
 use storage_ops::{
-    Config, CreateSymlink, DiskNumber, FormatVolume, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume, Node,
+    CreateSymlink, DiskNumber, FormatVolume, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume, Node,
     PartitionDisk, RemoveSmbGlobalMapping, Rescan, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, SetDiskState,
     UncPath, UnmountVolume,
 };
@@ -24,6 +24,7 @@ use crate::scenarios::filesystem::PATH;
 use crate::scenarios::races::COMPONENTS;
 use crate::scenarios::smb::{PASSWORD, map};
 use crate::scenarios::{GIB, boxed, path, volume};
+use crate::started_node::started;
 
 /// Longer than any job can take.
 const SETTLE_TIME: Duration = Duration::from_hours(4);
@@ -169,7 +170,7 @@ fn run_process(sim: &Sim, rng: &mut Rng) -> Vec<String> {
     let interleaver = Interleaver::new(CALLERS, RandomOrder(Rng::new(rng.number())));
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(interleaver.clone()), chaos.clone()];
     let process = Arc::new(Probed::new(interleaver.wrap(sim.process()), probes));
-    let node = Node::new(process.clone(), Config::default());
+    let node = started(process.clone());
     let call_in_sequence =
         |requests: &[Box<dyn Request>]| -> Vec<Answer> { requests.iter().map(|request| request.run(&node)).collect() };
     let callers = requests
@@ -202,7 +203,7 @@ fn recover(sim: &Sim) -> Vec<String> {
             return vec![format!("{directory} cannot be cleared: {code}")];
         }
     }
-    let node = Node::new(sim.process(), Config::default());
+    let node = started(sim.process());
     let mut violations = Vec::new();
     for number in DISKS {
         if let Err(error) = use_disk(sim, &node, number) {

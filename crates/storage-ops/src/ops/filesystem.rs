@@ -39,7 +39,7 @@ impl Operation for PathExists {
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
-        node.directories.exists(node.host.os(), &self.path, self.context)
+        node.directories.exists(&node.host, &self.path, self.context)
     }
 }
 
@@ -111,7 +111,7 @@ impl Operation for Rmdir {
         match self.remove(node, ctx) {
             // The missing object may be an entry below the path and not the path itself, so the path is checked again.
             Err(error) if self.force && error.is_not_found() => {
-                let still_exists = node.directories.exists(node.host.os(), &self.path, self.context)?;
+                let still_exists = node.directories.exists(&node.host, &self.path, self.context)?;
                 if !still_exists {
                     return Ok(());
                 }
@@ -292,8 +292,13 @@ impl Operation for IsSymlink {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         let path = self.path.to_nt();
-        require_pool_for_ancestors(node.host.os(), &self.path, ctx)?;
-        let found = node.host.os().open(&path, &OPEN_NOFOLLOW)?;
+        let lookup = node.directories.lookup();
+        let found = if let Some(outcome) = lookup.open(&node.host, &self.path) {
+            outcome?
+        } else {
+            require_pool_for_ancestors(node.host.os(), &self.path, ctx)?;
+            node.host.os().open(&path, &OPEN_NOFOLLOW)?
+        };
         if self.path.asks_for_directory() {
             ensure_directory(&*found)?;
         }
@@ -301,8 +306,14 @@ impl Operation for IsSymlink {
             None | Some(Link::Other) => return Ok(false),
             Some(link) => link,
         };
-        require_pool_for_target(node.host.os(), &link, ctx)?;
-        match open_target(node.host.os(), &path, &link) {
+        let at_once = link.plain_host_path().and_then(|target| lookup.open(&node.host, &target));
+        let target = if let Some(outcome) = at_once {
+            outcome
+        } else {
+            require_pool_for_target(node.host.os(), &link, ctx)?;
+            open_target(node.host.os(), &path, &link)
+        };
+        match target {
             // A volume that has not been formatted yet exists, but has no root directory.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(true),
             Err(code) if ErrorClass::TargetMissing.contains(code) || ErrorClass::TargetInvalid.contains(code) => {

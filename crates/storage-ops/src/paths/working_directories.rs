@@ -4,7 +4,7 @@
 //! Below it no link is followed: each component is opened relative to the handle of its parent, without following
 //! links, and refused if it is a link or a mount point. Renaming or replacing a component of the path at any time
 //! therefore cannot redirect an operation out of the working directory: the operation uses the handles that it has
-//! opened.
+//! opened. Whether a path exists is asked in one call where Windows can refuse links by itself (`path_lookup`).
 
 use std::sync::Arc;
 
@@ -15,8 +15,10 @@ use os::{
 
 use crate::config::Config;
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::paths::path_lookup::PathLookup;
 use crate::paths::remove_tree;
 use crate::types::{HostPath, PathContext, VolumeId};
+use crate::windows::Host;
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
 
@@ -39,6 +41,7 @@ pub(crate) struct WorkingDirectories {
     all: Vec<HostPath>,
     plugins: Option<HostPath>,
     pods: Option<HostPath>,
+    lookup: PathLookup,
 }
 
 /// A name in an open directory below a working directory. An object of that name may or may not exist.
@@ -110,7 +113,13 @@ impl WorkingDirectories {
     pub(crate) fn new(config: &Config) -> Self {
         let all = std::iter::once(&config.kubelet_dir).chain(&config.working_dirs).cloned().collect();
         let (plugins, pods) = (config.plugin_dir.clone(), config.pod_dir.clone());
-        Self { system_drive: config.system_drive, all, plugins, pods }
+        let lookup = PathLookup::new(config.system_drive);
+        Self { system_drive: config.system_drive, all, plugins, pods, lookup }
+    }
+
+    /// Returns what opens whole paths in one call.
+    pub(crate) fn lookup(&self) -> &PathLookup {
+        &self.lookup
     }
 
     /// Checks, by the text only, that `path` is in a working directory.
@@ -186,16 +195,11 @@ impl WorkingDirectories {
     }
 
     /// Returns whether `path` exists, without following a link in its last component.
-    pub(crate) fn exists(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
+    pub(crate) fn exists(&self, host: &Host, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
         let (directory, below) = self.locate(path, context)?;
         let find = || -> OperationResult<()> {
-            let mut found = open_root(os, directory)?;
-            if let Some((leaf, above)) = below.split_last() {
-                for name in above {
-                    found = open_subdirectory(&*found, name, &OPEN_NOFOLLOW)?.into();
-                }
-                found = found.open_child(leaf, &OPEN_NOFOLLOW)?.into();
-            }
+            let root = open_root(host.os(), directory)?;
+            let found = self.find(host, root, below)?;
             if path.asks_for_directory() { Ok(ensure_directory(&*found)?) } else { Ok(()) }
         };
         match find() {
@@ -205,6 +209,21 @@ impl WorkingDirectories {
             Err(error) if path.asks_for_directory() && error.code == Some(OsError::DIRECTORY) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Opens the object `below` the open directory `root`; refuses a link or mount point above the last component.
+    fn find(&self, host: &Host, root: Arc<dyn Handle>, below: &[U16String]) -> OperationResult<Arc<dyn Handle>> {
+        let Some((leaf, above)) = below.split_last() else { return Ok(root) };
+        // A single component is opened in one call anyway.
+        let at_once = if above.is_empty() { None } else { self.lookup.open_below(host, &*root, below) };
+        if let Some(outcome) = at_once {
+            return Ok(outcome?.into());
+        }
+        let mut found = root;
+        for name in above {
+            found = open_subdirectory(&*found, name, &OPEN_NOFOLLOW)?.into();
+        }
+        Ok(found.open_child(leaf, &OPEN_NOFOLLOW)?.into())
     }
 
     /// Creates the directory `path` and its missing parents. If the last component is a directory, or a link to one, it

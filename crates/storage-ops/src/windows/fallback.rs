@@ -43,6 +43,7 @@ pub(crate) enum Fallback {
     Unmount,
     TargetVolume,
     BiosSerialNumber,
+    PathLookup,
 }
 
 /// The answers that lead to most second ways: all but those of [`OperationError::is_conclusive`].
@@ -68,7 +69,7 @@ const fn row(
     Row { fallback, call, first, answers, second }
 }
 
-const TABLE: [Row; 17] = [
+const TABLE: [Row; 18] = [
     row(Fallback::DiskList, "disk_list", "`CM_Get_Device_Interface_List`", INCONCLUSIVE, "`MSFT_Disk.Number`"),
     row(
         Fallback::DiskState,
@@ -175,6 +176,14 @@ const TABLE: [Row; 17] = [
         "`GetSystemFirmwareTable`",
         "any",
         "`Win32_BIOS.SerialNumber`",
+    ),
+    row(
+        Fallback::PathLookup,
+        "path_lookup",
+        "`NtCreateFile` with `OBJ_DONT_REPARSE`",
+        "at start, any other than 4395 for a path through a link of Windows; 0 stands for a success, which means that the \
+         link was followed. Later, that a parameter is not valid or not supported",
+        "`NtCreateFile` for each component",
     ),
 ];
 
@@ -334,7 +343,7 @@ mod tests {
             assert_eq!(row.fallback as usize, index);
             assert_eq!(TABLE.iter().filter(|other| other.call == row.call).count(), 1, "{}", row.call);
         }
-        assert_eq!(Fallback::BiosSerialNumber as usize + 1, TABLE.len());
+        assert_eq!(Fallback::PathLookup as usize + 1, TABLE.len());
         assert!(TABLE.len() * (MAX_CODES + 1) <= 1000, "the lines that the log admits of one statement in a minute");
     }
 

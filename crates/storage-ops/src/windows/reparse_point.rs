@@ -106,6 +106,12 @@ impl Link {
         HostPath::parse(target.to_string().ok()?.strip_prefix(r"\??\")?).ok()
     }
 
+    /// Returns the target, if it is a path on a drive that means the same to Windows and as a [`HostPath`]: each of its
+    /// components is one of a file, and it does not end with a backslash.
+    pub(crate) fn plain_host_path(&self) -> Option<HostPath> {
+        self.host_path().filter(|path| self.nt_target() == Some(path.to_nt()))
+    }
+
     /// Returns whether the target is, or may be, on a server: whether it is not on a drive or a volume. A relative target
     /// may lead through other links.
     fn is_remote(&self) -> bool {

@@ -15,6 +15,7 @@ mod links;
 mod mounts;
 mod node_volumes;
 mod path_locks;
+mod path_lookup;
 mod primitive_calls;
 mod provider;
 mod remove_tree;

@@ -61,6 +61,7 @@ fn pairs_of_scenario(scenario: &Scenario) -> BTreeSet<Pair> {
     let request = (scenario.spec.request)(&sim);
     let trace = Arc::new(Trace::recording());
     let node = Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), Config::default());
+    node.test_path_lookup();
     for _ in 0..2 {
         request.run(&node);
         sim.advance(SETTLE_TIME);

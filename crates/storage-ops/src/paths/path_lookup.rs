@@ -1,0 +1,151 @@
+//! Opening a whole path below a directory in one call, which fails if it would have to follow a link.
+//!
+//! That is what the flag `OBJ_DONT_REPARSE` asks for. A system that does not know it, such as Windows before 10 1507, may
+//! follow links as without it, or refuse the call. So the flag is used only after Windows has proved that it honours it:
+//! when the daemon starts, it opens paths that lead through links with which Windows is set up, for their attributes only.
+//! `REPARSE_POINT_ENCOUNTERED` is the proof: a system that does not look at the flag has no reason for this code. After any
+//! other answer, success above all, paths are opened component by component for as long as the daemon runs. Wine takes the
+//! flag, but has no such links and therefore proves nothing.
+//!
+//! One proof is enough for all volumes. A file system does not follow a link itself but returns `STATUS_REPARSE` to the I/O
+//! manager of the kernel, which parses the rest of the path, and which refuses instead if the flag is set. On a share the
+//! client does the same for symbolic links. Junctions on the server are followed by the server in any case, and lead to
+//! what it shares.
+//!
+//! Two kinds of answers are taken from such a call: that the object was opened, so that no link is above it; and
+//! `FILE_NOT_FOUND` or `PATH_NOT_FOUND`, with no link above what is missing. After any other, the path is opened component by
+//! component, which tells the component in the error.
+
+use std::sync::{Arc, OnceLock};
+
+use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, U16Str, U16String};
+
+use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::types::HostPath;
+use crate::windows::Host;
+use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::Fallback;
+
+/// Paths on the system drive through a link with which Windows is set up: a junction to `C:\Users`, which has a name of its
+/// own in some languages, and a symbolic link to `C:\ProgramData`.
+const THROUGH_LINKS: [&str; 2] = [r"Documents and Settings\All Users", r"Users\All Users\Microsoft"];
+
+/// Stands for a call that succeeded where it had to fail.
+const SUCCESS: OsError = OsError(0);
+
+/// Opens whole paths, if Windows has proved that it can do so without following links.
+pub(crate) struct PathLookup {
+    system_drive: char,
+    /// Not set before the test.
+    tested: OnceLock<Tested>,
+}
+
+enum Tested {
+    /// The flag is honoured. The root directory of the system drive stays open: its volume is never dismounted while
+    /// Windows runs, so the handle is as good as a new one.
+    Honoured(Arc<dyn Handle>),
+    /// The flag is not known to be honoured, because of this answer.
+    Unproved(OsError),
+}
+
+impl PathLookup {
+    pub(crate) fn new(system_drive: char) -> Self {
+        Self { system_drive, tested: OnceLock::new() }
+    }
+
+    /// Tests whether Windows honours the flag. Reads nothing but whether paths exist. Does not block other calls.
+    pub(crate) fn test(&self, host: &Host) {
+        let tested = self.find_proof(host).map_or_else(Tested::Unproved, Tested::Honoured);
+        if let Tested::Unproved(code) = tested {
+            tracing::info!(%code, "Windows is not known to open whole paths without following links");
+        }
+        // A second test changes nothing.
+        let _ = self.tested.set(tested);
+    }
+
+    fn find_proof(&self, host: &Host) -> OsResult<Arc<dyn Handle>> {
+        let root: Arc<dyn Handle> = open_root(host, &NtPath::drive_root(self.system_drive))?.into();
+        let answers = THROUGH_LINKS.map(|path| match root.open_below(&U16String::from_str(path), &OPEN_NOFOLLOW) {
+            Ok(_) => SUCCESS,
+            Err(code) => code,
+        });
+        if answers.contains(&OsError::REPARSE_POINT_ENCOUNTERED) {
+            return Ok(root);
+        }
+        // If one of the links was followed, that says more than that the other does not exist.
+        Err(if answers.contains(&SUCCESS) { SUCCESS } else { answers[0] })
+    }
+
+    /// Returns the number of handles that stay open.
+    pub(crate) fn held_handles(&self) -> usize {
+        usize::from(matches!(self.tested.get(), Some(Tested::Honoured(_))))
+    }
+
+    /// Opens the object `names` below `directory` to query it, in one call. No link is followed, also not in the last
+    /// component.
+    ///
+    /// Returns the object, or `FILE_NOT_FOUND` or `PATH_NOT_FOUND`. Returns `None` if the components must be opened one by
+    /// one.
+    pub(crate) fn open_below(
+        &self,
+        host: &Host,
+        directory: &dyn Handle,
+        names: &[U16String],
+    ) -> Option<OsResult<Box<dyn Handle>>> {
+        self.honoured(host)?;
+        found_or_missing(host, directory.open_below(&joined(names), &OPEN_NOFOLLOW))
+    }
+
+    /// Opens the object at `path` as [`Self::open_below`] does.
+    pub(crate) fn open(&self, host: &Host, path: &HostPath) -> Option<OsResult<Box<dyn Handle>>> {
+        // The only component of a path has no links above it.
+        let names = Some(path.components()).filter(|names| names.len() > 1)?;
+        let root = self.honoured(host)?;
+        if path.drive().eq_ignore_ascii_case(&self.system_drive) {
+            return self.open_below(host, &**root, names);
+        }
+        // Another volume may be dismounted at any time, or get another letter.
+        let root = open_root(host, &path.drive_root()).ok()?;
+        self.open_below(host, &*root, names)
+    }
+
+    /// Returns the root directory of the system drive if the flag is honoured; counts the second way if it is not.
+    fn honoured(&self, host: &Host) -> Option<&Arc<dyn Handle>> {
+        match self.tested.get()? {
+            Tested::Honoured(root) => Some(root),
+            Tested::Unproved(code) => {
+                host.fallbacks().record(Fallback::PathLookup, *code);
+                None
+            }
+        }
+    }
+}
+
+fn open_root(host: &Host, path: &NtPath) -> OsResult<Box<dyn Handle>> {
+    host.os().open(path, &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY))
+}
+
+/// Returns `outcome` if the object was opened or is missing.
+fn found_or_missing(host: &Host, outcome: OsResult<Box<dyn Handle>>) -> Option<OsResult<Box<dyn Handle>>> {
+    match outcome {
+        Ok(_) | Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => return Some(outcome),
+        // The flag, and not an object on the path, may be what was refused.
+        Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {
+            host.fallbacks().record(Fallback::PathLookup, code);
+        }
+        Err(_) => {}
+    }
+    None
+}
+
+/// Returns the relative path of the components `names`.
+fn joined(names: &[U16String]) -> U16String {
+    let mut path = U16String::with_capacity(names.iter().map(|name| name.len() + 1).sum());
+    for name in names {
+        if !path.is_empty() {
+            path.push(U16Str::from_slice(&[u16::from(b'\\')]));
+        }
+        path.push(name);
+    }
+    path
+}

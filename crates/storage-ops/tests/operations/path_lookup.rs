@@ -1,0 +1,328 @@
+//! Tests of opening a whole path in one call: the same answers as component by component, with fewer calls.
+
+use std::sync::Arc;
+
+use crate::setup::{GIB, KUBELET, NoProbe, failing, path, probed, traced};
+use faults::{Fault, FaultAction, Layer, Layered, When};
+use os::{Handle, Open, OsError, OsResult, U16Str};
+use os_sim::Sim;
+use proptest::prelude::*;
+use storage_ops::{Config, FallbackCount, HostPath, IsSymlink, Kind, Node, PathExists};
+
+/// A Windows that does not know `OBJ_DONT_REPARSE`: it follows links.
+struct IgnoresFlag;
+
+impl Layer for IgnoresFlag {
+    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        parent.open_child(path, how)
+    }
+}
+
+fn exists(text: &str) -> PathExists {
+    PathExists { path: path(text), context: None }
+}
+
+fn is_symlink(text: &str) -> IsSymlink {
+    IsSymlink { path: path(text) }
+}
+
+fn tested(node: Node) -> Node {
+    node.test_path_lookup();
+    node
+}
+
+fn ignoring(sim: &Sim) -> Node {
+    tested(Node::new(Arc::new(Layered::around(sim.process(), IgnoresFlag)), Config::default()))
+}
+
+fn counted(code: u32, count: u64) -> [FallbackCount; 1] {
+    [FallbackCount { call: "path_lookup", code: Some(code), count }]
+}
+
+/// A node with directories, files and links at each depth.
+fn node_with_links() -> Sim {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\pods\a\b\c")
+        .file(r"C:\var\lib\kubelet\pods\a\b\f", "data")
+        .dir(r"C:\elsewhere\x")
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(r"C:\var\lib\kubelet\pods\a\m")
+        .build();
+    let external = sim.external();
+    external.junction(r"C:\var\lib\kubelet\pods\a\j", r"C:\elsewhere").unwrap();
+    external.symlink(r"C:\var\lib\kubelet\pods\a\l", r"C:\var\lib\kubelet\pods\a\b").unwrap();
+    external.symlink(r"C:\var\lib\kubelet\pods\a\gone", r"C:\var\lib\kubelet\pods\a\missing").unwrap();
+    sim
+}
+
+#[test]
+fn a_path_is_looked_up_in_two_calls_and_a_link_in_four() {
+    let sim = node_with_links();
+    let (node, trace) = traced(&sim, NoProbe);
+    node.test_path_lookup();
+    let calls = |run: &dyn Fn() -> bool| {
+        trace.take();
+        let answer = run();
+        let calls: Vec<String> = trace.take().iter().map(|record| record.call.primitive.to_string()).collect();
+        (answer, calls)
+    };
+    let in_two = ["open", "open_below"].map(String::from).to_vec();
+    for (text, answer) in [
+        (r"\pods\a", true),
+        (r"\pods\a\b\f", true),
+        (r"\pods\a\b\c", true),
+        (r"\pods\a\l", true),
+        (r"\pods\a\gone", true),
+        (r"\pods\a\m", true),
+        (r"\pods\a\b\missing", false),
+        (r"\pods\missing\x\y", false),
+        (r"\pods\a\b\f\x", false),
+    ] {
+        let found = calls(&|| node.run(&exists(text)).unwrap());
+        assert_eq!(found, (answer, in_two.clone()), "PathExists {text}");
+    }
+    let found = calls(&|| node.run(&exists(r"\pods")).unwrap());
+    assert_eq!(found, (true, ["open", "open_child"].map(String::from).to_vec()));
+    for text in [r"\pods\a\b\c", r"\pods\a\b\f", r"\pods", ""] {
+        let found = calls(&|| node.run(&is_symlink(&format!("{KUBELET}{text}"))).unwrap());
+        assert_eq!(found, (false, ["open_below", "query AttributeTag"].map(String::from).to_vec()), "IsSymlink {text}");
+    }
+    for (text, answer, target) in [
+        (r"\pods\a\l", true, "open_below"),
+        (r"\pods\a\gone", false, "open_below"),
+        (r"\pods\a\j", true, "open"),
+        (r"\pods\a\m", true, "open"),
+    ] {
+        let (found, made) = calls(&|| node.run(&is_symlink(text)).unwrap());
+        let expected = ["open_below", "query AttributeTag", "control FSCTL_GET_REPARSE_POINT", target];
+        assert_eq!((found, made), (answer, expected.map(String::from).to_vec()), "IsSymlink {text}");
+    }
+    let (result, made) = calls(&|| node.run(&is_symlink(r"\pods\a\b\missing")).is_ok());
+    assert_eq!((result, made.len()), (false, 1));
+    assert_eq!(node.fallbacks(), []);
+    assert_eq!((sim.open_handles(), node.held_handles()), (1, 1), "the root directory of the system drive");
+    drop(node);
+    assert_eq!(sim.open_handles(), 0);
+}
+
+#[test]
+fn a_link_on_the_way_is_named_in_the_error() {
+    let sim = node_with_links();
+    let node = tested(Node::new(sim.process(), Config::default()));
+    for (link, below) in [("j", r"\x"), ("l", r"\f"), ("m", r"\x\y"), ("gone", r"\x")] {
+        let error = node.run(&exists(&format!(r"\pods\a\{link}{below}"))).unwrap_err();
+        assert_eq!((error.kind(), error.code()), (Kind::FailedPrecondition, Some(OsError::REPARSE_POINT_ENCOUNTERED)));
+        assert!(error.to_string().contains(&format!(" {link}")), "{error}");
+    }
+    assert_eq!(node.run(&is_symlink(r"\pods\a\j\x")), Ok(false), "links above the last component are followed");
+}
+
+#[test]
+fn a_system_that_follows_links_all_the_same_is_not_trusted() {
+    let sim = node_with_links();
+    let node = ignoring(&sim);
+    let error = node.run(&exists(r"\pods\a\j\x")).unwrap_err();
+    assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{error}");
+    assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
+    assert_eq!(node.fallbacks(), counted(0, 2));
+    assert_eq!((sim.open_handles(), node.held_handles()), (0, 0));
+}
+
+#[test]
+fn a_system_that_proves_nothing_is_not_trusted() {
+    for code in [OsError::INVALID_PARAMETER, OsError::FILE_NOT_FOUND, OsError::ACCESS_DENIED, OsError(0xe000_0abc)] {
+        let sim = node_with_links();
+        let (node, trace) = traced(&sim, failing("open_below", code));
+        node.test_path_lookup();
+        trace.take();
+        assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
+        assert_eq!(node.run(&is_symlink(r"\pods\a\l")), Ok(true));
+        assert!(trace.take().iter().all(|record| record.call.primitive != "open_below"), "{code}");
+        assert_eq!(node.fallbacks().iter().map(|count| count.code).collect::<Vec<_>>(), [Some(code.0)]);
+    }
+}
+
+#[test]
+fn a_node_without_the_links_of_windows_is_not_trusted() {
+    let sim = node_with_links();
+    let external = sim.external();
+    external.remove_all(r"C:\Documents and Settings").unwrap();
+    let node = tested(Node::new(sim.process(), Config::default()));
+    assert_eq!((node.run(&exists(r"\pods\a\b")), node.fallbacks()), (Ok(true), vec![]), "one link is enough");
+    external.remove_all(r"C:\Users\All Users").unwrap();
+    let node = tested(Node::new(sim.process(), Config::default()));
+    assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(true));
+    assert_eq!(node.fallbacks(), counted(OsError::PATH_NOT_FOUND.0, 1));
+}
+
+#[test]
+fn without_the_test_nothing_is_opened_in_one_call_and_nothing_is_counted() {
+    let sim = node_with_links();
+    let (node, trace) = traced(&sim, NoProbe);
+    assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
+    assert!(trace.take().iter().all(|record| record.call.primitive != "open_below"));
+    assert_eq!(node.fallbacks(), []);
+}
+
+#[test]
+fn an_answer_that_says_nothing_about_links_leads_to_the_components() {
+    for code in [OsError::INVALID_PARAMETER, OsError::ACCESS_DENIED, OsError::NOT_READY, OsError(0xe000_0abc)] {
+        let sim = node_with_links();
+        // The first two calls are those of the test.
+        let later = Fault::each(
+            |call| call.primitive == "open_below" && call.object.contains("kubelet"),
+            When::Before,
+            FaultAction::Fail(code),
+        );
+        let node = tested(probed(&sim, later));
+        assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true), "{code}");
+        assert_eq!(node.run(&exists(r"\pods\a\b\missing")), Ok(false), "{code}");
+        assert_eq!(node.run(&is_symlink(r"\pods\a\l")), Ok(true), "{code}");
+        let expected = if code == OsError::INVALID_PARAMETER { counted(code.0, 4).to_vec() } else { vec![] };
+        assert_eq!(node.fallbacks(), expected);
+    }
+}
+
+#[test]
+fn a_working_directory_that_is_replaced_is_noticed_the_first_time() {
+    let sim = node_with_links();
+    let node = tested(Node::new(sim.process(), Config::default()));
+    assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(true));
+    let external = sim.external();
+    external.rename(KUBELET, r"C:\var\lib\old").unwrap();
+    assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(false));
+    external.mkdir_all(r"C:\other\pods\a\n").unwrap();
+    external.junction(KUBELET, r"C:\other").unwrap();
+    assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(false));
+    assert_eq!(node.run(&exists(r"\pods\a\n")), Ok(true));
+    assert_eq!(node.run(&is_symlink(r"\pods\a\n")), Ok(false), "through the link");
+}
+
+#[test]
+fn a_path_on_another_drive_is_looked_up_below_its_root() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    sim.external().set_drive_letter('E', sim.volume_on(1).unwrap().id);
+    sim.external().mkdir_all(r"E:\a\b").unwrap();
+    sim.external().symlink(r"E:\a\l", r"E:\a\b").unwrap();
+    let (node, trace) = traced(&sim, NoProbe);
+    node.test_path_lookup();
+    for (text, answer, calls) in [(r"E:\a\b", false, 3), (r"E:\a\l", true, 6)] {
+        trace.take();
+        assert_eq!((node.run(&is_symlink(text)), trace.take().len()), (Ok(answer), calls), "{text}");
+    }
+    sim.detach_disk(1);
+    assert!(node.run(&is_symlink(r"E:\a\b")).is_err());
+    assert_eq!(sim.open_handles(), 1);
+}
+
+/// A change of the tree, by another process.
+#[derive(Clone, Debug)]
+enum Change {
+    Mkdir(String),
+    Write(String),
+    Symlink(String, String),
+    Junction(String, String),
+    Mount(String),
+    Remove(String),
+    Rename(String, String),
+}
+
+/// Returns a path of one to four names that are often the same, with or without a backslash at its end.
+fn below() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(vec!["a", "B", "c"]), 1..=4).prop_map(|names| names.join(r"\"))
+}
+
+/// Returns a path in a working directory or beside it.
+fn place() -> impl Strategy<Value = String> {
+    let root = prop::sample::select(vec![
+        r"C:\var\lib\kubelet",
+        r"C:\var\lib\kubelet",
+        r"C:\var\lib\kubelet",
+        r"C:\moved",
+        r"C:\outside",
+        r"E:",
+    ]);
+    (root, below()).prop_map(|(root, below)| format!(r"{root}\{below}"))
+}
+
+fn target() -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => place(),
+        1 => below(),
+        1 => below().prop_map(|below| format!(r"..\{below}")),
+        1 => place().prop_map(|path| format!(r"{path}\")),
+        1 => Just(r"C:\missing".to_owned()),
+        1 => Just(r"\\server\share\x".to_owned()),
+    ]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        5 => place().prop_map(Change::Mkdir),
+        2 => place().prop_map(Change::Write),
+        3 => (place(), target()).prop_map(|(path, target)| Change::Symlink(path, target)),
+        3 => (place(), place()).prop_map(|(path, target)| Change::Junction(path, target)),
+        1 => place().prop_map(Change::Mount),
+        1 => place().prop_map(Change::Remove),
+        1 => (place(), place()).prop_map(|(from, to)| Change::Rename(from, to)),
+    ]
+}
+
+/// Makes the change, or none if it is not possible.
+fn make(sim: &Sim, change: &Change) {
+    let external = sim.external();
+    let _ = match change {
+        Change::Mkdir(path) => external.mkdir_all(path),
+        Change::Write(path) => external.write(path, b"data"),
+        Change::Symlink(path, target) => external.symlink(path, target),
+        Change::Junction(path, target) => external.junction(path, target),
+        Change::Mount(path) => external
+            .mkdir_all(path)
+            .and_then(|()| external.set_mount_point(path, sim.volume_on(1).expect("a volume").id)),
+        Change::Remove(path) => external.remove_all(path),
+        Change::Rename(from, to) => external.rename(from, to),
+    };
+}
+
+fn config() -> Config {
+    let moved = HostPath::parse(r"C:\moved").unwrap();
+    Config { working_dirs: vec![moved], ..Config::default() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_call_answers_as_the_components_do(
+        changes in prop::collection::vec(change(), 4..40),
+        queries in prop::collection::vec((place(), any::<bool>()), 40),
+        kubelet_moved: bool,
+    ) {
+        let sim = os_sim::node().dir(r"C:\outside\a\B").disk(GIB).partitioned().formatted("NTFS").build();
+        sim.external().set_drive_letter('E', sim.volume_on(1).unwrap().id);
+        sim.external().mkdir_all(r"E:\a\a").unwrap();
+        if kubelet_moved {
+            sim.external().remove_all(KUBELET).unwrap();
+            sim.external().junction(KUBELET, r"C:\outside\a").unwrap();
+        }
+        for change in &changes {
+            make(&sim, change);
+        }
+        let walk = Node::new(sim.process(), config());
+        let at_once = tested(Node::new(sim.process(), config()));
+        let ignoring = tested(Node::new(Arc::new(Layered::around(sim.process(), IgnoresFlag)), config()));
+        prop_assert_eq!((at_once.held_handles(), ignoring.held_handles()), (1, 0));
+        for (text, is_directory) in &queries {
+            let text = if *is_directory { format!(r"{text}\") } else { text.clone() };
+            let (exists, is_symlink) = (exists(&text), is_symlink(&text));
+            prop_assert_eq!(at_once.run(&exists), walk.run(&exists), "PathExists {}", text);
+            prop_assert_eq!(ignoring.run(&exists), walk.run(&exists), "PathExists {}", text);
+            prop_assert_eq!(at_once.run(&is_symlink), walk.run(&is_symlink), "IsSymlink {}", text);
+            prop_assert_eq!(ignoring.run(&is_symlink), walk.run(&is_symlink), "IsSymlink {}", text);
+        }
+        prop_assert_eq!(at_once.fallbacks(), []);
+        prop_assert_eq!(sim.open_handles(), 1);
+    }
+}
