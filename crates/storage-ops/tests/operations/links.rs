@@ -16,8 +16,11 @@ fn link() -> CreateSymlink {
     CreateSymlink { source: path(r"\pods\p"), target: path(r"\pods\l") }
 }
 
+/// The reparse point of a placeholder of cloud storage, whose tag has the bit of directories.
+pub(crate) const PLACEHOLDER: [u8; 12] = [0x1a, 0, 0, 0x90, 4, 0, 0, 0, 1, 2, 3, 4];
+
 /// Sets the reparse point of `file`, as any process that can write its attributes can.
-fn set_reparse_point(sim: &Sim, file: &str, data: &[u8]) {
+pub(crate) fn set_reparse_point(sim: &Sim, file: &str, data: &[u8]) {
     let nt = NtPath::from_win32(&U16String::from_str(file));
     let how = Open::existing(Access::WRITE_ATTRIBUTES, Options::REPARSE_POINT);
     sim.open(&nt, &how).unwrap().control(ControlCode::FSCTL_SET_REPARSE_POINT, data, &mut []).unwrap();
@@ -98,8 +101,6 @@ fn a_link_whose_target_is_not_a_valid_path_leads_nowhere() {
 
 #[test]
 fn a_directory_with_a_tag_that_is_no_link_is_removed_with_its_contents() {
-    // The tag of a placeholder of cloud storage, with the bit of directories.
-    const PLACEHOLDER: [u8; 12] = [0x1a, 0, 0, 0x90, 4, 0, 0, 0, 1, 2, 3, 4];
     let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\cloud\sub\file", b"1").build();
     for directory in [r"C:\var\lib\kubelet\pods\p\cloud", r"C:\var\lib\kubelet\pods\p\cloud\sub"] {
         set_reparse_point(&sim, directory, &PLACEHOLDER);

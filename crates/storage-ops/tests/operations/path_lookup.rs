@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::links::{PLACEHOLDER, set_reparse_point};
 use crate::setup::{GIB, KUBELET, NoProbe, failing, path, probed, traced};
 use faults::{Fault, FaultAction, Layer, Layered, When};
 use os::{Handle, Open, OsError, OsResult, U16Str};
@@ -239,6 +240,29 @@ fn a_path_on_another_drive_is_looked_up_below_its_root() {
     sim.detach_disk(1);
     assert!(node.run(&is_symlink(r"E:\a\b")).is_err());
     assert_eq!(sim.open_handles(), 1);
+}
+
+#[test]
+fn only_links_are_refused_on_the_way() {
+    // Component by component, a directory is refused whose attributes may not be read, or that has a reparse point of any
+    // kind. Neither leads elsewhere.
+    let sim = node_with_links();
+    let external = sim.external();
+    external.mkdir_all(r"C:\var\lib\kubelet\pods\secret\inner\x").unwrap();
+    for directory in [r"C:\var\lib\kubelet\pods\secret", r"C:\var\lib\kubelet\pods\secret\inner"] {
+        external.revoke_all_rights(directory).unwrap();
+    }
+    external.mkdir_all(r"C:\var\lib\kubelet\pods\cloud").unwrap();
+    set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\cloud", &PLACEHOLDER);
+    external.mkdir_all(r"C:\var\lib\kubelet\pods\cloud\x").unwrap();
+    let walk = Node::new(sim.process(), Config::default());
+    let at_once = tested(Node::new(sim.process(), Config::default()));
+    for (directory, code) in [(r"secret\inner", OsError::ACCESS_DENIED), ("cloud", OsError::REPARSE_POINT_ENCOUNTERED)]
+    {
+        let below = |name: &str| exists(&format!(r"\pods\{directory}\{name}"));
+        assert_eq!((at_once.run(&below("x")), at_once.run(&below("y"))), (Ok(true), Ok(false)), "{directory}");
+        assert_eq!(walk.run(&below("x")).unwrap_err().code(), Some(code), "{directory}");
+    }
 }
 
 /// A change of the tree, by another process.
