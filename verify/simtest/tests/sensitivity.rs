@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use faults::Probed;
-use os::{MethodCall, Namespace, Os, Value};
+use faults::{Layer, Layered, Probed};
+use os::{Handle, MethodCall, Namespace, Open, Os, OsResult, U16Str, Value};
 use os_sim::Sim;
 use simtest::interleaver::{Interleaver, Schedule};
 use simtest::invariants::Baseline;
+use simtest::outside_access::OutsideAccess;
 use simtest::request::{Answer, Request};
-use storage_ops::{Config, FormatVolume, Node, VolumeId};
+use storage_ops::{Config, FormatVolume, HostPath, Node, PathExists, VolumeId};
 
 const GIB: u64 = 1 << 30;
 
@@ -49,6 +50,33 @@ fn a_new_file_outside_the_working_directory_is_detected() {
     let baseline = Baseline::of(&sim);
     sim.external().write(r"C:\Windows\new", b"1").expect("a directory");
     assert_eq!(baseline.check(&sim, &[r"disk 0 partition 2 \var\lib\kubelet"], None).len(), 1);
+}
+
+/// Refuses links until the daemon has started, and follows them from then on.
+struct FollowsLinksLater;
+
+impl Layer for FollowsLinksLater {
+    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let is_test = path.to_string_lossy().contains("All Users");
+        if is_test { parent.open_below(path, how) } else { parent.open_child(path, how) }
+    }
+}
+
+#[test]
+fn a_path_that_is_opened_through_a_link_is_detected() {
+    let sim = os_sim::node().dir(r"C:\outside\x").junction(r"C:\var\lib\kubelet\pods\p", r"C:\outside").build();
+    let exists = |os: Arc<dyn Os>| {
+        let outside = OutsideAccess::on(&sim, None);
+        let node = Node::new(Arc::new(Layered::around(os, outside.clone())), Config::default());
+        node.test_path_lookup();
+        let path = HostPath::parse(r"C:\var\lib\kubelet\pods\p\x").expect("a path");
+        let answer = node.run(&PathExists { path, context: None });
+        (answer.ok(), outside.take())
+    };
+    assert_eq!(exists(sim.process()), (None, Vec::new()));
+    let (answer, outside) = exists(Arc::new(Layered::around(sim.process(), FollowsLinksLater)));
+    assert_eq!(answer, Some(true));
+    assert!(outside.iter().any(|line| line.contains(r"\outside\x, which is outside")), "{outside:?}");
 }
 
 /// Runs the first thread for this many calls, then the second to its end.
