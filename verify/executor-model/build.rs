@@ -19,14 +19,13 @@ const fn replacement(file: &'static str, from: &'static str, to: &'static str) -
 }
 
 /// What is replaced in every module.
-const REPLACEMENTS: [Replacement; 7] = [
+const REPLACEMENTS: [Replacement; 6] = [
     replacement("executor.rs", "use std::sync::", "use crate::sync::"),
     replacement("executor.rs", "    fn jobs(&self)", "    pub(crate) fn jobs(&self)"),
     replacement("executor/context.rs", "use std::sync::", "use crate::sync::"),
     replacement("executor/locks.rs", "use std::sync::", "use crate::sync::"),
     replacement("executor/worker_pools.rs", "use std::sync::", "use crate::sync::"),
-    replacement("executor/worker_pools.rs", "THREADS_PER_POOL: usize = 16;", "THREADS_PER_POOL: usize = 1;"),
-    replacement("executor/worker_pools.rs", "QUEUE_CAPACITY: usize = 1024;", "QUEUE_CAPACITY: usize = 2;"),
+    replacement("executor/worker_pools.rs", "THREADS_PER_POOL: usize = 16;", "THREADS_PER_POOL: usize = 2;"),
 ];
 
 /// The defects, by the name of their module.
@@ -42,8 +41,8 @@ const DEFECTS: [(&str, &[Replacement]); 5] = [
             ),
             replacement(
                 "executor.rs",
-                "thread.run(Arc::clone(operation), run).await\n",
-                "let run = thread.run(Arc::clone(operation), run);\n\
+                "thread.run(run).await\n",
+                "let run = thread.run(run);\n\
                  if let Some(job) = abandoned_by { job.while_wanted(run).await? } else { run.await }\n",
             ),
             replacement("executor.rs", "let is_changing = job", "let abandoned_by = job;\n let is_changing = job"),
@@ -62,10 +61,7 @@ const DEFECTS: [(&str, &[Replacement]); 5] = [
         )],
     ),
     ("older_result_shared", &[replacement("executor.rs", "*phase == Phase::Queued,", "*phase != Phase::Cancelled,")]),
-    (
-        "change_refused_in_its_middle",
-        &[replacement("executor.rs", "QueueLimit::DoesNotApply } else", "QueueLimit::Applies } else")],
-    ),
+    ("thread_not_passed_on", &[replacement("executor/worker_pools.rs", "for_each(Waker::wake)", "for_each(drop)")]),
     ("next_in_line_not_woken", &[replacement("executor/locks.rs", "for_each(Waker::wake)", "for_each(drop)")]),
 ];
 

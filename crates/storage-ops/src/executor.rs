@@ -35,7 +35,7 @@ use crate::executor::locks::{Guard, LockKey};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::executor::shares::{ClientId, Holder};
-use crate::executor::worker_pools::{DEFECT, QueueLimit, WorkerPools, catch_panic};
+use crate::executor::worker_pools::{DEFECT, WorkerPools, catch_panic};
 use crate::node::{MAX_RUNS, Node, described};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
@@ -248,10 +248,9 @@ impl Executor {
             return job.operation.lock_keys(&self.node);
         }
         let holder = Holder { resource: job.operation.resource(), client: job.client };
-        let wait = self.pools.thread(O::POOL, holder, self.node.host.clock(), QueueLimit::Applies);
-        let thread = job.while_wanted(wait).await??;
+        let thread = job.while_wanted(self.pools.thread(O::POOL, holder)).await?;
         let (node, operation) = (Arc::clone(&self.node), Arc::clone(&job.operation));
-        thread.run(Arc::clone(&operation), move || operation.lock_keys(&node)).await
+        thread.run(move || operation.lock_keys(&node)).await
     }
 
     /// Runs the operation on a thread of its pool, and again on a thread of each pool that it then requests.
@@ -296,21 +295,21 @@ impl Executor {
         job: Option<&Arc<Job<O>>>,
         ctx: OperationContext,
     ) -> OperationResult<O::Output> {
+        // What has begun to change something needs no share, so that it does not stand still in between.
         let is_changing = job.is_some_and(|job| *job.phase() == Phase::Changing);
-        let limit = if is_changing { QueueLimit::DoesNotApply } else { QueueLimit::Applies };
-        let wait = self.pools.thread(pool, holder, self.node.host.clock(), limit);
+        let wait = self.pools.thread(pool, if is_changing { Holder::NOBODY } else { holder });
         let thread = match job {
-            Some(job) => job.while_wanted(wait).await??,
-            None => wait.await?,
+            Some(job) => job.while_wanted(wait).await?,
+            None => wait.await,
         };
-        let (node, running, job) = (Arc::clone(&self.node), Arc::clone(operation), job.cloned());
+        let (node, operation, job) = (Arc::clone(&self.node), Arc::clone(operation), job.cloned());
         let run = move || {
             if job.is_some_and(|job| !job.advance(Some(Phase::Reading))) {
                 return Err(OperationError::cancelled());
             }
-            running.run(&node, &ctx)
+            operation.run(&node, &ctx)
         };
-        thread.run(Arc::clone(operation), run).await
+        thread.run(run).await
     }
 
     fn unregister<O: Operation>(&self, job: &Arc<Job<O>>) {

@@ -46,7 +46,7 @@ mod promises {
     }
 
     #[test]
-    fn a_change_goes_to_another_pool_with_its_locks_and_past_the_limit() {
+    fn a_change_goes_to_another_pool_with_its_locks() {
         explore(scenarios::two_pools);
     }
 
@@ -84,9 +84,9 @@ mod defects {
     }
 
     #[test]
-    #[should_panic(expected = "left in the middle of a change")]
-    fn change_refused_in_its_middle() {
-        explore(crate::change_refused_in_its_middle::scenarios::two_pools);
+    #[should_panic(expected = "deadlock")]
+    fn thread_not_passed_on() {
+        explore(crate::thread_not_passed_on::scenarios::two_pools);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Slots for running calls, with a bounded queue of calls that wait for one.
 //!
-//! A [`FairLimiter`] decides which connection may take a slot. Calls without a slot wait in FIFO order.
+//! A [`FairLimiter`] decides which connection may take a slot. Of the calls that wait and may have one, that of the
+//! connection with the fewest slots is next, and of equals the earliest.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,7 +96,7 @@ impl CallSlots {
     fn take_for_waiting(self: &Arc<Self>, state: &mut State) -> Vec<(Waiter, CallSlot)> {
         let mut taken = Vec::new();
         state.queue.retain(|waiter| !waiter.slot.is_closed());
-        while let Some(index) = state.queue.iter().position(|waiter| state.admits(waiter.connection))
+        while let Some(index) = state.next()
             && let Some(waiter) = state.queue.remove(index)
         {
             let slot = self.take(state, waiter.connection);
@@ -111,8 +112,18 @@ impl CallSlots {
 }
 
 impl State {
+    fn held(&self, connection: ConnectionId) -> usize {
+        self.held.get(&connection).copied().unwrap_or_default()
+    }
+
     fn admits(&self, connection: ConnectionId) -> bool {
-        self.limiter.admits(self.held.get(&connection).copied().unwrap_or_default())
+        self.limiter.admits(self.held(connection))
+    }
+
+    /// Returns which call of the queue takes the next slot.
+    fn next(&self) -> Option<usize> {
+        let held = self.queue.iter().map(|waiter| self.held(waiter.connection)).enumerate();
+        held.filter(|(_, held)| self.limiter.admits(*held)).min_by_key(|(_, held)| *held).map(|(index, _)| index)
     }
 }
 
@@ -173,10 +184,43 @@ mod tests {
         for connection in &greedy {
             all.push(acquire_all(&slots, connection).await);
         }
-        assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [33, 1, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [17, 9, 5, 3, 2, 2, 1, 1]);
         assert!(slots.acquire(modest.id()).await.is_some());
         drop(all);
-        assert_eq!(acquire_all(&slots, &modest).await.len(), 33, "released slots can be acquired again");
+        assert_eq!(acquire_all(&slots, &modest).await.len(), 17, "released slots can be acquired again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nine_connections_with_as_many_calls_as_they_may_have_leave_others_several_each() {
+        let limits = Limits::default();
+        let slots = slots(limits.calls, 0, Duration::ZERO);
+        let [modest, greedy @ ..] = connections::<10>();
+        let mut all = Vec::new();
+        for connection in greedy.iter().flat_map(|connection| vec![connection; limits.streams as usize]) {
+            all.extend(slots.acquire(connection.id()).await);
+        }
+        assert_eq!(acquire_all(&slots, &modest).await.len(), 18);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_slot_goes_to_the_connection_that_has_the_fewest() {
+        let slots = slots(8, 8, TIMEOUT);
+        let [most, one, modest, others @ ..] = connections::<7>();
+        let mut held = Vec::new();
+        for connection in [&most, &most, &most, &one].into_iter().chain(&others) {
+            held.push(slots.acquire(connection.id()).await.expect("a slot is free"));
+        }
+        let waiting = [&one, &modest].map(|connection| {
+            let (slots, id) = (Arc::clone(&slots), connection.id());
+            tokio::spawn(async move { slots.acquire(id).await.expect("in time") })
+        });
+        while slots.waiting() < 2 {
+            tokio::task::yield_now().await;
+        }
+        drop(held.remove(0));
+        let [waits, modest] = waiting;
+        let _slot = modest.await.expect("no panic");
+        assert!(!waits.is_finished() && slots.waiting() == 1, "it has a slot, and waits for another");
     }
 
     #[tokio::test(start_paused = true)]

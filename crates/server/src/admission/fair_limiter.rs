@@ -2,9 +2,10 @@
 
 /// Limits how many calls all connections hold together.
 ///
-/// The first call of a connection may use the whole capacity, its further calls only half of it. A few connections
-/// with many calls therefore leave half of the capacity to the first calls of all others. How many calls a connection
-/// holds is stored with the connection by the owner of the limiter, which passes it as `held`.
+/// The first call of a connection may use the whole capacity, the further calls of all connections only half of it, and
+/// those of one connection only as many as then remain of that half. A few connections with many calls therefore leave
+/// half of the capacity to the first calls of all others, and some of the other half to their further calls. How many
+/// calls a connection holds is stored with the connection by the owner of the limiter, which passes it as `held`.
 #[derive(Debug)]
 pub(super) struct FairLimiter {
     capacity: usize,
@@ -20,8 +21,8 @@ impl FairLimiter {
 
     /// Whether a connection that holds `held` calls may have one more.
     pub(super) fn admits(&self, held: usize) -> bool {
-        let further = self.in_use.saturating_sub(self.holders);
-        self.in_use < self.capacity && (held == 0 || further < self.capacity / 2)
+        let remaining = (self.capacity / 2).saturating_sub(self.in_use.saturating_sub(self.holders));
+        self.in_use < self.capacity && (held == 0 || held <= remaining)
     }
 
     /// Adds a call to those that a connection holds.

@@ -22,19 +22,6 @@ pub enum PoolKind {
 impl PoolKind {
     /// The number of pools.
     pub(crate) const COUNT: usize = Self::System as usize + 1;
-
-    /// Returns the purpose of the threads, for error texts.
-    pub(crate) fn purpose(self) -> &'static str {
-        match self {
-            Self::Files => "local files",
-            Self::Remote => "remote paths",
-            Self::Disks => "disks",
-            Self::Arrivals => "volumes that arrive",
-            Self::Wmi => "WMI",
-            Self::Iscsi => "iSCSI",
-            Self::System => "services",
-        }
-    }
 }
 
 /// What an operation waits for while it runs. All operations on one resource have only a share of the threads of a

@@ -16,6 +16,11 @@ pub(crate) struct Holder {
     pub(crate) client: Option<ClientId>,
 }
 
+impl Holder {
+    /// For no resource and no client.
+    pub(crate) const NOBODY: Self = Self { resource: None, client: None };
+}
+
 /// How much of a limited number is in use, and for whom.
 ///
 /// The first unit of a resource or client may be any that is free. Of the further units, all resources together have a
@@ -33,15 +38,16 @@ impl Usage {
         Self { capacity, in_use: 0, by_resource: Holdings::new(capacity / 4), by_client: Holdings::new(capacity / 2) }
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.in_use >= self.capacity
-    }
-
     /// Returns whether `holder` may have one more.
     pub(crate) fn admits(&self, holder: &Holder) -> bool {
-        !self.is_full()
+        self.in_use < self.capacity
             && self.by_resource.admits(holder.resource.as_ref())
             && self.by_client.admits(holder.client.as_ref())
+    }
+
+    /// Returns how much is in use for the client of `holder`.
+    pub(crate) fn of_client(&self, holder: &Holder) -> usize {
+        self.by_client.held(holder.client.as_ref())
     }
 
     pub(crate) fn add(&mut self, holder: &Holder) {
@@ -70,7 +76,11 @@ impl<K: Clone + Eq + Hash> Holdings<K> {
     }
 
     fn admits(&self, holder: Option<&K>) -> bool {
-        holder.is_none_or(|holder| self.further < self.capacity || !self.held.contains_key(holder))
+        self.further < self.capacity || self.held(holder) == 0
+    }
+
+    fn held(&self, holder: Option<&K>) -> usize {
+        holder.and_then(|holder| self.held.get(holder)).copied().unwrap_or_default()
     }
 
     fn add(&mut self, holder: Option<&K>) {
@@ -134,8 +144,6 @@ mod tests {
             (0..5).for_each(|_| usage.remove(&holder(1, 1)));
         }
         assert_eq!((usage.in_use, usage.by_client.further, usage.by_resource.held.len()), (0, 0, 0));
-        let nobody = Holder { resource: None, client: None };
-        assert_eq!(fill(&mut usage, &nobody), 16);
-        assert!(usage.is_full());
+        assert_eq!(fill(&mut usage, &Holder::NOBODY), 16);
     }
 }

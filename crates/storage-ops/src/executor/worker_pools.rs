@@ -1,7 +1,9 @@
 //! Worker threads, a bounded number for each kind of work.
 //!
-//! An operation that may have no thread yet waits in a queue, in which it is overtaken only by operations for other
-//! resources or clients. The threads and the places in the queue are shared as [`Usage`] describes.
+//! The threads of a pool are shared as [`Usage`] describes. An operation that may have no thread yet waits. A thread that
+//! becomes free goes to the client that has the fewest, and to the earliest of its operations; so a client with many
+//! slow operations delays others for as long as one of them takes, and not for as long as all of them take. Every
+//! caller may have any number of operations that wait: a server limits how many calls it runs.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -9,31 +11,16 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use os::{Clock, Time};
-
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::operation::Operation;
 use crate::executor::pool_kind::PoolKind;
 use crate::executor::shares::{Holder, Usage};
 
 /// The number of threads of a pool.
 const THREADS_PER_POOL: usize = 16;
 
-/// The number of operations that may wait for a thread of a pool.
-const QUEUE_CAPACITY: usize = 1024;
-
 /// The number of threads that a [`crate::Executor`] uses at most. The tokio runtime must allow as many blocking
 /// threads.
 pub const BLOCKING_THREADS: usize = THREADS_PER_POOL * PoolKind::COUNT;
-
-/// Whether the limits apply to an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QueueLimit {
-    /// The operation waits until its shares allow it a thread, and is refused if too many wait already.
-    Applies,
-    /// The operation has already changed something, so it waits in any case, and needs no share.
-    DoesNotApply,
-}
 
 /// The pools of one executor.
 #[derive(Default)]
@@ -45,56 +32,27 @@ struct WorkerPool(Mutex<State>);
 struct State {
     next_id: u64,
     threads: Usage,
-    queue: Usage,
-    /// The operations in the queue, in the order of their arrival. None of them may have a thread now.
+    /// The operations without a thread, in the order of their arrival. None of them may have one now.
     waiting: BTreeMap<u64, Waiting>,
-    /// The operations that run on a thread, and since when they have had it.
-    running: BTreeMap<u64, (Time, Arc<dyn Work>)>,
 }
 
 struct Waiting {
     holder: Holder,
-    limit: QueueLimit,
     waker: Option<Waker>,
-}
-
-/// Work that can describe itself.
-trait Work: Send + Sync {
-    /// Describes the work with a phrase that can follow "cannot".
-    fn describe(&self) -> String;
-}
-
-impl<O: Operation> Work for O {
-    fn describe(&self) -> String {
-        Operation::describe(self)
-    }
 }
 
 impl Default for WorkerPool {
     fn default() -> Self {
-        Self(Mutex::new(State {
-            next_id: 0,
-            threads: Usage::new(THREADS_PER_POOL),
-            queue: Usage::new(QUEUE_CAPACITY),
-            waiting: BTreeMap::new(),
-            running: BTreeMap::new(),
-        }))
+        Self(Mutex::new(State { next_id: 0, threads: Usage::new(THREADS_PER_POOL), waiting: BTreeMap::new() }))
     }
 }
 
 impl WorkerPools {
-    /// Waits for a thread of the pool `kind`. Fails if the limit applies and too many operations wait already.
-    pub(crate) async fn thread(
-        &self,
-        kind: PoolKind,
-        holder: Holder,
-        clock: &dyn Clock,
-        limit: QueueLimit,
-    ) -> OperationResult<Thread> {
-        let place = WorkerPool::enter(&self.0[kind as usize], holder, limit);
-        let place = place.ok_or_else(|| self.0[kind as usize].state().exhausted(kind, clock.now()))?;
+    /// Waits for a thread of the pool `kind`.
+    pub(crate) async fn thread(&self, kind: PoolKind, holder: Holder) -> Thread {
+        let place = WorkerPool::enter(&self.0[kind as usize], holder);
         poll_fn(|context| place.poll_thread(context)).await;
-        Ok(Thread { place, since: clock.now() })
+        Thread(place)
     }
 }
 
@@ -103,68 +61,42 @@ impl WorkerPool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a thread or a place in the queue. Returns `None` if there is neither.
-    fn enter(pool: &Arc<Self>, holder: Holder, limit: QueueLimit) -> Option<Place> {
+    /// Takes a thread, or a place among those that wait for one.
+    fn enter(pool: &Arc<Self>, holder: Holder) -> Place {
         let mut state = pool.state();
-        if state.may_run(&holder, limit) {
-            state.threads.add(&holder);
-        } else if limit == QueueLimit::DoesNotApply || state.queue.admits(&holder) {
-            state.queue.add(&holder);
-            let (id, holder) = (state.next_id, holder.clone());
-            state.waiting.insert(id, Waiting { holder, limit, waker: None });
-        } else {
-            return None;
-        }
         let id = state.next_id;
         state.next_id += 1;
+        if state.threads.admits(&holder) {
+            state.threads.add(&holder);
+        } else {
+            state.waiting.insert(id, Waiting { holder: holder.clone(), waker: None });
+        }
         drop(state);
-        Some(Place { pool: Arc::clone(pool), id, holder })
+        Place { pool: Arc::clone(pool), id, holder }
     }
 }
 
 impl State {
-    fn may_run(&self, holder: &Holder, limit: QueueLimit) -> bool {
-        match limit {
-            QueueLimit::Applies => self.threads.admits(holder),
-            QueueLimit::DoesNotApply => !self.threads.is_full(),
-        }
-    }
-
-    /// Gives threads to the operations in the queue that may have one now, and returns their wakers.
-    fn advance_queue(&mut self) -> Vec<Waker> {
+    /// Gives the threads that are free to operations that may have one now, and returns their wakers.
+    fn hand_out(&mut self) -> Vec<Waker> {
         let mut woken = Vec::new();
-        let ids: Vec<u64> = self.waiting.keys().copied().collect();
-        for id in ids {
-            if self.threads.is_full() {
-                break;
-            }
-            let waiting = &self.waiting[&id];
-            if self.may_run(&waiting.holder, waiting.limit)
-                && let Some(waiting) = self.waiting.remove(&id)
-            {
-                self.queue.remove(&waiting.holder);
-                self.threads.add(&waiting.holder);
-                woken.extend(waiting.waker);
-            }
+        while let Some(id) = self.next()
+            && let Some(Waiting { holder, waker }) = self.waiting.remove(&id)
+        {
+            self.threads.add(&holder);
+            woken.extend(waker);
         }
         woken
     }
 
-    fn exhausted(&self, kind: PoolKind, now: Time) -> OperationError {
-        let oldest = self.running.values().next().map_or_else(String::new, |(since, work)| {
-            format!("; the oldest has been trying to {} for {} s", work.describe(), (now - *since).as_secs())
-        });
-        let (running, waiting, purpose) = (self.running.len(), self.waiting.len(), kind.purpose());
-        OperationError::new(
-            Kind::Unavailable,
-            format!(
-                "too many operations wait for a thread for {purpose} ({running} running, {waiting} waiting){oldest}"
-            ),
-        )
+    /// Returns the operation that may have the next thread.
+    fn next(&self) -> Option<u64> {
+        let admitted = self.waiting.iter().filter(|(_, waiting)| self.threads.admits(&waiting.holder));
+        admitted.min_by_key(|(_, waiting)| self.threads.of_client(&waiting.holder)).map(|(id, _)| *id)
     }
 }
 
-/// A place in the queue of a pool, which becomes a thread. Dropping it frees either.
+/// A place among those that wait, which becomes a thread. Dropping it frees either.
 struct Place {
     pool: Arc<WorkerPool>,
     id: u64,
@@ -187,35 +119,28 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.pool.state();
         if state.waiting.remove(&self.id).is_some() {
-            state.queue.remove(&self.holder);
             return;
         }
-        state.running.remove(&self.id);
         state.threads.remove(&self.holder);
-        let woken = state.advance_queue();
+        let woken = state.hand_out();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
 }
 
 /// The permission to use a thread of a pool.
-pub(crate) struct Thread {
-    place: Place,
-    since: Time,
-}
+pub(crate) struct Thread(Place);
 
 impl Thread {
-    /// Runs `body`, which is a part of `operation`, and returns its result.
-    pub(crate) async fn run<O: Operation, T: Send + 'static>(
+    /// Runs `body`, which is a part of an operation, and returns its result.
+    pub(crate) async fn run<T: Send + 'static>(
         self,
-        operation: Arc<O>,
         body: impl FnOnce() -> OperationResult<T> + Send + 'static,
     ) -> OperationResult<T> {
         // Log events of the thread belong to the same request.
         let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {
-            let Self { place, since } = self;
-            place.pool.state().running.insert(place.id, (since, operation));
+            let Self(place) = self;
             let result = span.in_scope(|| catch_panic(body));
             drop(place);
             result
@@ -238,7 +163,7 @@ mod tests {
     use std::sync::Arc;
     use std::task::{Context, Waker};
 
-    use super::{BLOCKING_THREADS, Place, QUEUE_CAPACITY, QueueLimit, THREADS_PER_POOL, WorkerPool, WorkerPools};
+    use super::{BLOCKING_THREADS, Place, THREADS_PER_POOL, WorkerPool, WorkerPools};
     use crate::executor::pool_kind::{PoolKind, Resource};
     use crate::executor::shares::{ClientId, Holder};
 
@@ -249,12 +174,9 @@ mod tests {
         assert_eq!(BLOCKING_THREADS, pools.0.len() * THREADS_PER_POOL);
     }
 
-    fn holder(disk: u32, client: u64) -> Holder {
-        Holder { resource: Some(Resource::Disk(disk)), client: Some(ClientId(client)) }
-    }
-
-    fn enter(pool: &Arc<WorkerPool>, disk: u32, client: u64) -> Option<Place> {
-        WorkerPool::enter(pool, holder(disk, client), QueueLimit::Applies)
+    fn enter(pool: &Arc<WorkerPool>, disk: u32, client: u64) -> Place {
+        let holder = Holder { resource: Some(Resource::Disk(disk)), client: Some(ClientId(client)) };
+        WorkerPool::enter(pool, holder)
     }
 
     fn has_thread(place: &Place) -> bool {
@@ -264,37 +186,45 @@ mod tests {
     #[test]
     fn operations_on_other_resources_overtake_those_of_a_slow_one_but_not_each_other() {
         let pool = Arc::default();
-        let slow: Vec<_> = (0..40).map(|_| enter(&pool, 0, 0).expect("a place")).collect();
+        let slow: Vec<_> = (0..40).map(|_| enter(&pool, 0, 0)).collect();
         assert_eq!(slow.iter().filter(|place| has_thread(place)).count(), 5);
-        let mut others: Vec<_> = (1..=20).map(|disk| enter(&pool, disk, disk.into()).expect("a place")).collect();
+        let mut others: Vec<_> = (1..=20).map(|disk| enter(&pool, disk, disk.into())).collect();
         let running = |others: &[Place]| others.iter().map(has_thread).collect::<Vec<_>>();
         assert_eq!(running(&others), [vec![true; 11], vec![false; 9]].concat());
         others.remove(3);
-        assert_eq!(running(&others), [vec![true; 11], vec![false; 8]].concat(), "the first of the queue is next");
+        assert_eq!(running(&others), [vec![true; 11], vec![false; 8]].concat(), "the first that waits is next");
         drop(others);
         assert_eq!(slow.iter().filter(|place| has_thread(place)).count(), 5);
         drop(slow);
-        let state = pool.state();
-        assert!(state.waiting.is_empty() && state.running.is_empty());
+        assert!(pool.state().waiting.is_empty());
+        assert_eq!((0..16).map(|disk| enter(&pool, disk, disk.into())).filter(has_thread).count(), THREADS_PER_POOL);
     }
 
     #[test]
-    fn a_client_that_fills_its_share_of_the_queue_leaves_the_rest_to_others() {
+    fn the_next_threads_go_to_the_clients_that_have_the_fewest() {
         let pool = Arc::default();
-        let greedy: Vec<_> = (0..10_000).map_while(|disk| enter(&pool, disk, 1)).collect();
-        assert_eq!(greedy.len(), THREADS_PER_POOL / 2 + 1 + QUEUE_CAPACITY / 2 + 1);
-        assert!(has_thread(&enter(&pool, 0, 2).expect("a place")));
-        // What has begun to change something is not refused, and needs no share.
-        let changing = WorkerPool::enter(&pool, holder(0, 1), QueueLimit::DoesNotApply).expect("a place");
-        assert!(has_thread(&changing));
-        drop((greedy, changing));
-        assert!(has_thread(&enter(&pool, 0, 1).expect("a place")));
+        // Eight clients take all threads, and many more of their operations wait.
+        let mut greedy: Vec<_> = (0..400).map(|n| enter(&pool, n, u64::from(n % 8))).collect();
+        assert_eq!(greedy.iter().filter(|place| has_thread(place)).count(), THREADS_PER_POOL);
+        let modest = [1000, 1001, 1002].map(|disk| enter(&pool, disk, disk.into()));
+        let at = |greedy: &[Place]| greedy.iter().position(has_thread).expect("they have all threads but three");
+        for threads in 0..=3 {
+            assert_eq!(modest.iter().filter(|place| has_thread(place)).count(), threads);
+            greedy.remove(at(&greedy));
+        }
     }
 
     #[test]
-    fn a_place_in_the_queue_that_is_given_up_goes_to_the_next() {
+    fn what_has_begun_to_change_something_needs_no_share() {
         let pool = Arc::default();
-        let mut places: Vec<_> = (0..8).map(|_| enter(&pool, 0, 0).expect("a place")).collect();
+        let slow: Vec<_> = (0..10).map(|_| enter(&pool, 0, 0)).collect();
+        assert!(!has_thread(&slow[5]) && has_thread(&WorkerPool::enter(&pool, Holder::NOBODY)));
+    }
+
+    #[test]
+    fn a_place_that_is_given_up_goes_to_the_next() {
+        let pool = Arc::default();
+        let mut places: Vec<_> = (0..8).map(|_| enter(&pool, 0, 0)).collect();
         places.remove(5);
         places.remove(0);
         assert!(has_thread(&places[4]) && !has_thread(&places[5]));

@@ -1,6 +1,6 @@
 //! Tests of the executor where several pools, locks or callers meet.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::executor::{Gate, OpenOnDrop, executor, settled};
 use crate::setup::{GIB, path};
+use crate::shares::spawn_for;
 
 /// Holds the first call that matches after the node has answered it.
 #[derive(Clone)]
@@ -103,28 +104,31 @@ async fn an_operation_can_need_three_pools_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_caller_that_cancels_while_it_waits_for_its_second_pool_leaves_the_queue() {
+async fn callers_that_cancel_while_they_wait_for_their_second_pool_use_no_thread_of_it() {
+    static OPENED: AtomicUsize = AtomicUsize::new(0);
     let sim = os_sim::node().symlink(r"C:\var\lib\kubelet\plugins\share", r"\\files\one\").build();
-    let gate = Gate::closed(|call| call.object.contains("UNC"));
+    let gate = Gate::closed(|call| {
+        let is_remote = call.object.contains("UNC");
+        OPENED.fetch_add(usize::from(is_remote), Ordering::SeqCst);
+        is_remote
+    });
     let (executor, _) = executor(&sim, &gate);
     let _open_on_drop = OpenOnDrop(gate.clone());
     let ask = || spawn(&executor, IsSymlink { path: path(r"\plugins\share") });
     let running: Vec<_> = (0..5).map(|_| ask()).collect();
     gate.reached_by(5).await;
-    // More than fit into the queue.
     let waiting: Vec<_> = (0..300).map(|_| ask()).collect();
-    while !waiting.iter().any(JoinHandle::is_finished) {
-        settled().await;
-    }
+    assert!(!ends(&waiting[0]).await, "the server has its share of the threads");
     for one in &waiting {
         one.abort();
     }
-    settled().await;
-    assert!(!ends(&ask()).await, "the queue has room again");
     gate.open();
     for one in running {
         assert!(one.await.unwrap().is_ok());
     }
+    assert_eq!(OPENED.load(Ordering::SeqCst), 5);
+    ask().await.unwrap().unwrap();
+    assert_eq!(OPENED.load(Ordering::SeqCst), 6);
 }
 
 /// Returns whether `request` ends although nothing that it should wait for has happened. Waits long enough for one that
@@ -226,7 +230,7 @@ async fn a_service_is_not_stopped_with_its_base_while_it_is_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operation_that_has_changed_something_is_not_refused_by_its_next_pool() {
+async fn an_operation_that_has_changed_something_needs_no_share_of_its_next_pool() {
     let sim = os_sim::node().disk(GIB).partitioned().offline().read_only().build();
     let gate = Gate::closed(|call| call.primitive == "wmi query");
     let _open_on_drop = OpenOnDrop(gate.clone());
@@ -235,20 +239,13 @@ async fn an_operation_that_has_changed_something_is_not_refused_by_its_next_pool
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(gate.clone()), Arc::new(fault)];
     let node = Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default());
     let executor = Arc::new(Executor::new(Arc::new(node)));
-    // All threads for WMI and all places in their queue.
-    let queries: Vec<_> = (0..1200).map(|_| spawn(&executor, ListDiskLocations)).collect();
-    gate.reached_by(16).await;
-    while !queries.iter().any(JoinHandle::is_finished) {
-        settled().await;
-    }
-    let set = spawn(&executor, SetDiskState { disk: DiskNumber(1), online: true });
-    while sim.disk(1).unwrap().read_only {
-        settled().await;
-    }
-    assert!(!ends(&set).await, "it waits, although others are refused");
-    gate.open();
-    set.await.unwrap().unwrap();
+    // The client has its share of the threads for WMI, and more of its operations wait.
+    let queries: Vec<_> = (0..20).map(|_| spawn_for(&executor, 1, ListDiskLocations)).collect();
+    gate.reached_by(9).await;
+    assert!(!ends(&queries[19]).await);
+    spawn_for(&executor, 1, SetDiskState { disk: DiskNumber(1), online: true }).await.unwrap().unwrap();
     assert!(!sim.disk(1).unwrap().offline);
+    assert!(!ends(&queries[19]).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

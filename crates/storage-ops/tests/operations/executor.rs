@@ -220,35 +220,6 @@ async fn rescans_requested_while_one_runs_share_the_next_one() {
     assert!((2..51).contains(&scans), "{scans}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_exhausted_pool_refuses_an_operation_and_names_its_oldest_one() {
-    let (sim, gate) =
-        (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES"));
-    let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let mut all = tokio::task::JoinSet::new();
-    let query = |all: &mut tokio::task::JoinSet<_>, count| {
-        for _ in 0..count {
-            let executor = Arc::clone(&executor);
-            all.spawn(async move { executor.run(storage_ops::GetDiskState { disk: DiskNumber(1) }).await });
-        }
-    };
-    // An operation that has ended does not count.
-    executor.run(storage_ops::GetDiskStats { disk: ONE }).await.unwrap();
-    query(&mut all, 5);
-    gate.reached_by(5).await;
-    query(&mut all, 1000);
-    // The requests that have a thread are blocked, so the first result is that of a refused request.
-    let error = all.join_next().await.unwrap().unwrap().unwrap_err();
-    assert_eq!(error.kind(), Kind::Unavailable);
-    let oldest = "for disks (5 running, 257 waiting); the oldest has been trying to query the state of disk 1 for";
-    assert!(error.to_string().contains(oldest), "{error}");
-    gate.open();
-    let rest = all.join_all().await;
-    assert!(rest.iter().any(Result::is_ok));
-    assert!(rest.iter().all(|answer| answer.as_ref().map_or_else(|error| error.kind() == Kind::Unavailable, |on| *on)));
-}
-
 const ONE: DiskNumber = DiskNumber(1);
 
 /// Requests a partition on disk 1; aborting the task cancels the request.

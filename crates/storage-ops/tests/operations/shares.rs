@@ -17,7 +17,7 @@ use crate::concurrency::ends;
 use crate::executor::{Gate, OpenOnDrop, executor, settled};
 use crate::setup::{GIB, node_on, volume_on};
 
-fn spawn_for<O: Operation>(
+pub(crate) fn spawn_for<O: Operation>(
     executor: &Arc<Executor>,
     client: u64,
     operation: O,
@@ -42,7 +42,7 @@ async fn contract_05_calls_to_a_slow_server_do_not_delay_a_mapping_on_another_se
     let (executor, _) = executor(&sim, &gate);
     let _open_on_drop = OpenOnDrop(gate.clone());
     // All of one driver, which has one connection.
-    let slow: Vec<_> = (0..40).map(|n| spawn_for(&executor, 1, map(&format!(r"\\slow\share{n}")))).collect();
+    let slow: Vec<_> = (0..400).map(|n| spawn_for(&executor, 1, map(&format!(r"\\slow\share{n}")))).collect();
     gate.reached_by(5).await;
     settled().await;
     executor.run_for(ClientId(1), map(r"\\files\one")).await.unwrap();
