@@ -147,11 +147,11 @@ impl NewSmbGlobalMapping {
         match read {
             Ok(()) => node.smb_mappings.find(&node.host, &share, &origin),
             Err(Unreadable::CredentialsRefused(code)) => return Ok(MappingState::CredentialsRefused(code)),
-            Err(Unreadable::ShareMissing(code) | Unreadable::Other(code)) if is_older && reading::is_evidence(code) => {
+            Err(Unreadable::ShareMissing(code) | Unreadable::Refused(code)) if is_older => {
                 return Ok(MappingState::FromBeforeStart(code));
             }
             Err(Unreadable::ShareMissing(code)) => return Ok(MappingState::ShareGone(code)),
-            Err(Unreadable::Other(code)) => return Ok(MappingState::Unreadable(code)),
+            Err(Unreadable::Refused(code) | Unreadable::Other(code)) => return Ok(MappingState::Unreadable(code)),
         }
         if matches!(origin, Origin::SinceStartOfWindows(Some(user)) if user != self.user()) {
             return Ok(MappingState::OtherUser);

@@ -223,12 +223,12 @@ fn an_outage_or_an_unknown_error_keeps_a_mapping_from_before_the_start() {
         kept(&restarted_sim(), code);
     }
     // A single attempt fails with a code of an outage, the others with one for which the mapping would be replaced.
-    for (first, others) in [(53, 5), (53, 67), (4711, 1326)] {
+    for (first, others, named) in [(53, 5, 5), (53, 67, 67), (4711, 1326, 4711)] {
         let sim = restarted_sim();
         let probes: Vec<Arc<dyn Probe>> =
             vec![Arc::new(FailingOpens::first(1, first)), Arc::new(FailingOpens::all(others))];
         let error = refused(&probed(&sim, probes), &map(ONE, USER, "pw"), Kind::FailedPrecondition);
-        assert_eq!((error.code(), mapped(&sim)), (Some(OsError(first)), vec![ONE.to_owned()]));
+        assert_eq!((error.code(), mapped(&sim)), (Some(OsError(named)), vec![ONE.to_owned()]));
     }
 }
 

@@ -54,9 +54,7 @@ fn remove_if_stale(node: &Node, ctx: &OperationContext, path: &str, mapping: &In
     let Some(guard) = node.locks.try_acquire(vec![LockKey::Share(share.clone())]) else { return Ok(false) };
     match reading::read(node, &remote) {
         Ok(()) => return Ok(false),
-        Err(Unreadable::Other(code)) if !reading::is_evidence(code) => {
-            return Err(OperationError::of(code, "may recover"));
-        }
+        Err(Unreadable::Other(code)) => return Err(OperationError::of(code, "may recover")),
         Err(_) => {}
     }
     remove(node, &ctx.with_locks(guard), &share, mapping, false)?;

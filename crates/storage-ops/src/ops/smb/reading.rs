@@ -14,14 +14,15 @@ pub(crate) enum Unreadable {
     CredentialsRefused(OsError),
     /// The server answers that it has no such share.
     ShareMissing(OsError),
+    /// The server refuses, or Windows has no credentials for it, which need not be because of the credentials.
+    Refused(OsError),
     /// For any other reason, such as a network that fails. Files that are open on the share may become usable again.
     Other(OsError),
 }
 
-/// Returns whether the code says that a mapping or its credentials are no longer usable: the server has answered, or
-/// Windows has no credentials for it. After any other code, as of an outage or one that nobody has seen, the share may
-/// become readable again.
-pub(crate) fn is_evidence(code: OsError) -> bool {
+/// Returns whether the code says that a mapping is not usable: the server has answered, or Windows has no credentials for
+/// it. After any other code, as of an outage or one that nobody has seen, the share may become readable again.
+fn is_evidence(code: OsError) -> bool {
     [OsError::ACCESS_DENIED, OsError::BAD_NET_NAME, OsError::NO_SUCH_LOGON_SESSION].contains(&code)
         || ErrorClass::CredentialsRefused.contains(code)
 }
@@ -44,8 +45,9 @@ pub(crate) fn read(node: &Node, remote: &UncPath) -> Result<(), Unreadable> {
     Err(match (first, last) {
         (OsError::BAD_NET_NAME, OsError::BAD_NET_NAME) => Unreadable::ShareMissing(last),
         _ if is_refused(first) && is_refused(last) => Unreadable::CredentialsRefused(last),
+        _ if is_evidence(first) && is_evidence(last) => Unreadable::Refused(last),
         // The code because of which the mapping is kept.
-        _ if is_evidence(last) => Unreadable::Other(first),
+        _ if is_refused(last) => Unreadable::Other(first),
         _ => Unreadable::Other(last),
     })
 }
