@@ -42,13 +42,13 @@ pub(crate) fn read(node: &Node, remote: &UncPath) -> Result<(), Unreadable> {
     }
     let Err(last) = attempt(true) else { return Ok(()) };
     let is_refused = |code: OsError| ErrorClass::CredentialsRefused.contains(code);
+    // The code because of which the mapping is kept: one refusal of the credentials would not suffice to remove it.
+    let named = if is_refused(last) { first } else { last };
     Err(match (first, last) {
         (OsError::BAD_NET_NAME, OsError::BAD_NET_NAME) => Unreadable::ShareMissing(last),
         _ if is_refused(first) && is_refused(last) => Unreadable::CredentialsRefused(last),
-        _ if is_evidence(first) && is_evidence(last) => Unreadable::Refused(last),
-        // The code because of which the mapping is kept.
-        _ if is_refused(last) => Unreadable::Other(first),
-        _ => Unreadable::Other(last),
+        _ if is_evidence(first) && is_evidence(last) => Unreadable::Refused(named),
+        _ => Unreadable::Other(named),
     })
 }
 
