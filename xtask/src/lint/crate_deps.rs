@@ -32,6 +32,7 @@ const FOLDERS: [(&str, &[&str]); 4] =
 const LIBRARIES: [(&str, &[&str]); 12] = [
     ("crates/api", &[]),
     ("crates/authority-filter", &[]),
+    ("crates/client", &["crates/api", "crates/transport"]),
     ("crates/doctor", &["crates/os", "crates/storage-ops"]),
     ("crates/os", &[]),
     ("crates/os-win32", &["crates/os"]),

@@ -1,0 +1,195 @@
+//! The client and its settings.
+
+use std::env;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::GROUP_VERSIONS;
+use transport::address::Location;
+
+use crate::connection::Connections;
+use crate::disk::Disk;
+use crate::error::{Error, ErrorKind};
+use crate::filesystem::Filesystem;
+use crate::iscsi::Iscsi;
+use crate::rpc::{self, Request};
+use crate::smb::Smb;
+use crate::system::System;
+use crate::volume::Volume;
+
+/// How long a call may take by default: as long as kubelet gives a CSI call.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_mins(2);
+
+/// The greatest deadline; a longer one counts as this.
+const MAX_DEADLINE: Duration = Duration::from_hours(24);
+
+/// A client of the csi-proxy of this node.
+///
+/// It connects when it is first needed. Clones share its connections. It needs a tokio runtime with I/O and time that
+/// runs between the calls too: it is where the client notices that a connection was closed.
+#[derive(Clone, Debug)]
+pub struct Client {
+    connections: Arc<Connections>,
+    deadline: Duration,
+}
+
+impl Client {
+    /// Creates a client with default settings. Connects to nothing yet, and cannot fail.
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// Creates a client with other settings.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Returns a client with another deadline for each call, such as the time that kubelet still waits. It shares the
+    /// connections of this one.
+    #[must_use]
+    pub fn with_deadline(&self, deadline: Duration) -> Self {
+        Self { connections: Arc::clone(&self.connections), deadline: deadline.min(MAX_DEADLINE) }
+    }
+
+    /// Disks: their identifiers, locations, sizes, state and partition.
+    pub fn disk(&self) -> Disk {
+        Disk(self.clone())
+    }
+
+    /// Directories and links.
+    pub fn filesystem(&self) -> Filesystem {
+        Filesystem(self.clone())
+    }
+
+    /// The iSCSI initiator: target portals, and sessions with targets.
+    pub fn iscsi(&self) -> Iscsi {
+        Iscsi(self.clone())
+    }
+
+    /// SMB global mappings.
+    pub fn smb(&self) -> Smb {
+        Smb(self.clone())
+    }
+
+    /// The serial number of the node, and its Windows services.
+    pub fn system(&self) -> System {
+        System(self.clone())
+    }
+
+    /// Volumes: finding, formatting, mounting and growing them.
+    pub fn volume(&self) -> Volume {
+        Volume(self.clone())
+    }
+
+    /// Returns which group-versions the node serves to this process now, by connecting to each. The list is empty if no
+    /// csi-proxy runs there, or if the container has none of its pipes.
+    pub async fn served_versions(&self) -> Result<Vec<ServedVersion>, Error> {
+        const NAME: &str = "the search for served versions";
+        let search = tokio::time::timeout(self.deadline, self.connections.served(GROUP_VERSIONS.iter()));
+        let served =
+            search.await.map_err(|_| Error::new(ErrorKind::DeadlineExceeded, NAME, "a pipe is still busy"))?.map_err(
+                |error| Error::new(rpc::connect_error_kind(&error), NAME, error.to_string()).with_source(error),
+            )?;
+        let version = |row: &api::GroupVersion| ServedVersion { group: row.group.name(), version: row.version };
+        Ok(served.into_iter().map(version).collect())
+    }
+
+    /// Calls the RPC of `request`.
+    pub(crate) async fn call<Q: Request>(&self, request: Q) -> Result<Q::Response, Error> {
+        rpc::call(&self.connections, self.deadline, request).await
+    }
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A group-version that the node serves. `Display` is its name, such as `disk/v1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub struct ServedVersion {
+    /// The group, such as `disk`.
+    pub group: &'static str,
+    /// The version, such as `v1`.
+    pub version: &'static str,
+}
+
+impl fmt::Display for ServedVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.group, self.version)
+    }
+}
+
+/// The settings of a [`Client`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    location: Location,
+    deadline: Duration,
+}
+
+impl Builder {
+    /// Connects to Unix sockets in this folder, which `csi-proxy-sim -socket-folder` serves. Not on Windows.
+    pub fn socket_folder(self, folder: impl Into<PathBuf>) -> Self {
+        Self { location: Location::Directory(folder.into()), ..self }
+    }
+
+    /// Sets how long each call may take, with all its repetitions. The default is [`DEFAULT_DEADLINE`], the maximum a
+    /// day. The node learns of the deadline too, and does not begin a change after it.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self { deadline: deadline.min(MAX_DEADLINE), ..self }
+    }
+
+    /// Creates the client. Connects to nothing yet.
+    pub fn build(self) -> Client {
+        Client { connections: Arc::new(Connections::new(self.location)), deadline: self.deadline }
+    }
+}
+
+/// The named pipes of the node; on other systems than Windows, where csi-proxy-sim has its sockets by default.
+impl Default for Builder {
+    fn default() -> Self {
+        let runtime_folder = env::var_os("XDG_RUNTIME_DIR").filter(|_| env::consts::OS != "windows");
+        let location = runtime_folder
+            .map_or(Location::NamedPipes, |folder| Location::Directory(PathBuf::from(folder).join("csi-proxy")));
+        Self { location, deadline: DEFAULT_DEADLINE }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_can_be_shared_and_its_calls_can_be_spawned() {
+        fn check<T: Send + Sync + Clone>(_: &T) {}
+        fn check_future<T: Send>(_: T) {}
+        let client = Client::builder().socket_folder("/nowhere").build();
+        check(&client);
+        check(&client.disk());
+        check_future(client.disk().rescan());
+        check_future(client.served_versions());
+    }
+
+    #[test]
+    fn a_deadline_above_a_day_counts_as_a_day() {
+        let client = Client::builder().deadline(Duration::MAX).build();
+        assert_eq!(client.deadline, MAX_DEADLINE);
+        assert_eq!(client.with_deadline(Duration::MAX).deadline, MAX_DEADLINE);
+    }
+
+    #[tokio::test]
+    async fn named_pipes_on_another_system_are_an_error_that_is_not_repeated() {
+        if env::consts::OS == "windows" {
+            return;
+        }
+        let client = Builder { location: Location::NamedPipes, deadline: DEFAULT_DEADLINE }.build();
+        let error = client.disk().rescan().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FailedPrecondition);
+        assert!(error.to_string().contains("exists only on Windows"), "{error}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Why a call failed.
+
+use std::fmt;
+
+use tonic::{Code, Status};
+
+/// The response header with the number that a failed call has in the log of the daemon.
+const CALL_NUMBER: &str = "csi-proxy-request-id";
+
+/// A failed call.
+///
+/// `Display` is one line that names the RPC, what the node said, and the number of the call in the log of csi-proxy if
+/// the daemon gave it one. It contains no password.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    rpc: &'static str,
+    message: String,
+    call_number: Option<u64>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What kind of failure it was: the gRPC code of the daemon, or the code that describes a failure to reach it.
+///
+/// The csi-proxy written in Go answers every failure with [`Unknown`](Self::Unknown); only the message tells more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The call cannot succeed with these arguments: a malformed path, for example.
+    InvalidArgument,
+    /// The disk, volume, path, share, target or service does not exist.
+    NotFound,
+    /// Another object is in the place of the one to create.
+    AlreadyExists,
+    /// The node refused access; or the pipe did, to the account of the client.
+    PermissionDenied,
+    /// The node is in a state in which the call cannot succeed; the message says what to do about it.
+    FailedPrecondition,
+    /// The object is busy with another operation.
+    Aborted,
+    /// The call was cancelled on the node.
+    Cancelled,
+    /// The deadline of the call has passed. A change that the node has begun is completed without the caller.
+    DeadlineExceeded,
+    /// The node has too little of something to perform the call now.
+    ResourceExhausted,
+    /// The daemon could not be reached, is overloaded or stopping, or the connection to it broke during the call.
+    Unavailable,
+    /// The daemon of the node serves no version of the group that has this RPC.
+    Unimplemented,
+    /// A defect or an answer of Windows that csi-proxy does not understand.
+    Internal,
+    /// Any other failure, and every failure of the csi-proxy written in Go.
+    Unknown,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, rpc: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, rpc, message: message.into(), call_number: None, source: None }
+    }
+
+    pub(crate) fn with_source(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { source: Some(source.into()), ..self }
+    }
+
+    /// The error for a status that the daemon sent.
+    pub(crate) fn from_status(rpc: &'static str, status: &Status) -> Self {
+        let number = status.metadata().get(CALL_NUMBER).and_then(|number| number.to_str().ok()?.parse().ok());
+        Self { call_number: number, ..Self::new(kind(status.code()), rpc, status.message()) }
+    }
+
+    /// The kind of failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The name of the RPC that failed, such as `FormatVolume`.
+    pub fn rpc(&self) -> &'static str {
+        self.rpc
+    }
+
+    /// What the daemon said, or why it could not be asked.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The number of the call in the log of the daemon, if the daemon sent one.
+    pub fn call_number(&self) -> Option<u64> {
+        self.call_number
+    }
+
+    /// Whether the same call may succeed later without anything being repaired. Every call may be repeated: a change
+    /// that has already been made is left as it is.
+    ///
+    /// These are the kinds whose gRPC codes kubelet takes to mean that the operation may still be running. A node plugin
+    /// can therefore return the code of the error unchanged.
+    pub fn is_retryable(&self) -> bool {
+        use ErrorKind::{Aborted, Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable};
+        matches!(self.kind, Aborted | Cancelled | DeadlineExceeded | ResourceExhausted | Unavailable)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.rpc, self.message)?;
+        self.call_number.map_or(Ok(()), |number| write!(f, " (call {number})"))
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as _)
+    }
+}
+
+fn kind(code: Code) -> ErrorKind {
+    match code {
+        Code::InvalidArgument => ErrorKind::InvalidArgument,
+        Code::NotFound => ErrorKind::NotFound,
+        Code::AlreadyExists => ErrorKind::AlreadyExists,
+        Code::PermissionDenied => ErrorKind::PermissionDenied,
+        Code::FailedPrecondition => ErrorKind::FailedPrecondition,
+        Code::Aborted => ErrorKind::Aborted,
+        Code::Cancelled => ErrorKind::Cancelled,
+        Code::DeadlineExceeded => ErrorKind::DeadlineExceeded,
+        Code::ResourceExhausted => ErrorKind::ResourceExhausted,
+        Code::Unavailable => ErrorKind::Unavailable,
+        Code::Unimplemented => ErrorKind::Unimplemented,
+        Code::Internal => ErrorKind::Internal,
+        // csi-proxy sends none of the others.
+        Code::Unknown | Code::Ok | Code::OutOfRange | Code::DataLoss | Code::Unauthenticated => ErrorKind::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_becomes_an_error_with_its_kind_message_and_call_number() {
+        let mut status = Status::not_found("disk 9 does not exist");
+        assert_eq!(Error::from_status("GetDiskStats", &status).call_number(), None);
+        status.metadata_mut().insert(CALL_NUMBER, 17.into());
+        let error = Error::from_status("GetDiskStats", &status);
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert_eq!(error.call_number(), Some(17));
+        assert_eq!(error.to_string(), "GetDiskStats failed: disk 9 does not exist (call 17)");
+    }
+
+    #[test]
+    fn the_retryable_kinds_are_those_that_kubelet_takes_for_still_running() {
+        let retryable = |number| Error::new(kind(Code::from(number)), "X", "").is_retryable();
+        let codes: Vec<Code> = (0..=16).filter(|number| retryable(*number)).map(Code::from).collect();
+        let expected =
+            [Code::Cancelled, Code::DeadlineExceeded, Code::ResourceExhausted, Code::Aborted, Code::Unavailable];
+        assert_eq!(codes, expected);
+    }
+}

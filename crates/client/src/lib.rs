@@ -1,0 +1,24 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+
+mod client;
+mod connection;
+mod credentials;
+mod disk;
+mod error;
+mod filesystem;
+mod iscsi;
+mod rpc;
+mod smb;
+mod system;
+mod volume;
+
+pub use client::{Builder, Client, DEFAULT_DEADLINE, ServedVersion};
+pub use credentials::Credentials;
+pub use disk::{Disk, DiskIds, DiskLocation, DiskState};
+pub use error::{Error, ErrorKind};
+pub use filesystem::Filesystem;
+pub use iscsi::{Authentication, Iscsi, TargetPortal};
+pub use smb::Smb;
+pub use system::{Service, ServiceStatus, StartType, System};
+pub use volume::{Volume, VolumeStats};

@@ -1,0 +1,55 @@
+//! Which version of an RPC is called, and what happens if the node serves none.
+
+use csi_proxy_client::ErrorKind;
+
+use super::daemon::{Daemon, Sockets, node};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_call_uses_the_preferred_version_that_is_served_at_that_moment() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let daemon = Daemon::on(&sim, &sockets);
+    sockets.hide("csi-proxy-disk-v1");
+    let disks = sockets.client().disk();
+    disks.get_disk_stats(1).await.unwrap();
+    disks.get_disk_stats(1).await.unwrap();
+    let calls = || ["v1.Disk", "v1beta3.Disk"].map(|service| daemon.calls(service, "GetDiskStats"));
+    assert_eq!(calls(), [0, 2]);
+    sockets.restore("csi-proxy-disk-v1");
+    disks.get_disk_stats(1).await.unwrap();
+    assert_eq!(calls(), [1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_rpc_that_no_served_version_has_is_unimplemented_and_the_error_names_the_versions() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    let files = sockets.client().filesystem();
+    sockets.hide("csi-proxy-filesystem-v2alpha1");
+    let error = files.rmdir_contents(r"C:\var\lib\kubelet\plugins\mine").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unimplemented);
+    assert_eq!(
+        error.to_string(),
+        "RmdirContents failed: the node's csi-proxy serves filesystem v1, v1beta2, v1beta1, v1alpha1, but RmdirContents \
+         needs v2alpha1"
+    );
+
+    for hidden in ["csi-proxy-filesystem-v1", "csi-proxy-filesystem-v1beta2"] {
+        sockets.hide(hidden);
+    }
+    let error = files.path_exists(r"C:\var").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unimplemented);
+    assert!(error.message().contains("serves filesystem v1beta1, v1alpha1, but PathExists needs v1 or"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_served_versions_are_those_whose_endpoints_exist() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let client = sockets.client();
+    assert_eq!(client.served_versions().await.unwrap(), []);
+    let _daemon = Daemon::on(&sim, &sockets);
+    sockets.hide("csi-proxy-system-v1alpha1");
+    let served: Vec<String> = client.served_versions().await.unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(served.len(), 22);
+    assert_eq!(served[0], "disk/v1");
+    assert!(!served.contains(&"system/v1alpha1".to_owned()));
+}
