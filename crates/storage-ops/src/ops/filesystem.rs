@@ -10,7 +10,7 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::ops::node_volumes;
-use crate::paths::links::{create_link, open_target, require_pool_for_ancestors, require_pool_for_target};
+use crate::paths::links::{create_link, open_itself, open_target, require_pool_for_target};
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
@@ -261,8 +261,7 @@ impl Operation for CreateSymlink {
 impl CreateSymlink {
     /// Returns the kind of the link, which is that of its source: Windows does not open a target of the other kind.
     fn link_kind(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Options> {
-        require_pool_for_ancestors(node.host.os(), &self.source, ctx)?;
-        match node.host.os().open(&self.source.to_nt(), &OPEN_NOFOLLOW) {
+        match open_itself(node, &self.source, ctx)? {
             Ok(source) if buffer::attributes(&*source)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 Ok(Options::NON_DIRECTORY)
             }
@@ -292,13 +291,7 @@ impl Operation for IsSymlink {
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
         let path = self.path.to_nt();
-        let lookup = node.directories.lookup();
-        let found = if let Some(outcome) = lookup.open(&node.host, &self.path) {
-            outcome?
-        } else {
-            require_pool_for_ancestors(node.host.os(), &self.path, ctx)?;
-            node.host.os().open(&path, &OPEN_NOFOLLOW)?
-        };
+        let found = open_itself(node, &self.path, ctx)??;
         if self.path.asks_for_directory() {
             ensure_directory(&*found)?;
         }
@@ -306,7 +299,7 @@ impl Operation for IsSymlink {
             None | Some(Link::Other) => return Ok(false),
             Some(link) => link,
         };
-        let at_once = link.plain_host_path().and_then(|target| lookup.open(&node.host, &target));
+        let at_once = link.plain_host_path().and_then(|target| node.directories.lookup().open(&node.host, &target));
         let target = if let Some(outcome) = at_once {
             outcome
         } else {

@@ -5,6 +5,7 @@ use os::{Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResu
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::pool_kind::PoolKind;
+use crate::node::Node;
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NOFOLLOW};
 use crate::types::{HostPath, upper_case};
@@ -108,10 +109,19 @@ pub(crate) fn require_pool_for_target(os: &dyn Os, link: &Link, ctx: &OperationC
     enter(os, link, ctx, &mut links_left).map(drop)
 }
 
-/// Requires the pools in which `path` can be opened, because parent directories of it are links.
-pub(crate) fn require_pool_for_ancestors(os: &dyn Os, path: &HostPath, ctx: &OperationContext) -> OperationResult<()> {
+/// Opens the object at `path` to query it, in the pools that the links among its parent directories require. These links
+/// are followed; one in the last component is not.
+pub(crate) fn open_itself(
+    node: &Node,
+    path: &HostPath,
+    ctx: &OperationContext,
+) -> OperationResult<OsResult<Box<dyn Handle>>> {
+    if let Some(outcome) = node.directories.lookup().open(&node.host, path) {
+        return Ok(outcome);
+    }
     let mut links_left = MAX_LINKS;
-    follow_ancestors(os, path, ctx, &mut links_left).map(drop)
+    follow_ancestors(node.host.os(), path, ctx, &mut links_left)?;
+    Ok(node.host.os().open(&path.to_nt(), &OPEN_NOFOLLOW))
 }
 
 /// Where a path leads, as far as it has been followed.

@@ -8,7 +8,10 @@ use faults::{Fault, FaultAction, Layer, Layered, When};
 use os::{Handle, Open, OsError, OsResult, U16Str};
 use os_sim::Sim;
 use proptest::prelude::*;
-use storage_ops::{Config, FallbackCount, HostPath, IsSymlink, Kind, Node, PathExists};
+use storage_ops::{
+    Config, FallbackCount, GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath, HostPath, IsSymlink, Kind,
+    Node, PathExists,
+};
 
 /// A Windows that does not know `OBJ_DONT_REPARSE`: it follows links.
 struct IgnoresFlag;
@@ -112,7 +115,10 @@ fn a_path_is_looked_up_in_two_calls_and_a_link_in_four() {
 fn a_path_of_a_pod_costs_the_same_at_any_depth() {
     let pod = r"C:\var\lib\kubelet\pods\uid\volumes\kubernetes.io~csi\pvc\mount";
     let link = r"C:\var\lib\kubelet\pods\link";
-    let sim = os_sim::node().dir(pod).symlink(link, pod).build();
+    let mounted = r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\pv\mount";
+    let disk = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(mounted);
+    let sim = disk.dir(pod).symlink(link, pod).build();
+    let volume = GetVolumeIdFromTargetPath { target: path(mounted) };
     let calls = |is_tested: bool| {
         let (node, trace) = traced(&sim, NoProbe);
         if is_tested {
@@ -126,10 +132,12 @@ fn a_path_of_a_pod_costs_the_same_at_any_depth() {
         node.run(&is_symlink(pod)).unwrap();
         let of_directory = trace.take().len();
         node.run(&is_symlink(link)).unwrap();
-        [of_existing, of_missing, of_directory, trace.take().len()]
+        let of_link = trace.take().len();
+        node.run(&volume).unwrap();
+        [of_existing, of_missing, of_directory, of_link, trace.take().len()]
     };
-    assert_eq!(calls(true), [2, 2, 2, 4]);
-    assert_eq!(calls(false), [12, 14, 18, 28], "component by component");
+    assert_eq!(calls(true), [2, 2, 2, 4, 5]);
+    assert_eq!(calls(false), [12, 14, 18, 28, 19], "component by component");
 }
 
 #[test]
@@ -369,6 +377,10 @@ proptest! {
             prop_assert_eq!(ignoring.run(&exists), walk.run(&exists), "PathExists {}", text);
             prop_assert_eq!(at_once.run(&is_symlink), walk.run(&is_symlink), "IsSymlink {}", text);
             prop_assert_eq!(ignoring.run(&is_symlink), walk.run(&is_symlink), "IsSymlink {}", text);
+            let volume = GetVolumeIdFromTargetPath { target: path(&text) };
+            prop_assert_eq!(at_once.run(&volume), walk.run(&volume), "GetVolumeIDFromTargetPath {}", text);
+            let volume = GetClosestVolumeIdFromTargetPath { target: path(&text) };
+            prop_assert_eq!(at_once.run(&volume), walk.run(&volume), "GetClosestVolumeIDFromTargetPath {}", text);
         }
         prop_assert_eq!(at_once.fallbacks(), []);
         prop_assert_eq!(sim.open_handles(), 1);

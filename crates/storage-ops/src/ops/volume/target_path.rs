@@ -7,7 +7,7 @@ use crate::executor::context::OperationContext;
 use crate::executor::operation::Operation;
 use crate::executor::pool_kind::PoolKind;
 use crate::node::Node;
-use crate::paths::links::{MAX_LINKS, require_pool_for_ancestors, require_pool_for_link};
+use crate::paths::links::{MAX_LINKS, open_itself, require_pool_for_link};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
 use crate::types::{HostPath, VolumeId};
 use crate::windows::error_class::ErrorClass;
@@ -37,8 +37,7 @@ impl Operation for GetVolumeIdFromTargetPath {
         let not_mounted =
             |why: &str| OperationError::not_found(format!("the mount point cannot be found {NOT_MOUNTED} ({why})"));
         let path = self.target.to_nt();
-        require_pool_for_ancestors(node.host.os(), &self.target, ctx)?;
-        let found = match node.host.os().open(&path, &OPEN_NOFOLLOW) {
+        let found = match open_itself(node, &self.target, ctx)? {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
                 return Err(not_mounted("there is no file or directory at the path"));
             }
@@ -91,8 +90,7 @@ impl Operation for GetClosestVolumeIdFromTargetPath {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeId> {
-        require_pool_for_ancestors(node.host.os(), &self.target, ctx)?;
-        if let Ok(found) = node.host.os().open(&self.target.to_nt(), &OPEN_NOFOLLOW)
+        if let Ok(found) = open_itself(node, &self.target, ctx)?
             && let Some(link) = Link::of(&*found)?
         {
             require_pool_for_link(node.host.os(), &link, ctx)?;
