@@ -27,7 +27,7 @@ pub(crate) fn set_reparse_point(sim: &Sim, file: &str, data: &[u8]) {
 }
 
 /// Returns the data of a mount point with this target.
-fn mount_point(target: &str) -> Vec<u8> {
+pub(crate) fn mount_point(target: &str) -> Vec<u8> {
     let names: Vec<u8> = target.encode_utf16().chain([0, 0]).flat_map(u16::to_le_bytes).collect();
     let length = u16::try_from(names.len()).unwrap() - 4;
     let fields = [length + 12, 0, 0, length, length + 2, 0].map(u16::to_le_bytes).concat();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::links::{PLACEHOLDER, set_reparse_point};
+use crate::links::{PLACEHOLDER, mount_point, set_reparse_point};
 use crate::setup::{GIB, KUBELET, NoProbe, failing, path, probed, traced};
 use faults::{Fault, FaultAction, Layer, Layered, When};
 use os::{Handle, Open, OsError, OsResult, U16Str};
@@ -248,6 +248,25 @@ fn a_path_on_another_drive_is_looked_up_below_its_root() {
     sim.detach_disk(1);
     assert!(node.run(&is_symlink(r"E:\a\b")).is_err());
     assert_eq!(sim.open_handles(), 1);
+}
+
+#[test]
+fn the_target_of_a_link_is_what_windows_takes_it_for() {
+    for (target, answer) in [
+        (r"\??\C:\var\lib\kubelet\pods\a\b", true),
+        (r"\??\c:\VAR\lib\kubelet\pods\a\b\", true),
+        (r"\??\C:\var\lib\kubelet\pods\a\b\f\", false),
+        (r"\??\C:\var\lib\kubelet\pods\a\\b", false),
+        (r"\??\C:\var\lib\kubelet\pods\a\.\b", false),
+    ] {
+        let sim = node_with_links();
+        sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\t").unwrap();
+        set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\t", &mount_point(target));
+        let walk = Node::new(sim.process(), Config::default());
+        let at_once = tested(Node::new(sim.process(), Config::default()));
+        let query = is_symlink(r"\pods\t");
+        assert_eq!((walk.run(&query), at_once.run(&query)), (Ok(answer), Ok(answer)), "{target}");
+    }
 }
 
 #[test]
