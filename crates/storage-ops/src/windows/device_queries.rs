@@ -2,7 +2,8 @@
 //!
 //! Some operations ask every disk or volume of the node. One that no longer answers must not stop all of them, nor take a
 //! thread of each: a device is asked one query at a time, and while an earlier query of it hangs, it is not asked again. So
-//! such a device delays others for at most [`PATIENCE`], and then keeps one thread.
+//! such a device delays others for at most [`PATIENCE`], and then keeps one thread. The volumes of a disk count as one
+//! device, because they hang together.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use os::{Clock, OsError, OsResult, Time};
 use tokio::sync::Notify;
 
+use crate::types::{DiskNumber, VolumeId};
 use crate::windows::Host;
 
 /// How long a query may take before the device counts as one that does not answer.
@@ -27,11 +29,32 @@ pub(crate) struct DeviceQueries {
     running: Mutex<HashMap<String, Time>>,
     /// Notified when a query ends.
     ended: Notify,
+    /// The disk that each volume was on when it last answered.
+    disks: Mutex<HashMap<VolumeId, DiskNumber>>,
 }
 
 impl DeviceQueries {
     fn running(&self) -> MutexGuard<'_, HashMap<String, Time>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the device that `volume` counts as.
+    pub(crate) fn device_of(&self, volume: VolumeId) -> String {
+        self.disks().get(&volume).map_or_else(|| volume.to_string(), |disk| format!("the volumes of {disk}"))
+    }
+
+    /// Records that `volume` is on the disk.
+    pub(crate) fn record(&self, volume: VolumeId, disk: DiskNumber) {
+        self.disks().insert(volume, disk);
+    }
+
+    /// Forgets all volumes but `existing`.
+    pub(crate) fn forget_others(&self, existing: &[VolumeId]) {
+        self.disks().retain(|volume, _| existing.contains(volume));
+    }
+
+    fn disks(&self) -> MutexGuard<'_, HashMap<VolumeId, DiskNumber>> {
+        self.disks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a query. If one of that device is running, returns when that one counts as hanging; fails with `SEM_TIMEOUT`

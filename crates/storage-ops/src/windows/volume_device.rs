@@ -121,10 +121,15 @@ fn in_order(mut found: Vec<(u64, VolumeId)>, partitions: &[Partition]) -> Vec<(u
 /// Returns the volumes on `disk`, and the first inconclusive answer of a volume that may be on it.
 fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<Placed>, Option<OsError>)> {
     let (mut found, mut unknown) = (Vec::new(), None);
-    for id in host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)) {
+    let ids: Vec<_> = host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
+    host.device_queries().forget_others(&ids);
+    for id in ids {
         let extents = host
-            .begin_query(id.to_string())
+            .begin_query(host.device_queries().device_of(id))
             .and_then(|_query| extents(&*host.os().open(&id.device(), &OPEN_FOR_QUERY)?));
+        if let Ok([extent, ..]) = extents.as_deref() {
+            host.device_queries().record(id, DiskNumber(extent.disk_number));
+        }
         match extents.as_deref() {
             Ok([extent]) if extent.disk_number == disk.0 => {
                 found.push((u64::try_from(extent.offset).unwrap_or_default(), id));

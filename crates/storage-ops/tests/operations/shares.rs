@@ -1,7 +1,7 @@
 //! Tests of the shares of the worker threads that clients and resources have.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use faults::{Call, FaultAction, Probe, Probed};
@@ -10,12 +10,13 @@ use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, ClientId, Config, DiskNumber, Error, Executor, GetDiskNumberByName, GetDiskState, Kind,
     ListDiskIds, ListVolumesOnDisk, NewSmbGlobalMapping, Node, Operation, Rescan, Secret, TargetPortal, UncPath,
+    VolumeId,
 };
 use tokio::task::JoinHandle;
 
 use crate::concurrency::ends;
 use crate::executor::{Gate, OpenOnDrop, executor, settled};
-use crate::setup::{GIB, node_on, volume_on};
+use crate::setup::{GIB, add_partition, node_on, volume_on};
 
 pub(crate) fn spawn_for<O: Operation>(
     executor: &Arc<Executor>,
@@ -174,4 +175,37 @@ async fn no_listing_lacks_a_disk_that_answers_slowly() {
     for one in listings {
         assert_eq!(one.await.unwrap().unwrap().len(), 3);
     }
+}
+
+/// The GUIDs of the volumes that do not answer.
+static HUNG: OnceLock<Vec<String>> = OnceLock::new();
+
+#[tokio::test(flavor = "multi_thread")]
+async fn volumes_that_do_not_answer_keep_one_thread_for_their_disk() {
+    let sim = os_sim::node().disk(4 * GIB).gpt().disk(GIB).partitioned().build();
+    for _ in 0..20 {
+        add_partition(&sim, None, 20 << 20);
+    }
+    sim.advance(Duration::from_mins(1));
+    let sim = sim.held();
+    let gate = Gate::closed(|call| {
+        let is_query = call.primitive == "control VOLUME_GET_VOLUME_DISK_EXTENTS";
+        is_query && HUNG.get().is_some_and(|hung| hung.iter().any(|guid| call.object.contains(guid)))
+    });
+    let (executor, _) = executor(&sim, &gate);
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    let list = |client, disk| spawn_for(&executor, client, ListVolumesOnDisk { disk: DiskNumber(disk), partition: 0 });
+    let volumes = list(0, 1).await.unwrap().unwrap();
+    assert_eq!(volumes.len(), 20);
+    let guid = |volume: &VolumeId| volume.to_string().split(['{', '}']).nth(1).unwrap().to_owned();
+    HUNG.set(volumes.iter().map(guid).collect()).unwrap();
+    let hung = list(1, 2);
+    gate.reached_by(1).await;
+    sim.advance(Duration::from_secs(6));
+    for client in 2..20 {
+        assert_eq!(list(client, 2).await.unwrap().unwrap().len(), 1);
+    }
+    assert_eq!(gate.count(), 1);
+    gate.open();
+    assert_eq!(hung.await.unwrap().unwrap().len(), 1);
 }
