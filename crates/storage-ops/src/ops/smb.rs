@@ -128,7 +128,21 @@ impl NewSmbGlobalMapping {
                 );
                 Ok(false)
             }
-            _ => Err(remedy::refusal(state, &share)),
+            _ => {
+                self.log_refusal(state, &share);
+                Err(remedy::refusal(state, &share))
+            }
+        }
+    }
+
+    /// Logs the refusal of a user or password, which the line of the failed call does not name. Each has a statement of its
+    /// own, because the log limits the lines of each: a flood of failures of other kinds does not hide it.
+    fn log_refusal(&self, state: MappingState, share: &str) {
+        let user = self.username.as_str();
+        match state {
+            MappingState::OtherUser => tracing::warn!(share, user, "refused another user for a mapped share"),
+            MappingState::OtherPassword => tracing::warn!(share, user, "refused another password for a mapped share"),
+            _ => {}
         }
     }
 

@@ -18,6 +18,7 @@ mod path_locks;
 mod path_lookup;
 mod primitive_calls;
 mod provider;
+mod refusals;
 mod remove_tree;
 mod removed_volumes;
 mod replaced_disks;

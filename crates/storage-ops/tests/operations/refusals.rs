@@ -1,0 +1,87 @@
+//! Tests of what the log has of a refusal beside the line of the failed call, which a flood of other failures can hide.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use os_sim::Sim;
+use storage_ops::{Config, Kind, Mkdir, NewSmbGlobalMapping, Node, Rmdir, Secret, UncPath};
+use tracing::callsite::Identifier;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::setup::{path, refused};
+
+/// A log that notes the statement and the text of each warning.
+#[derive(Default)]
+struct Warnings(Mutex<Vec<(Identifier, String)>>);
+
+/// The values of a line.
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, "{field}={value:?} ").expect("a String takes any text");
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        self.0.lock().unwrap().push((event.metadata().callsite(), text.0));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+fn map(user: &str, password: &str) -> NewSmbGlobalMapping {
+    let remote = UncPath::parse(r"\\files\one").unwrap();
+    let password = Secret::new(password.to_owned());
+    NewSmbGlobalMapping { remote, local: None, username: user.to_owned(), password }
+}
+
+#[test]
+fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
+    let server = os_sim::node().smb_server("files").share("one").user("anna", "right-secret");
+    let sim: Sim = server.build();
+    sim.external().symlink(r"C:\var\lib\kubelet\pods\out", r"C:\Windows").unwrap();
+    let node = Node::new(sim.process(), Config { refuse_other_smb_passwords: true, ..Config::default() });
+    node.run(&map(r"FILES\anna", "right-secret")).unwrap();
+    let warnings = Arc::new(Warnings::default());
+    tracing::subscriber::with_default(Arc::clone(&warnings), || {
+        refused(&node, &map(r"FILES\anna", "wrong-secret"), Kind::FailedPrecondition);
+        refused(&node, &map(r"FILES\thief", "wrong-secret"), Kind::FailedPrecondition);
+        let (path, context) = (path(r"\pods\out\a\b"), None);
+        refused(&node, &Mkdir { path: path.clone(), context }, Kind::FailedPrecondition);
+        refused(&node, &Rmdir { path, context, force: false }, Kind::FailedPrecondition);
+    });
+    let warnings = warnings.0.lock().unwrap();
+    let texts: Vec<&str> = warnings.iter().map(|(_, text)| text.as_str()).collect();
+    let [password, user, mkdir, rmdir] = warnings.as_slice() else { panic!("{texts:#?}") };
+    for (warning, words) in [
+        (password, ["refused another password", r"files\one", "anna"]),
+        (user, ["refused another user", r"files\one", "thief"]),
+        (mkdir, ["refused a link", "path", r"pods\out\a\b"]),
+        (rmdir, ["refused a link", "path", r"pods\out\a\b"]),
+    ] {
+        let text = warning.1.replace(r"\\", r"\").replace(r"\\", r"\");
+        assert!(words.iter().all(|word| text.contains(word)), "{texts:#?}");
+        assert!(!warning.1.contains("secret"), "{texts:#?}");
+    }
+    assert!(password.0 != user.0 && password.0 != mkdir.0 && user.0 != mkdir.0);
+}
