@@ -1,7 +1,7 @@
 //! The log: lines of text on standard error, in a file, or both, as klog's flags choose.
 //!
-//! Clients cause most lines and parts of their text. Therefore the size of all files is limited, as is the number of
-//! lines that clients can cause in a minute, and what could be mistaken for other text is escaped.
+//! Clients cause most lines and parts of their text. Therefore the size of all files is limited, as are the lines
+//! that clients can cause in a minute, and what could be mistaken for other text is escaped.
 
 mod line;
 mod rate;
@@ -14,14 +14,12 @@ use std::sync::{LazyLock, Mutex};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::writer::MakeWriterExt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
 use crate::flags::LogFlags;
-use line::LineWriter;
-use rate::RateLimit;
+use rate::{Output, RateLimit};
 use rotation::RotatingFile;
 
 /// The crates of this workspace, by the prefixes of their events' targets.
@@ -44,14 +42,12 @@ pub fn start(flags: &LogFlags) -> io::Result<()> {
     let lines = || tracing_subscriber::fmt::layer().with_target(false);
     let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = Vec::new();
     if let Some(file) = file {
-        let file = Mutex::new(LineWriter::new(file, false));
-        let file = file.with_filter(|metadata| FILE_RATE.admits(metadata));
+        let file = Output::new(Mutex::new(file), false, &FILE_RATE);
         layers.push(lines().with_ansi(false).with_writer(file).with_filter(wanted(flags)).boxed());
     }
     if to_stderr {
         let ansi = io::stderr().is_terminal();
-        let stderr = move || LineWriter::new(io::stderr(), ansi);
-        let stderr = stderr.with_filter(|metadata| STDERR_RATE.admits(metadata));
+        let stderr = Output::new(io::stderr, ansi, &STDERR_RATE);
         layers.push(lines().with_ansi(ansi).with_writer(stderr).with_filter(wanted(flags)).boxed());
     }
     tracing_subscriber::registry().with(layers).try_init().map_err(io::Error::other)

@@ -1,11 +1,13 @@
-//! How many lines clients can cause.
+//! How many lines clients can cause, and how long all of them are.
 //!
 //! Each failure of a call is a line, and a client can cause thousands in a second. The lines of a minute are limited, so
-//! that neither the disk nor what an operator looks for is buried. Each statement that logs has a limit of its own: a
-//! flood of one line leaves out no other, such as a warning about a password, a device that hangs, or a second way, which
-//! is logged only once. Lines that only a verbose log has are always written, because its reader wants them all.
+//! that neither the disk nor what an operator looks for is buried. Their bytes are limited too, because the rotation
+//! deletes older lines to make room for them. Each statement that logs has limits of its own: a flood of one line leaves
+//! out no other, such as a warning about a password, a device that hangs, or a second way, which is logged only once.
+//! Lines that only a verbose log has are always written, because its reader wants them all.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,10 +15,15 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tracing::callsite::Identifier;
 use tracing::{Level, Metadata};
+use tracing_subscriber::fmt::writer::{MakeWriter, OptionalWriter};
+
+use super::line::LineWriter;
 
 const WINDOW: Duration = Duration::from_mins(1);
 /// Maximum lines of a statement in a window.
 const MAX_LINES: u32 = 1000;
+/// KiB of a statement in a window after which no other line of it is admitted.
+const MAX_KIB: usize = 256;
 
 /// The lines of one output.
 #[derive(Debug, Default)]
@@ -30,8 +37,8 @@ pub(super) struct RateLimit {
 struct State {
     /// When the window began, with the first line in it.
     began: Option<Instant>,
-    /// The number of lines of each statement in the window. The program has a fixed number of statements.
-    lines: HashMap<Identifier, u32>,
+    /// The number of lines and bytes of each statement in the window. The program has a fixed number of statements.
+    used: HashMap<Identifier, (u32, usize)>,
     left_out: u64,
 }
 
@@ -52,13 +59,13 @@ impl RateLimit {
         if lines > 0 {
             tracing::warn!(
                 lines,
-                "left out lines that clients caused, of which {MAX_LINES} of a kind are logged a minute"
+                "left out lines that clients caused, of which {MAX_LINES} or {MAX_KIB} KiB of a kind are logged a minute"
             );
         }
     }
 
     /// Whether a line may be written; counts it. To be asked once for each line.
-    pub(super) fn admits(&self, metadata: &Metadata<'_>) -> bool {
+    fn admits(&self, metadata: &Metadata<'_>) -> bool {
         if *metadata.level() > Level::INFO {
             return true;
         }
@@ -67,10 +74,10 @@ impl RateLimit {
         let state = &mut *guard;
         if state.began.is_none_or(|began| now - began >= WINDOW) {
             state.began = Some(now);
-            state.lines.clear();
+            state.used.clear();
         }
-        let lines = state.lines.entry(metadata.callsite()).or_default();
-        if *lines < MAX_LINES {
+        let (lines, bytes) = state.used.entry(metadata.callsite()).or_default();
+        if *lines < MAX_LINES && *bytes < MAX_KIB << 10 {
             *lines += 1;
             return true;
         }
@@ -83,19 +90,80 @@ impl RateLimit {
         false
     }
 
+    /// Counts the bytes of a line that was admitted.
+    fn add(&self, statement: &Identifier, bytes: usize) {
+        if let Some((_, used)) = self.state().used.get_mut(statement) {
+            *used += bytes;
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // No code panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// An output of which the lines are limited.
+#[derive(Debug)]
+pub(super) struct Output<M> {
+    inner: M,
+    has_colours: bool,
+    limit: &'static RateLimit,
+}
+
+impl<M> Output<M> {
+    /// `has_colours`: whether lines contain escape sequences for colours.
+    pub(super) fn new(inner: M, has_colours: bool, limit: &'static RateLimit) -> Self {
+        Self { inner, has_colours, limit }
+    }
+
+    fn line<W: Write>(&self, inner: W, statement: Option<Identifier>) -> LineWriter<Counted<W>> {
+        LineWriter::new(Counted { inner, statement, limit: self.limit }, self.has_colours)
+    }
+}
+
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Output<M> {
+    type Writer = OptionalWriter<LineWriter<Counted<M::Writer>>>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        OptionalWriter::some(self.line(self.inner.make_writer(), None))
+    }
+
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> Self::Writer {
+        if !self.limit.admits(metadata) {
+            return OptionalWriter::none();
+        }
+        OptionalWriter::some(self.line(self.inner.make_writer_for(metadata), Some(metadata.callsite())))
+    }
+}
+
+/// A writer of one line, of which the bytes count for its statement.
+#[derive(Debug)]
+pub(super) struct Counted<W> {
+    inner: W,
+    statement: Option<Identifier>,
+    limit: &'static RateLimit,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        if let Some(statement) = &self.statement {
+            self.limit.add(statement, written);
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::Arc;
 
     use tracing::subscriber::DefaultGuard;
-    use tracing_subscriber::fmt::writer::MakeWriterExt as _;
 
     use super::*;
 
@@ -124,7 +192,7 @@ mod tests {
     fn log(limit: &'static RateLimit) -> (Log, DefaultGuard) {
         let log = Log::default();
         let writer = log.clone();
-        let writer = (move || writer.clone()).with_filter(|metadata| limit.admits(metadata));
+        let writer = Output::new(move || writer.clone(), false, limit);
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_max_level(Level::DEBUG).with_writer(writer);
         (log, tracing::subscriber::set_default(subscriber.finish()))
     }
@@ -155,6 +223,25 @@ mod tests {
         assert_eq!(log.lines_with("refused").len(), 1001, "a new window has begun");
         limit.report_once();
         assert_eq!(log.lines_with("left out").len(), 1, "nothing more was left out");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_lines_fill_no_more_than_their_share_of_the_log() {
+        let limit = limit();
+        let (log, _default) = log(limit);
+        // Each becomes six characters, and the line is cut off.
+        let text = "\x7f".repeat(4000);
+        let size = || log.0.lock().unwrap().len();
+        for minute in 1..=2 {
+            (0..1000).for_each(|_| tracing::warn!(target: "server::rpc", "invalid {text}"));
+            assert!((minute * (256 << 10)..minute * (261 << 10)).contains(&size()), "{}", size());
+            tracing::warn!(target: "server::rpc", "another line");
+            assert_eq!(log.lines_with("another line").len(), minute);
+            tokio::time::advance(WINDOW).await;
+        }
+        let (before, verbose) = (size(), 1000);
+        (0..verbose).for_each(|_| tracing::debug!(target: "server::rpc", "verbose {text}"));
+        assert!(size() - before > verbose * 4096, "{}", size());
     }
 
     #[tokio::test(start_paused = true)]
