@@ -27,6 +27,16 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// Returns a name as it stands in a text: in quotation marks if it could pass for other text than a name, and with those
+/// in it doubled. Names come from devices, servers and other accounts.
+pub(crate) fn quoted(name: &str) -> String {
+    let is_ordinary = |character: char| character.is_alphanumeric() || r"\/:.-_~$@{}?#&+=%".contains(character);
+    if !name.is_empty() && name.chars().all(is_ordinary) {
+        return name.to_owned();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// Returns the first few of `items`, and how many more there are.
 fn listed<T: AsRef<str>>(items: &[T]) -> String {
     const SHOWN: usize = 5;
@@ -39,7 +49,27 @@ fn listed<T: AsRef<str>>(items: &[T]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{counted, listed};
+    use super::{counted, listed, quoted};
+
+    #[test]
+    fn what_could_pass_for_other_text_is_in_quotation_marks() {
+        for name in
+            [r"C:\var\lib\kubelet\pods\3f-1\volumes\kubernetes.io~csi", r"\\server\share$", "S-1-5-32-545", "h\u{e9}"]
+        {
+            assert_eq!(quoted(name), name);
+        }
+        for (name, expected) in [
+            (r"C:\a b", r#""C:\a b""#),
+            ("a,b", r#""a,b""#),
+            ("a;", r#""a;""#),
+            ("a (x)", r#""a (x)""#),
+            (r#"a", "b"#, r#""a"", ""b""#),
+            ("\u{202e}a", "\"\u{202e}a\""),
+            ("", "\"\""),
+        ] {
+            assert_eq!(quoted(name), expected);
+        }
+    }
 
     #[test]
     fn lists_are_short_and_counts_have_a_plural() {

@@ -1,7 +1,7 @@
 //! The output: text for a terminal of 80 columns, and JSON.
 //!
 //! Names come from devices, servers and other accounts. In both forms, characters of them that could make the output read
-//! as another are escaped, as in the log.
+//! as another are escaped, as in the log, and a name that could pass for words of a finding is in quotation marks.
 
 use std::fmt::{self, Write as _};
 
@@ -15,6 +15,8 @@ use crate::parity::{Agreement, Parity, Row};
 
 /// The width of a small terminal.
 const WIDTH: usize = 80;
+/// What encloses a name that could pass for other text.
+const QUOTATION_MARK: char = '"';
 /// The column at which the text of a finding begins.
 const COLUMN: usize = 13;
 
@@ -30,12 +32,14 @@ fn style_of(state: State) -> Style {
 }
 
 /// Writes `text` in lines that end before [`WIDTH`], each after the first indented by `indent`. `column` is the column at
-/// which the first one begins. A word that is longer than a line is broken: a path has no blanks.
+/// which the first one begins. A word that is longer than a line is broken, and what is in quotation marks is one word: its
+/// blanks are kept, and none of its lines begins where those of `text` do.
 fn wrapped(f: &mut fmt::Formatter<'_>, column: usize, indent: usize, text: &str) -> fmt::Result {
     let text = escaped(text);
     let mut at = column;
     let mut is_first = true;
-    for word in text.split_whitespace() {
+    for word in words(&text) {
+        let indent_of_rest = indent + usize::from(word.contains(QUOTATION_MARK));
         let length = word.chars().count();
         if !is_first && at + 1 + length > WIDTH {
             write!(f, "\n{:indent$}", "")?;
@@ -47,14 +51,33 @@ fn wrapped(f: &mut fmt::Formatter<'_>, column: usize, indent: usize, text: &str)
         is_first = false;
         for letter in word.chars() {
             if at == WIDTH {
-                write!(f, "\n{:indent$}", "")?;
-                at = indent;
+                write!(f, "\n{:indent_of_rest$}", "")?;
+                at = indent_of_rest;
             }
             write!(f, "{letter}")?;
             at += 1;
         }
     }
     writeln!(f)
+}
+
+/// Returns the words of a text without control characters. What is in quotation marks is not split; of its adjacent blanks
+/// all but the first are escaped, because a line of them looks empty.
+fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let (mut is_quoted, mut before) = (false, ' ');
+    for character in text.chars() {
+        is_quoted ^= character == QUOTATION_MARK;
+        let word = words.last_mut().expect("never empty");
+        match (character, is_quoted) {
+            (' ', true) if before == ' ' => word.push_str(r"\u{20}"),
+            (' ', false) => words.push(String::new()),
+            _ => word.push(character),
+        }
+        before = character;
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Escapes the misleading characters in a JSON text. Those are only in its strings, except for line breaks between its

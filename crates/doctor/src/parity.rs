@@ -8,6 +8,7 @@ use os::{Instance, Namespace, Os, OsError, U16String, Value};
 use storage_ops::inspect::{DiskReadings, Inspector, VolumeReadings};
 use storage_ops::{Config, DiskNumber, OperationError, OperationResult};
 
+use crate::checks::quoted;
 use crate::redaction::{Kind, Names};
 
 /// How much the free space of a volume may change between the two readings.
@@ -122,8 +123,8 @@ impl Comparison<'_> {
         let shown = |text: String| match kind {
             _ if text.trim().is_empty() && !text.is_empty() => format!("({} blanks)", text.len()),
             _ if text.is_empty() => "(none)".to_owned(),
-            Some(kind) => self.names.of(kind, &text),
-            None => text,
+            Some(kind) => quoted(&self.names.of(kind, &text)),
+            None => quoted(&text),
         };
         let (native, provider) = (native.map(shown), provider.map(shown));
         self.rows.push(Row { object: object.to_owned(), property, native, provider, agreement, note });

@@ -8,7 +8,7 @@ use storage_ops::HostPath;
 use crate::Examination;
 use crate::access::{Role, is_ordinary, who_may_replace};
 use crate::checks::pipes::words;
-use crate::checks::{counted, listed};
+use crate::checks::{counted, listed, quoted};
 
 const CHECK: &str = "Folders";
 
@@ -20,11 +20,16 @@ pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>
         let mut objects = folders_of(&program);
         objects.insert(0, (program.clone(), Role::File));
         objects.dedup_by(|one, other| one.0 == other.0);
-        check_way(examination, &format!("program {program}"), objects, "LocalSystem would run what they put there");
+        check_way(
+            examination,
+            &format!("program {}", quoted(&program)),
+            objects,
+            "LocalSystem would run what they put there",
+        );
     }
     if let Some(file) = examination.settings.log_file.clone() {
         let consequence = "LocalSystem would write where they want";
-        check_way(examination, &format!("log {file}"), folders_of(&file), consequence);
+        check_way(examination, &format!("log {}", quoted(&file)), folders_of(&file), consequence);
     }
     let node = &examination.settings.node;
     let directories: Vec<_> = std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).cloned().collect();
@@ -35,7 +40,8 @@ pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>
         if examination.inspector.is_empty(&directory) == Ok(true) {
             way[0].1 = Role::Empty;
         }
-        check_way(examination, &format!("working directory {directory}"), way, consequence);
+        let what = format!("working directory {}", quoted(&directory.to_string()));
+        check_way(examination, &what, way, consequence);
     }
 }
 
@@ -66,8 +72,9 @@ fn check_way(examination: &mut Examination<'_>, what: &str, objects: Vec<(String
     let (mut ordinary, mut others, mut safe) = (Vec::new(), Vec::new(), 0);
     let count = objects.len();
     for (path, role) in objects {
+        let name = quoted(&path);
         let Ok(host_path) = HostPath::parse(&path) else {
-            let seen = format!("who may replace {path} could not be checked: it is not a path on a drive of the node");
+            let seen = format!("who may replace {name} could not be checked: it is not a path on a drive of the node");
             report.skipped(CHECK, seen, "find out who may; if it is a path on a server, use one on a drive instead");
             continue;
         };
@@ -76,19 +83,19 @@ fn check_way(examination: &mut Examination<'_>, what: &str, objects: Vec<(String
             // So does the reading itself.
             Err(error) if matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) => {}
             Err(error) => {
-                report.unchecked(CHECK, format!("who may replace {path}"), &error, error.code());
+                report.unchecked(CHECK, format!("who may replace {name}"), &error, error.code());
                 continue;
             }
         }
         let access = match system.access_to_file(&path) {
             Ok(access) => access,
             Err(code) => {
-                report.unchecked(CHECK, format!("who may replace {path}"), code, Some(code));
+                report.unchecked(CHECK, format!("who may replace {name}"), code, Some(code));
                 continue;
             }
         };
         let accounts = who_may_replace(role, &access);
-        let found = format!("{path} ({})", words(&accounts, names));
+        let found = format!("{name} ({})", words(&accounts, names));
         if accounts.is_empty() {
             safe += 1;
         } else if accounts.iter().any(|account| is_ordinary(account)) {

@@ -7,7 +7,7 @@ use storage_ops::inspect::{LinkKind, LinkReadings, SearchLimits};
 use storage_ops::{HostPath, UncPath};
 
 use crate::Examination;
-use crate::checks::{counted, listed};
+use crate::checks::{counted, listed, quoted};
 use crate::redaction::Kind;
 
 const SMB: &str = "SMB mappings";
@@ -55,11 +55,11 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
         let Ok(path) = UncPath::parse(remote) else { continue };
         let share = path.share();
         let server = path.server();
-        let name = names.of(Kind::Share, &share);
+        let name = quoted(&names.of(Kind::Share, &share));
         if !remote.eq_ignore_ascii_case(&share) {
             report.warning(
                 SMB,
-                format!("{} is mapped, a directory and not the whole share", names.of(Kind::Share, remote)),
+                format!("{} is mapped, a directory and not the whole share", quoted(&names.of(Kind::Share, remote))),
                 "csi-proxy maps whole shares, which Windows refuses beside this mapping; remove it when no pod uses it",
             );
         }
@@ -88,25 +88,29 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
 
 fn check_links(examination: &mut Examination<'_>, directory: &HostPath, mapped: Option<&BTreeSet<String>>) {
     let Examination { inspector, names, report, .. } = examination;
+    let place = quoted(&directory.to_string());
     let survey = match inspector.links_below(directory, LIMITS) {
         Ok(survey) => survey,
         // Reported as a working directory that does not exist.
         Err(error) if matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) => return,
-        Err(error) => return report.unchecked(LINKS, format!("the links below {directory}"), &error, error.code()),
+        Err(error) => return report.unchecked(LINKS, format!("the links below {place}"), &error, error.code()),
     };
     let (mut stale, mut dangling, mut unmapped, mut good) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for link in &survey.links {
         match (&link.target_exists, link.kind) {
-            (Ok(false), LinkKind::Volume(_)) => stale.push(link.path.as_str()),
-            (Ok(false), _) => dangling.push(link.path.as_str()),
+            (Ok(false), LinkKind::Volume(_)) => stale.push(quoted(&link.path)),
+            (Ok(false), _) => dangling.push(quoted(&link.path)),
             (Ok(true), _) => {
                 match share_of(link).filter(|share| mapped.is_some_and(|mapped| !mapped.contains(share))) {
-                    Some(share) => unmapped.push(format!("{} to {}", link.path, names.of(Kind::Share, &share))),
+                    Some(share) => {
+                        let share = quoted(&names.of(Kind::Share, &share));
+                        unmapped.push(format!("{} to {share}", quoted(&link.path)));
+                    }
                     None => good += 1,
                 }
             }
             (Err(error), _) => {
-                report.unchecked(LINKS, format!("the target of {}", link.path), error, error.code());
+                report.unchecked(LINKS, format!("the target of {}", quoted(&link.path)), error, error.code());
             }
         }
     }
@@ -132,10 +136,10 @@ fn check_links(examination: &mut Examination<'_>, directory: &HostPath, mapped: 
         );
     }
     if let Some((path, error)) = &survey.unreadable {
-        report.unchecked(LINKS, path, error, error.code());
+        report.unchecked(LINKS, quoted(path), error, error.code());
     }
     let cut = if survey.is_cut { "; the search ended at its limit" } else { "" };
-    let looked = format!("{} below {directory} lead to their targets", counted(good, "link"));
+    let looked = format!("{} below {place} lead to their targets", counted(good, "link"));
     report.ok(LINKS, format!("{looked} ({} looked at{cut})", counted(survey.entries, "name")));
 }
 
@@ -164,8 +168,10 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
         for path in paths {
             match inspector.leads_to(path, volume.id) {
                 Ok(true) => {}
-                Ok(false) => stale.push(path.as_str()),
-                Err(error) => report.unchecked(LINKS, format!("the mount point {path}"), &error, error.code()),
+                Ok(false) => stale.push(quoted(path)),
+                Err(error) => {
+                    report.unchecked(LINKS, format!("the mount point {}", quoted(path)), &error, error.code());
+                }
             }
         }
     }
@@ -192,7 +198,7 @@ fn check_sessions(examination: &mut Examination<'_>) {
             persistent += usize::from(session.bool("IsPersistent") == Some(true));
             continue;
         }
-        let target = names.of(Kind::Target, session.text("TargetNodeAddress").unwrap_or_default());
+        let target = quoted(&names.of(Kind::Target, session.text("TargetNodeAddress").unwrap_or_default()));
         report.warning(
             ISCSI,
             format!("the session to {target} is not connected"),

@@ -6,7 +6,7 @@ use os::OsError;
 
 use crate::Examination;
 use crate::access::{is_ordinary, name_of, who_may_open};
-use crate::checks::{counted, listed};
+use crate::checks::{counted, listed, quoted};
 use crate::redaction::{Kind, Names};
 use crate::system::Pipe;
 
@@ -34,7 +34,7 @@ fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], mis
         servers.entry((pipe.process, pipe.program.as_deref())).or_default().push(name);
     }
     for ((process, program), names) in &servers {
-        let program = program.unwrap_or("a program that Windows does not name");
+        let program = program.map_or_else(|| "a program that Windows does not name".to_owned(), quoted);
         let seen = format!("{} served by process {process}, {program}", counted(names.len(), "pipe"));
         if servers.len() == 1 {
             report.ok(CHECK, seen);
@@ -96,6 +96,6 @@ fn report_access(examination: &mut Examination<'_>, served: &[(&str, Pipe)]) {
 
 /// Returns accounts in words. One that is not well known has its redacted name.
 pub(super) fn words(accounts: &[String], names: &Names) -> String {
-    let word = |sid: &String| name_of(sid).map_or_else(|| names.of(Kind::Account, sid), str::to_owned);
+    let word = |sid: &String| name_of(sid).map_or_else(|| quoted(&names.of(Kind::Account, sid)), str::to_owned);
     accounts.iter().map(word).collect::<Vec<_>>().join(", ")
 }

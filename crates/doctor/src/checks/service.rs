@@ -3,6 +3,7 @@
 use os::{OsError, OsResult, ServiceAccess, U16String};
 
 use crate::Examination;
+use crate::checks::quoted;
 use crate::redaction::Kind;
 use crate::system::{ServiceRegistration, program_of};
 
@@ -24,8 +25,9 @@ fn state_of(examination: &Examination<'_>, name: &str) -> OsResult<(u32, u32)> {
 
 /// `served_by` is the program that serves the pipes. Returns the program that the service starts, if it is known.
 pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) -> Option<String> {
-    let name = &examination.settings.service;
-    let registered = match examination.system.service(name) {
+    let service = &examination.settings.service;
+    let name = quoted(service);
+    let registered = match examination.system.service(service) {
         Ok(registered) => registered,
         Err(OsError::SERVICE_DOES_NOT_EXIST) => {
             report_missing(examination, served_by.is_some());
@@ -41,7 +43,8 @@ pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) 
     check_registration(examination, &registered);
     let program = program_of(&registered.command_line);
     if let Some(other) = served_by.filter(|other| !other.eq_ignore_ascii_case(program)) {
-        let name = &examination.settings.service;
+        let name = quoted(&examination.settings.service);
+        let (other, program) = (quoted(other), quoted(program));
         examination.report.warning(
             CHECK,
             format!("the pipes are served by {other}, and service {name} starts {program}"),
@@ -53,7 +56,7 @@ pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) 
 
 fn report_missing(examination: &mut Examination<'_>, is_served: bool) {
     let Examination { settings, report, .. } = examination;
-    let name = &settings.service;
+    let name = quoted(&settings.service);
     if is_served {
         return report.ok(CHECK, format!("service {name} is not installed; csi-proxy runs without it"));
     }
@@ -66,8 +69,9 @@ fn report_missing(examination: &mut Examination<'_>, is_served: bool) {
 
 /// Checks that the service starts with Windows, and runs.
 fn check_state(examination: &mut Examination<'_>) {
-    let name = &examination.settings.service;
-    let (start, state) = match state_of(examination, name) {
+    let service = &examination.settings.service;
+    let name = quoted(service);
+    let (start, state) = match state_of(examination, service) {
         Ok(state) => state,
         Err(code) => {
             return examination.report.unchecked(CHECK, format!("the state of service {name}"), code, Some(code));
@@ -96,7 +100,7 @@ fn check_state(examination: &mut Examination<'_>) {
 
 fn check_registration(examination: &mut Examination<'_>, registered: &ServiceRegistration) {
     let Examination { settings, names, report, .. } = examination;
-    let name = &settings.service;
+    let name = quoted(&settings.service);
     match registered.restarts {
         Ok(true) => report.ok(CHECK, format!("Windows restarts service {name} after a failure")),
         Ok(false) => report.problem(
@@ -111,7 +115,7 @@ fn check_registration(examination: &mut Examination<'_>, registered: &ServiceReg
     if let Some(account) = registered.account.as_ref().filter(|account| !account.eq_ignore_ascii_case("LocalSystem")) {
         report.warning(
             CHECK,
-            format!("service {name} runs as {}", names.of(Kind::Account, account)),
+            format!("service {name} runs as {}", quoted(&names.of(Kind::Account, account))),
             format!("csi-proxy needs LocalSystem: sc.exe config {name} obj= LocalSystem"),
         );
     }
@@ -119,7 +123,10 @@ fn check_registration(examination: &mut Examination<'_>, registered: &ServiceReg
     if !registered.command_line.starts_with('"') && program.contains(' ') {
         report.warning(
             CHECK,
-            format!("the path of the program of service {name} has a blank and no quotation marks: {program}"),
+            format!(
+                "the path of the program of service {name} has a blank and no quotation marks in its registration: {}",
+                quoted(program)
+            ),
             "put it in quotation marks (sc.exe config binPath=): Windows tries C:\\Program.exe first",
         );
     }

@@ -3,6 +3,7 @@
 use os::OsError;
 
 use crate::Examination;
+use crate::checks::quoted;
 
 const CHECK: &str = "Working directories";
 
@@ -13,13 +14,14 @@ pub(super) fn check(examination: &mut Examination<'_>) {
     let Examination { settings, inspector, report, .. } = examination;
     let node = &settings.node;
     let all = std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).chain(&node.plugin_dir).chain(&node.pod_dir);
-    for directory in all {
-        match inspector.file_system_of_directory(directory) {
+    for path in all {
+        let directory = quoted(&path.to_string());
+        match inspector.file_system_of_directory(path) {
             Ok(Some(name)) if WITH_LINKS.contains(&name.as_str()) => {
                 report.ok(CHECK, format!("{directory} exists, on {name}, which can hold links and mount points"));
             }
             Ok(name) => {
-                let name = name.as_deref().unwrap_or("a file system without a name");
+                let name = name.map_or_else(|| "a file system without a name".to_owned(), |name| quoted(&name));
                 report.problem(
                     CHECK,
                     format!("{directory} is on {name}, which cannot hold links and mount points"),

