@@ -20,8 +20,8 @@ pub fn escaped(text: &str) -> String {
 const BLANK: [char; 5] = ['\u{2800}', '\u{13441}', '\u{13442}', '\u{16fe4}', '\u{1d159}'];
 
 /// Whether a character is not displayed as itself: what Unicode calls a control or format character, a separator other
-/// than the blank, or ignorable where it is not supported (`Default_Ignorable_Code_Point`), and a few that are blank without one of these. These
-/// break lines, change the direction of text or are invisible.
+/// than the blank, or ignorable where it is not supported (`Default_Ignorable_Code_Point`), and a few that are blank
+/// without being any of these. They break lines, change the direction of text or are invisible.
 pub fn is_misleading(character: char) -> bool {
     BLANK.contains(&character)
         || matches!(character,
