@@ -144,10 +144,9 @@ impl Guard {
     pub(crate) fn covers(&self, key: &LockKey) -> bool {
         self.keys.get(key) == Some(&Mode::Exclusive)
     }
-}
 
-impl Drop for Guard {
-    fn drop(&mut self) {
+    /// Releases the locks before the guard is dropped.
+    pub(crate) fn release(&self) {
         let mut table = self.locks.table();
         table.wakers.remove(&self.id);
         let mut woken = Vec::new();
@@ -167,6 +166,12 @@ impl Drop for Guard {
         }
         drop(table);
         woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 
