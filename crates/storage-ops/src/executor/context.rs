@@ -72,11 +72,6 @@ impl OperationContext {
         Self { guard: Arc::new(guard), caller: Arc::clone(&self.caller), pools: self.pools.clone() }
     }
 
-    /// Releases the locks, for what needs none and may hang.
-    pub(crate) fn release_locks(&self) {
-        self.guard.release();
-    }
-
     /// Keeps the locks until `call`, which outlives the operation, has ended.
     pub(crate) fn hold_locks_until(&self, call: Box<dyn PendingCall>) {
         let guard = Arc::clone(&self.guard);

@@ -144,9 +144,10 @@ impl Guard {
     pub(crate) fn covers(&self, key: &LockKey) -> bool {
         self.keys.get(key) == Some(&Mode::Exclusive)
     }
+}
 
-    /// Releases the locks before the guard is dropped.
-    pub(crate) fn release(&self) {
+impl Drop for Guard {
+    fn drop(&mut self) {
         let mut table = self.locks.table();
         table.wakers.remove(&self.id);
         let mut woken = Vec::new();
@@ -166,12 +167,6 @@ impl Guard {
         }
         drop(table);
         woken.into_iter().for_each(Waker::wake);
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.release();
     }
 }
 

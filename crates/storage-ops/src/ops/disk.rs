@@ -564,10 +564,8 @@ impl Operation for Rescan {
                 }
             }
         }
-        // A disk that does not answer must not stop later requests.
-        ctx.release_locks();
         for disk in all_disks(node, ctx)?.0 {
-            match node.host.begin_query(format!("the properties of {}", disk.number)).and_then(|_query| disk.update()) {
+            match disk.update() {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(disk = disk.number.0, %code, "the properties of a disk could not be updated");
                 }

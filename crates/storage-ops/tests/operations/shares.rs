@@ -209,33 +209,3 @@ async fn volumes_that_do_not_answer_keep_one_thread_for_their_disk() {
     gate.open();
     assert_eq!(hung.await.unwrap().unwrap().len(), 1);
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_does_not_answer_keeps_one_scan_for_disks() {
-    let sim = with_nvme().held();
-    let gate =
-        Gate::closed(|call| call.primitive == "control DISK_UPDATE_PROPERTIES" && call.object.contains("nvme#disk"));
-    let (executor, _) = executor(&sim, &gate);
-    let _open_on_drop = OpenOnDrop(gate.clone());
-    let hung = spawn_for(&executor, 1, Rescan);
-    while gate.count() == 0 {
-        sim.advance(Duration::from_secs(1));
-        settled().await;
-    }
-    sim.advance(Duration::from_secs(6));
-    for client in 1..20 {
-        let scan = spawn_for(&executor, client, Rescan);
-        while !scan.is_finished() {
-            sim.advance(Duration::from_secs(1));
-            settled().await;
-        }
-        scan.await.unwrap().unwrap();
-    }
-    assert_eq!(gate.count(), 1);
-    gate.open();
-    while !hung.is_finished() {
-        sim.advance(Duration::from_secs(1));
-        settled().await;
-    }
-    hung.await.unwrap().unwrap();
-}
