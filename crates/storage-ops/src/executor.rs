@@ -247,7 +247,7 @@ impl Executor {
         if !O::RESOLVES_LOCKS {
             return job.operation.lock_keys(&self.node);
         }
-        let holder = Holder { resource: job.operation.resource(), client: job.client };
+        let holder = Holder { resource: job.operation.resource(), client: job.client, is_exempt: false };
         let thread = job.while_wanted(self.pools.thread(O::POOL, holder)).await?;
         let (node, operation) = (Arc::clone(&self.node), Arc::clone(&job.operation));
         thread.run(move || operation.lock_keys(&node)).await
@@ -274,7 +274,7 @@ impl Executor {
                 drop(tokio::spawn(std::future::ready(())));
                 catch_panic(|| operation.run(&self.node, &ctx))
             } else {
-                let holder = Holder { resource: resource.clone(), client };
+                let holder = Holder { resource: resource.clone(), client, is_exempt: false };
                 self.run_on_thread(pool, holder, operation, job, ctx).await
             };
             match result {
@@ -295,9 +295,9 @@ impl Executor {
         job: Option<&Arc<Job<O>>>,
         ctx: OperationContext,
     ) -> OperationResult<O::Output> {
-        // What has begun to change something needs no share, so that it does not stand still in between.
+        // A change in progress bypasses the shares, so that it is not left half done.
         let is_changing = job.is_some_and(|job| *job.phase() == Phase::Changing);
-        let wait = self.pools.thread(pool, if is_changing { Holder::NOBODY } else { holder });
+        let wait = self.pools.thread(pool, Holder { is_exempt: is_changing, ..holder });
         let thread = match job {
             Some(job) => job.while_wanted(wait).await?,
             None => wait.await,

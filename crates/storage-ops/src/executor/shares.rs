@@ -14,11 +14,8 @@ pub struct ClientId(pub u64);
 pub(crate) struct Holder {
     pub(crate) resource: Option<Resource>,
     pub(crate) client: Option<ClientId>,
-}
-
-impl Holder {
-    /// For no resource and no client.
-    pub(crate) const NOBODY: Self = Self { resource: None, client: None };
+    /// Whether the shares do not limit it, because it has begun to change something. It counts nevertheless.
+    pub(crate) is_exempt: bool,
 }
 
 /// How much of a limited number is in use, and for whom.
@@ -40,14 +37,14 @@ impl Usage {
 
     /// Returns whether `holder` may have one more.
     pub(crate) fn admits(&self, holder: &Holder) -> bool {
-        self.in_use < self.capacity
-            && self.by_resource.admits(holder.resource.as_ref())
-            && self.by_client.admits(holder.client.as_ref())
+        let has_share =
+            || self.by_resource.admits(holder.resource.as_ref()) && self.by_client.admits(holder.client.as_ref());
+        self.in_use < self.capacity && (holder.is_exempt || has_share())
     }
 
-    /// Returns how much is in use for the client of `holder`.
+    /// Returns how much is in use for the client of `holder`; nothing if it is exempt, which lets it go first.
     pub(crate) fn of_client(&self, holder: &Holder) -> usize {
-        self.by_client.held(holder.client.as_ref())
+        if holder.is_exempt { 0 } else { self.by_client.held(holder.client.as_ref()) }
     }
 
     pub(crate) fn add(&mut self, holder: &Holder) {
@@ -108,7 +105,7 @@ mod tests {
     use crate::executor::pool_kind::Resource;
 
     fn holder(disk: u32, client: u64) -> Holder {
-        Holder { resource: Some(Resource::Disk(disk)), client: Some(ClientId(client)) }
+        Holder { resource: Some(Resource::Disk(disk)), client: Some(ClientId(client)), is_exempt: false }
     }
 
     /// Adds as many as `usage` admits of `holder`, and returns how many.
@@ -144,6 +141,6 @@ mod tests {
             (0..5).for_each(|_| usage.remove(&holder(1, 1)));
         }
         assert_eq!((usage.in_use, usage.by_client.further, usage.by_resource.held.len()), (0, 0, 0));
-        assert_eq!(fill(&mut usage, &Holder::NOBODY), 16);
+        assert_eq!(fill(&mut usage, &Holder { resource: None, client: None, is_exempt: false }), 16);
     }
 }

@@ -1,9 +1,8 @@
 //! Worker threads, a bounded number for each kind of work.
 //!
-//! The threads of a pool are shared as [`Usage`] describes. An operation that may have no thread yet waits. A thread that
-//! becomes free goes to the client that has the fewest, and to the earliest of its operations; so a client with many
-//! slow operations delays others for as long as one of them takes, and not for as long as all of them take. Every
-//! caller may have any number of operations that wait: a server limits how many calls it runs.
+//! The threads of a pool are shared as [`Usage`] describes; an operation that may have none yet waits. A free thread goes
+//! to the client that uses the fewest threads, in order of arrival. A client with many slow operations therefore delays
+//! another client by at most one of them. Any number of operations may wait: a server limits how many calls it runs.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -174,9 +173,12 @@ mod tests {
         assert_eq!(BLOCKING_THREADS, pools.0.len() * THREADS_PER_POOL);
     }
 
+    fn holder(disk: u32, client: u64) -> Holder {
+        Holder { resource: Some(Resource::Disk(disk)), client: Some(ClientId(client)), is_exempt: false }
+    }
+
     fn enter(pool: &Arc<WorkerPool>, disk: u32, client: u64) -> Place {
-        let holder = Holder { resource: Some(Resource::Disk(disk)), client: Some(ClientId(client)) };
-        WorkerPool::enter(pool, holder)
+        WorkerPool::enter(pool, holder(disk, client))
     }
 
     fn has_thread(place: &Place) -> bool {
@@ -215,10 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_to_change_something_needs_no_share() {
+    fn what_has_begun_to_change_something_needs_no_share_but_counts() {
         let pool = Arc::default();
-        let slow: Vec<_> = (0..10).map(|_| enter(&pool, 0, 0)).collect();
-        assert!(!has_thread(&slow[5]) && has_thread(&WorkerPool::enter(&pool, Holder::NOBODY)));
+        let mut slow: Vec<_> = (0..10).map(|_| enter(&pool, 0, 0)).collect();
+        let changing = WorkerPool::enter(&pool, Holder { is_exempt: true, ..holder(0, 0) });
+        assert!(!has_thread(&slow[5]) && has_thread(&changing));
+        slow.remove(0);
+        assert!(!has_thread(&slow[4]), "with the exempt one, the client still has its share");
     }
 
     #[test]
