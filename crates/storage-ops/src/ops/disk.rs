@@ -308,7 +308,7 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
         let cleared = if writable { Ok(()) } else { disk.set_attributes(0, Bits::READ_ONLY) };
         cleared.and_then(|()| disk.set_attributes(0, Bits::OFFLINE))
     } else {
-        flush_volumes(node, ctx, disk);
+        flush_volumes(node, ctx, disk)?;
         disk.set_attributes(Bits::OFFLINE, Bits::OFFLINE)
     };
     if changed.is_ok() && is_reached(disk.reported_attributes(&node.host, ctx)?) {
@@ -329,18 +329,22 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
 }
 
 /// Writes the caches of the volumes of a disk, as far as that is possible: taking a disk offline does not. A disk that
-/// fails must not stay attached for good, so an error that occurs twice is only logged.
-fn flush_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) {
+/// fails must not stay attached for good, so an error that occurs twice is only logged. Fails only to request a rerun.
+fn flush_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
     let volumes = disk
         .partition_table()
-        .and_then(|table| volume_device::on_disk(&node.host, ctx, disk.number, &table.partitions))
-        .unwrap_or_default();
+        .and_then(|table| volume_device::on_disk(&node.host, ctx, disk.number, &table.partitions));
+    let volumes = match volumes {
+        Err(error) if error.rerun.is_some() => return Err(error),
+        volumes => volumes.unwrap_or_default(),
+    };
     for (_, volume) in volumes {
         let flush = || volume_device::flush(&node.host, volume);
         if let Err(error) = flush().or_else(|_| flush()) {
             tracing::warn!(disk = disk.number.0, %volume, %error, "the cache of a volume was not written");
         }
     }
+    Ok(())
 }
 
 /// Waits until each data partition of a disk has a volume. Meanwhile brings the disk online again if a policy takes it

@@ -1,11 +1,13 @@
 //! Tests of answers of disks and volumes that differ between versions of Windows and drivers, or that no document names.
 
+use std::sync::Arc;
+
 use faults::{Call, Fault, FaultAction, Layer, Layered, Outcome, Race, Record, When};
 use os::abi::{ControlCode, DiskAttributes};
 use os::{Handle, OsError, OsResult};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    Config, DiskNumber, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
+    Config, DiskNumber, Executor, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
     IsVolumeFormatted, Kind, ListDiskIds, ListVolumesOnDisk, Node, PartitionDisk, Rescan, SetDiskState,
 };
 
@@ -240,6 +242,20 @@ fn the_volumes_of_a_disk_are_flushed_before_it_goes_offline() {
     node.run(&SetDiskState { disk: ONE, online: false }).unwrap();
     let flushed = |record: &Record| record.call.primitive == "flush" && record.outcome == Outcome::Done;
     assert!(trace.take().iter().any(flushed), "the flush is repeated after an error");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_that_only_the_storage_provider_finds_is_flushed_before_its_disk_goes_offline() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    let volume = volume_on(&node_on(&sim), 1).to_string();
+    let guid = volume.split(['{', '}']).nth(1).unwrap().to_owned();
+    let is_query =
+        move |call: &Call| call.primitive == "control VOLUME_GET_VOLUME_DISK_EXTENTS" && call.object.contains(&guid);
+    let (node, trace) = traced(&sim, Fault::each(is_query, When::Before, FaultAction::Fail(OsError(4711))));
+    Arc::new(Executor::new(Arc::new(node))).run(SetDiskState { disk: ONE, online: false }).await.unwrap();
+    let calls: Vec<_> = trace.take().into_iter().map(|record| record.call.primitive).collect();
+    let position = |primitive: &str| calls.iter().position(|call| *call == *primitive).expect("the call was made");
+    assert!(position("flush") < position(SET), "{calls:?}");
 }
 
 #[test]
