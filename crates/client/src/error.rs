@@ -115,7 +115,8 @@ impl std::error::Error for Error {
 
 fn kind(code: Code) -> ErrorKind {
     match code {
-        Code::InvalidArgument => ErrorKind::InvalidArgument,
+        // The daemon sends OutOfRange for a request that is too large.
+        Code::InvalidArgument | Code::OutOfRange => ErrorKind::InvalidArgument,
         Code::NotFound => ErrorKind::NotFound,
         Code::AlreadyExists => ErrorKind::AlreadyExists,
         Code::PermissionDenied => ErrorKind::PermissionDenied,
@@ -128,7 +129,7 @@ fn kind(code: Code) -> ErrorKind {
         Code::Unimplemented => ErrorKind::Unimplemented,
         Code::Internal => ErrorKind::Internal,
         // csi-proxy sends none of the others.
-        Code::Unknown | Code::Ok | Code::OutOfRange | Code::DataLoss | Code::Unauthenticated => ErrorKind::Unknown,
+        Code::Unknown | Code::Ok | Code::DataLoss | Code::Unauthenticated => ErrorKind::Unknown,
     }
 }
 

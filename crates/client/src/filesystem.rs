@@ -20,8 +20,9 @@ rpc::rpcs! {
 /// administrator has added.
 ///
 /// A path is absolute, with a drive, as in `C:\var\lib\kubelet\pods`. Other paths fail with
-/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument), and so do paths outside the working directories or through a
-/// link.
+/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument), paths outside the working directories with
+/// [`PermissionDenied`](crate::ErrorKind::PermissionDenied), and paths through a link with
+/// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition).
 ///
 /// Used are filesystem v1, v1beta2 and v2alpha1.
 #[derive(Clone, Debug)]
