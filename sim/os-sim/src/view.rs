@@ -206,7 +206,7 @@ impl State {
     }
 
     fn volume_view(&self, disk: &Disk, volume: &Volume) -> VolumeView {
-        let prefixes = self.dos_prefixes(volume.id, 0);
+        let prefixes = self.dos_prefixes(volume.id);
         VolumeView {
             id: volume.id,
             disk: disk.number,

@@ -159,6 +159,23 @@ fn a_disk_keeps_its_content_while_it_is_detached() {
 }
 
 #[test]
+fn the_paths_of_a_volume_that_is_mounted_on_itself_are_found() {
+    let node = node().disk(GIB).partitioned().formatted("NTFS").build();
+    let volume = node.volume_on(1).expect("a volume").id;
+    let external = node.external();
+    let on_itself = [r"C:\mnt\a", r"C:\mnt\b", r"C:\mnt\c"];
+    for path in [r"C:\mnt"].into_iter().chain(on_itself) {
+        external.mkdir(path).unwrap();
+        external.set_mount_point(path, volume).unwrap();
+    }
+    let name = U16String::from_str(&format!(r"\\?\Volume{{{volume}}}\"));
+    let paths: Vec<_> = node.process().volume_paths(&name).unwrap().iter().map(|path| path.to_string_lossy()).collect();
+    assert_eq!(paths, [r"C:\mnt\", r"C:\mnt\a\", r"C:\mnt\b\", r"C:\mnt\c\"]);
+    external.remove_all(r"C:\mnt").unwrap();
+    assert!(node.process().volume_paths(&name).unwrap().is_empty());
+}
+
+#[test]
 fn the_built_in_node_satisfies_the_invariants() {
     let node = Sim::default_node();
     node.invariants().unwrap();

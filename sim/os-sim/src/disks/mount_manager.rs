@@ -9,8 +9,6 @@ use crate::files::path_resolution::Resolved;
 use crate::files::reparse_point;
 use crate::state::{FsId, State};
 
-/// The maximum nesting of mount points in a path.
-const MAX_NESTING: u32 = 16;
 /// `MAX_PATH`: the length of the longest Win32 path, with the zero at its end.
 const MAX_PATH: usize = 260;
 
@@ -106,7 +104,7 @@ impl State {
         }
         let id = volume_name(name).ok_or(OsError::INVALID_PARAMETER)?;
         self.volume(id).map_err(|_| OsError::FILE_NOT_FOUND)?;
-        Ok(self.dos_prefixes(id, 0).into_iter().map(|path| U16String::from_str(&format!("{path}\\"))).collect())
+        Ok(self.dos_prefixes(id).into_iter().map(|path| U16String::from_str(&format!("{path}\\"))).collect())
     }
 
     /// Returns the directory at a path. Does not follow a link in the last component.
@@ -120,22 +118,34 @@ impl State {
 
     /// Returns the first DOS path of a volume without a final separator: `C:`, or the directory where it is mounted.
     pub(crate) fn dos_prefix(&self, volume: Uuid) -> Option<String> {
-        self.dos_prefixes(volume, 0).into_iter().next()
+        self.first_prefix(volume, &[])
     }
 
     /// Returns all DOS paths of a volume, without final separators.
-    pub(crate) fn dos_prefixes(&self, volume: Uuid, depth: u32) -> Vec<String> {
-        let mounts = self.mounts.iter().filter(|mount| mount.volume == volume);
-        mounts
-            .filter_map(|mount| match &mount.point {
-                MountPoint::Letter(letter) => Some(format!("{letter}:")),
-                MountPoint::Directory { host, path } if depth < MAX_NESTING && self.leads_to(*host, path, volume) => {
-                    let prefix = self.dos_prefixes(*host, depth + 1).into_iter().next()?;
-                    Some(path.iter().fold(prefix, |prefix, name| format!(r"{prefix}\{name}")))
-                }
-                MountPoint::Directory { .. } => None,
-            })
-            .collect()
+    pub(crate) fn dos_prefixes(&self, volume: Uuid) -> Vec<String> {
+        self.prefixes(volume, &[]).collect()
+    }
+
+    /// Returns the first DOS path of a volume that does not lead through the volumes `below`, which are mounted on it: a
+    /// volume may be mounted on itself.
+    fn first_prefix(&self, volume: Uuid, below: &[Uuid]) -> Option<String> {
+        if below.contains(&volume) {
+            return None;
+        }
+        self.prefixes(volume, &[below, &[volume]].concat()).next()
+    }
+
+    fn prefixes(&self, volume: Uuid, below: &[Uuid]) -> impl Iterator<Item = String> {
+        let mounts = self.mounts.iter().filter(move |mount| mount.volume == volume);
+        let below = below.to_vec();
+        mounts.filter_map(move |mount| match &mount.point {
+            MountPoint::Letter(letter) => Some(format!("{letter}:")),
+            MountPoint::Directory { host, path } if self.leads_to(*host, path, volume) => {
+                let prefix = self.first_prefix(*host, &below)?;
+                Some(path.iter().fold(prefix, |prefix, name| format!(r"{prefix}\{name}")))
+            }
+            MountPoint::Directory { .. } => None,
+        })
     }
 
     /// Returns whether the directory at `path` on `host` is a mount point of `volume`.

@@ -121,7 +121,7 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
     let id = partition_id(disk, part);
     let volume = part.volume.as_ref().filter(|volume| volume.arrived);
     let paths = volume.map_or(Value::Null, |volume| {
-        let prefixes = state.dos_prefixes(volume.id, 0);
+        let prefixes = state.dos_prefixes(volume.id);
         let mounted = prefixes.into_iter().map(|prefix| text(format!(r"{prefix}\")));
         Value::Array(mounted.chain([text(volume_path(volume.id))]).collect())
     });
