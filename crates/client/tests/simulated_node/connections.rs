@@ -16,7 +16,8 @@ use tokio::time::{resume, sleep, timeout};
 use transport::address::Address;
 use transport::listener::{Listener, UnixEndpoint, bind};
 
-use super::daemon::{Daemon, Sockets, node};
+use super::daemon::{Daemon, Sockets};
+use super::node::node;
 
 /// Far longer than any step takes; a test that waits this long hangs.
 const HANG_TIMEOUT: Duration = Duration::from_mins(1);

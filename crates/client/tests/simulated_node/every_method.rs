@@ -4,7 +4,8 @@ use csi_proxy_client::{
     Authentication, Client, Credentials, DiskState, ErrorKind, ServiceStatus, StartType, TargetPortal,
 };
 
-use super::daemon::{Daemon, IQN, PORTAL, Sockets, node};
+use super::daemon::{Daemon, Sockets};
+use super::node::{IQN, PORTAL, node};
 
 const KUBELET: &str = r"C:\var\lib\kubelet";
 

@@ -3,7 +3,8 @@
 use csi_proxy_client::Credentials;
 use os_sim::Sim;
 
-use super::daemon::{Daemon, Sockets, node};
+use super::daemon::{Daemon, Sockets};
+use super::node::node;
 
 #[path = "../../examples/map_share/calls.rs"]
 mod map_share;

@@ -2,7 +2,8 @@
 
 use csi_proxy_client::ErrorKind;
 
-use super::daemon::{Daemon, Sockets, node};
+use super::daemon::{Daemon, Sockets};
+use super::node::node;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_call_uses_the_preferred_version_that_is_served_at_that_moment() {

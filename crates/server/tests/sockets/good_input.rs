@@ -6,37 +6,14 @@ use api::{Group, GroupVersion};
 use os_sim::Sim;
 use serde_json::{Value, json};
 
+pub(crate) use super::node::node;
+use super::node::{IQN, PORTAL};
+
 /// One call.
 pub(crate) struct Case {
     pub(crate) rpc: &'static str,
     pub(crate) request: Value,
     pub(crate) response: Value,
-}
-
-pub(crate) const PORTAL: &str = "10.0.0.10";
-pub(crate) const IQN: &str = "iqn.2026-01.io.k8s.csi:chap";
-
-/// A node on which all requests succeed.
-pub(crate) fn node() -> Sim {
-    os_sim::node()
-        .bios_serial("VMware-56 4d 4e 0e")
-        .disk(10 << 30)
-        .page83_ascii("Google  pvc-x")
-        .serial("vol0abc_00000001.")
-        .disk(10 << 30)
-        .partitioned()
-        .dir(r"C:\var\lib\kubelet\plugins\mine")
-        .smb_server("fileserver")
-        .share("share")
-        .user("anna", "hunter2")
-        .iscsi_portal(PORTAL, 3260)
-        .target(IQN)
-        .lun(5 << 30)
-        .chap("initiator", "initiator-12")
-        .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
-        .running()
-        .service("vds", "Virtual Disk")
-        .build()
 }
 
 /// Returns the calls to one group-version.

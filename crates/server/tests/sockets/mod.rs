@@ -11,5 +11,6 @@ mod frames;
 mod good_input;
 mod hung_reads;
 mod limits;
+mod node;
 mod transport;
 mod unusual_calls;
