@@ -2,10 +2,10 @@
 //!
 //! That is what the flag `OBJ_DONT_REPARSE` asks for. A system that does not know it, such as Windows before 10 1507, may
 //! follow links as without it, or refuse the call. So the flag is used only after Windows has proved that it honours it:
-//! when the daemon starts, it opens paths that lead through links with which Windows is set up, for their attributes only.
-//! `REPARSE_POINT_ENCOUNTERED` is the proof: a system that does not look at the flag has no reason for this code. After any
-//! other answer, success above all, paths are opened component by component for as long as the daemon runs. Wine takes the
-//! flag, but has no such links and therefore proves nothing.
+//! when the daemon starts, it opens paths through links that every installation of Windows has, for their attributes only.
+//! `REPARSE_POINT_ENCOUNTERED` is the proof: a system that ignores the flag has no reason to answer with it. After any other
+//! answer, success above all, paths are opened component by component for as long as the daemon runs. Wine accepts the flag,
+//! but has no such links and therefore proves nothing.
 //!
 //! One proof is enough for all volumes. A file system does not follow a link itself but returns `STATUS_REPARSE` to the I/O
 //! manager of the kernel, which parses the rest of the path, and which refuses instead if the flag is set. On a share the
@@ -14,9 +14,9 @@
 //!
 //! Two kinds of answers are taken from such a call: that the object was opened, so that no link is above it; and
 //! `FILE_NOT_FOUND` or `PATH_NOT_FOUND`, with no link above what is missing. After any other, the path is opened component by
-//! component, which tells the component in the error.
+//! component, so that the error names the component.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, U16Str, U16String};
 
@@ -26,8 +26,8 @@ use crate::windows::Host;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::Fallback;
 
-/// Paths on the system drive through a link with which Windows is set up: a junction to `C:\Users`, which has a name of its
-/// own in some languages, and a symbolic link to `C:\ProgramData`.
+/// Paths on the system drive through links that every installation of Windows has: a junction to `C:\Users`, whose name
+/// depends on the language of Windows, and a symbolic link to `C:\ProgramData`.
 const THROUGH_LINKS: [&str; 2] = [r"Documents and Settings\All Users", r"Users\All Users\Microsoft"];
 
 /// Stands for a call that succeeded where it had to fail.
@@ -43,7 +43,7 @@ pub(crate) struct PathLookup {
 enum Tested {
     /// The flag is honoured. The root directory of the system drive stays open: its volume is never dismounted while
     /// Windows runs, so the handle is as good as a new one.
-    Honoured(Arc<dyn Handle>),
+    Honoured(Box<dyn Handle>),
     /// The flag is not known to be honoured, because of this answer.
     Unproved(OsError),
 }
@@ -63,8 +63,8 @@ impl PathLookup {
         let _ = self.tested.set(tested);
     }
 
-    fn find_proof(&self, host: &Host) -> OsResult<Arc<dyn Handle>> {
-        let root: Arc<dyn Handle> = open_root(host, &NtPath::drive_root(self.system_drive))?.into();
+    fn find_proof(&self, host: &Host) -> OsResult<Box<dyn Handle>> {
+        let root = open_root(host, &NtPath::drive_root(self.system_drive))?;
         let answers = THROUGH_LINKS.map(|path| match root.open_below(&U16String::from_str(path), &OPEN_NOFOLLOW) {
             Ok(_) => SUCCESS,
             Err(code) => code,
@@ -81,7 +81,7 @@ impl PathLookup {
         usize::from(matches!(self.tested.get(), Some(Tested::Honoured(_))))
     }
 
-    /// Opens the object `names` below `directory` to query it, in one call. No link is followed, also not in the last
+    /// Opens the object `names` below `directory` to query it, in one call. No link is followed, not even in the last
     /// component.
     ///
     /// Returns the object, or `FILE_NOT_FOUND` or `PATH_NOT_FOUND`. Returns `None` if the components must be opened one by
@@ -98,11 +98,11 @@ impl PathLookup {
 
     /// Opens the object at `path` as [`Self::open_below`] does.
     pub(crate) fn open(&self, host: &Host, path: &HostPath) -> Option<OsResult<Box<dyn Handle>>> {
-        // The only component of a path has no links above it.
+        // A single component has no links above it.
         let names = Some(path.components()).filter(|names| names.len() > 1)?;
         let root = self.honoured(host)?;
         if path.drive().eq_ignore_ascii_case(&self.system_drive) {
-            return self.open_below(host, &**root, names);
+            return self.open_below(host, root, names);
         }
         // Another volume may be dismounted at any time, or get another letter.
         let root = open_root(host, &path.drive_root()).ok()?;
@@ -110,9 +110,9 @@ impl PathLookup {
     }
 
     /// Returns the root directory of the system drive if the flag is honoured; counts the second way if it is not.
-    fn honoured(&self, host: &Host) -> Option<&Arc<dyn Handle>> {
+    fn honoured(&self, host: &Host) -> Option<&dyn Handle> {
         match self.tested.get()? {
-            Tested::Honoured(root) => Some(root),
+            Tested::Honoured(root) => Some(&**root),
             Tested::Unproved(code) => {
                 host.fallbacks().record(Fallback::PathLookup, *code);
                 None
