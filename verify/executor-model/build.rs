@@ -36,8 +36,8 @@ const DEFECTS: [(&str, &[Replacement]); 5] = [
         &[
             replacement(
                 "executor.rs",
-                "self.advance(Some(Phase::Changing))",
-                "self.advance(None) && {\n *self.phase() = Phase::Changing;\n true\n }",
+                "job.advance(Some(Phase::Changing))",
+                "job.advance(None) && {\n shuttle::thread::yield_now();\n *job.phase() = Phase::Changing;\n true\n }",
             ),
             replacement(
                 "executor.rs",

@@ -21,15 +21,13 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{DefaultHasher, Hasher};
-use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use crate::error::{Error, Kind, OperationError, OperationResult, Rerun};
-use crate::executor::context::{BlockingCaller, Caller, OperationContext};
+use crate::executor::context::{Commit, OperationContext};
 use crate::executor::inline_reads::InlineReads;
 use crate::executor::locks::{Guard, LockKey};
 use crate::executor::operation::{Coalesce, Operation};
@@ -50,9 +48,7 @@ pub struct Executor {
     /// The jobs that equal requests may join, by type and hash of their operation.
     jobs: Mutex<Jobs>,
     /// The number of jobs that are queued or running, whether they can be joined or not.
-    running: AtomicUsize,
-    /// Notified when the last job has ended.
-    idle: Notify,
+    running: watch::Sender<usize>,
 }
 
 /// A change in progress, with all callers that wait for its result.
@@ -128,12 +124,6 @@ impl<O: Operation> Job<O> {
     }
 }
 
-impl<O: Operation> Caller for Job<O> {
-    fn commit(&self) -> bool {
-        self.advance(Some(Phase::Changing))
-    }
-}
-
 impl Executor {
     /// Creates an executor for `node`.
     pub fn new(node: Arc<Node>) -> Self {
@@ -142,8 +132,7 @@ impl Executor {
             pools: WorkerPools::default(),
             inline_reads: InlineReads::default(),
             jobs: Mutex::default(),
-            running: AtomicUsize::new(0),
-            idle: Notify::new(),
+            running: watch::channel(0).0,
         }
     }
 
@@ -154,19 +143,16 @@ impl Executor {
 
     /// Runs `operation`, or joins an equal one that is in progress. No client's share limits it.
     pub async fn run<O: Operation>(self: &Arc<Self>, operation: O) -> Result<O::Output, Error> {
-        self.run_shared(operation, None).await
+        self.run_for(None::<ClientId>, operation).await
     }
 
     /// Runs `operation`, or joins an equal one that is in progress, with the share of threads that `client` has.
-    pub async fn run_for<O: Operation>(self: &Arc<Self>, client: ClientId, operation: O) -> Result<O::Output, Error> {
-        self.run_shared(operation, Some(client)).await
-    }
-
-    async fn run_shared<O: Operation>(
+    pub async fn run_for<O: Operation>(
         self: &Arc<Self>,
+        client: impl Into<Option<ClientId>>,
         operation: O,
-        client: Option<ClientId>,
     ) -> Result<O::Output, Error> {
+        let client = client.into();
         let operation = Arc::new(operation);
         if O::COALESCE == Coalesce::Never {
             let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
@@ -187,20 +173,13 @@ impl Executor {
 
     /// Returns the number of changes that are queued or running, including those whose callers have cancelled.
     pub fn running(&self) -> usize {
-        self.running.load(Ordering::Acquire)
+        *self.running.borrow()
     }
 
     /// Waits until no change is queued or running.
     pub async fn idle(&self) {
-        loop {
-            let mut notified = pin!(self.idle.notified());
-            // Registers before the check, so that the end of a job between the check and the wait is not missed.
-            notified.as_mut().enable();
-            if self.running() == 0 {
-                return;
-            }
-            notified.await;
-        }
+        // Fails only without a sender, and this is one.
+        let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
     }
 
     /// Joins an equal job, or registers a new one that the caller has to run.
@@ -217,7 +196,7 @@ impl Executor {
         }
         let (result, receiver) = watch::channel(None);
         let job = Arc::new(Job { operation, client, phase: Mutex::new(Phase::Queued), result });
-        self.running.fetch_add(1, Ordering::AcqRel);
+        self.running.send_modify(|running| *running += 1);
         let registered = Arc::clone(&job) as Arc<dyn Any + Send + Sync>;
         jobs.entry(key).or_default().push(registered);
         (receiver, Some(RegisteredJob { executor: Arc::clone(self), job }))
@@ -264,8 +243,8 @@ impl Executor {
         let (mut pools, mut resource) = (vec![O::POOL], operation.resource());
         loop {
             let pool = pools[pools.len() - 1];
-            let caller = job.map_or_else(|| Arc::new(BlockingCaller) as Arc<dyn Caller>, |job| Arc::clone(job) as _);
-            let ctx = OperationContext::new(Arc::clone(guard), caller, Some(pools.clone()));
+            let commit = job.cloned().map(|job| Arc::new(move || job.advance(Some(Phase::Changing))) as Commit);
+            let ctx = OperationContext::new(Arc::clone(guard), commit, Some(pools.clone()));
             let may_be_inline = job.is_none() && pool == PoolKind::Files;
             let permit = may_be_inline.then(|| self.inline_reads.permit()).flatten();
             let result = if permit.is_some() {
@@ -359,9 +338,7 @@ impl<O: Operation> Drop for RegisteredJob<O> {
             self.executor.unregister(&self.job);
             self.publish(Err(OperationError::new(Kind::Internal, DEFECT)));
         }
-        if self.executor.running.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.executor.idle.notify_waiters();
-        }
+        self.executor.running.send_modify(|running| *running -= 1);
     }
 }
 

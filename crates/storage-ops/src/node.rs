@@ -7,7 +7,7 @@ use os::Os;
 
 use crate::config::Config;
 use crate::error::{Error, OperationError};
-use crate::executor::context::{BlockingCaller, OperationContext};
+use crate::executor::context::OperationContext;
 use crate::executor::locks::{Guard, LockKey, Locks};
 use crate::executor::operation::Operation;
 use crate::paths::working_directories::WorkingDirectories;
@@ -45,7 +45,7 @@ impl Node {
     pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
         for _ in 0..MAX_RUNS {
             let keys = operation.lock_keys(self).map_err(|error| described(operation, error))?;
-            let ctx = OperationContext::new(Arc::new(self.lock(keys)), Arc::new(BlockingCaller), None);
+            let ctx = OperationContext::new(Arc::new(self.lock(keys)), None, None);
             match operation.run(self, &ctx) {
                 Err(error) if error.rerun.is_some() => {}
                 outcome => return outcome.map_err(|error| described(operation, error)),

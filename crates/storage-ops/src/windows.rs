@@ -103,7 +103,7 @@ mod tests {
     use super::Host;
     use crate::Timeouts;
     use crate::error::{OperationResult, Rerun};
-    use crate::executor::context::{BlockingCaller, OperationContext};
+    use crate::executor::context::OperationContext;
     use crate::executor::locks::Locks;
     use crate::executor::pool_kind::PoolKind;
 
@@ -115,7 +115,7 @@ mod tests {
         let guard = Arc::new(guard);
         // Runs `looks` looks until something has arrived.
         let wait = |pools: &[PoolKind], looks: u32| -> OperationResult<bool> {
-            let ctx = OperationContext::new(Arc::clone(&guard), Arc::new(BlockingCaller), Some(pools.to_vec()));
+            let ctx = OperationContext::new(Arc::clone(&guard), None, Some(pools.to_vec()));
             let mut count = 0;
             let arrived = host.poll_arrival(&ctx, || {
                 count += 1;

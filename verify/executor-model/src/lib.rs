@@ -66,7 +66,7 @@ mod defects {
     use crate::explore;
 
     #[test]
-    #[should_panic(expected = "locks were left behind")]
+    #[should_panic(expected = "were left in the middle of a change")]
     fn changing_job_abandoned() {
         explore(crate::changing_job_abandoned::scenarios::cancelled_and_retried);
     }

@@ -6,6 +6,9 @@
 /// those of one connection only as many as then remain of that half. A few connections with many calls therefore leave
 /// half of the capacity to the first calls of all others, and some of the other half to their further calls. How many
 /// calls a connection holds is stored with the connection by the owner of the limiter, which passes it as `held`.
+///
+/// Threads are shared by a simpler rule (`Usage` in storage-ops): an operation waits for one until it gets it, but a call
+/// that finds no capacity is refused, so some must remain for further calls of every connection.
 #[derive(Debug)]
 pub(super) struct FairLimiter {
     capacity: usize,

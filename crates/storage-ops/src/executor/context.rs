@@ -8,38 +8,26 @@ use crate::error::{OperationError, OperationResult, Rerun};
 use crate::executor::locks::{Guard, LockKey};
 use crate::executor::pool_kind::{PoolKind, Resource};
 
-/// The callers of an operation, consulted before each change.
-pub(crate) trait Caller: Send + Sync {
-    /// Returns whether the operation may make a change. Once this returns true, the operation runs to its end.
-    fn commit(&self) -> bool;
-}
-
-/// A caller that waits until the operation has ended, or an operation that makes no change.
-pub(crate) struct BlockingCaller;
-
-impl Caller for BlockingCaller {
-    fn commit(&self) -> bool {
-        true
-    }
-}
+/// Asks the callers of an operation whether it may make a change. Once this returns true, the operation runs to its end.
+pub(crate) type Commit = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// One run of an operation: its locks, its callers, and the pools that it has been in.
 pub struct OperationContext {
     guard: Arc<Guard>,
-    caller: Arc<dyn Caller>,
+    commit: Option<Commit>,
     pools: Option<Vec<PoolKind>>,
 }
 
 impl OperationContext {
     /// Creates the context of a run on a thread of the last of `pools`, after runs on threads of the others; or on the
-    /// thread of the caller if `pools` is `None`.
-    pub(crate) fn new(guard: Arc<Guard>, caller: Arc<dyn Caller>, pools: Option<Vec<PoolKind>>) -> Self {
-        Self { guard, caller, pools }
+    /// thread of the caller if `pools` is `None`. Without `commit`, the caller waits until the operation has ended.
+    pub(crate) fn new(guard: Arc<Guard>, commit: Option<Commit>, pools: Option<Vec<PoolKind>>) -> Self {
+        Self { guard, commit, pools }
     }
 
     /// Cancels the operation if every caller has cancelled. Must precede the first call that makes a change.
     pub(crate) fn begin_mutation(&self) -> OperationResult<()> {
-        if self.caller.commit() {
+        if self.commit.as_ref().is_none_or(|commit| commit()) {
             return Ok(());
         }
         Err(OperationError::cancelled())
@@ -69,7 +57,7 @@ impl OperationContext {
 
     /// Returns a context for calls on another object, which `guard` has locked.
     pub(crate) fn with_locks(&self, guard: Guard) -> Self {
-        Self { guard: Arc::new(guard), caller: Arc::clone(&self.caller), pools: self.pools.clone() }
+        Self { guard: Arc::new(guard), commit: self.commit.clone(), pools: self.pools.clone() }
     }
 
     /// Keeps the locks until `call`, which outlives the operation, has ended.
@@ -85,7 +73,7 @@ mod tests {
     use std::sync::Arc;
     use std::task::{Context, Poll, Waker};
 
-    use super::{BlockingCaller, OperationContext};
+    use super::OperationContext;
     use crate::error::Rerun;
     use crate::executor::locks::{LockKey, Locks};
 
@@ -95,7 +83,7 @@ mod tests {
         let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
             panic!("no other operation holds the lock")
         };
-        let ctx = OperationContext::new(Arc::new(guard), Arc::new(BlockingCaller), None);
+        let ctx = OperationContext::new(Arc::new(guard), None, None);
         assert_eq!(ctx.ensure_locked(&LockKey::Disk(1)), Ok(()));
         assert_eq!(ctx.ensure_locked(&LockKey::Disk(2)).unwrap_err().rerun, Some(Rerun::WithOtherLocks));
     }

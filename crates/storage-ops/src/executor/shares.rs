@@ -23,6 +23,9 @@ pub(crate) struct Holder {
 /// The first unit of a resource or client may be any that is free. Of the further units, all resources together have a
 /// quarter, and all clients together half. So a few slow resources, or a few clients with many requests, always leave
 /// something to the others.
+///
+/// The server's `FairLimiter` leaves more to the others, because it refuses a call that waits too long. Here an operation
+/// waits, and the client that has the fewest threads gets the next one.
 pub(crate) struct Usage {
     capacity: usize,
     in_use: usize,

@@ -1,8 +1,9 @@
 //! Worker threads, a bounded number for each kind of work.
 //!
-//! The threads of a pool are shared as [`Usage`] describes; an operation that may have none yet waits. A free thread goes
-//! to the client that uses the fewest threads, in order of arrival. A client with many slow operations therefore delays
-//! another client by at most one of them. Any number of operations may wait: a server limits how many calls it runs.
+//! The threads of a pool are shared as [`Usage`] describes, and an operation that may not have one yet waits. A thread that
+//! becomes free goes to the client that has the fewest, and of equals to the operation that has waited longest. However
+//! many slow operations a client has, another client therefore waits for at most one of them to end. How many operations
+//! wait is not limited here: the server limits the calls that it runs.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -31,7 +32,7 @@ struct WorkerPool(Mutex<State>);
 struct State {
     next_id: u64,
     threads: Usage,
-    /// The operations without a thread, in the order of their arrival. None of them may have one now.
+    /// The operations that wait for a thread, in the order of their arrival. The shares allow none of them one at present.
     waiting: BTreeMap<u64, Waiting>,
 }
 
@@ -49,9 +50,9 @@ impl Default for WorkerPool {
 impl WorkerPools {
     /// Waits for a thread of the pool `kind`.
     pub(crate) async fn thread(&self, kind: PoolKind, holder: Holder) -> Thread {
-        let place = WorkerPool::enter(&self.0[kind as usize], holder);
-        poll_fn(|context| place.poll_thread(context)).await;
-        Thread(place)
+        let request = WorkerPool::enter(&self.0[kind as usize], holder);
+        poll_fn(|context| request.poll_thread(context)).await;
+        Thread(request)
     }
 }
 
@@ -60,8 +61,8 @@ impl WorkerPool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a thread, or a place among those that wait for one.
-    fn enter(pool: &Arc<Self>, holder: Holder) -> Place {
+    /// Takes a thread, or joins those that wait for one.
+    fn enter(pool: &Arc<Self>, holder: Holder) -> ThreadRequest {
         let mut state = pool.state();
         let id = state.next_id;
         state.next_id += 1;
@@ -71,7 +72,7 @@ impl WorkerPool {
             state.waiting.insert(id, Waiting { holder: holder.clone(), waker: None });
         }
         drop(state);
-        Place { pool: Arc::clone(pool), id, holder }
+        ThreadRequest { pool: Arc::clone(pool), id, holder }
     }
 }
 
@@ -95,14 +96,14 @@ impl State {
     }
 }
 
-/// A place among those that wait, which becomes a thread. Dropping it frees either.
-struct Place {
+/// A request for a thread. Dropping it cancels it, or returns its thread.
+struct ThreadRequest {
     pool: Arc<WorkerPool>,
     id: u64,
     holder: Holder,
 }
 
-impl Place {
+impl ThreadRequest {
     fn poll_thread(&self, context: &mut Context<'_>) -> Poll<()> {
         match self.pool.state().waiting.get_mut(&self.id) {
             Some(waiting) => {
@@ -114,7 +115,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ThreadRequest {
     fn drop(&mut self) {
         let mut state = self.pool.state();
         if state.waiting.remove(&self.id).is_some() {
@@ -128,7 +129,7 @@ impl Drop for Place {
 }
 
 /// The permission to use a thread of a pool.
-pub(crate) struct Thread(Place);
+pub(crate) struct Thread(ThreadRequest);
 
 impl Thread {
     /// Runs `body`, which is a part of an operation, and returns its result.
@@ -139,9 +140,9 @@ impl Thread {
         // Log events of the thread belong to the same request.
         let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {
-            let Self(place) = self;
+            let Self(request) = self;
             let result = span.in_scope(|| catch_panic(body));
-            drop(place);
+            drop(request);
             result
         });
         // The runtime is shutting down if it does not run the body.
@@ -162,7 +163,7 @@ mod tests {
     use std::sync::Arc;
     use std::task::{Context, Waker};
 
-    use super::{BLOCKING_THREADS, Place, THREADS_PER_POOL, WorkerPool, WorkerPools};
+    use super::{BLOCKING_THREADS, THREADS_PER_POOL, ThreadRequest, WorkerPool, WorkerPools};
     use crate::executor::pool_kind::{PoolKind, Resource};
     use crate::executor::shares::{ClientId, Holder};
 
@@ -177,26 +178,26 @@ mod tests {
         Holder { resource: Some(Resource::Disk(disk)), client: Some(ClientId(client)), is_exempt: false }
     }
 
-    fn enter(pool: &Arc<WorkerPool>, disk: u32, client: u64) -> Place {
+    fn enter(pool: &Arc<WorkerPool>, disk: u32, client: u64) -> ThreadRequest {
         WorkerPool::enter(pool, holder(disk, client))
     }
 
-    fn has_thread(place: &Place) -> bool {
-        place.poll_thread(&mut Context::from_waker(Waker::noop())).is_ready()
+    fn has_thread(request: &ThreadRequest) -> bool {
+        request.poll_thread(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     #[test]
     fn operations_on_other_resources_overtake_those_of_a_slow_one_but_not_each_other() {
         let pool = Arc::default();
         let slow: Vec<_> = (0..40).map(|_| enter(&pool, 0, 0)).collect();
-        assert_eq!(slow.iter().filter(|place| has_thread(place)).count(), 5);
+        assert_eq!(slow.iter().filter(|request| has_thread(request)).count(), 5);
         let mut others: Vec<_> = (1..=20).map(|disk| enter(&pool, disk, disk.into())).collect();
-        let running = |others: &[Place]| others.iter().map(has_thread).collect::<Vec<_>>();
+        let running = |others: &[ThreadRequest]| others.iter().map(has_thread).collect::<Vec<_>>();
         assert_eq!(running(&others), [vec![true; 11], vec![false; 9]].concat());
         others.remove(3);
         assert_eq!(running(&others), [vec![true; 11], vec![false; 8]].concat(), "the first that waits is next");
         drop(others);
-        assert_eq!(slow.iter().filter(|place| has_thread(place)).count(), 5);
+        assert_eq!(slow.iter().filter(|request| has_thread(request)).count(), 5);
         drop(slow);
         assert!(pool.state().waiting.is_empty());
         assert_eq!((0..16).map(|disk| enter(&pool, disk, disk.into())).filter(has_thread).count(), THREADS_PER_POOL);
@@ -207,11 +208,12 @@ mod tests {
         let pool = Arc::default();
         // Eight clients take all threads, and many more of their operations wait.
         let mut greedy: Vec<_> = (0..400).map(|n| enter(&pool, n, u64::from(n % 8))).collect();
-        assert_eq!(greedy.iter().filter(|place| has_thread(place)).count(), THREADS_PER_POOL);
+        assert_eq!(greedy.iter().filter(|request| has_thread(request)).count(), THREADS_PER_POOL);
         let modest = [1000, 1001, 1002].map(|disk| enter(&pool, disk, disk.into()));
-        let at = |greedy: &[Place]| greedy.iter().position(has_thread).expect("they have all threads but three");
+        let at =
+            |greedy: &[ThreadRequest]| greedy.iter().position(has_thread).expect("they have all threads but three");
         for threads in 0..=3 {
-            assert_eq!(modest.iter().filter(|place| has_thread(place)).count(), threads);
+            assert_eq!(modest.iter().filter(|request| has_thread(request)).count(), threads);
             greedy.remove(at(&greedy));
         }
     }
@@ -227,11 +229,11 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_given_up_goes_to_the_next() {
+    fn a_thread_that_is_given_up_goes_to_the_next() {
         let pool = Arc::default();
-        let mut places: Vec<_> = (0..8).map(|_| enter(&pool, 0, 0)).collect();
-        places.remove(5);
-        places.remove(0);
-        assert!(has_thread(&places[4]) && !has_thread(&places[5]));
+        let mut requests: Vec<_> = (0..8).map(|_| enter(&pool, 0, 0)).collect();
+        requests.remove(5);
+        requests.remove(0);
+        assert!(has_thread(&requests[4]) && !has_thread(&requests[5]));
     }
 }

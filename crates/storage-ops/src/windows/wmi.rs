@@ -103,7 +103,7 @@ mod tests {
     use super::{call, class_in, class_of};
     use crate::Timeouts;
     use crate::error::Kind;
-    use crate::executor::context::{BlockingCaller, OperationContext};
+    use crate::executor::context::OperationContext;
     use crate::executor::locks::Locks;
     use crate::windows::Host;
 
@@ -112,7 +112,7 @@ mod tests {
         let host = Host::new(os_sim::node().build().process(), Timeouts::default());
         let mut lock = pin!(Locks::default().acquire(Vec::new()));
         let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { panic!("no key") };
-        let ctx = OperationContext::new(Arc::new(guard), Arc::new(BlockingCaller), None);
+        let ctx = OperationContext::new(Arc::new(guard), None, None);
         let format = MethodCall::new(Namespace::Storage, "", "Format", &[]);
         let error = call(&host, &ctx, &format, Duration::from_secs(1)).unwrap_err();
         assert_eq!((error.kind, error.code), (Kind::Internal, None));
