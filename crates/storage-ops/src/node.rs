@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use os::Os;
+use os::{Os, OsError};
 
 use crate::config::Config;
 use crate::error::{Error, OperationError};
@@ -105,7 +105,11 @@ impl Node {
     }
 }
 
-/// Adds the name and the description of `operation` to `error`.
+/// Adds the name and the description of `operation` to `error`. Logs that a link was refused, apart from the failed call.
 pub(crate) fn described<O: Operation>(operation: &O, error: OperationError) -> Error {
-    Error::new(O::NAME, operation.describe(), error)
+    let error = Error::new(O::NAME, operation.describe(), error);
+    if error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED) {
+        tracing::warn!(%error, "refused a link or mount point on the way to a path");
+    }
+    error
 }

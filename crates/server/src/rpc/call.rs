@@ -166,8 +166,7 @@ fn log_failure(status: &Status, duration: Duration) {
         Code::Internal | Code::Unknown | Code::DataLoss => log!(Level::ERROR),
         // Expected: drivers query objects that may not exist.
         Code::NotFound | Code::Cancelled | Code::AlreadyExists => log!(Level::INFO),
-        // Apart from the codes below: the log limits the lines of each statement. Refusals of other codes have statements
-        // where they are made.
+        // A statement of its own, so that the log can limit its lines apart from those below.
         Code::PermissionDenied => log!(Level::WARN),
         _ => log!(Level::WARN),
     }

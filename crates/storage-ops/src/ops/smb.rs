@@ -135,8 +135,7 @@ impl NewSmbGlobalMapping {
         }
     }
 
-    /// Logs the refusal of a user or password, which the line of the failed call does not name. Each has a statement of its
-    /// own, because the log limits the lines of each: a flood of failures of other kinds does not hide it.
+    /// Logs the refusal of a user or password with the user, whom the error does not name.
     fn log_refusal(&self, state: MappingState, share: &str) {
         let user = self.username.as_str();
         match state {

@@ -136,7 +136,7 @@ impl WorkingDirectories {
     pub(crate) fn has_entries(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> bool {
         let to_list = Open { access: Access::READ_DATA | Access::READ_ATTRIBUTES, ..OPEN_NOFOLLOW };
         let look = || -> OperationResult<bool> {
-            let entry = self.open_entry(os, path, context, &OPEN_NOFOLLOW)?;
+            let entry = self.entry(os, path, context, &OPEN_NOFOLLOW)?;
             let found = entry.parent().open_child(entry.leaf(), &to_list)?;
             let kind =
                 buffer::attributes(&*found)?.attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT);
@@ -148,16 +148,6 @@ impl WorkingDirectories {
     /// Opens the parent directories of `path`, which must not be a working directory itself. They are opened as `how`
     /// states ([`OPEN_NOFOLLOW`] or [`OPEN_NO_DELETE_SHARE`]) and stay open until the result is dropped.
     pub(crate) fn entry(
-        &self,
-        os: &dyn Os,
-        path: &HostPath,
-        context: Option<PathContext>,
-        how: &Open,
-    ) -> OperationResult<EntryRef> {
-        self.open_entry(os, path, context, how).inspect_err(|error| log_refusal(error, path))
-    }
-
-    fn open_entry(
         &self,
         os: &dyn Os,
         path: &HostPath,
@@ -245,7 +235,7 @@ impl WorkingDirectories {
         for name in above {
             let child = match open_subdirectory(&*parent, name, &OPEN_NOFOLLOW) {
                 Err(error) if error.is_not_found() => create_subdirectory(&*parent, name)?,
-                outcome => outcome.inspect_err(|error| log_refusal(error, path))?,
+                outcome => outcome?,
             };
             parent = child.into();
         }
@@ -317,14 +307,6 @@ fn open_subdirectory(parent: &dyn Handle, name: &U16Str, how: &Open) -> Operatio
         return Err(OperationError::of(OsError::PATH_NOT_FOUND, format!("{} is not a directory", name.display())));
     }
     Ok(child)
-}
-
-/// Logs that a link on the way to `path` was refused. The log limits the lines of each statement: with one of its own, a
-/// flood of failures of other kinds does not hide it.
-fn log_refusal(error: &OperationError, path: &HostPath) {
-    if error.code == Some(OsError::REPARSE_POINT_ENCOUNTERED) {
-        tracing::warn!(%path, "refused a link or mount point on the way to a path");
-    }
 }
 
 /// Creates the directory `name` in `parent`, or opens it if another process has just created it.
