@@ -1,9 +1,13 @@
 //! How many lines clients can cause, and how long all of them are.
 //!
 //! Each failure of a call is a line, and a client can cause thousands in a second. The lines of a minute are limited, so
-//! that neither the disk nor what an operator looks for is buried. Their bytes are limited too, because the rotation
-//! deletes older lines to make room for them. Each statement that logs has limits of its own: a flood of one line leaves
-//! out no other, such as a warning about a password, a device that hangs, or a second way, which is logged only once.
+//! that they neither use up the disk nor hide the lines that an operator looks for. Their bytes are limited too, because
+//! the rotation deletes older lines to make room for them.
+//!
+//! Each statement that logs has limits of its own, so that a flood of one line leaves out no other. Therefore what an
+//! operator must see among many failed calls has a statement of its own: each kind of refusal, a device that hangs, a
+//! second way.
+//!
 //! Lines that only a verbose log has are always written, because its reader wants them all.
 
 use std::collections::HashMap;
@@ -22,7 +26,7 @@ use super::line::LineWriter;
 const WINDOW: Duration = Duration::from_mins(1);
 /// Maximum lines of a statement in a window.
 const MAX_LINES: u32 = 1000;
-/// KiB of a statement in a window after which no other line of it is admitted.
+/// KiB of a statement in a window. The line that exceeds them is the last one.
 const MAX_KIB: usize = 256;
 
 /// The lines of one output.
@@ -103,7 +107,7 @@ impl RateLimit {
     }
 }
 
-/// An output of which the lines are limited.
+/// An output whose lines are limited.
 #[derive(Debug)]
 pub(super) struct Output<M> {
     inner: M,
@@ -116,41 +120,38 @@ impl<M> Output<M> {
     pub(super) fn new(inner: M, has_colours: bool, limit: &'static RateLimit) -> Self {
         Self { inner, has_colours, limit }
     }
-
-    fn line<W: Write>(&self, inner: W, statement: Option<Identifier>) -> LineWriter<Counted<W>> {
-        LineWriter::new(Counted { inner, statement, limit: self.limit }, self.has_colours)
-    }
 }
 
 impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Output<M> {
     type Writer = OptionalWriter<LineWriter<Counted<M::Writer>>>;
 
+    /// The layer that writes the lines calls only [`Self::make_writer_for`].
     fn make_writer(&'a self) -> Self::Writer {
-        OptionalWriter::some(self.line(self.inner.make_writer(), None))
+        OptionalWriter::none()
     }
 
     fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> Self::Writer {
         if !self.limit.admits(metadata) {
             return OptionalWriter::none();
         }
-        OptionalWriter::some(self.line(self.inner.make_writer_for(metadata), Some(metadata.callsite())))
+        let inner = self.inner.make_writer_for(metadata);
+        let line = Counted { inner, statement: metadata.callsite(), limit: self.limit };
+        OptionalWriter::some(LineWriter::new(line, self.has_colours))
     }
 }
 
-/// A writer of one line, of which the bytes count for its statement.
+/// Writes one line, and counts its bytes for its statement.
 #[derive(Debug)]
 pub(super) struct Counted<W> {
     inner: W,
-    statement: Option<Identifier>,
+    statement: Identifier,
     limit: &'static RateLimit,
 }
 
 impl<W: Write> Write for Counted<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
-        if let Some(statement) = &self.statement {
-            self.limit.add(statement, written);
-        }
+        self.limit.add(&self.statement, written);
         Ok(written)
     }
 
