@@ -126,43 +126,43 @@ pub(crate) fn open_itself(
 
 /// Where a path leads, as far as it has been followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Location {
     Local,
     /// On a server, or to an object that cannot be opened. There is no pool beyond that of remote paths.
     Final,
 }
 
 /// Requires the pool of `link`, and those of the parent directories of its target.
-fn enter(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> OperationResult<Place> {
+fn enter(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> OperationResult<Location> {
     *links_left = links_left.saturating_sub(1);
     if let Some(pool) = link.pool() {
         ctx.require_pool_for(pool, link.resource())?;
-        return Ok(if pool == PoolKind::Remote { Place::Final } else { Place::Local });
+        return Ok(if pool == PoolKind::Remote { Location::Final } else { Location::Local });
     }
     match link.host_path() {
-        _ if *links_left == 0 => Ok(Place::Final),
+        _ if *links_left == 0 => Ok(Location::Final),
         Some(target) => follow_ancestors(os, &target, ctx, links_left),
         // Windows may resolve the target, which is not examined here.
-        None => ctx.require_pool(PoolKind::Remote).map(|()| Place::Final),
+        None => ctx.require_pool(PoolKind::Remote).map(|()| Location::Final),
     }
 }
 
 /// Requires the pools of `link` and of the links that its target is.
-fn follow(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> OperationResult<Place> {
+fn follow(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> OperationResult<Location> {
     let mut link = link.clone();
-    while enter(os, &link, ctx, links_left)? == Place::Local {
+    while enter(os, &link, ctx, links_left)? == Location::Local {
         // The root directory of a volume is opened in the same pool as the volume.
         let target = link.nt_target().filter(|_| link.volume().is_none());
-        let Some(target) = target else { return Ok(Place::Local) };
+        let Some(target) = target else { return Ok(Location::Local) };
         // If the target cannot be opened, the call that needs it reports the error.
-        let Ok(next) = os.open(&target, &OPEN_NOFOLLOW) else { return Ok(Place::Final) };
+        let Ok(next) = os.open(&target, &OPEN_NOFOLLOW) else { return Ok(Location::Final) };
         match Link::of(&*next) {
             Ok(Some(further)) => link = further,
-            Ok(None) => return Ok(Place::Local),
-            Err(_) => return Ok(Place::Final),
+            Ok(None) => return Ok(Location::Local),
+            Err(_) => return Ok(Location::Final),
         }
     }
-    Ok(Place::Final)
+    Ok(Location::Final)
 }
 
 /// Requires the pools of the links among the parent directories of `path`.
@@ -171,7 +171,7 @@ fn follow_ancestors(
     path: &HostPath,
     ctx: &OperationContext,
     links_left: &mut usize,
-) -> OperationResult<Place> {
+) -> OperationResult<Location> {
     let mut above = path.parent();
     let mut prefixes = Vec::new();
     while !above.is_drive_root() {
@@ -180,14 +180,14 @@ fn follow_ancestors(
     }
     for prefix in prefixes.iter().rev() {
         // If a component cannot be opened, the call that needs the path reports the error.
-        let Ok(found) = os.open(prefix, &OPEN_NOFOLLOW) else { return Ok(Place::Final) };
+        let Ok(found) = os.open(prefix, &OPEN_NOFOLLOW) else { return Ok(Location::Final) };
         match Link::of(&*found) {
             Ok(None) => {}
-            Ok(Some(link)) if follow(os, &link, ctx, links_left)? == Place::Local => {}
-            Ok(Some(_)) | Err(_) => return Ok(Place::Final),
+            Ok(Some(link)) if follow(os, &link, ctx, links_left)? == Location::Local => {}
+            Ok(Some(_)) | Err(_) => return Ok(Location::Final),
         }
     }
-    Ok(Place::Local)
+    Ok(Location::Local)
 }
 
 /// Opens the target of the link at `path`. If the target is a link, it is opened without being followed.
