@@ -222,12 +222,7 @@ impl Inspector {
     }
 
     fn open_on_node(&self, path: &HostPath, how: &Open) -> OperationResult<Box<dyn Handle>> {
-        let opened = on_node::open(self.host.os(), path, how, &|letter| self.is_of_volume(letter))?;
-        let reason = "the path leads off the node (by a link, or because the drive is no volume) and was not followed";
-        opened.ok_or_else(|| OperationError {
-            code: Some(OsError::REPARSE_POINT_ENCOUNTERED),
-            ..OperationError::precondition(reason)
-        })
+        on_node::open(self.host.os(), path, how, &|letter| self.is_of_volume(letter))
     }
 
     /// Returns whether the drive `letter` is a volume, and not a share.
@@ -359,9 +354,10 @@ impl Inspector {
     }
 }
 
-/// Codes with which a target that exists is not opened: of a volume without a file system that can be opened, and of a
-/// path that leads off the node.
-const EXISTING: [OsError; 3] = [OsError::UNRECOGNIZED_VOLUME, OsError::NOT_READY, OsError::REPARSE_POINT_ENCOUNTERED];
+/// Codes with which a target that exists is not opened: of a volume without a file system that can be opened, of a path that
+/// leads off the node, and of a reparse point that is not a link.
+const EXISTING: [OsError; 4] =
+    [OsError::UNRECOGNIZED_VOLUME, OsError::NOT_READY, OsError::REPARSE_POINT_ENCOUNTERED, OsError::CANT_ACCESS_FILE];
 
 /// Returns the letter of a path that is the root directory of a drive.
 fn drive_letter(path: &U16Str) -> Option<char> {

@@ -3,7 +3,8 @@
 
 use doctor::{Finding, Report, ServiceRegistration, State};
 use faults::Layer;
-use os::{Handle, NtPath, Open, Os, OsResult, U16Str, U16String};
+use os::abi::ControlCode;
+use os::{Access, Handle, NtPath, Open, Options, Os, OsResult, U16Str, U16String};
 use storage_ops::HostPath;
 
 use crate::setup::Patient;
@@ -176,4 +177,23 @@ fn a_program_behind_a_link_to_a_server_is_not_opened() {
     assert_eq!(complaints.len(), 4, "{complaints:#?}");
     assert!(complaints.iter().all(|complaint| complaint.check == "Folders"), "{complaints:#?}");
     complaints.iter().for_each(assert_off_node);
+}
+
+#[test]
+fn a_reparse_point_that_is_not_a_link_is_not_said_to_lead_off_the_node() {
+    let mut patient = Patient::changed(|text| text + "\n[[file]]\nkind = \"directory\"\npath = 'C:\\cloud'\n");
+    let how = Open::existing(Access::WRITE_ATTRIBUTES, Options::REPARSE_POINT);
+    let os = patient.os();
+    let directory = os.open(&NtPath::from_win32(&U16String::from_str(r"C:\cloud")), &how).unwrap();
+    // A placeholder of cloud storage.
+    let data = [0x1a, 0, 0, 0x90, 4, 0, 0, 0, 1, 2, 3, 4];
+    directory.control(ControlCode::FSCTL_SET_REPARSE_POINT, &data, &mut []).unwrap();
+    patient.settings.node.working_dirs = vec![HostPath::parse(r"C:\cloud\work").expect("a path")];
+    let complaints = complaints(&patient.examine());
+    assert!(!complaints.is_empty());
+    for complaint in complaints {
+        assert_eq!(complaint.state, State::Unchecked, "{complaint:#?}");
+        assert!(complaint.seen.contains("cloud is a reparse point that is not a link"), "{complaint:#?}");
+        assert!(!complaint.advice.contains("server"), "{complaint:#?}");
+    }
 }

@@ -7,7 +7,7 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, NtPath, Open, Options, Os, OsError, U16Str, U16String};
 
-use crate::error::OperationResult;
+use crate::error::{OperationError, OperationResult};
 use crate::paths::links::MAX_LINKS;
 use crate::paths::working_directories::OPEN_NOFOLLOW;
 use crate::types::{HostPath, VolumeId};
@@ -18,35 +18,32 @@ use crate::windows::reparse_point::Link;
 ///
 /// `is_of_volume` tells whether a drive letter is that of a volume. Other drives, such as network drives, are not opened.
 ///
-/// Returns `None` if the path leads off the node, or to a place that only Windows can find. Errors: those of the opens;
-/// `CANT_RESOLVE_FILENAME` if there are too many links.
+/// Errors: those of the opens; `REPARSE_POINT_ENCOUNTERED` if the path leads off the node, or to a place that only Windows can
+/// find; `CANT_ACCESS_FILE` at a reparse point that is not a link; `CANT_RESOLVE_FILENAME` if there are too many links.
 pub(crate) fn open(
     os: &dyn Os,
     path: &HostPath,
     how: &Open,
     is_of_volume: &dyn Fn(char) -> OperationResult<bool>,
-) -> OperationResult<Option<Box<dyn Handle>>> {
+) -> OperationResult<Box<dyn Handle>> {
     let how = Open { options: how.options | Options::REPARSE_POINT, ..*how };
-    let mut place = Place { root: Root::Drive(path.drive()), names: path.components().to_vec() };
+    let mut path = RootedPath { root: Root::Drive(path.drive()), names: path.components().to_vec() };
     for _ in 0..=MAX_LINKS {
-        if let Root::Drive(letter) = place.root
+        if let Root::Drive(letter) = path.root
             && !is_of_volume(letter)?
         {
-            return Ok(None);
+            return Err(off_node());
         }
-        place = match place.open(os, &how)? {
-            Found::Object(object) => return Ok(Some(object)),
-            Found::Link(link, at) => match place.behind(&link, at) {
-                Some(target) => target,
-                None => return Ok(None),
-            },
+        path = match path.open(os, &how)? {
+            Found::Object(object) => return Ok(object),
+            Found::Link(link, at) => path.behind(&link, at)?,
         };
     }
     Err(OsError::CANT_RESOLVE_FILENAME.into())
 }
 
 /// A path, from a root directory.
-struct Place {
+struct RootedPath {
     root: Root,
     names: Vec<U16String>,
 }
@@ -63,7 +60,7 @@ enum Found {
     Link(Link, usize),
 }
 
-impl Place {
+impl RootedPath {
     /// Opens the components up to the first link.
     fn open(&self, os: &dyn Os, how: &Open) -> OperationResult<Found> {
         let root = match self.root {
@@ -88,17 +85,26 @@ impl Place {
         Ok(Found::Object(directory.open_child(last, how)?))
     }
 
-    /// Returns where the path leads if its component `at` is `link`; `None` if that is not, or may not be, on the node.
-    fn behind(&self, link: &Link, at: usize) -> Option<Self> {
+    /// Returns where the path leads if its component `at` is `link`.
+    fn behind(&self, link: &Link, at: usize) -> OperationResult<Self> {
         let (root, mut names) = match (link, link.volume(), link.host_path()) {
             (_, Some(volume), _) => (Root::Volume(volume), Vec::new()),
             (_, _, Some(target)) => (Root::Drive(target.drive()), target.components().to_vec()),
-            (Link::Relative(target), ..) => (self.root, relative(&self.names[..at], target)?),
-            _ => return None,
+            (Link::Relative(target), ..) => (self.root, relative(&self.names[..at], target).ok_or_else(off_node)?),
+            (Link::Other, ..) => {
+                let what = format!("{} is a reparse point that is not a link", self.names[at].display());
+                return Err(OperationError::of(OsError::CANT_ACCESS_FILE, what));
+            }
+            _ => return Err(off_node()),
         };
         names.extend_from_slice(&self.names[at + 1..]);
-        Some(Self { root, names })
+        Ok(Self { root, names })
     }
+}
+
+fn off_node() -> OperationError {
+    let reason = "the path leads off the node (by a link, or because the drive is no volume) and was not followed";
+    OperationError { code: Some(OsError::REPARSE_POINT_ENCOUNTERED), ..OperationError::precondition(reason) }
 }
 
 /// Returns the path that the target of a link names in the directory `above`; `None` if it is above the root.
