@@ -8,6 +8,8 @@ mod service;
 mod windows;
 mod working_directories;
 
+use std::fmt::Display;
+
 use crate::Examination;
 
 /// Makes all checks, in the order of the output.
@@ -28,13 +30,19 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 }
 
 /// Returns a name as it stands in a text: in quotation marks if it could pass for other text than a name, and with those
-/// in it doubled. Names come from devices, servers and other accounts.
+/// in it doubled, so that the marks in a text are always in pairs. Names come from devices, servers and other accounts.
 pub(crate) fn quoted(name: &str) -> String {
     let is_ordinary = |character: char| character.is_alphanumeric() || r"\/:.-_~$@{}?#&+=%".contains(character);
     if !name.is_empty() && name.chars().all(is_ordinary) {
         return name.to_owned();
     }
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Returns an error, or another text that has names in it, as it stands in a text: in quotation marks if it contains some.
+pub(crate) fn enclosed(text: impl Display) -> String {
+    let text = text.to_string();
+    if text.contains('"') { quoted(&text) } else { text }
 }
 
 /// Returns the first few of `items`, and how many more there are.

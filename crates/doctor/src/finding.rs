@@ -5,6 +5,7 @@ use std::fmt::Display;
 use os::OsError;
 
 use crate::advice_on;
+use crate::checks::enclosed;
 
 /// How good a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,7 +78,7 @@ impl Report {
         error: impl Display,
         code: Option<OsError>,
     ) {
-        self.add(check, State::Unchecked, format!("{what} could not be checked: {error}"), advice_on(code));
+        self.add(check, State::Unchecked, format!("{what} could not be checked: {}", enclosed(error)), advice_on(code));
     }
 
     /// Adds that something was not looked at, although no reading failed.

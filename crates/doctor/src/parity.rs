@@ -8,7 +8,7 @@ use os::{Instance, Namespace, Os, OsError, U16String, Value};
 use storage_ops::inspect::{DiskReadings, Inspector, VolumeReadings};
 use storage_ops::{Config, DiskNumber, OperationError, OperationResult};
 
-use crate::checks::quoted;
+use crate::checks::{enclosed, quoted};
 use crate::redaction::{Kind, Names};
 
 /// How much the free space of a volume may change between the two readings.
@@ -86,7 +86,7 @@ pub(crate) fn compare(os: &dyn Os, inspector: &Inspector, config: &Config, names
 }
 
 fn text_of(error: &OperationError) -> String {
-    error.to_string()
+    enclosed(error)
 }
 
 fn yes(is: bool) -> String {
@@ -190,7 +190,7 @@ impl Comparison<'_> {
         let serial = device.serial.clone().map_err(|error| text_of(&error));
         self.add(object, "serial number", serial, text("SerialNumber"), Some(Kind::Serial));
         let page83 = device.page83.clone().map_err(|error| text_of(&error));
-        let location = text("Location").map(|text| if text.is_empty() { "(none)".to_owned() } else { text });
+        let location = text("Location").map(|text| if text.is_empty() { "(none)".to_owned() } else { enclosed(text) });
         self.rows.push(Row {
             object: object.to_owned(),
             property: "location",
@@ -203,7 +203,7 @@ impl Comparison<'_> {
     }
 
     fn partitions_of(&mut self, object: &str, device: &DiskReadings, provider: &Result<Vec<Instance>, String>) {
-        let native = device.partitions.as_ref().map_err(ToString::to_string);
+        let native = device.partitions.as_ref().map_err(text_of);
         let native: Result<BTreeMap<u32, (String, String)>, String> = native.map(|partitions| {
             let entry = |(offset, length): (u64, u64)| (offset.to_string(), length.to_string());
             partitions.iter().map(|own| (own.number, entry((own.offset, own.length)))).collect()
@@ -246,7 +246,7 @@ impl Comparison<'_> {
                 match &volume.disks {
                     Ok(disks) if disks.contains(&disk) => drop(found.insert(volume.id.to_string().to_lowercase())),
                     Ok(_) => {}
-                    Err(error) => return Err(format!("the disks of {} cannot be read: {error}", volume.id)),
+                    Err(error) => return Err(format!("the disks of {} cannot be read: {}", volume.id, text_of(error))),
                 }
             }
             Ok(found)

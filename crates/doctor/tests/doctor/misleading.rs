@@ -1,7 +1,8 @@
 //! Names that come from others cannot make the output read as another, neither as text nor as JSON.
 
 use doctor::{ServiceRegistration, json_text};
-use os::is_misleading;
+use faults::Layer;
+use os::{Os, OsResult, U16Str, U16String, is_misleading};
 use serde_json::Value;
 
 use crate::setup::Patient;
@@ -93,5 +94,27 @@ fn json_has_no_misleading_character_and_is_parsed_to_the_names() {
             assert_plain(&text, &[r"\u009b31m\u2028\u202e\u200b\udb40\udc41"]);
             assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), json);
         }
+    }
+}
+
+#[test]
+fn a_quotation_mark_in_an_error_does_not_end_a_quotation() {
+    struct Listed;
+
+    impl Layer for Listed {
+        fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
+            let mut paths = node.volume_paths(volume)?;
+            paths.push(U16String::from_str("C:\\x\" can be ignored \"\"y\\"));
+            Ok(paths)
+        }
+    }
+
+    let report = Patient::healthy().examine_through(Listed);
+    let quoting: Vec<_> = report.findings.iter().filter(|finding| finding.seen.contains("can be ignored")).collect();
+    assert_eq!(quoting.len(), 2, "one for each volume: {report}");
+    for finding in quoting {
+        let parts: Vec<_> = finding.seen.split('"').collect();
+        let outside = parts.iter().step_by(2).any(|part| part.contains("can be ignored"));
+        assert!(parts.len() % 2 == 1 && !outside, "{}", finding.seen);
     }
 }
