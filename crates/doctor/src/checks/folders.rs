@@ -20,7 +20,7 @@ pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>
         let mut objects = folders_of(&program);
         objects.insert(0, (program.clone(), Role::File));
         objects.dedup_by(|one, other| one.0 == other.0);
-        check_way(
+        check_objects(
             examination,
             &format!("program {}", quoted(&program)),
             objects,
@@ -29,45 +29,45 @@ pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>
     }
     if let Some(file) = examination.settings.log_file.clone() {
         let consequence = "LocalSystem would write where they want";
-        check_way(examination, &format!("log {}", quoted(&file)), folders_of(&file), consequence);
+        check_objects(examination, &format!("log {}", quoted(&file)), folders_of(&file), consequence);
     }
     let node = &examination.settings.node;
     let directories: Vec<_> = std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).cloned().collect();
     for directory in directories {
         let consequence = "they could lead csi-proxy out of the directory";
-        let mut way = way_to(&directory);
+        let mut objects = with_folders_above(&directory);
         // If it cannot be listed, its links cannot be either, which is reported.
         if examination.inspector.is_empty(&directory) == Ok(true) {
-            way[0].1 = Role::Empty;
+            objects[0].1 = Role::Empty;
         }
         let what = format!("working directory {}", quoted(&directory.to_string()));
-        check_way(examination, &what, way, consequence);
+        check_objects(examination, &what, objects, consequence);
     }
 }
 
 /// Returns the folder of a file and those above it; the file itself if its path cannot be parsed.
 fn folders_of(file: &str) -> Vec<(String, Role)> {
     let Ok(path) = HostPath::parse(file) else { return vec![(file.to_owned(), Role::Folder)] };
-    let mut way = way_to(&path.parent());
-    if let Some((_, role)) = way.first_mut() {
+    let mut objects = with_folders_above(&path.parent());
+    if let Some((_, role)) = objects.first_mut() {
         *role = Role::Folder;
     }
-    way
+    objects
 }
 
 /// Returns a directory and those above it, up to the root of the drive.
-fn way_to(directory: &HostPath) -> Vec<(String, Role)> {
-    let mut way = vec![(directory.to_string(), Role::Above)];
+fn with_folders_above(directory: &HostPath) -> Vec<(String, Role)> {
+    let mut objects = vec![(directory.to_string(), Role::Above)];
     let mut path = directory.clone();
     while !path.is_drive_root() {
         path = path.parent();
-        way.push((path.to_string(), Role::Above));
+        objects.push((path.to_string(), Role::Above));
     }
-    way
+    objects
 }
 
 /// Checks the objects on the way to something, `what`.
-fn check_way(examination: &mut Examination<'_>, what: &str, objects: Vec<(String, Role)>, consequence: &str) {
+fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(String, Role)>, consequence: &str) {
     let Examination { system, inspector, names, report, .. } = examination;
     let (mut ordinary, mut others, mut safe) = (Vec::new(), Vec::new(), 0);
     let count = objects.len();
