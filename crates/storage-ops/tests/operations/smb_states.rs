@@ -313,7 +313,7 @@ fn a_conflict_leaves_mappings_that_can_be_read_or_are_used_or_locked() {
     conflicts(&sim, &node_on(&sim), r"remove those that no pod uses (\\files\one)");
     // It cannot be read, and the reason is an outage or unknown.
     for code in OUTAGES {
-        conflicts(&sim, &probed(&sim, FailingOpens::all(code)), r"(\\files\one: may recover: ");
+        conflicts(&sim, &probed(&sim, FailingOpens::all(code)), r"(\\files\one: unreadable now: ");
     }
     // It was used since Windows started.
     node_on(&sim).run(&map(ONE, USER, "pw")).unwrap();

@@ -54,7 +54,7 @@ fn remove_if_stale(node: &Node, ctx: &OperationContext, path: &str, mapping: &In
     let Some(guard) = node.locks.try_acquire(vec![LockKey::Share(share.clone())]) else { return Ok(false) };
     match reading::read(node, &remote) {
         Ok(()) => return Ok(false),
-        Err(Unreadable::Other(code)) => return Err(OperationError::of(code, "may recover")),
+        Err(Unreadable::Other(code)) => return Err(OperationError::of(code, "unreadable now")),
         Err(_) => {}
     }
     remove(node, &ctx.with_locks(guard), &share, mapping, false)?;

@@ -14,7 +14,8 @@ pub(crate) enum Unreadable {
     CredentialsRefused(OsError),
     /// The server answers that it has no such share.
     ShareMissing(OsError),
-    /// The server refuses, or Windows has no credentials for it, which need not be because of the credentials.
+    /// The server denies access or has no such share, or Windows has no credentials for it. The credentials of the mapping
+    /// may be right.
     Refused(OsError),
     /// For any other reason, such as a network that fails. Files that are open on the share may become usable again.
     Other(OsError),
