@@ -1,5 +1,7 @@
 //! The clock: the time, and the ways to wait.
 
+mod watchdog;
+
 use std::future::Future;
 use std::ops::{Add, Sub};
 use std::pin::{Pin, pin};
@@ -32,6 +34,10 @@ impl Sub for Time {
 /// How often a future is polled that is not woken.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// What [`Clock::run_watched`] runs. It calls its argument at the end of each step, and returns if that returns false, which
+/// means that the step was too late.
+pub type WatchedWork = Box<dyn FnOnce(&dyn Fn() -> bool) + Send>;
+
 /// A monotonic clock, and the ways to wait.
 ///
 /// The storage operations neither read the system's clock nor park a thread themselves. On a simulated node all time is
@@ -58,6 +64,14 @@ pub trait Clock: Send + Sync {
             thread::park_timeout(POLL_INTERVAL);
         }
     }
+
+    /// Runs `work` on another thread and waits until it has returned. If one of its steps takes longer than `patience`,
+    /// returns false and leaves the thread behind, which ends with that step.
+    ///
+    /// If the system cannot create a thread, `work` runs on this one, for as long as it takes. Panics if `work` panics.
+    fn run_watched(&self, patience: Duration, work: WatchedWork) -> bool {
+        watchdog::run(patience, work)
+    }
 }
 
 struct Unpark(Thread);
@@ -65,5 +79,60 @@ struct Unpark(Thread);
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::{Clock, Time};
+
+    struct StoppedClock;
+
+    impl Clock for StoppedClock {
+        fn now(&self) -> Time {
+            Time::default()
+        }
+
+        fn since_start_of_windows(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn sleep(&self, _span: Duration) {}
+    }
+
+    #[test]
+    fn work_whose_steps_end_in_time_is_waited_for() {
+        let (send, receive) = mpsc::channel();
+        let has_ended = StoppedClock.run_watched(
+            Duration::from_hours(1),
+            Box::new(move |step_ended| (0..3).for_each(|step| send.send((step, step_ended())).unwrap())),
+        );
+        assert!(has_ended);
+        assert_eq!(receive.try_iter().collect::<Vec<_>>(), [(0, true), (1, true), (2, true)]);
+    }
+
+    #[test]
+    fn work_that_hangs_is_left_behind_and_told_so() {
+        let (let_go, hang) = mpsc::channel::<()>();
+        let (send, receive) = mpsc::channel();
+        let has_ended = StoppedClock.run_watched(
+            Duration::from_millis(1),
+            Box::new(move |step_ended| {
+                hang.recv().unwrap();
+                send.send(step_ended()).unwrap();
+            }),
+        );
+        assert!(!has_ended);
+        let_go.send(()).unwrap();
+        assert!(!receive.recv().unwrap());
+    }
+
+    #[test]
+    #[should_panic(expected = "a defect")]
+    fn a_panic_of_the_work_reaches_its_caller() {
+        StoppedClock.run_watched(Duration::from_hours(1), Box::new(|_| panic!("a defect")));
     }
 }

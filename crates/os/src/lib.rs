@@ -17,7 +17,7 @@ mod secret;
 mod service;
 mod wmi;
 
-pub use clock::{Clock, Time};
+pub use clock::{Clock, Time, WatchedWork};
 pub use error::{OsError, OsResult};
 pub use handle::{Access, Disposition, FileInfo, FsInfo, Handle, Open, Options, PathForm, Share};
 pub use misleading::{escaped, is_misleading};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use os::abi::ControlCode;
 use os::{
     CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm,
-    Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String, Uuid, Wmi,
+    Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
 };
 
 /// What a [`Layered`] node does differently from the node below it.
@@ -107,6 +107,10 @@ pub trait Layer: Send + Sync + 'static {
 
     fn block_on(&self, clock: &dyn Clock, wait: Pin<&mut dyn Future<Output = ()>>) {
         clock.block_on(wait);
+    }
+
+    fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
+        clock.run_watched(patience, work)
     }
 }
 
@@ -207,6 +211,10 @@ impl<L: Layer> Clock for Layered<L> {
 
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
         self.layer.block_on(self.node.clock(), wait);
+    }
+
+    fn run_watched(&self, patience: Duration, work: WatchedWork) -> bool {
+        self.layer.run_watched(self.node.clock(), patience, work)
     }
 }
 

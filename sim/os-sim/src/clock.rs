@@ -1,8 +1,10 @@
 //! Simulates time: the clock of the node, and the lock around the state that the clock changes.
 
 pub(crate) mod timing;
+mod watched_step;
 
 use std::future::Future;
+use std::panic;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,7 +12,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use os::{Clock, Time};
+use os::{Clock, Time, WatchedWork};
 
 use crate::state::State;
 
@@ -123,13 +125,19 @@ impl SharedState {
     /// Waits until `ready` returns a value, at most until `deadline`.
     pub(crate) fn wait<R>(&self, deadline: Duration, mut ready: impl FnMut(&mut State) -> Option<R>) -> Option<R> {
         let mut guard = self.lock();
+        let mut step = watched_step::begin_wait(guard.state.now);
         loop {
             let value = ready(&mut guard.state);
+            if value.is_none() {
+                step.check(guard.state.now, deadline);
+            }
             if value.is_some() || guard.state.now >= deadline {
+                step.end(guard.state.now.min(deadline));
                 self.release(guard);
                 return value;
             }
-            let next = guard.state.next_event().map_or(deadline, |next| next.min(deadline));
+            let until = deadline.min(step.limit());
+            let next = guard.state.next_event().map_or(until, |next| next.min(until));
             guard = match guard.mode {
                 ClockMode::AutoAdvance => {
                     guard.state.advance_to(next);
@@ -203,7 +211,22 @@ impl Clock for SharedState {
         self.wait(until, |_| None::<()>);
     }
 
+    /// Waits in real time, without advancing simulated time. Only what `work` itself waits for counts as its time, so that
+    /// no other thread makes it late by advancing simulated time while the machine is busy.
+    ///
+    /// If waiting threads advance the time, waits in any case until `work` has ended: a run then has one outcome, and leaves
+    /// no thread behind.
+    fn run_watched(&self, patience: Duration, work: WatchedWork) -> bool {
+        let (thread, late) = watched_step::spawn(patience, work);
+        let is_late = late.recv().is_ok();
+        if !is_late || matches!(self.lock().mode, ClockMode::AutoAdvance) {
+            thread.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked));
+        }
+        !is_late
+    }
+
     fn block_on(&self, mut wait: Pin<&mut dyn Future<Output = ()>>) {
+        let mut step = watched_step::begin_wait(self.now().0);
         let woken = Arc::new(Woken { thread: thread::current(), flag: AtomicBool::new(false) });
         let waker = Waker::from(Arc::clone(&woken));
         let mut context = Context::from_waker(&waker);
@@ -215,7 +238,9 @@ impl Clock for SharedState {
             if !woken.flag.swap(false, Ordering::AcqRel) {
                 self.advance_to_next_event();
             }
+            step.check(self.now().0, Duration::MAX);
         }
+        step.end(self.now().0);
     }
 }
 

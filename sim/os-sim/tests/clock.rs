@@ -121,3 +121,96 @@ fn waiting_for_a_job_that_is_lost_in_a_restart_fails() {
     assert_eq!(caller.join().unwrap(), Some(os::OsError::RPC_CALL_FAILED));
     assert_eq!(node.volume_on(1).unwrap().formats, 0);
 }
+
+/// Runs work that sleeps for each of `steps`. Returns whether it ended in time, and what each step was told.
+fn sleep_in_steps(node: &Sim, patience: Duration, steps: &'static [u64]) -> (bool, mpsc::Receiver<bool>) {
+    let (told, receiver) = mpsc::channel();
+    let process = node.process();
+    let work = move |step_ended: &dyn Fn() -> bool| {
+        for seconds in steps {
+            process.clock().sleep(Duration::from_secs(*seconds));
+            told.send(step_ended()).unwrap();
+        }
+    };
+    (node.clock().run_watched(patience, Box::new(work)), receiver)
+}
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[test]
+fn a_step_that_waits_for_too_long_is_late() {
+    let node = node().build();
+    let (in_time, told) = sleep_in_steps(&node, PATIENCE, &[5, 4, 3]);
+    assert!(in_time && told.iter().eq([true, true, true]));
+    let (in_time, told) = sleep_in_steps(&node, PATIENCE, &[4, 6, 1]);
+    assert!(!in_time && told.iter().eq([true, false, false]), "late, although it has ended");
+    assert_eq!(node.now(), Time(Duration::from_secs(23)));
+}
+
+#[test]
+fn several_waits_of_one_step_count_together() {
+    let node = node().build();
+    let process = node.process();
+    let sleep = |count| {
+        let process = process.clone();
+        let sleeps = move |_: &dyn Fn() -> bool| (0..count).for_each(|_| process.clock().sleep(PATIENCE / 5));
+        node.clock().run_watched(PATIENCE, Box::new(sleeps))
+    };
+    assert!(sleep(5));
+    assert!(!sleep(6));
+}
+
+#[test]
+fn a_step_is_not_late_because_others_advance_the_time() {
+    let node = node().build();
+    let (others, process) = (node.clone(), node.process());
+    let work = move |_: &dyn Fn() -> bool| {
+        for _ in 0..4 {
+            others.advance(Duration::from_hours(1));
+            process.clock().sleep(Duration::from_secs(1));
+        }
+    };
+    assert!(node.clock().run_watched(PATIENCE, Box::new(work)));
+}
+
+#[test]
+fn a_step_that_blocks_on_a_future_for_too_long_is_late() {
+    for (patience, in_time) in [(PATIENCE, true), (Duration::from_secs(1), false)] {
+        let node = raw_volume();
+        // A job, whose end is what the clock advances to.
+        drop(format(&node, node.now()));
+        let process = node.process();
+        let end = node.now() + Duration::from_secs(2);
+        let work = move |_: &dyn Fn() -> bool| {
+            let is_over = |_: &mut std::task::Context<'_>| {
+                if process.clock().now() >= end { Poll::Ready(()) } else { Poll::Pending }
+            };
+            process.clock().block_on(pin!(poll_fn(is_over)));
+        };
+        assert_eq!(node.clock().run_watched(patience, Box::new(work)), in_time);
+    }
+}
+
+#[test]
+fn on_a_held_clock_late_work_is_left_behind() {
+    let node = node().build().held();
+    let other = node.clone();
+    let run = thread::spawn(move || sleep_in_steps(&other, PATIENCE, &[1_000_000_000]));
+    while !run.is_finished() {
+        node.advance(Duration::from_secs(1));
+        thread::yield_now();
+    }
+    let (in_time, told) = run.join().unwrap();
+    assert!(!in_time);
+    assert_eq!(told.try_recv(), Err(mpsc::TryRecvError::Empty), "it still waits");
+    node.advance(Duration::from_secs(1_000_000_000));
+    assert_eq!(told.recv(), Ok(false));
+}
+
+#[test]
+fn in_real_time_late_work_is_left_behind() {
+    let node = node().build().real_time();
+    let (in_time, told) = sleep_in_steps(&node, Duration::from_millis(1), &[1]);
+    assert!(!in_time);
+    assert_eq!(told.recv(), Ok(false));
+}

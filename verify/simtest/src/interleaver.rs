@@ -11,7 +11,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use faults::{Call, FaultAction, Layer, Layered, Probe};
-use os::{Clock, Os};
+use os::{Clock, Os, WatchedWork};
 
 thread_local! {
     /// The index of this thread, if an interleaver runs it.
@@ -155,5 +155,17 @@ impl Layer for Interleaver {
                 clock.sleep(Duration::from_secs(1));
             }
         }
+    }
+
+    /// The thread that runs `work` has the turns of this one, which waits for it: on this clock no thread is left behind.
+    fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
+        let me = THREAD.get();
+        clock.run_watched(
+            patience,
+            Box::new(move |step_ended| {
+                THREAD.set(me);
+                work(step_ended);
+            }),
+        )
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use os::abi::ControlCode;
 use os::{
     CallStatus, Clock, Disposition, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, OsResult,
-    PathForm, PendingCall, Service, ServiceConfig, Time, U16Str, U16String, Wmi,
+    PathForm, PendingCall, Service, ServiceConfig, Time, U16Str, U16String, WatchedWork, Wmi,
 };
 
 use super::process::{Owned, PrimitiveResult, ProbedProcess};
@@ -206,5 +206,9 @@ impl Clock for ProbedClock {
     // thread would act on a condition that does not hold.
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
         self.0.node().clock().block_on(wait);
+    }
+
+    fn run_watched(&self, patience: Duration, work: WatchedWork) -> bool {
+        self.0.node().clock().run_watched(patience, work)
     }
 }
