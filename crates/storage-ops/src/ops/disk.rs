@@ -13,6 +13,7 @@ use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
+use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{self, Disk, PartitionTable, TableStyle, UnreadDisk};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
@@ -101,16 +102,11 @@ struct ReadIds {
 /// need only that one. A disk that was removed is left out.
 fn read_ids(host: &Host, disks: Vec<Disk>) -> ReadIds {
     let mut found = ReadIds::default();
-    for disk in disks {
-        let _query = match host.begin_query(disk.number.to_string()) {
-            Ok(query) => query,
-            Err(code) => {
-                found.without_page83.push(UnreadDisk::with_number(disk.number, code));
-                continue;
-            }
-        };
-        let page83 = disk_identifiers::page83(&*disk.handle);
-        let serial = disk_identifiers::serial(&*disk.handle);
+    let answers = host.query_each(disks.into_iter().map(|disk| (disk.number, disk)), |_, disk| {
+        Ok((disk_identifiers::page83(&*disk.handle), disk_identifiers::serial(&*disk.handle)))
+    });
+    for (number, answer) in answers {
+        let (page83, serial) = answer.unwrap_or_else(|code| (Err(code), Err(code)));
         let no_serial = serial.as_ref().err().copied();
         let serial = serial.or_else(disk_identifiers::none_if_unsupported);
         let errors = [page83.as_ref().err().copied(), serial.as_ref().err().copied()];
@@ -120,13 +116,14 @@ fn read_ids(host: &Host, disks: Vec<Disk>) -> ReadIds {
             continue;
         }
         if let Some(code) = errors.next() {
-            tracing::warn!(disk = disk.number.0, %code, "not all identifiers of a disk could be read");
+            tracing::warn!(disk = number.0, %code, "not all identifiers of a disk could be read");
         }
-        found.without_page83.extend(page83.as_ref().err().map(|code| UnreadDisk::with_number(disk.number, *code)));
-        found.without_serial.extend(no_serial.map(|code| (disk.number, code)));
+        let unread = |code: &OsError| UnreadDisk { device: number.into(), code: *code };
+        found.without_page83.extend(page83.as_ref().err().map(unread));
+        found.without_serial.extend(no_serial.map(|code| (number, code)));
         if page83.is_ok() || serial.is_ok() {
             let ids = DiskIds { page83: page83.unwrap_or_default(), serial: serial.unwrap_or_default() };
-            found.ids.insert(disk.number, ids);
+            found.ids.insert(number, ids);
         }
     }
     found
@@ -162,9 +159,10 @@ impl Operation for GetDiskNumberByName {
         let (disks, mut unread) = all_disks(node, ctx)?;
         let ReadIds { ids, without_page83, removed, .. } = read_ids(&node.host, disks);
         unread.extend(without_page83);
-        // No driver asks for a disk of the node itself.
-        let is_of_node = |disk: &UnreadDisk| {
-            disk.number.is_some_and(|number| node_volumes::has_volume_of_node(node, number) == Ok(true))
+        // No driver asks for a disk of the node itself. The number of a disk that was never opened is not known.
+        let is_of_node = |disk: &UnreadDisk| match disk.device {
+            Device::Disk(number) => node_volumes::has_volume_of_node(node, number) == Ok(true),
+            _ => false,
         };
         let unread = unread.into_iter().find(|disk| !is_of_node(disk));
         let found: Vec<_> = ids.iter().filter(|(_, ids)| has_name(ids)).map(|(number, _)| *number).collect();
@@ -175,8 +173,11 @@ impl Operation for GetDiskNumberByName {
                 None => OperationError::not_found("no disk has that name"),
             }),
             ([] | [_], Some(disk)) => {
-                let reason = format!("{} may have that name, but cannot be read", disk.name);
-                Err(OperationError { kind: Kind::Unavailable, ..OperationError::of(disk.code, reason) })
+                let reason = format!("{} may have that name, but cannot be read", disk.device);
+                // A disk that is slow may answer the next request.
+                let is_late = disk.code == OsError::SEM_TIMEOUT;
+                let kind = if is_late { Kind::Unavailable } else { Kind::FailedPrecondition };
+                Err(OperationError { kind, ..OperationError::of(disk.code, reason) })
             }
             ([..], _) => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
@@ -568,10 +569,11 @@ impl Operation for Rescan {
                 }
             }
         }
-        for disk in all_disks(node, ctx)?.0 {
-            match disk.update() {
+        let disks = all_disks(node, ctx)?.0.into_iter().map(|disk| (disk.number, disk));
+        for (number, updated) in node.host.query_each(disks, |_, disk| disk.update()) {
+            match updated {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
-                    tracing::warn!(disk = disk.number.0, %code, "the properties of a disk could not be updated");
+                    tracing::warn!(disk = number.0, %code, "the properties of a disk could not be updated");
                 }
                 _ => {}
             }

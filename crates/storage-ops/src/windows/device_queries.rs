@@ -1,20 +1,19 @@
-//! Queries of devices that do not return.
+//! Queries of many devices, of which some may not answer.
 //!
-//! Some operations ask every disk or volume of the node. One that no longer answers must not stop all of them, nor take a
-//! thread of each: a device is asked one query at a time, and while an earlier query of it hangs, it is not asked again. So
-//! such a device delays others for at most [`PATIENCE`], and then keeps one thread. The volumes of a disk count as one
-//! device, because they hang together.
+//! Some operations ask every disk or volume of the node. One that no longer answers must not block them. So the queries
+//! run on another thread. If a device does not answer in time, it is left out, the thread stays behind with this query,
+//! and another thread asks the other devices. While the query hangs, nobody asks that device again. A disk and its volumes
+//! count as one device, because they hang together.
+//!
+//! A scan waits [`PATIENCE`] for the first device that does not answer, half as long for each further one, and at least
+//! [`LEAST_PATIENCE`]: less than 10 s, and 0.1 s for each of many. It leaves behind a thread for each of them.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use os::{Clock, OsError, OsResult, Time};
-use tokio::sync::Notify;
+use os::{Os, OsError, OsResult, U16String};
 
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::Host;
@@ -22,140 +21,299 @@ use crate::windows::Host;
 /// How long a query may take before the device counts as one that does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The queries that are running.
+/// How long a query may take in a scan in which many devices have not answered.
+const LEAST_PATIENCE: Duration = Duration::from_millis(100);
+
+/// A device, by the name that is known before it is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Device {
+    Disk(DiskNumber),
+    /// The device interface of a disk.
+    Interface(U16String),
+    Volume(VolumeId),
+}
+
+impl From<DiskNumber> for Device {
+    fn from(number: DiskNumber) -> Self {
+        Self::Disk(number)
+    }
+}
+
+impl From<VolumeId> for Device {
+    fn from(volume: VolumeId) -> Self {
+        Self::Volume(volume)
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk(number) => number.fmt(f),
+            Self::Interface(path) => path.display().fmt(f),
+            Self::Volume(volume) => write!(f, "volume {volume}"),
+        }
+    }
+}
+
+/// What is known of the devices.
 #[derive(Default)]
 pub(crate) struct DeviceQueries {
-    /// When the query of a device began.
-    running: Mutex<HashMap<String, Time>>,
-    /// Notified when a query ends.
-    ended: Notify,
-    /// The disk that each volume was on when it last answered.
-    disks: Mutex<HashMap<VolumeId, DiskNumber>>,
+    /// The disk of each interface and volume when it last answered.
+    disks: Mutex<HashMap<Device, DiskNumber>>,
+    /// The devices that have not answered. The thread with the query has the other reference until it ends.
+    hung: Mutex<Vec<(Device, Weak<()>)>>,
+}
+
+/// A scan of devices.
+struct Scan<T, R> {
+    /// The index of each device that was not asked yet, and what is asked.
+    waiting: VecDeque<(usize, T)>,
+    /// The index of the device that is being asked.
+    asked: usize,
+    /// The answers by index.
+    answers: Vec<Option<OsResult<R>>>,
 }
 
 impl DeviceQueries {
-    fn running(&self) -> MutexGuard<'_, HashMap<String, Time>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the disk that `device` was on when it last answered, or `device` itself if that is not known.
+    pub(crate) fn as_disk(&self, device: Device) -> Device {
+        lock(&self.disks).get(&device).copied().map_or(device, Device::Disk)
     }
 
-    /// Returns the device that `volume` counts as.
-    pub(crate) fn device_of(&self, volume: VolumeId) -> String {
-        self.disks().get(&volume).map_or_else(|| volume.to_string(), |disk| format!("the volumes of {disk}"))
-    }
-
-    /// Records that `volume` is on the disk.
-    pub(crate) fn record(&self, volume: VolumeId, disk: DiskNumber) {
-        self.disks().insert(volume, disk);
-    }
-
-    /// Forgets all volumes but `existing`.
-    pub(crate) fn forget_others(&self, existing: &[VolumeId]) {
-        self.disks().retain(|volume, _| existing.contains(volume));
-    }
-
-    fn disks(&self) -> MutexGuard<'_, HashMap<VolumeId, DiskNumber>> {
-        self.disks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins a query. If one of that device is running, returns when that one counts as hanging; fails with `SEM_TIMEOUT`
-    /// if it does already.
-    fn begin(&self, device: &str, clock: &dyn Clock) -> OsResult<Option<Time>> {
-        let mut running = self.running();
-        let now = clock.now();
-        match running.entry(device.to_owned()) {
-            Entry::Vacant(entry) => {
-                entry.insert(now);
-                Ok(None)
-            }
-            Entry::Occupied(entry) if now - *entry.get() >= PATIENCE => Err(OsError::SEM_TIMEOUT),
-            Entry::Occupied(entry) => Ok(Some(*entry.get() + PATIENCE)),
+    /// Records that `device` is on the disk.
+    pub(crate) fn record(&self, device: Device, disk: DiskNumber) {
+        if device != Device::Disk(disk) {
+            lock(&self.disks).insert(device, disk);
         }
     }
-}
 
-/// A running query. Dropping it ends it.
-pub(crate) struct DeviceQuery<'a> {
-    queries: &'a DeviceQueries,
-    device: String,
+    /// Forgets the disks of the devices that `is_gone` returns true for.
+    pub(crate) fn forget(&self, is_gone: impl Fn(&Device) -> bool) {
+        lock(&self.disks).retain(|device, _| !is_gone(device));
+    }
+
+    /// Returns whether a query of `device` hangs.
+    fn hangs(&self, device: &Device) -> bool {
+        let mut hung = lock(&self.hung);
+        hung.retain(|(_, thread)| thread.strong_count() > 0);
+        hung.iter().any(|(other, _)| other == device)
+    }
 }
 
 impl Host {
-    /// Begins a query of one of many devices when the earlier ones of it have ended. Fails with `SEM_TIMEOUT` if one of them
-    /// hangs.
-    pub(crate) fn begin_query(&self, device: String) -> OsResult<DeviceQuery<'_>> {
-        let (queries, clock) = (self.device_queries(), self.clock());
+    /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `SEM_TIMEOUT` for a
+    /// device that does not answer.
+    pub(crate) fn query_each<D: Clone + Into<Device>, T: Send + 'static, R: Send + 'static>(
+        &self,
+        targets: impl Iterator<Item = (D, T)>,
+        query: fn(&dyn Os, T) -> OsResult<R>,
+    ) -> Vec<(D, OsResult<R>)> {
+        let queries = self.device_queries();
+        let (names, targets): (Vec<D>, Vec<T>) = targets.unzip();
+        let devices: Vec<_> = names.iter().map(|name| queries.as_disk(name.clone().into())).collect();
+        let answers = devices.iter().map(|_| None).collect();
+        let scan = Scan { waiting: targets.into_iter().enumerate().collect(), asked: 0, answers };
+        let scan = Arc::new(Mutex::new(scan));
+        let mut patience = PATIENCE;
         loop {
-            let mut ended = pin!(queries.ended.notified());
-            // Registers before the check, so that an end between the check and the wait is not missed.
-            ended.as_mut().enable();
-            let begun = queries.begin(&device, clock).inspect_err(|_| {
-                tracing::warn!(device, "left out a device that does not answer an earlier query");
+            let mut state = lock(&scan);
+            state.waiting.retain(|(index, _)| {
+                let hangs = queries.hangs(&devices[*index]);
+                if hangs {
+                    tracing::warn!(device = %devices[*index], "left out a device that does not answer an earlier query");
+                }
+                !hangs
             });
-            let Some(deadline) = begun? else { return Ok(DeviceQuery { queries, device }) };
-            let wait = |context: &mut Context<'_>| {
-                if clock.now() >= deadline { Poll::Ready(()) } else { ended.as_mut().poll(context) }
+            let Some((first, _)) = state.waiting.front() else { break };
+            state.asked = *first;
+            drop(state);
+            let alive = Arc::new(());
+            let thread = Arc::downgrade(&alive);
+            let (os, shared) = (Arc::clone(&self.os), Arc::clone(&scan));
+            let work = move |step_ended: &dyn Fn() -> bool| {
+                ask(&*os, &shared, query, step_ended);
+                drop(alive);
             };
-            clock.block_on(pin!(poll_fn(wait)));
+            if self.clock().run_watched(patience, Box::new(work)) {
+                break;
+            }
+            let device = devices[lock(&scan).asked].clone();
+            tracing::warn!(%device, seconds = patience.as_secs_f32(), "left out a device that does not answer");
+            lock(&queries.hung).push((device, thread));
+            patience = (patience / 2).max(LEAST_PATIENCE);
         }
+        let answers = std::mem::take(&mut lock(&scan).answers);
+        let answers = answers.into_iter().map(|answer| answer.unwrap_or(Err(OsError::SEM_TIMEOUT)));
+        names.into_iter().zip(answers).collect()
     }
 }
 
-impl Drop for DeviceQuery<'_> {
-    fn drop(&mut self) {
-        self.queries.running().remove(&self.device);
-        self.queries.ended.notify_waiters();
+/// Asks the devices that wait, one after the other, until one of them has answered too late.
+fn ask<T, R>(
+    os: &dyn Os,
+    scan: &Mutex<Scan<T, R>>,
+    query: fn(&dyn Os, T) -> OsResult<R>,
+    step_ended: &dyn Fn() -> bool,
+) {
+    let mut answered = None;
+    loop {
+        let mut scan = lock(scan);
+        // Under the lock, so that the caller finds the device that was too late.
+        if !step_ended() {
+            return;
+        }
+        if let Some((index, answer)) = answered.take() {
+            scan.answers[index] = Some(answer);
+        }
+        let Some((index, target)) = scan.waiting.pop_front() else { return };
+        scan.asked = index;
+        drop(scan);
+        answered = Some((index, query(os, target)));
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::thread;
     use std::time::Duration;
 
-    use os::OsError;
+    use os::{Os, OsError, OsResult};
+    use os_sim::Sim;
 
-    use crate::Timeouts;
-    use crate::windows::Host;
+    use super::Device;
+    use crate::types::{DiskNumber, VolumeId};
+    use crate::{Timeouts, windows::Host};
 
-    #[test]
-    fn a_device_is_left_out_while_an_earlier_query_of_it_hangs() {
-        let sim = os_sim::node().build().held();
-        let host = Host::new(sim.process(), Timeouts::default());
-        let query = |device: &str| host.begin_query(device.into());
-        drop(query("a").unwrap());
-        let hung = query("a").unwrap();
-        thread::scope(|scope| {
-            let waiting: Vec<_> = (0..8).map(|_| scope.spawn(|| query("a").err())).collect();
-            sim.advance(Duration::from_secs(4));
-            assert!(query("b").is_ok());
-            sim.advance(Duration::from_secs(2));
-            for one in waiting {
-                assert_eq!(one.join().unwrap(), Some(OsError::SEM_TIMEOUT));
-            }
+    type Query = Box<dyn FnOnce(&dyn Os) + Send>;
+
+    fn host(sim: &Sim) -> Arc<Host> {
+        Arc::new(Host::new(sim.process(), Timeouts::default()))
+    }
+
+    fn ask_each(host: &Host, queries: Vec<(Device, Query)>) -> Vec<OsResult<()>> {
+        let answers = host.query_each(queries.into_iter(), |os, query| {
+            query(os);
+            Ok(())
         });
-        assert_eq!(query("a").err(), Some(OsError::SEM_TIMEOUT));
-        drop(hung);
-        assert!(query("a").is_ok());
-        assert!(host.device_queries().running().is_empty());
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    fn disk(number: u32) -> Device {
+        Device::Disk(DiskNumber(number))
+    }
+
+    fn volume(number: u32) -> VolumeId {
+        VolumeId::parse(&format!(r"\\?\Volume{{00000000-0000-0000-0000-{number:012}}}\")).unwrap()
+    }
+
+    /// Queries that hang until they are released.
+    #[derive(Clone, Default)]
+    struct Hung(Arc<(AtomicBool, AtomicUsize)>);
+
+    impl Hung {
+        fn query(&self) -> Query {
+            let Self(state) = self.clone();
+            Box::new(move |os| {
+                state.1.fetch_add(1, Ordering::SeqCst);
+                while !state.0.load(Ordering::SeqCst) {
+                    os.clock().sleep(Duration::from_secs(1));
+                }
+                state.1.fetch_sub(1, Ordering::SeqCst);
+            })
+        }
+
+        /// Returns how many queries run.
+        fn running(&self) -> usize {
+            self.0.1.load(Ordering::SeqCst)
+        }
+
+        fn release(&self, sim: &Sim) {
+            self.0.0.store(true, Ordering::SeqCst);
+            while self.running() > 0 {
+                sim.advance(Duration::from_secs(1));
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// Asks the devices while simulated time passes.
+    fn ask_each_in_time(sim: &Sim, host: &Arc<Host>, queries: Vec<(Device, Query)>) -> Vec<OsResult<()>> {
+        let host = Arc::clone(host);
+        let asking = thread::spawn(move || ask_each(&host, queries));
+        while !asking.is_finished() {
+            sim.advance(Duration::from_millis(100));
+            thread::yield_now();
+        }
+        asking.join().unwrap()
+    }
+
+    const LEFT_OUT: OsResult<()> = Err(OsError::SEM_TIMEOUT);
+
+    fn answer() -> Query {
+        Box::new(|_| ())
     }
 
     #[test]
-    fn a_device_that_answers_slowly_is_asked_one_query_at_a_time_and_left_out_of_none() {
+    fn a_device_is_left_out_while_a_query_of_it_hangs_and_asked_again_afterwards() {
+        let sim = os_sim::node().build().held();
+        let (host, hung) = (host(&sim), Hung::default());
+        let queries = vec![(disk(0), answer()), (disk(1), hung.query()), (disk(2), answer()), (disk(1), hung.query())];
+        assert_eq!(ask_each_in_time(&sim, &host, queries), [Ok(()), LEFT_OUT, Ok(()), LEFT_OUT]);
+        let asked: Vec<_> = (0..3).map(|number| (disk(number), answer())).collect();
+        assert_eq!(ask_each(&host, asked), [Ok(()), LEFT_OUT, Ok(())], "at once");
+        assert_eq!(hung.running(), 1);
+        hung.release(&sim);
+        while ask_each(&host, vec![(disk(1), answer())]) == [LEFT_OUT] {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn the_volumes_of_a_disk_and_its_interface_hang_with_it() {
+        let sim = os_sim::node().build().held();
+        let (host, hung) = (host(&sim), Hung::default());
+        let interface = || Device::Interface("path".into());
+        for (device, disk) in [(volume(1).into(), 1), (volume(2).into(), 1), (volume(3).into(), 2), (interface(), 1)] {
+            host.device_queries().record(device, DiskNumber(disk));
+        }
+        let queries = vec![(volume(1).into(), hung.query()), (volume(2).into(), answer())];
+        assert_eq!(ask_each_in_time(&sim, &host, queries), [LEFT_OUT, LEFT_OUT]);
+        let devices = [disk(1), interface(), disk(2), volume(3).into()];
+        let queries = devices.map(|device| (device, answer())).into();
+        assert_eq!(ask_each(&host, queries), [LEFT_OUT, LEFT_OUT, Ok(()), Ok(())]);
+        hung.release(&sim);
+    }
+
+    #[test]
+    fn a_scan_asks_each_of_many_devices_that_do_not_answer() {
+        let sim = os_sim::node().build().held();
+        let (host, hung) = (host(&sim), Hung::default());
+        let queries =
+            (0..40).map(|number| (disk(number), if number % 2 == 0 { hung.query() } else { answer() })).collect();
+        assert_eq!(ask_each_in_time(&sim, &host, queries), [LEFT_OUT, Ok(())].repeat(20));
+        assert_eq!(hung.running(), 20);
+        hung.release(&sim);
+    }
+
+    #[test]
+    fn devices_that_answer_slowly_are_not_left_out_though_others_ask_at_once() {
         let sim = os_sim::node().build();
-        let host = Host::new(sim.process(), Timeouts::default());
-        let running = AtomicUsize::new(0);
+        let host = host(&sim);
+        let slow = |seconds| -> Query { Box::new(move |os| os.clock().sleep(Duration::from_secs(seconds))) };
         thread::scope(|scope| {
-            for _ in 0..50 {
+            for _ in 0..10 {
                 scope.spawn(|| {
-                    let _query = host.begin_query("a".into()).unwrap();
-                    assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0);
-                    host.clock().sleep(Duration::from_secs(1));
-                    thread::yield_now();
-                    running.fetch_sub(1, Ordering::SeqCst);
+                    let queries = (0..10).map(|number| (disk(number), slow(4))).collect();
+                    assert_eq!(ask_each(&host, queries), [Ok(()); 10]);
                 });
             }
         });
-        assert!(host.device_queries().running().is_empty());
+        assert_eq!(ask_each(&host, vec![(disk(0), slow(6)), (disk(0), slow(2))]), [LEFT_OUT, Ok(())]);
     }
 }

@@ -12,6 +12,7 @@ use crate::executor::context::OperationContext;
 use crate::types::DiskNumber;
 use crate::windows::Host;
 use crate::windows::buffer;
+use crate::windows::device_queries::Device;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::msft_storage::report;
@@ -298,54 +299,47 @@ pub(crate) fn device_number(handle: &dyn Handle) -> OsResult<Option<DiskNumber>>
 /// A disk that could not be opened or read.
 pub(crate) struct UnreadDisk {
     /// Its number, if that is known.
-    pub(crate) number: Option<DiskNumber>,
-    /// What it is called in an error: its number or the path of its device interface.
-    pub(crate) name: String,
+    pub(crate) device: Device,
     /// What Windows answered.
     pub(crate) code: OsError,
 }
 
-impl UnreadDisk {
-    pub(crate) fn with_number(number: DiskNumber, code: OsError) -> Self {
-        Self { number: Some(number), name: number.to_string(), code }
-    }
-}
-
 /// Opens all disks. Returns them in the order of their numbers, and those that could not be opened.
 pub(crate) fn all(host: &Host) -> OperationResult<(Vec<Disk>, Vec<UnreadDisk>)> {
+    let interfaces = host.os().device_interfaces(DISK_INTERFACE)?;
+    host.device_queries().forget(|device| matches!(device, Device::Interface(path) if !interfaces.contains(path)));
+    Ok(open_each(host, interfaces.into_iter().map(|path| (NtPath::from_win32(&path), Device::Interface(path)))))
+}
+
+/// Opens the disks with these numbers, like [`all`].
+pub(crate) fn with_numbers(host: &Host, numbers: Vec<DiskNumber>) -> (Vec<Disk>, Vec<UnreadDisk>) {
+    open_each(host, numbers.into_iter().map(|number| (NtPath::disk(number.0), Device::Disk(number))))
+}
+
+fn open_each(host: &Host, devices: impl Iterator<Item = (NtPath, Device)>) -> (Vec<Disk>, Vec<UnreadDisk>) {
     let (mut disks, mut unread) = (Vec::new(), Vec::new());
-    for interface in host.os().device_interfaces(DISK_INTERFACE)? {
-        let found = host.begin_query(interface.to_string_lossy()).and_then(|_query| {
-            let handle = host.os().open(&NtPath::from_win32(&interface), &OPEN_FOR_QUERY)?;
-            Ok(device_number(&*handle)?.map(|number| Disk { number, handle }))
-        });
-        // A disk that is removed while the list is read is left out.
-        match found {
-            Ok(disk) => disks.extend(disk),
-            Err(code) if ErrorClass::DeviceRemoved.contains(code) => {}
-            Err(code) => {
-                tracing::warn!(interface = %interface.display(), %code, "left out a disk that could not be opened");
-                unread.push(UnreadDisk { number: None, name: interface.to_string_lossy(), code });
+    let opened = host.query_each(devices.map(|(path, device)| (device, path)), |os, path| {
+        let handle = os.open(&path, &OPEN_FOR_QUERY)?;
+        Ok(device_number(&*handle)?.map(|number| Disk { number, handle }))
+    });
+    for (device, opened) in opened {
+        match (opened, device) {
+            // The number belongs to another disk by now.
+            (Ok(Some(disk)), Device::Disk(number)) if disk.number != number => {}
+            (Ok(Some(disk)), device) => {
+                host.device_queries().record(device, disk.number);
+                disks.push(disk);
+            }
+            (Ok(None), _) => {}
+            // A disk that is removed while the list is read is left out.
+            (Err(code), _) if ErrorClass::DeviceRemoved.contains(code) => {}
+            (Err(code), device) => {
+                tracing::warn!(%device, %code, "left out a disk that could not be opened");
+                unread.push(UnreadDisk { device: host.device_queries().as_disk(device), code });
             }
         }
     }
     disks.sort_unstable_by_key(|disk: &Disk| disk.number);
-    Ok((disks, unread))
-}
-
-/// Opens the disks with these numbers, like [`all`].
-pub(crate) fn with_numbers(host: &Host, mut numbers: Vec<DiskNumber>) -> (Vec<Disk>, Vec<UnreadDisk>) {
-    let (mut disks, mut unread) = (Vec::new(), Vec::new());
-    numbers.sort_unstable();
-    for number in numbers {
-        match Disk::open(host, number, Access::empty()) {
-            Ok(disk) => disks.push(disk),
-            Err(error) => {
-                tracing::warn!(disk = number.0, %error, "left out a disk that could not be opened");
-                unread.extend(error.code.map(|code| UnreadDisk::with_number(number, code)));
-            }
-        }
-    }
     (disks, unread)
 }
 

@@ -8,6 +8,7 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
+use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
@@ -122,13 +123,11 @@ fn in_order(mut found: Vec<(u64, VolumeId)>, partitions: &[Partition]) -> Vec<(u
 fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<Placed>, Option<OsError>)> {
     let (mut found, mut unknown) = (Vec::new(), None);
     let ids: Vec<_> = host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
-    host.device_queries().forget_others(&ids);
-    for id in ids {
-        let extents = host
-            .begin_query(host.device_queries().device_of(id))
-            .and_then(|_query| extents(&*host.os().open(&id.device(), &OPEN_FOR_QUERY)?));
+    host.device_queries().forget(|device| matches!(device, Device::Volume(id) if !ids.contains(id)));
+    let targets = ids.into_iter().map(|id| (id, id));
+    for (id, extents) in host.query_each(targets, |os, id| extents(&*os.open(&id.device(), &OPEN_FOR_QUERY)?)) {
         if let Ok([extent, ..]) = extents.as_deref() {
-            host.device_queries().record(id, DiskNumber(extent.disk_number));
+            host.device_queries().record(id.into(), DiskNumber(extent.disk_number));
         }
         match extents.as_deref() {
             Ok([extent]) if extent.disk_number == disk.0 => {

@@ -289,7 +289,7 @@ fn a_disk_that_is_removed_while_names_are_compared_is_left_out() {
 fn a_name_is_not_reported_as_not_found_while_a_disk_cannot_be_opened() {
     let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
     let node = probed(&sim, failing("open", OsError::IO_DEVICE));
-    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::Unavailable);
+    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
 }
 

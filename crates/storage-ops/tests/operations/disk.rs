@@ -189,7 +189,7 @@ fn a_name_is_not_reported_as_not_found_while_a_disk_cannot_be_read() {
     );
     let probed = faults::Probed::new(sim.process(), unreadable);
     let node = storage_ops::Node::new(std::sync::Arc::new(probed), storage_ops::Config::default());
-    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::Unavailable);
+    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(os::OsError::IO_DEVICE));
 }
 
@@ -206,14 +206,14 @@ fn node_with_two_equal_names(primitive: &'static str, code: OsError) -> storage_
 fn a_name_leads_to_no_disk_while_another_disk_that_may_have_it_cannot_be_read() {
     const QUERY: &str = "control STORAGE_QUERY_PROPERTY";
     let find = |name: &str| GetDiskNumberByName { name: name.into() };
-    for (primitive, code, names) in [
-        (QUERY, OsError::IO_DEVICE, "disk 2"),
-        (QUERY, OsError::SEM_TIMEOUT, "disk 2"),
-        ("open", OsError::ACCESS_DENIED, "nvme#disk"),
+    for (primitive, code, names, kind) in [
+        (QUERY, OsError::IO_DEVICE, "disk 2", Kind::FailedPrecondition),
+        (QUERY, OsError::SEM_TIMEOUT, "disk 2", Kind::Unavailable),
+        ("open", OsError::ACCESS_DENIED, "nvme#disk", Kind::FailedPrecondition),
     ] {
         let node = node_with_two_equal_names(primitive, code);
         for name in ["pvc-x", "pvc-y"] {
-            let error = refused(&node, &find(name), Kind::Unavailable);
+            let error = refused(&node, &find(name), kind);
             assert!(error.code() == Some(code) && error.to_string().contains(names), "{error}");
         }
     }

@@ -32,11 +32,6 @@ impl Gate {
         let wait = move || drop(gate.1.wait_while(gate.0.lock().unwrap(), |state| state.1 < count).unwrap());
         tokio::task::spawn_blocking(wait).await.unwrap();
     }
-
-    /// Returns how many calls have been blocked.
-    pub(crate) fn count(&self) -> usize {
-        self.state.0.lock().unwrap().1
-    }
 }
 
 /// Opens the gate when a test fails: otherwise the runtime would wait forever for the blocked calls.

@@ -10,6 +10,7 @@ mod fallbacks;
 mod file_systems;
 mod filesystem;
 mod growth;
+mod hung_devices;
 mod iscsi;
 mod links;
 mod mounts;

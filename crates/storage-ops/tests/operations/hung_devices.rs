@@ -1,0 +1,275 @@
+//! Tests of operations that ask all devices of a node on which some do not answer.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use faults::{Call, FaultAction, Probe, Probed};
+use os::Os;
+use os::abi::BusType;
+use os_sim::{Process, Sim};
+use storage_ops::{
+    Config, DiskNumber, Error, Executor, GetDiskNumberByName, Kind, ListDiskIds, ListVolumesOnDisk, Node, Operation,
+    PartitionDisk, Rescan, SetDiskState, VolumeId,
+};
+
+use crate::executor::settled;
+use crate::setup::{GIB, add_partition, node_on, volume_on};
+use crate::shares::spawn_for;
+
+const EXTENTS: &str = "control VOLUME_GET_VOLUME_DISK_EXTENTS";
+const UPDATE: &str = "control DISK_UPDATE_PROPERTIES";
+const PROPERTY: &str = "control STORAGE_QUERY_PROPERTY";
+
+/// A call of a primitive on an object whose name contains a text.
+type HungCall = (&'static str, String);
+
+/// A node of which some calls hang, on a clock that [`Self::run`] advances.
+struct HangingNode {
+    sim: Sim,
+    executor: Arc<Executor>,
+    hangs: Arc<Hangs>,
+}
+
+/// A probe by which calls hang.
+struct Hangs {
+    process: Arc<Process>,
+    calls: Mutex<Vec<HungCall>>,
+    is_over: AtomicBool,
+    begun: AtomicUsize,
+    running: AtomicUsize,
+}
+
+impl Probe for Hangs {
+    fn before(&self, call: &Call) -> FaultAction {
+        let is_hung = |(primitive, object): &HungCall| call.primitive == *primitive && call.object.contains(object);
+        if !self.calls.lock().unwrap().iter().any(is_hung) {
+            return FaultAction::Go;
+        }
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        self.running.fetch_add(1, Ordering::SeqCst);
+        while !self.is_over.load(Ordering::SeqCst) {
+            self.process.clock().sleep(Duration::from_secs(1));
+        }
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        FaultAction::Go
+    }
+}
+
+impl HangingNode {
+    fn new(sim: Sim, calls: Vec<HungCall>) -> Self {
+        let sim = sim.held();
+        let hangs = Arc::new(Hangs {
+            process: sim.process(),
+            calls: Mutex::new(calls),
+            is_over: AtomicBool::new(false),
+            begun: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
+        });
+        let os = Probed::new(sim.process(), Arc::clone(&hangs));
+        let executor = Arc::new(Executor::new(Arc::new(Node::new(Arc::new(os), Config::default()))));
+        Self { sim, executor, hangs }
+    }
+
+    /// Runs `count` equal requests of different clients at once, while time passes.
+    async fn run_many<O: Operation + Clone>(&self, count: u64, operation: O) -> Vec<Result<O::Output, Error>> {
+        let requests: Vec<_> = (0..count).map(|client| spawn_for(&self.executor, client, operation.clone())).collect();
+        // It must end long before.
+        for _ in 0..20_000 {
+            if requests.iter().all(tokio::task::JoinHandle::is_finished) {
+                break;
+            }
+            self.sim.advance(Duration::from_millis(500));
+            settled().await;
+            thread::sleep(Duration::from_millis(1));
+        }
+        let mut results = Vec::new();
+        for request in requests {
+            assert!(request.is_finished(), "a request hangs");
+            results.push(request.await.unwrap());
+        }
+        results
+    }
+
+    async fn run<O: Operation + Clone>(&self, operation: O) -> Result<O::Output, Error> {
+        self.run_many(1, operation).await.remove(0)
+    }
+
+    /// Returns how many calls have hung, and how many of them still do.
+    fn count(&self) -> (usize, usize) {
+        (self.hangs.begun.load(Ordering::SeqCst), self.hangs.running.load(Ordering::SeqCst))
+    }
+
+    /// Makes the calls end that hang, and lets later ones pass.
+    fn end_hangs(&self) {
+        self.hangs.calls.lock().unwrap().clear();
+        self.hangs.is_over.store(true, Ordering::SeqCst);
+        while self.count().1 > 0 {
+            self.sim.advance(Duration::from_secs(1));
+            thread::yield_now();
+        }
+    }
+}
+
+/// When a test fails, the runtime waits for the requests that hang.
+impl Drop for HangingNode {
+    fn drop(&mut self) {
+        self.hangs.is_over.store(true, Ordering::SeqCst);
+        if thread::panicking() {
+            let sim = self.sim.clone();
+            thread::spawn(move || {
+                loop {
+                    sim.advance(Duration::from_secs(1));
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+    }
+}
+
+/// Returns the calls that hang of these volumes.
+fn extents_of(volumes: &[VolumeId]) -> Vec<HungCall> {
+    let guid = |volume: &VolumeId| volume.to_string().split(['{', '}']).nth(1).unwrap().to_owned();
+    volumes.iter().map(|volume| (EXTENTS, guid(volume))).collect()
+}
+
+/// A node with three disks, of which disk 1 is on NVMe.
+fn with_nvme() -> Sim {
+    os_sim::node().disk(GIB).bus(BusType::NVME).page83_ascii("pvc-1").disk(GIB).page83_ascii("pvc-2").build()
+}
+
+fn of_nvme(primitive: &'static str) -> HungCall {
+    (primitive, "nvme#disk".to_owned())
+}
+
+/// A node with a volume on disk 1, which does not answer, and one on disk 2. Disk 3 has no partition.
+fn with_hung_volume() -> HangingNode {
+    let sim = os_sim::node().disk(GIB).partitioned().disk(GIB).partitioned().disk(GIB).build();
+    let volume = volume_on(&node_on(&sim), 1);
+    HangingNode::new(sim, extents_of(&[volume]))
+}
+
+fn volumes_of(disk: u32) -> ListVolumesOnDisk {
+    ListVolumesOnDisk { disk: DiskNumber(disk), partition: 0 }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_does_not_answer_blocks_no_listing_and_is_listed_when_it_answers() {
+    let node = HangingNode::new(with_nvme(), vec![of_nvme(PROPERTY)]);
+    for ids in node.run_many(50, ListDiskIds).await {
+        assert_eq!(ids.unwrap().len(), 2, "without one of three");
+    }
+    let (begun, running) = node.count();
+    assert!(running == begun && (1..=50).contains(&begun));
+    for ids in node.run_many(50, ListDiskIds).await {
+        assert_eq!(ids.unwrap().len(), 2, "without one of three");
+    }
+    assert_eq!(node.count(), (begun, running), "it is not asked again");
+    node.end_hangs();
+    while node.run(ListDiskIds).await.unwrap().len() < 3 {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_does_not_answer_when_it_is_opened_blocks_no_listing() {
+    let node = HangingNode::new(with_nvme(), vec![of_nvme("open")]);
+    for _ in 0..2 {
+        assert_eq!(node.run(ListDiskIds).await.unwrap().len(), 2);
+    }
+    assert_eq!(node.count(), (1, 1));
+    let error = node.run(GetDiskNumberByName { name: "pvc-2".into() }).await.unwrap_err();
+    assert!(error.kind() == Kind::Unavailable && error.to_string().contains("nvme#disk"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_is_unavailable_while_a_disk_that_may_have_it_does_not_answer() {
+    let node = HangingNode::new(with_nvme(), vec![of_nvme(PROPERTY)]);
+    for name in ["pvc-1", "pvc-2", "pvc-3"] {
+        let error = node.run(GetDiskNumberByName { name: name.into() }).await.unwrap_err();
+        assert!(error.kind() == Kind::Unavailable && error.to_string().contains("disk 1"), "{error}");
+    }
+    node.end_hangs();
+    while node.run(GetDiskNumberByName { name: "pvc-2".into() }).await != Ok(DiskNumber(2)) {}
+    assert_eq!(node.run(GetDiskNumberByName { name: "pvc-1".into() }).await, Ok(DiskNumber(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_of_the_node_that_does_not_answer_hides_no_name() {
+    let sim = os_sim::node().disk(GIB).bus(BusType::NVME).page83_ascii("pvc-1").build();
+    let process = sim.process();
+    let paths = process.device_interfaces(os::abi::DISK_INTERFACE).unwrap();
+    let own = paths.iter().map(|path| path.to_string_lossy()).find(|path| !path.contains("nvme#disk")).unwrap();
+    let own = own.trim_start_matches(r"\\?\").to_owned();
+    let node = HangingNode::new(sim, Vec::new());
+    let find = GetDiskNumberByName { name: "pvc-1".into() };
+    assert_eq!(node.run(find.clone()).await, Ok(DiskNumber(1)));
+    // Its number is known of the first request.
+    node.hangs.calls.lock().unwrap().push(("open", own));
+    for _ in 0..2 {
+        assert_eq!(node.run(find.clone()).await, Ok(DiskNumber(1)));
+    }
+    assert_eq!(node.count(), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_volumes_of_a_disk_that_does_not_answer_are_asked_once() {
+    let sim = os_sim::node().disk(4 * GIB).gpt().disk(GIB).partitioned().build();
+    for _ in 0..20 {
+        add_partition(&sim, None, 20 << 20);
+    }
+    sim.advance(Duration::from_mins(1));
+    let node = HangingNode::new(sim, Vec::new());
+    let volumes = node.run(volumes_of(1)).await.unwrap();
+    assert_eq!(volumes.len(), 20);
+    node.hangs.calls.lock().unwrap().extend(extents_of(&volumes));
+    for _ in 0..5 {
+        assert_eq!(node.run(volumes_of(2)).await.unwrap().len(), 1);
+    }
+    assert_eq!(node.count(), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn volumes_that_have_never_answered_are_all_asked_by_the_first_listing() {
+    let sim = os_sim::node().disk(4 * GIB).gpt().disk(GIB).partitioned().build();
+    for _ in 0..20 {
+        add_partition(&sim, None, 20 << 20);
+    }
+    sim.advance(Duration::from_mins(1));
+    let volumes = node_on(&sim).run(&volumes_of(1)).unwrap();
+    let node = HangingNode::new(sim, extents_of(&volumes));
+    for _ in 0..5 {
+        assert_eq!(node.run(volumes_of(2)).await.unwrap().len(), 1);
+        assert_eq!(node.count(), (20, 20));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_that_does_not_answer_keeps_no_lock_of_another_disk() {
+    let node = with_hung_volume();
+    for online in [false, true] {
+        node.run(SetDiskState { disk: DiskNumber(2), online }).await.unwrap();
+        assert_eq!(node.sim.disk(2).unwrap().offline, !online);
+    }
+    node.run(PartitionDisk { disk: DiskNumber(3) }).await.unwrap();
+    assert_eq!(node.run(volumes_of(3)).await.unwrap().len(), 1);
+    assert_eq!(node.executor.node().locked_objects(), 0);
+    assert_eq!(node.count(), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_does_not_answer_blocks_no_rescan() {
+    let node = HangingNode::new(with_nvme(), vec![of_nvme(UPDATE)]);
+    for _ in 0..2 {
+        for scan in node.run_many(10, Rescan).await {
+            scan.unwrap();
+        }
+        assert_eq!(node.count(), (1, 1), "the second scan leaves it out");
+        assert_eq!(node.executor.node().locked_objects(), 0);
+    }
+    node.end_hangs();
+    node.hangs.is_over.store(false, Ordering::SeqCst);
+    node.hangs.calls.lock().unwrap().push(of_nvme(UPDATE));
+    while node.count() != (2, 1) {
+        node.run(Rescan).await.unwrap();
+    }
+}
