@@ -32,6 +32,11 @@ pub struct Rpc {
 /// All group-versions, ordered by group and then by preference, the preferred version first.
 pub static GROUP_VERSIONS: [GroupVersion; TABLE.len()] = include!(concat!(env!("OUT_DIR"), "/group_versions.rs"));
 
+impl Group {
+    /// All groups, in the order of their names.
+    pub const ALL: [Self; 6] = [Self::Disk, Self::Filesystem, Self::Iscsi, Self::Smb, Self::System, Self::Volume];
+}
+
 impl GroupVersion {
     /// Returns the name of the pipe, such as `csi-proxy-disk-v1`, without the prefix `\\.\pipe\`.
     pub const fn pipe(&self) -> &'static str {

@@ -19,14 +19,15 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ::doctor::{Agreement, Parity, Report, Settings, State, compare, examine as examine_node, json_text};
-use api::{GROUP_VERSIONS, GrouplessPipe};
+use api::GROUP_VERSIONS;
+use server::EndpointSpec;
 
 use crate::backend::Backend;
 use crate::command::{CommandError, no_more};
 use crate::flags::help::Help;
 use crate::flags::{FlagError, Flags};
 use crate::program::{Program, is_broken_pipe};
-use crate::service;
+use crate::{serve, service};
 
 pub use ::doctor::System;
 pub use flags::{CSI_PROXY_DOCTOR, DoctorFlags, OUTPUT, PARITY, SHOW_NAMES};
@@ -142,11 +143,11 @@ fn with_flags_of_service(
 
 /// Returns what is to be examined.
 fn settings(flags: &DoctorFlags) -> Settings {
-    let Flags { node, pipe_sids, groupless_pipes, log, .. } = &flags.daemon;
-    let groupless = GrouplessPipe::all().filter(|_| *groupless_pipes).map(GrouplessPipe::pipe);
+    let Flags { node, api_groups, pipe_sids, groupless_pipes, log, .. } = &flags.daemon;
     Settings {
         node: node.clone(),
-        pipes: GROUP_VERSIONS.iter().map(|version| version.pipe().to_owned()).chain(groupless).collect(),
+        pipes: EndpointSpec::of(api_groups, *groupless_pipes).iter().map(EndpointSpec::name).collect(),
+        left_out_groups: serve::left_out(api_groups),
         accounts: pipe_sids.clone(),
         service: service::NAME.to_owned(),
         log_file: log.file.as_ref().map(|file| file.display().to_string()),
@@ -192,6 +193,10 @@ mod tests {
         let given = with(&system, r"-kubelet-path=E:\kubelet -groupless-pipes");
         assert_eq!(given.node.kubelet_dir.to_string(), r"E:\kubelet");
         assert!(given.pipes.len() > 23);
+        system.service = registered("csi-proxy.exe -windows-service -api-groups=disk,volume -groupless-pipes");
+        let with_groups = with(&system, "");
+        assert_eq!(with_groups.left_out_groups.as_deref(), Some("filesystem, iscsi, smb, system"));
+        assert!(with_groups.pipes.iter().all(|pipe| !pipe.contains("smb")) && with_groups.pipes.len() > 11);
         system.service = registered("csi-proxy.exe -of-another-version");
         assert_eq!(with(&system, "").node.kubelet_dir.to_string(), r"C:\var\lib\kubelet");
     }

@@ -13,6 +13,7 @@ pub mod table;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api::Group;
 pub use parser::FlagError;
 pub use table::TABLE;
 
@@ -52,6 +53,8 @@ pub struct Flags {
     pub require_safe_folders: bool,
     /// Where the log is written and how much is in it.
     pub log: LogFlags,
+    /// The API groups that are served.
+    pub api_groups: Vec<Group>,
     /// The configuration of the storage operations.
     pub node: storage_ops::Config,
     /// The address at which HTTP requests for metrics are answered.

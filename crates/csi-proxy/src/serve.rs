@@ -7,8 +7,8 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::GROUP_VERSIONS;
-use server::{Endpoint, Limits, Server, Unfinished};
+use api::{GROUP_VERSIONS, Group};
+use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
 use storage_ops::{BLOCKING_THREADS, Config, Executor, Node};
 use transport::address::{Address, Location};
 use transport::listener::Listener;
@@ -96,8 +96,8 @@ pub async fn until<L: Listener>(
         None => None,
     };
     let Endpoints { location, bind } = endpoints;
-    let open = Endpoint::open_all(&location, flags.groupless_pipes, bind)?;
-    announce(&mut out, &name, &location, open.len(), metrics_listener.as_ref())?;
+    let open = Endpoint::open(&location, EndpointSpec::of(&flags.api_groups, flags.groupless_pipes), bind)?;
+    announce(&mut out, &name, &location, &flags.api_groups, open.len(), metrics_listener.as_ref())?;
     tracing::info!(endpoints = open.len(), system = %name, "serving");
     if let Some(listener) = metrics_listener {
         let metrics = Arc::clone(server.metrics());
@@ -140,7 +140,7 @@ fn connections(wanted: usize) -> usize {
     room
 }
 
-/// Logs which parts of the command line have no effect, and what cannot have its effect here.
+/// Logs which parts of the command line have no effect, what cannot have its effect here, and what is not served.
 fn warn(flags: &Flags) {
     if is_cut_short(env::var_os(HOST_PROCESS_CONTAINER).is_some(), flags.drain) {
         tracing::warn!(
@@ -148,6 +148,9 @@ fn warn(flags: &Flags) {
             flags.drain.as_secs(),
             CONTAINER_DRAIN.as_secs()
         );
+    }
+    if let Some(groups) = left_out(&flags.api_groups) {
+        tracing::info!("not served, by -api-groups: {groups}");
     }
     for name in &flags.without_effect {
         tracing::info!("flag -{name} has no effect");
@@ -166,12 +169,17 @@ fn announce(
     out: &mut impl Write,
     name: &str,
     location: &Location,
+    groups: &[Group],
     endpoints: usize,
     metrics: Option<&MetricsListener>,
 ) -> io::Result<()> {
-    let rpcs: usize = GROUP_VERSIONS.iter().map(|row| row.rpcs.len()).sum();
+    let served = || GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
+    let rpcs: usize = served().map(|row| row.rpcs.len()).sum();
     writeln!(out, "csi-proxy {} serves {name}", env!("CARGO_PKG_VERSION"))?;
-    writeln!(out, "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints", GROUP_VERSIONS.len())?;
+    writeln!(out, "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints", served().count())?;
+    if let Some(groups) = left_out(groups) {
+        writeln!(out, "  not served, by -api-groups: {groups}")?;
+    }
     match location {
         Location::Directory(folder) => writeln!(out, "  sockets in {}", folder.display())?,
         Location::NamedPipes => writeln!(out, r"  pipes \\.\pipe\csi-proxy-<group>-<version>")?,
@@ -181,6 +189,12 @@ fn announce(
     }
     writeln!(out, "Press Ctrl-C to stop.")?;
     out.flush()
+}
+
+/// Returns the names of all groups but these, if there are others.
+pub(crate) fn left_out(groups: &[Group]) -> Option<String> {
+    let others: Vec<_> = Group::ALL.into_iter().filter(|group| !groups.contains(group)).map(Group::name).collect();
+    (!others.is_empty()).then(|| others.join(", "))
 }
 
 fn report_end(out: &mut impl Write, unfinished: Unfinished) -> Result<(), Box<dyn Error>> {

@@ -39,6 +39,8 @@ pub struct Settings {
     pub node: Config,
     /// The names of the pipes that the daemon serves, without `\\.\pipe\`.
     pub pipes: Vec<String>,
+    /// The groups that the daemon's flag `-api-groups` leaves out, separated by commas.
+    pub left_out_groups: Option<String>,
     /// The SIDs of the accounts that may open the pipes beside LocalSystem and Administrators.
     pub accounts: Vec<String>,
     /// The name of the daemon's service.

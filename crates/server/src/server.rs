@@ -54,7 +54,7 @@ impl Server {
         let open_connections = Arc::new(ActiveCount::default());
         let (mut acceptors, mut routers) = (JoinSet::new(), Vec::with_capacity(endpoints.len()));
         for Endpoint { spec, listener } in endpoints {
-            let router = Arc::new(Router::new(spec, &self.metrics).await);
+            let router = Arc::new(Router::new(&spec, &self.metrics).await);
             routers.push(Arc::clone(&router));
             let state = Arc::clone(&self.state);
             let acceptor = Acceptor::new(state, router, phase.subscribe(), Arc::clone(&open_connections));

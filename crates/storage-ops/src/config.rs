@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::types::HostPath;
+use crate::types::{AllowedPortal, HostPath, ServiceName, SmbServer};
 
 /// The settings that an administrator can change.
 #[derive(Clone, Debug)]
@@ -23,6 +23,12 @@ pub struct Config {
     pub share_smb_mappings: bool,
     /// Whether a request with another password than the one that made its SMB mapping is refused.
     pub refuse_other_smb_passwords: bool,
+    /// If set, the only services that may be started and stopped.
+    pub services: Option<Vec<ServiceName>>,
+    /// If set, the only SMB servers whose shares may be mapped.
+    pub smb_servers: Option<Vec<SmbServer>>,
+    /// If set, the only iSCSI target portals that may be added, contacted and removed.
+    pub iscsi_portals: Option<Vec<AllowedPortal>>,
     /// How long to wait for Windows.
     pub timeouts: Timeouts,
 }
@@ -71,6 +77,9 @@ impl Default for Config {
             require_privacy: true,
             share_smb_mappings: false,
             refuse_other_smb_passwords: false,
+            services: None,
+            smb_servers: None,
+            iscsi_portals: None,
             timeouts: Timeouts::default(),
         }
     }

@@ -20,7 +20,8 @@ pub enum Kind {
     AlreadyExists,
     /// The state of the node does not allow the operation; change the state first.
     FailedPrecondition,
-    /// Access was denied by Windows, by a server, or because the path is outside the working directories.
+    /// Access was denied by Windows, by a server, because the path is outside the working directories, or because a list of
+    /// the administrator does not have the object.
     PermissionDenied,
     /// Another process is changing the same object.
     Busy,
@@ -98,6 +99,11 @@ impl OperationError {
 
     pub(crate) fn precondition(reason: impl Into<String>) -> Self {
         Self::new(Kind::FailedPrecondition, reason)
+    }
+
+    /// Creates the error of an operation on `object` that the administrator's list in `flag` does not allow.
+    pub(crate) fn not_listed(flag: &str, object: impl fmt::Display) -> Self {
+        Self::new(Kind::PermissionDenied, format!("csi-proxy's flag {flag} does not list {object}"))
     }
 
     pub(crate) fn is_not_found(&self) -> bool {

@@ -152,6 +152,7 @@ impl Executor {
         client: impl Into<Option<ClientId>>,
         operation: O,
     ) -> Result<O::Output, Error> {
+        operation.check_allowed(&self.node).map_err(|error| described(&operation, error))?;
         let client = client.into();
         let operation = Arc::new(operation);
         if O::COALESCE == Coalesce::Never {

@@ -80,7 +80,7 @@ pub use ops::volume::{
 };
 pub use os::Secret;
 pub use types::{
-    Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo, ServiceName,
-    TargetPortal, UncPath, VolumeId, VolumeStats,
+    AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo,
+    ServiceName, SmbServer, TargetPortal, UncPath, VolumeId, VolumeStats,
 };
 pub use windows::fallback::{FallbackCount, fallback_table};

@@ -43,6 +43,7 @@ impl Node {
 
     /// Runs `operation` on this thread and blocks until it has ended.
     pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
+        operation.check_allowed(self).map_err(|error| described(operation, error))?;
         for _ in 0..MAX_RUNS {
             let keys = operation.lock_keys(self).map_err(|error| described(operation, error))?;
             let ctx = OperationContext::new(Arc::new(self.lock(keys)), None, None);

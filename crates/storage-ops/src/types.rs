@@ -1,5 +1,6 @@
 //! Domain types. Parsing a request into them validates it.
 
+mod allowed_portal;
 mod authentication;
 mod disk_ids;
 mod disk_location;
@@ -8,11 +9,13 @@ mod host_path;
 mod iqn;
 mod path_context;
 mod service;
+mod smb_server;
 mod target_portal;
 mod unc_path;
 mod volume_id;
 mod volume_stats;
 
+pub use allowed_portal::AllowedPortal;
 pub use authentication::Authentication;
 pub use disk_ids::DiskIds;
 pub use disk_location::DiskLocation;
@@ -22,6 +25,7 @@ pub(crate) use host_path::upper_case;
 pub use iqn::Iqn;
 pub use path_context::PathContext;
 pub use service::{ServiceInfo, ServiceName};
+pub use smb_server::SmbServer;
 pub use target_portal::TargetPortal;
 pub use unc_path::UncPath;
 pub(crate) use unc_path::lower_case;

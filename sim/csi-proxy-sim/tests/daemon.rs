@@ -1,6 +1,7 @@
 //! The program as a process: started, called, stopped.
 #![cfg(unix)]
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,10 +10,12 @@ use std::process::{Child, Command, Output, Stdio};
 
 use api::disk::v1::disk_client::DiskClient;
 use api::disk::v1::{ListDiskIDsRequest, PartitionDiskRequest};
+use api::system::v1alpha1::StartServiceRequest;
+use api::system::v1alpha1::system_client::SystemClient;
 use hyper_util::rt::TokioIo;
 use tokio::task::JoinHandle;
-use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
 use tower::service_fn;
 use transport::address::Location;
 
@@ -94,15 +97,19 @@ fn slow_node(folder: &Path) -> String {
     format!("-node={}", file.display())
 }
 
-/// Connects to the program that serves in `folder`.
-async fn disks(folder: &Path) -> DiskClient<Channel> {
-    let address = Location::Directory(folder.join("sockets")).address("csi-proxy-disk-v1").expect("an address");
+/// Connects to an endpoint of the program that serves in `folder`.
+async fn channel(folder: &Path, pipe: &str) -> Channel {
+    let address = Location::Directory(folder.join("sockets")).address(pipe).expect("an address");
     let connector = service_fn(move |_| {
         let address = address.clone();
         async move { transport::listener::connect(&address).await.map(TokioIo::new) }
     });
     let channel = Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await;
-    DiskClient::new(channel.expect("a connection"))
+    channel.expect("a connection")
+}
+
+async fn disks(folder: &Path) -> DiskClient<Channel> {
+    DiskClient::new(channel(folder, "csi-proxy-disk-v1").await)
 }
 
 /// Starts a program with `flags` and calls PartitionDisk. Returns when the call is running.
@@ -191,6 +198,50 @@ fn contract_05b_without_a_command_it_serves_and_announces_what_and_where() {
     assert!(count > 23 && sockets.join("csi-proxy-v1alpha1.sock").exists());
     daemon.signal("TERM");
     daemon.end();
+}
+
+#[test]
+fn groups_that_are_left_out_have_no_endpoint_and_are_announced_and_logged() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path(), &["-api-groups=filesystem,volume"]);
+    assert_eq!(daemon.announced("11 group-versions with "), "82 RPCs, on 11 endpoints");
+    assert_eq!(daemon.announced("not served, by -api-groups: "), "disk, iscsi, smb, system");
+    let mut sockets: Vec<_> = fs::read_dir(folder.path().join("sockets")).expect("the folder").collect();
+    sockets.retain(|socket| !socket.as_ref().is_ok_and(|socket| is_of_files_or_volumes(&socket.file_name())));
+    assert!(sockets.is_empty(), "{sockets:?}");
+    daemon.signal("TERM");
+    let (_, _, log) = daemon.end();
+    assert!(log.contains("not served, by -api-groups: disk, iscsi, smb, system"), "{log}");
+}
+
+fn is_of_files_or_volumes(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("csi-proxy-filesystem-") || name.starts_with("csi-proxy-volume-")
+}
+
+/// Returns what the program answers to a request to start the service MSiSCSI.
+async fn start_service(folder: &Path) -> Result<(), Status> {
+    let mut services = SystemClient::new(channel(folder, "csi-proxy-system-v1alpha1").await);
+    services.start_service(StartServiceRequest { name: "MSiSCSI".into() }).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_service_is_started_only_if_the_flag_lists_it() {
+    for (flags, is_allowed) in [(&[][..], true), (&["-services=msiscsi,other"], true), (&["-services=none"], false)] {
+        let folder = folder();
+        let daemon = Daemon::start(folder.path(), flags);
+        match start_service(folder.path()).await {
+            Ok(()) => assert!(is_allowed, "{flags:?}"),
+            Err(refused) => {
+                assert_eq!((refused.code(), is_allowed), (Code::PermissionDenied, false), "{refused}");
+                let reason =
+                    "cannot start the service MSiSCSI: csi-proxy's flag -services does not list the service MSiSCSI";
+                assert_eq!(refused.message(), reason);
+            }
+        }
+        daemon.signal("TERM");
+        daemon.end();
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The sequence of each driver, on a fresh node.
 #![cfg(unix)]
 
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::{fs, io};
 
 use csi_proxy_sim::demo::{Daemon, Screen, Sequence, run};
 
@@ -32,6 +34,26 @@ macro_rules! drivers {
             assert_eq!(drivers, [$($driver),*]);
         }
     };
+}
+
+#[test]
+fn the_groups_of_each_driver_are_those_in_the_documentation() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for entry in fs::read_dir(root.join("drivers")).expect("the folder") {
+        let text = fs::read_to_string(entry.expect("an entry").path()).expect("a sequence");
+        let value = |key: &str| text.split(&format!("\"{key}\": \"")).skip(1).collect::<Vec<_>>();
+        let name = value("driver")[0].split(['"', ' ']).next().expect("a name");
+        let called = value("call").into_iter().filter_map(|call| call.split('/').next()).map(str::to_owned);
+        groups.entry(name.to_owned()).or_default().extend(called);
+    }
+    let row = |(driver, groups): (&String, &BTreeSet<String>)| {
+        let groups: Vec<_> = groups.iter().map(String::as_str).collect();
+        format!("| {driver} | {} |\n", groups.join(", "))
+    };
+    let rows: String = groups.iter().map(row).collect();
+    let page = fs::read_to_string(root.join("../../docs/security.md")).expect("the page");
+    assert!(page.contains(&format!("| driver | groups |\n|---|---|\n{rows}\n")), "the page should contain:\n{rows}");
 }
 
 drivers! {

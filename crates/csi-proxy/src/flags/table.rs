@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use storage_ops::HostPath;
+use api::Group;
+use storage_ops::{AllowedPortal, HostPath, OperationResult, ServiceName, SmbServer};
 
 use super::{Flag, Kind};
 
 /// The headings of the help.
 mod section {
     pub(super) const STORAGE: &str = "Paths and SMB";
+    pub(super) const LEAST_PRIVILEGE: &str = "Least privilege";
     pub(super) const ENDPOINTS: &str = "Endpoints and limits";
     pub(super) const TELEMETRY: &str = "Log and metrics";
 }
@@ -40,7 +42,7 @@ macro_rules! without_effect {
 const SWITCH: Kind = Kind::Switch;
 
 /// The flags that all programs share.
-pub static TABLE: [Flag; 27] = [
+pub static TABLE: [Flag; 31] = [
     Flag {
         name: "kubelet-path",
         kind: Kind::Value("DIR"),
@@ -102,6 +104,44 @@ pub static TABLE: [Flag; 27] = [
         help: "Refuse a request with another password than the one that made its SMB mapping, instead of logging a warning.",
         section: section::STORAGE,
         set: |flags, text| switch(text).map(|on| flags.node.refuse_other_smb_passwords = on),
+    },
+    Flag {
+        name: "api-groups",
+        kind: Kind::Value("GROUP,..."),
+        default: "disk,filesystem,iscsi,smb,system,volume",
+        help: "Serve only these API groups. The pipes of the others do not exist.",
+        section: section::LEAST_PRIVILEGE,
+        set: |flags, text| {
+            flags.api_groups = items(text, |name| {
+                let group = Group::ALL.into_iter().find(|group| group.name() == name);
+                group.ok_or_else(|| format!("'{name}' is none of {}", Group::ALL.map(Group::name).join(", ")))
+            })?;
+            Ok(())
+        },
+    },
+    Flag {
+        name: "services",
+        kind: Kind::Value("NAME,..."),
+        default: "",
+        help: "Let drivers start and stop only these Windows services; 'none' for no service.",
+        section: section::LEAST_PRIVILEGE,
+        set: |flags, text| list(text, ServiceName::parse).map(|services| flags.node.services = Some(services)),
+    },
+    Flag {
+        name: "smb-servers",
+        kind: Kind::Value("HOST,..."),
+        default: "",
+        help: "Map only shares of these SMB servers, named as drivers name them; 'none' for no server.",
+        section: section::LEAST_PRIVILEGE,
+        set: |flags, text| list(text, SmbServer::parse).map(|servers| flags.node.smb_servers = Some(servers)),
+    },
+    Flag {
+        name: "iscsi-portals",
+        kind: Kind::Value("HOST[:PORT],..."),
+        default: "",
+        help: "Use only these iSCSI target portals or networks (10.0.0.0/24); port 3260 if not given; 'none' for no portal.",
+        section: section::LEAST_PRIVILEGE,
+        set: |flags, text| list(text, AllowedPortal::parse).map(|portals| flags.node.iscsi_portals = Some(portals)),
     },
     Flag {
         name: "pipe-sid",
@@ -239,6 +279,20 @@ pub fn some_text(text: &str) -> Option<String> {
 fn number<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
     let parsed = text.parse::<u64>().ok().and_then(|number| N::try_from(number).ok());
     parsed.ok_or_else(|| "expected a whole number".to_owned())
+}
+
+/// Parses items that are separated by commas.
+fn items<T>(text: &str, parse: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    text.split(',').map(str::trim).map(parse).collect()
+}
+
+/// Parses the items that drivers may use. The list cannot be empty, since that could mean both all and none.
+fn list<T>(text: &str, parse: fn(&str) -> OperationResult<T>) -> Result<Vec<T>, String> {
+    match text {
+        "" => Err("expected a list separated by commas, or 'none'".to_owned()),
+        "none" => Ok(Vec::new()),
+        _ => items(text, |item| parse(item).map_err(|fault| fault.to_string())),
+    }
 }
 
 fn folder(text: &str) -> Result<HostPath, String> {

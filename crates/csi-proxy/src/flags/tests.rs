@@ -22,6 +22,10 @@ fn all() -> impl Iterator<Item = &'static Flag> {
 fn sample(name: &str) -> &'static str {
     match name {
         "kubelet-path" | "working-dir" | "kubelet-csi-plugins-path" | "kubelet-pod-path" => r"D:\kubelet",
+        "api-groups" => "disk,volume",
+        "services" => "MSiSCSI",
+        "smb-servers" => "files.example.com",
+        "iscsi-portals" => "10.0.0.5",
         "pipe-sid" => "S-1-5-93-2-1",
         "max-connections" | "max-calls" | "max-silence" | "drain" | "v" | "log_file_max_size" => "7",
         _ => "some/where",
@@ -87,6 +91,9 @@ fn without_flags_the_defaults_of_the_table_hold() {
     let upstream = storage_ops::Config::default();
     assert_eq!(format!("{:?}", flags.node), format!("{upstream:?}"));
     assert!(flags.log.to_stderr && !flags.windows_service);
+    assert_eq!(flags.api_groups, api::Group::ALL);
+    let node = &flags.node;
+    assert!(node.services.is_none() && node.smb_servers.is_none() && node.iscsi_portals.is_none(), "all are allowed");
     assert_eq!((flags.log.verbosity, flags.log.megabytes, flags.drain), (0, 1800, Duration::from_secs(30)));
     let limits = server::ConnectionLimits::default();
     assert_eq!((flags.max_connections, flags.silence), (limits.open, limits.silence));
@@ -117,6 +124,40 @@ fn an_invalid_command_line_is_refused_in_one_sentence() {
     let path = parse(&["-kubelet-path=kubelet"]).unwrap_err().to_string();
     assert!(path.ends_with("the path \"kubelet\" is not an absolute path on a drive"), "{path}");
     assert_eq!(parse(&["-help"]).unwrap_err(), FlagError::Help);
+}
+
+#[test]
+fn a_list_has_items_separated_by_commas_and_is_empty_if_it_is_none() {
+    let node = parsed(&["-services=MSiSCSI, csi driver", "-smb-servers", "a,b@8443", "-iscsi-portals=none"]).node;
+    assert_eq!(node.services.unwrap().iter().map(ToString::to_string).collect::<Vec<_>>(), ["MSiSCSI", "csi driver"]);
+    assert_eq!((node.smb_servers.unwrap().len(), node.iscsi_portals.unwrap().len()), (2, 0));
+    assert_eq!(parsed(&["-api-groups=volume, disk"]).api_groups, [api::Group::Volume, api::Group::Disk]);
+}
+
+#[test]
+fn an_invalid_list_is_refused_so_that_no_list_means_less_or_more_than_it_says() {
+    let groups = "disk, filesystem, iscsi, smb, system, volume";
+    let no_list = "expected a list separated by commas, or 'none'";
+    for (flag, value, why) in [
+        ("api-groups", "disk,nvme", format!("'nvme' is none of {groups}")),
+        ("api-groups", "Disk", format!("'Disk' is none of {groups}")),
+        ("api-groups", "", format!("'' is none of {groups}")),
+        ("api-groups", "none", format!("'none' is none of {groups}")),
+        ("services", "", no_list.to_owned()),
+        ("services", "a,,b", "\"\" is not a valid service name".to_owned()),
+        ("services", "a,b/c", "\"b/c\" is not a valid service name".to_owned()),
+        ("smb-servers", "", no_list.to_owned()),
+        ("smb-servers", r"\\files\share", r#""\\files\share" is not the name of an SMB server"#.to_owned()),
+        ("iscsi-portals", "", no_list.to_owned()),
+        (
+            "iscsi-portals",
+            "10.0.0.5:x",
+            "\"10.0.0.5:x\" is not an address[:port], such as 10.0.0.5, 10.0.0.0/24 or [fd00::1]:3260".to_owned(),
+        ),
+    ] {
+        let refused = parse(&[&format!("-{flag}={value}")]).unwrap_err().to_string();
+        assert_eq!(refused, format!("invalid value '{value}' for flag -{flag}: {why}"));
+    }
 }
 
 #[test]

@@ -23,6 +23,10 @@ pub(super) fn check(examination: &mut Examination<'_>) -> Option<String> {
         }
     }
     report_served(examination, &served, &missing);
+    if let Some(groups) = &examination.settings.left_out_groups {
+        let seen = format!("not served, by -api-groups: {groups}; drivers that need these groups cannot connect");
+        examination.report.ok(CHECK, seen);
+    }
     report_access(examination, &served);
     served.into_iter().find_map(|(_, pipe)| pipe.program)
 }

@@ -75,6 +75,15 @@ fn pipes_that_no_process_serves_are_a_problem_and_a_few_of_them_a_warning() {
 }
 
 #[test]
+fn groups_that_are_left_out_are_named_and_are_no_problem() {
+    let mut patient = Patient::healthy();
+    patient.settings.left_out_groups = Some("iscsi, smb".to_owned());
+    assert_eq!(patient.complaints(), []);
+    let findings = patient.examine().findings;
+    assert!(findings.iter().any(|finding| finding.seen.contains("-api-groups: iscsi, smb")), "{findings:#?}");
+}
+
+#[test]
 fn pipes_served_by_two_processes_are_a_problem() {
     let mut patient = Patient::healthy();
     patient.system.pipes.get_mut("csi-proxy-volume-v1").expect("a pipe").process = 7;

@@ -85,6 +85,7 @@ impl Patient {
         let settings = Settings {
             node: Config::default(),
             pipes,
+            left_out_groups: None,
             accounts: Vec::new(),
             service: "csiproxy".to_owned(),
             log_file: Some(r"C:\etc\kubernetes\logs\csi-proxy.log".to_owned()),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use api::{GROUP_VERSIONS, GroupVersion, GrouplessPipe};
+use api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
 use transport::address::{Address, BadAddress, Location};
 use transport::listener::Listener;
 
@@ -15,34 +15,37 @@ pub struct Endpoint<L> {
 }
 
 /// What an endpoint serves, which decides its name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum EndpointSpec {
     /// One version of one group.
     GroupVersion(&'static GroupVersion),
-    /// Every group that has one version.
-    Groupless(GrouplessPipe),
+    /// The services of one version, of those groups that have it.
+    Groupless(GrouplessPipe, Vec<Group>),
 }
 
 impl EndpointSpec {
-    /// Returns the endpoints of all group-versions and, if `groupless`, one endpoint for each version.
-    pub fn all(groupless: bool) -> impl Iterator<Item = Self> {
+    /// Returns the endpoints of all versions of `groups` and, if `groupless`, one endpoint for each version that one of
+    /// these groups has.
+    pub fn of(groups: &[Group], groupless: bool) -> Vec<Self> {
         let versions = groupless.then(GrouplessPipe::all).into_iter().flatten();
-        GROUP_VERSIONS.iter().map(Self::GroupVersion).chain(versions.map(Self::Groupless))
+        let versions = versions.map(|pipe| Self::Groupless(pipe, groups.to_vec()));
+        let rows = GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
+        rows.map(Self::GroupVersion).chain(versions).filter(|spec| spec.rows().next().is_some()).collect()
     }
 
     /// Returns the name of the endpoint, which is the name of its pipe.
-    pub fn name(self) -> String {
+    pub fn name(&self) -> String {
         match self {
             Self::GroupVersion(row) => row.pipe().to_owned(),
-            Self::Groupless(pipe) => pipe.pipe(),
+            Self::Groupless(pipe, _) => pipe.pipe(),
         }
     }
 
     /// Returns the rows of [`GROUP_VERSIONS`] that the endpoint serves, with their indexes.
-    pub(crate) fn rows(self) -> impl Iterator<Item = (usize, &'static GroupVersion)> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (usize, &'static GroupVersion)> {
         GROUP_VERSIONS.iter().enumerate().filter(move |(_, row)| match self {
             Self::GroupVersion(one) => row.pipe() == one.pipe(),
-            Self::Groupless(pipe) => row.version == pipe.version,
+            Self::Groupless(pipe, groups) => row.version == pipe.version && groups.contains(&row.group),
         })
     }
 }
@@ -53,12 +56,21 @@ impl<L: Listener> Endpoint<L> {
         Self { spec, listener }
     }
 
-    /// Opens all endpoints in `location`, or none of them.
-    ///
-    /// A driver that finds one endpoint missing falls back to an older version until it restarts, or does not start.
+    /// Opens the endpoints of all group-versions in `location` and, if `groupless`, one for each version, or none of them.
     pub fn open_all(
         location: &Location,
         groupless: bool,
+        open: impl FnMut(&Address) -> io::Result<L>,
+    ) -> Result<Vec<Self>, CannotServe> {
+        Self::open(location, EndpointSpec::of(&Group::ALL, groupless), open)
+    }
+
+    /// Opens the endpoints in `location`, or none of them.
+    ///
+    /// A driver that finds one version of a group missing falls back to an older one until it restarts, or does not start.
+    pub fn open(
+        location: &Location,
+        specs: Vec<EndpointSpec>,
         mut open: impl FnMut(&Address) -> io::Result<L>,
     ) -> Result<Vec<Self>, CannotServe> {
         let endpoint = |spec: EndpointSpec| {
@@ -66,7 +78,7 @@ impl<L: Listener> Endpoint<L> {
             let opened = location.address(&name).map_err(invalid_address).and_then(|address| open(&address));
             opened.map(|listener| Self::new(spec, listener)).map_err(|reason| CannotServe { name, reason })
         };
-        EndpointSpec::all(groupless).map(endpoint).collect()
+        specs.into_iter().map(endpoint).collect()
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Rpc {
 }
 
 impl Router {
-    pub(crate) async fn new(spec: EndpointSpec, metrics: &Metrics) -> Self {
+    pub(crate) async fn new(spec: &EndpointSpec, metrics: &Metrics) -> Self {
         let service = |(index, row): (usize, &api::GroupVersion)| {
             let handlers = handler::of(row);
             let rpc = |metrics: &Arc<RpcMetrics>| {

@@ -5,8 +5,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::Group;
 use os_sim::Sim;
-use server::{Endpoint, Limits, Server, Unfinished};
+use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
 use storage_ops::{Config, Executor, Node};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -30,6 +31,8 @@ pub(crate) struct Daemon {
 pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) groupless: bool,
+    /// The groups that are not served.
+    pub(crate) left_out: Vec<Group>,
 }
 
 impl Daemon {
@@ -66,7 +69,9 @@ impl Setup {
     pub(crate) fn listening<L: Listener>(self, node: Node, open: impl FnMut(&Address) -> io::Result<L>) -> Daemon {
         let folder = tempfile::tempdir().expect("a folder");
         let location = Location::Directory(folder.path().join("sockets"));
-        let endpoints = Endpoint::open_all(&location, self.groupless, open).expect("all endpoints");
+        let groups: Vec<_> = Group::ALL.into_iter().filter(|group| !self.left_out.contains(group)).collect();
+        let specs = EndpointSpec::of(&groups, self.groupless);
+        let endpoints = Endpoint::open(&location, specs, open).expect("all endpoints");
         let executor = Arc::new(Executor::new(Arc::new(node)));
         let server = Arc::new(Server::new(Arc::clone(&executor), self.limits));
         let (stop, stopped) = oneshot::channel();

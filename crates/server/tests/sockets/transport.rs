@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api::disk::v1::ListDiskIDsRequest;
+use api::disk::v1::disk_client::DiskClient;
 use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
 use api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
@@ -216,6 +218,32 @@ async fn health_is_reported_for_the_services_of_the_endpoint() {
     }
     assert_eq!(check(FILESYSTEM, "v1.Disk").await, Err(Code::NotFound));
     assert_eq!(check("csi-proxy-v1", "v1.Disk").await, Ok(ServingStatus::Serving));
+}
+
+#[tokio::test]
+async fn a_group_that_is_left_out_has_no_endpoint_and_is_in_no_other_one() {
+    let left_out = [Group::Disk, Group::Iscsi, Group::System];
+    let daemon = Setup { groupless: true, left_out: left_out.to_vec(), ..Setup::default() }.on(&good_input::node());
+    for row in &GROUP_VERSIONS {
+        assert_eq!(daemon.address(row.pipe()).path().exists(), !left_out.contains(&row.group), "{row:?}");
+    }
+    let versions: Vec<_> = GrouplessPipe::all().filter(|pipe| daemon.address(&pipe.pipe()).path().exists()).collect();
+    let is_served = |pipe: GrouplessPipe| pipe.group_versions().any(|row| !left_out.contains(&row.group));
+    assert_eq!(versions, GrouplessPipe::all().filter(|pipe| is_served(*pipe)).collect::<Vec<_>>());
+    assert!(versions.len() < GrouplessPipe::all().count(), "a version that only iSCSI has is not served");
+
+    let mut health = HealthClient::new(daemon.channel("csi-proxy-v1").await);
+    let mut check = async |service: &str| {
+        let answer = health.check(HealthCheckRequest { service: service.to_owned() }).await;
+        answer.map(|answer| answer.into_inner().status()).map_err(|status| status.code())
+    };
+    assert_eq!(check("").await, Ok(ServingStatus::Serving));
+    assert_eq!(check("v1.Filesystem").await, Ok(ServingStatus::Serving));
+    assert_eq!(check("v1.Disk").await, Err(Code::NotFound));
+    let mut disks = DiskClient::new(daemon.channel("csi-proxy-v1").await);
+    let refused = disks.list_disk_ids(ListDiskIDsRequest {}).await.expect_err("it is not served");
+    assert_eq!(refused.code(), Code::Unimplemented);
+    assert!(path_exists(&daemon).await);
 }
 
 /// Calls the server 200 times through Python's gRPC, which has another HTTP/2 implementation than Go and this server.

@@ -31,6 +31,11 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
     /// Describes the operation with a phrase that can follow "cannot": `mount volume ... at ...`.
     fn describe(&self) -> String;
 
+    /// Refuses the operation if the administrator does not allow it on this object. Runs before everything else.
+    fn check_allowed(&self, _node: &Node) -> OperationResult<()> {
+        Ok(())
+    }
+
     /// Returns what the operation waits for, whose share of the threads limits it.
     fn resource(&self) -> Option<Resource> {
         None

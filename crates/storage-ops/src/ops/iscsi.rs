@@ -20,6 +20,16 @@ impl TargetPortal {
         Resource::TargetPortal(self.to_string().to_lowercase())
     }
 
+    /// Refuses a portal that the administrator does not allow to be used.
+    fn check_listed(&self, node: &Node) -> OperationResult<()> {
+        match &node.config().iscsi_portals {
+            Some(portals) if !portals.iter().any(|allowed| allowed.contains(self)) => {
+                Err(OperationError::not_listed("-iscsi-portals", format_args!("the portal {self}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn arguments(&self) -> Vec<(&'static str, Value)> {
         vec![
             ("TargetPortalAddress", Value::Text(self.address.clone())),
@@ -124,6 +134,10 @@ impl Operation for AddTargetPortal {
         format!("add the target portal {}", self.portal)
     }
 
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        self.portal.check_listed(node)
+    }
+
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key()])
     }
@@ -165,6 +179,10 @@ impl Operation for DiscoverTargetPortal {
         format!("discover the targets of the portal {}", self.portal)
     }
 
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        self.portal.check_listed(node)
+    }
+
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key()])
     }
@@ -201,6 +219,10 @@ impl Operation for RemoveTargetPortal {
 
     fn describe(&self) -> String {
         format!("remove the target portal {}", self.portal)
+    }
+
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        self.portal.check_listed(node)
     }
 
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
@@ -266,6 +288,10 @@ impl Operation for ConnectTarget {
         format!("connect to the target {} at {}", self.iqn, self.portal)
     }
 
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        self.portal.check_listed(node)
+    }
+
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         // The target too: it may be connected through one portal and disconnected through another.
         Ok(vec![self.portal.lock_key(), LockKey::Target(self.iqn.to_string().to_lowercase())])
@@ -314,6 +340,10 @@ impl Operation for DisconnectTarget {
 
     fn describe(&self) -> String {
         format!("disconnect from the target {} at {}", self.iqn, self.portal)
+    }
+
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        self.portal.check_listed(node)
     }
 
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {

@@ -64,6 +64,15 @@ impl Operation for NewSmbGlobalMapping {
         }
     }
 
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        match &node.config().smb_servers {
+            Some(servers) if !servers.iter().any(|server| server.is_that_of(&self.remote)) => {
+                Err(OperationError::not_listed("-smb-servers", format_args!("the server {}", self.remote.server())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         let mut keys = vec![LockKey::Share(self.remote.share())];
         if let Some(local) = &self.local {

@@ -33,6 +33,17 @@ impl ServiceName {
     }
 }
 
+/// Refuses a service that the administrator does not allow to be started and stopped.
+fn check_listed(node: &Node, name: &str) -> OperationResult<()> {
+    match &node.config().services {
+        // Other letters are compared exactly: whether Windows considers them equal is not certain.
+        Some(services) if !services.iter().any(|service| service.as_str().eq_ignore_ascii_case(name)) => {
+            Err(OperationError::not_listed("-services", format_args!("the service {name}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns the key of a service that Windows has named.
 fn lock_key_of(service: &U16Str) -> LockKey {
     LockKey::Service(service.to_string_lossy().to_lowercase())
@@ -76,6 +87,10 @@ impl Operation for StartService {
 
     fn describe(&self) -> String {
         format!("start the service {}", self.name)
+    }
+
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        check_listed(node, self.name.as_str())
     }
 
     fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
@@ -123,6 +138,10 @@ impl Operation for StopService {
         format!("stop the service {}", self.name)
     }
 
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        check_listed(node, self.name.as_str())
+    }
+
     fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         let mut keys = vec![self.name.lock_key()];
         if self.force {
@@ -147,6 +166,7 @@ impl Operation for StopService {
             });
         }
         for name in &dependents {
+            check_listed(node, &name.to_string_lossy())?;
             ctx.ensure_locked(&lock_key_of(name))?;
         }
         ctx.begin_mutation()?;
