@@ -29,11 +29,11 @@ pub enum Role {
     Folder,
     /// A folder above that folder. What is added there does no harm, but what is in it may be replaced.
     Above,
-    /// An empty folder that is to stay a folder. As [`Self::Above`], but it may become a junction to another folder.
+    /// An empty folder. Like [`Self::Above`], and whoever may write its attributes can make it a junction.
     Empty,
 }
 
-/// The rights of which one is enough for `FSCTL_SET_REPARSE_POINT`: an empty folder becomes a junction; a file becomes a
+/// The rights, any of which is enough for `FSCTL_SET_REPARSE_POINT`: an empty folder becomes a junction; a file becomes a
 /// symbolic link if the account may create those, and else one that cannot be opened. A folder that is not empty cannot
 /// become a link.
 ///

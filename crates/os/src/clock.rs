@@ -31,7 +31,7 @@ impl Sub for Time {
     }
 }
 
-/// How often a future is polled that is not woken.
+/// How often a future that is not woken is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What [`Clock::run_watched`] runs. It calls its argument at the end of each step, and returns if that returns false, which
@@ -55,7 +55,7 @@ pub trait Clock: Send + Sync {
     fn sleep(&self, span: Duration);
 
     /// Blocks this thread until `wait` is ready, for a thread that waits outside an async runtime. Polls it when it is woken,
-    /// and from time to time, so that it can become ready because time has passed.
+    /// and at intervals, because it may also become ready when time has passed.
     fn block_on(&self, wait: Pin<&mut dyn Future<Output = ()>>) {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);

@@ -141,12 +141,13 @@ impl Executor {
         &self.node
     }
 
-    /// Runs `operation`, or joins an equal one that is in progress. No client's share limits it.
+    /// Runs `operation` as [`Self::run_for`] does, without a client.
     pub async fn run<O: Operation>(self: &Arc<Self>, operation: O) -> Result<O::Output, Error> {
         self.run_for(None::<ClientId>, operation).await
     }
 
-    /// Runs `operation`, or joins an equal one that is in progress, with the share of threads that `client` has.
+    /// Runs `operation`, or joins an equal one that is in progress. It gets a thread if `client` may have one more; no share
+    /// of a client limits it if `client` is `None`.
     pub async fn run_for<O: Operation>(
         self: &Arc<Self>,
         client: impl Into<Option<ClientId>>,
