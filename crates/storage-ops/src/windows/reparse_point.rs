@@ -124,6 +124,11 @@ impl Link {
 }
 
 /// Returns whether the target of a link is on a drive or a volume.
+///
+/// A drive is not examined further. LocalSystem sees only global drive letters, and only LocalSystem can map one of them to
+/// a share; what other accounts map belongs to their logon sessions.
+/// <https://learn.microsoft.com/windows-hardware/drivers/kernel/local-and-global-ms-dos-device-names>
+/// <https://learn.microsoft.com/windows/win32/fileio/defining-an-ms-dos-device-name>
 fn is_local(target: &U16Str) -> bool {
     let is_drive = starts_with(target, r"\??\") && target.as_slice().get(5) == Some(&u16::from(b':'));
     is_drive || starts_with(target, r"\??\Volume{")
