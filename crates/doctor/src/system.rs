@@ -17,10 +17,6 @@ pub trait System: Send + Sync {
     ///
     /// Errors: `SERVICE_DOES_NOT_EXIST`, `ACCESS_DENIED`.
     fn service(&self, name: &str) -> OsResult<ServiceRegistration>;
-
-    /// Returns the owner and the access control list of the file or directory at the Win32 path `path`. A link is followed:
-    /// the checks ask only for paths that do not lead off the node.
-    fn access_to_file(&self, path: &str) -> OsResult<SecurityDescriptor>;
 }
 
 /// Who serves a pipe, and who may open it.

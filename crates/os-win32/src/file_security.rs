@@ -23,13 +23,13 @@ pub fn create_folder(path: &Path, sddl: &str) -> io::Result<()> {
     if created == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Returns the security descriptor of a file or folder, with its owner and its access control list. A link is followed.
+/// Returns the owner and the access control list of a file or folder. A link is followed.
 ///
-/// `os::abi::SecurityDescriptor` decodes it.
 /// <https://learn.microsoft.com/windows/win32/api/securitybaseapi/nf-securitybaseapi-getkernelobjectsecurity>
-pub fn security_descriptor(path: &Path) -> io::Result<Vec<u8>> {
+pub fn security_descriptor(path: &Path) -> io::Result<os::abi::SecurityDescriptor> {
     let file = OpenOptions::new().access_mode(READ_CONTROL).custom_flags(FILE_FLAG_BACKUP_SEMANTICS).open(path)?;
-    security_descriptor::of_handle(file.as_raw_handle())
+    let descriptor = security_descriptor::of_handle(file.as_raw_handle());
+    descriptor.map_err(|code| io::Error::from_raw_os_error(code.0.cast_signed()))
 }
 
 /// Returns the name of the account or group with this SID (`S-1-5-...`), such as `NT AUTHORITY\Authenticated Users`.

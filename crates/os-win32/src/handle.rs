@@ -5,7 +5,7 @@ use std::os::windows::io::{
 };
 use std::ptr;
 
-use os::abi::ControlCode;
+use os::abi::{ControlCode, SecurityDescriptor};
 use os::{Disposition, FileInfo, FsInfo, Handle, Open, OsError, OsResult, PathForm, U16Str, U16String};
 use windows_sys::Wdk::Foundation::OBJECT_ATTRIBUTES;
 use windows_sys::Wdk::Storage::FileSystem::{
@@ -20,7 +20,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 use windows_sys::Win32::System::IO::{DeviceIoControl, IO_STATUS_BLOCK, OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0};
 
-use crate::{buffer, error};
+use crate::{buffer, error, security_descriptor};
 
 /// An open file, directory, volume or disk, opened for synchronous I/O.
 ///
@@ -197,6 +197,10 @@ impl Handle for NtHandle {
                 return Ok(U16String::from_vec(path));
             }
         }
+    }
+
+    fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
+        security_descriptor::of_handle(self.raw())
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {

@@ -1,15 +1,15 @@
 //! Security descriptors, and the accounts in them.
 //!
-//! A descriptor is made from SDDL text. `os::abi::SecurityDescriptor` decodes those that Windows returns.
+//! A descriptor is made from SDDL text. Those that Windows returns are decoded by `os::abi::SecurityDescriptor`.
 
 use std::ffi::c_void;
 use std::io;
 use std::os::windows::io::RawHandle;
 use std::ptr;
 
-use os::U16String;
+use os::{OsError, OsResult, U16String};
 use widestring::U16CString;
-use windows_sys::Win32::Foundation::LocalFree;
+use windows_sys::Win32::Foundation::{ERROR_INVALID_SECURITY_DESCR, LocalFree};
 use windows_sys::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, ConvertStringSidToSidW, SDDL_REVISION_1,
 };
@@ -18,7 +18,7 @@ use windows_sys::Win32::Security::{
     SECURITY_ATTRIBUTES,
 };
 
-use crate::buffer;
+use crate::{buffer, error};
 
 /// The size of the largest descriptor: a list of 64 KiB, and the SIDs of the owner and the group with 68 bytes each.
 const LARGEST: usize = 0x1_1000;
@@ -55,22 +55,24 @@ impl SecurityDescriptor {
     }
 }
 
-/// Returns the descriptor of an open object, with the owner and the access control list. The handle needs `READ_CONTROL`.
-pub(crate) fn of_handle(handle: RawHandle) -> io::Result<Vec<u8>> {
+/// Returns the owner and the access control list of an open object. The handle needs `READ_CONTROL`.
+///
+/// Errors: `ERROR_INVALID_SECURITY_DESCR` if the list has an entry of an unknown kind.
+pub(crate) fn of_handle(handle: RawHandle) -> OsResult<os::abi::SecurityDescriptor> {
+    os::abi::SecurityDescriptor::parse(&read(handle)?).ok_or(OsError(ERROR_INVALID_SECURITY_DESCR))
+}
+
+/// Returns the descriptor of an open object as Windows lays it out.
+fn read(handle: RawHandle) -> OsResult<Vec<u8>> {
     let mut bytes = vec![0; LARGEST];
     let parts = OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION;
     let mut needed = 0;
-    let read = buffer::fill(&mut bytes, |output, length| {
+    buffer::fill(&mut bytes, |output, length| {
         // SAFETY: the handle is open; `length` bytes at the pointer can be written; `needed` outlives the call.
-        Ok(unsafe { GetKernelObjectSecurity(handle, parts, output, length, &raw mut needed) })
-    });
-    match read {
-        Ok(0) | Err(_) => Err(io::Error::last_os_error()),
-        Ok(_) => {
-            bytes.truncate(needed as usize);
-            Ok(bytes)
-        }
-    }
+        error::check(unsafe { GetKernelObjectSecurity(handle, parts, output, length, &raw mut needed) })
+    })?;
+    bytes.truncate(needed as usize);
+    Ok(bytes)
 }
 
 /// A security identifier: an account or a group.
@@ -147,6 +149,7 @@ impl Drop for Local {
 pub(crate) mod tests {
     use std::ffi::c_void;
     use std::io;
+    use std::os::windows::io::RawHandle;
     use std::ptr;
 
     use widestring::U16CStr;
@@ -155,7 +158,7 @@ pub(crate) mod tests {
     };
     use windows_sys::Win32::Security::DACL_SECURITY_INFORMATION;
 
-    use super::{Local, SecurityDescriptor, Sid};
+    use super::{Local, SecurityDescriptor, Sid, read};
 
     /// Returns the access control list of a valid descriptor as SDDL.
     fn sddl(descriptor: *mut c_void) -> String {
@@ -184,10 +187,11 @@ pub(crate) mod tests {
         }
     }
 
-    /// Returns the access control list of a descriptor that Windows returned as SDDL.
-    pub(crate) fn sddl_of(descriptor: &[u8]) -> String {
+    /// Returns the access control list of an open object as SDDL.
+    pub(crate) fn sddl_of(handle: RawHandle) -> String {
+        let descriptor = read(handle).unwrap();
         let mut aligned = vec![0_u64; descriptor.len().div_ceil(8)];
-        zerocopy::IntoBytes::as_mut_bytes(aligned.as_mut_slice())[..descriptor.len()].copy_from_slice(descriptor);
+        zerocopy::IntoBytes::as_mut_bytes(aligned.as_mut_slice())[..descriptor.len()].copy_from_slice(&descriptor);
         sddl(aligned.as_mut_ptr().cast())
     }
 

@@ -3,7 +3,8 @@
 use bitflags::bitflags;
 use widestring::{U16Str, U16String};
 
-use crate::{OsResult, abi::ControlCode};
+use crate::OsResult;
+use crate::abi::{ControlCode, SecurityDescriptor};
 
 bitflags! {
     /// The access rights of a handle (`ACCESS_MASK`).
@@ -22,6 +23,8 @@ bitflags! {
         const WRITE_ATTRIBUTES = 0x0100;
         /// Delete the object.
         const DELETE = 0x0001_0000;
+        /// Read the security descriptor.
+        const READ_CONTROL = 0x0002_0000;
         /// Every right to read the object (`GENERIC_READ`).
         const GENERIC_READ = 0x8000_0000;
         /// Every right to write to the object (`GENERIC_WRITE`).
@@ -181,6 +184,13 @@ pub trait Handle: Send + Sync {
     /// Errors: `PATH_NOT_FOUND` if the object has no path of that form.
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getfinalpathnamebyhandlew>
     fn final_path(&self, form: PathForm) -> OsResult<U16String>;
+
+    /// Returns the owner and the access control list of the object.
+    ///
+    /// Errors: `ACCESS_DENIED` without [`Access::READ_CONTROL`]; `ERROR_INVALID_SECURITY_DESCR` (1338) if the list has an
+    /// entry of an unknown kind.
+    /// <https://learn.microsoft.com/windows/win32/api/securitybaseapi/nf-securitybaseapi-getkernelobjectsecurity>
+    fn security_descriptor(&self) -> OsResult<SecurityDescriptor>;
 
     /// Reads at `offset`, in bytes from the start, and returns the number of bytes written to `output`; 0 is the end of
     /// the file.

@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use os::abi::{DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
+use os::abi::{DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, SecurityDescriptor};
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, U16Str};
 
 use crate::config::Config;
@@ -209,11 +209,12 @@ impl Inspector {
         Ok(names(&*self.open_directory(directory)?, 1)?.names.is_empty())
     }
 
-    /// Checks that the object at `path`, links in its path followed, exists and is on the node.
+    /// Reads who may access the object at `path`, links in its path followed.
     ///
     /// Errors: `REPARSE_POINT_ENCOUNTERED` if it is not on the node.
-    pub fn check_on_node(&self, path: &HostPath) -> OperationResult<()> {
-        self.open_on_node(path, &OPEN_NOFOLLOW).map(drop)
+    pub fn access(&self, path: &HostPath) -> OperationResult<SecurityDescriptor> {
+        let object = self.open_on_node(path, &Open::existing(Access::READ_CONTROL, Options::REPARSE_POINT))?;
+        Ok(object.security_descriptor()?)
     }
 
     fn open_directory(&self, directory: &HostPath) -> OperationResult<Box<dyn Handle>> {

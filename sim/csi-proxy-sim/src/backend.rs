@@ -5,7 +5,7 @@ use std::{error, fmt, fs, io};
 
 use csi_proxy::backend::Backend;
 use csi_proxy::doctor::{self, DoctorFlags, System};
-use doctor_sim::SimulatedSystem;
+use doctor_sim::{PROGRAM, SimulatedSystem};
 use os_sim::{DescriptionError, Sim};
 
 /// The error of a file from which no node can be created.
@@ -30,21 +30,29 @@ impl error::Error for NodeError {}
 
 /// Returns the node that `file` describes, else the built-in one; its clock runs in real time.
 pub fn simulated(file: Option<&Path>) -> Result<Backend, NodeError> {
-    let (sim, name) = match file {
-        None => (Sim::default_node(), "the built-in simulated node".to_owned()),
+    let (sim, name) = node(file)?;
+    Ok(Backend { os: sim.real_time().process(), name })
+}
+
+fn node(file: Option<&Path>) -> Result<(Sim, String), NodeError> {
+    match file {
+        None => Ok((Sim::default_node(), "the built-in simulated node".to_owned())),
         Some(path) => {
             let file = path.display().to_string();
             let text = fs::read_to_string(path).map_err(|error| NodeError::Unreadable(file.clone(), error))?;
             let sim = Sim::from_toml(&text).map_err(|error| NodeError::Description(file.clone(), error))?;
-            (sim, format!("the simulated node of {file}"))
+            Ok((sim, format!("the simulated node of {file}")))
         }
-    };
-    Ok(Backend { os: sim.real_time().process(), name })
+    }
 }
 
-/// Returns the node that the flags select, and the rest of what `doctor` examines: pipes that csi-proxy serves, and folders
-/// that only administrators may change.
+/// Returns the node that the flags select, and the rest of what `doctor` examines: pipes that csi-proxy serves, and its
+/// program.
 pub fn examined(flags: &DoctorFlags) -> Result<(Backend, Box<dyn System>), Box<dyn error::Error>> {
-    let backend = simulated(flags.node_file.as_deref())?;
+    let (sim, name) = node(flags.node_file.as_deref())?;
+    let folder = PROGRAM.rsplit_once('\\').map_or(PROGRAM, |(folder, _)| folder);
+    sim.external().mkdir_all(folder)?;
+    sim.external().write(PROGRAM, [])?;
+    let backend = Backend { os: sim.real_time().process(), name };
     Ok((backend, Box::new(SimulatedSystem::serving(&doctor::pipes()))))
 }

@@ -12,6 +12,9 @@ const READ_AND_WRITE: u32 = 0x12_019f;
 /// All access to a file.
 const FULL: u32 = 0x1f_01ff;
 
+/// The path of the program that serves the pipes by default. It must exist on the node.
+pub const PROGRAM: &str = r"C:\etc\kubernetes\node\bin\csi-proxy.exe";
+
 const ADMINISTRATORS: &str = "S-1-5-32-544";
 const SYSTEM: &str = "S-1-5-18";
 
@@ -25,18 +28,14 @@ pub struct SimulatedSystem {
     pub pipes: BTreeMap<String, Pipe>,
     /// The registration of the daemon's service, if it is installed.
     pub service: Option<ServiceRegistration>,
-    /// The access control lists of files and directories that differ from that of a file which only administrators may
-    /// change.
-    pub files: BTreeMap<String, SecurityDescriptor>,
 }
 
 impl SimulatedSystem {
     /// Returns a system on which one process serves `pipes`.
     pub fn serving(pipes: &[String]) -> Self {
-        let program = Some(r"C:\etc\kubernetes\node\bin\csi-proxy.exe".to_owned());
-        let pipe = Pipe { process: 4242, program, access: Ok(pipe_access(&[])) };
+        let pipe = Pipe { process: 4242, program: Some(PROGRAM.to_owned()), access: Ok(pipe_access(&[])) };
         let pipes = pipes.iter().map(|name| (name.clone(), pipe.clone())).collect();
-        Self { build: 20348, pipes, service: None, files: BTreeMap::new() }
+        Self { build: 20348, pipes, service: None }
     }
 }
 
@@ -51,10 +50,6 @@ impl System for SimulatedSystem {
 
     fn service(&self, _name: &str) -> OsResult<ServiceRegistration> {
         self.service.clone().ok_or(OsError::SERVICE_DOES_NOT_EXIST)
-    }
-
-    fn access_to_file(&self, path: &str) -> OsResult<SecurityDescriptor> {
-        Ok(self.files.get(path).cloned().unwrap_or_else(|| file_access(&[])))
     }
 }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::abi::ControlCode;
+use os::abi::{ControlCode, SecurityDescriptor};
 use os::{
     CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm,
     Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
@@ -260,6 +260,10 @@ impl<L: Layer> Handle for LayeredHandle<L> {
 
     fn final_path(&self, form: PathForm) -> OsResult<U16String> {
         self.layer.final_path(&*self.handle, form)
+    }
+
+    fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
+        self.handle.security_descriptor()
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
+use os::abi::{REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, SecurityDescriptor};
 use os::{Access, NtPath, OsError, OsResult, Share, U16String, Uuid};
 
 use crate::clock::SharedState;
@@ -155,6 +155,15 @@ impl External<'_> {
         self.with(|state| {
             let (fs, file) = state.existing(path, false)?;
             state.file_system_mut(&fs)?.record_mut(file)?.grants_nothing = true;
+            Ok(())
+        })
+    }
+
+    /// Sets the owner and the access control list of a file or directory. They are only shown, and limit no call.
+    pub fn set_access(&self, path: &str, access: SecurityDescriptor) -> OsResult<()> {
+        self.with(|state| {
+            let (fs, file) = state.existing(path, true)?;
+            state.file_system_mut(&fs)?.record_mut(file)?.access = Some(access);
             Ok(())
         })
     }

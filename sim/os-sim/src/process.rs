@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use os::abi::{ControlCode, DISK_INTERFACE, FIRMWARE_SMBIOS, STORAGE_PORT_INTERFACE};
+use os::abi::{ControlCode, DISK_INTERFACE, FIRMWARE_SMBIOS, STORAGE_PORT_INTERFACE, SecurityDescriptor};
 use os::{
     Clock, FileInfo, FsInfo, Handle, NtPath, Open, Os, OsError, OsResult, PathForm, Service, ServiceAccess,
     ServiceConfig, Time, U16Str, U16String, Uuid, Wmi,
@@ -198,6 +198,10 @@ impl Handle for OpenHandle {
 
     fn final_path(&self, form: PathForm) -> OsResult<U16String> {
         self.shared.with(|state| state.final_path(self.id, form))
+    }
+
+    fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
+        self.shared.with(|state| state.security_descriptor(self.id))
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {

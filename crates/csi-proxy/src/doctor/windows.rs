@@ -2,20 +2,15 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
 
 use ::doctor::{Pipe, ServiceRegistration, System};
-use os::abi::SecurityDescriptor;
 use os::{OsError, OsResult};
 use os_win32::pipe::owner_and_access;
-use os_win32::{file_security, version};
+use os_win32::version;
 use windows_service::service::{Service, ServiceAccess, ServiceActionType};
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use crate::unsupported::WindowsOnly;
-
-/// `ERROR_INVALID_SECURITY_DESCR`.
-const INVALID_SECURITY_DESCR: OsError = OsError(1338);
 
 /// Returns what the checks read of this node.
 pub fn system() -> Result<Box<dyn System>, WindowsOnly> {
@@ -31,11 +26,7 @@ impl System for ThisNode {
 
     fn pipe(&self, name: &str) -> OsResult<Pipe> {
         let (owner, access) = owner_and_access(&format!(r"\\.\pipe\{name}")).map_err(|error| code(&error))?;
-        Ok(Pipe {
-            process: owner.process,
-            program: owner.program.map(|program| program.display().to_string()),
-            access: access.map_err(|error| code(&error)).and_then(|bytes| decoded(&bytes)),
-        })
+        Ok(Pipe { process: owner.process, program: owner.program.map(|program| program.display().to_string()), access })
     }
 
     fn service(&self, name: &str) -> OsResult<ServiceRegistration> {
@@ -49,21 +40,12 @@ impl System for ThisNode {
             restarts: restarts(&service).map_err(|error| code_of_service(&error)),
         })
     }
-
-    fn access_to_file(&self, path: &str) -> OsResult<SecurityDescriptor> {
-        let bytes = file_security::security_descriptor(Path::new(path)).map_err(|error| code(&error))?;
-        decoded(&bytes)
-    }
 }
 
 /// Returns whether the first action after a failure of the service is to restart it.
 fn restarts(service: &Service) -> windows_service::Result<bool> {
     let actions = service.get_failure_actions()?.actions.unwrap_or_default();
     Ok(actions.first().is_some_and(|action| action.action_type == ServiceActionType::Restart))
-}
-
-fn decoded(bytes: &[u8]) -> OsResult<SecurityDescriptor> {
-    SecurityDescriptor::parse(bytes).ok_or(INVALID_SECURITY_DESCR)
 }
 
 fn code(error: &io::Error) -> OsError {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
 use ::doctor::access::{Role, who_may_replace};
-use os::abi::SecurityDescriptor;
 use os_win32::file_security;
 
 use crate::flags::LogFlags;
@@ -58,9 +57,7 @@ pub(super) fn unsafe_objects(file: &Path) -> io::Result<Vec<Unsafe>> {
     let all = program.iter().map(|path| (path.as_path(), Role::File)).chain([(folder.as_path(), Role::Folder)]);
     let mut found = Vec::new();
     for (path, role) in all.chain(above) {
-        let bytes = file_security::security_descriptor(path).map_err(|error| cannot(path, error))?;
-        let descriptor = SecurityDescriptor::parse(&bytes)
-            .ok_or_else(|| cannot(path, io::Error::other("its access control list has an unknown form")))?;
+        let descriptor = file_security::security_descriptor(path).map_err(|error| cannot(path, error))?;
         let accounts = who_may_replace(role, &descriptor);
         if !accounts.is_empty() {
             found.push(Unsafe { path: path.to_owned(), role, accounts });

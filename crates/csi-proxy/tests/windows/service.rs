@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use api::system::v1alpha1::StartServiceRequest;
 use api::system::v1alpha1::system_client::SystemClient;
-use os::abi::SecurityDescriptor;
 use os_win32::file_security;
 use tokio::task::JoinHandle;
 use tonic::Status;
@@ -225,8 +224,8 @@ async fn a_service_that_sc_created_gets_its_time_to_drain_when_windows_shuts_dow
 
 /// Returns the SIDs in the access control list of a folder, without those of LocalSystem and Administrators.
 fn other_accounts(folder: &str) -> Vec<String> {
-    let bytes = file_security::security_descriptor(Path::new(folder)).expect("the folder exists");
-    let entries = SecurityDescriptor::parse(&bytes).expect("a descriptor").entries.expect("a list");
+    let descriptor = file_security::security_descriptor(Path::new(folder)).expect("the folder exists");
+    let entries = descriptor.entries.expect("a list");
     let accounts = entries.into_iter().map(|entry| entry.sid.to_string());
     accounts.filter(|sid| !["S-1-5-18", "S-1-5-32-544"].contains(&sid.as_str())).collect()
 }

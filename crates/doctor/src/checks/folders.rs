@@ -2,7 +2,6 @@
 //! something in their place. LocalSystem runs what is there. And the way to the working directories, which csi-proxy
 //! follows.
 
-use os::OsError;
 use storage_ops::HostPath;
 
 use crate::Examination;
@@ -68,7 +67,7 @@ fn with_folders_above(directory: &HostPath) -> Vec<(String, Role)> {
 
 /// Checks the objects on the way to something, `what`.
 fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(String, Role)>, consequence: &str) {
-    let Examination { system, inspector, names, report, .. } = examination;
+    let Examination { inspector, names, report, .. } = examination;
     let (mut ordinary, mut others, mut safe) = (Vec::new(), Vec::new(), 0);
     let count = objects.len();
     for (path, role) in objects {
@@ -78,19 +77,10 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
             report.skipped(CHECK, seen, "find out who may; if it is a path on a server, use one on a drive instead");
             continue;
         };
-        match inspector.check_on_node(&host_path) {
-            Ok(()) => {}
-            // So does the reading itself.
-            Err(error) if matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) => {}
+        let access = match inspector.access(&host_path) {
+            Ok(access) => access,
             Err(error) => {
                 report.unchecked(CHECK, format!("who may replace {name}"), &error, error.code());
-                continue;
-            }
-        }
-        let access = match system.access_to_file(&path) {
-            Ok(access) => access,
-            Err(code) => {
-                report.unchecked(CHECK, format!("who may replace {name}"), code, Some(code));
                 continue;
             }
         };

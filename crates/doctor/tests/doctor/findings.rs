@@ -156,6 +156,7 @@ fn the_registration_of_the_service_is_examined() {
     assert_eq!(patient.complaints(), []);
 
     let in_program_files = r"C:\Program Files\csi-proxy.exe";
+    patient.install(in_program_files);
     patient.system.service.as_mut().expect("a service").command_line = format!("{in_program_files} -v=5");
     patient.system.pipes.values_mut().for_each(|pipe| pipe.program = Some(in_program_files.to_owned()));
     assert_finding(&patient.complaint(), State::Warning, "Service", &["has a blank and no quotation marks"]);
@@ -163,6 +164,7 @@ fn the_registration_of_the_service_is_examined() {
     assert_eq!(patient.complaints(), []);
 
     let go = r"C:\go\csi-proxy.exe";
+    patient.install(go);
     patient.system.pipes.values_mut().for_each(|pipe| pipe.program = Some(go.to_owned()));
     assert_finding(&patient.complaint(), State::Warning, "Service", &[go, in_program_files]);
 }
@@ -175,10 +177,10 @@ fn what_ordinary_users_can_replace_is_a_problem() {
         (r"C:\etc\kubernetes\logs", "log"),
         (r"C:\var\lib", "working directory"),
     ] {
-        let mut patient = Patient::healthy();
-        patient.system.files.insert(path.to_owned(), file_access(&[USERS]));
+        let patient = Patient::healthy();
+        patient.sim.external().set_access(path, file_access(&[USERS])).expect("it exists");
         assert_finding(&patient.complaint(), State::Problem, "Folders", &["ordinary users", what, path, "Users"]);
-        patient.system.files.insert(path.to_owned(), file_access(&[SOMEBODY]));
+        patient.sim.external().set_access(path, file_access(&[SOMEBODY])).expect("it exists");
         assert_finding(
             &patient.complaint(),
             State::Warning,
@@ -192,7 +194,9 @@ fn what_ordinary_users_can_replace_is_a_problem() {
 fn a_working_directory_that_is_missing_or_cannot_hold_links_is_a_problem() {
     let mut patient = Patient::healthy();
     patient.settings.node.working_dirs = vec![HostPath::parse(r"C:\missing").expect("a path")];
-    assert_finding(&patient.complaint(), State::Problem, "Working directories", &[r"C:\missing", "does not exist"]);
+    let [folders, directories] = &patient.complaints()[..] else { panic!("{:#?}", patient.complaints()) };
+    assert_finding(folders, State::Unchecked, "Folders", &[r"C:\missing", "(2)"]);
+    assert_finding(directories, State::Problem, "Working directories", &[r"C:\missing", "does not exist"]);
 
     let mut patient = Patient::with(r#"file_system = "NTFS""#, r#"file_system = "FAT32""#);
     patient.settings.node.working_dirs = vec![HostPath::parse(MOUNT).expect("a path")];
@@ -225,7 +229,7 @@ fn an_account_that_can_make_an_empty_working_directory_a_junction_is_a_problem()
         let mut patient = Patient::changed(|text| format!("{text}\n[[file]]\nkind = \"directory\"\npath = '{path}'\n"));
         patient.settings.node.working_dirs = vec![HostPath::parse(directory).expect("a path")];
         // The rights to read and write.
-        patient.system.files.insert(directory.to_owned(), pipe_access(&[USERS]));
+        patient.sim.external().set_access(directory, pipe_access(&[USERS])).expect("it exists");
         if is_found {
             assert_finding(
                 &patient.complaint(),

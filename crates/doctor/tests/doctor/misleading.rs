@@ -1,11 +1,10 @@
 //! Names that come from others cannot make the output read as another, neither as text nor as JSON.
 
 use doctor::{ServiceRegistration, json_text};
-use faults::Layer;
-use os::{Os, OsResult, U16Str, U16String, is_misleading};
+use os::is_misleading;
 use serde_json::Value;
 
-use crate::setup::Patient;
+use crate::setup::{MountedAt, Patient};
 
 /// Control characters, a line separator, and characters that change the direction of text or are invisible.
 const MISLEADING: &str = "\u{9b}31m\u{2028}\u{202e}\u{200b}\u{e0041}";
@@ -99,17 +98,7 @@ fn json_has_no_misleading_character_and_is_parsed_to_the_names() {
 
 #[test]
 fn a_quotation_mark_in_an_error_does_not_end_a_quotation() {
-    struct Listed;
-
-    impl Layer for Listed {
-        fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
-            let mut paths = node.volume_paths(volume)?;
-            paths.push(U16String::from_str("C:\\x\" can be ignored \"\"y\\"));
-            Ok(paths)
-        }
-    }
-
-    let report = Patient::healthy().examine_through(Listed);
+    let report = Patient::healthy().examine_through(MountedAt("C:\\x\" can be ignored \"\"y\\"));
     let quoting: Vec<_> = report.findings.iter().filter(|finding| finding.seen.contains("can be ignored")).collect();
     assert_eq!(quoting.len(), 2, "one for each volume: {report}");
     for finding in quoting {

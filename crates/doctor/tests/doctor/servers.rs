@@ -2,12 +2,14 @@
 //! which may not answer.
 
 use doctor::{Finding, Report, ServiceRegistration, State};
+use doctor_sim::file_access;
 use faults::Layer;
 use os::abi::ControlCode;
 use os::{Access, Handle, NtPath, Open, Options, Os, OsResult, U16Str, U16String};
+use os_sim::Sim;
 use storage_ops::HostPath;
 
-use crate::setup::Patient;
+use crate::setup::{MountedAt, PROGRAM, Patient};
 
 const LINKS: &str = "Links and mount points";
 
@@ -44,6 +46,14 @@ fn complaints(report: &Report) -> Vec<Finding> {
     report.findings.iter().filter(|finding| finding.state != State::Ok).cloned().collect()
 }
 
+/// Returns the only complaint about a patient with these links.
+#[track_caller]
+fn only_complaint(links: &[(&str, &str)]) -> Finding {
+    let mut complaints = complaints(&examine_without_servers(&with_links(links)));
+    assert_eq!(complaints.len(), 1, "{complaints:#?}");
+    complaints.remove(0)
+}
+
 /// Asserts that something could not be checked, because it leads off the node.
 #[track_caller]
 fn assert_off_node(complaint: &Finding) {
@@ -61,19 +71,16 @@ fn the_target_of_a_link_is_not_asked_for_if_it_is_on_a_server() {
         (r"C:\data\1", r"C:\data\2"),
         (r"C:\data\2", r"\\server\share"),
     ];
-    let patient = with_links(&links);
-    let complaints = complaints(&examine_without_servers(&patient));
-    assert_eq!(complaints.len(), 1, "{complaints:#?}");
-    assert!(complaints[0].seen.contains("1 link of shares that are not mapped"), "{complaints:#?}");
+    let complaint = only_complaint(&links);
+    assert!(complaint.seen.contains("1 link of shares that are not mapped"), "{complaint:#?}");
 }
 
 #[test]
 fn links_that_form_a_loop_are_links_to_paths_that_do_not_exist() {
     let links = [(r"C:\var\lib\kubelet\plugins\loop", r"C:\data\1"), (r"C:\data\1", r"C:\data\1\more")];
-    let complaints = complaints(&examine_without_servers(&with_links(&links)));
-    assert_eq!(complaints.len(), 1, "{complaints:#?}");
-    assert_eq!((complaints[0].state, complaints[0].check), (State::Warning, LINKS), "{complaints:#?}");
-    assert!(complaints[0].seen.contains("do not exist: C:\\var\\lib\\kubelet\\plugins\\loop"), "{complaints:#?}");
+    let complaint = only_complaint(&links);
+    assert_eq!((complaint.state, complaint.check), (State::Warning, LINKS), "{complaint:#?}");
+    assert!(complaint.seen.contains("do not exist: C:\\var\\lib\\kubelet\\plugins\\loop"), "{complaint:#?}");
 }
 
 #[test]
@@ -86,10 +93,9 @@ fn links_to_what_is_on_the_node_are_followed() {
         (r"C:\data\2\link", r"..\..\var\lib\kubelet"),
         (r"C:\data\2\mounted", r"\var\lib\kubelet\pods\1\volumes\kubernetes.io~csi\pv\mount"),
     ];
-    let complaints = complaints(&examine_without_servers(&with_links(&links)));
-    assert_eq!(complaints.len(), 1, "{complaints:#?}");
-    assert!(complaints[0].seen.contains("1 link to paths that do not exist"), "{complaints:#?}");
-    assert!(complaints[0].seen.contains("missing"), "{complaints:#?}");
+    let complaint = only_complaint(&links);
+    assert!(complaint.seen.contains("1 link to paths that do not exist"), "{complaint:#?}");
+    assert!(complaint.seen.contains("missing"), "{complaint:#?}");
 }
 
 #[test]
@@ -114,18 +120,8 @@ fn a_working_directory_on_a_server_is_not_opened() {
 
 #[test]
 fn a_mount_point_below_a_link_to_a_server_is_not_opened() {
-    struct Listed;
-
-    impl Layer for Listed {
-        fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
-            let mut paths = node.volume_paths(volume)?;
-            paths.push(U16String::from_str(r"C:\data\link\mount\"));
-            Ok(paths)
-        }
-    }
-
     let patient = with_links(&[(r"C:\data\link", r"\\server\share")]);
-    let complaints = complaints(&examine_through(&patient, Listed));
+    let complaints = complaints(&examine_through(&patient, MountedAt(r"C:\data\link\mount\")));
     assert_eq!(complaints.len(), 2, "one for each volume: {complaints:#?}");
     complaints.iter().for_each(assert_off_node);
 }
@@ -167,6 +163,30 @@ fn a_program_on_a_server_is_not_opened() {
         assert_eq!((complaint.state, complaint.check), (State::Unchecked, "Folders"), "{complaint:#?}");
         assert!(complaint.seen.contains(file) && complaint.seen.contains("not a path on a drive"), "{complaint:#?}");
     }
+}
+
+#[test]
+fn an_access_list_is_read_from_what_was_opened_whatever_the_path_leads_to_by_then() {
+    /// Replaces the folder of the program by a link to a share as soon as the program has been opened.
+    struct Attacker(Sim);
+
+    impl Layer for Attacker {
+        fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+            let opened = parent.open_child(name, how)?;
+            if how.access == Access::READ_CONTROL && *name == U16String::from_str("csi-proxy.exe") {
+                let external = self.0.external();
+                external.rename(r"C:\etc\kubernetes\node", r"C:\etc\kubernetes\moved").unwrap();
+                external.symlink(r"C:\etc\kubernetes\node", r"\\server\share").unwrap();
+            }
+            Ok(opened)
+        }
+    }
+
+    let patient = with_links(&[]);
+    patient.sim.external().set_access(PROGRAM, file_access(&["S-1-5-32-545"])).unwrap();
+    let report = examine_through(&patient, Attacker(patient.sim.clone()));
+    let program = |finding: &&Finding| finding.seen.contains("can replace") && finding.seen.contains(PROGRAM);
+    assert_eq!(report.findings.iter().find(program).map(|finding| finding.state), Some(State::Problem), "{report}");
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use doctor::{Finding, Parity, Report, ServiceRegistration, Settings, State, compare, examine};
+pub(crate) use doctor_sim::PROGRAM;
 use doctor_sim::SimulatedSystem;
 use faults::{Layer, Layered};
-use os::Os;
+use os::{Os, OsResult, U16Str, U16String};
 use os_sim::Sim;
 use storage_ops::{Config, NewSmbGlobalMapping, Node, Secret, UncPath};
 
@@ -60,8 +61,18 @@ path = 'C:\var\lib\kubelet\plugins\link'
 target = 'C:\var\lib\kubelet\pods\1'
 "#;
 
-pub(crate) const PROGRAM: &str = r"C:\etc\kubernetes\node\bin\csi-proxy.exe";
 pub(crate) const MOUNT: &str = r"C:\var\lib\kubelet\pods\1\volumes\kubernetes.io~csi\pv\mount";
+
+/// A node whose mount manager has every volume at this path too.
+pub(crate) struct MountedAt(pub(crate) &'static str);
+
+impl Layer for MountedAt {
+    fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        let mut paths = node.volume_paths(volume)?;
+        paths.push(U16String::from_str(self.0));
+        Ok(paths)
+    }
+}
 
 /// A node with its administration, and what is to be examined.
 pub(crate) struct Patient {
@@ -78,6 +89,7 @@ impl Patient {
     /// Returns a healthy node whose description is changed.
     pub(crate) fn changed(change: impl FnOnce(String) -> String) -> Self {
         let sim = Sim::from_toml(&change(HEALTHY.to_owned())).expect("a valid description");
+        sim.external().mkdir_all(r"C:\etc\kubernetes\logs").expect("a folder");
         let pipes: Vec<String> = ["csi-proxy-disk-v1", "csi-proxy-volume-v1"].map(str::to_owned).into();
         let mut system = SimulatedSystem::serving(&pipes);
         let command_line = format!(r"{PROGRAM} -windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log");
@@ -91,7 +103,16 @@ impl Patient {
             log_file: Some(r"C:\etc\kubernetes\logs\csi-proxy.log".to_owned()),
             show_names: false,
         };
-        Self { sim, system, settings }
+        let patient = Self { sim, system, settings };
+        patient.install(PROGRAM);
+        patient
+    }
+
+    /// Creates a program and its folder.
+    pub(crate) fn install(&self, program: &str) {
+        let (folder, _) = program.rsplit_once('\\').expect("an absolute path");
+        self.sim.external().mkdir_all(folder).expect("a folder");
+        self.sim.external().write(program, []).expect("a file");
     }
 
     /// Returns a healthy node on which a text of its description is replaced.

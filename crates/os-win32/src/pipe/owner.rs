@@ -8,6 +8,8 @@ use std::os::windows::fs::OpenOptionsExt as _;
 use std::os::windows::io::{AsRawHandle as _, FromRawHandle as _, OwnedHandle};
 use std::path::PathBuf;
 
+use os::OsResult;
+use os::abi::SecurityDescriptor;
 use windows_sys::Win32::Storage::FileSystem::SECURITY_ANONYMOUS;
 use windows_sys::Win32::System::Pipes::GetNamedPipeServerProcessId;
 use windows_sys::Win32::System::Threading::{
@@ -33,11 +35,10 @@ pub fn owner(path: &str) -> io::Result<Owner> {
     owner_of(&connect(path)?)
 }
 
-/// Returns the process that serves the pipe at `path`, and the security descriptor of the pipe with its owner and its access
-/// control list, which `os::abi::SecurityDescriptor` decodes.
+/// Returns the process that serves the pipe at `path`, and the owner and the access control list of the pipe.
 ///
 /// Errors: as [`owner`].
-pub fn owner_and_access(path: &str) -> io::Result<(Owner, io::Result<Vec<u8>>)> {
+pub fn owner_and_access(path: &str) -> io::Result<(Owner, OsResult<SecurityDescriptor>)> {
     let pipe = connect(path)?;
     Ok((owner_of(&pipe)?, security_descriptor::of_handle(pipe.as_raw_handle())))
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use csi_proxy_os_win32::file_security::{account, create_folder, security_descriptor};
-use os::abi::{EntryKind, FILE_WRITE_DATA, SecurityDescriptor};
+use os::abi::{EntryKind, FILE_WRITE_DATA};
 
 use crate::scratch::Scratch;
 use crate::skip::skipped_by_wine;
@@ -15,8 +15,7 @@ const EVERYONE_TOO: &str = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;WD)"
 
 /// Returns the SIDs of the accounts that may write to the object.
 fn writers(path: &Path) -> Vec<String> {
-    let bytes = security_descriptor(path).unwrap();
-    let descriptor = SecurityDescriptor::parse(&bytes).unwrap();
+    let descriptor = security_descriptor(path).unwrap();
     assert!(descriptor.owner.is_some());
     let entries = descriptor.entries.unwrap().into_iter();
     let writing = entries.filter(|entry| entry.kind == EntryKind::Allow && entry.rights & FILE_WRITE_DATA != 0);

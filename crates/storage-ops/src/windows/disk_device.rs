@@ -496,6 +496,10 @@ mod tests {
             Err(OsError::NOT_SUPPORTED)
         }
 
+        fn security_descriptor(&self) -> OsResult<os::abi::SecurityDescriptor> {
+            Err(OsError::NOT_SUPPORTED)
+        }
+
         fn read(&self, _offset: u64, _output: &mut [u8]) -> OsResult<usize> {
             Err(OsError::NOT_SUPPORTED)
         }

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::abi::ControlCode;
+use os::abi::{ControlCode, SecurityDescriptor};
 use os::{
     CallStatus, Clock, Disposition, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, OsResult,
     PathForm, PendingCall, Service, ServiceConfig, Time, U16Str, U16String, WatchedWork, Wmi,
@@ -89,6 +89,10 @@ impl Handle for ProbedHandle {
 
     fn final_path(&self, form: PathForm) -> OsResult<U16String> {
         self.run("final_path", false, |inner| inner.final_path(form))
+    }
+
+    fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
+        self.run("security_descriptor", false, Handle::security_descriptor)
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {

@@ -169,6 +169,7 @@ impl PrimitiveResult for u32 {}
 impl PrimitiveResult for usize {}
 impl PrimitiveResult for os::U16String {}
 impl PrimitiveResult for os::ServiceConfig {}
+impl PrimitiveResult for os::abi::SecurityDescriptor {}
 impl<T> PrimitiveResult for Vec<T> {}
 impl<T: ?Sized> PrimitiveResult for Box<T> {}
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use os::abi::ControlCode;
+use os::abi::{ControlCode, SecurityDescriptor};
 use os::{
     Access, CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Options, Os,
     OsError, OsResult, PathForm, PendingCall, Secret, Service, ServiceAccess, ServiceConfig, Time, U16Str, U16String,
@@ -167,6 +167,9 @@ impl Handle for Object {
     }
     fn final_path(&self, _: PathForm) -> OsResult<U16String> {
         self.0.count(U16String::new())
+    }
+    fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
+        self.0.count(SecurityDescriptor { owner: None, entries: None })
     }
     fn read(&self, _: u64, _: &mut [u8]) -> OsResult<usize> {
         self.0.count(0)

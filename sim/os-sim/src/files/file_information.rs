@@ -3,13 +3,13 @@
 use os::abi::{
     FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_ON_CLOSE,
     FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo,
-    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK,
+    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, SecurityDescriptor,
 };
 use os::{Access, FileInfo, OsError, OsResult, PathForm, U16String};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::files::file_name::Name;
-use crate::files::file_system::{FileId, FileRecord, FileSystem, allocated};
+use crate::files::file_system::{FileId, FileRecord, FileSystem, administrators_only, allocated};
 use crate::files::handles::{Cursor, OnClose};
 use crate::files::reparse_point;
 use crate::state::{FsId, State};
@@ -137,6 +137,11 @@ impl State {
         let none = entries.end == 0;
         self.opened_mut(handle)?.cursor = cursor;
         if none { Err(OsError::NO_MORE_FILES) } else { Ok(()) }
+    }
+
+    pub(crate) fn security_descriptor(&self, handle: u64) -> OsResult<SecurityDescriptor> {
+        self.check_access(handle, Access::READ_CONTROL)?;
+        Ok(self.file_of(handle)?.access.clone().unwrap_or_else(administrators_only))
     }
 
     pub(crate) fn final_path(&self, handle: u64, form: PathForm) -> OsResult<U16String> {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_REPARSE_POINT};
+use os::abi::{
+    AccessEntry, EntryKind, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_REPARSE_POINT,
+    SecurityDescriptor, Sid,
+};
 use os::{Access, OsError, OsResult};
 
 use crate::files::file_name::Name;
@@ -50,6 +53,8 @@ pub(crate) struct FileRecord {
     pub written: i64,
     /// Whether the access control list grants nobody a right.
     pub grants_nothing: bool,
+    /// The owner and the access control list that are shown, if they are not those of [`administrators_only`].
+    pub access: Option<SecurityDescriptor>,
     /// How the file is to be deleted, if a deletion was requested.
     pub pending: Option<PendingDeletion>,
 }
@@ -69,6 +74,16 @@ pub(crate) enum Body {
     File(Vec<u8>),
 }
 
+/// Returns the access to a file or directory that only LocalSystem and administrators may change.
+pub(crate) fn administrators_only() -> SecurityDescriptor {
+    /// `FILE_ALL_ACCESS`.
+    const FULL: u32 = 0x1f_01ff;
+    let [system, administrators] = ["S-1-5-18", "S-1-5-32-544"].map(|sid| sid.parse::<Sid>().expect("a SID"));
+    let owner = Some(administrators.clone());
+    let entry = |sid| AccessEntry { kind: EntryKind::Allow, flags: 0, rights: FULL, sid };
+    SecurityDescriptor { owner, entries: Some([system, administrators].map(entry).into()) }
+}
+
 impl FileRecord {
     fn new(parent: Option<FileId>, name: Name, body: Body, time: i64) -> Self {
         let attributes = if matches!(body, Body::File(_)) { ARCHIVE } else { 0 };
@@ -81,6 +96,7 @@ impl FileRecord {
             created: time,
             written: time,
             grants_nothing: false,
+            access: None,
             pending: None,
         }
     }

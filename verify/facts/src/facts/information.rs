@@ -87,6 +87,21 @@ pub(crate) const FACTS: &[Fact] = &[
         an_unknown_control_code_is_refused,
     )
     .wine("it fails with another code"),
+    Fact::published(
+        "FILE-INFO-11",
+        "The owner and the access control list of an open file are read with READ_CONTROL; without the right, that fails with \
+         ACCESS_DENIED (5).",
+        "https://learn.microsoft.com/windows/win32/api/securitybaseapi/nf-securitybaseapi-getkernelobjectsecurity",
+        the_security_descriptor_needs_its_right,
+    ),
+    Fact::unchecked(
+        "FILE-INFO-12",
+        "A thread of LocalSystem sees only the global drive letters, which only LocalSystem can define; the network drives of \
+         other accounts are those of their logon sessions.",
+        "https://learn.microsoft.com/windows-hardware/drivers/kernel/local-and-global-ms-dos-device-names; \
+         https://learn.microsoft.com/windows/win32/fileio/defining-an-ms-dos-device-name",
+        "not reachable by any operation: none maps a drive",
+    ),
 ];
 
 /// Creates a file and opens it with the right to read and write its attributes.
@@ -100,6 +115,15 @@ fn file(node: &dyn TestNode) -> Result<(Directory<'_>, Box<dyn Handle>), crate::
 
 fn basic(handle: &dyn Handle) -> FileBasicInfo {
     query(handle, FileInfo::Basic).expect("the information")
+}
+
+fn the_security_descriptor_needs_its_right(node: &dyn TestNode) -> Verdict {
+    let (directory, without) = file(node)?;
+    assert_eq!(without.security_descriptor(), Err(OsError::ACCESS_DENIED));
+    let with = directory.existing("file", Access::READ_CONTROL, Options::empty()).expect("the file opens");
+    let descriptor = with.security_descriptor().expect("the descriptor");
+    assert!(descriptor.owner.is_some() && descriptor.entries.is_some(), "{descriptor:?}");
+    Ok(())
 }
 
 fn set_attributes(handle: &dyn Handle, attributes: u32) -> OsResult<()> {
