@@ -134,9 +134,9 @@ impl Inspector {
 
     /// Reads all disks. Returns the disks that could be opened, and the error of the first that could not.
     pub fn disks(&self) -> OperationResult<(Vec<DiskReadings>, Option<OsError>)> {
-        let (disks, unopened) = disk_device::all(&self.host)?;
+        let (disks, unopened) = disk_device::read_all(&self.host, |disk| disk)?;
         let first_error = unopened.first().map(|disk| disk.code);
-        Ok((disks.into_iter().map(|disk| self.disk(disk)).collect(), first_error))
+        Ok((disks.into_iter().map(|(_, disk)| self.disk(disk)).collect(), first_error))
     }
 
     fn disk(&self, disk: Disk) -> DiskReadings {

@@ -14,12 +14,12 @@ use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 use crate::windows::device_queries::Device;
-use crate::windows::disk_device::{self, Disk, PartitionTable, TableStyle, UnreadDisk};
+use crate::windows::disk_device::{self, Disk, DisksRead, PartitionTable, TableStyle, UnreadDisk};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::msft_storage::report;
-use crate::windows::{Host, file_system, msft_storage, volume_device, wmi};
+use crate::windows::{file_system, msft_storage, volume_device, wmi};
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +61,7 @@ impl Operation for ListDiskIds {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
-        let mut found = read_ids(&node.host, all_disks(node, ctx)?.0);
+        let mut found = read_ids(node, ctx)?;
         for (number, code) in found.without_serial {
             let way = SecondWay::Provider(ctx);
             let second = || report::serial_number(&node.host, ctx, number);
@@ -78,10 +78,15 @@ impl Operation for ListDiskIds {
     }
 }
 
-/// Opens all disks. If Windows does not list their devices, those that the storage provider reports.
-fn all_disks(node: &Node, ctx: &OperationContext) -> OperationResult<(Vec<Disk>, Vec<UnreadDisk>)> {
-    node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskList, disk_device::all(&node.host), || {
-        Ok(disk_device::with_numbers(&node.host, report::disk_numbers(&node.host)?))
+/// Opens each disk and calls `read`. If Windows does not list the devices, takes the disks that the storage provider reports.
+fn read_all<R: Send + 'static>(
+    node: &Node,
+    ctx: &OperationContext,
+    read: fn(Disk) -> R,
+) -> OperationResult<DisksRead<R>> {
+    let host = &node.host;
+    host.or_second(SecondWay::Provider(ctx), Fallback::DiskList, disk_device::read_all(host, read), || {
+        Ok(disk_device::read_numbered(host, report::disk_numbers(host)?, read))
     })
 }
 
@@ -92,21 +97,19 @@ struct ReadIds {
     ids: BTreeMap<DiskNumber, DiskIds>,
     /// The disks whose devices did not return a serial number, and why.
     without_serial: Vec<(DiskNumber, OsError)>,
-    /// The disks whose page 83 identifier could not be read.
+    /// The disks that could not be opened, or whose page 83 identifier could not be read.
     without_page83: Vec<UnreadDisk>,
     /// What a disk answered that was removed meanwhile.
     removed: Option<OsError>,
 }
 
-/// Reads the identifiers of `disks`. A disk of which only one identifier can be read is among the results: some drivers
+/// Reads the identifiers of all disks. A disk of which only one identifier can be read is among the results: some drivers
 /// need only that one. A disk that was removed is left out.
-fn read_ids(host: &Host, disks: Vec<Disk>) -> ReadIds {
-    let mut found = ReadIds::default();
-    let answers = host.query_each(disks.into_iter().map(|disk| (disk.number, disk)), |_, disk| {
-        Ok((disk_identifiers::page83(&*disk.handle), disk_identifiers::serial(&*disk.handle)))
-    });
-    for (number, answer) in answers {
-        let (page83, serial) = answer.unwrap_or_else(|code| (Err(code), Err(code)));
+fn read_ids(node: &Node, ctx: &OperationContext) -> OperationResult<ReadIds> {
+    let (disks, unread) =
+        read_all(node, ctx, |disk| (disk_identifiers::page83(&*disk.handle), disk_identifiers::serial(&*disk.handle)))?;
+    let mut found = ReadIds { without_page83: unread, ..ReadIds::default() };
+    for (number, (page83, serial)) in disks {
         let no_serial = serial.as_ref().err().copied();
         let serial = serial.or_else(disk_identifiers::none_if_unsupported);
         let errors = [page83.as_ref().err().copied(), serial.as_ref().err().copied()];
@@ -126,7 +129,7 @@ fn read_ids(host: &Host, disks: Vec<Disk>) -> ReadIds {
             found.ids.insert(number, ids);
         }
     }
-    found
+    Ok(found)
 }
 
 /// Finds the disk whose page 83 identifier, or the last word of it, equals a name. Finds none while a disk that may have the
@@ -156,15 +159,13 @@ impl Operation for GetDiskNumberByName {
         }
         let has_name =
             |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
-        let (disks, mut unread) = all_disks(node, ctx)?;
-        let ReadIds { ids, without_page83, removed, .. } = read_ids(&node.host, disks);
-        unread.extend(without_page83);
+        let ReadIds { ids, without_page83, removed, .. } = read_ids(node, ctx)?;
         // No driver asks for a disk of the node itself. The number of a disk that was never opened is not known.
         let is_of_node = |disk: &UnreadDisk| match disk.device {
             Device::Disk(number) => node_volumes::has_volume_of_node(node, number) == Ok(true),
             _ => false,
         };
-        let unread = unread.into_iter().find(|disk| !is_of_node(disk));
+        let unread = without_page83.into_iter().find(|disk| !is_of_node(disk));
         let found: Vec<_> = ids.iter().filter(|(_, ids)| has_name(ids)).map(|(number, _)| *number).collect();
         match (&found[..], unread) {
             ([number], None) => Ok(*number),
@@ -569,8 +570,7 @@ impl Operation for Rescan {
                 }
             }
         }
-        let disks = all_disks(node, ctx)?.0.into_iter().map(|disk| (disk.number, disk));
-        for (number, updated) in node.host.query_each(disks, |_, disk| disk.update()) {
+        for (number, updated) in read_all(node, ctx, |disk| disk.update())?.0 {
             match updated {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(disk = number.0, %code, "the properties of a disk could not be updated");

@@ -64,8 +64,13 @@ pub(crate) struct DeviceQueries {
     hung: Mutex<Vec<(Device, Weak<()>)>>,
 }
 
+/// A query of one device. Its last argument is called with the number of the disk that the device is on, as soon as it is
+/// known.
+type Query<T, R> = fn(&dyn Os, T, &dyn Fn(DiskNumber)) -> OsResult<R>;
+
 /// A scan of devices.
 struct Scan<T, R> {
+    devices: Vec<Device>,
     /// The index of each device that was not asked yet, and what is asked.
     waiting: VecDeque<(usize, T)>,
     /// The index of the device that is being asked.
@@ -80,10 +85,12 @@ impl DeviceQueries {
         lock(&self.disks).get(&device).copied().map_or(device, Device::Disk)
     }
 
-    /// Records that `device` is on the disk.
-    pub(crate) fn record(&self, device: Device, disk: DiskNumber) {
-        if device != Device::Disk(disk) {
-            lock(&self.disks).insert(device, disk);
+    /// Records that `name` is on the disk `device`, if that is one.
+    fn record(&self, name: Device, device: &Device) {
+        match (name, device) {
+            (Device::Disk(_), _) => {}
+            (name, Device::Disk(number)) => drop(lock(&self.disks).insert(name, *number)),
+            _ => {}
         }
     }
 
@@ -101,31 +108,32 @@ impl DeviceQueries {
 }
 
 impl Host {
-    /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `SEM_TIMEOUT` for a
-    /// device that does not answer.
+    /// Asks each device, for which `query` is given its `T`, and records the disk that it is on. Returns the answers in the
+    /// same order: `SEM_TIMEOUT` for a device that does not answer.
     pub(crate) fn query_each<D: Clone + Into<Device>, T: Send + 'static, R: Send + 'static>(
         &self,
         targets: impl Iterator<Item = (D, T)>,
-        query: fn(&dyn Os, T) -> OsResult<R>,
+        query: Query<T, R>,
     ) -> Vec<(D, OsResult<R>)> {
         let queries = self.device_queries();
         let (names, targets): (Vec<D>, Vec<T>) = targets.unzip();
         let devices: Vec<_> = names.iter().map(|name| queries.as_disk(name.clone().into())).collect();
         let answers = devices.iter().map(|_| None).collect();
-        let scan = Scan { waiting: targets.into_iter().enumerate().collect(), asked: 0, answers };
-        let scan = Arc::new(Mutex::new(scan));
+        let waiting = targets.into_iter().enumerate().collect();
+        let scan = Arc::new(Mutex::new(Scan { devices, waiting, asked: 0, answers }));
         let mut patience = PATIENCE;
         loop {
             let mut state = lock(&scan);
-            state.waiting.retain(|(index, _)| {
+            let Scan { devices, waiting, asked, .. } = &mut *state;
+            waiting.retain(|(index, _)| {
                 let hangs = queries.hangs(&devices[*index]);
                 if hangs {
                     tracing::warn!(device = %devices[*index], "left out a device that does not answer an earlier query");
                 }
                 !hangs
             });
-            let Some((first, _)) = state.waiting.front() else { break };
-            state.asked = *first;
+            let Some((first, _)) = waiting.front() else { break };
+            *asked = *first;
             drop(state);
             let alive = Arc::new(());
             let thread = Arc::downgrade(&alive);
@@ -137,38 +145,40 @@ impl Host {
             if self.clock().run_watched(patience, Box::new(work)) {
                 break;
             }
-            let device = devices[lock(&scan).asked].clone();
+            let state = lock(&scan);
+            let device = state.devices[state.asked].clone();
+            drop(state);
             tracing::warn!(%device, seconds = patience.as_secs_f32(), "left out a device that does not answer");
             lock(&queries.hung).push((device, thread));
             patience = (patience / 2).max(LEAST_PATIENCE);
         }
-        let answers = std::mem::take(&mut lock(&scan).answers);
+        let mut state = lock(&scan);
+        for (name, device) in names.iter().zip(&state.devices) {
+            queries.record(name.clone().into(), device);
+        }
+        let answers = std::mem::take(&mut state.answers);
         let answers = answers.into_iter().map(|answer| answer.unwrap_or(Err(OsError::SEM_TIMEOUT)));
         names.into_iter().zip(answers).collect()
     }
 }
 
 /// Asks the devices that wait, one after the other, until one of them has answered too late.
-fn ask<T, R>(
-    os: &dyn Os,
-    scan: &Mutex<Scan<T, R>>,
-    query: fn(&dyn Os, T) -> OsResult<R>,
-    step_ended: &dyn Fn() -> bool,
-) {
+fn ask<T, R>(os: &dyn Os, scan: &Mutex<Scan<T, R>>, query: Query<T, R>, step_ended: &dyn Fn() -> bool) {
     let mut answered = None;
     loop {
-        let mut scan = lock(scan);
+        let mut state = lock(scan);
         // Under the lock, so that the caller finds the device that was too late.
         if !step_ended() {
             return;
         }
         if let Some((index, answer)) = answered.take() {
-            scan.answers[index] = Some(answer);
+            state.answers[index] = Some(answer);
         }
-        let Some((index, target)) = scan.waiting.pop_front() else { return };
-        scan.asked = index;
-        drop(scan);
-        answered = Some((index, query(os, target)));
+        let Some((index, target)) = state.waiting.pop_front() else { return };
+        state.asked = index;
+        drop(state);
+        let identify = |number| lock(scan).devices[index] = Device::Disk(number);
+        answered = Some((index, query(os, target, &identify)));
     }
 }
 
@@ -190,15 +200,15 @@ mod tests {
     use crate::types::{DiskNumber, VolumeId};
     use crate::{Timeouts, windows::Host};
 
-    type Query = Box<dyn FnOnce(&dyn Os) + Send>;
+    type Query = Box<dyn FnOnce(&dyn Os, &dyn Fn(DiskNumber)) + Send>;
 
     fn host(sim: &Sim) -> Arc<Host> {
         Arc::new(Host::new(sim.process(), Timeouts::default()))
     }
 
     fn ask_each(host: &Host, queries: Vec<(Device, Query)>) -> Vec<OsResult<()>> {
-        let answers = host.query_each(queries.into_iter(), |os, query| {
-            query(os);
+        let answers = host.query_each(queries.into_iter(), |os, query, identify| {
+            query(os, identify);
             Ok(())
         });
         answers.into_iter().map(|(_, answer)| answer).collect()
@@ -219,7 +229,7 @@ mod tests {
     impl Hung {
         fn query(&self) -> Query {
             let Self(state) = self.clone();
-            Box::new(move |os| {
+            Box::new(move |os, _| {
                 state.1.fetch_add(1, Ordering::SeqCst);
                 while !state.0.load(Ordering::SeqCst) {
                     os.clock().sleep(Duration::from_secs(1));
@@ -256,7 +266,7 @@ mod tests {
     const LEFT_OUT: OsResult<()> = Err(OsError::SEM_TIMEOUT);
 
     fn answer() -> Query {
-        Box::new(|_| ())
+        Box::new(|_, _| ())
     }
 
     #[test]
@@ -274,19 +284,39 @@ mod tests {
         }
     }
 
+    /// A query that finds the device on a disk.
+    fn on_disk(number: u32) -> Query {
+        Box::new(move |_, identify| identify(DiskNumber(number)))
+    }
+
     #[test]
     fn the_volumes_of_a_disk_and_its_interface_hang_with_it() {
         let sim = os_sim::node().build().held();
         let (host, hung) = (host(&sim), Hung::default());
         let interface = || Device::Interface("path".into());
-        for (device, disk) in [(volume(1).into(), 1), (volume(2).into(), 1), (volume(3).into(), 2), (interface(), 1)] {
-            host.device_queries().record(device, DiskNumber(disk));
-        }
+        let volumes = [(volume(1), 1), (volume(2), 1), (volume(3), 2)];
+        ask_each(&host, volumes.map(|(volume, disk)| (volume.into(), on_disk(disk))).into());
+        ask_each(&host, vec![(interface(), on_disk(1))]);
         let queries = vec![(volume(1).into(), hung.query()), (volume(2).into(), answer())];
         assert_eq!(ask_each_in_time(&sim, &host, queries), [LEFT_OUT, LEFT_OUT]);
         let devices = [disk(1), interface(), disk(2), volume(3).into()];
         let queries = devices.map(|device| (device, answer())).into();
         assert_eq!(ask_each(&host, queries), [LEFT_OUT, LEFT_OUT, Ok(()), Ok(())]);
+        hung.release(&sim);
+    }
+
+    #[test]
+    fn a_device_that_hangs_after_its_disk_is_known_counts_as_that_disk() {
+        let sim = os_sim::node().build().held();
+        let (host, hung) = (host(&sim), Hung::default());
+        let (interface, never_answer) = (Device::Interface("path".into()), hung.query());
+        let query: Query = Box::new(move |os, identify| {
+            identify(DiskNumber(1));
+            never_answer(os, identify);
+        });
+        assert_eq!(ask_each_in_time(&sim, &host, vec![(interface.clone(), query)]), [LEFT_OUT]);
+        assert_eq!(host.device_queries().as_disk(interface), disk(1));
+        assert_eq!(ask_each(&host, vec![(disk(1), answer())]), [LEFT_OUT]);
         hung.release(&sim);
     }
 
@@ -305,7 +335,7 @@ mod tests {
     fn devices_that_answer_slowly_are_not_left_out_though_others_ask_at_once() {
         let sim = os_sim::node().build();
         let host = host(&sim);
-        let slow = |seconds| -> Query { Box::new(move |os| os.clock().sleep(Duration::from_secs(seconds))) };
+        let slow = |seconds| -> Query { Box::new(move |os, _| os.clock().sleep(Duration::from_secs(seconds))) };
         thread::scope(|scope| {
             for _ in 0..10 {
                 scope.spawn(|| {

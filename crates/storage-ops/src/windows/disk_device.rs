@@ -304,42 +304,54 @@ pub(crate) struct UnreadDisk {
     pub(crate) code: OsError,
 }
 
-/// Opens all disks. Returns them in the order of their numbers, and those that could not be opened.
-pub(crate) fn all(host: &Host) -> OperationResult<(Vec<Disk>, Vec<UnreadDisk>)> {
+/// What was read of each disk, in the order of the numbers, and the disks that could not be opened or have not answered.
+pub(crate) type DisksRead<R> = (Vec<(DiskNumber, R)>, Vec<UnreadDisk>);
+
+/// Opens each disk and calls `read`, which may hang.
+pub(crate) fn read_all<R: Send + 'static>(host: &Host, read: fn(Disk) -> R) -> OperationResult<DisksRead<R>> {
     let interfaces = host.os().device_interfaces(DISK_INTERFACE)?;
     host.device_queries().forget(|device| matches!(device, Device::Interface(path) if !interfaces.contains(path)));
-    Ok(open_each(host, interfaces.into_iter().map(|path| (NtPath::from_win32(&path), Device::Interface(path)))))
+    let devices = interfaces.into_iter().map(|path| (NtPath::from_win32(&path), Device::Interface(path)));
+    Ok(read_each(host, devices, read))
 }
 
-/// Opens the disks with these numbers, like [`all`].
-pub(crate) fn with_numbers(host: &Host, numbers: Vec<DiskNumber>) -> (Vec<Disk>, Vec<UnreadDisk>) {
-    open_each(host, numbers.into_iter().map(|number| (NtPath::disk(number.0), Device::Disk(number))))
+/// Does the same as [`read_all`] with the disks that have these numbers.
+pub(crate) fn read_numbered<R: Send + 'static>(
+    host: &Host,
+    numbers: Vec<DiskNumber>,
+    read: fn(Disk) -> R,
+) -> DisksRead<R> {
+    read_each(host, numbers.into_iter().map(|number| (NtPath::disk(number.0), Device::Disk(number))), read)
 }
 
-fn open_each(host: &Host, devices: impl Iterator<Item = (NtPath, Device)>) -> (Vec<Disk>, Vec<UnreadDisk>) {
+fn read_each<R: Send + 'static>(
+    host: &Host,
+    devices: impl Iterator<Item = (NtPath, Device)>,
+    read: fn(Disk) -> R,
+) -> DisksRead<R> {
     let (mut disks, mut unread) = (Vec::new(), Vec::new());
-    let opened = host.query_each(devices.map(|(path, device)| (device, path)), |os, path| {
+    let targets = devices.map(|(path, device)| (device, (path, read)));
+    let answers = host.query_each(targets, |os, (path, read), identify| {
         let handle = os.open(&path, &OPEN_FOR_QUERY)?;
-        Ok(device_number(&*handle)?.map(|number| Disk { number, handle }))
+        let Some(number) = device_number(&*handle)? else { return Ok(None) };
+        identify(number);
+        Ok(Some((number, read(Disk { number, handle }))))
     });
-    for (device, opened) in opened {
-        match (opened, device) {
+    for (device, answer) in answers {
+        match (answer, device) {
             // The number belongs to another disk by now.
-            (Ok(Some(disk)), Device::Disk(number)) if disk.number != number => {}
-            (Ok(Some(disk)), device) => {
-                host.device_queries().record(device, disk.number);
-                disks.push(disk);
-            }
-            (Ok(None), _) => {}
+            (Ok(Some((number, _))), Device::Disk(asked)) if number != asked => {}
+            (Ok(disk), _) => disks.extend(disk),
             // A disk that is removed while the list is read is left out.
             (Err(code), _) if ErrorClass::DeviceRemoved.contains(code) => {}
             (Err(code), device) => {
+                let device = host.device_queries().as_disk(device);
                 tracing::warn!(%device, %code, "left out a disk that could not be opened");
-                unread.push(UnreadDisk { device: host.device_queries().as_disk(device), code });
+                unread.push(UnreadDisk { device, code });
             }
         }
     }
-    disks.sort_unstable_by_key(|disk: &Disk| disk.number);
+    disks.sort_unstable_by_key(|(number, _)| *number);
     (disks, unread)
 }
 

@@ -124,11 +124,12 @@ fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<Placed
     let (mut found, mut unknown) = (Vec::new(), None);
     let ids: Vec<_> = host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
     host.device_queries().forget(|device| matches!(device, Device::Volume(id) if !ids.contains(id)));
-    let targets = ids.into_iter().map(|id| (id, id));
-    for (id, extents) in host.query_each(targets, |os, id| extents(&*os.open(&id.device(), &OPEN_FOR_QUERY)?)) {
-        if let Ok([extent, ..]) = extents.as_deref() {
-            host.device_queries().record(id.into(), DiskNumber(extent.disk_number));
-        }
+    let answers = host.query_each(ids.into_iter().map(|id| (id, id)), |os, id, identify| {
+        let extents = extents(&*os.open(&id.device(), &OPEN_FOR_QUERY)?)?;
+        extents.first().inspect(|extent| identify(DiskNumber(extent.disk_number)));
+        Ok(extents)
+    });
+    for (id, extents) in answers {
         match extents.as_deref() {
             Ok([extent]) if extent.disk_number == disk.0 => {
                 found.push((u64::try_from(extent.offset).unwrap_or_default(), id));
