@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
-use os::{Access, Namespace, OsError};
+use os::{Access, Instance, Namespace, OsError};
 
 use crate::error::{Kind, OperationError, OperationResult, quoted};
 use crate::executor::context::OperationContext;
@@ -38,7 +38,7 @@ impl Operation for ListDiskLocations {
         // Drivers compare locations in the format of the storage provider, so they are not read from the devices.
         let disks = wmi::query(&node.host, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
         let located =
-            |disk: &os::Instance| Some((DiskNumber(disk.u32("Number")?), DiskLocation::parse(disk.text("Location")?)?));
+            |disk: &Instance| Some((DiskNumber(disk.u32("Number")?), DiskLocation::parse(disk.text("Location")?)?));
         Ok(disks.iter().filter_map(located).collect())
     }
 }
@@ -368,7 +368,7 @@ fn while_online(
     node: &Node,
     ctx: &OperationContext,
     disk: &Disk,
-    change: impl Fn() -> OperationResult<()>,
+    mut change: impl FnMut() -> OperationResult<()>,
 ) -> OperationResult<()> {
     let mut refused = None;
     let changed = node.host.poll(node.host.timeouts().arrival, || {
@@ -422,18 +422,14 @@ impl Operation for PartitionDisk {
         if !table.is_partitioned() {
             refuse_mbr(&table)?;
             ctx.require_pool(PoolKind::Wmi)?;
+            let mut instance = None;
             if table.style == TableStyle::Raw {
                 while_online(node, ctx, &disk, || {
-                    // Windows may not have read the table while the disk was offline.
-                    disk.update()?;
-                    if disk.partition_table()?.style != TableStyle::Raw {
-                        return Ok(());
-                    }
-                    refuse_content(&disk)?;
-                    msft_storage::initialize(&node.host, ctx, &disk)
+                    instance = Some(msft_storage::initialize(&node.host, ctx, &disk, || needs_table(&disk))?);
+                    Ok(())
                 })?;
             }
-            while_online(node, ctx, &disk, || Self::add_partition(node, ctx, &disk))?;
+            while_online(node, ctx, &disk, || Self::add_partition(node, ctx, &disk, instance.take()))?;
             if wait_for_volumes_online(node, ctx, &disk)? {
                 return Ok(());
             }
@@ -463,6 +459,16 @@ fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
         "the disk has an MBR partition table without partitions, which csi-proxy does not replace; clear the disk or \
          convert it to GPT",
     ))
+}
+
+/// Returns whether a disk needs a partition table: it has none, and no other content either, which is refused.
+fn needs_table(disk: &Disk) -> OperationResult<bool> {
+    // Windows may not have read the table while the disk was offline.
+    disk.update()?;
+    if disk.partition_table()?.style != TableStyle::Raw {
+        return Ok(false);
+    }
+    refuse_content(disk).map(|()| true)
 }
 
 /// Refuses a disk without a partition table on which a file system or container begins in the first sector: a partition
@@ -516,7 +522,7 @@ impl PartitionDisk {
         }
     }
 
-    fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+    fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk, known: Option<Instance>) -> OperationResult<()> {
         disk.update()?;
         // Another program, which our lock does not exclude, may have partitioned the disk.
         let table = disk.partition_table()?;
@@ -524,7 +530,7 @@ impl PartitionDisk {
             return Ok(());
         }
         refuse_mbr(&table)?;
-        msft_storage::create_partition(&node.host, ctx, disk)?;
+        msft_storage::create_partition(&node.host, ctx, disk, known)?;
         disk.update()?;
         let created = node
             .host

@@ -1,8 +1,11 @@
 //! The storage provider of Windows: the WMI classes through which disks and volumes are changed.
 //!
 //! Changes that could destroy data are made here, because the provider refuses changes that the control codes would
-//! make: it initializes only a disk without a partition table. It answers from a cache, which is refreshed before its
-//! data is used.
+//! make: it initializes only a disk without a partition table.
+//!
+//! The provider answers from a cache. What a change destroys is decided by what the devices report right before it. The
+//! cache is refreshed if it differs from what they report, or if the provider refuses a change for a reason that an
+//! outdated cache explains. Each query and each method is slow, so there is none beyond that.
 
 pub(crate) mod report;
 
@@ -16,7 +19,7 @@ use crate::executor::context::OperationContext;
 use crate::executor::pool_kind::PoolKind;
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::Host;
-use crate::windows::disk_device::{self, Disk, MIB, OPEN_FOR_QUERY, Partition};
+use crate::windows::disk_device::{self, Disk, MIB, OPEN_FOR_QUERY, Partition, TableStyle};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::SecondWay;
@@ -58,6 +61,13 @@ mod code {
 /// not implemented.
 const NOT_REFRESHED: [OsError; 4] = [code::NOT_SUPPORTED, code::STALE_CACHE, code::NOT_INITIALIZED, code::DISK_OFFLINE];
 
+/// The return values that a provider whose cache is out of date may give for a disk that is ready.
+const MAY_BE_STALE: [OsError; 3] = [code::STALE_CACHE, code::NO_SPACE, code::NOT_INITIALIZED];
+
+/// How long the provider may take to learn of an object that has just arrived, before its cache is refreshed. Waiting costs
+/// less: a refresh reads all disks, partitions and volumes.
+const LEARNING: Duration = Duration::from_millis(300);
+
 /// The return values of `Format` that may be temporary. A new volume is read-only for a moment, or the parameters that
 /// name it are not valid yet; another program that reacts to its arrival may have locked it.
 const TEMPORARY: [OsError; 6] = [
@@ -71,6 +81,8 @@ const TEMPORARY: [OsError; 6] = [
 
 /// `MSFT_Disk.PartitionStyle` of a disk without a partition table. The control codes use other numbers.
 const RAW: u32 = 0;
+/// `MSFT_Disk.PartitionStyle` of a disk with an MBR.
+const MBR: u32 = 1;
 /// `MSFT_Disk.PartitionStyle` of a disk with a GUID partition table.
 const GPT: u32 = 2;
 
@@ -120,14 +132,15 @@ fn accept(code: OsError, outcome: OperationResult<Returned>) -> OperationResult<
     }
 }
 
-/// Runs `change`. If the provider reports that its cache is out of date, refreshes the cache and runs `change` again.
+/// Runs `change`. If the provider refuses it for a reason that an outdated cache explains, refreshes the cache and runs
+/// `change` again.
 fn retry_if_stale<T>(
     host: &Host,
     ctx: &OperationContext,
-    change: impl Fn() -> OperationResult<T>,
+    mut change: impl FnMut() -> OperationResult<T>,
 ) -> OperationResult<T> {
     match change() {
-        Err(error) if error.code == Some(code::STALE_CACHE) => {
+        Err(error) if error.code.is_some_and(|code| MAY_BE_STALE.contains(&code)) => {
             refresh_all(host, ctx)?;
             change()
         }
@@ -137,13 +150,17 @@ fn retry_if_stale<T>(
 
 /// Returns the only instance that a query finds; `object` names it in errors.
 ///
-/// The provider learns of a new disk or volume some time after Windows shows it. So its cache is refreshed if it does not
-/// know the object, which exists: the caller has opened it as a device.
+/// The provider learns of a new disk or volume some time after Windows shows it. So its cache is refreshed if it still does
+/// not know the object after a moment: the object exists, since the caller has opened it as a device.
 fn find(host: &Host, ctx: &OperationContext, wql: &str, object: &str) -> OperationResult<Instance> {
     let known = || match wmi::query_one(host, Namespace::Storage, wql, object) {
         Err(error) if error.is_not_found() && error.code.is_none() => Ok(None),
         outcome => outcome.map(Some),
     };
+    if let Some(instance) = known()? {
+        return Ok(instance);
+    }
+    host.clock().sleep(LEARNING);
     if let Some(instance) = known()? {
         return Ok(instance);
     }
@@ -158,14 +175,83 @@ fn instance_with_number(host: &Host, ctx: &OperationContext, number: DiskNumber)
     find(host, ctx, &wql, &number.to_string())
 }
 
-/// Returns the provider's instance of a disk that is open as a device, after checking that both are the same disk.
+/// Returns the provider's instance of a disk that is open as a device, after checking that both are the same disk. If the
+/// provider reports it otherwise than the device, refreshes the provider's data first.
+fn instance_of(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<Instance> {
+    let instance = instance_with_number(host, ctx, disk.number)?;
+    if refresh_if_different(host, ctx, disk, &instance)? {
+        let instance = instance_with_number(host, ctx, disk.number)?;
+        return check_same(host, disk, &instance).map(|()| instance);
+    }
+    Ok(instance)
+}
+
+/// Refreshes the provider's data of a disk if `instance` is that of another disk, or differs from what the device reports.
+/// Returns whether it did.
+fn refresh_if_different(
+    host: &Host,
+    ctx: &OperationContext,
+    disk: &Disk,
+    instance: &Instance,
+) -> OperationResult<bool> {
+    let device = Reported::by_device(disk);
+    let provider = Reported::by_provider(instance);
+    match check_same(host, disk, instance) {
+        Err(error) if error.code.is_some() => return Err(error),
+        Ok(()) if device.is_some() && device == provider => return Ok(false),
+        // `Refresh` may be refused in other states than these.
+        Ok(()) if device.is_some_and(|device| device.style != RAW && !device.is_offline) => {
+            refresh_instance(host, ctx, instance)?;
+        }
+        _ => refresh_all(host, ctx)?,
+    }
+    Ok(true)
+}
+
+/// What both the provider and the device report about a disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Reported {
+    size: u64,
+    is_offline: bool,
+    is_read_only: bool,
+    /// As `MSFT_Disk.PartitionStyle`.
+    style: u32,
+}
+
+impl Reported {
+    fn by_provider(instance: &Instance) -> Option<Self> {
+        Some(Self {
+            size: instance.u64("Size")?,
+            is_offline: instance.bool("IsOffline")?,
+            is_read_only: instance.bool("IsReadOnly")?,
+            style: instance.u32("PartitionStyle")?,
+        })
+    }
+
+    fn by_device(disk: &Disk) -> Option<Self> {
+        // First, because it makes Windows read the disk again.
+        let size = disk.size().ok()?;
+        let attributes = disk.attributes().ok()?;
+        Some(Self {
+            size,
+            is_offline: attributes & DiskAttributes::OFFLINE != 0,
+            is_read_only: attributes & DiskAttributes::READ_ONLY != 0,
+            style: match disk.partition_table().ok()?.style {
+                TableStyle::Raw => RAW,
+                TableStyle::Mbr => MBR,
+                TableStyle::Gpt => GPT,
+            },
+        })
+    }
+}
+
+/// Checks that the provider's instance is that of the disk that is open as a device.
 ///
 /// Windows may reuse the number of a disk. Therefore the path in the instance must lead to the device with that number.
 /// If the path cannot be opened, the serial numbers must be equal or, if the disk has none, the sizes.
-fn instance_of(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<Instance> {
+fn check_same(host: &Host, disk: &Disk, instance: &Instance) -> OperationResult<()> {
     let number = disk.number;
-    let instance = instance_with_number(host, ctx, number)?;
-    let of_path = number_at_path(host, &instance);
+    let of_path = number_at_path(host, instance);
     // The open disk has had this number since it was opened, so no other device had it.
     disk.check_number()?;
     let of_device = disk_identifiers::serial(&*disk.handle).or_else(disk_identifiers::none_if_unsupported)?;
@@ -178,7 +264,7 @@ fn instance_of(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationRes
         (None, of_device, of_wmi) => of_device == of_wmi,
     };
     if is_same {
-        return Ok(instance);
+        return Ok(());
     }
     let reason = format!(
         "{number} in WMI (serial number {of_wmi:?}) is not the disk that is open (serial number {of_device:?})"
@@ -197,7 +283,11 @@ fn number_at_path(host: &Host, instance: &Instance) -> Option<DiskNumber> {
 pub(crate) fn refresh(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<()> {
     ctx.require_pool(PoolKind::Wmi)?;
     let instance = instance_with_number(host, ctx, number)?;
-    match invoke(host, ctx, &instance.path, "Refresh", &[], host.timeouts().change) {
+    refresh_instance(host, ctx, &instance)
+}
+
+fn refresh_instance(host: &Host, ctx: &OperationContext, disk: &Instance) -> OperationResult<()> {
+    match invoke(host, ctx, &disk.path, "Refresh", &[], host.timeouts().change) {
         Err(error) if error.code.is_some_and(|code| NOT_REFRESHED.contains(&code)) => refresh_all(host, ctx),
         outcome => outcome.map(drop),
     }
@@ -208,24 +298,34 @@ pub(crate) fn refresh_all(host: &Host, ctx: &OperationContext) -> OperationResul
     invoke(host, ctx, "MSFT_StorageSetting", "UpdateHostStorageCache", &[], host.timeouts().change).map(drop)
 }
 
-/// Creates a GUID partition table on a disk without a partition table. A disk that has one is left unchanged.
-pub(crate) fn initialize(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    refresh(host, ctx, disk.number)?;
+/// Creates a GUID partition table on a disk without a partition table. Calls `is_needed` right before that, and does nothing
+/// if it returns false. Returns the provider's instance of the disk, whose path stays valid.
+pub(crate) fn initialize(
+    host: &Host,
+    ctx: &OperationContext,
+    disk: &Disk,
+    is_needed: impl Fn() -> OperationResult<bool>,
+) -> OperationResult<Instance> {
     retry_if_stale(host, ctx, || {
         let instance = instance_of(host, ctx, disk)?;
-        if instance.u32("PartitionStyle") != Some(RAW) {
-            return Ok(());
+        if !is_needed()? || instance.u32("PartitionStyle") != Some(RAW) {
+            return Ok(instance);
         }
         let style = [("PartitionStyle", Value::U32(GPT))];
         let initialized = invoke(host, ctx, &instance.path, "Initialize", &style, host.timeouts().change);
-        accept(code::ALREADY_INITIALIZED, initialized)
+        accept(code::ALREADY_INITIALIZED, initialized).map(|()| instance)
     })
 }
 
 /// Creates one basic data partition in all the unallocated space of a disk, without a drive letter. A disk that has a
-/// partition other than the reserved one is left unchanged.
-pub(crate) fn create_partition(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    refresh(host, ctx, disk.number)?;
+/// partition other than the reserved one is left unchanged. `known` is the provider's instance of the disk, if the provider
+/// has just initialized it.
+pub(crate) fn create_partition(
+    host: &Host,
+    ctx: &OperationContext,
+    disk: &Disk,
+    mut known: Option<Instance>,
+) -> OperationResult<()> {
     let arguments = [
         ("UseMaximumSize", Value::Bool(true)),
         ("AssignDriveLetter", Value::Bool(false)),
@@ -234,7 +334,10 @@ pub(crate) fn create_partition(host: &Host, ctx: &OperationContext, disk: &Disk)
         ("IsActive", Value::Bool(false)),
     ];
     retry_if_stale(host, ctx, || {
-        let instance = instance_of(host, ctx, disk)?;
+        let instance = match known.take() {
+            Some(instance) => check_same(host, disk, &instance).map(|()| instance)?,
+            None => instance_of(host, ctx, disk)?,
+        };
         // Another program, which our lock does not exclude, may have partitioned the disk, or the call that returned that
         // the cache is out of date.
         disk.update()?;
@@ -248,7 +351,6 @@ pub(crate) fn create_partition(host: &Host, ctx: &OperationContext, disk: &Disk)
 
 /// Brings a disk online and makes it writable, or takes it offline.
 pub(crate) fn set_online(host: &Host, ctx: &OperationContext, disk: &Disk, online: bool) -> OperationResult<()> {
-    refresh(host, ctx, disk.number)?;
     retry_if_stale(host, ctx, || {
         let instance = instance_of(host, ctx, disk)?;
         let change = |method, arguments: &[(&str, Value)]| {
@@ -347,19 +449,26 @@ fn is_on_read_only_disk(host: &Host, volume: VolumeId) -> bool {
     attributes.is_ok_and(|attributes| attributes & DiskAttributes::READ_ONLY != 0)
 }
 
-/// Refreshes the provider's data and returns its instance of a partition of a disk that is open as a device, after
-/// checking that no other disk had its number by then.
+/// Returns the provider's instance of a partition of a disk that is open as a device, after checking that no other disk had
+/// its number by then. If the provider reports the disk or the partition otherwise than the device, refreshes its data first.
 pub(crate) fn partition_instance(
     host: &Host,
     ctx: &OperationContext,
     disk: &Disk,
     partition: &Partition,
 ) -> OperationResult<Instance> {
-    refresh(host, ctx, disk.number)?;
+    ctx.require_pool(PoolKind::Wmi)?;
     let (number, disk_number) = (partition.number, disk.number);
+    refresh_if_different(host, ctx, disk, &instance_with_number(host, ctx, disk_number)?)?;
     let wql =
         format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {number}", disk_number.0);
-    let found = find(host, ctx, &wql, &format!("partition {number} of {disk_number}"))?;
+    let select = || find(host, ctx, &wql, &format!("partition {number} of {disk_number}"));
+    let place = |found: &Instance| (found.u64("Offset"), found.u64("Size"));
+    let mut found = select()?;
+    if place(&found) != (Some(partition.offset), Some(partition.length)) {
+        refresh_all(host, ctx)?;
+        found = select()?;
+    }
     disk.check_number()?;
     if found.u64("Offset") != Some(partition.offset) {
         let reason = format!("WMI and the disk report different offsets for partition {number} of {disk_number}");

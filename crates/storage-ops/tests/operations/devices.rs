@@ -169,9 +169,9 @@ fn a_disk_that_another_program_initializes_first_is_partitioned() {
 #[test]
 fn a_disk_without_a_serial_number_and_a_path_is_identified_in_wmi_by_its_size() {
     for (growth, same) in [(0, true), ((1 << 20) - 512, true), (1 << 20, false)] {
-        let sim = os_sim::node().disk(GIB).serial("").build();
+        // The cache of the provider is refreshed between the first query and the second, because the disk comes online.
+        let sim = os_sim::node().disk(GIB).serial("").offline().build();
         let other = sim.clone();
-        // The cache of the provider is refreshed between the first query and the second.
         let grown = Race::before(1, move || {
             other.grow_disk(1, GIB + growth);
         })

@@ -271,17 +271,20 @@ fn contract_20_the_size_is_returned_although_one_query_fails() {
 
 #[test]
 fn a_disk_that_receives_the_number_of_another_is_not_partitioned() {
-    let sim = os_sim::node().disk(GIB).serial("old").build();
-    let other = sim.clone();
-    let swapped = Race::before(0, move || {
-        other.detach_disk(1);
-        other.attach_disk(&DiskDescription { serial: Some("new".into()), ..DiskDescription::new(GIB) }, true).unwrap();
-    })
-    .among(|call| call.primitive == "wmi call MSFT_Disk.Refresh");
-    let node = setup::probed(&sim, swapped);
-    node.run(&PartitionDisk { disk: ONE }).unwrap_err();
-    let disk = sim.disk(1).expect("the other disk");
-    assert_eq!((disk.serial.as_deref(), disk.partitions.len()), (Some("new"), 0));
+    for primitive in ["wmi query", "wmi call MSFT_Disk.Initialize", "wmi call MSFT_Disk.CreatePartition"] {
+        let sim = os_sim::node().disk(GIB).serial("old").build();
+        let other = sim.clone();
+        let swapped = Race::before(0, move || {
+            let new = DiskDescription { serial: Some("new".into()), ..DiskDescription::new(GIB) };
+            other.detach_disk(1);
+            other.attach_disk(&new, true).unwrap();
+        })
+        .among(move |call| call.primitive == primitive);
+        let node = setup::probed(&sim, swapped);
+        node.run(&PartitionDisk { disk: ONE }).unwrap_err();
+        let disk = sim.disk(1).expect("the other disk");
+        assert_eq!((disk.serial.as_deref(), disk.partitions.len()), (Some("new"), 0), "{primitive}");
+    }
 }
 
 #[test]

@@ -346,7 +346,7 @@ async fn idle_returns_when_the_last_operation_has_ended() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hanging_wmi_call_does_not_delay_a_disk_query() {
     let node = (0..16).fold(os_sim::node(), |node, _| node.disk(GIB));
-    let (sim, gate) = (node.build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Refresh"));
+    let (sim, gate) = (node.build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
     let (executor, _) = executor(&sim, &gate);
     let _open_on_drop = OpenOnDrop(gate.clone());
     let mut all = tokio::task::JoinSet::new();

@@ -133,7 +133,7 @@ fn growth_that_was_undone_is_not_reported_as_success() {
     let (sim, volume) = grown(GIB);
     let (other, before) = (sim.clone(), length(&sim));
     // Between the change and the check of its result.
-    let undone = Race::before(1, move || {
+    let undone = Race::before(2, move || {
         assert_eq!(length(&other), before + 100 * MIB);
         let wql = "SELECT * FROM MSFT_Partition WHERE DiskNumber = 1 AND PartitionNumber = 2";
         provider(&other, wql, "Resize", &[("Size", Value::Text(before.to_string()))]);

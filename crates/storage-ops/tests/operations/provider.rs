@@ -20,6 +20,7 @@ const PARTITION: PartitionDisk = PartitionDisk { disk: ONE };
 const ONLINE: SetDiskState = SetDiskState { disk: ONE, online: true };
 const VOLUMES: &str = "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0";
 const FORMAT: &str = "wmi call MSFT_Volume.Format";
+const REFRESH: &str = "wmi call MSFT_Disk.Refresh";
 const UPDATE: &str = "wmi call MSFT_StorageSetting.UpdateHostStorageCache";
 
 /// Returns a node with a partitioned disk whose volume is raw, and the volume.
@@ -90,14 +91,52 @@ fn a_disk_that_the_provider_learns_of_by_itself_is_waited_for() {
 
 #[test]
 fn a_disk_that_refresh_refuses_is_read_by_updating_the_cache() {
+    let grown = || {
+        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+        let volume = volume_on(&node_on(&sim), 1);
+        assert!(sim.grow_disk(1, 2 * GIB));
+        (sim, ResizeVolume { target: ResizeTarget::Volume(volume), size: 0 })
+    };
     for code in [1, 40003, 41000, 41003] {
-        let sim = os_sim::node().disk(GIB).grown_to(2 * GIB).build();
-        answering(&sim, "Refresh", code, u32::MAX).run(&PARTITION).unwrap();
+        let (sim, resize) = grown();
+        answering(&sim, "Refresh", code, u32::MAX).run(&resize).unwrap();
         assert!(sim.disk(1).unwrap().partitions[1].length > GIB, "{code}");
     }
-    let sim = os_sim::node().disk(GIB).build();
-    let error = refused(&answering(&sim, "Refresh", 4, 1), &PARTITION, Kind::Internal);
+    let (sim, resize) = grown();
+    let error = refused(&answering(&sim, "Refresh", 4, 1), &resize, Kind::Internal);
     assert_eq!(error.code(), Some(OsError(4)), "{error}");
+}
+
+#[test]
+fn the_cache_is_refreshed_if_it_differs_from_what_the_device_reports_and_only_then() {
+    for (name, disk, refreshed) in [
+        ("known", os_sim::node().disk(GIB), 0),
+        ("grown", os_sim::node().disk(GIB).grown_to(2 * GIB), 1),
+        ("brought online by a control code", os_sim::node().disk(GIB).offline(), 1),
+        ("made writable by a control code", os_sim::node().disk(GIB).read_only(), 1),
+    ] {
+        let sim = disk.build();
+        let size = sim.disk(1).unwrap().size;
+        let (node, trace) = traced(&sim, NoProbe);
+        node.run(&PARTITION).unwrap();
+        assert!(size - sim.disk(1).unwrap().partitions[1].length < GIB / 16, "{name}");
+        assert_eq!((trace.counts().of(UPDATE), trace.counts().of(REFRESH)), (refreshed, 0), "{name}");
+        assert_eq!(trace.counts().wmi, 3 + 2 * refreshed, "{name}");
+    }
+}
+
+#[test]
+fn a_change_that_is_refused_because_the_cache_is_out_of_date_is_repeated_after_a_refresh() {
+    for (method, code) in
+        [("Initialize", 40003), ("CreatePartition", 40000), ("CreatePartition", 40003), ("CreatePartition", 41000)]
+    {
+        let sim = os_sim::node().disk(GIB).build();
+        answering(&sim, method, code, 1).run(&PARTITION).unwrap();
+        assert_eq!(sim.disk(1).unwrap().partitions.len(), 2, "{method} {code}");
+        let sim = os_sim::node().disk(GIB).build();
+        let error = answering(&sim, method, code, 2).run(&PARTITION).unwrap_err();
+        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+    }
 }
 
 #[test]

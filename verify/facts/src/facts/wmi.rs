@@ -49,8 +49,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "WMI-CACHE-03",
         "The provider may learn of a new disk or volume some time after Windows shows it.",
         "DRV UpdateHostStorageCache",
-        "it allows the provider to learn of it at once or later: an operation that finds no row calls UpdateHostStorageCache \
-         and repeats the query for up to 20 seconds",
+        "it allows the provider to learn of it at once or later: an operation that finds no row looks again after a moment, \
+         then calls UpdateHostStorageCache and repeats the query for up to 20 seconds",
     ),
     Fact::assumed(
         "WMI-CODE-01",

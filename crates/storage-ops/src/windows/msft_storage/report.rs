@@ -10,11 +10,8 @@ use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::Host;
 use crate::windows::disk_device::{Partition, PartitionKind, PartitionTable, TableStyle};
 use crate::windows::fallback::SecondWay;
-use crate::windows::msft_storage::{GPT, RAW, find, instance_with_number, invoke, number_at_path, refresh};
+use crate::windows::msft_storage::{GPT, MBR, RAW, find, instance_with_number, invoke, number_at_path, refresh};
 use crate::windows::wmi;
-
-/// `MSFT_Disk.PartitionStyle` of a disk with an MBR.
-const MBR: u32 = 1;
 
 fn missing(property: &str, object: &impl std::fmt::Display) -> OperationError {
     OperationError::precondition(format!("the storage provider reports no {property} of {object}"))
