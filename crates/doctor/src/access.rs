@@ -29,7 +29,7 @@ pub enum Role {
     Folder,
     /// A folder above that folder. What is added there does no harm, but what is in it may be replaced.
     Above,
-    /// An empty folder. Like [`Self::Above`], and whoever may write its attributes can make it a junction.
+    /// An empty folder. Like [`Self::Above`], and an account that may write its attributes can make it a junction.
     Empty,
 }
 
