@@ -1,4 +1,5 @@
-//! Parses the PowerShell that only Windows can run: the scripts of verify/windows and the steps of the workflows.
+//! Parses the PowerShell that only Windows can run: the scripts of deploy/windows and verify/windows, and the steps of the
+//! workflows.
 //!
 //! PowerShell itself is a .NET program and is not installed on Linux. tree-sitter's grammar takes its place: it finds a
 //! line that PowerShell could not parse, but not a command or a parameter that does not exist.
@@ -77,13 +78,14 @@ fn a_line_that_powershell_cannot_parse_is_found() {
 
 #[test]
 fn every_script_is_parsed() {
-    let scripts = files("verify/windows", "ps1");
-    assert!(!scripts.is_empty());
-    for file in scripts {
-        let script = read(&file);
-        assert_eq!(unparsable_lines(&script), [], "{}", file.display());
-        // Windows PowerShell reads a script without a byte order mark in the code page of the system.
-        assert!(script.is_ascii(), "{} is not ASCII", file.display());
+    for (folder, extension) in [("deploy/windows", "ps1"), ("deploy/windows", "psm1"), ("verify/windows", "ps1")] {
+        assert!(!files(folder, extension).is_empty(), "{folder}");
+        for file in files(folder, extension) {
+            let script = read(&file);
+            assert_eq!(unparsable_lines(&script), [], "{}", file.display());
+            // Windows PowerShell reads a script without a byte order mark in the code page of the system.
+            assert!(script.is_ascii(), "{} is not ASCII", file.display());
+        }
     }
 }
 

@@ -1,0 +1,73 @@
+<#
+.SYNOPSIS
+Installs csi-proxy as the Windows service csiproxy, starts it, and examines the node.
+
+.DESCRIPTION
+Run it in an elevated PowerShell on the node. It downloads nothing. If the same program is installed already, it only
+starts the service; another program is replaced by upgrade.ps1.
+
+.PARAMETER Program
+The csi-proxy.exe to install.
+
+.PARAMETER Sha256
+The SHA-256 digest that the program must have.
+
+.PARAMETER Folder
+Where the program is installed. A folder that does not exist is created for administrators only.
+
+.PARAMETER LogFolder
+The folder of the log. If it does not exist, csi-proxy creates it for administrators only.
+
+.PARAMETER Flags
+Further flags of csi-proxy, such as -metrics-bind-address=127.0.0.1:9818.
+
+.EXAMPLE
+.\install.ps1 -Program .\csi-proxy.exe -Sha256 DIGEST
+#>
+[CmdletBinding()]
+param(
+    [Parameter(Mandatory = $true)] [string] $Program,
+    [string] $Sha256 = '',
+    [string] $Folder = 'C:\etc\kubernetes\node\bin',
+    [string] $LogFolder = 'C:\etc\kubernetes\logs',
+    [string[]] $Flags = @()
+)
+Set-StrictMode -Version Latest
+$ErrorActionPreference = 'Stop'
+Import-Module (Join-Path $PSScriptRoot 'CsiProxyService.psm1') -Force
+
+# Creates a folder to which LocalSystem and administrators may write and which users may read. A folder above it that does
+# not exist gets the same access; one that exists is not changed.
+function New-SafeFolder([string] $Path) {
+    if (Test-Path -LiteralPath $Path) { return }
+    New-SafeFolder (Split-Path -Parent $Path)
+    New-Item -ItemType Directory -Path $Path | Out-Null
+    & icacls.exe $Path /inheritance:r /grant '*S-1-5-18:(OI)(CI)F' '*S-1-5-32-544:(OI)(CI)F' '*S-1-5-32-545:(OI)(CI)RX' | Out-Null
+    if ($LASTEXITCODE -ne 0) { throw "Cannot restrict the access to $Path." }
+}
+
+Assert-Administrator
+if ($Sha256) { Assert-Digest $Program $Sha256 }
+$target = Join-Path $Folder 'csi-proxy.exe'
+
+if (Test-Service) {
+    $installed = Get-ServiceProgram
+    if ((Get-Digest $installed) -ne (Get-Digest $Program)) {
+        throw "The service $ServiceName runs another program, $installed. Use upgrade.ps1 to replace it."
+    }
+    Write-Output "The service $ServiceName is installed already, with this program."
+} else {
+    $pipes = @(Get-Pipe)
+    if ($pipes.Count -gt 0) {
+        throw "Another program serves $($pipes[0]), such as a csi-proxy in a HostProcess container."
+    }
+    New-SafeFolder $Folder
+    Copy-Item -LiteralPath $Program -Destination $target -Force
+    & $target service install -require-safe-folders "-log_file=$LogFolder\csi-proxy.log" -logtostderr=false @Flags
+    if ($LASTEXITCODE -ne 0) { throw "csi-proxy refuses to install the service; its reason is above." }
+}
+
+Start-CsiProxy
+Write-Output "The service $ServiceName serves $(@(Get-Pipe).Count) pipes. The examination of the node:"
+& (Get-ServiceProgram) doctor
+if ($LASTEXITCODE -ne 0) { Write-Warning 'csi-proxy doctor has found a problem on this node.' }

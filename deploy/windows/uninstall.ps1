@@ -1,0 +1,38 @@
+<#
+.SYNOPSIS
+Stops and removes the service csiproxy, also that of the csi-proxy written in Go.
+
+.DESCRIPTION
+Run it in an elevated PowerShell on the node. What drivers have done through csi-proxy remains: mounted volumes, links, SMB
+mappings, iSCSI sessions and target portals. Drain the node first, so that drivers undo it. The log remains too.
+
+.PARAMETER RemoveProgram
+Also delete the program, and those that upgrade.ps1 has left beside it.
+#>
+[CmdletBinding()]
+param(
+    [switch] $RemoveProgram
+)
+Set-StrictMode -Version Latest
+$ErrorActionPreference = 'Stop'
+Import-Module (Join-Path $PSScriptRoot 'CsiProxyService.psm1') -Force
+
+Assert-Administrator
+if (-not (Test-Service)) {
+    Write-Output "The service $ServiceName is not installed."
+    return
+}
+$program = Get-ServiceProgram
+Stop-CsiProxy
+# The Go program does not know the command `service uninstall`, and would begin to serve.
+& sc.exe delete $ServiceName
+if ($LASTEXITCODE -ne 0) { throw "Cannot delete the service $ServiceName." }
+$source = "HKLM:\SYSTEM\CurrentControlSet\Services\EventLog\Application\$ServiceName"
+if (Test-Path -LiteralPath $source) { Remove-Item -LiteralPath $source }
+if ($RemoveProgram) {
+    $folder = Split-Path -Parent $program
+    foreach ($file in $program, "$folder\csi-proxy-previous.exe", "$folder\csi-proxy-next.exe", "$folder\csi-proxy-failed.exe") {
+        if (Test-Path -LiteralPath $file) { Remove-Item -LiteralPath $file }
+    }
+}
+Write-Output "The service $ServiceName is removed."

@@ -1,0 +1,59 @@
+# Proves that the scripts in deploy\windows replace the csi-proxy written in Go, go back, put a program back that does not
+# serve the pipes, and install and remove the service. They may be repeated.
+#
+# Needs dist\csi-proxy.exe, and target\go\csi-proxy-go.exe, which is the program written in Go.
+$ErrorActionPreference = 'Stop'
+
+$tree = Resolve-Path "$PSScriptRoot\..\.."
+$scripts = "$tree\deploy\windows"
+$ours = "$tree\dist\csi-proxy.exe"
+$go = "$tree\target\go\csi-proxy-go.exe"
+$folder = 'C:\csi-proxy-scripts'
+$installed = "$folder\csi-proxy.exe"
+
+function Assert-Installed([string] $Program) {
+    $found = (Get-FileHash $installed).Hash
+    if ($found -ne (Get-FileHash $Program).Hash) { throw "$installed is not $Program" }
+    if ((Get-Service csiproxy).Status -ne 'Running') { throw "the service does not run $Program" }
+}
+
+function Assert-Fails([scriptblock] $Script, [string] $Message) {
+    try { & $Script } catch {
+        if ("$_" -like "*$Message*") { return }
+        throw
+    }
+    throw "no error with '$Message'"
+}
+
+New-Item -ItemType Directory -Force $folder | Out-Null
+New-Item -ItemType Directory -Force C:\var\lib\kubelet | Out-Null
+Copy-Item $go $installed
+New-Service csiproxy -BinaryPathName "$installed -windows-service -log_file=$folder\go.log -logtostderr=false" | Out-Null
+Start-Service csiproxy
+
+$digest = (Get-FileHash $ours).Hash
+Assert-Fails { & "$scripts\upgrade.ps1" -Program $ours -Sha256 ('0' * 64) } 'has the SHA-256 digest'
+Assert-Installed $go
+& "$scripts\upgrade.ps1" -Program $ours -Sha256 $digest
+Assert-Installed $ours
+& "$scripts\upgrade.ps1" -Program $ours -Sha256 $digest
+Assert-Installed $ours
+& "$scripts\upgrade.ps1" -Rollback
+Assert-Installed $go
+& "$scripts\upgrade.ps1" -Rollback
+Assert-Installed $ours
+Assert-Fails { & "$scripts\upgrade.ps1" -Program "$env:SystemRoot\System32\whoami.exe" } 'The program is not replaced'
+Assert-Installed $ours
+& "$scripts\uninstall.ps1" -RemoveProgram
+& "$scripts\uninstall.ps1"
+if (Get-Service csiproxy -ErrorAction SilentlyContinue) { throw 'the service still exists' }
+if (Test-Path "$folder\*.exe") { throw 'programs remain' }
+
+$folder = 'C:\csi-proxy-installed\bin'
+$installed = "$folder\csi-proxy.exe"
+& "$scripts\install.ps1" -Program $ours -Sha256 $digest -Folder $folder -LogFolder C:\csi-proxy-installed\logs -Flags '-v=5'
+Assert-Installed $ours
+& "$scripts\install.ps1" -Program $ours -Folder $folder
+Assert-Fails { & "$scripts\install.ps1" -Program $go } 'Use upgrade.ps1'
+Assert-Installed $ours
+& "$scripts\uninstall.ps1" -RemoveProgram
