@@ -9,6 +9,8 @@ use crate::{
     Error, apt, checks, durations, facts, go, libtest, process, python, sensitivity, soak, windows, workspace,
 };
 
+mod deploy;
+
 #[derive(Args)]
 pub(crate) struct Options {
     /// Check format and lints and run the Linux tests with fewer cases: what to run before each commit
@@ -29,6 +31,8 @@ pub(crate) enum Part {
     Facts,
     /// The published Go client, as deployed drivers use it, against the server
     Go,
+    /// The manifests, the chart and the admission policy in `deploy`
+    Deploy,
     /// Patches that each break a rule, which the simulation tests must detect
     Sensitivity,
 }
@@ -49,6 +53,7 @@ pub(crate) fn run(parts: &[Part]) -> Result<Summary, Error> {
             Part::Windows => windows::test(),
             Part::Facts => facts::test(),
             Part::Go => go::test(),
+            Part::Deploy => deploy::test(),
             Part::Sensitivity => sensitivity::run(),
         });
         sum.steps.push(step);

@@ -1,0 +1,134 @@
+package deploy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+)
+
+// daemon is a running csi-proxy-sim, which takes the flags of csi-proxy.
+type daemon struct {
+	process *exec.Cmd
+	// The address of its metrics, such as 127.0.0.1:8888.
+	address string
+	// The folder of its sockets.
+	sockets string
+}
+
+// start starts the program that the environment names, and waits until it serves.
+func start(t *testing.T, arguments ...string) daemon {
+	t.Helper()
+	program := os.Getenv("CSI_PROXY_SIM")
+	if program == "" {
+		t.Skip("CSI_PROXY_SIM does not name csi-proxy-sim; `cargo xtask test deploy` builds it")
+	}
+	// The path of a socket must be short, and t.TempDir has the name of the test in its path.
+	folder, err := os.MkdirTemp("", "csi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	sockets := filepath.Join(folder, "sockets")
+	process := exec.Command(program, append(arguments, "-socket-folder="+sockets)...)
+	process.Stderr = os.Stderr
+	output, err := process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		process.Process.Kill()
+		process.Wait()
+	})
+	started := daemon{process: process, sockets: sockets}
+	lines := bufio.NewScanner(output)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if address, ok := strings.CutPrefix(line, "metrics at http://"); ok {
+			started.address = strings.TrimSuffix(address, "/metrics")
+		}
+		if strings.HasPrefix(line, "Press Ctrl-C") {
+			go io.Copy(io.Discard, output)
+			return started
+		}
+	}
+	t.Fatalf("the daemon has ended: csi-proxy-sim %v", process.Args[1:])
+	return daemon{}
+}
+
+// get returns the body of a response with the status OK.
+func (d daemon) get(t *testing.T, path string) string {
+	t.Helper()
+	response, err := http.Get("http://" + d.address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %v", path, response.Status, err)
+	}
+	return string(body)
+}
+
+// arguments returns the arguments of the container as kubelet expands them on a node with the address 127.0.0.1. The port
+// is any free one, since the tests share a machine.
+func arguments(t *testing.T, container core.Container) []string {
+	t.Helper()
+	var expanded []string
+	for _, argument := range container.Args {
+		for _, variable := range container.Env {
+			value := variable.Value
+			if variable.ValueFrom != nil {
+				value = "127.0.0.1"
+			}
+			argument = strings.ReplaceAll(argument, "$("+variable.Name+")", value)
+		}
+		if strings.Contains(argument, "$(") {
+			t.Errorf("%s has an unknown variable", argument)
+		}
+		port := container.LivenessProbe.HTTPGet.Port.String()
+		expanded = append(expanded, strings.Replace(argument, "127.0.0.1:"+port, "127.0.0.1:0", 1))
+	}
+	return expanded
+}
+
+// The daemon starts with the arguments of each rendering, serves all pipes, and answers what kubelet asks.
+func TestTheDaemonStartsAndAnswersTheProbesOfEveryRendering(t *testing.T) {
+	tested := map[string]bool{}
+	for name, objects := range renderings(t) {
+		container := only[*apps.DaemonSet](t, objects).Spec.Template.Spec.Containers[0]
+		expanded := arguments(t, container)
+		key := fmt.Sprint(expanded, container.LivenessProbe.HTTPGet.Path)
+		if tested[key] {
+			continue
+		}
+		tested[key] = true
+		t.Run(name, func(t *testing.T) {
+			daemon := start(t, expanded...)
+			for _, probe := range []*core.Probe{container.StartupProbe, container.ReadinessProbe, container.LivenessProbe} {
+				expect(t, probe.HTTPGet.Path, daemon.get(t, probe.HTTPGet.Path), "ok\n")
+			}
+			pattern := daemon.sockets + "/csi-proxy-*.sock"
+			if runtime.GOOS == "windows" {
+				pattern = `\\.\pipe\csi-proxy-*`
+			}
+			endpoints, err := filepath.Glob(pattern)
+			if err != nil || len(endpoints) != 23 {
+				t.Errorf("%d endpoints: %v", len(endpoints), err)
+			}
+		})
+	}
+}
