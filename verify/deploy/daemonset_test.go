@@ -29,6 +29,10 @@ drainSeconds: 3
 kubeletPath: D:\var\lib\kubelet
 workingDirs: ['D:\csi', 'E:\csi']
 requireSmbPrivacy: false
+apiGroups: [disk, volume]
+services: [MSiSCSI]
+smbServers: [fs1.example.com, fs2.example.com]
+iscsiPortals: [10.0.0.0/24]
 extraFlags: [-share-smb-mappings, -max-calls=512]
 metrics: {address: node, port: 9100}
 maxUnavailable: 5
@@ -191,7 +195,9 @@ func TestEveryValueOfTheChartHasItsEffect(t *testing.T) {
 	expect(t, "pull secrets", pod.ImagePullSecrets, []core.LocalObjectReference{{Name: "registry"}})
 	expect(t, "arguments", container.Args, []string{
 		"-drain=3", "-v=$(LOG_LEVEL)", "-metrics-bind-address=$(METRICS_ADDRESS):9100", `-kubelet-path=D:\var\lib\kubelet`,
-		`-working-dir=D:\csi`, `-working-dir=E:\csi`, "-require-privacy=false", "-share-smb-mappings", "-max-calls=512",
+		`-working-dir=D:\csi`, `-working-dir=E:\csi`, "-require-privacy=false",
+		"-api-groups=disk,volume", "-services=MSiSCSI", "-smb-servers=fs1.example.com,fs2.example.com", "-iscsi-portals=10.0.0.0/24",
+		"-share-smb-mappings", "-max-calls=512",
 	})
 	expect(t, "log level", variable(t, container, "LOG_LEVEL").Value, "5")
 	expect(t, "maxUnavailable", *set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(5))
@@ -223,6 +229,8 @@ func TestTheSchemaRefusesValuesThatCannotWork(t *testing.T) {
 		image + "logLevel: debug",
 		image + "kubeletPath: /var/lib/kubelet",
 		image + `workingDirs: ['D:\a b']`,
+		image + "apiGroups: [disks]",
+		image + "services: ['a,b']",
 		image + "extraFlags: [share-smb-mappings]",
 		image + "extraFlags: ['-v 5']",
 		image + "metrics: {address: 0.0.0.0}",
