@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::summary::Summary;
-use crate::{Error, durations, lint, process, tools, windows, workspace};
+use crate::{Error, docs, durations, lint, process, tools, windows, workspace};
 
 /// Checks that `cargo fmt` would change nothing.
 pub(crate) fn format() -> Summary {
@@ -30,6 +30,14 @@ pub(crate) fn documentation() -> Summary {
     let mut cargo = workspace::cargo();
     cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     check("documentation", |name| command(name, &mut cargo))
+}
+
+/// Makes the documentation as a site, if mdBook is installed. The tests of csi-proxy-site read its pages in any case.
+pub(crate) fn site() -> Summary {
+    check("site", |name| match docs::run_if_installed() {
+        Some(made) => result(name, made),
+        None => Summary::skipped(name, "mdBook is not installed; `cargo xtask docs` installs it"),
+    })
 }
 
 /// Runs `cargo xtask lint`.

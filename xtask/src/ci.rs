@@ -11,6 +11,7 @@ pub(crate) fn run() -> Result<Summary, Error> {
         checks::workflows,
         checks::clippy,
         checks::documentation,
+        checks::site,
         checks::clippy_for_windows,
         checks::dependencies,
     ];

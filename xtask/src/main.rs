@@ -11,6 +11,7 @@ mod apt;
 mod bench;
 mod checks;
 mod ci;
+mod docs;
 mod durations;
 mod facts;
 mod fuzz;
@@ -51,6 +52,8 @@ enum Task {
     Ci,
     /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code, cfg, words
     Lint,
+    /// Make the documentation as a site with mdBook, in target/site/book
+    Docs,
     /// Prove the storage operations: every fault at every call, every race, and long random runs
     Prove(prove::Options),
     /// Break one rule at a time in a copy of this tree: the simulation tests must detect each one
@@ -68,10 +71,8 @@ enum Task {
     /// Measure the server and minimal servers with grpc-go and tonic, and write docs/performance.md
     Bench(bench::Options),
     /// Build, test or lint the Windows programs, on Linux with mingw and Wine or on Windows itself
-    Windows {
-        #[command(subcommand)]
-        task: windows::Task,
-    },
+    #[command(subcommand)]
+    Windows(windows::Task),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::task(&options).map(|summary| summary.print()),
         Task::Ci => ci::run().map(|summary| summary.print()),
         Task::Lint => lint::run(),
+        Task::Docs => docs::run(),
         Task::Prove(options) => prove::run(&options),
         Task::Sensitivity => sensitivity::run().map(|summary| summary.print()),
         Task::Mutants(options) => mutants::run(&options),
@@ -87,14 +89,11 @@ fn main() -> ExitCode {
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Bench(options) => bench::run(&options),
-        Task::Windows { task } => windows::run(&task),
+        Task::Windows(task) => windows::run(&task),
     };
-    match succeeded {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let succeeded = succeeded.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        false
+    });
+    if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

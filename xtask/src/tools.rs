@@ -5,20 +5,37 @@ use std::process::Command;
 
 use crate::{Error, process, workspace};
 
+/// What makes the installation of a program faster.
+const FASTER: [(&str, &[&str]); 1] = [("mdbook", &["--no-default-features", "--debug"])];
+
+/// Returns the program of that name, if it is installed.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let installed = installed(name);
+    process::find(name).or_else(|| installed.is_file().then_some(installed))
+}
+
 /// Returns the program of that name, such as `cargo-fuzz`. A missing program is installed into `target/tools`.
 pub(crate) fn find_or_install(name: &str) -> Result<PathBuf, Error> {
-    let tools = workspace::target().join("tools");
-    let installed = tools.join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    if let Some(found) = process::find(name).or_else(|| installed.is_file().then(|| installed.clone())) {
+    if let Some(found) = find(name) {
         return Ok(found);
     }
     let mut install = workspace::cargo();
-    install.args(["install", "--locked", "--quiet", name, "--root"]).arg(&tools);
+    install.args(["install", "--locked", "--quiet", name, "--root"]).arg(folder());
+    install.args(FASTER.iter().filter(|(program, _)| *program == name).flat_map(|(_, options)| *options));
     if process::succeeds(&mut install)? {
-        Ok(installed)
+        Ok(installed(name))
     } else {
         Err(format!("cannot install {name}: `{}` failed", process::typed(&install)).into())
     }
+}
+
+/// The folder of the programs that are installed here.
+fn folder() -> PathBuf {
+    workspace::target().join("tools")
+}
+
+fn installed(name: &str) -> PathBuf {
+    folder().join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// The linter of GitHub workflows. A version of its own is used, as newer ones report more.
@@ -26,7 +43,7 @@ const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 
 /// Returns the program actionlint, after installing it into `target/tools` if it is missing there. It needs Go.
 pub(crate) fn actionlint() -> Result<PathBuf, Error> {
-    let folder = workspace::target().join("tools").join("bin");
+    let folder = folder().join("bin");
     let program = folder.join(format!("actionlint{}", std::env::consts::EXE_SUFFIX));
     if program.is_file() {
         return Ok(program);

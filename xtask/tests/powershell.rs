@@ -77,6 +77,19 @@ fn a_line_that_powershell_cannot_parse_is_found() {
 }
 
 #[test]
+fn every_block_of_powershell_in_the_documentation_is_parsed() {
+    let mut blocks = 0;
+    for file in files("docs", "md") {
+        for block in read(&file).split("```powershell\n").skip(1) {
+            let script = block.split("```").next().unwrap_or_default();
+            assert_eq!(unparsable_lines(script), [], "{}:\n{script}", file.display());
+            blocks += 1;
+        }
+    }
+    assert!(blocks > 1, "{blocks} blocks");
+}
+
+#[test]
 fn every_script_is_parsed() {
     for (folder, extension) in [("deploy/windows", "ps1"), ("deploy/windows", "psm1"), ("verify/windows", "ps1")] {
         assert!(!files(folder, extension).is_empty(), "{folder}");

@@ -1,0 +1,81 @@
+//! The documentation as a site.
+//!
+//! `docs/SUMMARY.md` is the table of contents. It links files of this tree, so that the links also work where the tree is
+//! browsed: pages, which are copied, and sources, such as `proto/disk/v1/api.proto`, for which a page is made. A link
+//! from one page to another leads to the page of the site. A link to a file without a page becomes plain text.
+
+mod driver_calls;
+mod links;
+mod metrics;
+mod protos;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use links::Pages;
+
+/// The settings of mdBook.
+const BOOK: &str = "docs/book.toml";
+
+/// The table of contents.
+const SUMMARY: &str = "docs/SUMMARY.md";
+
+/// The sources for which a page is made, and the page. All protos of a group are on one page.
+const MADE: [(&str, &str); 8] = [
+    ("proto/disk", "api-disk.md"),
+    ("proto/filesystem", "api-filesystem.md"),
+    ("proto/iscsi", "api-iscsi.md"),
+    ("proto/smb", "api-smb.md"),
+    ("proto/system", "api-system.md"),
+    ("proto/volume", "api-volume.md"),
+    ("crates/server/src/metrics", "metrics.md"),
+    ("sim/csi-proxy-sim/drivers", "driver-calls.md"),
+];
+
+/// Returns the root of the source tree.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns the pages of the site, by the names of their files, with the table of contents.
+pub fn pages() -> Result<BTreeMap<String, String>, Box<dyn Error>> {
+    let root = root();
+    let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
+    let summary = read(SUMMARY)?;
+    let known = Pages::of(&summary);
+    let mut pages = BTreeMap::new();
+    for (source, page) in known.copied() {
+        if pages.insert(page.to_owned(), known.rewritten(source, &read(source)?)).is_some() {
+            return Err(format!("{source} and another source are both {page}").into());
+        }
+    }
+    for group in api::Group::ALL {
+        pages.insert(format!("api-{}.md", group.name()), protos::page(&root.join("proto"), group)?);
+    }
+    pages.insert("metrics.md".to_owned(), metrics::page());
+    pages.insert("driver-calls.md".to_owned(), driver_calls::page(&root.join("sim/csi-proxy-sim/drivers"))?);
+    pages.insert("SUMMARY.md".to_owned(), known.rewritten(SUMMARY, &summary));
+    Ok(pages)
+}
+
+/// Writes the sources of the site to `folder`: `book.toml`, and the pages and pictures in `src`.
+pub fn write(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let source = folder.join("src");
+    match fs::remove_dir_all(&source) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+        _ => fs::create_dir_all(&source)?,
+    }
+    for (name, text) in pages()? {
+        fs::write(source.join(name), text)?;
+    }
+    for entry in fs::read_dir(root().join("docs"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "svg" || extension == "css") {
+            fs::copy(&path, source.join(path.file_name().unwrap_or_default()))?;
+        }
+    }
+    fs::copy(root().join(BOOK), folder.join("book.toml"))?;
+    Ok(())
+}
