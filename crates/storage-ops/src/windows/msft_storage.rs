@@ -5,7 +5,7 @@
 //!
 //! The provider answers from a cache. What a change destroys is decided by what the devices report right before it. The
 //! cache is refreshed if it differs from what they report, or if the provider refuses a change for a reason that an
-//! outdated cache explains. Each query and each method is slow, so there is none beyond that.
+//! outdated cache explains. Each query and each method is slow, so no others are made.
 
 pub(crate) mod report;
 
