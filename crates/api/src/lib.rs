@@ -12,9 +12,11 @@
 //!
 //! `Debug` redacts a field with `password` or `secret` in its name.
 
+mod encoded;
 mod group_version;
 mod table;
 
+pub use encoded::EncodedCodec;
 pub use group_version::{GROUP_VERSIONS, GroupVersion, GrouplessPipe, Rpc};
 pub use table::Group;
 

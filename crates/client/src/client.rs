@@ -96,6 +96,42 @@ impl Client {
         Ok(served.into_iter().map(version).collect())
     }
 
+    /// Calls an RPC by its name, with a request and a response that are encoded protobuf messages: for a tool that knows
+    /// the messages from their descriptors, and for the RPCs of csi-proxy before 1.0, which the methods of the groups do
+    /// not use. Of `versions`, the first that the node serves is called; the messages of the RPC must be the same in all.
+    ///
+    /// Taken for a change: [repeated](crate#retries) only if the request was not sent.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if csi-proxy has no such RPC in one of the versions.
+    pub async fn call_encoded(
+        &self,
+        group: &str,
+        versions: &[&str],
+        rpc: &str,
+        request: Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        let (mut known, mut found) = (Vec::new(), None);
+        for version in versions {
+            let entry = GROUP_VERSIONS.iter().find(|entry| entry.group.name() == group && entry.version == *version);
+            let own = entry.and_then(|entry| Some((entry, entry.rpcs.iter().find(|own| own.name == rpc)?)));
+            let Some((entry, own)) = own else { continue };
+            known.push(entry.version);
+            found = Some((entry.group, own.name));
+        }
+        match found {
+            Some((group, name)) if known.len() == versions.len() => {
+                let rpc = rpc::Rpc { group, name, effect: rpc::Effect::Unknown, versions: &known };
+                rpc::call_encoded(&self.connections, self.deadline, rpc, request).await
+            }
+            _ => {
+                let message = format!("csi-proxy has no RPC {rpc} in {group} {}", versions.join(", "));
+                Err(Error::new(ErrorKind::InvalidArgument, "the call", message))
+            }
+        }
+    }
+
     /// Calls the RPC of `request`.
     pub(crate) async fn call<Q: Request>(&self, request: Q) -> Result<Q::Response, Error> {
         rpc::call(&self.connections, self.deadline, request).await
@@ -173,6 +209,7 @@ mod tests {
         check(&client.disk());
         check_future(client.disk().rescan());
         check_future(client.served_versions());
+        check_future(client.call_encoded("disk", &["v1"], "Rescan", Vec::new()));
     }
 
     #[test]

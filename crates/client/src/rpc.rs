@@ -3,14 +3,15 @@
 use std::io;
 use std::time::Duration;
 
-use api::{Group, GroupVersion};
+use api::{EncodedCodec, Group, GroupVersion};
 use http::Uri;
 use http::uri::PathAndQuery;
 use tokio::time::{Instant, sleep};
 use tonic::client::Grpc;
+use tonic::codec::Codec;
 use tonic_prost::ProstCodec;
 
-use crate::connection::{Connection, ConnectionLost, Connections};
+use crate::connection::{ConnectionLost, Connections};
 use crate::error::{Error, ErrorKind};
 
 /// How long a call waits before each repetition. A service that restarts is back within the sum.
@@ -22,17 +23,17 @@ pub(crate) trait Request: prost::Message + Clone + 'static {
     /// The response message.
     type Response: prost::Message + Default + 'static;
     /// The RPC.
-    const RPC: Rpc;
+    const RPC: Rpc<'static>;
 }
 
 /// An RPC, in all versions of its group in which it has the same name and the same messages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rpc {
+pub(crate) struct Rpc<'v> {
     pub(crate) group: Group,
     pub(crate) name: &'static str,
     pub(crate) effect: Effect,
     /// The versions, the preferred one first.
-    pub(crate) versions: &'static [&'static str],
+    pub(crate) versions: &'v [&'static str],
 }
 
 /// Whether an RPC changes the node, and so when it may be repeated.
@@ -40,6 +41,8 @@ pub(crate) struct Rpc {
 pub(crate) enum Effect {
     Read,
     Change,
+    /// It may be either. It is repeated like a change.
+    Unknown,
 }
 
 /// Implements [`Request`] for the requests of a group. A line is the effect of an RPC, its name, its messages, and the
@@ -50,7 +53,7 @@ macro_rules! rpcs {
     )*) => {$(
         impl $crate::rpc::Request for api::$module::$first::$request {
             type Response = api::$module::$first::$response;
-            const RPC: $crate::rpc::Rpc = $crate::rpc::Rpc {
+            const RPC: $crate::rpc::Rpc<'static> = $crate::rpc::Rpc {
                 group: api::Group::$group,
                 name: stringify!($name),
                 effect: $crate::rpc::Effect::$effect,
@@ -64,14 +67,14 @@ macro_rules! rpcs {
     )*
         /// The RPCs of the group.
         #[cfg(test)]
-        pub(crate) const RPCS: &[$crate::rpc::Rpc] = &[$(<api::$module::$first::$request as $crate::rpc::Request>::RPC),*];
+        pub(crate) const RPCS: &[$crate::rpc::Rpc<'static>] = &[$(<api::$module::$first::$request as $crate::rpc::Request>::RPC),*];
     };
 }
 pub(crate) use rpcs;
 
-impl Rpc {
+impl Rpc<'_> {
     /// Returns the group-versions to try, and the path of the RPC in each.
-    fn candidates(self) -> impl Iterator<Item = (&'static GroupVersion, &'static str)> {
+    fn candidates(&self) -> impl Iterator<Item = (&'static GroupVersion, &'static str)> {
         self.versions.iter().map(move |version| {
             let version = GroupVersion::find(self.group, version).expect("the version is in the table");
             let rpc = version.rpcs.iter().find(|rpc| rpc.name == self.name).expect("the version has the RPC");
@@ -120,7 +123,7 @@ impl Rpc {
         let was_sent = source.downcast_ref::<ConnectionLost>().is_none_or(|lost| lost.was_sent);
         let message = match (was_sent, self.effect) {
             (false, _) => "the connection to csi-proxy was closed before the request was sent",
-            (true, Effect::Read) => "the connection to csi-proxy broke during the call",
+            (true, Effect::Read | Effect::Unknown) => "the connection to csi-proxy broke during the call",
             (true, Effect::Change) => {
                 "the connection to csi-proxy broke during the call; the node may or may not have made the change, and \
                  repeating the call completes it"
@@ -152,12 +155,32 @@ pub(crate) async fn call<Q: Request>(
     deadline: Duration,
     request: Q,
 ) -> Result<Q::Response, Error> {
+    repeated(connections, deadline, Q::RPC, &request, ProstCodec::<Q, Q::Response>::default).await
+}
+
+/// Calls `rpc` within `deadline`, with an encoded request, and returns the encoded response.
+pub(crate) async fn call_encoded(
+    connections: &Connections,
+    deadline: Duration,
+    rpc: Rpc<'_>,
+    request: Vec<u8>,
+) -> Result<Vec<u8>, Error> {
+    repeated(connections, deadline, rpc, &request, || EncodedCodec).await
+}
+
+async fn repeated<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, Decode: Send + Sync + 'static>>(
+    connections: &Connections,
+    deadline: Duration,
+    rpc: Rpc<'_>,
+    request: &Q,
+    codec: fn() -> C,
+) -> Result<C::Decode, Error> {
     let started = Instant::now();
     let attempts = async {
         let mut delays = DELAYS.into_iter().enumerate();
         loop {
             let remaining = deadline.saturating_sub(started.elapsed());
-            let Failure { error, may_repeat } = match attempt(connections, remaining, &request).await {
+            let Failure { error, may_repeat } = match attempt(connections, remaining, rpc, request, codec).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
@@ -172,46 +195,39 @@ pub(crate) async fn call<Q: Request>(
     };
     tokio::time::timeout(deadline, attempts).await.unwrap_or_else(|_| {
         let seconds = deadline.as_secs_f64();
-        let what = match Q::RPC.effect {
+        let what = match rpc.effect {
             Effect::Read => "",
-            Effect::Change => "; a change that the node has begun is completed",
+            Effect::Change | Effect::Unknown => "; a change that the node has begun is completed",
         };
-        Err(Error::new(ErrorKind::DeadlineExceeded, Q::RPC.name, format!("no answer within {seconds} s{what}")))
+        Err(Error::new(ErrorKind::DeadlineExceeded, rpc.name, format!("no answer within {seconds} s{what}")))
     })
 }
 
 /// Calls the first version of the RPC that is served.
-async fn attempt<Q: Request>(
+async fn attempt<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, Decode: Send + Sync + 'static>>(
     connections: &Connections,
     remaining: Duration,
+    rpc: Rpc<'_>,
     request: &Q,
-) -> Result<Q::Response, Failure> {
-    for (version, path) in Q::RPC.candidates() {
-        match connections.get(version).await {
-            Ok(connection) => return unary(connection, path, remaining, request.clone()).await,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Q::RPC.cannot_connect(connections, version, error)),
-        }
+    codec: fn() -> C,
+) -> Result<C::Decode, Failure> {
+    for (version, path) in rpc.candidates() {
+        let connection = match connections.get(version).await {
+            Ok(connection) => connection,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(rpc.cannot_connect(connections, version, error)),
+        };
+        let mut request = tonic::Request::new(request.clone());
+        request.set_timeout(remaining);
+        let mut grpc = Grpc::with_origin(connection, Uri::from_static("http://csi-proxy"));
+        let response = grpc.unary(request, PathAndQuery::from_static(path), codec()).await;
+        return response.map(tonic::Response::into_inner).map_err(|status| rpc.failed(status));
     }
-    Err(Q::RPC.not_served(connections).await)
-}
-
-async fn unary<Q: Request>(
-    connection: Connection,
-    path: &'static str,
-    remaining: Duration,
-    request: Q,
-) -> Result<Q::Response, Failure> {
-    let mut request = tonic::Request::new(request);
-    request.set_timeout(remaining);
-    let codec = ProstCodec::<Q, Q::Response>::default();
-    let mut grpc = Grpc::with_origin(connection, Uri::from_static("http://csi-proxy"));
-    let response = grpc.unary(request, PathAndQuery::from_static(path), codec).await;
-    response.map(tonic::Response::into_inner).map_err(|status| Q::RPC.failed(status))
+    Err(rpc.not_served(connections).await)
 }
 
 /// Converts a size, which is signed on the wire.
-pub(crate) fn unsigned(rpc: Rpc, size: i64) -> Result<u64, Error> {
+pub(crate) fn unsigned(rpc: Rpc<'_>, size: i64) -> Result<u64, Error> {
     u64::try_from(size).map_err(|_| Error::new(ErrorKind::Internal, rpc.name, format!("the node answered size {size}")))
 }
 
@@ -237,7 +253,7 @@ mod tests {
         "volume-v1alpha1",
     ];
 
-    fn rpcs() -> impl Iterator<Item = Rpc> {
+    fn rpcs() -> impl Iterator<Item = Rpc<'static>> {
         use crate::{disk, filesystem, iscsi, smb, system, volume};
         [disk::RPCS, filesystem::RPCS, iscsi::RPCS, smb::RPCS, system::RPCS, volume::RPCS]
             .into_iter()
@@ -250,7 +266,7 @@ mod tests {
         for version in &GROUP_VERSIONS {
             let is_used = !NOT_USED.iter().any(|pipe| version.pipe().strip_prefix("csi-proxy-") == Some(pipe));
             for rpc in version.rpcs {
-                let offers = |offered: Rpc| {
+                let offers = |offered: Rpc<'static>| {
                     offered.candidates().any(|(candidate, path)| candidate.pipe() == version.pipe() && path == rpc.path)
                 };
                 assert_eq!(rpcs().any(offers), is_used, "{}", rpc.path);
@@ -270,7 +286,7 @@ mod tests {
     fn the_readme_lists_the_versions_in_use() {
         let mut used: BTreeMap<Group, Vec<&str>> = BTreeMap::new();
         for version in &GROUP_VERSIONS {
-            let is_used = |rpc: Rpc| rpc.group == version.group && rpc.versions.contains(&version.version);
+            let is_used = |rpc: Rpc<'_>| rpc.group == version.group && rpc.versions.contains(&version.version);
             if rpcs().any(is_used) {
                 used.entry(version.group).or_default().push(version.version);
             }

@@ -54,3 +54,32 @@ async fn the_served_versions_are_those_whose_endpoints_exist() {
     assert_eq!(served[0], "disk/v1");
     assert!(!served.contains(&"system/v1alpha1".to_owned()));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn encoded_calls_reach_the_versions_that_the_methods_do_not_use() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let daemon = Daemon::on(&sim, &sockets);
+    let client = sockets.client();
+    // The field 1 of the request is the disk number as text, that of the response the size.
+    let response = client.call_encoded("disk", &["v1beta1"], "DiskStats", b"\x0a\x011".to_vec()).await.unwrap();
+    assert_eq!(response, [0x08, 0x80, 0x80, 0x80, 0x80, 0x28]); // 10 GiB
+    assert_eq!(daemon.calls("v1beta1.Disk", "DiskStats"), 1);
+    sockets.hide("csi-proxy-disk-v1");
+    client.call_encoded("disk", &["v1", "v1beta3"], "Rescan", Vec::new()).await.unwrap();
+    assert_eq!((daemon.calls("v1.Disk", "Rescan"), daemon.calls("v1beta3.Disk", "Rescan")), (0, 1));
+    let error = client.call_encoded("disk", &["v1beta1"], "DiskStats", b"\x0a\x019".to_vec()).await.unwrap_err();
+    assert_eq!((error.kind(), error.rpc()), (ErrorKind::NotFound, "DiskStats"));
+}
+
+#[tokio::test]
+async fn an_encoded_call_of_an_rpc_that_does_not_exist_is_refused_before_it_is_sent() {
+    for (group, versions, rpc) in [
+        ("disk", &["v1"][..], "DiskStats"),
+        ("disk", &["v1", "v1alpha1"], "GetDiskStats"),
+        ("disks", &["v1"], "Rescan"),
+        ("disk", &[], "Rescan"),
+    ] {
+        let error = Sockets::new().client().call_encoded(group, versions, rpc, Vec::new()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    }
+}
