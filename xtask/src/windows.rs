@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cargo_metadata::Metadata;
+use cargo_metadata::{Metadata, Package};
 use clap::Subcommand;
 
 use crate::summary::Summary;
@@ -35,6 +35,9 @@ const PACKAGES: [&str; 6] =
     [facts::PACKAGE, "csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", SIMULATOR, soak::PACKAGE];
 const DAEMON: &str = "csi-proxy";
 const SIMULATOR: &str = "csi-proxy-sim";
+const ADMIN_TOOL: &str = "csi-proxyctl";
+/// The packages whose programs are shipped.
+const SHIPPED_PACKAGES: [&str; 2] = [DAEMON, ADMIN_TOOL];
 /// The profile of the shipped programs, and the name of its folder.
 const SHIPPED: &str = "dist";
 /// The largest size of a program in bytes.
@@ -58,11 +61,11 @@ fn build() -> Result<bool, Error> {
     }
 }
 
-/// Builds the programs of the daemon's package into dist/, optimised, stripped and statically linked, and checks their
+/// Builds the programs of [`SHIPPED_PACKAGES`] into dist/, optimised, stripped and statically linked, and checks their
 /// size, and that they cannot start other programs.
 fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
     let mut cargo = toolchain.cargo("build");
-    cargo.args(["--profile", SHIPPED, "-p", DAEMON]);
+    cargo.args(["--profile", SHIPPED]).args(SHIPPED_PACKAGES.iter().flat_map(|package| ["-p", package]));
     // Link the C runtime statically: nodes do not have its redistributable package installed.
     toolchain.set_rustflags(&mut cargo, "-C target-feature=+crt-static");
     if !process::succeeds(&mut cargo)? {
@@ -191,10 +194,11 @@ fn packages(metadata: &Metadata, select: impl Fn(&str) -> bool) -> Vec<&'static 
     selected.chain(["--features", "csi-proxy-os-win32/process-usage"]).collect()
 }
 
-/// Returns the file names of the daemon package's programs.
+/// Returns the file names of the shipped programs.
 fn programs(metadata: &Metadata) -> Vec<String> {
     let packages = metadata.workspace_packages();
-    let targets = packages.into_iter().filter(|package| package.name == DAEMON).flat_map(|package| &package.targets);
+    let is_shipped = |package: &&Package| SHIPPED_PACKAGES.contains(&package.name.as_str());
+    let targets = packages.into_iter().filter(is_shipped).flat_map(|package| &package.targets);
     targets.filter(|target| target.is_bin()).map(|target| format!("{}.exe", target.name)).collect()
 }
 

@@ -1,17 +1,15 @@
 //! A gRPC client without generated code: it builds requests from protobuf descriptors and JSON.
 //!
-//! Tests and the demonstration use it to call every RPC of every group-version from one table, independently of the
-//! generated types.
+//! csi-proxyctl, the demonstration and tests use it to call every RPC of every group-version from one table, independently
+//! of the generated types.
 
 use std::collections::BTreeMap;
 
-use api::GroupVersion;
-use bytes::{Buf as _, BufMut as _};
+use api::{EncodedCodec, GroupVersion};
 use http::uri::PathAndQuery;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions};
 use serde_json::Value;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
@@ -70,11 +68,16 @@ impl Rpc {
         options: SerializeOptions,
     ) -> Result<Value, Status> {
         let bytes = call(channel, self.path, request.encode_to_vec()).await?;
-        let response = DynamicMessage::decode(self.response.clone(), &bytes[..])
-            .map_err(|error| Status::internal(format!("cannot decode the response: {error}")))?;
+        self.response_json(&bytes, options).map_err(Status::internal)
+    }
+
+    /// Converts an encoded response to JSON, with every field. The error is a sentence.
+    pub fn response_json(&self, encoded: &[u8], options: SerializeOptions) -> Result<Value, String> {
+        let response = DynamicMessage::decode(self.response.clone(), encoded)
+            .map_err(|error| format!("cannot decode the response: {error}"))?;
         response
             .serialize_with_options(serde_json::value::Serializer, &options.skip_default_fields(false))
-            .map_err(|error| Status::internal(format!("cannot convert the response to JSON: {error}")))
+            .map_err(|error| format!("cannot convert the response to JSON: {error}"))
     }
 }
 
@@ -82,43 +85,6 @@ impl Rpc {
 pub async fn call(channel: &Channel, path: &'static str, request: Vec<u8>) -> Result<Vec<u8>, Status> {
     let mut client = tonic::client::Grpc::new(channel.clone());
     client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-    let response = client.unary(Request::new(request), PathAndQuery::from_static(path), Raw).await?;
+    let response = client.unary(Request::new(request), PathAndQuery::from_static(path), EncodedCodec).await?;
     Ok(response.into_inner())
-}
-
-/// A codec that leaves messages as bytes.
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Vec<u8>;
-    type Decode = Vec<u8>;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Vec<u8>;
-    type Error = Status;
-
-    fn encode(&mut self, item: Vec<u8>, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        to.put_slice(&item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Vec<u8>;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Vec<u8>>, Status> {
-        Ok(Some(from.copy_to_bytes(from.remaining()).to_vec()))
-    }
 }

@@ -1,0 +1,31 @@
+//! The exit codes.
+
+use std::process::ExitCode;
+
+/// Why the program ended. The numbers are part of its interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    Failed = 1,
+    Usage = 2,
+    Unreachable = 3,
+    NotFound = 4,
+    Timeout = 5,
+    Unimplemented = 6,
+}
+
+/// The meaning of each exit code, for `--help` and README.md.
+pub(crate) const MEANINGS: [(u8, &str); 7] = [
+    (0, "success"),
+    (Code::Failed as u8, "the call failed for another reason than those below"),
+    (Code::Usage as u8, "the command line or a request is not valid; nothing was called"),
+    (Code::Unreachable as u8, "csi-proxy is stopped, stopping or overloaded, or its pipe is missing"),
+    (Code::NotFound as u8, "the disk, volume, path, share, target or service does not exist"),
+    (Code::Timeout as u8, "no answer within the time of --timeout"),
+    (Code::Unimplemented as u8, "the node does not serve a version that has the RPC"),
+];
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}

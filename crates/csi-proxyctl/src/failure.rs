@@ -1,0 +1,153 @@
+//! What went wrong, and what to do next.
+
+use std::fmt::Write as _;
+use std::io;
+
+use anstyle::{AnsiColor, Style};
+use csi_proxy_client::{Error, ErrorKind};
+use os::escaped;
+
+use crate::exit;
+use crate::session::{Endpoints, Session};
+use crate::wrap;
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default();
+/// The column at which the texts begin.
+const INDENT: usize = 7;
+
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line or a request is not valid. Nothing has been called.
+    Usage(String),
+    /// A call failed.
+    Call(Box<Error>),
+    /// The response of csi-proxy says so, or cannot be shown.
+    Response(String),
+    /// Standard output cannot be written.
+    Output(io::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Call(Box::new(error))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> exit::Code {
+        match self {
+            Self::Usage(_) => exit::Code::Usage,
+            Self::Response(_) | Self::Output(_) => exit::Code::Failed,
+            Self::Call(error) => match error.kind() {
+                ErrorKind::Unavailable => exit::Code::Unreachable,
+                ErrorKind::NotFound => exit::Code::NotFound,
+                ErrorKind::DeadlineExceeded => exit::Code::Timeout,
+                ErrorKind::Unimplemented => exit::Code::Unimplemented,
+                // The daemon was not looked for.
+                ErrorKind::FailedPrecondition if error.call_number().is_none() && is_connecting(error) => {
+                    exit::Code::Unreachable
+                }
+                _ => exit::Code::Failed,
+            },
+        }
+    }
+
+    /// Whether the reader of standard output has closed it, as `head` does.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Returns the lines for a person.
+    pub(crate) fn report(&self, session: &Session) -> String {
+        let text = match self {
+            Self::Usage(text) | Self::Response(text) => text.clone(),
+            Self::Call(error) => format!("{} failed: {}", error.rpc(), error.message()),
+            Self::Output(error) => format!("cannot write to standard output: {error}"),
+        };
+        let width = wrap::stderr_width();
+        let mut report = format!("{ERROR}error:{ERROR:#} {}\n", wrap::wrapped(&escaped(&text), INDENT, width));
+        if let Self::Call(error) = self
+            && let Some((name, number)) = status(error.kind())
+        {
+            let call = error.call_number().map(|call| format!("; call {call} in the log of csi-proxy"));
+            let status = format!("gRPC status {name} ({number}){}", call.unwrap_or_default());
+            // Writing to a String does not fail.
+            let _ = writeln!(report, "{:INDENT$}{}", "", wrap::wrapped(&status, INDENT, width));
+        }
+        for hint in self.hints(&session.endpoints) {
+            let _ = writeln!(report, "{HINT}hint:{HINT:#}  {}", wrap::wrapped(&hint, INDENT, width));
+        }
+        report
+    }
+
+    /// Returns what to do next.
+    fn hints(&self, endpoints: &Endpoints) -> Vec<String> {
+        let Self::Call(error) = self else { return Vec::new() };
+        match error.kind() {
+            ErrorKind::Unavailable => match endpoints {
+                Endpoints::Pipes => vec![
+                    "is the csi-proxy service running? `sc.exe query csiproxy` shows its state, `sc.exe start csiproxy` \
+                     starts it"
+                        .into(),
+                    r"in a container, \\.\pipe\csi-proxy-* must be mounted".into(),
+                ],
+                _ => vec![folder_hint(endpoints)],
+            },
+            ErrorKind::FailedPrecondition if is_connecting(error) => vec![folder_hint(endpoints)],
+            ErrorKind::PermissionDenied if is_connecting(error) => {
+                vec!["run csi-proxyctl as administrator: the pipes are open to administrators and LocalSystem".into()]
+            }
+            ErrorKind::NotFound => vec!["`csi-proxyctl get` shows disks, volumes, iSCSI portals and services".into()],
+            ErrorKind::DeadlineExceeded => {
+                vec!["--timeout gives a call more time; repeating it does not start a change twice".into()]
+            }
+            ErrorKind::Unimplemented => vec!["`csi-proxyctl versions` shows what the node serves".into()],
+            ErrorKind::Aborted | ErrorKind::ResourceExhausted => {
+                vec!["csi-proxy is busy with another call for the same object, or with too many calls; repeat the command".into()]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Whether the call failed before it reached a daemon.
+fn is_connecting(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<io::Error>)
+}
+
+fn folder_hint(endpoints: &Endpoints) -> String {
+    match endpoints {
+        Endpoints::Folder(folder) => format!(
+            "is csi-proxy-sim running with -socket-folder {0}? --endpoint-dir names another folder",
+            folder.display()
+        ),
+        _ => "this system has no named pipes: give the folder of csi-proxy-sim's sockets with --endpoint-dir".into(),
+    }
+}
+
+/// Returns the name and number of the gRPC status.
+fn status(kind: ErrorKind) -> Option<(&'static str, u8)> {
+    Some(match kind {
+        ErrorKind::Cancelled => ("Cancelled", 1),
+        ErrorKind::Unknown => ("Unknown", 2),
+        ErrorKind::InvalidArgument => ("InvalidArgument", 3),
+        ErrorKind::DeadlineExceeded => ("DeadlineExceeded", 4),
+        ErrorKind::NotFound => ("NotFound", 5),
+        ErrorKind::AlreadyExists => ("AlreadyExists", 6),
+        ErrorKind::PermissionDenied => ("PermissionDenied", 7),
+        ErrorKind::ResourceExhausted => ("ResourceExhausted", 8),
+        ErrorKind::FailedPrecondition => ("FailedPrecondition", 9),
+        ErrorKind::Aborted => ("Aborted", 10),
+        ErrorKind::Unimplemented => ("Unimplemented", 12),
+        ErrorKind::Internal => ("Internal", 13),
+        ErrorKind::Unavailable => ("Unavailable", 14),
+        _ => return None,
+    })
+}

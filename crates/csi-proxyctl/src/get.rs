@@ -1,0 +1,152 @@
+//! `get`: what the node has, as tables. Nothing is changed.
+
+mod disks;
+mod iscsi;
+mod mounts;
+mod services;
+mod volumes;
+
+use std::io::Write as _;
+
+use clap::{Arg, ArgMatches, Command};
+use serde_json::Value;
+
+use crate::cli;
+use crate::failure::Failure;
+use crate::output::Form;
+use crate::progress::with_progress;
+use crate::quantity;
+use crate::session::Session;
+use crate::table::{self, Column};
+use crate::watch::watch;
+
+const WATCH: &str = "watch";
+
+/// The form of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Table { is_wide: bool },
+    Value(Form),
+}
+
+/// What was found.
+#[derive(Default)]
+struct Listing {
+    /// JSON objects, which are also the rows of the table.
+    rows: Vec<Value>,
+    /// Why values are missing.
+    problems: Vec<Failure>,
+}
+
+impl Listing {
+    /// Returns the value, or notes the failure and returns null.
+    fn value_or_problem<T: Into<Value>>(&mut self, result: Result<T, csi_proxy_client::Error>) -> Value {
+        match result {
+            Ok(value) => value.into(),
+            Err(error) => {
+                self.problems.push(error.into());
+                Value::Null
+            }
+        }
+    }
+}
+
+/// Returns the command.
+pub(crate) fn command() -> Command {
+    let kinds = [
+        disks::command(),
+        volumes::command(),
+        mounts::command(),
+        iscsi::command(),
+        services::command(),
+        // Without an RPC that lists them, the answer is a sentence.
+        Command::new("smb").hide(true),
+    ];
+    Command::new("get")
+        .about("Show disks, volumes, mounts, iSCSI portals or services as a table")
+        .after_help(
+            "SMB mappings cannot be shown: csi-proxy has no RPC that lists them. Run Get-SmbGlobalMapping on the node.",
+        )
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(kinds.map(with_common_flags))
+}
+
+fn with_common_flags(command: Command) -> Command {
+    command.arg(cli::output_arg(&["table", "wide", "json", "yaml"]).default_value("table")).arg(
+        Arg::new(WATCH)
+            .short('w')
+            .long(WATCH)
+            .value_name("SECONDS")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("2")
+            .value_parser(|text: &str| quantity::duration(text))
+            .help("Show it again every so many seconds, 2 by default, until Ctrl-C"),
+    )
+}
+
+/// Runs the command.
+pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
+    let (kind, matches) = matches.subcommand().expect("a subcommand is required");
+    let (columns, none_found): (&[Column], _) = match kind {
+        "disks" => (&disks::COLUMNS, "no disks found"),
+        "volumes" => (&volumes::COLUMNS, "no volumes found"),
+        "mounts" => (&mounts::COLUMNS, ""),
+        "iscsi" => (iscsi::columns(matches), "no target portals: the initiator knows none"),
+        "services" => (&services::COLUMNS, ""),
+        _ => {
+            return Err(Failure::Usage(
+                "csi-proxy has no RPC that lists SMB mappings; run Get-SmbGlobalMapping on the node".into(),
+            ));
+        }
+    };
+    let format = cli::format(matches);
+    let text = |listing: &Listing, width| match format {
+        Format::Table { is_wide } => table::text(columns, is_wide, &listing.rows, width),
+        Format::Value(form) => form.text(&listing.rows.clone().into()),
+    };
+    if let Some(period) = cli::duration(matches, WATCH) {
+        let mut is_first = true;
+        return watch(&format!("get {kind}"), period, async || {
+            let listing = fetch(kind, matches, session).await;
+            let listing = listing.unwrap_or_else(|failure| Listing { rows: Vec::new(), problems: vec![failure] });
+            let separator = match format {
+                _ if std::mem::take(&mut is_first) => "",
+                Format::Table { .. } if table::terminal_width().is_none() => "\n",
+                Format::Value(Form::Yaml) => "---\n",
+                _ => "",
+            };
+            let reports: String = listing.problems.iter().map(|problem| problem.report(session)).collect();
+            if listing.rows.is_empty() && !reports.is_empty() {
+                return format!("{separator}{reports}");
+            }
+            format!("{separator}{}{reports}", text(&listing, table::terminal_width()))
+        })
+        .await;
+    }
+    let listing = with_progress(&format!("get {kind}"), fetch(kind, matches, session)).await?;
+    let is_table = matches!(format, Format::Table { .. });
+    let Listing { rows, problems } = &listing;
+    if rows.is_empty() && is_table && problems.is_empty() {
+        writeln!(anstream::stderr(), "{none_found}")?;
+    } else if !rows.is_empty() || !is_table {
+        write!(anstream::stdout(), "{}", text(&listing, table::terminal_width()))?;
+    }
+    let mut problems = listing.problems.into_iter();
+    let Some(first) = problems.next() else { return Ok(()) };
+    for other in problems {
+        write!(anstream::stderr(), "{}", other.report(session))?;
+    }
+    Err(first)
+}
+
+async fn fetch(kind: &str, matches: &ArgMatches, session: &Session) -> Result<Listing, Failure> {
+    match kind {
+        "disks" => disks::fetch(matches, &session.client).await,
+        "volumes" => volumes::fetch(matches, &session.client).await,
+        "mounts" => mounts::fetch(matches, &session.client).await,
+        "iscsi" => iscsi::fetch(matches, &session.client).await,
+        _ => services::fetch(matches, &session.client).await,
+    }
+}

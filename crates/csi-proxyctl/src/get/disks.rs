@@ -1,0 +1,68 @@
+//! `get disks`.
+
+use std::collections::BTreeSet;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use csi_proxy_client::{Client, DiskState, ErrorKind};
+use serde_json::{Value, json};
+
+use super::Listing;
+use crate::failure::Failure;
+use crate::quantity::short_size;
+use crate::table::{Column, shown};
+
+pub(super) const COLUMNS: [Column; 9] = [
+    Column::number("DISK", |row| shown(&row["disk"])),
+    Column::text("STATE", |row| shown(&row["state"])),
+    Column::number("SIZE", |row| row["size_bytes"].as_u64().map_or_else(|| "-".into(), short_size)),
+    Column::text("SERIAL NUMBER", |row| shown(&row["serial_number"])),
+    Column::text("PAGE83", |row| shown(&row["page83"])).wide(),
+    Column::text("ADAPTER", |row| shown(&row["location"]["adapter"])).wide(),
+    Column::text("BUS", |row| shown(&row["location"]["bus"])).wide(),
+    Column::text("TARGET", |row| shown(&row["location"]["target"])).wide(),
+    Column::text("LUN", |row| shown(&row["location"]["lun"])).wide(),
+];
+
+pub(super) fn command() -> Command {
+    Command::new("disks").alias("disk").about("Disks: state, size, identifiers; with -o wide, locations").arg(
+        Arg::new("disk").value_name("NUMBER").num_args(0..).value_parser(value_parser!(u32)).help("Only these disks"),
+    )
+}
+
+pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {
+    let disks = client.disk();
+    let (ids, locations) = (disks.list_disk_ids().await?, disks.list_disk_locations().await?);
+    let asked: Option<BTreeSet<u32>> = matches.get_many("disk").map(|numbers| numbers.copied().collect());
+    let is_asked = asked.is_some();
+    let mut listing = Listing::default();
+    for number in asked.unwrap_or_else(|| ids.keys().chain(locations.keys()).copied().collect()) {
+        let state = disks.get_disk_state(number).await.map(|state| match state {
+            DiskState::Online => "Online",
+            DiskState::Offline => "Offline",
+        });
+        if let Err(error) = &state
+            && error.kind() == ErrorKind::NotFound
+        {
+            // A disk that was listed and does not exist now has been removed in between.
+            if is_asked {
+                listing.value_or_problem(state);
+            }
+            continue;
+        }
+        let size = disks.get_disk_stats(number).await;
+        let location = locations.get(&number).map_or(
+            Value::Null,
+            |found| json!({ "adapter": found.adapter, "bus": found.bus, "target": found.target, "lun": found.lun }),
+        );
+        let row = json!({
+            "disk": number,
+            "state": listing.value_or_problem(state),
+            "size_bytes": listing.value_or_problem(size),
+            "serial_number": ids.get(&number).map(|ids| ids.serial_number.as_str()),
+            "page83": ids.get(&number).map(|ids| ids.page83.as_str()),
+            "location": location,
+        });
+        listing.rows.push(row);
+    }
+    Ok(listing)
+}

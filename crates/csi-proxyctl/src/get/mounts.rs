@@ -1,0 +1,44 @@
+//! `get mounts`: what is mounted at given paths. No RPC lists all mount points.
+
+use clap::{Arg, ArgMatches, Command};
+use csi_proxy_client::{Client, ErrorKind};
+use serde_json::{Value, json};
+
+use super::Listing;
+use crate::failure::Failure;
+use crate::table::{Column, shown};
+
+pub(super) const COLUMNS: [Column; 3] = [
+    Column::text("PATH", |row| shown(&row["path"])),
+    Column::number("DISK", |row| shown(&row["disk"])),
+    Column::text("VOLUME", |row| shown(&row["volume"])),
+];
+
+pub(super) fn command() -> Command {
+    Command::new("mounts")
+        .alias("mount")
+        .about("Volumes mounted at given paths; links are followed")
+        .after_help(
+            "csi-proxy has no RPC that lists mount points, so the paths must be given. A path without a mounted volume, or \
+             that does not exist, has a - for the volume.",
+        )
+        .arg(Arg::new("path").value_name("PATH").num_args(1..).required(true).help("Paths on the node"))
+}
+
+pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {
+    let volumes = client.volume();
+    let mut listing = Listing::default();
+    for path in matches.get_many::<String>("path").into_iter().flatten() {
+        let (mut volume, mut disk) = (Value::Null, Value::Null);
+        match volumes.get_volume_id_from_target_path(path).await {
+            Ok(id) => {
+                disk = listing.value_or_problem(volumes.get_disk_number_from_volume_id(&id).await);
+                volume = id.into();
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => listing.problems.push(error.into()),
+        }
+        listing.rows.push(json!({ "path": path, "volume": volume, "disk": disk }));
+    }
+    Ok(listing)
+}

@@ -1,0 +1,85 @@
+//! `get services`: given services. No RPC lists all.
+
+use clap::{Arg, ArgMatches, Command};
+use csi_proxy_client::{Client, ErrorKind, ServiceStatus, StartType};
+use serde_json::json;
+
+use super::Listing;
+use crate::failure::Failure;
+use crate::table::{Column, shown};
+
+/// The services on which the RPCs depend, and csi-proxy.
+const DEFAULT: [&str; 3] = ["csiproxy", "LanmanWorkstation", "MSiSCSI"];
+
+pub(super) const COLUMNS: [Column; 4] = [
+    Column::text("SERVICE", |row| shown(&row["name"])),
+    Column::text("STATUS", |row| shown(&row["status"])),
+    Column::text("START TYPE", |row| shown(&row["start_type"])),
+    Column::text("DISPLAY NAME", |row| shown(&row["display_name"])),
+];
+
+pub(super) fn command() -> Command {
+    Command::new("services")
+        .alias("service")
+        .about("Windows services: status and start type")
+        .after_help("csi-proxy has no RPC that lists all services.")
+        .arg(
+            Arg::new("name")
+                .value_name("NAME")
+                .num_args(0..)
+                .help(format!("Names of services, which are not their display names [default: {}]", DEFAULT.join(" "))),
+        )
+}
+
+pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {
+    let system = client.system();
+    let asked: Option<Vec<&str>> = matches.get_many::<String>("name").map(|names| names.map(String::as_str).collect());
+    let is_asked = asked.is_some();
+    let mut listing = Listing::default();
+    for name in asked.unwrap_or_else(|| DEFAULT.to_vec()) {
+        listing.rows.push(match system.get_service(name).await {
+            Ok(service) => json!({
+                "name": name,
+                "status": status(service.status),
+                "start_type": start_type(service.start_type),
+                "display_name": service.display_name,
+            }),
+            Err(error) if error.kind() == ErrorKind::NotFound && !is_asked => {
+                json!({ "name": name, "status": "Not installed", "start_type": null, "display_name": null })
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                listing.problems.push(error.into());
+                continue;
+            }
+            // What fails for one service fails for all.
+            Err(error) => return Err(error.into()),
+        });
+    }
+    Ok(listing)
+}
+
+/// Returns the word of PowerShell's Get-Service.
+fn status(status: ServiceStatus) -> &'static str {
+    match status {
+        ServiceStatus::Stopped => "Stopped",
+        ServiceStatus::StartPending => "StartPending",
+        ServiceStatus::StopPending => "StopPending",
+        ServiceStatus::Running => "Running",
+        ServiceStatus::ContinuePending => "ContinuePending",
+        ServiceStatus::PausePending => "PausePending",
+        ServiceStatus::Paused => "Paused",
+        _ => "Unknown",
+    }
+}
+
+/// Returns the word of PowerShell's Get-Service.
+fn start_type(start_type: StartType) -> &'static str {
+    match start_type {
+        StartType::Boot => "Boot",
+        StartType::System => "System",
+        StartType::Automatic => "Automatic",
+        StartType::Manual => "Manual",
+        StartType::Disabled => "Disabled",
+        _ => "Unknown",
+    }
+}

@@ -1,0 +1,84 @@
+//! `get volumes`.
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use csi_proxy_client::{Client, DiskState, ErrorKind};
+use serde_json::{Value, json};
+
+use super::Listing;
+use crate::failure::Failure;
+use crate::quantity::short_size;
+use crate::table::{Column, shown};
+
+pub(super) const COLUMNS: [Column; 6] = [
+    Column::number("DISK", |row| shown(&row["disk"])),
+    Column::text("VOLUME", |row| shown(&row["volume"])),
+    Column::text("FORMATTED", |row| row["formatted"].as_bool().map_or("-", |is| if is { "yes" } else { "no" }).into()),
+    Column::number("SIZE", |row| row["size_bytes"].as_u64().map_or_else(|| "-".into(), short_size)),
+    Column::number("USED", |row| share(row).map_or_else(|| "-".into(), |share| format!("{share}%"))),
+    Column::number("USED BYTES", |row| shown(&row["used_bytes"])).wide(),
+];
+
+/// Returns the used share of a volume in per cent, which is 100 only for a full one.
+fn share(row: &Value) -> Option<u64> {
+    let (used, size) = (row["used_bytes"].as_u64()?, row["size_bytes"].as_u64()?);
+    (size > 0).then(|| u64::try_from(u128::from(used) * 100 / u128::from(size)).unwrap_or(u64::MAX))
+}
+
+pub(super) fn command() -> Command {
+    Command::new("volumes")
+        .alias("volume")
+        .about("Volumes: disk, file system size and use")
+        .after_help("The volumes of offline disks are not known.")
+        .arg(
+            Arg::new("disk")
+                .long("disk")
+                .value_name("NUMBER")
+                .action(ArgAction::Append)
+                .value_parser(value_parser!(u32))
+                .help("Only the volumes on this disk; may be repeated"),
+        )
+}
+
+pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {
+    let volumes = client.volume();
+    let asked: Option<Vec<u32>> = matches.get_many("disk").map(|numbers| numbers.copied().collect());
+    let is_asked = asked.is_some();
+    let disks = match asked {
+        Some(asked) => asked,
+        None => client.disk().list_disk_ids().await?.into_keys().collect(),
+    };
+    let mut listing = Listing::default();
+    for disk in disks {
+        if !is_asked && matches!(client.disk().get_disk_state(disk).await, Ok(DiskState::Offline)) {
+            continue;
+        }
+        let ids = match volumes.list_volumes_on_disk(disk, None).await {
+            Ok(ids) => ids,
+            // A disk without volumes.
+            Err(error) if error.kind() == ErrorKind::NotFound && !is_asked => continue,
+            Err(error) => {
+                listing.problems.push(error.into());
+                continue;
+            }
+        };
+        for volume in ids {
+            let is_formatted = volumes.is_volume_formatted(&volume).await;
+            let formatted = listing.value_or_problem(is_formatted);
+            let (mut size, mut used) = (Value::Null, Value::Null);
+            if formatted == true {
+                match volumes.get_volume_stats(&volume).await {
+                    Ok(stats) => (size, used) = (stats.total_bytes.into(), stats.used_bytes.into()),
+                    Err(error) => listing.problems.push(error.into()),
+                }
+            }
+            listing.rows.push(json!({
+                "volume": volume,
+                "disk": disk,
+                "formatted": formatted,
+                "size_bytes": size,
+                "used_bytes": used,
+            }));
+        }
+    }
+    Ok(listing)
+}

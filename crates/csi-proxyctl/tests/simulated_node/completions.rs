@@ -1,0 +1,45 @@
+//! The completion scripts are scripts of their shells.
+
+use std::process::Command;
+
+use super::daemon::Sockets;
+use super::program::{file, run};
+
+fn script(shell: &str) -> String {
+    let script = run(&Sockets::new(), &["completions", shell]).ok();
+    for word in ["get-closest-id", "--api-version", "--password-file", "completions"] {
+        assert!(script.contains(word), "{shell}: {word}");
+    }
+    script
+}
+
+#[test]
+fn bash_reads_its_script_and_completes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path(), "script", script("bash").as_bytes());
+    let program = format!(
+        "source {path}; COMP_WORDS=(csi-proxyctl volume unm); COMP_CWORD=2; \
+         $(complete -p csi-proxyctl | sed 's/.* -F \\([^ ]*\\).*/\\1/') csi-proxyctl unm volume; echo \"${{COMPREPLY[@]}}\""
+    );
+    let output = Command::new("bash").args(["--norc", "-c", &program]).output().expect("bash is installed");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "unmount\n", "{output:?}");
+}
+
+#[test]
+fn powershell_gets_a_completer() {
+    let script = script("powershell");
+    assert!(script.contains("Register-ArgumentCompleter -Native -CommandName 'csi-proxyctl'"), "{script}");
+    assert!(script.contains("[CompletionResult]::new('unmount', "), "{script}");
+}
+
+#[test]
+fn zsh_gets_a_completion_function() {
+    let script = script("zsh");
+    assert!(script.starts_with("#compdef csi-proxyctl\n"), "{script}");
+    // zsh is not on every machine; where it is, it must accept the script.
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path(), "_csi-proxyctl", script.as_bytes());
+    if let Ok(output) = Command::new("zsh").args(["-n", &path]).output() {
+        assert!(output.status.success(), "{output:?}");
+    }
+}

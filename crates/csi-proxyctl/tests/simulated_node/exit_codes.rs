@@ -1,0 +1,102 @@
+//! Exit codes, and errors that say what to do.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+
+use super::daemon::{Daemon, Sockets};
+use super::node::node;
+use super::program::{Run, run};
+
+/// Asserts what a run that failed has said. Nothing of Rust's own forms may be in it.
+fn assert_failed(run: &Run, code: i32, words: &[&str]) {
+    assert_eq!(run.code, Some(code), "{run:?}");
+    assert_eq!(run.stdout, "", "{run:?}");
+    for word in words {
+        assert!(run.stderr.contains(word), "{word}: {run:?}");
+    }
+    for word in ["panicked", "Err(", "Some(", "{ kind", "Error {"] {
+        assert!(!run.stderr.contains(word), "{run:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_call_is_code_1_with_its_status_and_number() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    let refused = run(&sockets, &["filesystem", "mkdir", "--path", r"C:\Windows\x"]);
+    assert_failed(&refused, 1, &["error: Mkdir failed: ", "gRPC status ", " in the log of csi-proxy\n"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn usage_errors_are_code_2_and_call_nothing() {
+    let sockets = Sockets::new();
+    for (arguments, word) in [
+        (&[][..], "Usage:"),
+        (&["nosuch"], "unrecognized subcommand"),
+        (&["disk", "partition"], "--disk <NUMBER>"),
+        (&["disk", "partition", "--disk", "one"], "invalid value 'one'"),
+        (&["disk", "partition", "--disk", "1", "--api-version", "v9"], "the versions that have it are v1, v1beta3"),
+        (&["disk", "get-state", "--disk", "1", "--api-version", "v1alpha1"], "are v1, v1beta3, v1beta2"),
+        (&["volume", "resize", "--volume", "1", "--size", "5GB"], "Ki, Mi, Gi or Ti"),
+        (&["call", "disk/v1"], "csi-proxy has no RPC disk/v1"),
+        (&["call", "disk/v9/Rescan"], "csi-proxy has no group-version disk/v9"),
+        (&["call", "disk"], "GROUP/VERSION/RPC"),
+        (&["call", "disk/v1/Nosuch"], "call --list"),
+        (&["call", "disk/v1/Rescan", "{"], "the request is not JSON: "),
+        (&["call", "disk/v1/Rescan", "@/nosuch"], "cannot read the request from /nosuch: "),
+        (&["call", "disk/v1/GetDiskState", r#"{ "disk": 1 }"#], "does not fit GetDiskStateRequest: "),
+        (&["get", "disks", "--timeout", "0"], "more than zero"),
+        (&["get", "mounts"], "<PATH>"),
+    ] {
+        assert_failed(&run(&sockets, arguments), 2, &[word]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_without_csi_proxy_is_code_3_and_the_hint_says_where_it_was_looked_for() {
+    let sockets = Sockets::new();
+    let folder = sockets.folder();
+    let hint = format!("is csi-proxy-sim running with -socket-folder {}?", folder.display());
+    for arguments in
+        [&["get", "disks"][..], &["versions"], &["disk", "rescan"], &["call", "smb/v1beta1/RemoveSmbGlobalMapping"]]
+    {
+        assert_failed(&run(&sockets, arguments), 3, &["csi-proxy does not run on the node", &hint]);
+    }
+}
+
+#[test]
+fn a_system_without_pipes_and_without_a_folder_is_code_3() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_csi-proxyctl"));
+    let output = command.args(["get", "disks"]).env_remove("XDG_RUNTIME_DIR").output().expect("a process");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("--endpoint-dir"), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_object_is_code_4() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    let missing = run(&sockets, &["disk", "get-stats", "--disk", "9"]);
+    assert_failed(&missing, 4, &["gRPC status NotFound (5)", "hint:  `csi-proxyctl get` shows"]);
+    assert_failed(&run(&sockets, &["call", "system/v1alpha1/GetService", r#"{"name":"nosuch"}"#]), 4, &["nosuch"]);
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_is_code_5() {
+    let sockets = Sockets::new();
+    fs::create_dir(sockets.folder()).unwrap();
+    // Nobody accepts: the system connects, and the request is never read.
+    let _silent = UnixListener::bind(sockets.folder().join("csi-proxy-disk-v1.sock")).unwrap();
+    let run = run(&sockets, &["disk", "rescan", "--timeout", "300ms"]);
+    assert_failed(&run, 5, &["no answer within 0.3 s; a change that the node has begun is completed", "--timeout"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_is_not_served_is_code_6() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    sockets.hide("csi-proxy-volume-v2alpha1");
+    let arguments = ["volume", "get-closest-id", "--target-path", r"C:\"];
+    assert_failed(&run(&sockets, &arguments), 6, &["needs v2alpha1", "`csi-proxyctl versions`"]);
+}

@@ -1,0 +1,95 @@
+//! `get` and `versions`: what the tables and the other forms show.
+
+use serde_json::{Value, json};
+
+use super::daemon::{Daemon, Sockets};
+use super::node::{IQN, PORTAL, node};
+use super::program::{assert_golden, numbered_volumes, run};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_show_what_the_node_has() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    let volume = run(&sockets, &["get", "volumes", "-o", "json", "--disk", "2"]).ok();
+    let volume: Value = serde_json::from_str(&volume).unwrap();
+    let volume = volume[0]["volume"].as_str().expect("a volume").to_owned();
+    for command in [
+        &["volume", "format", "--volume", &volume][..],
+        &["filesystem", "mkdir", "--path", r"C:\var\lib\kubelet\plugins\mine\mount"],
+        &["volume", "mount", "--volume", &volume, "--target-path", r"C:\var\lib\kubelet\plugins\mine\mount"],
+        &["disk", "set-state", "--disk", "1", "--online", "false"],
+        &["iscsi", "add-target-portal", "--target-address", PORTAL],
+    ] {
+        assert_eq!(run(&sockets, command).ok(), "", "{command:?}");
+    }
+    for (name, arguments) in [
+        ("get-disks.txt", &["get", "disks"][..]),
+        ("get-disks-wide.txt", &["get", "disks", "-o", "wide"]),
+        ("get-disks.json", &["get", "disks", "2", "-o", "json"]),
+        ("get-disks.yaml", &["get", "disks", "2", "-o", "yaml"]),
+        ("get-volumes.txt", &["get", "volumes"]),
+        ("get-volumes-wide.txt", &["get", "volumes", "-o", "wide"]),
+        ("get-mounts.txt", &["get", "mounts", r"C:\var\lib\kubelet\plugins\mine\mount", r"C:\missing"]),
+        ("get-services.txt", &["get", "services"]),
+        ("get-iscsi.txt", &["get", "iscsi"]),
+        ("get-iscsi-targets.txt", &["get", "iscsi", "--targets"]),
+        ("versions.txt", &["versions"]),
+    ] {
+        let text = numbered_volumes(&run(&sockets, arguments).ok());
+        if !name.contains("wide") && !name.contains("mounts") {
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        }
+        assert_golden(name, &text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn targets_show_the_disks_of_their_sessions() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    assert_eq!(run(&sockets, &["get", "iscsi"]).stderr, "no target portals: the initiator knows none\n");
+    run(&sockets, &["iscsi", "add-target-portal", "--target-address", PORTAL]).ok();
+    let rows = || -> Value {
+        serde_json::from_str(&run(&sockets, &["get", "iscsi", "--targets", "-o", "json"]).ok()).unwrap()
+    };
+    assert_eq!(rows(), json!([{ "address": PORTAL, "port": 3260, "target": IQN, "disks": [] }]));
+    let portal =
+        ["--target-address", PORTAL, "--iqn", IQN, "--auth-type", "one-way-chap", "--chap-username", "initiator"];
+    let connect = [&["iscsi", "connect-target", "--chap-secret-file", "-"], &portal[..]].concat();
+    super::program::run_with_input(&sockets, &connect, "initiator-12\n").ok();
+    assert_eq!(rows()[0]["disks"], json!([3]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_for_and_missing_is_an_error_and_the_rest_is_shown() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    for (arguments, shown) in [
+        (&["get", "disks", "2", "9"][..], "   2  Online"),
+        (&["get", "volumes", "--disk", "2", "--disk", "9"], "   2  \\\\?\\Volume{"),
+        (&["get", "services", "vds", "nosuch"], "vds      Stopped"),
+    ] {
+        let run = run(&sockets, arguments);
+        assert_eq!(run.code, Some(4), "{run:?}");
+        assert_eq!(run.stdout.lines().count(), 2, "{run:?}");
+        assert!(run.stdout.contains(shown) && run.stderr.contains("gRPC status NotFound (5)"), "{run:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn smb_mappings_cannot_be_listed_and_the_error_says_what_can() {
+    let run = run(&Sockets::new(), &["get", "smb"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
+    assert!(run.stderr.contains("no RPC that lists SMB mappings; run Get-SmbGlobalMapping on the node"), "{run:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn versions_that_are_not_served_are_shown_as_such() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    sockets.hide("csi-proxy-disk-v1");
+    let text = run(&sockets, &["versions", "-o", "json"]).ok();
+    let groups: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(groups[0]["not_served"], json!(["v1"]));
+    assert_eq!(groups[0]["served"], json!(["v1beta3", "v1beta2", "v1beta1", "v1alpha1"]));
+}

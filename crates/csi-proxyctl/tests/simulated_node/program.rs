@@ -1,0 +1,87 @@
+//! The program as a process.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::daemon::Sockets;
+
+/// A run that has ended.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    /// Returns standard output, and panics if the run has failed.
+    pub(crate) fn ok(self) -> String {
+        assert!(self.code == Some(0) && self.stderr.is_empty(), "{self:?}");
+        self.stdout
+    }
+}
+
+pub(crate) fn command(sockets: &Sockets) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_csi-proxyctl"));
+    command.arg("--endpoint-dir").arg(sockets.folder());
+    command
+}
+
+fn finished(output: Output) -> Run {
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    Run { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Runs the program with the daemon of these sockets.
+pub(crate) fn run(sockets: &Sockets, arguments: &[&str]) -> Run {
+    finished(command(sockets).args(arguments).output().expect("a process"))
+}
+
+/// Runs the program with a text on its standard input.
+pub(crate) fn run_with_input(sockets: &Sockets, arguments: &[&str], input: &str) -> Run {
+    let mut command = command(sockets);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().expect("a process");
+    process.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("the program reads it");
+    finished(process.wait_with_output().expect("an end"))
+}
+
+/// Compares a text with a file in `tests/golden`. With `UPDATE_GOLDEN=1`, writes the file instead.
+pub(crate) fn assert_golden(name: &str, text: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, text).expect("the folder is writable");
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(text == expected, "{name} is now:\n{text}\nUPDATE_GOLDEN=1 writes it");
+}
+
+/// Returns the GUID paths of volumes with a number in place of each GUID, in the order of their appearance.
+pub(crate) fn numbered_volumes(text: &str) -> String {
+    let mut found: Vec<String> = Vec::new();
+    let mut numbered = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("Volume{") {
+        let (guid, after) = after.split_once('}').expect("a brace ends a GUID");
+        let number = found.iter().position(|own| own == guid).unwrap_or_else(|| {
+            found.push(guid.to_owned());
+            found.len() - 1
+        });
+        numbered += before;
+        // Writing to a String does not fail.
+        let _ = write!(numbered, "Volume{{{number:0>36}}}");
+        rest = after;
+    }
+    numbered + rest
+}
+
+/// Creates a file in the folder of the test.
+pub(crate) fn file(folder: &Path, name: &str, contents: &[u8]) -> String {
+    let path = folder.join(name);
+    fs::write(&path, contents).expect("the folder is writable");
+    path.to_str().expect("UTF-8").to_owned()
+}
