@@ -76,7 +76,9 @@ pub(crate) fn run(options: &Options) -> Result<bool, Error> {
     let results = measure(options, &programs, &client, &scratch)?;
     let about = About::of_this_machine(&results)?;
     let page = page::render(&results, &about, options);
-    fs::write(workspace::root().join(&options.page), page)?;
+    let path = workspace::root().join(&options.page);
+    let old = fs::read_to_string(&path).unwrap_or_default();
+    fs::write(path, page + page::counted(&old))?;
     println!("wrote {}", options.page.display());
     Ok(true)
 }

@@ -15,7 +15,15 @@ const NOISY_WARNING: &str = " **The calls/s and latencies of a noisy round are u
                              processors between threads, so a server with more threads loses less to other \
                              processes. CPU time per call suffers least.";
 
-/// The whole page.
+/// The heading of the section that is counted by the test `wmi_calls` of csi-proxy-sim, not measured here.
+const COUNTED: &str = "\n## Calls of WMI and of devices\n";
+
+/// The last section of an earlier page, which stays as it is.
+pub(super) fn counted(page: &str) -> &str {
+    page.find(COUNTED).map_or("", |at| &page[at..])
+}
+
+/// The page without its last section.
 pub(super) fn render(results: &Results, about: &About, options: &Options) -> String {
     let mut page = introduction(results, about, options);
     for (of, to) in pairs(results) {
@@ -139,7 +147,7 @@ mod tests {
     use super::super::results::Results;
     use super::super::results::tests::results;
     use super::super::server::Program;
-    use super::{About, Options, noise, pairs, render};
+    use super::{About, Options, counted, noise, pairs, render};
 
     #[test]
     fn the_page_has_ratios_and_medians() {
@@ -173,6 +181,17 @@ mod tests {
         }
         let columns = |line: &str| line.matches('|').count();
         assert!(page.lines().filter(|line| line.starts_with('|')).all(|line| columns(line) == 11), "{page}");
+    }
+
+    #[test]
+    fn the_section_that_is_not_measured_is_kept() {
+        let page = include_str!("../../../docs/performance.md");
+        let kept = counted(page);
+        assert!(
+            kept.contains("The times are simulated") && page.ends_with(kept) && !kept.contains("## Medians"),
+            "{kept}"
+        );
+        assert_eq!(counted("# Performance"), "");
     }
 
     #[test]

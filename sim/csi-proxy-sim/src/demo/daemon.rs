@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use std::{error, io};
 
 use api::GROUP_VERSIONS;
-use faults::{Counts, Probed, Trace};
+use faults::{Counts, Probe, Probed, Record, Trace};
 use os_sim::Sim;
 use server::{Endpoint, Limits, Server, Unfinished};
 use storage_ops::{Config, Executor, Node};
@@ -35,10 +35,15 @@ pub struct Daemon {
 impl Daemon {
     /// Starts on the built-in node, in simulated time, so that formatting a volume takes no real time.
     pub async fn start() -> Result<Self, Box<dyn error::Error>> {
+        Self::start_on(Sim::default_node(), Vec::new()).await
+    }
+
+    /// Starts on a node, with probes at each of its primitive calls.
+    pub async fn start_on(sim: Sim, mut probes: Vec<Arc<dyn Probe>>) -> Result<Self, Box<dyn error::Error>> {
         let started = Instant::now();
-        let sim = Sim::default_node();
-        let trace = Arc::new(Trace::counting());
-        let os = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
+        let trace = Arc::new(Trace::recording());
+        probes.insert(0, Arc::clone(&trace) as Arc<dyn Probe>);
+        let os = Arc::new(Probed::new(sim.process(), probes));
         let executor = Arc::new(Executor::new(Arc::new(Node::new(os, Config::default()))));
 
         let folder = tempfile::Builder::new().prefix("csi-proxy-").tempdir()?;
@@ -71,6 +76,11 @@ impl Daemon {
     /// Returns how often the daemon has called the node so far.
     pub fn counts(&self) -> Counts {
         self.trace.counts()
+    }
+
+    /// Takes the calls that the daemon has made to the node since the last time.
+    pub(super) fn take_calls(&self) -> Vec<Record> {
+        self.trace.take()
     }
 
     /// Returns the folder of the sockets.

@@ -18,15 +18,30 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use api::GROUP_VERSIONS;
-use faults::Counts;
+use faults::{Counts, Record};
 use os_sim::DiskView;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use daemon::Daemon;
 pub use screen::Screen;
 pub use sequence::Sequence;
 
 use sequence::{Actor, Call, Check, Operation, Step, Variables};
+
+/// An RPC that a sequence called, and the calls that it made to the node.
+#[derive(Clone, Debug)]
+pub struct CalledRpc {
+    /// The phase of the sequence.
+    pub phase: String,
+    /// The name of the RPC, without its group-version.
+    pub name: &'static str,
+    /// The request.
+    pub request: Map<String, Value>,
+    /// The calls of primitives, in the order in which they ended.
+    pub node_calls: Vec<Record>,
+    /// The time that passed on the node.
+    pub simulated: Duration,
+}
 
 /// The result of a sequence.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +58,8 @@ pub struct Report {
     pub unexpected: Vec<String>,
     /// How often the daemon called the node.
     pub node_calls: Counts,
+    /// The RPCs, in their order.
+    pub rpcs: Vec<CalledRpc>,
 }
 
 impl Report {
@@ -91,7 +108,8 @@ pub async fn run(sequence: &Sequence, daemon: &Daemon, screen: &mut Screen) -> R
     let (counts, disks) = (daemon.counts(), daemon.sim().disks());
     let report = Report { driver: sequence.driver.clone(), ..Report::default() };
     let variables = sequence.variables.clone();
-    let mut runner = Runner { daemon, screen, variables, changed_disks: BTreeSet::new(), report };
+    let phase = String::new();
+    let mut runner = Runner { daemon, screen, variables, phase, changed_disks: BTreeSet::new(), report };
     if runner.phases(sequence).await.is_err() {
         runner.show(|screen| screen.unexpected("the driver gives up here"));
     }
@@ -108,6 +126,8 @@ struct Runner<'a> {
     daemon: &'a Daemon,
     screen: &'a mut Screen,
     variables: Variables,
+    /// The name of the phase.
+    phase: String,
     /// The disks that the driver staged, which it may change.
     changed_disks: BTreeSet<u32>,
     report: Report,
@@ -117,6 +137,7 @@ impl Runner<'_> {
     async fn phases(&mut self, sequence: &Sequence) -> Result<(), GivesUp> {
         for phase in &sequence.phases {
             self.show(|screen| screen.phase(&phase.name));
+            self.phase.clone_from(&phase.name);
             for step in &phase.steps {
                 match self.variables.fill(step).and_then(Step::parse) {
                     Ok(Step::Call(call)) => self.call(&call).await?,
@@ -132,10 +153,18 @@ impl Runner<'_> {
     async fn call(&mut self, call: &Call) -> Result<(), GivesUp> {
         let (method, about) = (&call.method, short_form::request(&call.request));
         let request = method.request(&Value::Object(call.request.clone())).map_err(|error| self.gives_up(&error))?;
-        let started = Instant::now();
+        self.daemon.take_calls();
+        let (started, began) = (Instant::now(), self.daemon.sim().now());
         let response = self.daemon.client().call(method, &request).await;
         let time = started.elapsed();
         self.report.call_times.push(time);
+        self.report.rpcs.push(CalledRpc {
+            phase: self.phase.clone(),
+            name: method.name(),
+            request: call.request.clone(),
+            node_calls: self.daemon.take_calls(),
+            simulated: self.daemon.sim().now() - began,
+        });
 
         let problem = match (&response, &call.fails) {
             (Ok(response), None) => match self.accept(call, response) {

@@ -1,0 +1,66 @@
+//! Why each WMI call is made.
+
+/// Each WMI call that a sequence causes: the RPC, the call, and why it is made.
+pub(crate) const REASONS: [(&str, &str, &str); 30] = [
+    (
+        "Rescan",
+        "`MSFT_StorageSetting.UpdateHostStorageCache`",
+        "part of what the RPC is for: the provider and the cmdlets must know the disks that Windows has found",
+    ),
+    ("ListDiskLocations", "query of `MSFT_Disk`", "drivers compare the provider's text, which no device reports"),
+    (
+        "PartitionDisk",
+        "query of `MSFT_Disk`",
+        "the path of the object for the methods, and what the provider knows of the disk; again after a refresh",
+    ),
+    (
+        "PartitionDisk",
+        "`MSFT_StorageSetting.UpdateHostStorageCache`",
+        "only if the provider reports another size, state or partition style than the device (here the disk was brought \
+         online by a control code), or refuses the change as with an outdated cache: 40000, 40003 (documented as \"cache \
+         out of date\"), 41000",
+    ),
+    (
+        "PartitionDisk",
+        "`MSFT_Disk.Initialize`",
+        "the change; it refuses a disk with a table, which the control code replaces",
+    ),
+    ("PartitionDisk", "`MSFT_Disk.CreatePartition`", "the change; it knows the alignment and tells the volume manager"),
+    (
+        "FormatVolume",
+        "query of `MSFT_Volume`",
+        "the path of the object, and whether the provider knows of a file system, which is a veto; again if the provider \
+         does not know the volume yet",
+    ),
+    ("FormatVolume", "`MSFT_Volume.Format`", "the change; no other call for it is documented"),
+    ("ResizeVolume", "query of `MSFT_Disk`", "whether the provider knows the size that the device reports"),
+    (
+        "ResizeVolume",
+        "`MSFT_Disk.Refresh`",
+        "only if it does not, as without a Rescan: it computes the largest size from its cache",
+    ),
+    ("ResizeVolume", "query of `MSFT_Partition`", "the path of the object; its offset must be that of the device"),
+    (
+        "ResizeVolume",
+        "`MSFT_Partition.GetSupportedSize`",
+        "the largest size, which depends on the file system and on where the backup partition table fits",
+    ),
+    ("ResizeVolume", "`MSFT_Partition.Resize`", "the change: partition table, partition and file system"),
+    ("AddTargetPortal", "query of `MSFT_iSCSITargetPortal`", "whether the portal was added already"),
+    ("AddTargetPortal", "`MSFT_iSCSITargetPortal.New`", "the change"),
+    ("DiscoverTargetPortal", "query of `MSFT_iSCSITargetPortal`", "the path of the object, or that it is not known"),
+    ("DiscoverTargetPortal", "`MSFT_iSCSITargetPortal.Update`", "the discovery"),
+    ("DiscoverTargetPortal", "query of `MSFT_iSCSITarget`", "its result"),
+    ("ConnectTarget", "query of `MSFT_iSCSITargetPortal`", "whether the portal was added"),
+    ("ConnectTarget", "query of `MSFT_iSCSITarget`", "whether the target is connected already"),
+    ("ConnectTarget", "`MSFT_iSCSITarget.Connect`", "the change"),
+    ("ConnectTarget", "query of `MSFT_iSCSISession`", "the sessions of the target"),
+    ("ConnectTarget", "query of `MSFT_Disk`", "whether the disks of the session have arrived"),
+    ("GetTargetDisks", "query of `MSFT_iSCSITargetPortal`", "whether the portal was added"),
+    ("GetTargetDisks", "query of `MSFT_iSCSITarget`", "whether the target is known"),
+    ("GetTargetDisks", "query of `MSFT_iSCSISession`", "its sessions"),
+    ("GetTargetDisks", "query of `MSFT_Disk`", "the disks of a session"),
+    ("DisconnectTarget", "query of `MSFT_iSCSITarget`", "whether the target is connected"),
+    ("DisconnectTarget", "query of `MSFT_iSCSISession`", "its sessions"),
+    ("DisconnectTarget", "`MSFT_iSCSITarget.Disconnect`", "the change"),
+];
