@@ -8,22 +8,17 @@ use crate::{Error, process, workspace};
 /// What makes the installation of a program faster.
 const FASTER: [(&str, &[&str]); 1] = [("mdbook", &["--no-default-features", "--debug"])];
 
-/// Returns the program of that name, if it is installed.
-pub(crate) fn find(name: &str) -> Option<PathBuf> {
-    let installed = installed(name);
-    process::find(name).or_else(|| installed.is_file().then_some(installed))
-}
-
 /// Returns the program of that name, such as `cargo-fuzz`. A missing program is installed into `target/tools`.
 pub(crate) fn find_or_install(name: &str) -> Result<PathBuf, Error> {
-    if let Some(found) = find(name) {
+    let installed = folder().join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    if let Some(found) = process::find(name).or_else(|| installed.is_file().then(|| installed.clone())) {
         return Ok(found);
     }
     let mut install = workspace::cargo();
     install.args(["install", "--locked", "--quiet", name, "--root"]).arg(folder());
     install.args(FASTER.iter().filter(|(program, _)| *program == name).flat_map(|(_, options)| *options));
     if process::succeeds(&mut install)? {
-        Ok(installed(name))
+        Ok(installed)
     } else {
         Err(format!("cannot install {name}: `{}` failed", process::typed(&install)).into())
     }
@@ -32,10 +27,6 @@ pub(crate) fn find_or_install(name: &str) -> Result<PathBuf, Error> {
 /// The folder of the programs that are installed here.
 fn folder() -> PathBuf {
     workspace::target().join("tools")
-}
-
-fn installed(name: &str) -> PathBuf {
-    folder().join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// The linter of GitHub workflows. A version of its own is used, as newer ones report more.
