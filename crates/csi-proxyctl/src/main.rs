@@ -31,7 +31,7 @@ use session::Session;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let api_version = cli::api_version(env::args());
+    let api_version = cli::api_version(env::args_os().map(|argument| argument.to_string_lossy().into_owned()));
     let matches = match cli::command(api_version.as_deref()).try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {

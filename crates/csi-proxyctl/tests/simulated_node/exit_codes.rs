@@ -1,11 +1,12 @@
 //! Exit codes, and errors that say what to do.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixListener;
 
 use super::daemon::{Daemon, Sockets};
 use super::node::node;
-use super::program::{Run, run};
+use super::program::{Run, command, run};
 
 /// Asserts what a run that failed has said. Nothing of Rust's own forms may be in it.
 fn assert_failed(run: &Run, code: i32, words: &[&str]) {
@@ -50,6 +51,13 @@ async fn usage_errors_are_code_2_and_call_nothing() {
     ] {
         assert_failed(&run(&sockets, arguments), 2, &[word]);
     }
+}
+
+#[test]
+fn an_argument_that_is_not_unicode_is_a_usage_error() {
+    let argument = std::ffi::OsStr::from_bytes(b"\xff");
+    let output = command(&Sockets::new()).arg(argument).output().expect("a process");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
