@@ -19,11 +19,12 @@ const fn replacement(file: &'static str, from: &'static str, to: &'static str) -
 }
 
 /// What is replaced in every module.
-const REPLACEMENTS: [Replacement; 6] = [
+const REPLACEMENTS: [Replacement; 7] = [
     replacement("executor.rs", "use std::sync::", "use crate::sync::"),
     replacement("executor.rs", "    fn jobs(&self)", "    pub(crate) fn jobs(&self)"),
     replacement("executor/context.rs", "use std::sync::", "use crate::sync::"),
     replacement("executor/locks.rs", "use std::sync::", "use crate::sync::"),
+    replacement("executor/progress.rs", "use std::sync::Arc;", "use crate::sync::Arc;"),
     replacement("executor/worker_pools.rs", "use std::sync::", "use crate::sync::"),
     replacement("executor/worker_pools.rs", "THREADS_PER_POOL: usize = 16;", "THREADS_PER_POOL: usize = 2;"),
 ];

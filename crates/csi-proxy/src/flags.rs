@@ -10,6 +10,7 @@ pub mod markdown;
 pub mod parser;
 pub mod table;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -71,10 +72,25 @@ pub struct Flags {
     pub max_calls: usize,
     /// How long a connection may be silent.
     pub silence: Duration,
+    /// The name of the program.
+    pub program: &'static str,
+    /// The value of each flag, to show it.
+    pub shown: ShownFlags,
     /// Flags that were given and have no effect.
     pub without_effect: Vec<&'static str>,
     /// The arguments after the flags. Go programs ignore them, and so does csi-proxy.
     pub rest: Vec<String>,
+}
+
+/// The value of each flag as a user would write it, by name. They repeat the values of the other fields, so `Debug` leaves
+/// them out.
+#[derive(Clone, Default)]
+pub struct ShownFlags(pub Vec<(&'static str, String)>);
+
+impl fmt::Debug for ShownFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ShownFlags")
+    }
 }
 
 impl AsMut<Self> for Flags {

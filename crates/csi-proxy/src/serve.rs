@@ -17,8 +17,9 @@ use crate::backend::Backend;
 use crate::descriptors;
 use crate::endpoints::Endpoints;
 use crate::flags::Flags;
+use crate::http_server::HttpListener;
 use crate::log;
-use crate::metrics_http::MetricsListener;
+use crate::pages::Pages;
 use crate::signals::StopSignals;
 
 /// Threads for blocking work other than storage operations: the runtime's own, such as resolving host names.
@@ -92,7 +93,7 @@ pub async fn until<L: Listener>(
     let executor = Arc::new(Executor::new(node));
     let server = Server::new(executor, limits(flags));
     let metrics_listener = match &flags.metrics_address {
-        Some(address) => Some(MetricsListener::bind(address).await?),
+        Some(address) => Some(HttpListener::bind(address).await?),
         None => None,
     };
     let Endpoints { location, bind } = endpoints;
@@ -100,8 +101,8 @@ pub async fn until<L: Listener>(
     announce(&mut out, &name, &location, &flags.api_groups, open.len(), metrics_listener.as_ref())?;
     tracing::info!(endpoints = open.len(), system = %name, "serving");
     if let Some(listener) = metrics_listener {
-        let metrics = Arc::clone(server.metrics());
-        tokio::spawn(listener.serve(move || metrics.render()));
+        let pages = Pages::new(flags, &name, Arc::clone(server.metrics()));
+        tokio::spawn(listener.serve(Arc::new(pages)));
     }
     ready()?;
     let left_out = tokio::spawn(log::report_left_out());
@@ -171,7 +172,7 @@ fn announce(
     location: &Location,
     groups: &[Group],
     endpoints: usize,
-    metrics: Option<&MetricsListener>,
+    metrics: Option<&HttpListener>,
 ) -> io::Result<()> {
     let served = || GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
     let rpcs: usize = served().map(|row| row.rpcs.len()).sum();
@@ -186,6 +187,7 @@ fn announce(
     }
     if let Some(listener) = metrics {
         writeln!(out, "  metrics at http://{}/metrics", listener.address())?;
+        writeln!(out, "  status at http://{}/, for clients on the node itself", listener.address())?;
     }
     writeln!(out, "Press Ctrl-C to stop.")?;
     out.flush()

@@ -28,6 +28,7 @@
 //! - `admission`: limits on connections, calls, request bodies and unread responses;
 //! - `rpc`: routing, and for each RPC the conversion of messages to operations and back;
 //! - `metrics`: the counters of all layers in Prometheus' text format;
+//! - [`status`]: what runs now, and what has failed;
 //! - `drain`: the phases of a shutdown.
 
 mod admission;
@@ -37,6 +38,7 @@ mod metrics;
 mod rpc;
 mod server;
 mod server_state;
+pub mod status;
 
 pub use admission::connections::{ConnectionCounts, ConnectionId, ConnectionLimits, Connections};
 pub use admission::limits::Limits;
@@ -44,3 +46,4 @@ pub use drain::Unfinished;
 pub use listen::endpoint::{CannotServe, Endpoint, EndpointSpec};
 pub use metrics::registry::Metrics;
 pub use server::Server;
+pub use status::Status;

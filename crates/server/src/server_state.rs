@@ -3,14 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use storage_ops::Executor;
+use tokio::time::Instant;
 
 use crate::admission::call_slots::CallSlots;
 use crate::admission::connections::Connections;
 use crate::admission::limits::Limits;
 use crate::admission::request_body::RequestBodies;
 use crate::drain::active_count::{ActiveCount, ActiveGuard};
+use crate::metrics::failures::LastFailures;
 
 /// The shared state of one server.
 pub(crate) struct ServerState {
@@ -23,6 +26,8 @@ pub(crate) struct ServerState {
     pub(crate) open_calls: Arc<ActiveCount>,
     /// The number of the last call.
     pub(crate) last_call: AtomicU64,
+    pub(crate) failures: LastFailures,
+    started: Instant,
     health_watches: Arc<ActiveCount>,
     refused_health_watches: AtomicU64,
     stalled_connections: AtomicU64,
@@ -38,10 +43,17 @@ impl ServerState {
             call_slots: Arc::new(CallSlots::new(&limits)),
             open_calls: Arc::default(),
             last_call: AtomicU64::new(0),
+            failures: LastFailures::default(),
+            started: Instant::now(),
             health_watches: Arc::default(),
             refused_health_watches: AtomicU64::new(0),
             stalled_connections: AtomicU64::new(0),
         }
+    }
+
+    /// Returns how long ago the server was created, by which calls tell when they began.
+    pub(crate) fn since_start(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Counts one more watch of the health service, or returns `None` at the limit.

@@ -9,11 +9,13 @@
 //! locks when it moves to another pool. If every caller cancels before the first change, the job is cancelled; after the
 //! first change it runs to its end, and a retry joins it.
 
+pub(crate) mod activity;
 pub(crate) mod context;
 mod inline_reads;
 pub(crate) mod locks;
 pub(crate) mod operation;
 pub(crate) mod pool_kind;
+pub(crate) mod progress;
 pub(crate) mod shares;
 pub(crate) mod worker_pools;
 
@@ -32,11 +34,14 @@ use crate::executor::inline_reads::InlineReads;
 use crate::executor::locks::{Guard, LockKey};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
+use crate::executor::progress::{Requester, Requests, Tracked, Waiting};
 use crate::executor::shares::{ClientId, Holder};
 use crate::executor::worker_pools::{DEFECT, WorkerPools, catch_panic};
 use crate::node::{MAX_RUNS, Node, described};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
+
+type ResultReceiver<O> = watch::Receiver<Option<JobResult<O>>>;
 
 type Jobs = HashMap<(TypeId, u64), Vec<Arc<dyn Any + Send + Sync>>>;
 
@@ -47,14 +52,16 @@ pub struct Executor {
     inline_reads: InlineReads,
     /// The jobs that equal requests may join, by type and hash of their operation.
     jobs: Mutex<Jobs>,
+    requests: Requests,
     /// The number of jobs that are queued or running, whether they can be joined or not.
     running: watch::Sender<usize>,
 }
 
 /// A change in progress, with all callers that wait for its result.
 struct Job<O: Operation> {
-    operation: Arc<O>,
-    /// The client that made the first request.
+    work: Arc<Tracked<O>>,
+    /// The number of the first request, and the client that made it.
+    request: u64,
     client: Option<ClientId>,
     phase: Mutex<Phase>,
     result: watch::Sender<Option<JobResult<O>>>,
@@ -92,7 +99,7 @@ impl<O: Operation> Job<O> {
     }
 
     /// Adds a caller, if the phase allows it.
-    fn join(&self) -> Option<watch::Receiver<Option<JobResult<O>>>> {
+    fn join(&self) -> Option<ResultReceiver<O>> {
         let phase = self.phase();
         let open = match O::COALESCE {
             Coalesce::Never => false,
@@ -133,6 +140,7 @@ impl Executor {
             inline_reads: InlineReads::default(),
             jobs: Mutex::default(),
             running: watch::channel(0).0,
+            requests: Requests::default(),
         }
     }
 
@@ -143,25 +151,28 @@ impl Executor {
 
     /// Runs `operation` as [`Self::run_for`] does, without a client.
     pub async fn run<O: Operation>(self: &Arc<Self>, operation: O) -> Result<O::Output, Error> {
-        self.run_for(None::<ClientId>, operation).await
+        self.run_for(Requester::default(), operation).await
     }
 
-    /// Runs `operation`, or joins an equal one that is in progress. It gets a thread if `client` may have one more; no share
-    /// of a client limits it if `client` is `None`.
+    /// Runs `operation`, or joins an equal one that is in progress. It gets a thread if the client of `requester` may have
+    /// one more; without a client no such share limits it.
     pub async fn run_for<O: Operation>(
         self: &Arc<Self>,
-        client: impl Into<Option<ClientId>>,
+        requester: impl Into<Requester>,
         operation: O,
     ) -> Result<O::Output, Error> {
         operation.check_allowed(&self.node).map_err(|error| described(&operation, error))?;
-        let client = client.into();
-        let operation = Arc::new(operation);
+        let requester = requester.into();
+        let work = Arc::new(Tracked::new(operation));
         if O::COALESCE == Coalesce::Never {
+            let number = self.requests.add(requester.call, None, Arc::clone(&work) as _);
+            let _waiting = Waiting { requests: &self.requests, number, ends_with_caller: true };
             let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
-            let result = self.run_in_pools(&operation, client, None, &guard).await;
-            return result.map_err(|error| described(&*operation, error));
+            let result = self.run_in_pools(&work, requester.client, None, &guard).await;
+            return result.map_err(|error| described(&work.operation, error));
         }
-        let (mut receiver, begun) = self.join_or_begin(operation, client);
+        let (mut receiver, number, begun) = self.join_or_begin(work, requester);
+        let _waiting = Waiting { requests: &self.requests, number, ends_with_caller: begun.is_none() };
         if let Some(job) = begun {
             // A runtime that is shutting down drops the future at once, which ends the job.
             tokio::spawn(job.run().in_current_span());
@@ -184,24 +195,31 @@ impl Executor {
         let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
     }
 
-    /// Joins an equal job, or registers a new one that the caller has to run.
+    /// Joins an equal job, or registers a new one that the caller has to run. Returns the number of the request too.
     fn join_or_begin<O: Operation>(
         self: &Arc<Self>,
-        operation: Arc<O>,
-        client: Option<ClientId>,
-    ) -> (watch::Receiver<Option<JobResult<O>>>, Option<RegisteredJob<O>>) {
-        let key = key_of(&*operation);
+        work: Arc<Tracked<O>>,
+        Requester { client, call }: Requester,
+    ) -> (ResultReceiver<O>, u64, Option<RegisteredJob<O>>) {
+        let key = key_of(&work.operation);
         let mut jobs = self.jobs();
-        let equal = jobs.get(&key).into_iter().flatten().filter_map(|job| job.downcast_ref::<Job<O>>());
-        if let Some(receiver) = equal.filter(|job| job.operation == operation).find_map(Job::join) {
-            return (receiver, None);
+        let mut equal = jobs
+            .get(&key)
+            .into_iter()
+            .flatten()
+            .filter_map(|job| job.downcast_ref::<Job<O>>())
+            .filter(|job| job.work.operation == work.operation);
+        if let Some((receiver, job)) = equal.find_map(|job| Some((job.join()?, job))) {
+            let number = self.requests.add(call, Some(job.request), Arc::clone(&job.work) as _);
+            return (receiver, number, None);
         }
         let (result, receiver) = watch::channel(None);
-        let job = Arc::new(Job { operation, client, phase: Mutex::new(Phase::Queued), result });
+        let request = self.requests.add(call, None, Arc::clone(&work) as _);
+        let job = Arc::new(Job { work, request, client, phase: Mutex::new(Phase::Queued), result });
         self.running.send_modify(|running| *running += 1);
         let registered = Arc::clone(&job) as Arc<dyn Any + Send + Sync>;
         jobs.entry(key).or_default().push(registered);
-        (receiver, Some(RegisteredJob { executor: Arc::clone(self), job }))
+        (receiver, request, Some(RegisteredJob { executor: Arc::clone(self), job }))
     }
 
     /// Runs the job, and stores in `held` the locks under which its result was produced.
@@ -212,8 +230,10 @@ impl Executor {
     ) -> OperationResult<O::Output> {
         for _ in 0..MAX_RUNS {
             let keys = self.lock_keys(job).await?;
-            let guard = Arc::new(job.while_wanted(self.node.locks.acquire(keys)).await?);
-            match self.run_in_pools(&job.operation, job.client, Some(job), &guard).await {
+            let locks = self.node.locks.acquire(keys);
+            job.work.progress.waits_for_locks(locks.number());
+            let guard = Arc::new(job.while_wanted(locks).await?);
+            match self.run_in_pools(&job.work, job.client, Some(job), &guard).await {
                 Err(error) if error.rerun == Some(Rerun::WithOtherLocks) => {}
                 result => {
                     *held = Some(guard);
@@ -226,22 +246,25 @@ impl Executor {
 
     async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> OperationResult<Vec<LockKey>> {
         if !O::RESOLVES_LOCKS {
-            return job.operation.lock_keys(&self.node);
+            return job.work.operation.lock_keys(&self.node);
         }
-        let holder = Holder { resource: job.operation.resource(), client: job.client, is_exempt: false };
+        let holder = Holder { resource: job.work.operation.resource(), client: job.client, is_exempt: false };
+        job.work.progress.waits_for_thread(O::POOL);
         let thread = job.while_wanted(self.pools.thread(O::POOL, holder)).await?;
-        let (node, operation) = (Arc::clone(&self.node), Arc::clone(&job.operation));
-        thread.run(move || operation.lock_keys(&node)).await
+        job.work.progress.runs_in(O::POOL);
+        let (node, work) = (Arc::clone(&self.node), Arc::clone(&job.work));
+        thread.run(move || work.operation.lock_keys(&node)).await
     }
 
     /// Runs the operation on a thread of its pool, and again on a thread of each pool that it then requests.
     async fn run_in_pools<O: Operation>(
         &self,
-        operation: &Arc<O>,
+        work: &Arc<Tracked<O>>,
         client: Option<ClientId>,
         job: Option<&Arc<Job<O>>>,
         guard: &Arc<Guard>,
     ) -> OperationResult<O::Output> {
+        let operation = &work.operation;
         let (mut pools, mut resource) = (vec![O::POOL], operation.resource());
         loop {
             let pool = pools[pools.len() - 1];
@@ -253,10 +276,11 @@ impl Executor {
                 // The task that was woken last on this thread runs next on it, and no other thread can take it over.
                 // This one takes its place, so that a read that hangs keeps no task of others.
                 drop(tokio::spawn(std::future::ready(())));
+                work.progress.runs_in(pool);
                 catch_panic(|| operation.run(&self.node, &ctx))
             } else {
                 let holder = Holder { resource: resource.clone(), client, is_exempt: false };
-                self.run_on_thread(pool, holder, operation, job, ctx).await
+                self.run_on_thread(pool, holder, work, job, ctx).await
             };
             match result {
                 Err(OperationError { rerun: Some(Rerun::InPool(other, of)), .. }) => {
@@ -272,29 +296,32 @@ impl Executor {
         &self,
         pool: PoolKind,
         holder: Holder,
-        operation: &Arc<O>,
+        work: &Arc<Tracked<O>>,
         job: Option<&Arc<Job<O>>>,
         ctx: OperationContext,
     ) -> OperationResult<O::Output> {
         // A change in progress bypasses the shares, so that it is not left half done.
         let is_changing = job.is_some_and(|job| *job.phase() == Phase::Changing);
+        work.progress.waits_for_thread(pool);
         let wait = self.pools.thread(pool, Holder { is_exempt: is_changing, ..holder });
         let thread = match job {
             Some(job) => job.while_wanted(wait).await?,
             None => wait.await,
         };
-        let (node, operation, job) = (Arc::clone(&self.node), Arc::clone(operation), job.cloned());
+        work.progress.runs_in(pool);
+        let (node, work, job) = (Arc::clone(&self.node), Arc::clone(work), job.cloned());
         let run = move || {
             if job.is_some_and(|job| !job.advance(Some(Phase::Reading))) {
                 return Err(OperationError::cancelled());
             }
-            operation.run(&node, &ctx)
+            work.operation.run(&node, &ctx)
         };
         thread.run(run).await
     }
 
     fn unregister<O: Operation>(&self, job: &Arc<Job<O>>) {
-        let key = key_of(&*job.operation);
+        self.requests.remove(job.request);
+        let key = key_of(&job.work.operation);
         let mut jobs = self.jobs();
         let Some(equal) = jobs.get_mut(&key) else { return };
         equal.retain(|other| !std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(job)));
@@ -329,7 +356,7 @@ impl<O: Operation> RegisteredJob<O> {
     }
 
     fn publish(&self, result: OperationResult<O::Output>) {
-        let result = result.map_err(|error| described(&*self.job.operation, error));
+        let result = result.map_err(|error| described(&self.job.work.operation, error));
         self.job.result.send_replace(Some(result));
     }
 }

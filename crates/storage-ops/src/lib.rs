@@ -36,10 +36,10 @@
 //! |---|---|
 //! | `executor::pool_kind`, `error` | the kinds of work; errors |
 //! | `types`, `config` | domain types, into which requests are parsed; settings |
-//! | `executor::{locks, context, shares, worker_pools}` | locks, the context of a running operation, threads |
+//! | `executor::{locks, context, shares, progress, worker_pools}` | locks, the context of a running operation, threads |
 //! | `windows` | the data formats and requests of Windows: device buffers, reparse points, WMI, error codes |
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
-//! | `node`, `executor` | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
+//! | `node`, `executor` (with `executor::activity`) | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
 //! | `ops` | the operations, one file for each API group |
 //! | [`inspect`] | single native readings, for diagnosing a node |
 
@@ -56,7 +56,11 @@ mod windows;
 pub use config::{Config, Timeouts};
 pub use error::{Error, Kind, OperationError, OperationResult};
 pub use executor::Executor;
+pub use executor::activity::{ActiveRequest, Activity, LockUse, PoolUse, RequestState};
+pub use executor::locks::LockKey;
 pub use executor::operation::Operation;
+pub use executor::pool_kind::PoolKind;
+pub use executor::progress::{Call, Requester};
 pub use executor::shares::ClientId;
 pub use executor::worker_pools::BLOCKING_THREADS;
 pub use node::Node;

@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use super::{Flag, Flags, Kind, TABLE};
+use super::table::WITHOUT_EFFECT;
+use super::{Flag, Flags, Kind, ShownFlags, TABLE};
 use crate::program::Program;
 
 /// Names of flags that another program takes or took, and what to do instead.
@@ -50,6 +51,9 @@ impl<T: Default + AsMut<Flags>> Program<T> {
         let mut flags = T::default();
         set_defaults(&TABLE, flags.as_mut());
         set_defaults(self.own_flags, &mut flags);
+        let shown = ShownFlags(shown(self.own_flags).chain(shown(&TABLE)).collect());
+        let shared = flags.as_mut();
+        (shared.program, shared.shown) = (self.name, shown);
         flags
     }
 
@@ -69,15 +73,18 @@ impl<T: Default + AsMut<Flags>> Program<T> {
             }
             let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
             if let Some(flag) = find(self.own_flags, name) {
-                read(flag, &mut flags, value, &mut arguments)?;
+                let value = read(flag, &mut flags, value, &mut arguments)?;
+                flags.as_mut().show(flag.name, flag.kind, value);
             } else if let Some(flag) = find(&TABLE, name) {
-                read(flag, flags.as_mut(), value, &mut arguments)?;
+                let value = read(flag, flags.as_mut(), value, &mut arguments)?;
+                flags.as_mut().show(flag.name, flag.kind, value);
             } else if matches!(name, "h" | "help") {
                 return Err(FlagError::Help);
             } else {
                 return Err(FlagError::Unknown(name.to_owned(), self.hint(name)));
             }
         }
+        flags.as_mut().shown.0.sort_unstable();
         Ok(flags)
     }
 
@@ -95,23 +102,46 @@ fn set_defaults<T>(table: &[Flag<T>], flags: &mut T) {
     }
 }
 
+/// Returns the flags that have an effect, with their defaults.
+fn shown<T>(table: &[Flag<T>]) -> impl Iterator<Item = (&'static str, String)> {
+    let effective = table.iter().filter(|flag| flag.section != WITHOUT_EFFECT);
+    effective.map(|flag| (flag.name, flag.default.to_owned()))
+}
+
+impl Flags {
+    /// Notes the value of a flag that was given.
+    fn show(&mut self, name: &'static str, kind: Kind, value: String) {
+        let Some((_, shown)) = self.shown.0.iter_mut().find(|(known, _)| *known == name) else {
+            return self.shown.0.push((name, value));
+        };
+        if matches!(kind, Kind::Values(_)) && !shown.is_empty() {
+            *shown = format!("{shown},{value}");
+        } else {
+            *shown = value;
+        }
+    }
+}
+
 fn find<'t, T>(table: &'t [Flag<T>], name: &str) -> Option<&'t Flag<T>> {
     table.iter().find(|flag| flag.name == name)
 }
 
-/// Sets `flag` to the value after its `=`, else to the next argument; a switch without `=` is on.
+/// Sets `flag` to the value after its `=`, else to the next argument, and returns the value; a switch without `=` is on.
 fn read<T>(
     flag: &Flag<T>,
     flags: &mut T,
     value: Option<&str>,
     arguments: &mut impl Iterator<Item = String>,
-) -> Result<(), FlagError> {
+) -> Result<String, FlagError> {
     let value = match (value, flag.kind) {
         (Some(value), _) => value.to_owned(),
         (None, Kind::Switch) => "true".to_owned(),
         (None, _) => arguments.next().ok_or(FlagError::NoValue(flag.name))?,
     };
-    (flag.set)(flags, &value).map_err(|why| FlagError::BadValue(flag.name, value, why))
+    match (flag.set)(flags, &value) {
+        Ok(()) => Ok(value),
+        Err(why) => Err(FlagError::BadValue(flag.name, value, why)),
+    }
 }
 
 /// Returns the name in an argument that is a flag, with or without a value after `=`.

@@ -31,10 +31,19 @@ impl Metrics {
         &self.rpcs[row]
     }
 
+    pub(crate) fn state(&self) -> &ServerState {
+        &self.state
+    }
+
+    /// Returns the metrics of all RPCs.
+    pub(crate) fn rpcs(&self) -> impl Iterator<Item = &RpcMetrics> {
+        self.rpcs.iter().flatten().map(|rpc| &**rpc)
+    }
+
     /// Returns all metrics in Prometheus' text format, RPCs that were never called included.
     pub fn render(&self) -> String {
         let mut text = String::with_capacity(1 << 18);
-        let rpcs: Vec<&RpcMetrics> = self.rpcs.iter().flatten().map(|rpc| &**rpc).collect();
+        let rpcs: Vec<&RpcMetrics> = self.rpcs().collect();
         rpc::write_all(&rpcs, &mut text).and_then(|()| self.write_state(&mut text)).expect("a string takes all text");
         text
     }

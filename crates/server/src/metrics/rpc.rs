@@ -59,6 +59,11 @@ const CODES: [&str; 17] = [
     "Unauthenticated",
 ];
 
+/// Returns the name of a status code in Go.
+pub(crate) fn code_name(code: Code) -> &'static str {
+    CODES[usize::try_from(i32::from(code)).unwrap_or_default()]
+}
+
 /// The metrics of one RPC.
 #[derive(Debug)]
 pub(crate) struct RpcMetrics {
@@ -96,6 +101,39 @@ impl RpcMetrics {
         self.durations[bucket].fetch_add(1, Ordering::Relaxed);
         let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// Returns how many calls have been started.
+    pub(crate) fn calls_started(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many calls have succeeded.
+    pub(crate) fn calls_succeeded(&self) -> u64 {
+        self.ended[0].load(Ordering::Relaxed)
+    }
+
+    /// Returns how many calls have failed.
+    pub(crate) fn calls_failed(&self) -> u64 {
+        self.ended[1..].iter().map(|ended| ended.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Returns how long a call took on average, if any has ended.
+    pub(crate) fn mean(&self) -> Option<Duration> {
+        let ended = self.calls_succeeded() + self.calls_failed();
+        self.nanoseconds.load(Ordering::Relaxed).checked_div(ended).map(Duration::from_nanos)
+    }
+
+    /// Returns the least bound of a bucket that `percent` of the calls do not exceed, if there is one.
+    pub(crate) fn quantile_bound(&self, percent: u64) -> Option<Duration> {
+        let counts = self.durations.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let all: u64 = counts.iter().sum();
+        let mut count = 0;
+        let bound = BUCKETS.iter().zip(counts).find(|(_, in_bucket)| {
+            count += in_bucket;
+            all > 0 && count * 100 >= all * percent
+        });
+        bound.map(|((bound, _), _)| Duration::from_micros(*bound))
     }
 
     fn labels(&self) -> impl fmt::Display {

@@ -17,8 +17,9 @@ use tracing::{Instrument as _, Level};
 use crate::admission::connections::ConnectionHandle;
 use crate::admission::response_body::{CallGuard, ResponseBody, StallDetector};
 use crate::drain::active_count::ActiveGuard;
+use crate::metrics::failures::LastFailures;
 use crate::metrics::rpc::RpcMetrics;
-use crate::rpc::handler::{HandlerFuture, Outcome};
+use crate::rpc::handler::{CallHead, HandlerFuture, Outcome};
 use crate::rpc::message;
 use crate::rpc::router::Rpc;
 use crate::server_state::ServerState;
@@ -50,6 +51,8 @@ pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -
             Ok(in_flight) => in_flight,
             Err(refused) => return peer.response(call.end(Err(Status::unavailable(refused.to_string()))), None),
         };
+        let (number, connection) = (call.id, peer.connection.id());
+        let head = CallHead { number, rpc: rpc.metrics.rpc.path, connection, began: peer.state.since_start() };
         let deadline = deadline(request.headers());
         let encoding = message::check_encoding(request.headers());
         // The call does not keep its headers, which may be 16 KiB.
@@ -57,7 +60,7 @@ pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -
         let answer = async {
             let (body, _reservation) = peer.state.request_bodies.read(body).await?;
             encoding?;
-            catch_panics(|| (rpc.handler)(&peer.state, peer.connection.id(), body)).await
+            catch_panics(|| (rpc.handler)(&peer.state, head, body)).await
         };
         let outcome = match deadline {
             None => answer.await,
@@ -111,15 +114,17 @@ struct Call<'a> {
     id: u64,
     began: Instant,
     metrics: &'a RpcMetrics,
+    failures: &'a LastFailures,
     has_ended: bool,
     _open: ActiveGuard,
 }
 
 impl<'a> Call<'a> {
-    fn begin(state: &ServerState, metrics: &'a RpcMetrics) -> Self {
+    fn begin(state: &'a ServerState, metrics: &'a RpcMetrics) -> Self {
         metrics.started();
         let id = state.last_call.fetch_add(1, Ordering::Relaxed) + 1;
-        Self { id, began: Instant::now(), metrics, has_ended: false, _open: state.open_calls.add() }
+        let failures = &state.failures;
+        Self { id, began: Instant::now(), metrics, failures, has_ended: false, _open: state.open_calls.add() }
     }
 
     /// Counts and logs the outcome, and returns the response for it.
@@ -134,6 +139,7 @@ impl<'a> Call<'a> {
             }
             Err(status) => {
                 self.metrics.ended(status.code(), duration);
+                self.failures.add(self.metrics.rpc.path, self.id, status.code(), status.message());
                 log_failure(&status, duration);
                 let mut response = status.into_http();
                 response.headers_mut().insert(REQUEST_ID, HeaderValue::from(self.id));
@@ -148,8 +154,10 @@ impl Drop for Call<'_> {
         if !self.has_ended {
             let duration = self.began.elapsed();
             self.metrics.ended(Code::Cancelled, duration);
+            let reason = "the caller cancelled the call";
+            self.failures.add(self.metrics.rpc.path, self.id, Code::Cancelled, reason);
             let seconds = duration.as_secs_f64();
-            tracing::info!(id = self.id, rpc = self.metrics.rpc.path, seconds, "the caller cancelled the call");
+            tracing::info!(id = self.id, rpc = self.metrics.rpc.path, seconds, "{reason}");
         }
     }
 }

@@ -3,10 +3,11 @@
 //! [`rpcs!`] creates the handlers of a group from the list of its RPCs.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use storage_ops::{ClientId, Operation};
+use storage_ops::{Call, ClientId, Operation};
 use tonic::Status;
 
 use crate::admission::connections::ConnectionId;
@@ -18,13 +19,25 @@ use crate::server_state::ServerState;
 /// The encoded response of a call, or why the call failed.
 pub(crate) type Outcome = Result<Bytes, Status>;
 
-/// Answers a call on a connection, given the body of its request.
-pub(crate) type Handler = for<'a> fn(&'a ServerState, ConnectionId, Bytes) -> HandlerFuture<'a>;
+/// Answers a call, given the body of its request.
+pub(crate) type Handler = for<'a> fn(&'a ServerState, CallHead, Bytes) -> HandlerFuture<'a>;
+
+/// What is known of a call without its request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallHead {
+    /// The number that it has in the log.
+    pub(crate) number: u64,
+    /// The path of the RPC.
+    pub(crate) rpc: &'static str,
+    pub(crate) connection: ConnectionId,
+    /// When it began, as the time since the server was created.
+    pub(crate) began: Duration,
+}
 
 pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// The [`Handler`] of an RPC with the request `Q` and the response `M`.
-pub(crate) fn handle<Q, M>(state: &ServerState, connection: ConnectionId, body: Bytes) -> HandlerFuture<'_>
+pub(crate) fn handle<Q, M>(state: &ServerState, head: CallHead, body: Bytes) -> HandlerFuture<'_>
 where
     Q: IntoOperation + Message + Default,
     M: Message,
@@ -35,10 +48,11 @@ where
         let operation = message::decode::<Q>(body)?.operation(state.executor.node().config());
         let operation = operation.map_err(|error| status(&error.in_request_of(name)))?;
         // Only after the conversion, so that a request that can never succeed fails at once.
-        let slot = state.call_slots.acquire(connection).await;
+        let slot = state.call_slots.acquire(head.connection).await;
         let _slot = slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))?;
-        let client = ClientId(connection.number());
-        let output = state.executor.run_for(client, operation).await.map_err(|error| status(&error))?;
+        let CallHead { number, rpc, connection, began } = head;
+        let call = Call { number, rpc, client: ClientId(connection.number()), began };
+        let output = state.executor.run_for(call, operation).await.map_err(|error| status(&error))?;
         let response = output.into_response();
         let response = response.map_err(|_| {
             Status::internal(format!("a number in the result of {name} exceeds the range of its field"))

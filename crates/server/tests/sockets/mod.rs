@@ -12,5 +12,6 @@ mod good_input;
 mod hung_reads;
 mod limits;
 mod node;
+mod status;
 mod transport;
 mod unusual_calls;

@@ -7,6 +7,7 @@
 //! can keep the guard.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +42,21 @@ impl LockKey {
     }
 }
 
+impl fmt::Display for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "path {path}"),
+            Self::Share(share) => write!(f, "share {share}"),
+            Self::TargetPortal(portal) => write!(f, "target portal {portal}"),
+            Self::Target(target) => write!(f, "target {target}"),
+            Self::Initiator => f.write_str("iSCSI initiator"),
+            Self::Service(service) => write!(f, "service {service}"),
+            Self::Disk(number) => write!(f, "disk {number}"),
+            Self::Devices => f.write_str("search for devices"),
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Shared,
@@ -65,6 +81,15 @@ struct Table {
     queues: HashMap<LockKey, Queue>,
     wakers: HashMap<u64, Waker>,
     next: u64,
+}
+
+/// A key that requests have or wait for, with the numbers of the requests.
+pub(crate) struct KeyUse {
+    pub(crate) key: LockKey,
+    pub(crate) granted: Vec<u64>,
+    pub(crate) waiting: Vec<u64>,
+    /// Whether those that have it exclude others.
+    pub(crate) is_exclusive: bool,
 }
 
 /// All locks of one node.
@@ -101,6 +126,21 @@ impl Locks {
         self.table().queues.len()
     }
 
+    /// Returns all keys that are locked or requested, in order.
+    pub(crate) fn in_use(&self) -> Vec<KeyUse> {
+        let table = self.table();
+        let one = |(key, queue): (&LockKey, &Queue)| {
+            let mut granted: Vec<u64> = queue.iter().map(|(id, _)| *id).collect();
+            let waiting = granted.split_off(self::granted(queue));
+            let is_exclusive = queue.front().is_some_and(|(_, mode)| *mode == Mode::Exclusive);
+            KeyUse { key: key.clone(), granted, waiting, is_exclusive }
+        };
+        let mut keys: Vec<KeyUse> = table.queues.iter().map(one).collect();
+        drop(table);
+        keys.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        keys
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         // No code that holds the lock can panic between two related changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -109,6 +149,13 @@ impl Locks {
 
 /// A request for locks. Dropping it removes it from the queues.
 pub(crate) struct Acquire(Option<Guard>);
+
+impl Acquire {
+    /// Returns the number of the request.
+    pub(crate) fn number(&self) -> u64 {
+        self.0.as_ref().expect("asked before it was ready").id
+    }
+}
 
 impl Future for Acquire {
     type Output = Guard;

@@ -20,8 +20,25 @@ pub enum PoolKind {
 }
 
 impl PoolKind {
+    /// All pools, in their order.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Files, Self::Remote, Self::Disks, Self::Arrivals, Self::Wmi, Self::Iscsi, Self::System];
+
     /// The number of pools.
-    pub(crate) const COUNT: usize = Self::System as usize + 1;
+    pub(crate) const COUNT: usize = Self::ALL.len();
+
+    /// Returns the name, as metrics and the status have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Remote => "remote",
+            Self::Disks => "disks",
+            Self::Arrivals => "arrivals",
+            Self::Wmi => "wmi",
+            Self::Iscsi => "iscsi",
+            Self::System => "system",
+        }
+    }
 }
 
 /// What an operation waits for while it runs. All operations on one resource have only a share of the threads of a

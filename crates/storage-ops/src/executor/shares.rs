@@ -38,6 +38,11 @@ impl Usage {
         Self { capacity, in_use: 0, by_resource: Holdings::new(capacity / 4), by_client: Holdings::new(capacity / 2) }
     }
 
+    /// Returns how much is in use.
+    pub(crate) fn in_use(&self) -> usize {
+        self.in_use
+    }
+
     /// Returns whether `holder` may have one more.
     pub(crate) fn admits(&self, holder: &Holder) -> bool {
         let has_share =

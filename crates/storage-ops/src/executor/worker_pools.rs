@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::activity::PoolUse;
 use crate::executor::pool_kind::PoolKind;
 use crate::executor::shares::{Holder, Usage};
 
@@ -53,6 +54,15 @@ impl WorkerPools {
         let request = WorkerPool::enter(&self.0[kind as usize], holder);
         poll_fn(|context| request.poll_thread(context)).await;
         Thread(request)
+    }
+
+    /// Returns how much of each pool is in use.
+    pub(crate) fn in_use(&self) -> Vec<PoolUse> {
+        let one = |pool: PoolKind| {
+            let state = self.0[pool as usize].state();
+            PoolUse { pool, threads: THREADS_PER_POOL, busy: state.threads.in_use(), waiting: state.waiting.len() }
+        };
+        PoolKind::ALL.into_iter().map(one).collect()
     }
 }
 

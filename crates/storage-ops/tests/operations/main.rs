@@ -1,5 +1,6 @@
 //! Tests of the operations on a simulated node, by API group and by subject.
 
+mod activity;
 mod allowed;
 mod concurrency;
 mod device_answers;

@@ -1,4 +1,4 @@
-//! The HTTP server for `/metrics` and `/healthz`.
+//! The HTTP server for metrics and status; [`Pages`] are what it answers.
 //!
 //! Any client that reaches the address may connect. A connection is therefore closed after one request or
 //! `CONNECTION_TIME`, and at the limit a new connection closes the oldest. A client that sends its request at once is
@@ -8,12 +8,11 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ALLOW, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -22,8 +21,7 @@ use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-/// Prometheus' text format.
-const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+use crate::pages::Pages;
 
 /// The number of open connections at which a new one closes the oldest.
 const MAX_CONNECTIONS: usize = 64;
@@ -37,14 +35,14 @@ const MAX_HEAD: usize = 16 << 10;
 /// How long to wait after a failure to accept, such as too many open handles.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// A listener for HTTP requests for metrics.
+/// A listener for HTTP requests.
 #[derive(Debug)]
-pub struct MetricsListener {
+pub struct HttpListener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl MetricsListener {
+impl HttpListener {
     /// Listens at `address`, `host:port`; as in Go, on all interfaces if the host is missing.
     pub async fn bind(address: &str) -> io::Result<Self> {
         let everywhere = address.starts_with(':').then(|| format!("0.0.0.0{address}"));
@@ -59,15 +57,15 @@ impl MetricsListener {
         self.address
     }
 
-    /// Serves what `render` returns at each request, for as long as this is polled.
-    pub async fn serve(self, render: impl Fn() -> String + Clone + Send + 'static) -> Infallible {
+    /// Serves `pages` for as long as this is polled.
+    pub async fn serve(self, pages: Arc<Pages>) -> Infallible {
         let (mut tasks, mut open) = (JoinSet::new(), VecDeque::new());
         loop {
             match self.listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     while tasks.try_join_next().is_some() {}
                     close_oldest_at_limit(&mut open);
-                    open.push_back(tasks.spawn(serve_connection(stream, render.clone())));
+                    open.push_back(tasks.spawn(serve_connection(stream, peer, Arc::clone(&pages))));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection for metrics");
@@ -89,9 +87,9 @@ fn close_oldest_at_limit(open: &mut VecDeque<AbortHandle>) {
 }
 
 /// Answers the one request of a connection.
-async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, render: impl Fn() -> String) {
+async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, peer: SocketAddr, pages: Arc<Pages>) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = respond(&request, &render);
+        let response = pages.respond(&request, peer);
         async move { Ok::<_, Infallible>(response) }
     });
     let mut http = http1::Builder::new();
@@ -103,42 +101,21 @@ async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, render: i
     }
 }
 
-fn respond(request: &Request<Incoming>, render: impl Fn() -> String) -> Response<Full<Bytes>> {
-    let with = |status, header: HeaderName, value: &'static str, body: String| {
-        let mut response = Response::new(Full::new(Bytes::from(body)));
-        *response.status_mut() = status;
-        response.headers_mut().insert(header, HeaderValue::from_static(value));
-        response
-    };
-    let plain = |status, body: &str| with(status, CONTENT_TYPE, "text/plain; charset=utf-8", body.to_owned());
-    match (request.uri().path(), request.method()) {
-        ("/metrics" | "/healthz", method) if !matches!(*method, Method::GET | Method::HEAD) => {
-            with(StatusCode::METHOD_NOT_ALLOWED, ALLOW, "GET, HEAD", String::new())
-        }
-        ("/metrics", _) => with(StatusCode::OK, CONTENT_TYPE, TEXT, render()),
-        ("/healthz", _) => plain(StatusCode::OK, "ok\n"),
-        _ => plain(StatusCode::NOT_FOUND, "only /metrics and /healthz exist\n"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::net::TcpStream;
     use tokio::time::Instant;
 
-    use super::{CONNECTION_TIME, MAX_CONNECTIONS, MAX_HEAD, MetricsListener, serve_connection};
+    use super::{CONNECTION_TIME, HttpListener, MAX_CONNECTIONS, MAX_HEAD, serve_connection};
+    use crate::pages::tests::{LOCAL, pages};
 
+    /// A part of the metrics, which are more than the buffers between client and server hold.
     const METRIC: &str = "csi_proxy_connections{state=\"busy\"} 0\n";
-
-    /// Renders more than the buffers between client and server hold.
-    fn metrics() -> String {
-        METRIC.repeat(1000)
-    }
 
     fn connect() -> DuplexStream {
         let (client, server) = duplex(1024);
-        tokio::spawn(serve_connection(server, metrics));
+        tokio::spawn(serve_connection(server, LOCAL, pages()));
         client
     }
 
@@ -155,7 +132,7 @@ mod tests {
         for (line, status, body) in [
             ("GET /metrics", "HTTP/1.1 200 ", METRIC),
             ("GET /healthz", "HTTP/1.1 200 ", "\r\n\r\nok\n"),
-            ("GET /", "HTTP/1.1 404 ", "only /metrics and /healthz exist"),
+            ("GET /other", "HTTP/1.1 404 ", "only /, /statusz, /flagz, /metrics and /healthz exist"),
             ("POST /metrics", "HTTP/1.1 405 ", "allow: GET, HEAD"),
         ] {
             let answer = answer_to(&format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
@@ -171,7 +148,7 @@ mod tests {
             let start = Instant::now();
             let (mut client, server) = duplex(64);
             client.write_all(request.as_bytes()).await.expect("sent");
-            serve_connection(server, metrics).await;
+            serve_connection(server, LOCAL, pages()).await;
             assert_eq!(start.elapsed().as_secs(), CONNECTION_TIME.as_secs(), "{request}");
         }
     }
@@ -189,9 +166,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_is_answered_however_many_connections_are_silent() {
-        let listener = MetricsListener::bind("127.0.0.1:0").await.expect("a port");
+        let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.address();
-        let serving = tokio::spawn(listener.serve(metrics));
+        let serving = tokio::spawn(listener.serve(pages()));
         let mut silent = Vec::new();
         for _ in 0..MAX_CONNECTIONS + 8 {
             silent.push(TcpStream::connect(address).await.expect("connected"));

@@ -1,0 +1,90 @@
+//! Who may read what names objects of the node: clients that connect from the node itself, by a name of its own.
+//!
+//! The address of the metrics is often open to a network. A page of the internet in a browser on the node, or one that
+//! reads through `kubectl port-forward`, connects from the node itself, too. It cannot read what another site answers,
+//! unless its own name is resolved to a loopback address; such a request has that name in its `Host`.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::Request;
+use http::header::HOST;
+use http::uri::Authority;
+
+const NOT_LOCAL: &str = "This page is for clients on the node itself. Open it there, at a loopback address such as \
+                         http://127.0.0.1, or through 'kubectl port-forward'.";
+const NOT_LOOPBACK_NAME: &str = "This page is answered only at a loopback address or localhost, so that no web site can \
+                                 read it through a browser. Open it as http://127.0.0.1 or http://localhost.";
+
+/// Returns why the client at `peer` may not read what names objects of the node.
+pub(super) fn check<B>(request: &Request<B>, peer: SocketAddr) -> Result<(), &'static str> {
+    if !peer.ip().to_canonical().is_loopback() {
+        return Err(NOT_LOCAL);
+    }
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let named_in_header = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => Authority::try_from(host.as_bytes()).is_ok_and(|host| is_loopback(&host)),
+        _ => false,
+    };
+    // A request line may name the host as well.
+    let named_in_line = request.uri().authority().is_none_or(is_loopback);
+    if named_in_header && named_in_line { Ok(()) } else { Err(NOT_LOOPBACK_NAME) }
+}
+
+fn is_loopback(authority: &Authority) -> bool {
+    let host = authority.host();
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost")
+        || address.parse().is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use http::Request;
+
+    use super::check;
+
+    fn is_allowed(peer: &str, line: &str, hosts: &[&str]) -> bool {
+        let mut request = Request::get(line);
+        for host in hosts {
+            request = request.header("Host", *host);
+        }
+        check(&request.body(()).unwrap(), peer.parse::<SocketAddr>().unwrap()).is_ok()
+    }
+
+    #[test]
+    fn only_clients_on_the_node_itself_are_answered() {
+        for local in ["127.0.0.1:5000", "127.8.9.1:5000", "[::1]:5000", "[::ffff:127.0.0.1]:5000"] {
+            assert!(is_allowed(local, "/", &["127.0.0.1:8888"]), "{local}");
+        }
+        for other in ["10.0.0.7:5000", "[2001:db8::1]:5000", "[::ffff:10.0.0.7]:5000", "0.0.0.0:5000", "[fe80::1]:5000"]
+        {
+            assert!(!is_allowed(other, "/", &["127.0.0.1:8888"]), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_a_web_site_could_have_is_refused() {
+        for loopback in ["127.0.0.1", "127.0.0.1:8888", "[::1]:8888", "[::1]", "localhost:8888", "LocalHost"] {
+            assert!(is_allowed("127.0.0.1:5000", "/", &[loopback]), "{loopback}");
+        }
+        for other in [
+            "evil.example:8888",
+            "node-7",
+            "10.0.0.7:8888",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "evil@evil.example",
+            "[::2]",
+            "",
+            "0.0.0.0:8888",
+        ] {
+            assert!(!is_allowed("127.0.0.1:5000", "/", &[other]), "{other}");
+        }
+        assert!(!is_allowed("127.0.0.1:5000", "/", &[]), "no name");
+        assert!(!is_allowed("127.0.0.1:5000", "/", &["localhost", "evil.example"]), "two names");
+        assert!(!is_allowed("127.0.0.1:5000", "http://evil.example/", &["localhost"]), "a name in the request line");
+        assert!(is_allowed("127.0.0.1:5000", "http://localhost:8888/", &["localhost:8888"]));
+    }
+}

@@ -1,0 +1,123 @@
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use server::{Limits, Server};
+use storage_ops::{Config, Executor, Node};
+
+use super::Pages;
+use crate::program::CSI_PROXY;
+
+pub(crate) const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 5000);
+
+/// The pages of a daemon that has just started, with a few flags.
+pub(crate) fn pages() -> Arc<Pages> {
+    let flags =
+        ["-v=2", "-working-dir=C:\\one", "-working-dir=D:\\two", "-log_backtrace_at=x:1", "-api-groups=system,volume"];
+    let flags = CSI_PROXY.parse(flags.map(str::to_owned)).unwrap();
+    let node = Node::new(os_sim::node().build().process(), Config::default());
+    let server = Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default());
+    Arc::new(Pages::new(&flags, "a <node>\u{202e}", Arc::clone(server.metrics())))
+}
+
+async fn text(response: Response<Full<Bytes>>) -> String {
+    let body = response.into_body().collect().await.unwrap();
+    String::from_utf8(body.to_bytes().to_vec()).unwrap()
+}
+
+fn get(path: &str) -> Request<()> {
+    Request::get(path).header("Host", "localhost:8888").body(()).unwrap()
+}
+
+async fn page(path: &str) -> String {
+    let response = pages().respond(&get(path), LOCAL);
+    assert_eq!(response.status(), StatusCode::OK, "{path}");
+    text(response).await
+}
+
+#[tokio::test]
+async fn what_names_objects_is_answered_to_the_node_itself_alone() {
+    let other = SocketAddr::from(([10, 0, 0, 7], 5000));
+    for (path, is_for_all) in
+        [("/metrics", true), ("/healthz", true), ("/", false), ("/statusz", false), ("/flagz", false)]
+    {
+        assert_eq!(pages().respond(&get(path), LOCAL).status(), StatusCode::OK, "{path}");
+        let response = pages().respond(&get(path), other);
+        assert_eq!(response.status() == StatusCode::OK, is_for_all, "{path}");
+        let foreign = Request::get(path).header("Host", "evil.example").body(()).unwrap();
+        let rebound = pages().respond(&foreign, LOCAL);
+        assert_eq!(rebound.status() == StatusCode::OK, is_for_all, "{path}");
+        if !is_for_all {
+            assert_eq!((response.status(), rebound.status()), (StatusCode::FORBIDDEN, StatusCode::FORBIDDEN));
+            assert!(text(response).await.starts_with("This page is for clients on the node itself."));
+            assert!(text(rebound).await.starts_with("This page is answered only at a loopback address"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_reading_is_possible_and_a_browser_keeps_to_the_page() {
+    let post = Request::builder().method(Method::POST).uri("/statusz").header("Host", "localhost").body(()).unwrap();
+    assert_eq!(pages().respond(&post, LOCAL).status(), StatusCode::METHOD_NOT_ALLOWED);
+    let response = pages().respond(&get("/"), LOCAL);
+    let policy = response.headers()["content-security-policy"].to_str().unwrap();
+    assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+    assert_eq!(response.headers()["cache-control"], "no-store");
+    assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+}
+
+#[tokio::test]
+async fn the_flags_are_listed_as_components_of_kubernetes_list_them() {
+    let text = page("/flagz").await;
+    let mut lines = text.lines();
+    assert_eq!([lines.next(), lines.next()], [Some(""), Some("csi-proxy flags")]);
+    assert!(lines.next().unwrap().starts_with("Warning: This endpoint is not meant to be machine parseable"));
+    let flags: Vec<&str> = lines.skip(1).collect();
+    assert!(flags.is_sorted(), "{flags:?}");
+    for line in
+        [r"kubelet-path=C:\var\lib\kubelet", "v=2", r"working-dir=C:\one,D:\two", "log_backtrace_at=x:1", "pipe-sid="]
+    {
+        assert!(flags.contains(&line), "{line} in {flags:?}");
+    }
+    assert!(!text.contains("add_dir_header"), "a flag without effect that was not given");
+    let json: serde_json::Value = serde_json::from_str(&page("/flagz?format=json").await).unwrap();
+    assert_eq!((&json["v"], &json["drain"]), (&"2".into(), &"30".into()));
+}
+
+#[tokio::test]
+async fn the_status_of_a_daemon_at_rest_has_all_fields() {
+    let json: serde_json::Value = serde_json::from_str(&page("/statusz?format=json").await).unwrap();
+    for field in [
+        "program",
+        "version",
+        "system",
+        "process_id",
+        "started",
+        "up_seconds",
+        "served",
+        "calls",
+        "pools",
+        "locks",
+        "counts",
+        "rpcs",
+        "failures",
+    ] {
+        assert!(json.get(field).is_some(), "{field} in {json}");
+    }
+    assert_eq!(json["pools"].as_array().unwrap().len(), 7);
+    assert_eq!(json["pools"][2], serde_json::json!({"name": "disks", "threads": 16, "busy": 0, "waiting": 0}));
+    let text = page("/statusz").await;
+    assert!(text.starts_with("\ncsi-proxy statusz\nWarning: "), "{text}");
+    assert!(text.contains("\nNode: a <node>\\u{202e}\n") && text.contains("\nRunning calls: 0\n"), "{text}");
+}
+
+#[tokio::test]
+async fn the_page_shows_text_as_it_is() {
+    let html = page("/").await;
+    assert!(html.contains("a &lt;node&gt;\\u{202e}") && !html.contains("<node>"), "{html}");
+    assert!(html.contains("<td>volume<td>v1, v1beta3") && !html.contains("<td>disk<td>"), "{html}");
+    assert!(!html.contains("<script") && !html.contains("http-equiv"), "{html}");
+    assert!(page("/?refresh").await.contains("<meta http-equiv=\"refresh\" content=\"5\">"));
+}

@@ -1,0 +1,139 @@
+//! `/statusz` and `/flagz` as plain text, with the first lines that components of Kubernetes write.
+//! <https://github.com/kubernetes/kubernetes/tree/master/staging/src/k8s.io/component-base/zpages>
+
+use std::fmt::{self, Write as _};
+
+use os::escaped;
+use server::status::{Failure, Lock, Pool, RpcSummary, RunningCall};
+
+use super::ProgramStatus;
+
+const WARNING: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility \
+                       guarantees and is for debugging purposes only.";
+
+/// The page `/flagz`.
+pub(super) fn flagz(program: &str, flags: &[(&'static str, String)]) -> String {
+    let mut text = format!("\n{program} flags\n{WARNING}\n\n");
+    for (name, value) in flags {
+        text += &format!("{name}={}\n", escaped(value));
+    }
+    text
+}
+
+/// The page `/statusz`.
+pub(super) fn statusz(status: &ProgramStatus<'_>) -> String {
+    let mut text = String::new();
+    write(&mut text, status).expect("a string takes all text");
+    text
+}
+
+fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
+    let ProgramStatus { program, version, system, process_id, started, up_seconds, served, status } = status;
+    writeln!(text, "\n{program} statusz\n{WARNING} Use /statusz?format=json in programs.\n")?;
+    writeln!(text, "Started: {started}\nUp: {}\nBinary version: {version}", duration(*up_seconds))?;
+    writeln!(text, "Process: {process_id}\nNode: {}\nServed: {}", escaped(system), served.join(" "))?;
+    let counts = &status.counts;
+    writeln!(
+        text,
+        "Connections: {}\nCalls in flight: {}, of which {} wait for a slot of -max-calls",
+        counts.connections, counts.in_flight, counts.waiting_for_slot
+    )?;
+
+    section(text, "Running calls", &status.calls, |text, call| {
+        let RunningCall { rpc, object, state, .. } = call;
+        let number = call.call.map_or("-".to_owned(), |number| number.to_string());
+        let caller = caller(call);
+        writeln!(text, "  {number:>6} {:>8}  {rpc}: {}", duration(call.seconds), escaped(object))?;
+        writeln!(text, "{:19}{}, {caller}", "", escaped(state))
+    })?;
+    section(text, "Locks", &status.locks, |text, lock| {
+        writeln!(text, "  {}: held by {}, awaited by {}", escaped(&lock.key), holders(lock), numbers(&lock.waiting))
+    })?;
+    section(text, "Pools of threads", &status.pools, |text, pool| {
+        let Pool { name, threads, busy, waiting } = pool;
+        writeln!(text, "  {name:<9} {busy:>2} of {threads} busy, {waiting} waiting")
+    })?;
+    section(text, "Calls since the start", &status.rpcs, |text, rpc| {
+        let RpcSummary { rpc, started, failed, mean_seconds, .. } = rpc;
+        let mean = mean_seconds.map_or(String::new(), |mean| format!(", {} on average", duration(mean)));
+        writeln!(text, "  {rpc}: {started}, {failed} failed{mean}")
+    })?;
+    section(text, "Last failures", &status.failures, |text, failure| {
+        let Failure { call, rpc, code, message, seconds_ago, count } = failure;
+        writeln!(text, "  {} ago: call {call} {rpc}, {code}, {count} in all", duration(*seconds_ago))?;
+        writeln!(text, "    {}", escaped(message))
+    })
+}
+
+fn section<T>(
+    text: &mut String,
+    title: &str,
+    items: &[T],
+    write: impl Fn(&mut String, &T) -> fmt::Result,
+) -> fmt::Result {
+    writeln!(text, "\n{title}: {}", items.len())?;
+    items.iter().try_for_each(|item| write(text, item))
+}
+
+/// Returns which connection a call arrived on, and whether anybody still waits for it.
+pub(super) fn caller(call: &RunningCall) -> String {
+    match (call.connection, call.has_caller) {
+        (None, _) => "no call".to_owned(),
+        (Some(connection), true) => format!("connection {connection}"),
+        (Some(connection), false) => format!("connection {connection} no longer waits"),
+    }
+}
+
+/// Returns who has a lock.
+pub(super) fn holders(lock: &Lock) -> String {
+    match (lock.held_by.as_slice(), lock.held_by_others) {
+        ([], 0) => "nobody".to_owned(),
+        ([], _) => "a call of Windows that outlives its request".to_owned(),
+        (calls, 0) => numbers(calls),
+        (calls, _) => format!("{} and a call of Windows that outlives its request", numbers(calls)),
+    }
+}
+
+/// Returns numbers of calls as text.
+pub(super) fn numbers(calls: &[u64]) -> String {
+    let numbers: Vec<String> = calls.iter().map(u64::to_string).collect();
+    match numbers.as_slice() {
+        [] => "nobody".to_owned(),
+        [one] => format!("call {one}"),
+        more => format!("calls {}", more.join(", ")),
+    }
+}
+
+/// Returns a duration as a person writes it.
+pub(super) fn duration(seconds: f64) -> String {
+    match seconds {
+        ..0.0 => "0 s".to_owned(),
+        ..0.001 => format!("{:.0} us", seconds * 1e6),
+        ..1.0 => format!("{:.1} ms", seconds * 1e3),
+        ..100.0 => format!("{seconds:.1} s"),
+        ..6_000.0 => format!("{:.0} min", seconds / 60.0),
+        ..172_800.0 => format!("{:.1} h", seconds / 3600.0),
+        _ => format!("{:.1} days", seconds / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+
+    #[test]
+    fn a_duration_is_written_with_a_unit_that_suits_it() {
+        for (seconds, text) in [
+            (0.0, "0 us"),
+            (0.000_05, "50 us"),
+            (0.0123, "12.3 ms"),
+            (1.0, "1.0 s"),
+            (99.0, "99.0 s"),
+            (300.0, "5 min"),
+            (7200.0, "2.0 h"),
+            (864_000.0, "10.0 days"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

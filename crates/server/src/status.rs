@@ -1,0 +1,213 @@
+//! The status of a server: what runs now, what waits for what, and what has failed.
+//!
+//! `Status` is what `/statusz?format=json` returns, field by field, beside those of the program. Fields are added, but not
+//! renamed or removed. All durations are in seconds. No field contains a secret or the name of a user; `object`, `key`
+//! and `message` contain text that came from clients, so whoever shows them on a terminal escapes them.
+//!
+//! ```json
+//! {
+//!   "calls": [{"call": 17, "rpc": "/v1.Volume/FormatVolume", "object": "format volume \\\\?\\Volume{...}\\",
+//!              "seconds": 12.5, "connection": 3, "has_caller": true, "state": "waiting for lock disk 2"}],
+//!   "pools": [{"name": "disks", "threads": 16, "busy": 1, "waiting": 0}],
+//!   "locks": [{"key": "disk 2", "held_by": [16], "held_by_others": 0, "waiting": [17]}],
+//!   "counts": {"connections": 4, "in_flight": 2, "waiting_for_slot": 0, "operations": 2},
+//!   "rpcs": [{"rpc": "/v1.Volume/FormatVolume", "started": 2, "succeeded": 1, "failed": 0, "mean_seconds": 1.5,
+//!             "p99_seconds": 2.0}],
+//!   "failures": [{"call": 9, "rpc": "/v1.Volume/MountVolume", "code": "NotFound", "message": "cannot mount ...",
+//!                 "seconds_ago": 60.0, "count": 1}]
+//! }
+//! ```
+
+use std::time::Duration;
+
+use serde::Serialize;
+use storage_ops::{ActiveRequest, Activity, LockUse, PoolUse};
+use tokio::time::Instant;
+
+use crate::metrics::failures::LastFailure;
+use crate::metrics::registry::Metrics;
+use crate::metrics::rpc::{RpcMetrics, code_name};
+
+/// The status of a server at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// The calls whose operation has been requested, in the order of their arrival, and operations that continue without
+    /// their caller.
+    pub calls: Vec<RunningCall>,
+    /// The pools of worker threads.
+    pub pools: Vec<Pool>,
+    /// The objects that are locked, or that a call waits for.
+    pub locks: Vec<Lock>,
+    /// How much there is of what is limited.
+    pub counts: Counts,
+    /// The RPCs that have been called.
+    pub rpcs: Vec<RpcSummary>,
+    /// The last failures, the last one first; one for each RPC and code.
+    pub failures: Vec<Failure>,
+}
+
+/// A call in progress.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunningCall {
+    /// Its number, which the log has as `id`; `null` for an operation that no call requested.
+    pub call: Option<u64>,
+    /// The path of the RPC, or the name of an operation that no call requested.
+    pub rpc: &'static str,
+    /// What is done to which object, such as `partition disk 2`.
+    pub object: String,
+    /// How long it has been in progress.
+    pub seconds: f64,
+    /// The number of its connection, which stands for its client.
+    pub connection: Option<u64>,
+    /// Whether its caller still waits for the result.
+    pub has_caller: bool,
+    /// `running`, `starting`, `waiting for lock KEY`, `waiting for a thread of pool NAME`, or
+    /// `sharing the result of call NUMBER`, which requested the same.
+    pub state: String,
+}
+
+/// A pool of worker threads.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pool {
+    /// Its name, such as `disks`.
+    pub name: &'static str,
+    /// How many threads it may have.
+    pub threads: usize,
+    /// How many of them are in use.
+    pub busy: usize,
+    /// How many operations wait for one of them.
+    pub waiting: usize,
+}
+
+/// A lock.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lock {
+    /// The locked object, such as `disk 2`.
+    pub key: String,
+    /// The numbers of the calls that have it.
+    pub held_by: Vec<u64>,
+    /// How many others have it: calls of Windows that outlive their request.
+    pub held_by_others: usize,
+    /// The numbers of the calls that wait for it, in their order.
+    pub waiting: Vec<u64>,
+}
+
+/// How much there is of what is limited.
+#[derive(Clone, Debug, Serialize)]
+pub struct Counts {
+    /// Open connections.
+    pub connections: usize,
+    /// Calls from their headers until the client has read the response.
+    pub in_flight: usize,
+    /// Calls that wait for one of the slots of `-max-calls`.
+    pub waiting_for_slot: usize,
+    /// Operations that run or wait and may change something, including those without a caller.
+    pub operations: usize,
+}
+
+/// An RPC that has been called.
+#[derive(Clone, Debug, Serialize)]
+pub struct RpcSummary {
+    /// The path of the RPC.
+    pub rpc: &'static str,
+    /// How many calls have been started.
+    pub started: u64,
+    /// How many have succeeded.
+    pub succeeded: u64,
+    /// How many have failed.
+    pub failed: u64,
+    /// How long a call takes on average.
+    pub mean_seconds: Option<f64>,
+    /// A duration that 99 of 100 calls do not exceed: a bound of the histogram in the metrics; `null` if none is that
+    /// large.
+    pub p99_seconds: Option<f64>,
+}
+
+/// The last failure of an RPC with a code.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// The number of the call.
+    pub call: u64,
+    /// The path of the RPC.
+    pub rpc: &'static str,
+    /// The name of the status code, as in the metrics.
+    pub code: &'static str,
+    /// The message of the status.
+    pub message: String,
+    /// How long ago it was.
+    pub seconds_ago: f64,
+    /// How many times the RPC has failed with this code since the failure was first listed.
+    pub count: u64,
+}
+
+impl Metrics {
+    /// Returns the status of the server now.
+    pub fn status(&self) -> Status {
+        let state = self.state();
+        let Activity { requests, pools, locks } = state.executor.activity();
+        let now = state.since_start();
+        let counts = state.connections.counts();
+        Status {
+            calls: requests.into_iter().map(|request| RunningCall::new(request, now)).collect(),
+            pools: pools.into_iter().map(Pool::from).collect(),
+            locks: locks.into_iter().map(Lock::from).collect(),
+            counts: Counts {
+                connections: counts.busy + counts.idle + counts.leaving + counts.silent + counts.unused,
+                in_flight: counts.calls,
+                waiting_for_slot: state.call_slots.waiting(),
+                operations: state.executor.running(),
+            },
+            rpcs: self.rpcs().filter_map(RpcSummary::of).collect(),
+            failures: state.failures.list().into_iter().map(Failure::from).collect(),
+        }
+    }
+}
+
+impl RunningCall {
+    pub(crate) fn new(request: ActiveRequest, now: Duration) -> Self {
+        let ActiveRequest { call, operation, description, has_caller, state } = request;
+        Self {
+            call: call.map(|call| call.number),
+            rpc: call.map_or(operation, |call| call.rpc),
+            object: description,
+            seconds: call.map_or(Duration::ZERO, |call| now.saturating_sub(call.began)).as_secs_f64(),
+            connection: call.map(|call| call.client.0),
+            has_caller,
+            state: state.to_string(),
+        }
+    }
+}
+
+impl From<PoolUse> for Pool {
+    fn from(PoolUse { pool, threads, busy, waiting }: PoolUse) -> Self {
+        Self { name: pool.name(), threads, busy, waiting }
+    }
+}
+
+impl From<LockUse> for Lock {
+    fn from(LockUse { key, held_by, held_by_others, waiting }: LockUse) -> Self {
+        Self { key: key.to_string(), held_by, held_by_others, waiting }
+    }
+}
+
+impl From<LastFailure> for Failure {
+    fn from(LastFailure { rpc, code, call, message, when, count }: LastFailure) -> Self {
+        let seconds_ago = Instant::now().saturating_duration_since(when).as_secs_f64();
+        Self { call, rpc, code: code_name(code), message, seconds_ago, count }
+    }
+}
+
+impl RpcSummary {
+    /// Returns the summary of an RPC that has been called.
+    fn of(metrics: &RpcMetrics) -> Option<Self> {
+        let started = metrics.calls_started();
+        (started > 0).then(|| Self {
+            rpc: metrics.rpc.path,
+            started,
+            succeeded: metrics.calls_succeeded(),
+            failed: metrics.calls_failed(),
+            mean_seconds: metrics.mean().map(|mean| mean.as_secs_f64()),
+            p99_seconds: metrics.quantile_bound(99).map(|bound| bound.as_secs_f64()),
+        })
+    }
+}

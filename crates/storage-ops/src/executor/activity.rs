@@ -1,0 +1,155 @@
+//! A snapshot of what an executor does: requests, pools and locks.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::executor::Executor;
+use crate::executor::locks::{KeyUse, LockKey};
+use crate::executor::pool_kind::PoolKind;
+use crate::executor::progress::{Call, Request, Stage};
+
+/// What an executor does at one moment. The parts are read one after the other, so they may differ by what happened in
+/// between.
+#[derive(Clone, Debug)]
+pub struct Activity {
+    /// The requests in progress, in the order of their arrival.
+    pub requests: Vec<ActiveRequest>,
+    /// The pools of worker threads.
+    pub pools: Vec<PoolUse>,
+    /// The objects that are locked, or that a request waits for.
+    pub locks: Vec<LockUse>,
+}
+
+/// A request in progress.
+#[derive(Clone, Debug)]
+pub struct ActiveRequest {
+    /// The call that requests the operation.
+    pub call: Option<Call>,
+    /// The name of the operation.
+    pub operation: &'static str,
+    /// The operation with its object, as it follows "cannot" in errors. It contains neither a secret nor a user name.
+    pub description: String,
+    /// Whether somebody waits for the result. An operation that has begun to change something continues without.
+    pub has_caller: bool,
+    /// What it does.
+    pub state: RequestState,
+}
+
+/// What a request in progress does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestState {
+    /// It is about to run or to wait.
+    Starting,
+    /// It waits for the lock of this object, which an earlier request has.
+    WaitingForLock(LockKey),
+    /// It waits for a thread of this pool.
+    WaitingForThread(PoolKind),
+    /// It runs, on a thread of this pool or, if it reads local files, on one of the runtime.
+    Running(PoolKind),
+    /// It waits for the result of an equal request, by the number of its call.
+    Sharing(Option<u64>),
+}
+
+impl fmt::Display for RequestState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starting => f.write_str("starting"),
+            Self::WaitingForLock(key) => write!(f, "waiting for lock {key}"),
+            Self::WaitingForThread(pool) => write!(f, "waiting for a thread of pool {}", pool.name()),
+            Self::Running(_) => f.write_str("running"),
+            Self::Sharing(Some(call)) => write!(f, "sharing the result of call {call}"),
+            Self::Sharing(None) => f.write_str("sharing the result of another request"),
+        }
+    }
+}
+
+/// How much of a pool is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUse {
+    /// The pool.
+    pub pool: PoolKind,
+    /// How many threads it may have.
+    pub threads: usize,
+    /// How many of them are in use.
+    pub busy: usize,
+    /// How many operations wait for one of them.
+    pub waiting: usize,
+}
+
+/// Who has a lock and who waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockUse {
+    /// The object.
+    pub key: LockKey,
+    /// The numbers of the calls that have it.
+    pub held_by: Vec<u64>,
+    /// How many others have it: calls of Windows that outlive their request.
+    pub held_by_others: usize,
+    /// The numbers of the calls that wait for it, in their order.
+    pub waiting: Vec<u64>,
+}
+
+impl Executor {
+    /// Returns what the executor does now.
+    pub fn activity(&self) -> Activity {
+        let requests = self.requests.all();
+        let keys = self.node.locks.in_use();
+        // By the number of the request for locks.
+        let calls: HashMap<u64, u64> = requests
+            .iter()
+            .filter(|(_, request)| request.shares.is_none())
+            .filter_map(|(_, request)| Some((request.work.progress().locks()?, request.call?.number)))
+            .collect();
+        let active = |(_, request): &(u64, Request)| ActiveRequest {
+            call: request.call,
+            operation: request.work.name(),
+            description: request.work.describe(),
+            has_caller: request.has_caller,
+            state: state(request, &requests, &keys),
+        };
+        let lock = |key: &KeyUse| {
+            let number = |id: &u64| calls.get(id).copied();
+            let held_by: Vec<u64> = key.granted.iter().filter_map(number).collect();
+            LockUse {
+                key: key.key.clone(),
+                held_by_others: key.granted.len() - held_by.len(),
+                held_by,
+                waiting: key.waiting.iter().filter_map(number).collect(),
+            }
+        };
+        Activity {
+            requests: requests.iter().map(active).collect(),
+            pools: self.pools.in_use(),
+            // The directories above a locked path are locked too, but for nobody else's harm.
+            locks: keys.iter().filter(|key| key.is_exclusive || !key.waiting.is_empty()).map(lock).collect(),
+        }
+    }
+
+    /// Returns the pools of worker threads.
+    pub fn pools(&self) -> Vec<PoolUse> {
+        self.pools.in_use()
+    }
+
+    /// Returns how many requests have shared the result of an equal one.
+    pub fn shared_requests(&self) -> u64 {
+        self.requests.shared()
+    }
+}
+
+fn state(request: &Request, all: &[(u64, Request)], keys: &[KeyUse]) -> RequestState {
+    if let Some(shared) = request.shares {
+        let other = all.binary_search_by_key(&shared, |(number, _)| *number).ok();
+        return RequestState::Sharing(other.and_then(|at| all[at].1.call).map(|call| call.number));
+    }
+    let progress = request.work.progress();
+    match progress.stage() {
+        Stage::Requested => RequestState::Starting,
+        Stage::WaitingForThread(pool) => RequestState::WaitingForThread(pool),
+        Stage::Running(pool) => RequestState::Running(pool),
+        Stage::WaitingForLocks => {
+            let awaited = |key: &&KeyUse| progress.locks().is_some_and(|id| key.waiting.contains(&id));
+            let key = keys.iter().find(awaited);
+            key.map_or(RequestState::Starting, |key| RequestState::WaitingForLock(key.key.clone()))
+        }
+    }
+}

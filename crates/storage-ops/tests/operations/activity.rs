@@ -1,0 +1,136 @@
+//! What the executor reports of requests in progress.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use faults::Call as Primitive;
+use storage_ops::{
+    ActiveRequest, Activity, Call, ClientId, DiskNumber, Executor, ListDiskLocations, LockKey, Operation,
+    PartitionDisk, PoolKind, RequestState, SetDiskState,
+};
+use tokio::task::JoinHandle;
+
+use crate::executor::{Gate, OpenOnDrop, executor, map};
+use crate::setup::GIB;
+
+const PARTITION: PartitionDisk = PartitionDisk { disk: DiskNumber(1) };
+
+fn call(number: u64, rpc: &'static str) -> Call {
+    Call { number, rpc, client: ClientId(7), began: Duration::from_secs(number) }
+}
+
+fn start<O: Operation>(executor: &Arc<Executor>, number: u64, operation: O) -> JoinHandle<()> {
+    let executor = Arc::clone(executor);
+    tokio::spawn(async move { drop(executor.run_for(call(number, O::NAME), operation).await) })
+}
+
+/// Waits until the request of the call `number` is in `state`.
+async fn reached(executor: &Executor, number: u64, state: &RequestState) -> Activity {
+    loop {
+        let activity = executor.activity();
+        if find(&activity, number).is_some_and(|request| request.state == *state) {
+            return activity;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn find(activity: &Activity, number: u64) -> Option<&ActiveRequest> {
+    activity.requests.iter().find(|request| request.call.is_some_and(|call| call.number == number))
+}
+
+/// A node with one disk, on which creating a partition and listing disks wait for the gate.
+fn gated() -> (Arc<Executor>, Gate) {
+    let blocks = |call: &Primitive| call.primitive.contains("CreatePartition") || call.primitive.contains("wmi query");
+    let gate = Gate::closed(blocks);
+    let sim = os_sim::node().disk(GIB).build();
+    let (executor, _) = executor(&sim, &gate);
+    (executor, gate)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_request_tells_what_it_does_and_what_it_waits_for() {
+    let (executor, gate) = gated();
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    let disk = LockKey::Disk(1);
+    let first = start(&executor, 1, PARTITION);
+    gate.reached_by(1).await;
+    let second = start(&executor, 2, SetDiskState { disk: DiskNumber(1), online: false });
+    reached(&executor, 2, &RequestState::WaitingForLock(disk.clone())).await;
+    let retry = start(&executor, 3, PARTITION);
+    reached(&executor, 3, &RequestState::Sharing(Some(1))).await;
+    let read = start(&executor, 4, ListDiskLocations);
+    let activity = reached(&executor, 4, &RequestState::Running(PoolKind::Wmi)).await;
+
+    let first_request = find(&activity, 1).unwrap();
+    assert!(matches!(first_request.state, RequestState::Running(_)), "{first_request:?}");
+    assert_eq!((first_request.description.as_str(), first_request.has_caller), ("partition disk 1", true));
+    assert_eq!(first_request.call, Some(call(1, "PartitionDisk")));
+    assert_eq!(activity.locks.len(), 1, "{:?}", activity.locks);
+    let lock = &activity.locks[0];
+    assert_eq!((&lock.key, lock.held_by_others), (&disk, 0));
+    assert_eq!((lock.held_by.as_slice(), lock.waiting.as_slice()), (&[1][..], &[2][..]));
+    let busy: usize = activity.pools.iter().map(|pool| pool.busy).sum();
+    assert_eq!(busy, 2, "{:?}", activity.pools);
+    assert_eq!(executor.shared_requests(), 1);
+
+    // The operation has begun to change the disk, so it goes on without its callers.
+    first.abort();
+    retry.abort();
+    while executor.activity().requests.iter().any(|request| request.has_caller && request.operation == "PartitionDisk")
+    {
+        tokio::task::yield_now().await;
+    }
+    let activity = executor.activity();
+    assert!(!find(&activity, 1).unwrap().has_caller && find(&activity, 3).is_none());
+
+    gate.open();
+    second.await.unwrap();
+    read.await.unwrap();
+    executor.idle().await;
+    let activity = executor.activity();
+    assert!(activity.requests.is_empty() && activity.locks.is_empty(), "{activity:?}");
+    assert!(activity.pools.iter().all(|pool| pool.busy == 0 && pool.waiting == 0), "{:?}", activity.pools);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_waits_for_a_thread_tells_the_pool() {
+    let (executor, gate) = gated();
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    let reads: Vec<_> = (1..=40).map(|number| start(&executor, number, ListDiskLocations)).collect();
+    // The share of one client: the others wait.
+    gate.reached_by(9).await;
+    let waiting = RequestState::WaitingForThread(PoolKind::Wmi);
+    let activity = loop {
+        let activity = executor.activity();
+        if activity.requests.iter().filter(|request| request.state == waiting).count() == 31 {
+            break activity;
+        }
+        tokio::task::yield_now().await;
+    };
+    let pool = activity.pools.iter().find(|pool| pool.pool == PoolKind::Wmi).unwrap();
+    assert_eq!((pool.threads, pool.busy, pool.waiting), (16, 9, 31));
+    gate.open();
+    for read in reads {
+        read.await.unwrap();
+    }
+    assert!(executor.activity().requests.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_description_of_a_mapping_names_neither_its_user_nor_the_password() {
+    let gate = Gate::closed(|call| call.primitive == "wmi call MSFT_SmbGlobalMapping.Create");
+    let sim = os_sim::node().smb_server("files").share("one").user("user", "pw").build();
+    let (executor, _) = executor(&sim, &gate);
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    let mapping = start(&executor, 1, map(r"\plugins\a"));
+    gate.reached_by(1).await;
+    let activity = format!("{:?}", executor.activity());
+    assert!(activity.contains(r"map \\\\files\\one at C:"), "{activity}");
+    assert!(
+        !activity.contains("user\"") && !activity.contains(r"FILES\\user") && !activity.contains("pw"),
+        "{activity}"
+    );
+    gate.open();
+    mapping.await.unwrap();
+}
