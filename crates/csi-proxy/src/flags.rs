@@ -82,10 +82,14 @@ pub struct Flags {
     pub rest: Vec<String>,
 }
 
-/// The value of each flag as a user would write it, by name. They repeat the values of the other fields, so `Debug` leaves
-/// them out.
+/// What the command line says, to show it. It repeats the other fields, so `Debug` leaves it out.
 #[derive(Clone, Default)]
-pub struct ShownFlags(pub Vec<(&'static str, String)>);
+pub struct ShownFlags {
+    /// The value of each flag as a user would write it, by name.
+    pub values: Vec<(&'static str, String)>,
+    /// The flags that were given, as a user would write them.
+    pub given: Vec<String>,
+}
 
 impl fmt::Debug for ShownFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,6 +116,35 @@ pub struct LogFlags {
     pub verbosity: i32,
     /// The size in MB at which the file is rotated; 0 for never.
     pub megabytes: usize,
+    /// The folder of the log file, if only that is known.
+    pub folder: Option<PathBuf>,
+    /// The least severe lines that are written to standard error, too, when the log is written to a file alone.
+    pub stderr_threshold: Severity,
+    /// Write each line as a JSON object.
+    pub is_json: bool,
+}
+
+/// The severity of a line, by klog's names and numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Severity {
+    /// 0.
+    Info,
+    /// 1.
+    Warning,
+    /// 2.
+    #[default]
+    Error,
+    /// 3. No line is that severe.
+    Fatal,
+}
+
+impl LogFlags {
+    /// Returns the log file, if there is one. As in klog, the folder alone has no effect while the log is written to standard
+    /// error.
+    fn file_in_folder(&self, program: &str) -> Option<PathBuf> {
+        let folder = self.folder.as_ref().filter(|_| !self.to_stderr && !self.also_to_stderr);
+        self.file.clone().or_else(|| folder.map(|folder| folder.join(format!("{program}.log"))))
+    }
 }
 
 #[cfg(test)]

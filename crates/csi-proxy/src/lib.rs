@@ -12,6 +12,7 @@ pub mod endpoints;
 pub mod flags;
 pub mod http_server;
 pub mod log;
+mod own_process;
 pub mod pages;
 pub mod program;
 pub mod serve;

@@ -1,24 +1,29 @@
-//! The log: lines of text on standard error, in a file, or both, as klog's flags choose.
+//! The log: lines of text or JSON on standard error, in a file, or both, as klog's flags choose.
 //!
 //! Clients cause most lines and parts of their text. Therefore the size of all files is limited, as are the lines
 //! that clients can cause in a minute, and what could be mistaken for other text is escaped.
 
+mod json;
 mod line;
 mod rate;
 mod rotation;
 
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
-use tracing::Level;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::{DefaultFields, Writer};
+use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::flags::LogFlags;
+use crate::flags::{LogFlags, Severity};
+use json::{JsonFields, JsonLines};
 use rate::{Output, RateLimit};
 use rotation::RotatingFile;
 
@@ -39,18 +44,59 @@ pub fn start(flags: &LogFlags) -> io::Result<()> {
         ),
     };
     let to_stderr = flags.to_stderr || flags.also_to_stderr || file.is_none();
-    let lines = || tracing_subscriber::fmt::layer().with_target(false);
-    let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = Vec::new();
+    let least = if to_stderr { LevelFilter::TRACE } else { threshold(flags.stderr_threshold) };
+    let mut layers: Vec<BoxedLayer> = Vec::new();
     if let Some(file) = file {
         let file = Output::new(Mutex::new(file), false, &FILE_RATE);
-        layers.push(lines().with_ansi(false).with_writer(file).with_filter(wanted(flags)).boxed());
+        layers.push(lines::<FILE, _>(flags, file, false, LevelFilter::TRACE));
     }
-    if to_stderr {
-        let ansi = io::stderr().is_terminal();
-        let stderr = Output::new(io::stderr, ansi, &STDERR_RATE);
-        layers.push(lines().with_ansi(ansi).with_writer(stderr).with_filter(wanted(flags)).boxed());
-    }
+    let ansi = io::stderr().is_terminal() && !flags.is_json;
+    layers.push(lines::<STDERR, _>(flags, Output::new(io::stderr, ansi, &STDERR_RATE), ansi, least));
     tracing_subscriber::registry().with(layers).try_init().map_err(io::Error::other)
+}
+
+/// The numbers of the outputs, which their [`Fields`] have.
+const FILE: u8 = 0;
+const STDERR: u8 = 1;
+
+/// The format of fields of one output.
+///
+/// Outputs whose formats are of one type share the text of the fields of a span, and each of them would append to it what
+/// is recorded after the span was made.
+#[derive(Debug)]
+struct Fields<F, const OUTPUT: u8>(F);
+
+impl<'a, F: FormatFields<'a>, const OUTPUT: u8> FormatFields<'a> for Fields<F, OUTPUT> {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'a>, fields: R) -> fmt::Result {
+        self.0.format_fields(writer, fields)
+    }
+}
+
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Returns the layer that writes lines of at least the level `least` to `output`.
+fn lines<const OUTPUT: u8, M>(flags: &LogFlags, output: Output<M>, ansi: bool, least: LevelFilter) -> BoxedLayer
+where
+    M: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let lines = tracing_subscriber::fmt::layer().with_target(false).with_ansi(ansi).with_writer(output);
+    let wanted = wanted(flags, least);
+    if flags.is_json {
+        let lines = lines.fmt_fields(Fields::<_, OUTPUT>(JsonFields)).event_format(JsonLines);
+        lines.with_filter(wanted).boxed()
+    } else {
+        lines.fmt_fields(Fields::<_, OUTPUT>(DefaultFields::new())).with_filter(wanted).boxed()
+    }
+}
+
+/// Returns the level of the least severe lines that are at least that severe.
+fn threshold(severity: Severity) -> LevelFilter {
+    match severity {
+        Severity::Info => LevelFilter::INFO,
+        Severity::Warning => LevelFilter::WARN,
+        Severity::Error => LevelFilter::ERROR,
+        Severity::Fatal => LevelFilter::OFF,
+    }
 }
 
 /// Logs how many lines were left out, as often as that happens. Never returns.
@@ -64,13 +110,14 @@ pub(crate) fn report_left_out_at_end() {
     STDERR_RATE.report_once();
 }
 
-/// Returns which events are logged: more of this workspace's crates than of the libraries.
-fn wanted(flags: &LogFlags) -> Targets {
+/// Returns which events of at least the level `least` are logged: more of this workspace's crates than of the libraries.
+fn wanted(flags: &LogFlags, least: LevelFilter) -> Targets {
     let (ours, theirs) = match flags.verbosity {
-        ..=1 => (Level::INFO, LevelFilter::WARN),
-        2..=4 => (Level::DEBUG, LevelFilter::WARN),
-        5.. => (Level::TRACE, LevelFilter::INFO),
+        ..=1 => (LevelFilter::INFO, LevelFilter::WARN),
+        2..=4 => (LevelFilter::DEBUG, LevelFilter::WARN),
+        5.. => (LevelFilter::TRACE, LevelFilter::INFO),
     };
+    let (ours, theirs) = (ours.min(least), theirs.min(least));
     Targets::new().with_default(theirs).with_targets(OURS.map(|name| (name, ours)))
 }
 
@@ -81,4 +128,76 @@ fn open(path: &Path, megabytes: usize) -> io::Result<RotatingFile> {
     }
     let bytes = u64::try_from(megabytes).unwrap_or(u64::MAX).saturating_mul(1 << 20);
     RotatingFile::open(path, (megabytes > 0).then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tracing::field::Empty;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+    impl Buffer {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl io::Write for Buffer {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Returns what `act` logs to a file, and to standard error from the level `least` on.
+    fn logged(flags: &LogFlags, least: LevelFilter, act: impl FnOnce()) -> [String; 2] {
+        let limit: &RateLimit = Box::leak(Box::default());
+        let [file, stderr] = [Buffer::default(), Buffer::default()];
+        let output = |buffer: &Buffer| {
+            let buffer = buffer.clone();
+            Output::new(move || buffer.clone(), false, limit)
+        };
+        let layers = vec![
+            lines::<FILE, _>(flags, output(&file), false, LevelFilter::TRACE),
+            lines::<STDERR, _>(flags, output(&stderr), false, least),
+        ];
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layers), act);
+        [file.text(), stderr.text()]
+    }
+
+    #[test]
+    fn what_is_recorded_later_is_in_the_lines_of_each_output_once() {
+        for is_json in [false, true] {
+            let flags = LogFlags { is_json, verbosity: 2, ..LogFlags::default() };
+            let texts = logged(&flags, LevelFilter::TRACE, || {
+                let span = tracing::info_span!("call", id = 7, object = Empty);
+                span.record("object", "disk 1");
+                span.in_scope(|| tracing::debug!("the call began"));
+            });
+            for text in texts {
+                assert_eq!((text.matches("object").count(), text.matches("disk 1").count()), (1, 1), "{text}");
+                assert!(text.contains("the call began"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn standard_error_has_the_lines_that_are_severe_enough() {
+        let flags = LogFlags::default();
+        let texts = logged(&flags, threshold(flags.stderr_threshold), || {
+            tracing::info_span!("call", id = 7).in_scope(|| tracing::error!("failed"));
+            tracing::warn!("warned");
+        });
+        assert_eq!(texts.each_ref().map(|text| text.lines().count()), [2, 1], "{texts:?}");
+        assert!(texts[1].contains("failed") && !texts[1].contains("warned"), "{texts:?}");
+    }
 }

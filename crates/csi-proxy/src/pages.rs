@@ -7,6 +7,7 @@
 
 mod access;
 mod html;
+mod metrics;
 mod text;
 mod utc;
 
@@ -74,7 +75,7 @@ impl Pages {
     /// Creates the pages of the program that was started with `flags` and serves `system`.
     pub fn new(flags: &Flags, system: &str, metrics: Arc<Metrics>) -> Self {
         let served = GROUP_VERSIONS.iter().filter(|row| flags.api_groups.contains(&row.group)).collect();
-        let (program, flags) = (flags.program, flags.shown.0.clone());
+        let (program, flags) = (flags.program, flags.shown.values.clone());
         Self { program, system: system.to_owned(), started: SystemTime::now(), flags, served, metrics }
     }
 
@@ -91,7 +92,7 @@ impl Pages {
             return refusal;
         }
         match path {
-            "/metrics" => return response(StatusCode::OK, METRICS, self.metrics.render()),
+            "/metrics" => return response(StatusCode::OK, METRICS, self.metrics_text()),
             "/healthz" => return response(StatusCode::OK, PLAIN, "ok\n".to_owned()),
             _ => {}
         }
@@ -106,6 +107,12 @@ impl Pages {
             (_, query) => (HTML, html::page(&self.status(), &self.served, query == Some("refresh"))),
         };
         response(StatusCode::OK, kind, text)
+    }
+
+    fn metrics_text(&self) -> String {
+        let mut text = self.metrics.render();
+        metrics::append(&mut text, self.started);
+        text
     }
 
     fn status(&self) -> ProgramStatus<'_> {

@@ -99,7 +99,8 @@ pub async fn until<L: Listener>(
     let Endpoints { location, bind } = endpoints;
     let open = Endpoint::open(&location, EndpointSpec::of(&flags.api_groups, flags.groupless_pipes), bind)?;
     announce(&mut out, &name, &location, &flags.api_groups, open.len(), metrics_listener.as_ref())?;
-    tracing::info!(endpoints = open.len(), system = %name, "serving");
+    let (version, process_id, flags_given) = (env!("CARGO_PKG_VERSION"), std::process::id(), &flags.shown.given);
+    tracing::info!(endpoints = open.len(), system = %name, version, process_id, flags = ?flags_given, "serving");
     if let Some(listener) = metrics_listener {
         let pages = Pages::new(flags, &name, Arc::clone(server.metrics()));
         tokio::spawn(listener.serve(Arc::new(pages)));

@@ -3,7 +3,7 @@
 //! `Windows` implements the traits of the crate `os`: each method makes one system call or one COM call. Which calls to
 //! make, in which order, and what an error means is decided in the crate `storage-ops`. `pipe` has the named pipes that
 //! clients connect to, `event_log` the events that an administrator reads, `file_security` the access control lists of files,
-//! `version` the version of Windows, and `dll_search` where Windows looks for DLLs. With the feature `process-usage`,
+//! `version` the version of Windows, `own_process` the resources that this process uses, and `dll_search` where Windows looks for DLLs. With the feature `process-usage`,
 //! `process` has the resources of a process, which tests of the daemon measure. On other systems this crate is empty.
 //!
 //! All unsafe code of the workspace is in this crate, in three steps: the raw call; a type that owns what the call
@@ -22,6 +22,7 @@ pub mod file_security;
 mod firmware;
 mod handle;
 mod mount_manager;
+pub mod own_process;
 pub mod pipe;
 mod privilege;
 #[cfg(feature = "process-usage")]

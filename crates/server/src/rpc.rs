@@ -11,6 +11,7 @@ pub(crate) mod filesystem;
 pub(crate) mod handler;
 pub(crate) mod health;
 pub(crate) mod iscsi;
+pub(crate) mod long_calls;
 pub(crate) mod message;
 pub(crate) mod router;
 pub(crate) mod smb;

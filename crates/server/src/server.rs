@@ -16,6 +16,7 @@ use crate::drain::{GOAWAY_GRACE, Phase, Unfinished};
 use crate::listen::acceptor::Acceptor;
 use crate::listen::endpoint::Endpoint;
 use crate::metrics::registry::Metrics;
+use crate::rpc::long_calls;
 use crate::rpc::router::Router;
 use crate::server_state::ServerState;
 
@@ -60,8 +61,14 @@ impl Server {
             let acceptor = Acceptor::new(state, router, phase.subscribe(), Arc::clone(&open_connections));
             acceptors.spawn(acceptor.run(listener));
         }
+        let reporting = tokio::spawn({
+            let state = Arc::clone(&self.state);
+            async move { long_calls::report(&state).await }
+        });
         shutdown.await;
 
+        let (calls, operations) = (self.state.open_calls.get(), self.state.executor.running());
+        tracing::info!(calls, operations, "draining: no new connections, and running calls finish");
         phase.send_replace(Phase::Draining);
         // An acceptor that ends drops its listener, which removes the pipe.
         while acceptors.join_next().await.is_some() {}
@@ -72,6 +79,7 @@ impl Server {
         let calls = self.state.open_calls.get();
         phase.send_replace(Phase::Closed);
         open_connections.zero().await;
+        reporting.abort();
         Unfinished { calls, operations: self.state.executor.running() }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! `Status` is what `/statusz?format=json` returns, field by field, beside those of the program. Fields are added, but not
 //! renamed or removed. All durations are in seconds. No field contains a secret or the name of a user; `object`, `key`
-//! and `message` contain text that came from clients, so whoever shows them on a terminal escapes them.
+//! and `message` contain text that came from clients: escape it before showing it on a terminal.
 //!
 //! ```json
 //! {

@@ -89,6 +89,13 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secret
         .expect("the share is mapped");
     let request = RemoveSmbGlobalMappingRequest { remote_path: r"\\fileserver\share".into() };
     client.remove_smb_global_mapping(request).await.expect("the share was mapped");
+    let calls = log.lines_with("/v1.Smb/RemoveSmbGlobalMapping");
+    for event in ["the call began", "the call succeeded"] {
+        let line = calls.iter().find(|line| line.contains(event)).unwrap_or_else(|| panic!("{event} in {calls:?}"));
+        assert!(line.contains("DEBUG"), "{line}");
+        assert!(line.contains(r#"object="remove the mapping of \\\\fileserver\\share""#), "{line}");
+        assert_eq!(line.matches("id=").count(), 1, "{line}");
+    }
     drop((client, stop));
     serving.await.expect("no panic");
     assert!(log.lines_with("NewSmbGlobalMapping").len() >= 5, "the log has entries for the calls");

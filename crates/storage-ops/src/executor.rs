@@ -23,7 +23,9 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{DefaultHasher, Hasher};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use tokio::sync::watch;
 use tracing::Instrument as _;
@@ -34,7 +36,7 @@ use crate::executor::inline_reads::InlineReads;
 use crate::executor::locks::{Guard, LockKey};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
-use crate::executor::progress::{Requester, Requests, Tracked, Waiting};
+use crate::executor::progress::{LockWaits, Requester, Requests, Tracked, Waiting};
 use crate::executor::shares::{ClientId, Holder};
 use crate::executor::worker_pools::{DEFECT, WorkerPools, catch_panic};
 use crate::node::{MAX_RUNS, Node, described};
@@ -53,6 +55,7 @@ pub struct Executor {
     /// The jobs that equal requests may join, by type and hash of their operation.
     jobs: Mutex<Jobs>,
     requests: Requests,
+    lock_waits: LockWaits,
     /// The number of jobs that are queued or running, whether they can be joined or not.
     running: watch::Sender<usize>,
 }
@@ -141,6 +144,7 @@ impl Executor {
             jobs: Mutex::default(),
             running: watch::channel(0).0,
             requests: Requests::default(),
+            lock_waits: LockWaits::default(),
         }
     }
 
@@ -230,9 +234,7 @@ impl Executor {
     ) -> OperationResult<O::Output> {
         for _ in 0..MAX_RUNS {
             let keys = self.lock_keys(job).await?;
-            let locks = self.node.locks.acquire(keys);
-            job.work.progress.waits_for_locks(locks.number());
-            let guard = Arc::new(job.while_wanted(locks).await?);
+            let guard = Arc::new(self.lock(job, keys).await?);
             match self.run_in_pools(&job.work, job.client, Some(job), &guard).await {
                 Err(error) if error.rerun == Some(Rerun::WithOtherLocks) => {}
                 result => {
@@ -242,6 +244,19 @@ impl Executor {
             }
         }
         Err(OperationError::too_many_reruns())
+    }
+
+    async fn lock<O: Operation>(&self, job: &Arc<Job<O>>, keys: Vec<LockKey>) -> OperationResult<Guard> {
+        let mut locks = self.node.locks.acquire(keys);
+        job.work.progress.waits_for_locks(locks.number());
+        if let Poll::Ready(guard) = Pin::new(&mut locks).poll(&mut Context::from_waker(Waker::noop())) {
+            return Ok(guard);
+        }
+        let clock = self.node.host.clock();
+        let began = clock.now();
+        let guard = job.while_wanted(locks).await;
+        self.lock_waits.add(clock.now() - began);
+        guard
     }
 
     async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> OperationResult<Vec<LockKey>> {

@@ -56,7 +56,7 @@ mod windows;
 pub use config::{Config, Timeouts};
 pub use error::{Error, Kind, OperationError, OperationResult};
 pub use executor::Executor;
-pub use executor::activity::{ActiveRequest, Activity, LockUse, PoolUse, RequestState};
+pub use executor::activity::{ActiveRequest, Activity, LockUse, LockWaitCount, PoolUse, RequestState};
 pub use executor::locks::LockKey;
 pub use executor::operation::Operation;
 pub use executor::pool_kind::PoolKind;
@@ -88,3 +88,4 @@ pub use types::{
     ServiceName, SmbServer, TargetPortal, UncPath, VolumeId, VolumeStats,
 };
 pub use windows::fallback::{FallbackCount, fallback_table};
+pub use windows::provider_calls::ProviderCallCount;

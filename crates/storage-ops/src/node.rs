@@ -14,6 +14,7 @@ use crate::paths::working_directories::WorkingDirectories;
 use crate::windows::Host;
 use crate::windows::fallback::FallbackCount;
 use crate::windows::mapping_record::MappingRecord;
+use crate::windows::provider_calls::ProviderCallCount;
 
 /// The maximum number of runs of an operation, including reruns because its volume moved to another disk or because it
 /// needs a thread of another pool.
@@ -77,6 +78,11 @@ impl Node {
     /// Returns how often a second way was taken because Windows gave an unexpected answer.
     pub fn fallbacks(&self) -> Vec<FallbackCount> {
         self.host.fallbacks().counts()
+    }
+
+    /// Returns how many calls of WMI were made, and how long they took.
+    pub fn provider_calls(&self) -> Vec<ProviderCallCount> {
+        self.host.provider_calls().counts()
     }
 
     /// Begins the record of the SMB mappings that are made since Windows started. A daemon calls this when it starts.

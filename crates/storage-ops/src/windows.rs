@@ -12,6 +12,7 @@ pub(crate) mod fallback;
 pub(crate) mod file_system;
 pub(crate) mod mapping_record;
 pub(crate) mod msft_storage;
+pub(crate) mod provider_calls;
 pub(crate) mod reparse_point;
 pub(crate) mod smbios;
 pub(crate) mod volume_device;
@@ -28,18 +29,26 @@ use crate::executor::context::OperationContext;
 use crate::executor::pool_kind::PoolKind;
 use crate::windows::device_queries::DeviceQueries;
 use crate::windows::fallback::Fallbacks;
+use crate::windows::provider_calls::ProviderCalls;
 
 /// The Windows host: its primitives, its clock, and how long to wait for it.
 pub(crate) struct Host {
     os: Arc<dyn Os>,
     timeouts: Timeouts,
     fallbacks: Fallbacks,
+    provider_calls: ProviderCalls,
     device_queries: DeviceQueries,
 }
 
 impl Host {
     pub(crate) fn new(os: Arc<dyn Os>, timeouts: Timeouts) -> Self {
-        Self { os, timeouts, fallbacks: Fallbacks::default(), device_queries: DeviceQueries::default() }
+        Self {
+            os,
+            timeouts,
+            fallbacks: Fallbacks::default(),
+            provider_calls: ProviderCalls::default(),
+            device_queries: DeviceQueries::default(),
+        }
     }
 
     /// Returns how long operations wait for Windows.
@@ -53,6 +62,10 @@ impl Host {
 
     pub(crate) fn device_queries(&self) -> &DeviceQueries {
         &self.device_queries
+    }
+
+    pub(crate) fn provider_calls(&self) -> &ProviderCalls {
+        &self.provider_calls
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {

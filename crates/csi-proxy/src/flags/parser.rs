@@ -51,7 +51,7 @@ impl<T: Default + AsMut<Flags>> Program<T> {
         let mut flags = T::default();
         set_defaults(&TABLE, flags.as_mut());
         set_defaults(self.own_flags, &mut flags);
-        let shown = ShownFlags(shown(self.own_flags).chain(shown(&TABLE)).collect());
+        let shown = ShownFlags { values: shown(self.own_flags).chain(shown(&TABLE)).collect(), given: Vec::new() };
         let shared = flags.as_mut();
         (shared.program, shared.shown) = (self.name, shown);
         flags
@@ -84,7 +84,9 @@ impl<T: Default + AsMut<Flags>> Program<T> {
                 return Err(FlagError::Unknown(name.to_owned(), self.hint(name)));
             }
         }
-        flags.as_mut().shown.0.sort_unstable();
+        let shared = flags.as_mut();
+        shared.shown.values.sort_unstable();
+        shared.log.file = shared.log.file_in_folder(self.name);
         Ok(flags)
     }
 
@@ -111,8 +113,9 @@ fn shown<T>(table: &[Flag<T>]) -> impl Iterator<Item = (&'static str, String)> {
 impl Flags {
     /// Notes the value of a flag that was given.
     fn show(&mut self, name: &'static str, kind: Kind, value: String) {
-        let Some((_, shown)) = self.shown.0.iter_mut().find(|(known, _)| *known == name) else {
-            return self.shown.0.push((name, value));
+        self.shown.given.push(format!("-{name}={value}"));
+        let Some((_, shown)) = self.shown.values.iter_mut().find(|(known, _)| *known == name) else {
+            return self.shown.values.push((name, value));
         };
         if matches!(kind, Kind::Values(_)) && !shown.is_empty() {
             *shown = format!("{shown},{value}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::Group;
 use storage_ops::{AllowedPortal, HostPath, OperationResult, ServiceName, SmbServer};
 
-use super::{Flag, Kind};
+use super::{Flag, Kind, Severity};
 
 /// The headings of the help.
 mod section {
@@ -42,7 +42,7 @@ macro_rules! without_effect {
 const SWITCH: Kind = Kind::Switch;
 
 /// The flags that all programs share.
-pub static TABLE: [Flag; 31] = [
+pub static TABLE: [Flag; 32] = [
     Flag {
         name: "kubelet-path",
         kind: Kind::Value("DIR"),
@@ -199,7 +199,7 @@ pub static TABLE: [Flag; 31] = [
         name: "v",
         kind: Kind::Value("LEVEL"),
         default: "0",
-        help: "Log level. 0 and 1: operational events; 2 to 4: also each call; 5 and more: everything.",
+        help: "Log level. 0 and 1: events; 2 to 4: also the start and end of each call; 5 and more: everything.",
         section: section::TELEMETRY,
         set: |flags, text| {
             flags.log.verbosity = text.parse().map_err(|_| "expected a whole number".to_owned())?;
@@ -210,10 +210,21 @@ pub static TABLE: [Flag; 31] = [
         name: "log_file",
         kind: Kind::Value("FILE"),
         default: "",
-        help: "Log to this file as well, or with -logtostderr=false to this file alone.",
+        help: "Log to this file as well, or with -logtostderr=false to it alone, but for -stderrthreshold.",
         section: section::TELEMETRY,
         set: |flags, text| {
             flags.log.file = some_text(text).map(PathBuf::from);
+            Ok(())
+        },
+    },
+    Flag {
+        name: "log_dir",
+        kind: Kind::Value("DIR"),
+        default: "",
+        help: "Without -log_file, and with -logtostderr=false: log to a file in this folder.",
+        section: section::TELEMETRY,
+        set: |flags, text| {
+            flags.log.folder = some_text(text).map(PathBuf::from);
             Ok(())
         },
     },
@@ -242,25 +253,57 @@ pub static TABLE: [Flag; 31] = [
         set: |flags, text| switch(text).map(|on| flags.log.also_to_stderr = on),
     },
     Flag {
+        name: "stderrthreshold",
+        kind: Kind::Value("LEVEL"),
+        default: "ERROR",
+        help: "With a file and -logtostderr=false: log INFO, WARNING, ERROR or FATAL and above to standard error, too.",
+        section: section::TELEMETRY,
+        set: |flags, text| severity(text).map(|severity| flags.log.stderr_threshold = severity),
+    },
+    Flag {
+        name: "logging-format",
+        kind: Kind::Value("FORMAT"),
+        default: "text",
+        help: "Format of the log: text, or json with the names of fields that Kubernetes' components use.",
+        section: section::TELEMETRY,
+        set: |flags, text| {
+            flags.log.is_json = match text {
+                "text" => false,
+                "json" => true,
+                _ => return Err("expected text or json".to_owned()),
+            };
+            Ok(())
+        },
+    },
+    Flag {
         name: "metrics-bind-address",
         kind: Kind::Value("ADDRESS"),
         default: "",
-        help: "Serve GET /metrics and /healthz at this address, such as 127.0.0.1:8888. :8888 alone means all interfaces.",
+        help: "Serve /metrics, /healthz and, to the node itself, a status page at this address, such as 127.0.0.1:8888 or :8888.",
         section: section::TELEMETRY,
         set: |flags, text| {
             flags.metrics_address = some_text(text);
             Ok(())
         },
     },
-    without_effect!("log_dir", Kind::Value("DIR")),
     without_effect!("log_backtrace_at", Kind::Value("LINE")),
     without_effect!("vmodule", Kind::Value("LEVELS")),
-    without_effect!("stderrthreshold", Kind::Value("LEVEL")),
     without_effect!("one_output", SWITCH),
     without_effect!("add_dir_header", SWITCH),
     without_effect!("skip_headers", SWITCH),
     without_effect!("skip_log_headers", SWITCH),
 ];
+
+/// Parses a severity as klog does: by its name or number.
+fn severity(text: &str) -> Result<Severity, String> {
+    match text.to_ascii_uppercase().as_str() {
+        "INFO" | "0" => Ok(Severity::Info),
+        "WARNING" | "1" => Ok(Severity::Warning),
+        "ERROR" | "2" => Ok(Severity::Error),
+        "FATAL" | "3" => Ok(Severity::Fatal),
+        _ => Err("expected INFO, WARNING, ERROR or FATAL".to_owned()),
+    }
+}
 
 /// Parses Go's words for true and false.
 pub fn switch(text: &str) -> Result<bool, String> {

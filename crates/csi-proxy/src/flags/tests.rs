@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Flag, FlagError, Flags, Kind, TABLE};
+use super::{Flag, FlagError, Flags, Kind, Severity, TABLE};
 use crate::program::CSI_PROXY;
 
 fn parse(line: &[&str]) -> Result<Flags, FlagError> {
@@ -27,6 +27,8 @@ fn sample(name: &str) -> &'static str {
         "smb-servers" => "files.example.com",
         "iscsi-portals" => "10.0.0.5",
         "pipe-sid" => "S-1-5-93-2-1",
+        "stderrthreshold" => "warning",
+        "logging-format" => "json",
         "max-connections" | "max-calls" | "max-silence" | "drain" | "v" | "log_file_max_size" => "7",
         _ => "some/where",
     }
@@ -97,6 +99,20 @@ fn without_flags_the_defaults_of_the_table_hold() {
     assert_eq!((flags.log.verbosity, flags.log.megabytes, flags.drain), (0, 1800, Duration::from_secs(30)));
     let limits = server::ConnectionLimits::default();
     assert_eq!((flags.max_connections, flags.silence), (limits.open, limits.silence));
+}
+
+#[test]
+fn the_folder_of_the_log_has_an_effect_where_it_has_one_in_klog() {
+    let file = |line: &[&str]| parsed(line).log.file.map(|file| file.display().to_string());
+    assert_eq!(file(&["-log_dir=logs"]), None, "the log is written to standard error");
+    assert_eq!(file(&["-log_dir=logs", "-logtostderr=false", "-alsologtostderr"]), None);
+    let named = file(&["-log_dir=logs", "-logtostderr=false"]).unwrap();
+    assert!(named.starts_with("logs") && named.ends_with("csi-proxy.log"), "{named}");
+    assert_eq!(file(&["-log_dir=logs", "-log_file=x.log", "-logtostderr=false"]).as_deref(), Some("x.log"));
+    for (text, severity) in [("INFO", Severity::Info), ("warning", Severity::Warning), ("2", Severity::Error)] {
+        assert_eq!(parsed(&[&format!("-stderrthreshold={text}")]).log.stderr_threshold, severity);
+    }
+    assert!(parse(&["-stderrthreshold=4"]).is_err() && parse(&["-logging-format=xml"]).is_err());
 }
 
 #[test]

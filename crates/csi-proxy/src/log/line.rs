@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use os::is_misleading;
 
 /// Maximum bytes of a line. What is longer is cut off.
-const MAX_BYTES: usize = 4096;
+pub(super) const MAX_BYTES: usize = 4096;
 
 /// A writer of which each call of `write` passes one line.
 #[derive(Debug)]

@@ -82,10 +82,12 @@ fn write(html: &mut String, program: &ProgramStatus<'_>, served: &[&GroupVersion
     let head = ["Pool", "Busy", "", "Waiting"];
     table(html, "Pools of threads", &head, &status.pools, "", |html, pool| {
         let Pool { name, threads, busy, waiting } = pool;
+        // Above it, the bar is not green.
+        let high = threads.saturating_sub(1);
         write!(
             html,
             "<td>{name}<td class=\"n\">{busy} of {threads}\
-             <td><meter max=\"{threads}\" value=\"{busy}\"></meter><td class=\"n\">{waiting}"
+             <td><meter max=\"{threads}\" high=\"{high}\" optimum=\"0\" value=\"{busy}\"></meter><td class=\"n\">{waiting}"
         )
     })?;
     let head = ["When", "Call", "What", "Times"];

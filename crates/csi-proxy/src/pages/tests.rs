@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -120,4 +121,72 @@ async fn the_page_shows_text_as_it_is() {
     assert!(html.contains("<td>volume<td>v1, v1beta3") && !html.contains("<td>disk<td>"), "{html}");
     assert!(!html.contains("<script") && !html.contains("http-equiv"), "{html}");
     assert!(page("/?refresh").await.contains("<meta http-equiv=\"refresh\" content=\"5\">"));
+}
+
+/// Returns the names of the metrics in the text of `/metrics`.
+fn names(text: &str) -> BTreeSet<&str> {
+    text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect()
+}
+
+#[tokio::test]
+async fn a_daemon_at_rest_has_at_most_300_series_and_the_figures_of_its_process() {
+    let text = page("/metrics").await;
+    let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(series.len() <= 300, "{} series", series.len());
+    assert!(series.iter().any(|line| line.starts_with("csi_proxy_build_info{") && line.ends_with(" 1")), "{text}");
+    for name in ["start_time_seconds", "cpu_seconds_total", "resident_memory_bytes", "open_fds"] {
+        let name = format!("process_{name} ");
+        let value =
+            series.iter().find_map(|line| line.strip_prefix(&name)).unwrap_or_else(|| panic!("{name} in {text}"));
+        assert!(value.parse::<f64>().unwrap() > 0.0, "{name}{value}");
+    }
+    for name in names(&text) {
+        let heads = text.lines().filter(|line| line.starts_with(&format!("# TYPE {name} "))).count();
+        assert_eq!(heads, 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_dashboard_the_alerts_and_the_documentation_name_metrics_that_exist() {
+    let text = page("/metrics").await;
+    let known = names(&text);
+    let documentation = include_str!("../../../../docs/monitoring.md");
+    let files = [
+        include_str!("../../../../deploy/monitoring/dashboard.json"),
+        include_str!("../../../../deploy/monitoring/alerts.yaml"),
+        documentation,
+    ];
+    for file in files {
+        let words = file.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let is_metric =
+            |word: &&str| ["csi_proxy_", "grpc_server_", "process_"].iter().any(|start| word.starts_with(start));
+        let metrics: BTreeSet<&str> = words.filter(is_metric).filter(|word| *word != "process_id").collect();
+        assert!(metrics.len() > 5, "{metrics:?}");
+        for metric in metrics {
+            let parts = ["_bucket", "_sum", "_count"].iter().find_map(|part| metric.strip_suffix(part));
+            assert!(known.contains(metric) || parts.is_some_and(|name| known.contains(name)), "no metric {metric}");
+        }
+    }
+    let rows: Vec<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# HELP "))
+        .map(|line| {
+            let (name, help) = line.split_once(' ').unwrap();
+            let kind = text.lines().find_map(|line| line.strip_prefix(&format!("# TYPE {name} "))).unwrap();
+            format!("| `{name}` | {kind} | {help} |")
+        })
+        .collect();
+    let rows = rows.join("\n");
+    assert!(documentation.contains(&rows), "docs/monitoring.md should contain:\n{rows}");
+}
+
+#[test]
+fn each_alert_is_documented() {
+    let documentation = include_str!("../../../../docs/monitoring.md");
+    let alerts = include_str!("../../../../deploy/monitoring/alerts.yaml");
+    let names: Vec<&str> = alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert!(names.len() > 5);
+    for name in names {
+        assert!(documentation.contains(&format!("| `{name}` |")), "{name} is not in docs/monitoring.md");
+    }
 }

@@ -15,7 +15,8 @@ const WARNING: &str = "Warning: This endpoint is not meant to be machine parseab
 pub(super) fn flagz(program: &str, flags: &[(&'static str, String)]) -> String {
     let mut text = format!("\n{program} flags\n{WARNING}\n\n");
     for (name, value) in flags {
-        text += &format!("{name}={}\n", escaped(value));
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{name}={}", escaped(value));
     }
     text
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::{GROUP_VERSIONS, GroupVersion};
-use storage_ops::FallbackCount;
+use storage_ops::{ActiveRequest, Activity, FallbackCount, LockWaitCount, PoolUse, ProviderCallCount, RequestState};
 
 use crate::metrics::rpc::{self, RpcMetrics};
 use crate::metrics::text_format::{write_head, write_labelled, write_single};
@@ -40,11 +41,12 @@ impl Metrics {
         self.rpcs.iter().flatten().map(|rpc| &**rpc)
     }
 
-    /// Returns all metrics in Prometheus' text format, RPCs that were never called included.
+    /// Returns all metrics in Prometheus' text format.
     pub fn render(&self) -> String {
-        let mut text = String::with_capacity(1 << 18);
-        let rpcs: Vec<&RpcMetrics> = self.rpcs().collect();
-        rpc::write_all(&rpcs, &mut text).and_then(|()| self.write_state(&mut text)).expect("a string takes all text");
+        let mut text = String::with_capacity(1 << 15);
+        rpc::write_all(self.rpcs(), &mut text)
+            .and_then(|()| self.write_state(&mut text))
+            .expect("a string takes all text");
         text
     }
 
@@ -102,13 +104,80 @@ impl Metrics {
 
         let help = "Operations that run or wait for a lock or a thread, including those without a caller.";
         write_single(text, "csi_proxy_operations", "gauge", help, number(executor.running()))?;
+        self.write_activity(text)?;
         let help = "Requests for an SMB mapping with another password than the one it was made with.";
         let differences = executor.node().smb_password_differences();
         write_single(text, "csi_proxy_smb_password_differs_total", "counter", help, differences)?;
         let help = "Clients that watch the health of a service.";
         write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))?;
-        write_fallbacks(text, &executor.node().fallbacks())
+        write_fallbacks(text, &executor.node().fallbacks())?;
+        write_provider_calls(text, &executor.node().provider_calls())?;
+        write_build_info(text)
     }
+
+    /// Writes what operations wait for.
+    fn write_activity(&self, text: &mut String) -> fmt::Result {
+        let executor = &self.state.executor;
+        let Activity { requests, pools, locks } = executor.activity();
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let now = self.state.since_start();
+        let ages = requests.iter().filter_map(|request| Some(now.saturating_sub(request.call?.began)));
+        let help = "Age of the call that has been in progress longest; 0 without calls.";
+        let oldest = ages.max().unwrap_or(Duration::ZERO).as_secs_f64();
+        write_single(text, "csi_proxy_oldest_call_seconds", "gauge", help, oldest)?;
+
+        let of_pools = |value: fn(&PoolUse) -> usize| -> Vec<(&str, u64)> {
+            pools.iter().map(|pool| (pool.pool.name(), number(value(pool)))).collect()
+        };
+        let help = "Threads that a pool may have.";
+        write_labelled(text, "csi_proxy_pool_threads", "gauge", help, "pool", &of_pools(|pool| pool.threads))?;
+        let help = "Threads of a pool that are in use.";
+        write_labelled(text, "csi_proxy_pool_busy", "gauge", help, "pool", &of_pools(|pool| pool.busy))?;
+        let help = "Operations that wait for a thread of a pool.";
+        write_labelled(text, "csi_proxy_pool_waiting", "gauge", help, "pool", &of_pools(|pool| pool.waiting))?;
+
+        let help = "Operations that wait for a lock.";
+        let waits = |request: &&ActiveRequest| matches!(request.state, RequestState::WaitingForLock(_));
+        write_single(text, "csi_proxy_lock_waiting", "gauge", help, requests.iter().filter(waits).count())?;
+        let help = "Locks that Windows has: calls that outlive their request, so that their objects stay locked.";
+        let outlived = locks.iter().map(|lock| lock.held_by_others).sum::<usize>();
+        write_single(text, "csi_proxy_lock_outlived", "gauge", help, outlived)?;
+        let LockWaitCount { waits, time } = executor.lock_waits();
+        let help = "Waits of operations for locks that others had.";
+        write_single(text, "csi_proxy_lock_waits_total", "counter", help, waits)?;
+        let help = "Time that operations have waited for locks that others had.";
+        write_single(text, "csi_proxy_lock_wait_seconds_total", "counter", help, time.as_secs_f64())?;
+        let help = "Calls that shared the result of an equal call in progress.";
+        write_single(text, "csi_proxy_coalesced_calls_total", "counter", help, executor.shared_requests())
+    }
+}
+
+fn write_build_info(text: &mut String) -> fmt::Result {
+    let (version, os, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    let name = "csi_proxy_build_info";
+    write_head(text, name, "gauge", "1, with the version of the program and its target as labels.")?;
+    writeln!(text, "{name}{{arch=\"{arch}\",os=\"{os}\",version=\"{version}\"}} 1")
+}
+
+/// Writes how many calls of WMI were made, by class and method. The program has about fifty pairs of these.
+fn write_provider_calls(text: &mut String, calls: &[ProviderCallCount]) -> fmt::Result {
+    let name = "csi_proxy_wmi_call_seconds";
+    write_head(
+        text,
+        name,
+        "summary",
+        "Duration of the calls of WMI, by class and method; query = read its instances.",
+    )?;
+    for ProviderCallCount { class, method, calls, time, .. } in calls {
+        let labels = format!("class=\"{class}\",method=\"{method}\"");
+        writeln!(text, "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {calls}", time.as_secs_f64())?;
+    }
+    let name = "csi_proxy_wmi_call_failures_total";
+    write_head(text, name, "counter", "Calls of WMI that failed or did not end in their time, by class and method.")?;
+    for ProviderCallCount { class, method, failures, .. } in calls {
+        writeln!(text, "{name}{{class=\"{class}\",method=\"{method}\"}} {failures}")?;
+    }
+    Ok(())
 }
 
 /// Writes how often an operation took a second way, by call and code; docs/windows.md lists the calls. A call has at most
@@ -136,9 +205,9 @@ mod tests {
 
     use tonic::Code;
 
-    use storage_ops::FallbackCount;
+    use storage_ops::{FallbackCount, ProviderCallCount};
 
-    use super::{Metrics, write_fallbacks};
+    use super::{Metrics, write_fallbacks, write_provider_calls};
     use crate::admission::limits::Limits;
     use crate::metrics::rpc::BUCKETS;
     use crate::server_state::ServerState;
@@ -155,17 +224,17 @@ mod tests {
         let row = api::GROUP_VERSIONS.iter().position(|row| row.service == "v1.Filesystem").unwrap();
         let rpc = metrics.of_row(row).iter().find(|rpc| rpc.rpc.name == "CreateSymlink").unwrap();
         rpc.started();
-        rpc.ended(Code::NotFound, Duration::from_micros(150));
+        rpc.ended(Code::NotFound, Duration::from_micros(1500));
         let text = metrics.render();
         let labels = r#"grpc_method="CreateSymlink",grpc_service="v1.Filesystem",grpc_type="unary""#;
         for line in [
             format!("grpc_server_started_total{{{labels}}} 1"),
             format!("grpc_server_handled_total{{grpc_code=\"NotFound\",{labels}}} 1"),
             format!("grpc_server_handled_total{{grpc_code=\"OK\",{labels}}} 0"),
-            format!("grpc_server_handling_seconds_bucket{{{labels},le=\"0.0001\"}} 0"),
-            format!("grpc_server_handling_seconds_bucket{{{labels},le=\"0.0002\"}} 1"),
+            format!("grpc_server_handling_seconds_bucket{{{labels},le=\"0.001\"}} 0"),
+            format!("grpc_server_handling_seconds_bucket{{{labels},le=\"0.005\"}} 1"),
             format!("grpc_server_handling_seconds_bucket{{{labels},le=\"+Inf\"}} 1"),
-            format!("grpc_server_handling_seconds_sum{{{labels}}} 0.00015"),
+            format!("grpc_server_handling_seconds_sum{{{labels}}} 0.0015"),
             format!("grpc_server_handling_seconds_count{{{labels}}} 1"),
         ] {
             assert_eq!(text.lines().filter(|other| **other == line).count(), 1, "{line}");
@@ -188,10 +257,26 @@ mod tests {
     }
 
     #[test]
-    fn every_rpc_has_metrics_before_its_first_call() {
-        let text = metrics().render();
-        let counts = text.lines().filter(|line| line.starts_with("grpc_server_handling_seconds_count{"));
-        assert_eq!(counts.count(), api::GROUP_VERSIONS.iter().map(|row| row.rpcs.len()).sum::<usize>());
+    fn an_rpc_has_series_from_its_first_call_on() {
+        let metrics = metrics();
+        let series = || metrics.render().lines().filter(|line| line.starts_with("grpc_server_")).count();
+        assert_eq!(series(), 0);
+        metrics.of_row(0)[0].started();
+        // Started, handled with OK, the buckets with the one without a bound, sum and count.
+        assert_eq!(series(), 2 + BUCKETS.len() + 1 + 2);
+    }
+
+    #[test]
+    fn calls_of_wmi_are_a_summary_by_class_and_method() {
+        let mut text = String::new();
+        let (class, method) = ("MSFT_Disk".to_owned(), "query".to_owned());
+        let time = Duration::from_millis(1500);
+        write_provider_calls(&mut text, &[ProviderCallCount { class, method, calls: 3, failures: 1, time }]).unwrap();
+        let labels = r#"{class="MSFT_Disk",method="query"}"#;
+        for line in ["call_seconds_sum{} 1.5", "call_seconds_count{} 3", "call_failures_total{} 1"] {
+            let line = format!("csi_proxy_wmi_{}", line.replace("{}", labels));
+            assert!(text.lines().any(|other| other == line), "{line} in {text}");
+        }
     }
 
     #[test]
@@ -204,9 +289,10 @@ mod tests {
         }
         let metrics = metrics();
         let rpc = &metrics.of_row(0)[0];
-        rpc.ended(Code::Ok, Duration::from_micros(50));
+        rpc.started();
+        rpc.ended(Code::Ok, Duration::from_millis(1));
         rpc.ended(Code::Ok, Duration::from_hours(1));
-        assert!(metrics.render().contains(r#"le="5e-05"} 1"#));
+        assert!(metrics.render().contains(r#"le="0.001"} 1"#));
         assert!(metrics.render().contains(r#"le="600"} 1"#));
         assert!(metrics.render().contains(r#"le="+Inf"} 2"#));
     }

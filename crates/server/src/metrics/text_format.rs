@@ -8,7 +8,10 @@ pub(super) fn write_head(text: &mut String, name: &str, kind: &str, help: &str) 
 }
 
 /// Writes a gauge or counter without labels.
-pub(super) fn write_single(text: &mut String, name: &str, kind: &str, help: &str, value: u64) -> fmt::Result {
+pub(super) fn write_single<V>(text: &mut String, name: &str, kind: &str, help: &str, value: V) -> fmt::Result
+where
+    V: fmt::Display,
+{
     write_head(text, name, kind, help)?;
     writeln!(text, "{name} {value}")
 }

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, timeout};
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tracing::{Instrument as _, Level};
+use tracing::{Instrument as _, Level, field};
 
 use crate::admission::connections::ConnectionHandle;
 use crate::admission::response_body::{CallGuard, ResponseBody, StallDetector};
@@ -45,7 +45,7 @@ impl Peer {
 /// Answers one call of `rpc`.
 pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -> Response<ResponseBody> {
     let call = Call::begin(&peer.state, &rpc.metrics);
-    let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path);
+    let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path, object = field::Empty);
     async {
         let in_flight = match peer.connection.begin_call() {
             Ok(in_flight) => in_flight,
@@ -156,8 +156,8 @@ impl Drop for Call<'_> {
             self.metrics.ended(Code::Cancelled, duration);
             let reason = "the caller cancelled the call";
             self.failures.add(self.metrics.rpc.path, self.id, Code::Cancelled, reason);
-            let seconds = duration.as_secs_f64();
-            tracing::info!(id = self.id, rpc = self.metrics.rpc.path, seconds, "{reason}");
+            // The span of the call is entered when its future is dropped.
+            tracing::info!(seconds = duration.as_secs_f64(), "{reason}");
         }
     }
 }

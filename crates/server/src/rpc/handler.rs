@@ -9,6 +9,7 @@ use bytes::Bytes;
 use prost::Message;
 use storage_ops::{Call, ClientId, Operation};
 use tonic::Status;
+use tracing::{Level, Span};
 
 use crate::admission::connections::ConnectionId;
 use crate::rpc::convert::{IntoOperation, IntoResponse};
@@ -47,6 +48,11 @@ where
         let name = Q::Operation::NAME;
         let operation = message::decode::<Q>(body)?.operation(state.executor.node().config());
         let operation = operation.map_err(|error| status(&error.in_request_of(name)))?;
+        if tracing::enabled!(Level::DEBUG) {
+            // From here on, each line of the call has it.
+            Span::current().record("object", operation.describe());
+            tracing::debug!("the call began");
+        }
         // Only after the conversion, so that a request that can never succeed fails at once.
         let slot = state.call_slots.acquire(head.connection).await;
         let _slot = slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))?;

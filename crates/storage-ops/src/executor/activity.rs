@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::time::Duration;
 
 use crate::executor::Executor;
 use crate::executor::locks::{KeyUse, LockKey};
@@ -76,6 +77,15 @@ pub struct PoolUse {
     pub waiting: usize,
 }
 
+/// How often and how long changes have waited for locks that others had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockWaitCount {
+    /// How many waits have ended.
+    pub waits: u64,
+    /// How long all of them took.
+    pub time: Duration,
+}
+
 /// Who has a lock and who waits for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockUse {
@@ -128,6 +138,11 @@ impl Executor {
     /// Returns the pools of worker threads.
     pub fn pools(&self) -> Vec<PoolUse> {
         self.pools.in_use()
+    }
+
+    /// Returns how often and how long changes have waited for locks.
+    pub fn lock_waits(&self) -> LockWaitCount {
+        LockWaitCount { waits: self.lock_waits.count(), time: self.lock_waits.time() }
     }
 
     /// Returns how many requests have shared the result of an equal one.

@@ -24,7 +24,7 @@ pub struct Call {
     pub rpc: &'static str,
     /// The connection that it arrived on.
     pub client: ClientId,
-    /// When it began, by the clock of whoever made it. The executor does not interpret this.
+    /// When it began, by the clock of the server. The executor does not interpret this.
     pub began: Duration,
 }
 
@@ -134,6 +134,28 @@ impl Progress {
     /// Returns the number of the request for locks.
     pub(crate) fn locks(&self) -> Option<u64> {
         self.locks.load(Ordering::Relaxed).checked_sub(1)
+    }
+}
+
+/// The waits of changes for locks that others had.
+#[derive(Default)]
+pub(crate) struct LockWaits {
+    count: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+impl LockWaits {
+    pub(crate) fn add(&self, took: Duration) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed))
     }
 }
 

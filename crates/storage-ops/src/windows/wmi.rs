@@ -21,8 +21,10 @@ pub(crate) fn query_one(host: &Host, namespace: Namespace, wql: &str, object: &s
 
 /// Runs a query.
 pub(crate) fn query(host: &Host, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
-    let deadline = host.clock().now() + host.timeouts().query;
-    host.os().wmi().query(namespace, wql, deadline).map_err(|code| {
+    let began = host.clock().now();
+    let found = host.os().wmi().query(namespace, wql, began + host.timeouts().query);
+    host.provider_calls().add(class_in(wql), "query", found.is_err(), host.clock().now() - began);
+    found.map_err(|code| {
         if ErrorClass::NotInstalled.contains(code) {
             return not_installed(code, class_in(wql));
         }
@@ -48,8 +50,11 @@ pub(crate) fn call(
         return Err(OperationError::new(Kind::Internal, reason));
     }
     ctx.begin_mutation()?;
-    let deadline = host.clock().now() + timeout;
-    match host.os().wmi().call(call, deadline) {
+    let began = host.clock().now();
+    let status = host.os().wmi().call(call, began + timeout);
+    let has_failed = !matches!(status, Ok(CallStatus::Done(_)));
+    host.provider_calls().add(class_of(call.path), method, has_failed, host.clock().now() - began);
+    match status {
         Ok(CallStatus::Done(returned)) => Ok(returned),
         Ok(CallStatus::StillRunning(pending)) => {
             ctx.hold_locks_until(pending);

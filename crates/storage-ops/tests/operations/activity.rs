@@ -72,7 +72,7 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     assert_eq!((lock.held_by.as_slice(), lock.waiting.as_slice()), (&[1][..], &[2][..]));
     let busy: usize = activity.pools.iter().map(|pool| pool.busy).sum();
     assert_eq!(busy, 2, "{:?}", activity.pools);
-    assert_eq!(executor.shared_requests(), 1);
+    assert_eq!((executor.shared_requests(), executor.lock_waits().waits), (1, 0));
 
     // The operation has begun to change the disk, so it goes on without its callers.
     first.abort();
@@ -88,6 +88,9 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     second.await.unwrap();
     read.await.unwrap();
     executor.idle().await;
+    assert_eq!(executor.lock_waits().waits, 1, "the change of the state of the disk waited");
+    let counts = executor.node().provider_calls();
+    assert!(counts.iter().any(|count| count.method == "query" && count.calls > 0), "{counts:?}");
     let activity = executor.activity();
     assert!(activity.requests.is_empty() && activity.locks.is_empty(), "{activity:?}");
     assert!(activity.pools.iter().all(|pool| pool.busy == 0 && pool.waiting == 0), "{:?}", activity.pools);
