@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ::doctor::{Agreement, Parity, Report, Settings, State, compare, examine as examine_node, json_text};
-use api::GROUP_VERSIONS;
+use api::{GROUP_VERSIONS, Group};
 use server::EndpointSpec;
 
 use crate::backend::Backend;
@@ -144,10 +144,17 @@ fn with_flags_of_service(
 /// Returns what is to be examined.
 fn settings(flags: &DoctorFlags) -> Settings {
     let Flags { node, api_groups, pipe_sids, groupless_pipes, log, .. } = &flags.daemon;
+    let names = |groups: &[Group]| -> Vec<_> {
+        EndpointSpec::of(groups, *groupless_pipes).iter().map(EndpointSpec::name).collect()
+    };
+    let pipes = names(api_groups);
+    let mut left_out_pipes = names(&Group::ALL);
+    left_out_pipes.retain(|name| !pipes.contains(name));
     Settings {
         node: node.clone(),
-        pipes: EndpointSpec::of(api_groups, *groupless_pipes).iter().map(EndpointSpec::name).collect(),
+        pipes,
         left_out_groups: serve::left_out(api_groups),
+        left_out_pipes,
         accounts: pipe_sids.clone(),
         service: service::NAME.to_owned(),
         log_file: log.file.as_ref().map(|file| file.display().to_string()),
@@ -197,6 +204,8 @@ mod tests {
         let with_groups = with(&system, "");
         assert_eq!(with_groups.left_out_groups.as_deref(), Some("filesystem, iscsi, smb, system"));
         assert!(with_groups.pipes.iter().all(|pipe| !pipe.contains("smb")) && with_groups.pipes.len() > 11);
+        let is_left_out = |name: &str| with_groups.left_out_pipes.iter().any(|pipe| pipe == name);
+        assert!(is_left_out("csi-proxy-smb-v1") && !is_left_out("csi-proxy-disk-v1") && !is_left_out("csi-proxy-v1"));
         system.service = registered("csi-proxy.exe -of-another-version");
         assert_eq!(with(&system, "").node.kubelet_dir.to_string(), r"C:\var\lib\kubelet");
     }

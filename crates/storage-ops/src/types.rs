@@ -31,3 +31,11 @@ pub use unc_path::UncPath;
 pub(crate) use unc_path::lower_case;
 pub use volume_id::VolumeId;
 pub use volume_stats::VolumeStats;
+
+use std::net::Ipv4Addr;
+
+/// Returns whether a text that an administrator lists has only digits and dots but is not an IPv4 address. Taken as a name,
+/// it would never match.
+fn is_mistyped_address(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_digit() || c == '.') && text.parse::<Ipv4Addr>().is_err()
+}

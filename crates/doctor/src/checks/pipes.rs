@@ -12,6 +12,8 @@ use crate::system::Pipe;
 
 const CHECK: &str = "Pipes";
 
+const UNKNOWN_PROGRAM: &str = "a program that Windows does not name";
+
 /// Returns the program that serves the pipes, if it is known.
 pub(super) fn check(examination: &mut Examination<'_>) -> Option<String> {
     let (mut served, mut missing) = (Vec::new(), Vec::new());
@@ -26,6 +28,7 @@ pub(super) fn check(examination: &mut Examination<'_>) -> Option<String> {
     if let Some(groups) = &examination.settings.left_out_groups {
         let seen = format!("not served, by -api-groups: {groups}; drivers that need these groups cannot connect");
         examination.report.ok(CHECK, seen);
+        report_left_out(examination);
     }
     report_access(examination, &served);
     served.into_iter().find_map(|(_, pipe)| pipe.program)
@@ -38,7 +41,7 @@ fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], mis
         servers.entry((pipe.process, pipe.program.as_deref())).or_default().push(name);
     }
     for ((process, program), names) in &servers {
-        let program = program.map_or_else(|| "a program that Windows does not name".to_owned(), quoted);
+        let program = program.map_or_else(|| UNKNOWN_PROGRAM.to_owned(), quoted);
         let seen = format!("{} served by process {process}, {program}", counted(names.len(), "pipe"));
         if servers.len() == 1 {
             report.ok(CHECK, seen);
@@ -62,6 +65,22 @@ fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], mis
             seen,
             "drivers of these versions cannot connect; is the program that serves the others old?",
         );
+    }
+}
+
+/// Reports pipes of groups that are left out but served by another program. It receives the requests and secrets of the
+/// drivers that use them, and does not share the daemon's locks.
+fn report_left_out(examination: &mut Examination<'_>) {
+    for name in &examination.settings.left_out_pipes {
+        match examination.system.pipe(name) {
+            Ok(Pipe { process, program, .. }) => {
+                let program = program.as_deref().map_or_else(|| UNKNOWN_PROGRAM.to_owned(), quoted);
+                let seen = format!("{name}, which -api-groups leaves out, is served by process {process}, {program}");
+                examination.report.problem(CHECK, seen, "stop that program, or remove -api-groups");
+            }
+            Err(OsError::FILE_NOT_FOUND) => {}
+            Err(code) => examination.report.unchecked(CHECK, format!("pipe {name}"), code, Some(code)),
+        }
     }
 }
 

@@ -84,6 +84,18 @@ fn groups_that_are_left_out_are_named_and_are_no_problem() {
 }
 
 #[test]
+fn a_pipe_that_is_left_out_but_served_by_another_program_is_a_problem() {
+    let mut patient = Patient::healthy();
+    patient.settings.left_out_groups = Some("smb".to_owned());
+    patient.settings.left_out_pipes = vec!["csi-proxy-smb-v1".to_owned(), "csi-proxy-smb-v1beta2".to_owned()];
+    assert_eq!(patient.complaints(), []);
+    let mut pipe = patient.system.pipes["csi-proxy-disk-v1"].clone();
+    pipe.process = 7;
+    patient.system.pipes.insert("csi-proxy-smb-v1".to_owned(), pipe);
+    assert_finding(&patient.complaint(), State::Problem, "Pipes", &["csi-proxy-smb-v1, which", "process 7"]);
+}
+
+#[test]
 fn pipes_served_by_two_processes_are_a_problem() {
     let mut patient = Patient::healthy();
     patient.system.pipes.get_mut("csi-proxy-volume-v1").expect("a pipe").process = 7;

@@ -98,6 +98,7 @@ impl Patient {
             node: Config::default(),
             pipes,
             left_out_groups: None,
+            left_out_pipes: Vec::new(),
             accounts: Vec::new(),
             service: "csiproxy".to_owned(),
             log_file: Some(r"C:\etc\kubernetes\logs\csi-proxy.log".to_owned()),

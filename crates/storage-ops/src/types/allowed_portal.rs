@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::error::{OperationError, OperationResult, quoted};
-use crate::types::TargetPortal;
+use crate::types::{TargetPortal, is_mistyped_address};
 
 /// The target portals that may be used: one address or name, or all addresses of a network, each with one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,9 @@ impl AllowedPortal {
             None => 0,
             Some(digits) => digits.parse().ok().filter(|port: &u32| *port > 0).ok_or_else(refused)?,
         };
+        if is_mistyped_address(host) {
+            return Err(refused());
+        }
         let Some((first, prefix)) = host.split_once('/') else {
             return TargetPortal::parse(host, port).map(Self::One).map_err(|_| refused());
         };
@@ -185,6 +188,8 @@ mod tests {
             "10.0.0.0/",
             "/8",
             "san/24",
+            "10.0.0.300",
+            "10.0.0:3260",
             "a b",
             "[]",
             "[fd00::x]",

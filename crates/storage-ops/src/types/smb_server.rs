@@ -1,7 +1,7 @@
 //! SMB servers that an administrator names.
 
 use crate::error::{OperationError, OperationResult, quoted};
-use crate::types::{UncPath, lower_case};
+use crate::types::{UncPath, is_mistyped_address, lower_case};
 
 /// An SMB server whose shares may be mapped, by the name or address that drivers use for it.
 ///
@@ -21,7 +21,9 @@ impl SmbServer {
             return Err(OperationError::invalid(reason));
         }
         let name = lower_case(text);
-        if !UncPath::parse(&format!(r"\\{text}\share")).is_ok_and(|path| path.server() == name) {
+        if is_mistyped_address(text)
+            || !UncPath::parse(&format!(r"\\{text}\share")).is_ok_and(|path| path.server() == name)
+        {
             return Err(OperationError::invalid(format!("{} is not the name of an SMB server", quoted(text))));
         }
         Ok(Self { name })
@@ -77,8 +79,21 @@ mod tests {
 
     #[test]
     fn what_no_remote_path_can_have_as_its_server_is_refused() {
-        for text in ["", ".", "..", "?", r"\\files", r"files\share", "files/share", "a b", "*", "files:445", "fd00::1"]
-        {
+        for text in [
+            "",
+            ".",
+            "..",
+            "?",
+            "10.0.0.300",
+            "10.5",
+            r"\\files",
+            r"files\share",
+            "files/share",
+            "a b",
+            "*",
+            "files:445",
+            "fd00::1",
+        ] {
             assert!(SmbServer::parse(text).is_err(), "{text:?}");
         }
         let reason = SmbServer::parse("fd00::1").unwrap_err().to_string();
