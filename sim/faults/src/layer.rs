@@ -81,6 +81,10 @@ pub trait Layer: Send + Sync + 'static {
         handle.final_path(form)
     }
 
+    fn security_descriptor(&self, handle: &dyn Handle) -> OsResult<SecurityDescriptor> {
+        handle.security_descriptor()
+    }
+
     fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
         handle.read(offset, output)
     }
@@ -263,7 +267,7 @@ impl<L: Layer> Handle for LayeredHandle<L> {
     }
 
     fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
-        self.handle.security_descriptor()
+        self.layer.security_descriptor(&*self.handle)
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {

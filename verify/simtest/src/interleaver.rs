@@ -157,7 +157,7 @@ impl Layer for Interleaver {
         }
     }
 
-    /// The thread that runs `work` has the turns of this one, which waits for it: on this clock no thread is left behind.
+    /// The thread that runs `work` takes this thread's turns while this thread waits: on this clock no thread is left behind.
     fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
         let me = THREAD.get();
         clock.run_watched(

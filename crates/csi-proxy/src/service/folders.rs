@@ -13,6 +13,9 @@ use crate::flags::LogFlags;
 /// is created in it, no one else has any, and nothing is inherited from the folder above.
 const ADMINISTRATORS_ONLY: &str = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 
+/// What is returned for an access control list with an entry of an unknown kind.
+const ERROR_INVALID_SECURITY_DESCR: i32 = 1338;
+
 /// Creates a folder and those above it that do not exist, with access for LocalSystem and Administrators only. Does not
 /// change a folder that exists.
 fn create(folder: &Path) -> io::Result<()> {
@@ -57,7 +60,12 @@ pub(super) fn unsafe_objects(file: &Path) -> io::Result<Vec<Unsafe>> {
     let all = program.iter().map(|path| (path.as_path(), Role::File)).chain([(folder.as_path(), Role::Folder)]);
     let mut found = Vec::new();
     for (path, role) in all.chain(above) {
-        let descriptor = file_security::security_descriptor(path).map_err(|error| cannot(path, error))?;
+        let descriptor = file_security::security_descriptor(path).map_err(|error| match error.raw_os_error() {
+            Some(ERROR_INVALID_SECURITY_DESCR) => {
+                cannot(path, io::Error::other("its access control list has an unknown form"))
+            }
+            _ => cannot(path, error),
+        })?;
         let accounts = who_may_replace(role, &descriptor);
         if !accounts.is_empty() {
             found.push(Unsafe { path: path.to_owned(), role, accounts });

@@ -72,7 +72,7 @@ pub(super) fn run(patience: Duration, work: WatchedWork) -> bool {
             outcome
         }
     };
-    let Ok(thread) = thread::Builder::new().name("watched".to_owned()).spawn(body) else {
+    let Ok(thread) = thread::Builder::new().name("device-query".to_owned()).spawn(body) else {
         // A node that cannot create a thread still gets its answer, without the limit on the time.
         if let Some(work) = take(&work) {
             work(&|| true);

@@ -18,8 +18,8 @@ use crate::windows::reparse_point::Link;
 ///
 /// `is_of_volume` tells whether a drive letter is that of a volume. Other drives, such as network drives, are not opened.
 ///
-/// Errors: those of the opens; `REPARSE_POINT_ENCOUNTERED` if the path leads off the node, or to a place that only Windows can
-/// find; `CANT_ACCESS_FILE` at a reparse point that is not a link; `CANT_RESOLVE_FILENAME` if there are too many links.
+/// Errors: those of the opens; `REPARSE_POINT_ENCOUNTERED` if the path leads off the node, or to a target that only Windows can
+/// resolve; `CANT_ACCESS_FILE` at a reparse point that is not a link; `CANT_RESOLVE_FILENAME` if there are too many links.
 pub(crate) fn open(
     os: &dyn Os,
     path: &HostPath,
