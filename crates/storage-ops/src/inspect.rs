@@ -10,7 +10,7 @@
 use std::sync::{Arc, OnceLock};
 
 use os::abi::{DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, SecurityDescriptor};
-use os::{Access, Handle, NtPath, Open, Options, Os, OsError, U16Str};
+use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
 
 use crate::config::Config;
 use crate::error::{OperationError, OperationResult};
@@ -119,28 +119,8 @@ pub struct SearchLimits {
     pub entries: usize,
 }
 
-/// The readings of a node.
-pub struct Inspector {
-    host: Host,
-    /// The letters of the drives that are volumes, and the error of the first volume whose letter could not be read.
-    drives: OnceLock<(Vec<char>, Option<OperationError>)>,
-}
-
-impl Inspector {
-    /// Creates the readings of the node behind `os`.
-    pub fn new(os: Arc<dyn Os>, config: &Config) -> Self {
-        Self { host: Host::new(os, config.timeouts), drives: OnceLock::new() }
-    }
-
-    /// Reads all disks. Returns the disks that could be opened, and the error of the first that could not.
-    pub fn disks(&self) -> OperationResult<(Vec<DiskReadings>, Option<OsError>)> {
-        let (disks, unopened) = disk_device::read_all(&self.host, |disk| disk)?;
-        let first_error = unopened.first().map(|disk| disk.code);
-        Ok((disks.into_iter().map(|(_, disk)| self.disk(disk)).collect(), first_error))
-    }
-
-    fn disk(&self, disk: Disk) -> DiskReadings {
-        let disk = Disk::open_for_read(&self.host, disk.number).unwrap_or(disk);
+impl DiskReadings {
+    fn of(disk: &Disk) -> Self {
         let attributes =
             disk.attributes().map(|bits| (bits & DiskAttributes::OFFLINE != 0, bits & DiskAttributes::READ_ONLY != 0));
         let table = disk.partition_table();
@@ -152,7 +132,7 @@ impl Inspector {
             };
             table.partitions.iter().map(reading).collect()
         });
-        DiskReadings {
+        Self {
             number: disk.number,
             attributes: attributes.map_err(Into::into),
             size: disk.known_size().map_err(Into::into),
@@ -161,6 +141,57 @@ impl Inspector {
             partitions,
         }
     }
+}
+
+impl VolumeReadings {
+    fn of(host: &Host, id: VolumeId) -> Self {
+        let space = volume_device::stats(host, id).map(|stats| (stats.total, stats.total - stats.used));
+        let device = volume_device::open(host, id, &OPEN_FOR_QUERY);
+        let extents = device.and_then(|device| Ok(volume_device::extents(&*device)?));
+        let disks = extents.map(|extents| extents.iter().map(|extent| DiskNumber(extent.disk_number)).collect());
+        let opened = volume_device::open(host, id, &volume_device::OPEN_FOR_READ);
+        let file_system = opened.and_then(|handle| Ok(file_system::name_of(&*handle)?));
+        let formatted = file_system::detect(host, id).map(|found| found != FileSystem::Raw);
+        let paths = host.os().volume_paths(&id.to_windows()).map_err(Into::into);
+        let text = |paths: Vec<os::U16String>| paths.iter().map(|path| path.to_string_lossy()).collect();
+        Self { id, disks, space, file_system, formatted, paths: paths.map(text) }
+    }
+
+    /// The readings of a volume of which each has failed.
+    fn failed(id: VolumeId, error: &OperationError) -> Self {
+        let [disks, space, file_system, formatted, paths] = [(); 5].map(|()| error.clone());
+        Self {
+            id,
+            disks: Err(disks),
+            space: Err(space),
+            file_system: Err(file_system),
+            formatted: Err(formatted),
+            paths: Err(paths),
+        }
+    }
+}
+
+/// The readings of a node.
+pub struct Inspector {
+    host: Arc<Host>,
+    /// The letters of the drives that are volumes, and the error of the first volume whose letter could not be read.
+    drives: OnceLock<(Vec<char>, Option<OperationError>)>,
+}
+
+impl Inspector {
+    /// Creates the readings of the node behind `os`.
+    pub fn new(os: Arc<dyn Os>, config: &Config) -> Self {
+        Self { host: Arc::new(Host::new(os, config.timeouts)), drives: OnceLock::new() }
+    }
+
+    /// Reads all disks. Returns those that could be opened and have answered in time, and the error of the first other one:
+    /// `SEM_TIMEOUT` if it has not answered.
+    pub fn disks(&self) -> OperationResult<(Vec<DiskReadings>, Option<OsError>)> {
+        let (disks, unread) =
+            disk_device::read_all(&self.host, |os, disk| DiskReadings::of(&disk.reopened_for_read(os)))?;
+        let first_error = unread.first().map(|disk| disk.code);
+        Ok((disks.into_iter().map(|(_, readings)| readings).collect(), first_error))
+    }
 
     /// Returns the number of the disk whose device has this path (`\\?\scsi#disk&...`); `None` for another device.
     pub fn disk_at(&self, path: &U16Str) -> OperationResult<Option<DiskNumber>> {
@@ -168,25 +199,17 @@ impl Inspector {
         Ok(disk_device::device_number(&*device)?)
     }
 
-    /// Reads all volumes, in the order of their names.
+    /// Reads all volumes, in the order of their names. Each reading of a volume that has not answered in time fails with
+    /// `SEM_TIMEOUT`.
     pub fn volumes(&self) -> OperationResult<Vec<VolumeReadings>> {
         let mut ids: Vec<_> =
             self.host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
         ids.sort_unstable();
-        Ok(ids.into_iter().map(|id| self.volume(id)).collect())
-    }
-
-    fn volume(&self, id: VolumeId) -> VolumeReadings {
-        let space = volume_device::stats(&self.host, id).map(|stats| (stats.total, stats.total - stats.used));
-        let device = volume_device::open(&self.host, id, &OPEN_FOR_QUERY);
-        let extents = device.and_then(|device| Ok(volume_device::extents(&*device)?));
-        let disks = extents.map(|extents| extents.iter().map(|extent| DiskNumber(extent.disk_number)).collect());
-        let opened = volume_device::open(&self.host, id, &volume_device::OPEN_FOR_READ);
-        let file_system = opened.and_then(|handle| Ok(file_system::name_of(&*handle)?));
-        let formatted = file_system::detect(&self.host, id).map(|found| found != FileSystem::Raw);
-        let paths = self.host.os().volume_paths(&id.to_windows()).map_err(Into::into);
-        let text = |paths: Vec<os::U16String>| paths.iter().map(|path| path.to_string_lossy()).collect();
-        VolumeReadings { id, disks, space, file_system, formatted, paths: paths.map(text) }
+        let targets = ids.into_iter().map(|id| (id, (Arc::clone(&self.host), id)));
+        let answers = self.host.query_each(targets, |_, (host, id), _| Ok(VolumeReadings::of(&host, id)));
+        let late = |id| VolumeReadings::failed(id, &OsError::SEM_TIMEOUT.into());
+        let readings = |(id, answer): (_, Option<OsResult<_>>)| answer.and_then(Result::ok).unwrap_or_else(|| late(id));
+        Ok(answers.into_iter().map(readings).collect())
     }
 
     /// Reads the serial number of the machine in its firmware table; `None` if the table has none.

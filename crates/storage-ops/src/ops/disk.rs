@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
-use os::{Access, Instance, Namespace, OsError};
+use os::{Access, Instance, Namespace, Os, OsError};
 
 use crate::error::{Kind, OperationError, OperationResult, quoted};
 use crate::executor::context::OperationContext;
@@ -82,7 +82,7 @@ impl Operation for ListDiskIds {
 fn read_all<R: Send + 'static>(
     node: &Node,
     ctx: &OperationContext,
-    read: fn(Disk) -> R,
+    read: fn(&dyn Os, Disk) -> R,
 ) -> OperationResult<DisksRead<R>> {
     let host = &node.host;
     host.or_second(SecondWay::Provider(ctx), Fallback::DiskList, disk_device::read_all(host, read), || {
@@ -106,8 +106,9 @@ struct ReadIds {
 /// Reads the identifiers of all disks. A disk of which only one identifier can be read is among the results: some drivers
 /// need only that one. A disk that was removed is left out.
 fn read_ids(node: &Node, ctx: &OperationContext) -> OperationResult<ReadIds> {
-    let (disks, unread) =
-        read_all(node, ctx, |disk| (disk_identifiers::page83(&*disk.handle), disk_identifiers::serial(&*disk.handle)))?;
+    let (disks, unread) = read_all(node, ctx, |_, disk| {
+        (disk_identifiers::page83(&*disk.handle), disk_identifiers::serial(&*disk.handle))
+    })?;
     let mut found = ReadIds { without_page83: unread, ..ReadIds::default() };
     for (number, (page83, serial)) in disks {
         let no_serial = serial.as_ref().err().copied();
@@ -310,7 +311,7 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
         let cleared = if writable { Ok(()) } else { disk.set_attributes(0, Bits::READ_ONLY) };
         cleared.and_then(|()| disk.set_attributes(0, Bits::OFFLINE))
     } else {
-        flush_volumes(node, ctx, disk)?;
+        volume_device::flush_all(&node.host, ctx, disk)?;
         disk.set_attributes(Bits::OFFLINE, Bits::OFFLINE)
     };
     if changed.is_ok() && is_reached(disk.reported_attributes(&node.host, ctx)?) {
@@ -328,25 +329,6 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
         return Ok(());
     }
     Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed"))
-}
-
-/// Writes the caches of the volumes of a disk, as far as that is possible: taking a disk offline does not. A disk that
-/// fails must not stay attached for good, so an error that occurs twice is only logged. Fails only to request a rerun.
-fn flush_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    let volumes = disk
-        .partition_table()
-        .and_then(|table| volume_device::on_disk(&node.host, ctx, disk.number, &table.partitions));
-    let volumes = match volumes {
-        Err(error) if error.rerun.is_some() => return Err(error),
-        volumes => volumes.unwrap_or_default(),
-    };
-    for (_, volume) in volumes {
-        let flush = || volume_device::flush(&node.host, volume);
-        if let Err(error) = flush().or_else(|_| flush()) {
-            tracing::warn!(disk = disk.number.0, %volume, %error, "the cache of a volume was not written");
-        }
-    }
-    Ok(())
 }
 
 /// Waits until each data partition of a disk has a volume. Meanwhile brings the disk online again if a policy takes it
@@ -576,7 +558,7 @@ impl Operation for Rescan {
                 }
             }
         }
-        for (number, updated) in read_all(node, ctx, |disk| disk.update())?.0 {
+        for (number, updated) in read_all(node, ctx, |_, disk| disk.update())?.0 {
             match updated {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(disk = number.0, %code, "the properties of a disk could not be updated");

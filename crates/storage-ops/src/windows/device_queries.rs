@@ -2,8 +2,8 @@
 //!
 //! Some operations ask every disk or volume of the node. One that no longer answers must not block them. So the queries
 //! run on another thread. If a device does not answer in time, it is left out, the thread stays behind with this query,
-//! and another thread asks the other devices. While the query hangs, nobody asks that device again. A disk and its volumes
-//! count as one device, because they hang together.
+//! and another thread asks the other devices. While the query hangs, nobody asks that device again. Each volume counts as a
+//! device of its own, so that neither its disk nor another volume hides it: which queries hang together is not known.
 //!
 //! A scan waits [`PATIENCE`] for the first device that does not answer, half as long for each further one, and at least
 //! [`LEAST_PATIENCE`]: less than 10 s, and 0.1 s for each of many. It leaves behind a thread for each of them.
@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use os::{Os, OsError, OsResult, U16String};
+use os::{Os, OsResult, U16String};
 
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::Host;
@@ -58,43 +58,42 @@ impl fmt::Display for Device {
 /// What is known of the devices.
 #[derive(Default)]
 pub(crate) struct DeviceQueries {
-    /// The disk of each interface and volume when it last answered.
+    /// The number of the disk of each interface when it last answered.
     disks: Mutex<HashMap<Device, DiskNumber>>,
     /// The devices that have not answered. The thread with the query has the other reference until it ends.
     hung: Mutex<Vec<(Device, Weak<()>)>>,
 }
 
-/// A query of one device. Its last argument is called with the number of the disk that the device is on, as soon as it is
-/// known.
+/// A query of one device. If the device is the interface of a disk, calls the last argument with the number of the disk as
+/// soon as it is known.
 type Query<T, R> = fn(&dyn Os, T, &dyn Fn(DiskNumber)) -> OsResult<R>;
 
 /// A scan of devices.
 struct Scan<T, R> {
-    devices: Vec<Device>,
+    /// The numbers of the disks by index, as far as they are known.
+    numbers: Vec<Option<DiskNumber>>,
     /// The index of each device that was not asked yet, and what is asked.
     waiting: VecDeque<(usize, T)>,
-    /// The index of the device that is being asked.
-    asked: usize,
+    /// The index of the device that the current thread asks, if it has begun to.
+    asked: Option<usize>,
     /// The answers by index.
     answers: Vec<Option<OsResult<R>>>,
 }
 
 impl DeviceQueries {
-    /// Returns the disk that `device` was on when it last answered, or `device` itself if that is not known.
+    /// Returns the disk whose interface is `device`, or `device` itself if its number is not known or it is no interface.
     pub(crate) fn as_disk(&self, device: Device) -> Device {
         lock(&self.disks).get(&device).copied().map_or(device, Device::Disk)
     }
 
-    /// Records that `name` is on the disk `device`, if that is one.
-    fn record(&self, name: Device, device: &Device) {
-        match (name, device) {
-            (Device::Disk(_), _) => {}
-            (name, Device::Disk(number)) => drop(lock(&self.disks).insert(name, *number)),
-            _ => {}
+    /// Records the number of the disk whose interface is `device`, if it is one.
+    fn identify(&self, device: Device, number: DiskNumber) {
+        if matches!(device, Device::Interface(_)) {
+            lock(&self.disks).insert(device, number);
         }
     }
 
-    /// Forgets the disks of the devices that `is_gone` returns true for.
+    /// Forgets the numbers of the interfaces that `is_gone` returns true for.
     pub(crate) fn forget(&self, is_gone: impl Fn(&Device) -> bool) {
         lock(&self.disks).retain(|device, _| !is_gone(device));
     }
@@ -108,56 +107,65 @@ impl DeviceQueries {
 }
 
 impl Host {
-    /// Asks each device, for which `query` is given its `T`, and records the disk that it is on. Returns the answers in the
-    /// same order: `SEM_TIMEOUT` for a device that does not answer.
+    /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `None` for a device that
+    /// does not answer in time, which is logged.
     pub(crate) fn query_each<D: Clone + Into<Device>, T: Send + 'static, R: Send + 'static>(
         &self,
         targets: impl Iterator<Item = (D, T)>,
         query: Query<T, R>,
-    ) -> Vec<(D, OsResult<R>)> {
+    ) -> Vec<(D, Option<OsResult<R>>)> {
         let queries = self.device_queries();
         let (names, targets): (Vec<D>, Vec<T>) = targets.unzip();
-        let devices: Vec<_> = names.iter().map(|name| queries.as_disk(name.clone().into())).collect();
-        let answers = devices.iter().map(|_| None).collect();
+        let devices: Vec<Device> = names.iter().map(|name| name.clone().into()).collect();
+        let (numbers, answers) = (vec![None; devices.len()], devices.iter().map(|_| None).collect());
         let waiting = targets.into_iter().enumerate().collect();
-        let scan = Arc::new(Mutex::new(Scan { devices, waiting, asked: 0, answers }));
+        let scan = Arc::new(Mutex::new(Scan { numbers, waiting, asked: None, answers }));
         let mut patience = PATIENCE;
         loop {
             let mut state = lock(&scan);
-            let Scan { devices, waiting, asked, .. } = &mut *state;
-            waiting.retain(|(index, _)| {
+            state.waiting.retain(|(index, _)| {
                 let hangs = queries.hangs(&devices[*index]);
                 if hangs {
-                    tracing::warn!(device = %devices[*index], "left out a device that does not answer an earlier query");
+                    let device = queries.as_disk(devices[*index].clone());
+                    tracing::warn!(%device, "left out a device that does not answer an earlier query");
                 }
                 !hangs
             });
-            let Some((first, _)) = waiting.front() else { break };
-            *asked = *first;
+            if state.waiting.is_empty() {
+                break;
+            }
+            state.asked = None;
             drop(state);
             let alive = Arc::new(());
             let thread = Arc::downgrade(&alive);
             let (os, shared) = (Arc::clone(&self.os), Arc::clone(&scan));
+            let current_span = tracing::Span::current();
             let work = move |step_ended: &dyn Fn() -> bool| {
-                ask(&*os, &shared, query, step_ended);
+                current_span.in_scope(|| ask(&*os, &shared, query, step_ended));
                 drop(alive);
             };
-            if self.clock().run_watched(patience, Box::new(work)) {
+            let has_ended = self.clock().run_watched(patience, Box::new(work));
+            let state = lock(&scan);
+            for (device, number) in devices.iter().zip(&state.numbers) {
+                if let Some(number) = number {
+                    queries.identify(device.clone(), *number);
+                }
+            }
+            if has_ended {
                 break;
             }
-            let state = lock(&scan);
-            let device = state.devices[state.asked].clone();
+            let Some(index) = state.asked else {
+                // The machine is so busy that the thread has not begun.
+                patience = (patience * 2).min(PATIENCE);
+                continue;
+            };
             drop(state);
+            let device = queries.as_disk(devices[index].clone());
             tracing::warn!(%device, seconds = patience.as_secs_f32(), "left out a device that does not answer");
-            lock(&queries.hung).push((device, thread));
+            lock(&queries.hung).push((devices[index].clone(), thread));
             patience = (patience / 2).max(LEAST_PATIENCE);
         }
-        let mut state = lock(&scan);
-        for (name, device) in names.iter().zip(&state.devices) {
-            queries.record(name.clone().into(), device);
-        }
-        let answers = std::mem::take(&mut state.answers);
-        let answers = answers.into_iter().map(|answer| answer.unwrap_or(Err(OsError::SEM_TIMEOUT)));
+        let answers = std::mem::take(&mut lock(&scan).answers);
         names.into_iter().zip(answers).collect()
     }
 }
@@ -175,9 +183,9 @@ fn ask<T, R>(os: &dyn Os, scan: &Mutex<Scan<T, R>>, query: Query<T, R>, step_end
             state.answers[index] = Some(answer);
         }
         let Some((index, target)) = state.waiting.pop_front() else { return };
-        state.asked = index;
+        state.asked = Some(index);
         drop(state);
-        let identify = |number| lock(scan).devices[index] = Device::Disk(number);
+        let identify = |number| lock(scan).numbers[index] = Some(number);
         answered = Some((index, query(os, target, &identify)));
     }
 }
@@ -188,12 +196,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
     use std::thread;
     use std::time::Duration;
 
-    use os::{Os, OsError, OsResult};
+    use faults::{Layer, Layered};
+    use os::{Clock, Os, OsResult, WatchedWork};
     use os_sim::Sim;
 
     use super::Device;
@@ -206,7 +215,7 @@ mod tests {
         Arc::new(Host::new(sim.process(), Timeouts::default()))
     }
 
-    fn ask_each(host: &Host, queries: Vec<(Device, Query)>) -> Vec<OsResult<()>> {
+    fn ask_each(host: &Host, queries: Vec<(Device, Query)>) -> Vec<Option<OsResult<()>>> {
         let answers = host.query_each(queries.into_iter(), |os, query, identify| {
             query(os, identify);
             Ok(())
@@ -253,7 +262,7 @@ mod tests {
     }
 
     /// Asks the devices while simulated time passes.
-    fn ask_each_in_time(sim: &Sim, host: &Arc<Host>, queries: Vec<(Device, Query)>) -> Vec<OsResult<()>> {
+    fn ask_each_in_time(sim: &Sim, host: &Arc<Host>, queries: Vec<(Device, Query)>) -> Vec<Option<OsResult<()>>> {
         let host = Arc::clone(host);
         let asking = thread::spawn(move || ask_each(&host, queries));
         while !asking.is_finished() {
@@ -263,7 +272,8 @@ mod tests {
         asking.join().unwrap()
     }
 
-    const LEFT_OUT: OsResult<()> = Err(OsError::SEM_TIMEOUT);
+    const ANSWERED: Option<OsResult<()>> = Some(Ok(()));
+    const LEFT_OUT: Option<OsResult<()>> = None;
 
     fn answer() -> Query {
         Box::new(|_, _| ())
@@ -274,9 +284,9 @@ mod tests {
         let sim = os_sim::node().build().held();
         let (host, hung) = (host(&sim), Hung::default());
         let queries = vec![(disk(0), answer()), (disk(1), hung.query()), (disk(2), answer()), (disk(1), hung.query())];
-        assert_eq!(ask_each_in_time(&sim, &host, queries), [Ok(()), LEFT_OUT, Ok(()), LEFT_OUT]);
+        assert_eq!(ask_each_in_time(&sim, &host, queries), [ANSWERED, LEFT_OUT, ANSWERED, LEFT_OUT]);
         let asked: Vec<_> = (0..3).map(|number| (disk(number), answer())).collect();
-        assert_eq!(ask_each(&host, asked), [Ok(()), LEFT_OUT, Ok(())], "at once");
+        assert_eq!(ask_each(&host, asked), [ANSWERED, LEFT_OUT, ANSWERED], "at once");
         assert_eq!(hung.running(), 1);
         hung.release(&sim);
         while ask_each(&host, vec![(disk(1), answer())]) == [LEFT_OUT] {
@@ -284,29 +294,43 @@ mod tests {
         }
     }
 
-    /// A query that finds the device on a disk.
-    fn on_disk(number: u32) -> Query {
-        Box::new(move |_, identify| identify(DiskNumber(number)))
-    }
-
     #[test]
-    fn the_volumes_of_a_disk_and_its_interface_hang_with_it() {
+    fn neither_a_disk_that_hangs_nor_a_volume_hides_another_volume() {
         let sim = os_sim::node().build().held();
         let (host, hung) = (host(&sim), Hung::default());
-        let interface = || Device::Interface("path".into());
-        let volumes = [(volume(1), 1), (volume(2), 1), (volume(3), 2)];
-        ask_each(&host, volumes.map(|(volume, disk)| (volume.into(), on_disk(disk))).into());
-        ask_each(&host, vec![(interface(), on_disk(1))]);
-        let queries = vec![(volume(1).into(), hung.query()), (volume(2).into(), answer())];
+        let queries = vec![(disk(1), hung.query()), (volume(1).into(), hung.query())];
         assert_eq!(ask_each_in_time(&sim, &host, queries), [LEFT_OUT, LEFT_OUT]);
-        let devices = [disk(1), interface(), disk(2), volume(3).into()];
+        let devices = [disk(1), volume(1).into(), volume(2).into(), disk(2)];
         let queries = devices.map(|device| (device, answer())).into();
-        assert_eq!(ask_each(&host, queries), [LEFT_OUT, LEFT_OUT, Ok(()), Ok(())]);
+        assert_eq!(ask_each(&host, queries), [LEFT_OUT, LEFT_OUT, ANSWERED, ANSWERED]);
         hung.release(&sim);
     }
 
     #[test]
-    fn a_device_that_hangs_after_its_disk_is_known_counts_as_that_disk() {
+    fn a_device_is_not_left_out_because_the_thread_begins_late() {
+        /// A node on which the first thread has not begun when the time is over. It has that work.
+        #[derive(Default)]
+        struct Busy(Mutex<Option<WatchedWork>>);
+
+        impl Layer for Busy {
+            fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
+                let mut late = self.0.lock().unwrap();
+                if late.is_none() {
+                    *late = Some(work);
+                    return false;
+                }
+                clock.run_watched(patience, work)
+            }
+        }
+
+        let sim = os_sim::node().build();
+        let os = Layered::around(sim.process(), Busy::default());
+        let host = Host::new(Arc::new(os), Timeouts::default());
+        assert_eq!(ask_each(&host, vec![(disk(0), answer()), (disk(1), answer())]), [ANSWERED, ANSWERED]);
+    }
+
+    #[test]
+    fn a_device_that_hangs_after_its_disk_is_known_is_named_after_it() {
         let sim = os_sim::node().build().held();
         let (host, hung) = (host(&sim), Hung::default());
         let (interface, never_answer) = (Device::Interface("path".into()), hung.query());
@@ -315,8 +339,8 @@ mod tests {
             never_answer(os, identify);
         });
         assert_eq!(ask_each_in_time(&sim, &host, vec![(interface.clone(), query)]), [LEFT_OUT]);
-        assert_eq!(host.device_queries().as_disk(interface), disk(1));
-        assert_eq!(ask_each(&host, vec![(disk(1), answer())]), [LEFT_OUT]);
+        assert_eq!(host.device_queries().as_disk(interface.clone()), disk(1));
+        assert_eq!(ask_each(&host, vec![(interface, answer())]), [LEFT_OUT]);
         hung.release(&sim);
     }
 
@@ -326,7 +350,7 @@ mod tests {
         let (host, hung) = (host(&sim), Hung::default());
         let queries =
             (0..40).map(|number| (disk(number), if number % 2 == 0 { hung.query() } else { answer() })).collect();
-        assert_eq!(ask_each_in_time(&sim, &host, queries), [LEFT_OUT, Ok(())].repeat(20));
+        assert_eq!(ask_each_in_time(&sim, &host, queries), [LEFT_OUT, ANSWERED].repeat(20));
         assert_eq!(hung.running(), 20);
         hung.release(&sim);
     }
@@ -340,10 +364,10 @@ mod tests {
             for _ in 0..10 {
                 scope.spawn(|| {
                     let queries = (0..10).map(|number| (disk(number), slow(4))).collect();
-                    assert_eq!(ask_each(&host, queries), [Ok(()); 10]);
+                    assert_eq!(ask_each(&host, queries), [ANSWERED; 10]);
                 });
             }
         });
-        assert_eq!(ask_each(&host, vec![(disk(0), slow(6)), (disk(0), slow(2))]), [LEFT_OUT, Ok(())]);
+        assert_eq!(ask_each(&host, vec![(disk(0), slow(6)), (disk(0), slow(2))]), [LEFT_OUT, ANSWERED]);
     }
 }

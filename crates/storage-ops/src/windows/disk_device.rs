@@ -4,7 +4,7 @@ use os::abi::{
     BASIC_DATA, ControlCode, DEVICE_TYPE_DISK, DISK_INTERFACE, DiskAttributes, DiskGeometryEx, DriveLayout,
     LengthInformation, MSFT_RESERVED, PartitionEntry, PartitionStyle, SetDiskAttributes, StorageDeviceNumber,
 };
-use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, Uuid};
+use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
 use crate::error::{OperationError, OperationResult};
@@ -155,9 +155,18 @@ impl PartitionTable {
 impl Disk {
     /// Opens the disk `number`, and checks that the device has that number.
     pub(crate) fn open(host: &Host, number: DiskNumber, access: Access) -> OperationResult<Self> {
+        Self::open_on(host.os(), number, access)
+    }
+
+    fn open_on(os: &dyn Os, number: DiskNumber, access: Access) -> OperationResult<Self> {
         let how = Open { access, ..OPEN_FOR_QUERY };
-        let handle = host.os().open(&NtPath::disk(number.0), &how).map_err(|code| open_error(code, number))?;
+        let handle = os.open(&NtPath::disk(number.0), &how).map_err(|code| open_error(code, number))?;
         Self::from_handle(number, handle)
+    }
+
+    /// Opens the disk again for reading. If that fails, returns it as it is.
+    pub(crate) fn reopened_for_read(self, os: &dyn Os) -> Self {
+        Self::open_on(os, self.number, Access::GENERIC_READ).unwrap_or(self)
     }
 
     /// Opens the disk `number` for reading or, if Windows denies that, for queries. Microsoft documents that the partition
@@ -298,17 +307,20 @@ pub(crate) fn device_number(handle: &dyn Handle) -> OsResult<Option<DiskNumber>>
 
 /// A disk that could not be opened or read.
 pub(crate) struct UnreadDisk {
-    /// Its number, if that is known.
+    /// The disk, by its number if that is known.
     pub(crate) device: Device,
-    /// What Windows answered.
+    /// What Windows answered; `SEM_TIMEOUT` if the disk has not answered in time.
     pub(crate) code: OsError,
 }
+
+/// What reads a disk that is open.
+type Read<R> = fn(&dyn Os, Disk) -> R;
 
 /// What was read of each disk, in the order of the numbers, and the disks that could not be opened or have not answered.
 pub(crate) type DisksRead<R> = (Vec<(DiskNumber, R)>, Vec<UnreadDisk>);
 
-/// Opens each disk and calls `read`, which may hang.
-pub(crate) fn read_all<R: Send + 'static>(host: &Host, read: fn(Disk) -> R) -> OperationResult<DisksRead<R>> {
+/// Opens each disk and calls `read`. Both may hang, so `read` must ask the disk all that the caller wants to know.
+pub(crate) fn read_all<R: Send + 'static>(host: &Host, read: Read<R>) -> OperationResult<DisksRead<R>> {
     let interfaces = host.os().device_interfaces(DISK_INTERFACE)?;
     host.device_queries().forget(|device| matches!(device, Device::Interface(path) if !interfaces.contains(path)));
     let devices = interfaces.into_iter().map(|path| (NtPath::from_win32(&path), Device::Interface(path)));
@@ -316,18 +328,14 @@ pub(crate) fn read_all<R: Send + 'static>(host: &Host, read: fn(Disk) -> R) -> O
 }
 
 /// Does the same as [`read_all`] with the disks that have these numbers.
-pub(crate) fn read_numbered<R: Send + 'static>(
-    host: &Host,
-    numbers: Vec<DiskNumber>,
-    read: fn(Disk) -> R,
-) -> DisksRead<R> {
+pub(crate) fn read_numbered<R: Send + 'static>(host: &Host, numbers: Vec<DiskNumber>, read: Read<R>) -> DisksRead<R> {
     read_each(host, numbers.into_iter().map(|number| (NtPath::disk(number.0), Device::Disk(number))), read)
 }
 
 fn read_each<R: Send + 'static>(
     host: &Host,
     devices: impl Iterator<Item = (NtPath, Device)>,
-    read: fn(Disk) -> R,
+    read: Read<R>,
 ) -> DisksRead<R> {
     let (mut disks, mut unread) = (Vec::new(), Vec::new());
     let targets = devices.map(|(path, device)| (device, (path, read)));
@@ -335,16 +343,19 @@ fn read_each<R: Send + 'static>(
         let handle = os.open(&path, &OPEN_FOR_QUERY)?;
         let Some(number) = device_number(&*handle)? else { return Ok(None) };
         identify(number);
-        Ok(Some((number, read(Disk { number, handle }))))
+        Ok(Some((number, read(os, Disk { number, handle }))))
     });
     for (device, answer) in answers {
         match (answer, device) {
+            (None, device) => {
+                unread.push(UnreadDisk { device: host.device_queries().as_disk(device), code: OsError::SEM_TIMEOUT });
+            }
             // The number belongs to another disk by now.
-            (Ok(Some((number, _))), Device::Disk(asked)) if number != asked => {}
-            (Ok(disk), _) => disks.extend(disk),
+            (Some(Ok(Some((number, _)))), Device::Disk(asked)) if number != asked => {}
+            (Some(Ok(disk)), _) => disks.extend(disk),
             // A disk that is removed while the list is read is left out.
-            (Err(code), _) if ErrorClass::DeviceRemoved.contains(code) => {}
-            (Err(code), device) => {
+            (Some(Err(code)), _) if ErrorClass::DeviceRemoved.contains(code) => {}
+            (Some(Err(code)), device) => {
                 let device = host.device_queries().as_disk(device);
                 tracing::warn!(%device, %code, "left out a disk that could not be opened");
                 unread.push(UnreadDisk { device, code });

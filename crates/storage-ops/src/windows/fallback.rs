@@ -124,7 +124,8 @@ const TABLE: [Row; 18] = [
         Fallback::VolumesOfDisk,
         "volumes_of_disk",
         "`IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS` of all volumes",
-        "any other than that the object is gone or its medium fails, from a volume, if one is missing on the disk",
+        "any other than that the object is gone or its medium fails, or none in time (121), from a volume, if one is \
+         missing on the disk",
         "`MSFT_Volume` of each `MSFT_Partition` of the disk",
     ),
     row(Fallback::VolumeList, "volume_list", "`FindFirstVolume`", INCONCLUSIVE, "`MSFT_Volume`, if it has the volume"),

@@ -7,8 +7,8 @@ use zerocopy::{FromZeros, IntoBytes};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
+use crate::executor::pool_kind::PoolKind;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
-use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
@@ -18,8 +18,8 @@ use crate::windows::{Host, buffer, file_system};
 /// Opens the file system of a volume for reading. With fewer rights Windows would open the device.
 pub(crate) const OPEN_FOR_READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
 
-/// A volume and its offset on a disk.
-type Placed = (u64, VolumeId);
+/// The offset of a volume on its disk, and the volume.
+type VolumeAt = (u64, VolumeId);
 
 /// Opens `volume`.
 pub(crate) fn open(host: &Host, volume: VolumeId, how: &Open) -> OperationResult<Box<dyn Handle>> {
@@ -90,16 +90,17 @@ pub(crate) fn on_disk(
     partitions: &[Partition],
 ) -> OperationResult<Vec<(u64, VolumeId)>> {
     let found = match queried_on_disk(host, disk) {
-        Ok((found, Some(code)))
-            if !hold_each(partitions, &found) && !ErrorClass::UnsupportedOrInvalid.contains(code) =>
-        {
-            let second = || report::volumes_on(host, ctx, disk);
-            let more = host.or_second(SecondWay::Provider(ctx), Fallback::VolumesOfDisk, Err(code.into()), second);
-            match more {
+        Ok((mut found, Some(code))) if !hold_each(partitions, &found) => {
+            ctx.require_pool(PoolKind::Wmi)?;
+            let reported = match report::volumes_on(host, ctx, disk) {
                 Err(error) if error.rerun.is_some() => return Err(error),
                 // The volume that cannot be queried may be on another disk.
-                more => more.unwrap_or(found),
-            }
+                reported => reported.unwrap_or_default(),
+            };
+            host.fallbacks().record(Fallback::VolumesOfDisk, code);
+            let queried: Vec<_> = found.iter().map(|(_, volume)| *volume).collect();
+            found.extend(reported.into_iter().filter(|(_, volume)| !queried.contains(volume)));
+            found
         }
         first => {
             let first = first.map(|(found, _)| found);
@@ -120,24 +121,23 @@ fn in_order(mut found: Vec<(u64, VolumeId)>, partitions: &[Partition]) -> Vec<(u
 }
 
 /// Returns the volumes on `disk`, and the first inconclusive answer of a volume that may be on it.
-fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<Placed>, Option<OsError>)> {
+fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<VolumeAt>, Option<OsError>)> {
     let (mut found, mut unknown) = (Vec::new(), None);
     let ids: Vec<_> = host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
-    host.device_queries().forget(|device| matches!(device, Device::Volume(id) if !ids.contains(id)));
-    let answers = host.query_each(ids.into_iter().map(|id| (id, id)), |os, id, identify| {
-        let extents = extents(&*os.open(&id.device(), &OPEN_FOR_QUERY)?)?;
-        extents.first().inspect(|extent| identify(DiskNumber(extent.disk_number)));
-        Ok(extents)
-    });
+    let answers = host
+        .query_each(ids.into_iter().map(|id| (id, id)), |os, id, _| extents(&*os.open(&id.device(), &OPEN_FOR_QUERY)?));
     for (id, extents) in answers {
-        match extents.as_deref() {
-            Ok([extent]) if extent.disk_number == disk.0 => {
+        match extents.as_ref().map(|extents| extents.as_deref()) {
+            Some(Ok([extent])) if extent.disk_number == disk.0 => {
                 found.push((u64::try_from(extent.offset).unwrap_or_default(), id));
             }
-            Ok(_) => {}
+            Some(Ok(_)) => {}
+            // A volume that is late may be on this disk.
+            None => unknown = unknown.or(Some(OsError::SEM_TIMEOUT)),
             // A CD drive and a volume that is being removed have no extents. A volume that cannot be queried must not
             // make the listing of another disk fail; if it is on this disk, callers notice that it is missing.
-            Err(code) => unknown = unknown.or(OperationError::from(*code).inconclusive()),
+            Some(Err(code)) if ErrorClass::UnsupportedOrInvalid.contains(*code) => {}
+            Some(Err(code)) => unknown = unknown.or(OperationError::from(*code).inconclusive()),
         }
     }
     Ok((found, unknown))
@@ -200,6 +200,38 @@ pub(crate) fn flush(host: &Host, volume: VolumeId) -> OperationResult<()> {
         }
         Ok(()) => Ok(()),
     }
+}
+
+/// Writes the caches of the volumes of a disk, as far as that is possible: taking a disk offline does not. A disk that
+/// fails must not stay attached for good, so an error that occurs twice, and a volume that is not found, are only logged.
+/// Fails only to request a rerun.
+pub(crate) fn flush_all(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+    let listed = disk.reported_table(host, ctx).and_then(|table| {
+        let volumes = on_disk(host, ctx, disk.number, &table.partitions)?;
+        Ok((table, volumes))
+    });
+    let (table, volumes) = match listed {
+        Err(error) if error.rerun.is_some() => return Err(error),
+        Err(error) => {
+            tracing::warn!(disk = disk.number.0, %error, "the caches of the volumes of a disk were not written");
+            return Ok(());
+        }
+        Ok(listed) => listed,
+    };
+    for partition in table.data().filter(|partition| !volumes.iter().any(|(offset, _)| *offset == partition.offset)) {
+        tracing::warn!(
+            disk = disk.number.0,
+            partition = partition.number,
+            "no volume of a data partition was found, so its cache was not written"
+        );
+    }
+    for (_, volume) in volumes {
+        let flush = || flush(host, volume);
+        if let Err(error) = flush().or_else(|_| flush()) {
+            tracing::warn!(disk = disk.number.0, %volume, %error, "the cache of a volume was not written");
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
