@@ -60,6 +60,9 @@ pub(crate) struct Disk {
     pub partitions: Vec<Partition>,
     /// What the storage provider has cached of the disk.
     pub provider_cache: ProviderCache,
+    /// The offsets of the partitions that the storage provider has cached. Assumed: it does not learn by itself of a
+    /// partition that another program deletes by a control code, and computes from them how far a partition can grow.
+    pub provider_offsets: Vec<u64>,
     /// The iSCSI logical unit behind the disk, if it is one.
     pub lun_id: Option<Uuid>,
 }
@@ -206,6 +209,7 @@ impl Disk {
             id: reserved_id,
             volume: None,
         }];
+        self.provider_reads_partitions();
     }
 
     /// Returns where a partition must end at the latest, according to the partition table.
@@ -236,9 +240,10 @@ impl Disk {
         best
     }
 
-    /// Returns the length to which the partition at `offset` could grow on a disk of `size` bytes.
+    /// Returns the length to which the partition at `offset` could grow on a disk of `size` bytes, according to the
+    /// partitions that the storage provider has cached.
     pub(crate) fn max_length_at(&self, offset: u64, size: u64) -> u64 {
-        let next = self.partitions.iter().map(|part| part.offset).filter(|begin| *begin > offset).min();
+        let next = self.provider_offsets.iter().copied().filter(|begin| *begin > offset).min();
         let end = match self.layout {
             Layout::Gpt { .. } => size - self.backup_gpt(),
             _ => size,
@@ -253,7 +258,13 @@ impl Disk {
         let number = (1..u32::MAX).find(free).unwrap_or(u32::MAX);
         self.partitions.push(Partition { number, offset, length, kind, id, volume: None });
         self.partitions.sort_by_key(|part| part.offset);
+        self.provider_reads_partitions();
         number
+    }
+
+    /// Updates the partitions that the storage provider has cached.
+    pub(crate) fn provider_reads_partitions(&mut self) {
+        self.provider_offsets = self.partitions.iter().map(|part| part.offset).collect();
     }
 
     pub(crate) fn partition_mut(&mut self, number: u32) -> Option<&mut Partition> {
@@ -277,6 +288,7 @@ impl Disk {
     pub(crate) fn refresh(&mut self) {
         self.read_capacity();
         self.provider_cache = ProviderCache { size: self.cached_size, attributes: self.attributes };
+        self.provider_reads_partitions();
     }
 
     /// Returns whether the storage provider's cache is out of date.
@@ -348,6 +360,7 @@ pub(crate) fn example(size: u64) -> Disk {
         foreign: None,
         partitions: Vec::new(),
         provider_cache: ProviderCache { size, attributes: 0 },
+        provider_offsets: Vec::new(),
         lun_id: None,
     }
 }

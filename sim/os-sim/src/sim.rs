@@ -143,6 +143,19 @@ impl Sim {
         })
     }
 
+    /// Deletes a partition without a mounted volume by a control code, as another program does. The storage provider does
+    /// not learn of it before its cache is refreshed.
+    ///
+    /// Returns false if the disk or the partition does not exist.
+    pub fn delete_partition(&self, disk: u32, partition: u32) -> bool {
+        self.with(|state| {
+            let Some(disk) = state.device(disk).and_then(|device| state.disks.get_mut(&device)) else { return false };
+            let before = disk.partitions.len();
+            disk.partitions.retain(|known| known.number != partition);
+            disk.partitions.len() < before
+        })
+    }
+
     /// Changes a user's password on an SMB server. Mappings made with the old password can no longer be used.
     ///
     /// Returns false if there is no such user.

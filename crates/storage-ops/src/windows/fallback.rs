@@ -44,6 +44,7 @@ pub(crate) enum Fallback {
     TargetVolume,
     BiosSerialNumber,
     PathLookup,
+    ProviderCache,
 }
 
 /// The answers that lead to most second ways: all but those of [`OperationError::is_conclusive`].
@@ -69,7 +70,7 @@ const fn row(
     Row { fallback, call, first, answers, second }
 }
 
-const TABLE: [Row; 18] = [
+const TABLE: [Row; 19] = [
     row(Fallback::DiskList, "disk_list", "`CM_Get_Device_Interface_List`", INCONCLUSIVE, "`MSFT_Disk.Number`"),
     row(
         Fallback::DiskState,
@@ -186,6 +187,14 @@ const TABLE: [Row; 18] = [
          link was followed. Later, that a parameter is not valid or not supported",
         "`NtCreateFile` for each component",
     ),
+    row(
+        Fallback::ProviderCache,
+        "provider_cache",
+        "`MSFT_Disk`, compared with the device before a change, and again after a refresh",
+        "still another `Size` (1), `IsOffline` (2), `IsReadOnly` (3) or `PartitionStyle` (4) than that of the device, or one \
+         of them is not reported (0). Each change of such a disk costs a refresh and a further query",
+        "the change itself, which the provider may refuse",
+    ),
 ];
 
 impl Fallback {
@@ -234,18 +243,21 @@ impl Fallbacks {
     /// Counts a use of a second way after `code`. Logs the first one: at most as many lines as the log admits of one
     /// statement in a minute, so that none is left out.
     pub(crate) fn record(&self, fallback: Fallback, code: OsError) {
+        if self.count(fallback, code) {
+            let call = fallback.call();
+            tracing::warn!(call, %code, "Windows gave an unexpected answer, and a second way was taken; logged once");
+        }
+    }
+
+    /// Counts a use of a second way after `code`. Returns whether it was the first one.
+    pub(crate) fn count(&self, fallback: Fallback, code: OsError) -> bool {
         let mut counts = self.lock();
         let key = (fallback, Some(code.0));
         let known = counts.keys().filter(|(known, _)| *known == fallback).count();
         let key = if counts.contains_key(&key) || known < MAX_CODES { key } else { (fallback, None) };
         let count = counts.entry(key).or_default();
         *count += 1;
-        let is_first = *count == 1;
-        drop(counts);
-        if is_first {
-            let call = fallback.call();
-            tracing::warn!(call, %code, "Windows gave an unexpected answer, and a second way was taken; logged once");
-        }
+        *count == 1
     }
 
     /// Returns all counters that are not zero.
@@ -344,7 +356,7 @@ mod tests {
             assert_eq!(row.fallback as usize, index);
             assert_eq!(TABLE.iter().filter(|other| other.call == row.call).count(), 1, "{}", row.call);
         }
-        assert_eq!(Fallback::PathLookup as usize + 1, TABLE.len());
+        assert_eq!(Fallback::ProviderCache as usize + 1, TABLE.len());
         assert!(TABLE.len() * (MAX_CODES + 1) <= 1000, "the lines that the log admits of one statement in a minute");
     }
 

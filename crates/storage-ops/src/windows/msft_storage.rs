@@ -4,9 +4,10 @@
 //! make: it initializes only a disk without a partition table.
 //!
 //! The provider answers from a cache. What a change destroys is decided by what the devices report right before it. The
-//! cache is refreshed if it differs from what they report, or if the provider refuses a change for a reason that an
-//! outdated cache explains. Each query and each method is slow, so no others are made.
+//! cache is refreshed if it differs from what they report, if the provider refuses a change for a reason that an outdated
+//! cache explains, and before a partition grows. Each query and each method is slow, so no others are made.
 
+mod comparison;
 pub(crate) mod report;
 
 use std::time::Duration;
@@ -19,10 +20,11 @@ use crate::executor::context::OperationContext;
 use crate::executor::pool_kind::PoolKind;
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::Host;
-use crate::windows::disk_device::{self, Disk, MIB, OPEN_FOR_QUERY, Partition, TableStyle};
+use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY, Partition};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::SecondWay;
+use crate::windows::fallback::{Fallback, SecondWay};
+use crate::windows::msft_storage::comparison::{Reported, difference, is_same_size};
 use crate::windows::volume_device;
 use crate::windows::wmi;
 
@@ -57,12 +59,22 @@ mod code {
     pub(super) const VOLUME_READ_ONLY: OsError = OsError(43006);
 }
 
-/// The return values with which `Refresh` refuses a disk that is offline or has no partition table, or with which it is
-/// not implemented.
-const NOT_REFRESHED: [OsError; 4] = [code::NOT_SUPPORTED, code::STALE_CACHE, code::NOT_INITIALIZED, code::DISK_OFFLINE];
+/// The codes with which `Refresh` refuses a disk that is offline or has no partition table, or with which it is not
+/// implemented, and that of an instance whose disk was removed.
+const NOT_REFRESHED: [OsError; 5] =
+    [code::NOT_SUPPORTED, code::STALE_CACHE, code::NOT_INITIALIZED, code::DISK_OFFLINE, OsError::WBEM_NOT_FOUND];
 
-/// The return values that a provider whose cache is out of date may give for a disk that is ready.
-const MAY_BE_STALE: [OsError; 3] = [code::STALE_CACHE, code::NO_SPACE, code::NOT_INITIALIZED];
+/// The codes with which a provider whose cache is out of date may refuse to change a disk that is ready.
+const MAY_BE_STALE: [OsError; 7] = [
+    code::STALE_CACHE,
+    code::SIZE_NOT_SUPPORTED,
+    code::NO_SPACE,
+    code::NOT_INITIALIZED,
+    code::DISK_READ_ONLY,
+    code::DISK_OFFLINE,
+    // The instance in the cache is that of a disk that was removed.
+    OsError::WBEM_NOT_FOUND,
+];
 
 /// How long the provider may take to learn of an object that has just arrived, before its cache is refreshed. Waiting costs
 /// less: a refresh reads all disks, partitions and volumes.
@@ -179,70 +191,30 @@ fn instance_with_number(host: &Host, ctx: &OperationContext, number: DiskNumber)
 /// provider reports it otherwise than the device, refreshes the provider's data first.
 fn instance_of(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<Instance> {
     let instance = instance_with_number(host, ctx, disk.number)?;
-    if refresh_if_different(host, ctx, disk, &instance)? {
-        let instance = instance_with_number(host, ctx, disk.number)?;
-        return check_same(host, disk, &instance).map(|()| instance);
-    }
-    Ok(instance)
-}
-
-/// Refreshes the provider's data of a disk if `instance` is that of another disk, or differs from what the device reports.
-/// Returns whether it did.
-fn refresh_if_different(
-    host: &Host,
-    ctx: &OperationContext,
-    disk: &Disk,
-    instance: &Instance,
-) -> OperationResult<bool> {
     let device = Reported::by_device(disk);
-    let provider = Reported::by_provider(instance);
-    match check_same(host, disk, instance) {
+    match check_same(host, disk, &instance) {
         Err(error) if error.code.is_some() => return Err(error),
-        Ok(()) if device.is_some() && device == provider => return Ok(false),
+        Ok(()) if difference(device, &instance).is_none() => return Ok(instance),
         // `Refresh` may be refused in other states than these.
         Ok(()) if device.is_some_and(|device| device.style != RAW && !device.is_offline) => {
-            refresh_instance(host, ctx, instance)?;
+            refresh_instance(host, ctx, &instance)?;
         }
         _ => refresh_all(host, ctx)?,
     }
-    Ok(true)
-}
-
-/// What both the provider and the device report about a disk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Reported {
-    size: u64,
-    is_offline: bool,
-    is_read_only: bool,
-    /// As `MSFT_Disk.PartitionStyle`.
-    style: u32,
-}
-
-impl Reported {
-    fn by_provider(instance: &Instance) -> Option<Self> {
-        Some(Self {
-            size: instance.u64("Size")?,
-            is_offline: instance.bool("IsOffline")?,
-            is_read_only: instance.bool("IsReadOnly")?,
-            style: instance.u32("PartitionStyle")?,
-        })
+    let instance = instance_with_number(host, ctx, disk.number)?;
+    check_same(host, disk, &instance)?;
+    if let Some(property) = difference(device, &instance)
+        && host.fallbacks().count(Fallback::ProviderCache, OsError(property as u32))
+    {
+        let provider = Reported::by_provider(&instance);
+        tracing::warn!(
+            ?property,
+            ?device,
+            ?provider,
+            "the storage provider reports a disk otherwise than the device, even after a refresh; logged once"
+        );
     }
-
-    fn by_device(disk: &Disk) -> Option<Self> {
-        // First, because it makes Windows read the disk again.
-        let size = disk.size().ok()?;
-        let attributes = disk.attributes().ok()?;
-        Some(Self {
-            size,
-            is_offline: attributes & DiskAttributes::OFFLINE != 0,
-            is_read_only: attributes & DiskAttributes::READ_ONLY != 0,
-            style: match disk.partition_table().ok()?.style {
-                TableStyle::Raw => RAW,
-                TableStyle::Mbr => MBR,
-                TableStyle::Gpt => GPT,
-            },
-        })
-    }
+    Ok(instance)
 }
 
 /// Checks that the provider's instance is that of the disk that is open as a device.
@@ -258,9 +230,7 @@ fn check_same(host: &Host, disk: &Disk, instance: &Instance) -> OperationResult<
     let of_wmi = instance.text("SerialNumber").unwrap_or_default();
     let is_same = match (of_path, of_device.trim(), of_wmi.trim()) {
         (Some(of_path), ..) => of_path == number,
-        (None, "", "") => {
-            instance.u64("Size").is_some_and(|size| disk.size().is_ok_and(|own| own.abs_diff(size) < MIB))
-        }
+        (None, "", "") => instance.u64("Size").is_some_and(|size| disk.size().is_ok_and(|own| is_same_size(own, size))),
         (None, of_device, of_wmi) => of_device == of_wmi,
     };
     if is_same {
@@ -387,8 +357,12 @@ pub(crate) fn bring_volume_online(
     disk: &Disk,
     partition: &Partition,
 ) -> OperationResult<()> {
-    let instance = partition_instance(host, ctx, disk, partition)?;
-    invoke(host, ctx, &instance.path, "Online", &[], host.timeouts().change).map(drop)
+    ctx.require_pool(PoolKind::Wmi)?;
+    retry_if_stale(host, ctx, || {
+        instance_of(host, ctx, disk)?;
+        let instance = partition_instance(host, ctx, disk, partition)?;
+        invoke(host, ctx, &instance.path, "Online", &[], host.timeouts().change).map(drop)
+    })
 }
 
 /// Formats a volume with NTFS (a quick format). Calls `needs_format` right before formatting, and does nothing if that
@@ -449,24 +423,45 @@ fn is_on_read_only_disk(host: &Host, volume: VolumeId) -> bool {
     attributes.is_ok_and(|attributes| attributes & DiskAttributes::READ_ONLY != 0)
 }
 
-/// Returns the provider's instance of a partition of a disk that is open as a device, after checking that no other disk had
-/// its number by then. If the provider reports the disk or the partition otherwise than the device, refreshes its data first.
-pub(crate) fn partition_instance(
+/// Returns the provider's instance of a partition that is to grow, after refreshing the provider's data of the disk.
+///
+/// The maximum size of a partition depends on the other partitions, which another program may have deleted. A provider
+/// that does not know of that may report a maximum that is too small.
+pub(crate) fn refreshed_partition(
     host: &Host,
     ctx: &OperationContext,
     disk: &Disk,
     partition: &Partition,
 ) -> OperationResult<Instance> {
     ctx.require_pool(PoolKind::Wmi)?;
+    let instance = instance_with_number(host, ctx, disk.number)?;
+    match check_same(host, disk, &instance) {
+        Ok(()) => refresh_instance(host, ctx, &instance)?,
+        Err(error) if error.code.is_some() => return Err(error),
+        Err(_) => {
+            refresh_all(host, ctx)?;
+            check_same(host, disk, &instance_with_number(host, ctx, disk.number)?)?;
+        }
+    }
+    partition_instance(host, ctx, disk, partition)
+}
+
+/// Returns the provider's instance of a partition of a disk that is open as a device and that has been compared with the
+/// provider's. If the provider reports the partition otherwise than the device, refreshes its data first.
+fn partition_instance(
+    host: &Host,
+    ctx: &OperationContext,
+    disk: &Disk,
+    partition: &Partition,
+) -> OperationResult<Instance> {
     let (number, disk_number) = (partition.number, disk.number);
-    refresh_if_different(host, ctx, disk, &instance_with_number(host, ctx, disk_number)?)?;
     let wql =
         format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {number}", disk_number.0);
     let select = || find(host, ctx, &wql, &format!("partition {number} of {disk_number}"));
-    let place = |found: &Instance| (found.u64("Offset"), found.u64("Size"));
     let mut found = select()?;
-    if place(&found) != (Some(partition.offset), Some(partition.length)) {
+    if (found.u64("Offset"), found.u64("Size")) != (Some(partition.offset), Some(partition.length)) {
         refresh_all(host, ctx)?;
+        instance_of(host, ctx, disk)?;
         found = select()?;
     }
     disk.check_number()?;

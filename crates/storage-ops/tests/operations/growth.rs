@@ -1,10 +1,12 @@
 //! Tests of growing a volume: by how much, up to which size, and when it is left unchanged.
 
+use std::sync::Arc;
+
 use crate::setup::{GIB, NoProbe, add_partition, node_on, probed, provider, refused, resize, traced, volume_on};
-use faults::{Fault, FaultAction, Race, When};
-use os::{OsError, Value};
+use faults::{Fault, FaultAction, Layer, Layered, Race, When};
+use os::{Instance, Namespace, OsError, OsResult, Time, Value, Wmi};
 use os_sim::{DiskDescription, Sim};
-use storage_ops::{DiskNumber, GetVolumeStats, Kind, ListVolumesOnDisk, VolumeId};
+use storage_ops::{Config, DiskNumber, GetVolumeStats, Kind, ListVolumesOnDisk, Node, VolumeId};
 
 const MIB: u64 = 1 << 20;
 const SUPPORTED: &str = "wmi call MSFT_Partition.GetSupportedSize";
@@ -51,6 +53,43 @@ fn a_volume_grows_up_to_the_next_partition() {
             sim.invariants().unwrap();
         }
     }
+}
+
+#[test]
+fn a_volume_grows_into_the_space_of_a_partition_that_another_program_has_deleted() {
+    for size in [0, 150 * MIB] {
+        for gap in [0, 1, 57] {
+            let (sim, volume) = two_partitions(gap * MIB);
+            assert!(sim.delete_partition(1, 3));
+            node_on(&sim).run(&resize(volume, size)).unwrap();
+            let expected = if size == 0 { GIB - 17 * MIB } else { size };
+            assert_eq!(length(&sim), expected, "{gap}");
+            sim.invariants().unwrap();
+        }
+    }
+}
+
+/// A provider that knows disk 2 by the number of disk 1, also after a refresh.
+struct Exchanged;
+
+impl Layer for Exchanged {
+    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        wmi.query(namespace, &wql.replace("Number = 1", "Number = 2"), deadline)
+    }
+}
+
+#[test]
+fn a_disk_that_the_provider_knows_by_the_number_of_another_one_is_not_changed() {
+    let disk = |node: os_sim::Builder| node.disk(GIB).partitioned().formatted("NTFS");
+    let sim = disk(disk(os_sim::node())).build();
+    let volume = volume_on(&node_on(&sim), 1);
+    assert!(sim.grow_disk(1, 2 * GIB) && sim.grow_disk(2, 2 * GIB));
+    let partitions = || format!("{:?} {:?}", sim.disk(1).unwrap().partitions, sim.disk(2).unwrap().partitions);
+    let before = partitions();
+    let node = Node::new(Arc::new(Layered::around(sim.process(), Exchanged)), Config::default());
+    let error = refused(&node, &resize(volume, 0), Kind::FailedPrecondition);
+    assert!(error.to_string().contains("is not the disk that is open"), "{error}");
+    assert_eq!(partitions(), before);
 }
 
 #[test]
@@ -133,7 +172,7 @@ fn growth_that_was_undone_is_not_reported_as_success() {
     let (sim, volume) = grown(GIB);
     let (other, before) = (sim.clone(), length(&sim));
     // Between the change and the check of its result.
-    let undone = Race::before(2, move || {
+    let undone = Race::before(1, move || {
         assert_eq!(length(&other), before + 100 * MIB);
         let wql = "SELECT * FROM MSFT_Partition WHERE DiskNumber = 1 AND PartitionNumber = 2";
         provider(&other, wql, "Resize", &[("Size", Value::Text(before.to_string()))]);

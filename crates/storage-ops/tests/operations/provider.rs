@@ -1,13 +1,13 @@
 //! Tests of what the storage provider does in its own time: it learns of disks late, locks volumes, and a policy takes a
 //! disk offline again.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::setup::{GIB, NoProbe, node_on, probed, provider, refused, traced, volume_on};
-use faults::{Fault, FaultAction, Layer, Layered, Probe, Probed, Race, When};
+use faults::{Fault, FaultAction, Layer, Layered, Probe, Probed, Race, Trace, When};
 use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Returned, Time, Value, Wmi};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
@@ -127,15 +127,130 @@ fn the_cache_is_refreshed_if_it_differs_from_what_the_device_reports_and_only_th
 
 #[test]
 fn a_change_that_is_refused_because_the_cache_is_out_of_date_is_repeated_after_a_refresh() {
-    for (method, code) in
-        [("Initialize", 40003), ("CreatePartition", 40000), ("CreatePartition", 40003), ("CreatePartition", 41000)]
-    {
+    for (method, code) in [
+        ("Initialize", 40003),
+        ("Initialize", 41002),
+        ("Initialize", 41003),
+        ("CreatePartition", 40000),
+        ("CreatePartition", 40003),
+        ("CreatePartition", 41000),
+        ("CreatePartition", 41002),
+        ("CreatePartition", 41003),
+    ] {
         let sim = os_sim::node().disk(GIB).build();
         answering(&sim, method, code, 1).run(&PARTITION).unwrap();
         assert_eq!(sim.disk(1).unwrap().partitions.len(), 2, "{method} {code}");
         let sim = os_sim::node().disk(GIB).build();
         let error = answering(&sim, method, code, 2).run(&PARTITION).unwrap_err();
         assert_eq!(error.code(), Some(OsError(code)), "{error}");
+    }
+}
+
+#[test]
+fn a_resize_that_is_refused_because_the_cache_is_out_of_date_is_repeated_after_a_refresh() {
+    for code in [4097, 40003] {
+        let grown = || os_sim::node().disk(GIB).partitioned().formatted("NTFS").grown_to(2 * GIB).build();
+        let sim = grown();
+        let resize = ResizeVolume { target: ResizeTarget::FirstVolumeOfDisk(ONE), size: 0 };
+        answering(&sim, "Resize", code, 1).run(&resize).unwrap();
+        assert!(sim.disk(1).unwrap().partitions[1].length > GIB, "{code}");
+        let error = answering(&grown(), "Resize", code, 2).run(&resize).unwrap_err();
+        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+    }
+}
+
+#[test]
+fn a_volume_is_brought_online_after_a_refresh_if_the_provider_refuses_it_as_with_an_outdated_cache() {
+    let sim = os_sim::node().disk(GIB).build();
+    // Windows does not mount new volumes by itself.
+    sim.set_timing(|timing| timing.volume_arrival = Duration::from_hours(1));
+    answering(&sim, "Online", 41003, 1).run(&PARTITION).unwrap();
+    assert!(sim.volume_on(1).unwrap().arrived);
+}
+
+/// Answers queries for disks with old rows until the cache is updated.
+struct Outdated {
+    disks: Mutex<Option<Vec<Instance>>>,
+}
+
+impl Layer for Outdated {
+    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        match &*self.disks.lock().unwrap() {
+            Some(disks) if wql.contains("FROM MSFT_Disk") => Ok(disks.clone()),
+            _ => wmi.query(namespace, wql, deadline),
+        }
+    }
+
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        if call.method == "UpdateHostStorageCache" {
+            self.disks.lock().unwrap().take();
+        }
+        wmi.call(call, deadline)
+    }
+}
+
+#[test]
+fn an_instance_of_a_removed_disk_like_the_new_one_is_refreshed() {
+    let sim = os_sim::node().disk(GIB).serial("").build();
+    let disks =
+        sim.process().wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 1", Time(Duration::MAX));
+    sim.detach_disk(1).unwrap();
+    let same = DiskDescription { serial: Some(String::new()), ..DiskDescription::new(GIB) };
+    assert_eq!(sim.attach_disk(&same, true), Ok(1));
+    let outdated = Outdated { disks: Mutex::new(Some(disks.unwrap())) };
+    let node = Node::new(Arc::new(Layered::around(sim.process(), outdated)), Config::default());
+    node.run(&PARTITION).unwrap();
+    assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
+}
+
+/// Changes a property of the rows of disks, also after a refresh.
+struct Reporting {
+    property: &'static str,
+    change: Change,
+}
+
+/// Returns what is reported instead of a value.
+type Change = fn(Option<&Value>) -> Option<Value>;
+
+impl Layer for Reporting {
+    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        let mut rows = wmi.query(namespace, wql, deadline)?;
+        if wql.contains("FROM MSFT_Disk") {
+            for row in &mut rows {
+                match (self.change)(row.properties.get(self.property)) {
+                    Some(value) => row.properties.insert(self.property.into(), value),
+                    None => row.properties.remove(self.property),
+                };
+            }
+        }
+        Ok(rows)
+    }
+}
+
+#[test]
+fn a_property_that_the_provider_reports_otherwise_than_the_device_even_after_a_refresh_is_counted() {
+    fn size(value: Option<&Value>) -> u64 {
+        let Some(Value::Text(size)) = value else { panic!("{value:?}") };
+        size.parse().unwrap()
+    }
+    let differing: [(&'static str, Change, u32, Option<u32>); 6] = [
+        ("Size", |value| Some(Value::Text((size(value) - (1 << 20) + 1).to_string())), 0, None),
+        ("Size", |value| Some(Value::Text((size(value) - (1 << 20)).to_string())), 1, Some(1)),
+        ("IsOffline", |_| Some(Value::Bool(true)), 1, Some(2)),
+        ("IsReadOnly", |_| Some(Value::Bool(true)), 1, Some(3)),
+        ("PartitionStyle", |_| Some(Value::U32(1)), 1, Some(4)),
+        ("IsReadOnly", |_| None, 1, Some(0)),
+    ];
+    for (property, change, refreshes, code) in differing {
+        let sim = os_sim::node().disk(GIB).gpt().build();
+        let trace = Arc::new(Trace::recording());
+        let layered = Layered::around(sim.process(), Reporting { property, change });
+        let node = Node::new(Arc::new(Probed::new(Arc::new(layered), Arc::clone(&trace))), Config::default());
+        node.run(&PARTITION).unwrap();
+        assert_eq!(sim.disk(1).unwrap().partitions.len(), 2, "{property}");
+        assert_eq!(trace.counts().of(UPDATE) + trace.counts().of(REFRESH), u64::from(refreshes), "{property}");
+        let count = |code| storage_ops::FallbackCount { call: "provider_cache", code: Some(code), count: 1 };
+        assert_eq!(node.fallbacks(), code.map(count).into_iter().collect::<Vec<_>>(), "{property}");
     }
 }
 

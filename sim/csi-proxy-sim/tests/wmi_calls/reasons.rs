@@ -18,7 +18,7 @@ pub(crate) const REASONS: [(&str, &str, &str); 30] = [
         "`MSFT_StorageSetting.UpdateHostStorageCache`",
         "only if the provider reports another size, state or partition style than the device (here the disk was brought \
          online by a control code), or refuses the change as with an outdated cache: 40000, 40003 (documented as \"cache \
-         out of date\"), 41000",
+         out of date\"), 41000, 41002, 41003 or `WBEM_NOT_FOUND`",
     ),
     (
         "PartitionDisk",
@@ -33,11 +33,12 @@ pub(crate) const REASONS: [(&str, &str, &str); 30] = [
          does not know the volume yet",
     ),
     ("FormatVolume", "`MSFT_Volume.Format`", "the change; no other call for it is documented"),
-    ("ResizeVolume", "query of `MSFT_Disk`", "whether the provider knows the size that the device reports"),
+    ("ResizeVolume", "query of `MSFT_Disk`", "the path of the object, which must be that of the device"),
     (
         "ResizeVolume",
         "`MSFT_Disk.Refresh`",
-        "only if it does not, as without a Rescan: it computes the largest size from its cache",
+        "the provider computes the largest size from its cache, and may not know that the disk has grown or that another \
+         program has deleted the next partition",
     ),
     ("ResizeVolume", "query of `MSFT_Partition`", "the path of the object; its offset must be that of the device"),
     (

@@ -138,6 +138,7 @@ impl State {
             foreign: None,
             partitions: Vec::new(),
             provider_cache: ProviderCache { size, attributes },
+            provider_offsets: Vec::new(),
             lun_id: None,
         };
         self.lay_out(&mut disk, description)?;

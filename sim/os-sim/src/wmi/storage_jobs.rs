@@ -230,6 +230,7 @@ impl State {
         let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
         disk.layout = Layout::Raw;
         disk.partitions.clear();
+        disk.provider_reads_partitions();
         returned(code::DONE)
     }
 

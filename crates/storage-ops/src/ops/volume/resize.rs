@@ -120,7 +120,7 @@ impl ResizeVolume {
 
     fn grow(&self, node: &Node, ctx: &OperationContext, reported: &Reported, volume: VolumeId) -> OperationResult<()> {
         let Reported { disk, partition, .. } = reported;
-        let instance = msft_storage::partition_instance(&node.host, ctx, disk, partition)?;
+        let instance = msft_storage::refreshed_partition(&node.host, ctx, disk, partition)?;
         let (max, provider_error) = match msft_storage::max_partition_size(&node.host, ctx, &instance) {
             Ok(max) => (max, None),
             // The query needs the service "Optimize drives"; resizing does not. The provider refuses a size that is too
