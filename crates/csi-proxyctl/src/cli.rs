@@ -17,6 +17,7 @@ use crate::operation;
 use crate::operations::group_about;
 use crate::output::Form;
 use crate::quantity;
+use crate::top;
 
 pub(crate) const NAME: &str = "csi-proxyctl";
 pub(crate) const API_VERSION: &str = "api-version";
@@ -88,6 +89,7 @@ fn whole_command(api_version: Option<&str>) -> Command {
                 .about("Show which versions of which groups the node serves")
                 .arg(output_arg(&["table", "json", "yaml"]).default_value("table")),
         )
+        .subcommand(top::command())
         .subcommand(completions_command())
 }
 

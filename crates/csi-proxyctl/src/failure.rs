@@ -22,6 +22,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// A call failed.
     Call(Box<Error>),
+    /// The status page of csi-proxy cannot be reached.
+    StatusPage(String),
     /// The response of csi-proxy says so, or cannot be shown.
     Response(String),
     /// Standard output cannot be written.
@@ -44,6 +46,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> exit::Code {
         match self {
             Self::Usage(_) => exit::Code::Usage,
+            Self::StatusPage(_) => exit::Code::Unreachable,
             Self::Response(_) | Self::Output(_) => exit::Code::Failed,
             Self::Call(error) => match error.kind() {
                 ErrorKind::Unavailable => exit::Code::Unreachable,
@@ -67,7 +70,7 @@ impl Failure {
     /// Returns the lines for a person.
     pub(crate) fn report(&self, session: &Session) -> String {
         let text = match self {
-            Self::Usage(text) | Self::Response(text) => text.clone(),
+            Self::Usage(text) | Self::StatusPage(text) | Self::Response(text) => text.clone(),
             Self::Call(error) => format!("{} failed: {}", error.rpc(), error.message()),
             Self::Output(error) => format!("cannot write to standard output: {error}"),
         };
@@ -89,7 +92,13 @@ impl Failure {
 
     /// Returns what to do next.
     fn hints(&self, endpoints: &Endpoints) -> Vec<String> {
-        let Self::Call(error) = self else { return Vec::new() };
+        let error = match self {
+            Self::Call(error) => error,
+            Self::StatusPage(_) => {
+                return vec!["was csi-proxy started with -metrics-bind-address? --address is the same address".into()];
+            }
+            _ => return Vec::new(),
+        };
         match error.kind() {
             ErrorKind::Unavailable => match endpoints {
                 Endpoints::Pipes => vec![
@@ -106,7 +115,7 @@ impl Failure {
             }
             ErrorKind::NotFound => vec!["`csi-proxyctl get` shows disks, volumes, iSCSI portals and services".into()],
             ErrorKind::DeadlineExceeded => {
-                vec!["--timeout gives a call more time; repeating it does not start a change twice".into()]
+                vec!["`csi-proxyctl top` shows what the node does; --timeout gives a call more time, and repeating one does not start a change twice".into()]
             }
             ErrorKind::Unimplemented => vec!["`csi-proxyctl versions` shows what the node serves".into()],
             ErrorKind::Aborted | ErrorKind::ResourceExhausted => {

@@ -16,6 +16,7 @@ mod request;
 mod session;
 mod table;
 mod text_input;
+mod top;
 mod versions;
 mod watch;
 mod wrap;
@@ -57,6 +58,7 @@ async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
         ("get", matches) => get::run(matches, session).await,
         ("call", matches) => call::run(matches, session).await,
         ("versions", matches) => versions::run(matches, session).await,
+        ("top", matches) => top::run(matches, session).await,
         ("completions", matches) => cli::completions(matches),
         (group, matches) => operation::run(group, matches, session).await,
     }

@@ -12,4 +12,5 @@ mod help;
 mod node;
 mod program;
 mod secrets;
+mod top;
 mod watching;

@@ -1,0 +1,61 @@
+//! `top`: what is read from the address of the daemon's HTTP server.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread;
+
+use super::daemon::Sockets;
+use super::program::{Run, run};
+
+/// Runs `top` against a server that answers one request, and returns the request too.
+fn top_of(answer: &'static str, arguments: &[&str]) -> (Run, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut request = Vec::new();
+        let mut byte = [0];
+        while !request.ends_with(b"\r\n\r\n") {
+            stream.read_exact(&mut byte).expect("a request");
+            request.push(byte[0]);
+        }
+        stream.write_all(answer.as_bytes()).expect("it reads");
+        String::from_utf8(request).expect("text")
+    });
+    let run = run(&Sockets::new(), &[&["top", "--address", &address], arguments].concat());
+    let request = server.join().expect("no panic");
+    assert!(request.to_lowercase().contains(&format!("\r\nhost: {address}\r\n")), "{request}");
+    (run, request)
+}
+
+#[test]
+fn top_reads_the_status_page() {
+    let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"calls\": [], \"version\": \"7\"}";
+    let (text, request) = top_of(answer, &[]);
+    assert!(request.starts_with("GET /statusz?format=json HTTP/1.1\r\n"), "{request}");
+    assert!(text.ok().ends_with("No calls are running.\n"));
+    let (json, _) = top_of(answer, &["-o", "yaml"]);
+    assert_eq!(json.ok(), "calls: []\nversion: \"7\"\n");
+}
+
+#[test]
+fn a_refusal_and_another_server_are_errors() {
+    let refused = "HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\nThis page is for clients on the node itself.\n";
+    let (run_refused, _) = top_of(refused, &[]);
+    assert_eq!(run_refused.code, Some(1), "{run_refused:?}");
+    assert!(
+        run_refused.stderr.contains("403 Forbidden: This page is for clients on the node itself."),
+        "{run_refused:?}"
+    );
+    let (other, _) = top_of("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello", &[]);
+    assert!(other.code == Some(1) && other.stderr.contains("is not csi-proxy"), "{other:?}");
+}
+
+#[test]
+fn a_daemon_without_the_http_server_is_code_3_and_the_hint_names_the_flag() {
+    // The port of a listener that is gone.
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|own| own.local_addr()).expect("a port").to_string();
+    let run = run(&Sockets::new(), &["top", "--address", &address]);
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert!(run.stderr.contains("-metrics-bind-address"), "{run:?}");
+}
