@@ -9,7 +9,7 @@ use os::WatchedWork;
 
 thread_local! {
     /// The step that this thread runs, if it is watched.
-    static STEP: RefCell<Option<Step>> = const { RefCell::new(None) };
+    static STEP: RefCell<Option<Step>> = RefCell::default();
 }
 
 struct Step {
