@@ -2,7 +2,7 @@
 //! `/flagz`, as components of Kubernetes have them, and a page at `/` for people.
 //!
 //! `/metrics` has only counts and durations. The others name paths, volumes and servers, so whether they are answered is
-//! decided in [`access`]. None of them names a user or has a secret, none changes anything, and none asks Windows: a
+//! decided in `pages/access.rs`. None of them names a user or has a secret, none changes anything, and none asks Windows: a
 //! device that hangs must not make the status hang too. `csi-proxy doctor` shows the disks and volumes.
 
 mod access;
