@@ -36,7 +36,7 @@ use crate::executor::inline_reads::InlineReads;
 use crate::executor::locks::{Guard, LockKey};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
-use crate::executor::progress::{LockWaits, Requester, Requests, Tracked, Waiting};
+use crate::executor::progress::{Entry, LockWaits, Requester, Requests, Tracked, Waiting};
 use crate::executor::shares::{ClientId, Holder};
 use crate::executor::worker_pools::{DEFECT, WorkerPools, catch_panic};
 use crate::node::{MAX_RUNS, Node, described};
@@ -54,7 +54,7 @@ pub struct Executor {
     inline_reads: InlineReads,
     /// The jobs that equal requests may join, by type and hash of their operation.
     jobs: Mutex<Jobs>,
-    requests: Requests,
+    requests: Arc<Requests>,
     lock_waits: LockWaits,
     /// The number of jobs that are queued or running, whether they can be joined or not.
     running: watch::Sender<usize>,
@@ -70,6 +70,13 @@ struct Job<O: Operation> {
     result: watch::Sender<Option<JobResult<O>>>,
 }
 
+/// What runs an operation.
+enum Run<O: Operation> {
+    /// A read for its caller alone, which nothing cancels once it has a thread.
+    Read(Arc<Entry>),
+    Change(Arc<Job<O>>),
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Waiting for locks or its first thread.
@@ -80,6 +87,24 @@ enum Phase {
     Changing,
     /// Cancelled, because every caller has cancelled.
     Cancelled,
+}
+
+impl<O: Operation> Run<O> {
+    fn job(&self) -> Option<&Arc<Job<O>>> {
+        match self {
+            Self::Read(_) => None,
+            Self::Change(job) => Some(job),
+        }
+    }
+}
+
+impl<O: Operation> Clone for Run<O> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Read(entry) => Self::Read(Arc::clone(entry)),
+            Self::Change(job) => Self::Change(Arc::clone(job)),
+        }
+    }
 }
 
 impl<O: Operation> Job<O> {
@@ -143,7 +168,7 @@ impl Executor {
             inline_reads: InlineReads::default(),
             jobs: Mutex::default(),
             running: watch::channel(0).0,
-            requests: Requests::default(),
+            requests: Arc::default(),
             lock_waits: LockWaits::default(),
         }
     }
@@ -170,13 +195,15 @@ impl Executor {
         let work = Arc::new(Tracked::new(operation));
         if O::COALESCE == Coalesce::Never {
             let number = self.requests.add(requester.call, None, Arc::clone(&work) as _);
-            let _waiting = Waiting { requests: &self.requests, number, ends_with_caller: true };
+            let run = Run::Read(Arc::new(self.entry(number)));
+            let _waiting = Waiting { requests: &self.requests, number };
             let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
-            let result = self.run_in_pools(&work, requester.client, None, &guard).await;
+            let result = self.run_in_pools(&work, requester.client, &run, &guard).await;
             return result.map_err(|error| described(&work.operation, error));
         }
         let (mut receiver, number, begun) = self.join_or_begin(work, requester);
-        let _waiting = Waiting { requests: &self.requests, number, ends_with_caller: begun.is_none() };
+        let _entry = begun.is_none().then(|| self.entry(number));
+        let _waiting = Waiting { requests: &self.requests, number };
         if let Some(job) = begun {
             // A runtime that is shutting down drops the future at once, which ends the job.
             tokio::spawn(job.run().in_current_span());
@@ -186,6 +213,10 @@ impl Executor {
             let error = OperationError::new(Kind::Internal, "the operation ended without a result");
             Err(Error::new(O::NAME, format!("run {}", O::NAME), error))
         })
+    }
+
+    fn entry(&self, number: u64) -> Entry {
+        Entry { requests: Arc::clone(&self.requests), number }
     }
 
     /// Returns the number of changes that are queued or running, including those whose callers have cancelled.
@@ -235,7 +266,7 @@ impl Executor {
         for _ in 0..MAX_RUNS {
             let keys = self.lock_keys(job).await?;
             let guard = Arc::new(self.lock(job, keys).await?);
-            match self.run_in_pools(&job.work, job.client, Some(job), &guard).await {
+            match self.run_in_pools(&job.work, job.client, &Run::Change(Arc::clone(job)), &guard).await {
                 Err(error) if error.rerun == Some(Rerun::WithOtherLocks) => {}
                 result => {
                     *held = Some(guard);
@@ -276,16 +307,18 @@ impl Executor {
         &self,
         work: &Arc<Tracked<O>>,
         client: Option<ClientId>,
-        job: Option<&Arc<Job<O>>>,
+        run: &Run<O>,
         guard: &Arc<Guard>,
     ) -> OperationResult<O::Output> {
         let operation = &work.operation;
         let (mut pools, mut resource) = (vec![O::POOL], operation.resource());
         loop {
             let pool = pools[pools.len() - 1];
-            let commit = job.cloned().map(|job| Arc::new(move || job.advance(Some(Phase::Changing))) as Commit);
+            let job = run.job().cloned();
+            let is_read = job.is_none();
+            let commit = job.map(|job| Arc::new(move || job.advance(Some(Phase::Changing))) as Commit);
             let ctx = OperationContext::new(Arc::clone(guard), commit, Some(pools.clone()));
-            let may_be_inline = job.is_none() && pool == PoolKind::Files;
+            let may_be_inline = is_read && pool == PoolKind::Files;
             let permit = may_be_inline.then(|| self.inline_reads.permit()).flatten();
             let result = if permit.is_some() {
                 // The task that was woken last on this thread runs next on it, and no other thread can take it over.
@@ -295,7 +328,7 @@ impl Executor {
                 catch_panic(|| operation.run(&self.node, &ctx))
             } else {
                 let holder = Holder { resource: resource.clone(), client, is_exempt: false };
-                self.run_on_thread(pool, holder, work, job, ctx).await
+                self.run_on_thread(pool, holder, work, run, ctx).await
             };
             match result {
                 Err(OperationError { rerun: Some(Rerun::InPool(other, of)), .. }) => {
@@ -312,26 +345,27 @@ impl Executor {
         pool: PoolKind,
         holder: Holder,
         work: &Arc<Tracked<O>>,
-        job: Option<&Arc<Job<O>>>,
+        run: &Run<O>,
         ctx: OperationContext,
     ) -> OperationResult<O::Output> {
         // A change in progress bypasses the shares, so that it is not left half done.
-        let is_changing = job.is_some_and(|job| *job.phase() == Phase::Changing);
+        let is_changing = run.job().is_some_and(|job| *job.phase() == Phase::Changing);
         work.progress.waits_for_thread(pool);
         let wait = self.pools.thread(pool, Holder { is_exempt: is_changing, ..holder });
-        let thread = match job {
+        let thread = match run.job() {
             Some(job) => job.while_wanted(wait).await?,
             None => wait.await,
         };
         work.progress.runs_in(pool);
-        let (node, work, job) = (Arc::clone(&self.node), Arc::clone(work), job.cloned());
-        let run = move || {
-            if job.is_some_and(|job| !job.advance(Some(Phase::Reading))) {
+        let (node, work, run) = (Arc::clone(&self.node), Arc::clone(work), run.clone());
+        let body = move || {
+            // The share in the entry of a read ends with this closure.
+            if run.job().is_some_and(|job| !job.advance(Some(Phase::Reading))) {
                 return Err(OperationError::cancelled());
             }
             work.operation.run(&node, &ctx)
         };
-        thread.run(run).await
+        thread.run(body).await
     }
 
     fn unregister<O: Operation>(&self, job: &Arc<Job<O>>) {

@@ -30,7 +30,8 @@ pub struct ActiveRequest {
     pub operation: &'static str,
     /// The operation with its object, as it follows "cannot" in errors. It contains neither a secret nor a user name.
     pub description: String,
-    /// Whether somebody waits for the result. An operation that has begun to change something continues without.
+    /// Whether somebody waits for the result. An operation that has begun to change something continues without, and so
+    /// does a read that has a thread, until Windows answers.
     pub has_caller: bool,
     /// What it does.
     pub state: RequestState,
@@ -130,14 +131,9 @@ impl Executor {
         Activity {
             requests: requests.iter().map(active).collect(),
             pools: self.pools.in_use(),
-            // The directories above a locked path are locked too, but for nobody else's harm.
+            // The directories above a locked path are locked too, but with shared locks, which nobody has to wait for.
             locks: keys.iter().filter(|key| key.is_exclusive || !key.waiting.is_empty()).map(lock).collect(),
         }
-    }
-
-    /// Returns the pools of worker threads.
-    pub fn pools(&self) -> Vec<PoolUse> {
-        self.pools.in_use()
     }
 
     /// Returns how often and how long changes have waited for locks.

@@ -163,7 +163,7 @@ impl LockWaits {
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) call: Option<Call>,
-    /// Whether somebody waits for the result. An operation that has begun to change something continues without.
+    /// Whether somebody waits for the result.
     pub(crate) has_caller: bool,
     /// The number of the request whose result this one shares.
     pub(crate) shares: Option<u64>,
@@ -227,17 +227,24 @@ impl Requests {
 pub(crate) struct Waiting<'a> {
     pub(crate) requests: &'a Requests,
     pub(crate) number: u64,
-    /// Whether the request ends with the caller. A job ends by itself.
-    pub(crate) ends_with_caller: bool,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if self.ends_with_caller {
-            self.requests.remove(self.number);
-        } else {
-            self.requests.caller_left(self.number);
-        }
+        self.requests.caller_left(self.number);
+    }
+}
+
+/// The entry of a request that is not a job of its own. Dropping it removes the entry. A thread that runs the request has
+/// a share in it, because a call of Windows that hangs goes on without the caller.
+pub(crate) struct Entry {
+    pub(crate) requests: Arc<Requests>,
+    pub(crate) number: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.requests.remove(self.number);
     }
 }
 

@@ -121,6 +121,30 @@ async fn a_request_that_waits_for_a_thread_tells_the_pool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_hangs_is_listed_until_it_ends_although_its_caller_has_left() {
+    let (executor, gate) = gated();
+    let _open_on_drop = OpenOnDrop(gate.clone());
+    let reads: Vec<_> = (1..=10).map(|number| start(&executor, number, ListDiskLocations)).collect();
+    // The share of one client: the last one waits for a thread.
+    gate.reached_by(9).await;
+    while executor.activity().requests.len() < 10 {
+        tokio::task::yield_now().await;
+    }
+    for read in reads {
+        read.abort();
+        assert!(read.await.unwrap_err().is_cancelled());
+    }
+    let activity = executor.activity();
+    let running = RequestState::Running(PoolKind::Wmi);
+    assert!(activity.requests.iter().all(|request| request.state == running && !request.has_caller), "{activity:?}");
+    assert_eq!(activity.requests.len(), 9, "a request without a thread ends with its caller: {activity:?}");
+    gate.open();
+    while !executor.activity().requests.is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_description_of_a_mapping_names_neither_its_user_nor_the_password() {
     let gate = Gate::closed(|call| call.primitive == "wmi call MSFT_SmbGlobalMapping.Create");
     let sim = os_sim::node().smb_server("files").share("one").user("user", "pw").build();
