@@ -52,7 +52,7 @@ pub(crate) fn call(
     ctx.begin_mutation()?;
     let began = host.clock().now();
     let status = host.os().wmi().call(call, began + timeout);
-    let has_failed = !matches!(status, Ok(CallStatus::Done(_)));
+    let has_failed = !matches!(&status, Ok(CallStatus::Done(returned)) if returned.code == 0);
     host.provider_calls().add(class_of(call.path), method, has_failed, host.clock().now() - began);
     match status {
         Ok(CallStatus::Done(returned)) => Ok(returned),

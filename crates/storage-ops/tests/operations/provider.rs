@@ -80,6 +80,18 @@ fn answering(sim: &Sim, method: &'static str, code: u32, times: u32) -> Node {
 }
 
 #[test]
+fn a_method_that_returns_an_error_code_counts_as_a_failure() {
+    let (sim, volume) = raw_volume();
+    let node = answering(&sim, "Format", 4, 1);
+    let format = FormatVolume { volume };
+    refused(&node, &format, Kind::Internal);
+    node.run(&format).unwrap();
+    let counts = node.provider_calls();
+    let count = counts.iter().find(|count| count.method == "Format").unwrap();
+    assert_eq!((count.calls, count.failures), (2, 1), "{count:?}");
+}
+
+#[test]
 fn a_disk_that_the_provider_learns_of_by_itself_is_waited_for() {
     let sim = os_sim::node().build();
     sim.set_timing(|timing| timing.provider = Duration::from_secs(5));
