@@ -78,7 +78,7 @@ const MAY_BE_STALE: [OsError; 7] = [
 
 /// How long the provider may take to learn of an object that has just arrived, before its cache is refreshed. Waiting costs
 /// less: a refresh reads all disks, partitions and volumes.
-const LEARNING: Duration = Duration::from_millis(300);
+const ARRIVAL_GRACE: Duration = Duration::from_millis(300);
 
 /// The return values of `Format` that may be temporary. A new volume is read-only for a moment, or the parameters that
 /// name it are not valid yet; another program that reacts to its arrival may have locked it.
@@ -172,7 +172,7 @@ fn find(host: &Host, ctx: &OperationContext, wql: &str, object: &str) -> Operati
     if let Some(instance) = known()? {
         return Ok(instance);
     }
-    host.clock().sleep(LEARNING);
+    host.clock().sleep(ARRIVAL_GRACE);
     if let Some(instance) = known()? {
         return Ok(instance);
     }
