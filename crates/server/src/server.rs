@@ -61,10 +61,10 @@ impl Server {
             let acceptor = Acceptor::new(state, router, phase.subscribe(), Arc::clone(&open_connections));
             acceptors.spawn(acceptor.run(listener));
         }
-        let reporting = tokio::spawn({
-            let state = Arc::clone(&self.state);
-            async move { long_calls::report(&state).await }
-        });
+        // Dropping it ends the task.
+        let mut reporting = JoinSet::new();
+        let state = Arc::clone(&self.state);
+        reporting.spawn(async move { long_calls::report(&state).await });
         shutdown.await;
 
         let (calls, operations) = (self.state.open_calls.get(), self.state.executor.running());
@@ -79,7 +79,6 @@ impl Server {
         let calls = self.state.open_calls.get();
         phase.send_replace(Phase::Closed);
         open_connections.zero().await;
-        reporting.abort();
         Unfinished { calls, operations: self.state.executor.running() }
     }
 
@@ -98,5 +97,32 @@ impl Server {
             }
         };
         let _ = timeout(limits.drain + GOAWAY_GRACE, idle).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+    use std::task::{Context, Waker};
+
+    use storage_ops::{Config, Executor, Node};
+    use transport::memory::MemoryEndpoint;
+
+    use super::Server;
+    use crate::admission::limits::Limits;
+
+    #[tokio::test]
+    async fn a_server_that_is_dropped_while_it_serves_leaves_no_task() {
+        let node = Node::new(os_sim::node().build().process(), Config::default());
+        let server = Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default());
+        let state = Arc::downgrade(&server.state);
+        let mut serving = Box::pin(server.serve::<MemoryEndpoint>(Vec::new(), pending()));
+        assert!(serving.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(serving);
+        drop(server);
+        while state.strong_count() > 0 {
+            tokio::task::yield_now().await;
+        }
     }
 }
