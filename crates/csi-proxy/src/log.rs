@@ -15,7 +15,7 @@ use std::sync::{LazyLock, Mutex};
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::field::RecordFields;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{FilterExt as _, Targets, filter_fn};
 use tracing_subscriber::fmt::format::{DefaultFields, Writer};
 use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
@@ -80,7 +80,9 @@ where
     M: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let lines = tracing_subscriber::fmt::layer().with_target(false).with_ansi(ansi).with_writer(output);
-    let wanted = wanted(flags, least);
+    // Spans of all levels, because they say which call an event belongs to.
+    let is_severe = filter_fn(move |metadata| metadata.is_span() || *metadata.level() <= least);
+    let wanted = wanted(flags).and(is_severe.with_max_level_hint(LevelFilter::TRACE));
     if flags.is_json {
         let lines = lines.fmt_fields(Fields::<_, OUTPUT>(JsonFields)).event_format(JsonLines);
         lines.with_filter(wanted).boxed()
@@ -89,7 +91,7 @@ where
     }
 }
 
-/// Returns the level of the least severe lines that are at least that severe.
+/// Returns the level from which on lines are at least as severe as `severity`.
 fn threshold(severity: Severity) -> LevelFilter {
     match severity {
         Severity::Info => LevelFilter::INFO,
@@ -110,14 +112,13 @@ pub(crate) fn report_left_out_at_end() {
     STDERR_RATE.report_once();
 }
 
-/// Returns which events of at least the level `least` are logged: more of this workspace's crates than of the libraries.
-fn wanted(flags: &LogFlags, least: LevelFilter) -> Targets {
+/// Returns which events are logged: more of this workspace's crates than of the libraries.
+fn wanted(flags: &LogFlags) -> Targets {
     let (ours, theirs) = match flags.verbosity {
         ..=1 => (LevelFilter::INFO, LevelFilter::WARN),
         2..=4 => (LevelFilter::DEBUG, LevelFilter::WARN),
         5.. => (LevelFilter::TRACE, LevelFilter::INFO),
     };
-    let (ours, theirs) = (ours.min(least), theirs.min(least));
     Targets::new().with_default(theirs).with_targets(OURS.map(|name| (name, ours)))
 }
 
@@ -194,10 +195,11 @@ mod tests {
     fn standard_error_has_the_lines_that_are_severe_enough() {
         let flags = LogFlags::default();
         let texts = logged(&flags, threshold(flags.stderr_threshold), || {
-            tracing::info_span!("call", id = 7).in_scope(|| tracing::error!("failed"));
+            tracing::info_span!("call", id = 7, object = "disk 1").in_scope(|| tracing::error!("failed"));
             tracing::warn!("warned");
         });
         assert_eq!(texts.each_ref().map(|text| text.lines().count()), [2, 1], "{texts:?}");
         assert!(texts[1].contains("failed") && !texts[1].contains("warned"), "{texts:?}");
+        assert!(texts.iter().all(|text| text.contains("id=7") && text.contains("disk 1")), "{texts:?}");
     }
 }
