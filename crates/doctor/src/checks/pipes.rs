@@ -76,7 +76,8 @@ fn report_left_out(examination: &mut Examination<'_>) {
             Ok(Pipe { process, program, .. }) => {
                 let program = program.as_deref().map_or_else(|| UNKNOWN_PROGRAM.to_owned(), quoted);
                 let seen = format!("{name}, which -api-groups leaves out, is served by process {process}, {program}");
-                examination.report.problem(CHECK, seen, "stop that program, or remove -api-groups");
+                let remedy = "stop that program; then remove -api-groups if csi-proxy should serve the group";
+                examination.report.problem(CHECK, seen, remedy);
             }
             Err(OsError::FILE_NOT_FOUND) => {}
             Err(code) => examination.report.unchecked(CHECK, format!("pipe {name}"), code, Some(code)),
