@@ -2,12 +2,13 @@
 //!
 //! The address of the metrics is often open to a network. A page of the internet in a browser on the node, or one that
 //! reads through `kubectl port-forward`, connects from the node itself, too. It cannot read what another site answers,
-//! unless its own name is resolved to a loopback address; such a request has that name in its `Host`.
+//! unless its own name is resolved to a loopback address; such a request has that name in its `Host`. A reverse proxy on the
+//! node may replace `Host`, but most say in another header whose request it is.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::Request;
-use http::header::HOST;
+use http::header::{FORWARDED, HOST, HeaderName, VIA};
 use http::uri::Authority;
 
 const NOT_LOCAL: &str = "This page is for clients on the node itself. Open it there, at a loopback address such as \
@@ -15,10 +16,19 @@ const NOT_LOCAL: &str = "This page is for clients on the node itself. Open it th
 const NOT_LOOPBACK_NAME: &str = "This page is answered only at a loopback address or localhost, so that no web site can \
                                  read it through a browser. Open it as http://127.0.0.1 or http://localhost.";
 
+const PROXIED: &str = "This page is not answered through a proxy. Open it on the node itself, or through 'kubectl \
+                       port-forward'.";
+
+/// What proxies add to a request that they pass on.
+const OF_PROXIES: [HeaderName; 3] = [FORWARDED, HeaderName::from_static("x-forwarded-for"), VIA];
+
 /// Returns why the client at `peer` may not read what names objects of the node.
 pub(super) fn check<B>(request: &Request<B>, peer: SocketAddr) -> Result<(), &'static str> {
     if !peer.ip().to_canonical().is_loopback() {
         return Err(NOT_LOCAL);
+    }
+    if OF_PROXIES.iter().any(|name| request.headers().contains_key(name)) {
+        return Err(PROXIED);
     }
     let mut hosts = request.headers().get_all(HOST).iter();
     let named_in_header = match (hosts.next(), hosts.next()) {
@@ -61,6 +71,15 @@ mod tests {
         for other in ["10.0.0.7:5000", "[2001:db8::1]:5000", "[::ffff:10.0.0.7]:5000", "0.0.0.0:5000", "[fe80::1]:5000"]
         {
             assert!(!is_allowed(other, "/", &["127.0.0.1:8888"]), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_a_proxy_passes_on_is_refused() {
+        for header in ["Forwarded", "X-Forwarded-For", "Via"] {
+            let request = Request::get("/").header("Host", "localhost").header(header, "10.0.0.7").body(()).unwrap();
+            let refused = check(&request, "127.0.0.1:5000".parse().unwrap());
+            assert!(refused.is_err_and(|reason| reason.contains("proxy")), "{header}");
         }
     }
 
