@@ -139,10 +139,9 @@ pub enum Severity {
 }
 
 impl LogFlags {
-    /// Returns the log file, if there is one. As in klog, the folder alone has no effect while the log is written to standard
-    /// error.
+    /// Returns the log file, if there is one. As in klog, the folder alone has no effect with `-logtostderr`.
     fn file_in_folder(&self, program: &str) -> Option<PathBuf> {
-        let folder = self.folder.as_ref().filter(|_| !self.to_stderr && !self.also_to_stderr);
+        let folder = self.folder.as_ref().filter(|_| !self.to_stderr);
         self.file.clone().or_else(|| folder.map(|folder| folder.join(format!("{program}.log"))))
     }
 }
