@@ -14,7 +14,7 @@ use super::text::{caller, duration, holders, numbers};
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// Text that is shown as it is.
+/// Text that is escaped, so that a browser shows it and does not interpret it.
 struct Text<'a>(&'a str);
 
 impl fmt::Display for Text<'_> {
@@ -103,17 +103,17 @@ fn write(html: &mut String, program: &ProgramStatus<'_>, served: &[&GroupVersion
     let head = ["RPC", "Calls", "Failed", "Mean", "99 of 100 within"];
     table(html, "Calls since the start", &head, &status.rpcs, "No RPC has been called.", |html, summary| {
         let RpcSummary { rpc, started, failed, mean_seconds, p99_seconds, .. } = summary;
-        let text = |seconds: &Option<f64>| seconds.map_or(String::new(), duration);
+        let mean = mean_seconds.map_or(String::new(), duration);
+        let p99 = p99(*mean_seconds, *p99_seconds);
         write!(
             html,
-            "<td><code>{rpc}</code><td class=\"n\">{started}<td class=\"n\">{failed}<td class=\"n\">{}<td class=\"n\">{}",
-            text(mean_seconds),
-            text(p99_seconds)
+            "<td><code>{rpc}</code><td class=\"n\">{started}<td class=\"n\">{failed}<td class=\"n\">{mean}<td class=\"n\">{p99}"
         )
     })?;
     write_served(html, served)?;
     html.write_str(
-        "</main>\n<footer>Disks and volumes are not shown here, because reading them can hang: \
+        "</main>\n<footer>An operation may wait for a thread although the pool has free ones, because one client, disk or \
+         server gets only a part of them. Disks and volumes are not shown here, because reading them can hang: \
          <code>csi-proxy doctor</code> examines them.</footer></body></html>\n",
     )
 }
@@ -135,6 +135,15 @@ fn write_figures(html: &mut String, program: &ProgramStatus<'_>) -> fmt::Result 
     html.write_str("<dl>")?;
     figures.iter().try_for_each(|(name, figure)| write!(html, "<div><dt>{name}<dd>{figure}</div>"))?;
     html.write_str("</dl>")
+}
+
+/// Returns the cell of the 99th percentile. Without one, but with a mean, it exceeds the last bound of the histogram.
+fn p99(mean: Option<f64>, p99: Option<f64>) -> String {
+    match (mean, p99) {
+        (_, Some(seconds)) => duration(seconds),
+        (Some(_), None) => "&gt; 10 min".to_owned(),
+        (None, None) => String::new(),
+    }
 }
 
 /// Writes which versions of each group are served.
@@ -169,4 +178,16 @@ fn table<T>(
         write_cells(html, row)?;
     }
     html.write_str("</table></div></section>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::p99;
+
+    #[test]
+    fn a_percentile_above_the_last_bound_is_not_blank() {
+        assert_eq!(p99(Some(900.0), None), "&gt; 10 min");
+        assert_eq!(p99(Some(1.0), Some(2.0)), "2.0 s");
+        assert_eq!(p99(None, None), "");
+    }
 }

@@ -109,10 +109,11 @@ pub(super) fn numbers(calls: &[u64]) -> String {
 pub(super) fn duration(seconds: f64) -> String {
     match seconds {
         ..0.0 => "0 s".to_owned(),
-        ..0.001 => format!("{:.0} us", seconds * 1e6),
-        ..1.0 => format!("{:.1} ms", seconds * 1e3),
-        ..100.0 => format!("{seconds:.1} s"),
-        ..6_000.0 => format!("{:.0} min", seconds / 60.0),
+        // The bounds are where the rounded number would be 1000 or more of the unit.
+        ..0.000_999_5 => format!("{:.0} us", seconds * 1e6),
+        ..0.999_95 => format!("{:.1} ms", seconds * 1e3),
+        ..120.0 => format!("{seconds:.1} s"),
+        ..6_000.0 => format!("{:.1} min", seconds / 60.0),
         ..172_800.0 => format!("{:.1} h", seconds / 3600.0),
         _ => format!("{:.1} days", seconds / 86_400.0),
     }
@@ -128,9 +129,13 @@ mod tests {
             (0.0, "0 us"),
             (0.000_05, "50 us"),
             (0.0123, "12.3 ms"),
+            (0.000_999_6, "1.0 ms"),
+            (0.999_94, "999.9 ms"),
+            (0.999_96, "1.0 s"),
             (1.0, "1.0 s"),
-            (99.0, "99.0 s"),
-            (300.0, "5 min"),
+            (100.0, "100.0 s"),
+            (130.0, "2.2 min"),
+            (300.0, "5.0 min"),
             (7200.0, "2.0 h"),
             (864_000.0, "10.0 days"),
         ] {
