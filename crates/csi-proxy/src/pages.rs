@@ -34,7 +34,8 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// What keeps a browser from showing a page in another way, or to another page, than it was meant.
+/// Headers that keep a browser from storing a page, loading or running anything for it, taking it for another type, and
+/// showing it inside another page.
 const BROWSER: [(HeaderName, &str); 5] = [
     (CACHE_CONTROL, "no-store"),
     (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"),

@@ -256,7 +256,7 @@ pub static TABLE: [Flag; 32] = [
         name: "stderrthreshold",
         kind: Kind::Value("LEVEL"),
         default: "ERROR",
-        help: "With a file and -logtostderr=false: log INFO, WARNING, ERROR or FATAL and above to standard error, too.",
+        help: "With a file and -logtostderr=false: also log lines from this level on (INFO, WARNING, ERROR, FATAL) to standard error.",
         section: section::TELEMETRY,
         set: |flags, text| severity(text).map(|severity| flags.log.stderr_threshold = severity),
     },

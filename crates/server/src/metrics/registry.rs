@@ -139,7 +139,7 @@ impl Metrics {
         let help = "Operations that wait for a lock.";
         let waits = |request: &&ActiveRequest| matches!(request.state, RequestState::WaitingForLock(_));
         write_single(text, "csi_proxy_lock_waiting", "gauge", help, requests.iter().filter(waits).count())?;
-        let help = "Locks that Windows has: calls that outlive their request, so that their objects stay locked.";
+        let help = "Locks that are held by calls of Windows that have outlived their request, so that their objects stay locked.";
         let outlived = locks.iter().map(|lock| lock.held_by_others).sum::<usize>();
         write_single(text, "csi_proxy_lock_outlived", "gauge", help, outlived)?;
         let LockWaitCount { waits, time } = executor.lock_waits();
