@@ -123,7 +123,10 @@ impl Rpc<'_> {
         let was_sent = source.downcast_ref::<ConnectionLost>().is_none_or(|lost| lost.was_sent);
         let message = match (was_sent, self.effect) {
             (false, _) => "the connection to csi-proxy was closed before the request was sent",
-            (true, Effect::Read | Effect::Unknown) => "the connection to csi-proxy broke during the call",
+            (true, Effect::Read) => "the connection to csi-proxy broke during the call",
+            (true, Effect::Unknown) => {
+                "the connection to csi-proxy broke during the call; if it was a change, the node may or may not have made it"
+            }
             (true, Effect::Change) => {
                 "the connection to csi-proxy broke during the call; the node may or may not have made the change, and \
                  repeating the call completes it"

@@ -99,7 +99,14 @@ impl Failure {
             }
             _ => return Vec::new(),
         };
+        let is_answer = error.call_number().is_some();
         match error.kind() {
+            ErrorKind::Unavailable if is_answer => {
+                vec!["csi-proxy is busy or stopping, or a device does not answer; `csi-proxyctl top` shows what runs".into()]
+            }
+            ErrorKind::DeadlineExceeded if is_answer => {
+                vec!["the node may still be at work: look at the state of the object before you repeat the command".into()]
+            }
             ErrorKind::Unavailable => match endpoints {
                 Endpoints::Pipes => vec![
                     "is the csi-proxy service running? `sc.exe query csiproxy` shows its state, `sc.exe start csiproxy` \
@@ -115,9 +122,9 @@ impl Failure {
             }
             ErrorKind::NotFound => vec!["`csi-proxyctl get` shows disks, volumes, iSCSI portals and services".into()],
             ErrorKind::DeadlineExceeded => {
-                vec!["`csi-proxyctl top` shows what the node does; --timeout gives a call more time, and repeating one does not start a change twice".into()]
+                vec!["`csi-proxyctl top` shows what the node does; --timeout gives a call more time".into()]
             }
-            ErrorKind::Unimplemented => vec!["`csi-proxyctl versions` shows what the node serves".into()],
+            ErrorKind::Unimplemented => vec!["`csi-proxyctl versions` shows what the node serves; --api-version selects an older version".into()],
             ErrorKind::Aborted | ErrorKind::ResourceExhausted => {
                 vec!["csi-proxy is busy with another call for the same object, or with too many calls; repeat the command".into()]
             }

@@ -117,7 +117,15 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
                 Format::Value(Form::Yaml) => "---\n",
                 _ => "",
             };
-            let reports: String = listing.problems.iter().map(|problem| problem.report(session)).collect();
+            let mut reports: String = listing.problems.iter().map(|problem| problem.report(session)).collect();
+            if let Format::Value(_) = format {
+                // A program that reads the values must not read the errors.
+                let _ = write!(anstream::stderr(), "{reports}");
+                if listing.rows.is_empty() && !reports.is_empty() {
+                    return String::new();
+                }
+                reports.clear();
+            }
             if listing.rows.is_empty() && !reports.is_empty() {
                 return format!("{separator}{reports}");
             }

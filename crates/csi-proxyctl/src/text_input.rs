@@ -27,10 +27,10 @@ pub(crate) fn secret_from_file(path: &str, what: &str) -> Result<String, Failure
 
 /// Reads a secret from an environment variable.
 pub(crate) fn secret_from_env(name: &str, what: &str) -> Result<String, Failure> {
-    // The error of a variable that is not Unicode contains its value.
+    // The error of a variable that is not Unicode contains its value, and a secret may have been given for the name.
     let value = env::var(name).map_err(|error| match error {
-        env::VarError::NotPresent => Failure::Usage(format!("the environment variable {name} for {what} is not set")),
-        env::VarError::NotUnicode(_) => Failure::Usage(format!("the environment variable {name} is not Unicode")),
+        env::VarError::NotPresent => Failure::Usage(format!("the environment variable for {what} is not set")),
+        env::VarError::NotUnicode(_) => Failure::Usage(format!("the environment variable for {what} is not Unicode")),
     })?;
     not_empty(value, what)
 }
