@@ -42,11 +42,11 @@ const DEFECTS: [(&str, &[Replacement]); 5] = [
             ),
             replacement(
                 "executor.rs",
-                "thread.run(run).await\n",
-                "let run = thread.run(run);\n\
-                 if let Some(job) = abandoned_by { job.while_wanted(run).await? } else { run.await }\n",
+                "thread.run(body).await\n",
+                "let body = thread.run(body);\n\
+                 if let Some(job) = abandoned_by.job() { job.while_wanted(body).await? } else { body.await }\n",
             ),
-            replacement("executor.rs", "let is_changing = job", "let abandoned_by = job;\n let is_changing = job"),
+            replacement("executor.rs", "let is_changing = run", "let abandoned_by = run.clone();\n let is_changing = run"),
         ],
     ),
     (

@@ -7,6 +7,7 @@ mod control;
 mod file_security;
 mod files;
 mod firmware;
+mod own_process;
 mod pipes;
 mod scratch;
 mod services;
