@@ -1,6 +1,6 @@
 //! The resources that a process uses.
 
-use os_win32::own_process::{cpu_time, handle_count, working_set};
+use csi_proxy_os_win32::own_process::{cpu_time, handle_count, working_set};
 
 use crate::skip::skipped_by_wine;
 
