@@ -9,7 +9,6 @@ pub(crate) fn figures() -> Figures {
     Figures {
         cpu_seconds: own_process::cpu_time().ok().map(|time| time.as_secs_f64()),
         resident_memory: own_process::working_set().ok().map(|bytes| bytes as u64),
-        // Wine counts no handles.
-        open_files: own_process::handle_count().ok().filter(|count| *count > 0).map(u64::from),
+        open_files: own_process::handle_count().ok().map(u64::from),
     }
 }
