@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 
 mod apt;
 mod bench;
+mod call_costs;
 mod checks;
 mod ci;
 mod docs;

@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 
 use crate::summary::Summary;
 use crate::{
-    Error, apt, checks, durations, facts, go, libtest, process, python, sensitivity, soak, windows, workspace,
+    Error, apt, call_costs, checks, durations, facts, go, libtest, process, python, sensitivity, soak, windows,
+    workspace,
 };
 
 mod deploy;
@@ -27,6 +28,8 @@ pub(crate) enum Part {
     Linux,
     /// The tests of the Windows programs, under Wine or on Windows itself
     Windows,
+    /// The instructions of calls, compared with docs/call-costs.md
+    CallCosts,
     /// The facts about Windows, on the simulated node and under Wine, and their page
     Facts,
     /// The published Go client, as deployed drivers use it, against the server
@@ -51,6 +54,7 @@ pub(crate) fn run(parts: &[Part]) -> Result<Summary, Error> {
         let (summary, step) = durations::measure(&name, || match part {
             Part::Linux => linux(),
             Part::Windows => windows::test(),
+            Part::CallCosts => call_costs::test(),
             Part::Facts => facts::test(),
             Part::Go => go::test(),
             Part::Deploy => deploy::test(),

@@ -72,12 +72,21 @@ impl<'a, F: FormatFields<'a>, const OUTPUT: u8> FormatFields<'a> for Fields<F, O
     }
 }
 
-type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+/// Returns the layer that writes the lines that `flags` select to `output`, without limits.
+pub fn layer<W>(flags: &LogFlags, output: W) -> BoxedLayer
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    lines::<STDERR, _>(flags, output, false, LevelFilter::TRACE)
+}
+
+/// A layer that writes lines.
+pub type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// Returns the layer that writes lines of at least the level `least` to `output`.
-fn lines<const OUTPUT: u8, M>(flags: &LogFlags, output: Output<M>, ansi: bool, least: LevelFilter) -> BoxedLayer
+fn lines<const OUTPUT: u8, W>(flags: &LogFlags, output: W, ansi: bool, least: LevelFilter) -> BoxedLayer
 where
-    M: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let lines = tracing_subscriber::fmt::layer().with_target(false).with_ansi(ansi).with_writer(output);
     // Spans of all levels, because they say which call an event belongs to.

@@ -43,7 +43,8 @@ fn introduction(results: &Results, about: &About, options: &Options) -> String {
          \n\
          How fast csi-proxy serves, beside two minimal servers of the same two RPCs, one on grpc-go and one on \
          tonic. This page is written by `cargo xtask bench`, which takes about ten minutes; run it again, on a machine \
-         that does nothing else, to replace it.\n\
+         that does nothing else, to replace it. [call-costs.md](call-costs.md) has what one call costs, in counts that CI \
+         compares.\n\
          \n\
          Measured on {date}, commit {commit}{note}. {machine}. {versions}.\n\
          \n\

@@ -1,0 +1,66 @@
+//! The calls whose costs are counted, and the node that answers them.
+
+use std::error::Error;
+
+use api::disk::v1::ListDiskIDsRequest;
+use api::filesystem::v1::{IsSymlinkRequest, PathExistsRequest};
+use api::volume::v1::{GetVolumeStatsRequest, ListVolumesOnDiskRequest};
+use os_sim::Sim;
+use prost::Message;
+use storage_ops::{Config, DiskNumber, ListVolumesOnDisk, Node};
+
+const EXISTING: &str = r"C:\var\lib\kubelet\plugins\driver";
+const MISSING: &str = r"C:\var\lib\kubelet\plugins\missing";
+const REFUSED: &str = r"C:\Windows\System32";
+const GIB: u64 = 1 << 30;
+
+/// A call that a driver makes again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The name of the call in the table.
+    pub name: &'static str,
+    /// The service, such as `v1.Filesystem`.
+    pub service: &'static str,
+    /// The name of the RPC.
+    pub rpc: &'static str,
+    /// The encoded request.
+    pub request: Vec<u8>,
+    /// Whether the call succeeds.
+    pub succeeds: bool,
+}
+
+impl Call {
+    fn new(name: &'static str, service: &'static str, rpc: &'static str, request: &impl Message) -> Self {
+        Self { name, service, rpc, request: request.encode_to_vec(), succeeds: true }
+    }
+
+    /// Returns all calls.
+    pub fn all() -> Result<Vec<Self>, Box<dyn Error>> {
+        let (path, volume, disk) = ("v1.Filesystem", "v1.Volume", "v1.Disk");
+        let exists = |path: &str| PathExistsRequest { path: path.to_owned() };
+        let volumes = Node::new(node().process(), Config::default())
+            .run(&ListVolumesOnDisk { disk: DiskNumber(1), partition: 0 })?;
+        let volume_id = volumes.first().ok_or("no volume found on disk 1")?.to_string();
+        Ok(vec![
+            Self::new("PathExists, missing", path, "PathExists", &exists(MISSING)),
+            Self::new("PathExists, existing", path, "PathExists", &exists(EXISTING)),
+            Self { succeeds: false, ..Self::new("PathExists, refused", path, "PathExists", &exists(REFUSED)) },
+            Self::new("IsSymlink", path, "IsSymlink", &IsSymlinkRequest { path: EXISTING.to_owned() }),
+            Self::new("GetVolumeStats", volume, "GetVolumeStats", &GetVolumeStatsRequest { volume_id }),
+            Self::new(
+                "ListVolumesOnDisk",
+                volume,
+                "ListVolumesOnDisk",
+                &ListVolumesOnDiskRequest { disk_number: 1, partition_number: 0 },
+            ),
+            Self::new("ListDiskIDs", disk, "ListDiskIDs", &ListDiskIDsRequest {}),
+        ])
+    }
+}
+
+/// Returns the simulated node: the system disk, and two disks with a volume each.
+pub(crate) fn node() -> Sim {
+    let node = os_sim::node().dir(EXISTING);
+    let node = node.disk(10 * GIB).partitioned().formatted("NTFS");
+    node.disk(10 * GIB).partitioned().formatted("NTFS").build()
+}

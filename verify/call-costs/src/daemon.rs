@@ -1,0 +1,166 @@
+//! The daemon in this process: its node, executor, server and log, on connections that count the writes.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use api::Group;
+use csi_proxy::flags::LogFlags;
+use csi_proxy::log;
+use os::Os;
+use server::{Endpoint, EndpointSpec, Limits, Server};
+use storage_ops::{Config, Executor, Node};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use transport::address::{Address, Location};
+use transport::listener::Listener;
+use transport::memory::{Dialer, MemoryEndpoint, endpoint};
+
+use crate::client::pipe;
+use crate::excluded;
+
+/// The threads of the runtime. Of the threads for blocking work there is one, so that it does not depend on chance when
+/// another is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// Two that share all tasks. That is the least with which reads run as in the service.
+    AsInService,
+    /// The calling thread.
+    One,
+}
+
+/// A daemon that serves connections of this process.
+pub struct Daemon {
+    runtime: Option<Runtime>,
+    dialers: Vec<(&'static str, Dialer)>,
+    server: Option<Served>,
+    writes: Arc<AtomicUsize>,
+}
+
+struct Served {
+    server: Server,
+    endpoints: Vec<Endpoint<CountingEndpoint>>,
+}
+
+impl Daemon {
+    /// Prepares a daemon on `node`.
+    pub fn start(node: Arc<dyn Os>, threads: Threads) -> Result<Self, Box<dyn Error>> {
+        static LOG: Once = Once::new();
+        LOG.call_once(|| {
+            let lines = log::layer(&LogFlags::default(), io::sink);
+            tracing_subscriber::registry().with(vec![lines]).init();
+        });
+        let mut builder = match threads {
+            Threads::AsInService => Builder::new_multi_thread(),
+            Threads::One => Builder::new_current_thread(),
+        };
+        let builder = builder.enable_all().max_blocking_threads(1).thread_keep_alive(Duration::from_hours(1));
+        let runtime = if threads == Threads::AsInService { builder.worker_threads(2) } else { builder }.build()?;
+        let node = Node::new(excluded::node(node), Config::default());
+        node.test_path_lookup();
+        let server = Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default());
+        let writes = Arc::default();
+        let (mut dialers, mut endpoints) = (Vec::new(), Vec::new());
+        for spec in EndpointSpec::of(&Group::ALL, false) {
+            let EndpointSpec::GroupVersion(row) = spec else { continue };
+            let address = Location::Directory(PathBuf::from("/")).address(row.pipe())?;
+            let (dialer, inner) = endpoint(address);
+            dialers.push((row.pipe(), dialer));
+            endpoints.push(Endpoint::new(spec, CountingEndpoint { inner, writes: Arc::clone(&writes) }));
+        }
+        Ok(Self { runtime: Some(runtime), dialers, server: Some(Served { server, endpoints }), writes })
+    }
+
+    /// Serves while `body` runs, and returns its result.
+    pub fn run<T>(mut self, body: impl AsyncFnOnce(&Self) -> Result<T, Box<dyn Error>>) -> Result<T, Box<dyn Error>> {
+        let (Some(runtime), Some(Served { server, endpoints })) = (self.runtime.take(), self.server.take()) else {
+            return Err("the daemon has run already".into());
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = runtime.spawn(async move {
+            server.serve(endpoints, async { drop(stopped.await) }).await;
+        });
+        let result = runtime.block_on(body(&self));
+        drop((stop, self));
+        runtime.block_on(serving)?;
+        result
+    }
+
+    /// How many writes there were to all connections.
+    pub fn writes(&self) -> usize {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn connect(&self, service: &str) -> io::Result<DuplexStream> {
+        let pipe = pipe(service);
+        let (_, dialer) = self.dialers.iter().find(|(name, _)| *name == pipe).ok_or(io::ErrorKind::NotFound)?;
+        dialer.connect()
+    }
+}
+
+struct CountingEndpoint {
+    inner: MemoryEndpoint,
+    writes: Arc<AtomicUsize>,
+}
+
+impl Listener for CountingEndpoint {
+    type Stream = CountingStream;
+
+    async fn accept(&mut self) -> io::Result<CountingStream> {
+        Ok(CountingStream { inner: self.inner.accept().await?, writes: Arc::clone(&self.writes) })
+    }
+
+    fn address(&self) -> &Address {
+        self.inner.address()
+    }
+}
+
+/// A stream that counts the writes. Each of them is a system call on a pipe or socket.
+struct CountingStream {
+    inner: DuplexStream,
+    writes: Arc<AtomicUsize>,
+}
+
+impl AsyncRead for CountingStream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for CountingStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.inner).poll_write(cx, octets));
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.inner).poll_write_vectored(cx, slices));
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,85 @@
+//! What does not count: the simulated node, and the preparation of requests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use faults::{Layer, Layered};
+use os::abi::ControlCode;
+use os::{
+    CallStatus, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm, Time,
+    U16Str, U16String, Uuid, Wmi,
+};
+
+use crate::counts::Allocations;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs `body` without counting it. `cargo xtask test call-costs` stops callgrind in this function, by its name.
+#[inline(never)]
+pub(crate) fn excluded<T>(body: impl FnOnce() -> T) -> T {
+    let before = Allocations::of_process();
+    let result = body();
+    let made = Allocations::of_process() - before;
+    ALLOCATIONS.fetch_add(made.count, Ordering::Relaxed);
+    BYTES.fetch_add(made.bytes, Ordering::Relaxed);
+    result
+}
+
+/// Returns the allocations that were not counted.
+pub(crate) fn allocations() -> Allocations {
+    Allocations { count: ALLOCATIONS.load(Ordering::Relaxed), bytes: BYTES.load(Ordering::Relaxed) }
+}
+
+/// Returns `node`, so that its own work does not count.
+pub(crate) fn node(node: Arc<dyn Os>) -> Arc<dyn Os> {
+    Arc::new(Layered::around(node, Excluded))
+}
+
+struct Excluded;
+
+impl Layer for Excluded {
+    fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        excluded(|| node.open(path, how))
+    }
+
+    fn device_interfaces(&self, node: &dyn Os, class: Uuid) -> OsResult<Vec<U16String>> {
+        excluded(|| node.device_interfaces(class))
+    }
+
+    fn volumes(&self, node: &dyn Os) -> OsResult<Vec<U16String>> {
+        excluded(|| node.volumes())
+    }
+
+    fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        excluded(|| parent.open_child(name, how))
+    }
+
+    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        excluded(|| parent.open_below(path, how))
+    }
+
+    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        excluded(|| handle.control(code, input, output))
+    }
+
+    fn query(&self, handle: &dyn Handle, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
+        excluded(|| handle.query(class, output))
+    }
+
+    fn query_fs(&self, handle: &dyn Handle, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
+        excluded(|| handle.query_fs(class, output))
+    }
+
+    fn final_path(&self, handle: &dyn Handle, form: PathForm) -> OsResult<U16String> {
+        excluded(|| handle.final_path(form))
+    }
+
+    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        excluded(|| wmi.query(namespace, wql, deadline))
+    }
+
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        excluded(|| wmi.call(call, deadline))
+    }
+}

@@ -1,0 +1,66 @@
+//! Counts the instructions of calls with callgrind, and compares them with `docs/call-costs.md`.
+
+use std::error::Error;
+use std::fs;
+
+use call_costs::call::Call;
+use call_costs::{instructions, table};
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(version, about = "Counts what a call costs")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Count the instructions of all calls and compare them with docs/call-costs.md
+    Instructions {
+        /// Write the counts to the page
+        #[arg(long)]
+        bless: bool,
+    },
+    /// Make calls, for callgrind
+    Run {
+        /// The name of the call in the page
+        call: String,
+        /// How many
+        count: usize,
+    },
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    match Arguments::parse().command {
+        Command::Instructions { bless } => count_instructions(bless),
+        Command::Run { call, count } => {
+            let calls = Call::all()?;
+            let call = calls.iter().find(|other| other.name == call).ok_or("no such call")?;
+            instructions::run(call, count)
+        }
+    }
+}
+
+fn count_instructions(bless: bool) -> Result<(), Box<dyn Error>> {
+    let page = table::page()?;
+    if let Some(why) = table::why_incomparable(&page).filter(|_| !bless) {
+        println!("skipped: the instructions of calls: {why}");
+        return Ok(());
+    }
+    let mut rows = Vec::new();
+    for call in Call::all()? {
+        let row = instructions::of(&call)?;
+        println!("{}: {:.0} instructions", call.name, row.1[0]);
+        rows.push(row);
+    }
+    if bless {
+        return Ok(fs::write(table::file(), table::INSTRUCTIONS.replaced(&page, &rows)?)?);
+    }
+    let differences = table::INSTRUCTIONS.differences(&page, &rows)?;
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let renew = "cargo run --profile counted -p csi-proxy-call-costs -- instructions --bless";
+    Err(format!("renew docs/call-costs.md with `{renew}`:\n{}", differences.join("\n")).into())
+}

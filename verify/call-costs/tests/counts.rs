@@ -1,0 +1,31 @@
+//! The costs of calls, except instructions, are those in `docs/call-costs.md`.
+//!
+//! `BLESS=1 cargo test -p csi-proxy-call-costs` writes them to the page. This is a test binary by itself because it counts
+//! the allocations of its whole process.
+
+use std::{env, fs};
+
+use call_costs::call::Call;
+use call_costs::{counts, table};
+
+#[test]
+fn the_costs_of_calls_are_those_of_the_page() {
+    let page = table::page().expect("the page");
+    let bless = env::var_os("BLESS").is_some();
+    if let Some(why) = table::why_incomparable(&page).filter(|_| !bless) {
+        println!("skipped: the_costs_of_calls_are_those_of_the_page: {why}");
+        return;
+    }
+    let calls = Call::all().expect("the calls");
+    let rows: Vec<_> = calls.iter().map(|call| counts::of(call).expect("the call is answered")).collect();
+    if bless {
+        let page = table::COUNTS.replaced(&page, &rows).expect("a table");
+        return fs::write(table::file(), page).expect("the page is written");
+    }
+    let differences = table::COUNTS.differences(&page, &rows).expect("a table");
+    assert!(
+        differences.is_empty(),
+        "renew docs/call-costs.md with `BLESS=1 cargo test -p csi-proxy-call-costs`:\n{}",
+        differences.join("\n")
+    );
+}
