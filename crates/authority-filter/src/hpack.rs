@@ -12,7 +12,7 @@ use crate::{ProtocolError, huffman, value};
 
 const AUTHORITY: &[u8] = b":authority";
 const AUTHORITY_INDEX: usize = 1;
-/// The default of `SETTINGS_HEADER_TABLE_SIZE`. The server must not announce another value.
+/// The default of `SETTINGS_HEADER_TABLE_SIZE`. The server must not announce a higher value.
 const MAX_TABLE: usize = 4096;
 /// What an entry counts in addition to its name and value.
 const ENTRY_OVERHEAD: usize = 32;

@@ -11,7 +11,8 @@
 //! frames or reads. A client that violates the framing of HTTP/2 is disconnected, because the filter could no longer
 //! follow its header table.
 //!
-//! The server must announce the default values of `SETTINGS_HEADER_TABLE_SIZE` and `SETTINGS_MAX_FRAME_SIZE`.
+//! The server must announce the default value of `SETTINGS_MAX_FRAME_SIZE`, and at most that of
+//! `SETTINGS_HEADER_TABLE_SIZE`. Until the client resizes the table, both ends and the filter use the default size.
 //!
 //! [RFC 9113, section 8.3.1]: https://www.rfc-editor.org/rfc/rfc9113#section-8.3.1
 //! [hyperium/h2#442]: https://github.com/hyperium/h2/issues/442

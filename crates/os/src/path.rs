@@ -15,7 +15,11 @@ pub struct NtPath(U16String);
 impl NtPath {
     /// Returns the root directory of the drive `letter`: `\??\C:\`.
     pub fn drive_root(letter: char) -> Self {
-        Self::from_text(&format!(r"\??\{letter}:\"))
+        let mut root = U16String::with_capacity(r"\??\C:\".len());
+        root.push_str(r"\??\");
+        root.push_char(letter);
+        root.push_str(r":\");
+        Self(root)
     }
 
     /// Returns the path of a disk by its number: `\??\PhysicalDrive2`.
@@ -53,7 +57,8 @@ impl NtPath {
     /// Returns this path with one more component.
     #[must_use]
     pub fn join(&self, component: &U16Str) -> Self {
-        let mut joined = self.0.clone();
+        let mut joined = U16String::with_capacity(self.0.len() + 1 + component.len());
+        joined.push(&self.0);
         if joined.as_slice().last() != Some(&u16::from(b'\\')) {
             joined.push_char('\\');
         }

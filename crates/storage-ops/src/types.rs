@@ -21,7 +21,7 @@ pub use disk_ids::DiskIds;
 pub use disk_location::DiskLocation;
 pub use disk_number::DiskNumber;
 pub use host_path::HostPath;
-pub(crate) use host_path::upper_case;
+pub(crate) use host_path::{components, split_last, upper_case};
 pub use iqn::Iqn;
 pub use path_context::PathContext;
 pub use service::{ServiceInfo, ServiceName};

@@ -19,7 +19,7 @@ use crate::table::Row;
 /// How many calls more the second run makes.
 const FURTHER: usize = 2048;
 /// How many times each run is counted.
-const RUNS: usize = 3;
+const RUNS: usize = 5;
 
 /// Makes `calls` calls on one thread, as far as possible.
 pub fn run(call: &Call, calls: usize) -> Result<(), Box<dyn Error>> {

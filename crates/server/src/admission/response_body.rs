@@ -11,12 +11,15 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use hyper::body::{Body, Frame};
 use tokio::time::sleep;
 use tonic::Status;
 
 use crate::admission::connections::InFlightCall;
 use crate::drain::active_count::ActiveGuard;
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// Counts the response frames of a connection, to detect a client that reads none of them.
 #[derive(Debug, Default)]
@@ -47,17 +50,48 @@ pub(crate) enum CallGuard {
     Watch { _counted: ActiveGuard },
 }
 
+/// What a response consists of after its headers.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// One message, and then a status, OK.
+    Message(Bytes),
+    /// The status, after the message.
+    Status,
+    /// Nothing more.
+    End,
+    /// The content of a response that a library made.
+    Other(tonic::body::Body),
+}
+
+impl Content {
+    /// Returns the next frame of a response to a call that succeeded; `None` at its end.
+    fn next(&mut self) -> Option<Frame<Bytes>> {
+        match std::mem::replace(self, Self::End) {
+            Self::Message(message) => {
+                *self = Self::Status;
+                Some(Frame::data(message))
+            }
+            Self::Status => {
+                let mut trailers = HeaderMap::with_capacity(1);
+                trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
+                Some(Frame::trailers(trailers))
+            }
+            Self::End | Self::Other(_) => None,
+        }
+    }
+}
+
 /// The body of a response.
 #[derive(Debug)]
 pub(crate) struct ResponseBody {
-    body: tonic::body::Body,
+    content: Content,
     guard: Option<CallGuard>,
     stall_detector: Arc<StallDetector>,
 }
 
 impl ResponseBody {
-    pub(crate) fn new(body: tonic::body::Body, guard: Option<CallGuard>, stall_detector: &Arc<StallDetector>) -> Self {
-        Self { body, guard, stall_detector: Arc::clone(stall_detector) }
+    pub(crate) fn new(content: Content, guard: Option<CallGuard>, stall_detector: &Arc<StallDetector>) -> Self {
+        Self { content, guard, stall_detector: Arc::clone(stall_detector) }
     }
 
     fn track(&mut self, bytes: Bytes) -> TrackedBytes {
@@ -74,12 +108,19 @@ impl Body for ResponseBody {
     type Error = Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<TrackedBytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let frame = match &mut self.content {
+            Content::Other(body) => ready!(Pin::new(body).poll_frame(cx)),
+            content => content.next().map(Ok),
+        };
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| self.track(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        match &self.content {
+            Content::Message(_) | Content::Status => false,
+            Content::End => true,
+            Content::Other(body) => body.is_end_stream(),
+        }
     }
 }
 

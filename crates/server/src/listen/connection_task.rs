@@ -27,6 +27,12 @@ use crate::server_state::ServerState;
 /// How long a client has to answer a keepalive PING frame.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The size of the table in which a connection keeps headers that its client sends again and again.
+///
+/// Each call adds its deadline, which no other call has. A small table is therefore as good as a large one, whose entries
+/// also keep the buffers in memory that they were received in.
+const HEADER_TABLE_BYTES: u32 = 1024;
+
 /// Returns the HTTP/2 settings of every connection.
 pub(crate) fn http2_settings(limits: &Limits) -> http2::Builder<TokioExecutor> {
     let mut http2 = http2::Builder::new(TokioExecutor::new());
@@ -36,6 +42,7 @@ pub(crate) fn http2_settings(limits: &Limits) -> http2::Builder<TokioExecutor> {
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.header_bytes)
+        .header_table_size(HEADER_TABLE_BYTES)
         // The server buffers what clients send within the windows. Requests are small.
         .initial_stream_window_size(1 << 16)
         .initial_connection_window_size(1 << 16)

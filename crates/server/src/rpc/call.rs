@@ -10,12 +10,11 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout};
-use tonic::body::Body;
 use tonic::{Code, Status};
 use tracing::{Instrument as _, Level, field};
 
 use crate::admission::connections::ConnectionHandle;
-use crate::admission::response_body::{CallGuard, ResponseBody, StallDetector};
+use crate::admission::response_body::{CallGuard, Content, ResponseBody, StallDetector};
 use crate::drain::active_count::ActiveGuard;
 use crate::metrics::failures::LastFailures;
 use crate::metrics::rpc::RpcMetrics;
@@ -27,6 +26,8 @@ use crate::server_state::ServerState;
 /// The response header with the number that a failed call has in the log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("csi-proxy-request-id");
 
+const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+
 /// The connection on which calls arrive, and the state of its server.
 #[derive(Debug)]
 pub(crate) struct Peer {
@@ -37,8 +38,8 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Returns `response` with a body that tracks how the client reads it, and holds `guard` until then.
-    pub(crate) fn response(&self, response: Response<Body>, guard: Option<CallGuard>) -> Response<ResponseBody> {
-        response.map(|body| ResponseBody::new(body, guard, &self.stall_detector))
+    pub(crate) fn response(&self, response: Response<Content>, guard: Option<CallGuard>) -> Response<ResponseBody> {
+        response.map(|content| ResponseBody::new(content, guard, &self.stall_detector))
     }
 }
 
@@ -92,7 +93,7 @@ fn deadline_exceeded(time: Duration) -> Status {
 
 /// Returns how long the caller waits, from the header `grpc-timeout`: up to eight digits and a unit.
 fn deadline(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let text = headers.get(GRPC_TIMEOUT)?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -128,7 +129,7 @@ impl<'a> Call<'a> {
     }
 
     /// Counts and logs the outcome, and returns the response for it.
-    fn end(mut self, outcome: Outcome) -> Response<Body> {
+    fn end(mut self, outcome: Outcome) -> Response<Content> {
         self.has_ended = true;
         let duration = self.began.elapsed();
         match outcome {
@@ -141,7 +142,7 @@ impl<'a> Call<'a> {
                 self.metrics.ended(status.code(), duration);
                 self.failures.add(self.metrics.rpc.path, self.id, status.code(), status.message());
                 log_failure(&status, duration);
-                let mut response = status.into_http();
+                let mut response = message::failure(&status);
                 response.headers_mut().insert(REQUEST_ID, HeaderValue::from(self.id));
                 response
             }

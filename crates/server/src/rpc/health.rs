@@ -9,8 +9,9 @@ use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 use tower_service::Service as _;
 
-use crate::admission::response_body::{CallGuard, ResponseBody};
+use crate::admission::response_body::{CallGuard, Content, ResponseBody};
 use crate::rpc::call::Peer;
+use crate::rpc::message;
 
 /// The health of the services of one endpoint.
 pub(crate) struct Health {
@@ -33,7 +34,7 @@ impl Health {
     pub(crate) async fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Response<ResponseBody> {
         match self.try_answer(request, peer).await {
             Ok(response) => response,
-            Err(status) => peer.response(status.into_http(), None),
+            Err(status) => peer.response(message::failure(&status), None),
         }
     }
 
@@ -52,7 +53,7 @@ impl Health {
         let (body, _reservation) = peer.state.request_bodies.read(body).await?;
         let answered = self.server.clone().call(Request::from_parts(parts, Full::new(body))).await;
         let response = answered.unwrap_or_else(|never| match never {});
-        Ok(peer.response(response, Some(guard)))
+        Ok(peer.response(response.map(Content::Other), Some(guard)))
     }
 
     /// Reports `services` as NOT_SERVING, and ends the watches.

@@ -1,23 +1,20 @@
 //! gRPC messages on the wire: each has a prefix of five bytes, a flag for compression and its length.
 
-use std::future::ready;
-
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
-use http_body_util::{BodyExt as _, Full};
 use prost::Message;
 use tonic::Status;
-use tonic::body::Body;
 use tonic::metadata::MetadataValue;
 
 use crate::admission::request_body::{PREFIX, check_length, declared_length};
+use crate::admission::response_body::Content;
 
-const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 
 /// Refuses requests whose headers declare a compression; this server supports none.
 pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Status> {
-    let Some(encoding) = headers.get("grpc-encoding").filter(|encoding| *encoding != "identity") else {
+    let Some(encoding) = headers.get(GRPC_ENCODING).filter(|encoding| *encoding != "identity") else {
         return Ok(());
     };
     let encoding = encoding.as_bytes().escape_ascii();
@@ -62,10 +59,22 @@ pub(crate) fn encode(message: &impl Message) -> Result<Bytes, Status> {
 }
 
 /// Returns the response that carries an encoded message. Its status, OK, follows in the trailers.
-pub(crate) fn response(message: Bytes) -> Response<Body> {
-    let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
-    let mut response = Response::new(Body::new(Full::new(message).with_trailers(ready(Some(Ok(trailers))))));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+pub(crate) fn response(message: Bytes) -> Response<Content> {
+    with_headers(HeaderMap::with_capacity(1), Content::Message(message))
+}
+
+/// Returns the response of a call that failed: a status and no message.
+pub(crate) fn failure(status: &Status) -> Response<Content> {
+    let mut headers = HeaderMap::with_capacity(4);
+    status.add_header(&mut headers).expect("a status is encoded so that it is a valid header");
+    with_headers(headers, Content::End)
+}
+
+/// Returns a gRPC response with `headers`, which should have room for one more.
+fn with_headers(mut headers: HeaderMap, content: Content) -> Response<Content> {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    let mut response = Response::new(content);
+    *response.headers_mut() = headers;
     response
 }
 

@@ -14,6 +14,7 @@ use crate::metrics::rpc::RpcMetrics;
 use crate::rpc::call::{self, Peer};
 use crate::rpc::handler::{self, Handler};
 use crate::rpc::health::Health;
+use crate::rpc::message;
 
 /// The services of one endpoint.
 pub(crate) struct Router {
@@ -75,5 +76,5 @@ impl Router {
 /// Answers a client that is newer than this server or connected to the wrong endpoint.
 fn unimplemented(peer: &Peer, path: &str, message: String) -> Response<ResponseBody> {
     tracing::info!(path, "refused an RPC that is not served: {message}");
-    peer.response(Status::unimplemented(message).into_http(), None)
+    peer.response(message::failure(&Status::unimplemented(message)), None)
 }

@@ -10,7 +10,7 @@ use os::{Handle, NtPath, Open, Options, Os, OsError, U16Str, U16String};
 use crate::error::{OperationError, OperationResult};
 use crate::paths::links::MAX_LINKS;
 use crate::paths::working_directories::OPEN_NOFOLLOW;
-use crate::types::{HostPath, VolumeId};
+use crate::types::{HostPath, VolumeId, components};
 use crate::windows::buffer;
 use crate::windows::reparse_point::Link;
 
@@ -27,7 +27,7 @@ pub(crate) fn open(
     is_of_volume: &dyn Fn(char) -> OperationResult<bool>,
 ) -> OperationResult<Box<dyn Handle>> {
     let how = Open { options: how.options | Options::REPARSE_POINT, ..*how };
-    let mut path = RootedPath { root: Root::Drive(path.drive()), names: path.components().to_vec() };
+    let mut path = RootedPath { root: Root::Drive(path.drive()), names: names_of(path) };
     for _ in 0..=MAX_LINKS {
         if let Root::Drive(letter) = path.root
             && !is_of_volume(letter)?
@@ -89,7 +89,7 @@ impl RootedPath {
     fn behind(&self, link: &Link, at: usize) -> OperationResult<Self> {
         let (root, mut names) = match (link, link.volume(), link.host_path()) {
             (_, Some(volume), _) => (Root::Volume(volume), Vec::new()),
-            (_, _, Some(target)) => (Root::Drive(target.drive()), target.components().to_vec()),
+            (_, _, Some(target)) => (Root::Drive(target.drive()), names_of(&target)),
             (Link::Relative(target), ..) => (self.root, relative(&self.names[..at], target).ok_or_else(off_node)?),
             (Link::Other, ..) => {
                 let what = format!("{} is a reparse point that is not a link", self.names[at].display());
@@ -105,6 +105,10 @@ impl RootedPath {
 fn off_node() -> OperationError {
     let reason = "the path leads off the node (by a link, or because the drive is no volume) and was not followed";
     OperationError { code: Some(OsError::REPARSE_POINT_ENCOUNTERED), ..OperationError::precondition(reason) }
+}
+
+fn names_of(path: &HostPath) -> Vec<U16String> {
+    components(path.names()).map(ToOwned::to_owned).collect()
 }
 
 /// Returns the path that the target of a link names in the directory `above`; `None` if it is above the root.

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, U16Str, U16String};
 
 use crate::paths::working_directories::OPEN_NOFOLLOW;
-use crate::types::HostPath;
+use crate::types::{HostPath, components};
 use crate::windows::Host;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::Fallback;
@@ -81,7 +81,7 @@ impl PathLookup {
         usize::from(matches!(self.tested.get(), Some(Tested::Honoured(_))))
     }
 
-    /// Opens the object `names` below `directory` to query it, in one call. No link is followed, not even in the last
+    /// Opens the object at `path` below `directory` to query it, in one call. No link is followed, not even in the last
     /// component.
     ///
     /// Returns the object, or `FILE_NOT_FOUND` or `PATH_NOT_FOUND`. Returns `None` if the components must be opened one by
@@ -90,16 +90,16 @@ impl PathLookup {
         &self,
         host: &Host,
         directory: &dyn Handle,
-        names: &[U16String],
+        path: &U16Str,
     ) -> Option<OsResult<Box<dyn Handle>>> {
         self.honoured(host)?;
-        found_or_missing(host, directory.open_below(&joined(names), &OPEN_NOFOLLOW))
+        found_or_missing(host, directory.open_below(path, &OPEN_NOFOLLOW))
     }
 
     /// Opens the object at `path` as [`Self::open_below`] does.
     pub(crate) fn open(&self, host: &Host, path: &HostPath) -> Option<OsResult<Box<dyn Handle>>> {
         // A single component has no links above it.
-        let names = Some(path.components()).filter(|names| names.len() > 1)?;
+        let names = Some(path.names()).filter(|names| components(names).nth(1).is_some())?;
         let root = self.honoured(host)?;
         if path.drive().eq_ignore_ascii_case(&self.system_drive) {
             return self.open_below(host, root, names);
@@ -136,16 +136,4 @@ fn found_or_missing(host: &Host, outcome: OsResult<Box<dyn Handle>>) -> Option<O
         Err(_) => {}
     }
     None
-}
-
-/// Returns the relative path of the components `names`.
-fn joined(names: &[U16String]) -> U16String {
-    let mut path = U16String::with_capacity(names.iter().map(|name| name.len() + 1).sum());
-    for name in names {
-        if !path.is_empty() {
-            path.push(U16Str::from_slice(&[u16::from(b'\\')]));
-        }
-        path.push(name);
-    }
-    path
 }

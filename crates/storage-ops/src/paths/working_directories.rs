@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::paths::path_lookup::PathLookup;
 use crate::paths::remove_tree;
-use crate::types::{HostPath, PathContext, VolumeId};
+use crate::types::{HostPath, PathContext, VolumeId, components, split_last};
 use crate::windows::Host;
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
@@ -38,10 +38,27 @@ pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
 /// The directories in which drivers may change files.
 pub(crate) struct WorkingDirectories {
     system_drive: char,
-    all: Vec<HostPath>,
-    plugins: Option<HostPath>,
-    pods: Option<HostPath>,
+    all: Vec<WorkingDirectory>,
+    plugins: Option<WorkingDirectory>,
+    pods: Option<WorkingDirectory>,
     lookup: PathLookup,
+}
+
+struct WorkingDirectory {
+    path: HostPath,
+    nt_path: NtPath,
+}
+
+impl WorkingDirectory {
+    fn new(path: &HostPath) -> Self {
+        Self { path: path.clone(), nt_path: path.to_nt() }
+    }
+
+    /// Opens the directory. Its path is looked up each time, because the directory may be removed and created again, or
+    /// become a mount point, at any time.
+    fn open(&self, os: &dyn Os) -> OsResult<Box<dyn Handle>> {
+        os.open(&self.nt_path, &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY))
+    }
 }
 
 /// A name in an open directory below a working directory. An object of that name may or may not exist.
@@ -96,12 +113,6 @@ fn without_prefix(path: &U16Str) -> Option<U16String> {
     is_same.then(|| U16String::from_str(plain))
 }
 
-/// Opens a working directory. Its path is looked up each time, because the directory may be removed and created again, or
-/// become a mount point, at any time.
-fn open_root(os: &dyn Os, directory: &HostPath) -> OsResult<Arc<dyn Handle>> {
-    Ok(os.open(&directory.to_nt(), &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY))?.into())
-}
-
 /// Fails unless the object is a directory or a link. A path with a final backslash asks for one.
 pub(crate) fn ensure_directory(object: &dyn Handle) -> OsResult<()> {
     let is_directory =
@@ -111,8 +122,9 @@ pub(crate) fn ensure_directory(object: &dyn Handle) -> OsResult<()> {
 
 impl WorkingDirectories {
     pub(crate) fn new(config: &Config) -> Self {
-        let all = std::iter::once(&config.kubelet_dir).chain(&config.working_dirs).cloned().collect();
-        let (plugins, pods) = (config.plugin_dir.clone(), config.pod_dir.clone());
+        let all = std::iter::once(&config.kubelet_dir).chain(&config.working_dirs).map(WorkingDirectory::new).collect();
+        let [plugins, pods] =
+            [&config.plugin_dir, &config.pod_dir].map(|path| path.as_ref().map(WorkingDirectory::new));
         let lookup = PathLookup::new(config.system_drive);
         Self { system_drive: config.system_drive, all, plugins, pods, lookup }
     }
@@ -155,19 +167,19 @@ impl WorkingDirectories {
         how: &Open,
     ) -> OperationResult<EntryRef> {
         let (directory, above, leaf) = self.locate_entry(path, context)?;
-        let mut chain = vec![open_root(os, directory)?];
-        for name in above {
+        let mut chain: Vec<Arc<dyn Handle>> = vec![directory.open(os)?.into()];
+        for name in components(above) {
             let child = open_subdirectory(&**chain.last().expect("never empty"), name, how)?;
             chain.push(child.into());
         }
-        Ok(EntryRef { chain, leaf: leaf.clone() })
+        Ok(EntryRef { chain, leaf: leaf.to_owned() })
     }
 
     /// Returns the volumes that the node itself uses and that drivers must not use: those of Windows, of the working
     /// directories, and of their drives.
     pub(crate) fn volumes(&self, os: &dyn Os) -> OperationResult<Vec<VolumeId>> {
         let mut volumes = Vec::new();
-        let mut add = |opened: OsResult<Arc<dyn Handle>>| -> OperationResult<()> {
+        let mut add = |opened: OsResult<Box<dyn Handle>>| -> OperationResult<()> {
             let handle = match opened {
                 // A directory that does not exist yet is on no volume; a drive without a medium or a file system has none.
                 Err(code) if ErrorClass::DirectoryMissing.contains(code) => return Ok(()),
@@ -184,10 +196,10 @@ impl WorkingDirectories {
             volumes.push(volume);
             Ok(())
         };
-        add(os.open(&NtPath::drive_root(self.system_drive), &OPEN_NOFOLLOW).map(Arc::from))?;
+        add(os.open(&NtPath::drive_root(self.system_drive), &OPEN_NOFOLLOW))?;
         for directory in self.all.iter().chain(&self.plugins).chain(&self.pods) {
-            add(os.open(&directory.drive_root(), &OPEN_NOFOLLOW).map(Arc::from))?;
-            add(open_root(os, directory))?;
+            add(os.open(&directory.path.drive_root(), &OPEN_NOFOLLOW))?;
+            add(directory.open(os))?;
         }
         volumes.sort_unstable();
         volumes.dedup();
@@ -197,47 +209,53 @@ impl WorkingDirectories {
     /// Returns whether `path` exists, without following a link in its last component.
     pub(crate) fn exists(&self, host: &Host, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
         let (directory, below) = self.locate(path, context)?;
-        let find = || -> OperationResult<()> {
-            let root = open_root(host.os(), directory)?;
-            let found = self.find(host, root, below)?;
-            if path.asks_for_directory() { Ok(ensure_directory(&*found)?) } else { Ok(()) }
+        let find = || -> OperationResult<bool> {
+            let Some(found) = self.find(host, directory.open(host.os())?, below)? else { return Ok(false) };
+            if path.asks_for_directory() {
+                ensure_directory(&*found)?;
+            }
+            Ok(true)
         };
         match find() {
-            Ok(()) => Ok(true),
             // On a disk or server that has gone away nothing is known to be missing.
             Err(error) if error.code.is_some_and(is_missing) => Ok(false),
             Err(error) if path.asks_for_directory() && error.code == Some(OsError::DIRECTORY) => Ok(false),
-            Err(error) => Err(error),
+            outcome => outcome,
         }
     }
 
-    /// Opens the object `below` the open directory `root`; refuses a link or mount point above the last component.
-    fn find(&self, host: &Host, root: Arc<dyn Handle>, below: &[U16String]) -> OperationResult<Arc<dyn Handle>> {
-        let Some((leaf, above)) = below.split_last() else { return Ok(root) };
+    /// Opens the object `below` the open directory `root`; refuses a link or mount point above the last component. Returns
+    /// `None` if the object does not exist.
+    fn find(&self, host: &Host, root: Box<dyn Handle>, below: &U16Str) -> OperationResult<Option<Box<dyn Handle>>> {
+        let Some((above, leaf)) = split_last(below) else { return Ok(Some(root)) };
         // A single component is opened in one call anyway.
         let at_once = if above.is_empty() { None } else { self.lookup.open_below(host, &*root, below) };
-        if let Some(outcome) = at_once {
-            return Ok(outcome?.into());
+        let opened = if let Some(opened) = at_once {
+            opened
+        } else {
+            let mut parent = root;
+            for name in components(above) {
+                parent = open_subdirectory(&*parent, name, &OPEN_NOFOLLOW)?;
+            }
+            parent.open_child(leaf, &OPEN_NOFOLLOW)
+        };
+        match opened {
+            Err(code) if is_missing(code) => Ok(None),
+            opened => Ok(Some(opened?)),
         }
-        let mut found = root;
-        for name in above {
-            found = open_subdirectory(&*found, name, &OPEN_NOFOLLOW)?.into();
-        }
-        Ok(found.open_child(leaf, &OPEN_NOFOLLOW)?.into())
     }
 
     /// Creates the directory `path` and its missing parents. If the last component is a directory, or a link to one, it
     /// is left unchanged.
     pub(crate) fn create(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
         let (directory, below) = self.locate(path, context)?;
-        let mut parent = open_root(os, directory)?;
-        let Some((leaf, above)) = below.split_last() else { return Ok(()) };
-        for name in above {
-            let child = match open_subdirectory(&*parent, name, &OPEN_NOFOLLOW) {
+        let mut parent = directory.open(os)?;
+        let Some((above, leaf)) = split_last(below) else { return Ok(()) };
+        for name in components(above) {
+            parent = match open_subdirectory(&*parent, name, &OPEN_NOFOLLOW) {
                 Err(error) if error.is_not_found() => create_subdirectory(&*parent, name)?,
                 outcome => outcome?,
             };
-            parent = child.into();
         }
         match parent.open_child(leaf, &OPEN_NOFOLLOW) {
             Ok(existing) if buffer::attributes(&*existing)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 => Ok(()),
@@ -247,27 +265,27 @@ impl WorkingDirectories {
         }
     }
 
-    /// Returns the deepest working directory that `path` is in, the directories between them, and the last component. Fails if
+    /// Returns the deepest working directory that `path` is in, the path between them, and the last component. Fails if
     /// `path` is the working directory.
     fn locate_entry<'a>(
         &'a self,
         path: &'a HostPath,
         context: Option<PathContext>,
-    ) -> OperationResult<(&'a HostPath, &'a [U16String], &'a U16String)> {
+    ) -> OperationResult<(&'a WorkingDirectory, &'a U16Str, &'a U16Str)> {
         let (directory, below) = self.locate(path, context)?;
-        let Some((leaf, above)) = below.split_last() else {
+        let Some((above, leaf)) = split_last(below) else {
             let reason = format!("{path} is a working directory itself, not a path in one");
             return Err(OperationError::new(Kind::PermissionDenied, reason));
         };
         Ok((directory, above, leaf))
     }
 
-    /// Returns the deepest working directory that `path` is in, and the components below it.
+    /// Returns the deepest working directory that `path` is in, and the path below it.
     fn locate<'a>(
         &'a self,
         path: &'a HostPath,
         context: Option<PathContext>,
-    ) -> OperationResult<(&'a HostPath, &'a [U16String])> {
+    ) -> OperationResult<(&'a WorkingDirectory, &'a U16Str)> {
         let only = match context {
             Some(PathContext::Plugin) => self.plugins.as_ref(),
             Some(PathContext::Pod) => self.pods.as_ref(),
@@ -277,9 +295,9 @@ impl WorkingDirectories {
         // If no directory is configured for the context, the directories of both contexts are working directories too.
         let of_contexts = self.plugins.iter().chain(&self.pods).filter(|_| only.is_none());
         let candidates = allowed.iter().chain(of_contexts);
-        let containing = candidates.filter_map(|directory| Some((directory, path.below(directory)?)));
+        let containing = candidates.filter_map(|directory| Some((directory, path.below(&directory.path)?)));
         containing.min_by_key(|(_, below)| below.len()).ok_or_else(|| {
-            let list: Vec<_> = allowed.iter().map(ToString::to_string).collect();
+            let list: Vec<_> = allowed.iter().map(|directory| directory.path.to_string()).collect();
             let reason = format!("{path} is not in a working directory ({})", list.join(", "));
             OperationError::new(Kind::PermissionDenied, reason)
         })

@@ -12,6 +12,8 @@ use crate::error::{OperationError, OperationResult, quoted};
 /// The maximum length of a path in UTF-16 code units: `MAX_PATH`, which the Go csi-proxy enforced too.
 const MAX_LENGTH: usize = 260;
 
+const SEPARATOR: u16 = b'\\' as u16;
+
 /// An absolute path on a drive, such as `C:\var\lib\kubelet`: a drive letter and checked components.
 ///
 /// No component is empty, `.` or `..`, names a stream or a device, or ends with a space or a dot, which Win32 would
@@ -19,7 +21,8 @@ const MAX_LENGTH: usize = 260;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct HostPath {
     drive: char,
-    components: Vec<U16String>,
+    /// The components, with a backslash between two of them.
+    names: U16String,
     /// Whether the text ended with a backslash.
     asks_for_directory: bool,
 }
@@ -38,13 +41,16 @@ impl HostPath {
             return Err(refused("is not an absolute path on a drive"));
         };
         let rest = letters.as_str();
-        let mut components = Vec::new();
+        let mut names = U16String::with_capacity(rest.len());
         // Drivers join strings, so a separator may be repeated. Windows ignores that, and the component `.`.
         for component in rest.split('\\').filter(|component| !["", "."].contains(component)) {
             check_component(component).map_err(|why| refused(&why))?;
-            components.push(U16String::from_str(component));
+            if !names.is_empty() {
+                names.push_char('\\');
+            }
+            names.push_str(component);
         }
-        Ok(Self { drive: drive.to_ascii_uppercase(), components, asks_for_directory: rest.ends_with('\\') })
+        Ok(Self { drive: drive.to_ascii_uppercase(), names, asks_for_directory: rest.ends_with('\\') })
     }
 
     /// Parses a path that may contain forward slashes and may lack a drive, as some drivers send it. A path without a
@@ -60,8 +66,8 @@ impl HostPath {
     /// Returns the parent directory. The parent of the root of a drive is the root.
     #[must_use]
     pub fn parent(&self) -> Self {
-        let above = self.components.len().saturating_sub(1);
-        Self { drive: self.drive, components: self.components[..above].to_vec(), asks_for_directory: true }
+        let names = split_last(&self.names).map(|(above, _)| above.to_owned()).unwrap_or_default();
+        Self { drive: self.drive, names, asks_for_directory: true }
     }
 
     /// Returns whether the path ended with a backslash. Then it names a directory, or a link or mount point itself, and no
@@ -72,7 +78,7 @@ impl HostPath {
 
     /// Returns whether the path is the root of its drive.
     pub fn is_drive_root(&self) -> bool {
-        self.components.is_empty()
+        self.names.is_empty()
     }
 
     /// Returns the letter of the drive, in upper case.
@@ -80,9 +86,9 @@ impl HostPath {
         self.drive
     }
 
-    /// Returns the components below the root of the drive.
-    pub(crate) fn components(&self) -> &[U16String] {
-        &self.components
+    /// Returns the path below the root of the drive, which is empty for the root.
+    pub(crate) fn names(&self) -> &U16Str {
+        &self.names
     }
 
     /// Returns the root directory of the drive.
@@ -90,28 +96,29 @@ impl HostPath {
         NtPath::drive_root(self.drive)
     }
 
-    /// Returns the components below `ancestor`, or `None` if the path is not in `ancestor`.
-    pub(crate) fn below(&self, ancestor: &Self) -> Option<&[U16String]> {
-        let depth = ancestor.components.len();
-        let inside = self.drive == ancestor.drive
-            && self.components.len() >= depth
-            && self
-                .components
-                .iter()
-                .zip(&ancestor.components)
-                .all(|(own, other)| upper_case(own) == upper_case(other));
-        inside.then(|| &self.components[depth..])
+    /// Returns the path below `ancestor`, which is empty for `ancestor` itself; `None` if the path is not in `ancestor`.
+    pub(crate) fn below(&self, ancestor: &Self) -> Option<&U16Str> {
+        let (own, above) = (self.names.as_slice(), ancestor.names.as_slice());
+        let (start, rest) = own.split_at_checked(above.len())?;
+        let is_same =
+            self.drive == ancestor.drive && start.iter().zip(above).all(|(unit, other)| is_same(*unit, *other));
+        let below = match rest.split_first() {
+            Some((&SEPARATOR, below)) if !above.is_empty() => below,
+            Some(_) if !above.is_empty() => return None,
+            _ => rest,
+        };
+        is_same.then(|| U16Str::from_slice(below))
     }
 
     /// Returns the path in the namespace of the NT object manager.
     pub(crate) fn to_nt(&self) -> NtPath {
-        self.components.iter().fold(NtPath::drive_root(self.drive), |path, component| path.join(component))
+        NtPath::drive_root(self.drive).join(&self.names)
     }
 
     /// Returns a text that is the same for all spellings of the path that differ only in case.
     pub(crate) fn key(&self) -> String {
-        let components = self.components.iter().map(|name| upper_case(name).to_string_lossy());
-        std::iter::once(format!("{}:", self.drive)).chain(components).collect::<Vec<_>>().join(r"\")
+        let separator = if self.names.is_empty() { "" } else { r"\" };
+        format!("{}:{separator}{}", self.drive, upper_case(&self.names).to_string_lossy())
     }
 
     /// Returns the lock key of the path as a single entry of its directory. The lock excludes equal ones and those of
@@ -122,11 +129,32 @@ impl HostPath {
     }
 }
 
+/// Returns the components of a path without a root.
+pub(crate) fn components(path: &U16Str) -> impl Iterator<Item = &U16Str> {
+    path.as_slice().split(|unit| *unit == SEPARATOR).map(U16Str::from_slice).filter(|name| !name.is_empty())
+}
+
+/// Splits a path without a root into what is above its last component, and that component; `None` if it is empty.
+pub(crate) fn split_last(path: &U16Str) -> Option<(&U16Str, &U16Str)> {
+    let units = path.as_slice();
+    let (above, last) = match units.iter().rposition(|unit| *unit == SEPARATOR) {
+        None => (&[][..], units),
+        Some(at) => (&units[..at], &units[at + 1..]),
+    };
+    (!units.is_empty()).then(|| (U16Str::from_slice(above), U16Str::from_slice(last)))
+}
+
 /// Converts a name to upper case as NTFS does when it compares names: each UTF-16 unit alone, and only letters that have
 /// exactly one other case. NTFS converts a few letters more, such as the final sigma; that they count as different here
 /// makes csi-proxy refuse a path that Windows would find in a working directory.
 pub(crate) fn upper_case(name: &U16Str) -> U16String {
     U16String::from_vec(name.as_slice().iter().map(|unit| upper_case_unit(*unit).unwrap_or(*unit)).collect::<Vec<_>>())
+}
+
+/// Returns whether two units are the same but for their case.
+fn is_same(unit: u16, other: u16) -> bool {
+    let upper = |unit| upper_case_unit(unit).unwrap_or(unit);
+    unit == other || upper(unit) == upper(other)
 }
 
 fn upper_case_unit(unit: u16) -> Option<u16> {
@@ -155,23 +183,20 @@ fn check_component(name: &str) -> Result<(), String> {
 
 /// Returns whether Win32 interprets `name` as a device, with or without an extension.
 fn is_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end_matches(' ').to_ascii_uppercase();
-    if matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
+    let stem = name.split('.').next().unwrap_or_default().trim_end_matches(' ');
+    let is_one_of = |name: &str, devices: &[&str]| devices.iter().any(|device| device.eq_ignore_ascii_case(name));
+    if is_one_of(stem, &["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"]) {
         return true;
     }
-    let mut digits = stem.chars();
-    let numbered = digits.by_ref().take(3).collect::<String>();
-    matches!(numbered.as_str(), "COM" | "LPT")
+    let Some((numbered, number)) = stem.split_at_checked(3) else { return false };
+    let mut digits = number.chars();
+    is_one_of(numbered, &["COM", "LPT"])
         && matches!((digits.next(), digits.next()), (Some('0'..='9' | '¹' | '²' | '³'), None))
 }
 
 impl fmt::Display for HostPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.drive)?;
-        if self.components.is_empty() {
-            return f.write_str("\\");
-        }
-        self.components.iter().try_for_each(|component| write!(f, "\\{}", component.display()))
+        write!(f, "{}:\\{}", self.drive, self.names.display())
     }
 }
 
@@ -183,7 +208,9 @@ impl fmt::Debug for HostPath {
 
 #[cfg(test)]
 mod tests {
-    use super::HostPath;
+    use os::U16Str;
+
+    use super::{HostPath, components, split_last};
 
     fn path(text: &str) -> HostPath {
         HostPath::parse(text).unwrap()
@@ -267,8 +294,11 @@ mod tests {
     #[test]
     fn contract_09_containment_is_by_component_and_without_case() {
         let root = path(r"C:\var\lib\kubelet");
-        assert_eq!(path(r"c:\VAR\lib\Kubelet\pods").below(&root).unwrap().len(), 1);
-        assert_eq!(path(r"C:\var\lib\kubelet").below(&root).unwrap().len(), 0);
+        let below = |text: &str| path(text).below(&root).map(U16Str::to_string_lossy);
+        assert_eq!(below(r"c:\VAR\lib\Kubelet\pods\X").as_deref(), Some(r"pods\X"));
+        assert_eq!(below(r"C:\var\lib\kubelet").as_deref(), Some(""));
+        assert_eq!(path(r"C:\var\lib").below(&path(r"C:\")).map(U16Str::to_string_lossy).as_deref(), Some(r"var\lib"));
+        assert!(path(r"C:\").below(&path(r"C:\")).is_some_and(U16Str::is_empty));
         assert!(path(r"C:\var\lib\kubelet-evil\x").below(&root).is_none());
         assert!(path(r"D:\var\lib\kubelet\x").below(&root).is_none());
         assert!(path(r"C:\var\lib").below(&root).is_none());
@@ -279,6 +309,20 @@ mod tests {
         }
         assert!(path("C:\\\u{df}\\x").below(&path(r"C:\ss")).is_none());
         assert!(path("C:\\\u{e9}\\x").below(&path("C:\\\u{c9}")).is_some());
+    }
+
+    #[test]
+    fn a_path_is_split_at_its_last_separator() {
+        let text = |names: &U16Str| names.to_string_lossy();
+        for (whole, above, last) in [(r"C:\a", "", "a"), (r"C:\a\b\c", r"a\b", "c")] {
+            let whole = path(whole);
+            assert_eq!(
+                split_last(whole.names()).map(|(above, last)| (text(above), text(last))),
+                Some((above.into(), last.into()))
+            );
+        }
+        assert!(split_last(path(r"C:\").names()).is_none() && components(path(r"C:\").names()).next().is_none());
+        assert_eq!(components(path(r"C:\a\b").names()).map(text).collect::<Vec<_>>(), ["a", "b"]);
     }
 
     #[test]
@@ -297,8 +341,8 @@ mod tests {
         fn a_displayed_path_parses_to_the_same_path(text in r"[a-zA-Z]:\\[ -~é日]{0,40}") {
             if let Ok(path) = HostPath::parse(&text) {
                 let displayed = HostPath::parse(&path.to_string()).unwrap();
-                assert_eq!((displayed.drive, &displayed.components), (path.drive, &path.components));
-                assert!(path.components.iter().all(|name| name.to_string_lossy() != ".."), "{path}");
+                assert_eq!((displayed.drive, &displayed.names), (path.drive, &path.names));
+                assert!(components(&path.names).all(|name| name.to_string_lossy() != ".."), "{path}");
             }
         }
     }
