@@ -53,21 +53,24 @@ pub fn console<L: Listener>(
 ) -> Result<(), Box<dyn Error>> {
     log::start(&flags.log)?;
     let runtime = runtime()?;
-    let served = runtime.block_on(until_signalled(flags, backend, endpoints, out));
+    let served = runtime.block_on(until_signalled(flags, backend, endpoints, out, || Ok(())));
     // Abandon operations still running after the drain.
     runtime.shutdown_background();
     served
 }
 
-async fn until_signalled<L: Listener>(
+/// Announces on `out` what is served where, and serves until a signal to stop, as [`console`] does. Calls `ready` when
+/// all endpoints are open.
+pub async fn until_signalled<L: Listener>(
     flags: &Flags,
     backend: Backend,
     endpoints: Endpoints<impl FnMut(&Address) -> io::Result<L>>,
     out: impl Write,
+    ready: impl FnOnce() -> Result<(), Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {
     let (mut first, mut second) = (StopSignals::listen()?, StopSignals::listen()?);
     tokio::select! {
-        served = until(flags, backend, endpoints, out, async { first.next().await }, || Ok(())) => served,
+        served = until(flags, backend, endpoints, out, async { first.next().await }, ready) => served,
         () = async { second.next().await; second.next().await } => {
             Err("stopped by a second signal, without waiting for running calls".into())
         }

@@ -28,20 +28,24 @@ impl fmt::Display for NodeError {
 
 impl error::Error for NodeError {}
 
-/// Returns the node that `file` describes, else the built-in one; its clock runs in real time.
-pub fn simulated(file: Option<&Path>) -> Result<Backend, NodeError> {
-    let (sim, name) = node(file)?;
-    Ok(Backend { os: sim.real_time().process(), name })
+/// A simulated node, and a name to announce it by.
+#[derive(Debug)]
+pub struct SimulatedNode {
+    /// The node.
+    pub sim: Sim,
+    /// What it is, such as "the built-in simulated node".
+    pub name: String,
 }
 
-fn node(file: Option<&Path>) -> Result<(Sim, String), NodeError> {
+/// Returns the node that `file` describes, else the built-in one.
+pub fn node(file: Option<&Path>) -> Result<SimulatedNode, NodeError> {
     match file {
-        None => Ok((Sim::default_node(), "the built-in simulated node".to_owned())),
+        None => Ok(SimulatedNode { sim: Sim::default_node(), name: "the built-in simulated node".to_owned() }),
         Some(path) => {
             let file = path.display().to_string();
             let text = fs::read_to_string(path).map_err(|error| NodeError::Unreadable(file.clone(), error))?;
             let sim = Sim::from_toml(&text).map_err(|error| NodeError::Description(file.clone(), error))?;
-            Ok((sim, format!("the simulated node of {file}")))
+            Ok(SimulatedNode { sim, name: format!("the simulated node of {file}") })
         }
     }
 }
@@ -49,7 +53,7 @@ fn node(file: Option<&Path>) -> Result<(Sim, String), NodeError> {
 /// Returns the node that the flags select, and the rest of what `doctor` examines: pipes that csi-proxy serves, and its
 /// program.
 pub fn examined(flags: &DoctorFlags) -> Result<(Backend, Box<dyn System>), Box<dyn error::Error>> {
-    let (sim, name) = node(flags.node_file.as_deref())?;
+    let SimulatedNode { sim, name } = node(flags.node_file.as_deref())?;
     let folder = PROGRAM.rsplit_once('\\').map_or(PROGRAM, |(folder, _)| folder);
     sim.external().mkdir_all(folder)?;
     sim.external().write(PROGRAM, [])?;

@@ -1,7 +1,10 @@
-//! The parts of `csi-proxy-sim`: the simulated node that its flags select, its endpoints, and the demonstration.
+//! The parts of `csi-proxy-sim`: the simulated node that its flags select, its endpoints and control API, and the
+//! demonstration.
 
 pub mod backend;
 pub mod command;
+pub mod control;
 pub mod demo;
 pub mod endpoints;
 pub mod flags;
+pub mod lives;

@@ -17,7 +17,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     let mut out = anstream::stdout();
     match command {
         Command::Serve(flags) => {
-            endpoints::serve(&flags, backend::simulated(flags.node_file.as_deref())?, out)?;
+            endpoints::serve(&flags, backend::node(flags.node_file.as_deref())?, out)?;
         }
         Command::Demo => {
             let has_succeeded = demo::show(out)?;

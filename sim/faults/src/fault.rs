@@ -14,7 +14,7 @@ pub enum When {
     After,
 }
 
-/// A probe that disturbs one call, or every call that matches a condition.
+/// A probe that disturbs one call, some, or every call that matches a condition.
 pub struct Fault {
     which: Which,
     matches: Box<dyn Fn(&Call) -> bool + Send + Sync>,
@@ -23,8 +23,13 @@ pub struct Fault {
     state: Mutex<State>,
 }
 
+/// Which of the calls that match.
 enum Which {
-    Nth(u64),
+    /// So many of them, after the first ones.
+    Some {
+        skip: u64,
+        count: u64,
+    },
     Each,
 }
 
@@ -33,13 +38,26 @@ struct State {
     seen: u64,
     /// The sequence numbers of running calls to disturb when the node has answered.
     pending: Vec<u64>,
+    hits: u64,
     last_hit: Option<Call>,
+}
+
+impl State {
+    fn hit(&mut self, call: &Call) {
+        self.hits += 1;
+        self.last_hit = Some(call.clone());
+    }
 }
 
 impl Fault {
     /// Disturbs only the call number `nth`, counted from 0.
     pub fn at(nth: u64, when: When, action: FaultAction) -> Self {
-        Self::new(Which::Nth(nth), Box::new(|_| true), when, action)
+        Self::some(nth, 1, when, action)
+    }
+
+    /// Disturbs `count` calls after the first `skip` ones.
+    pub fn some(skip: u64, count: u64, when: When, action: FaultAction) -> Self {
+        Self::new(Which::Some { skip, count }, Box::new(|_| true), when, action)
     }
 
     /// Disturbs every call for which `matches` returns true.
@@ -57,6 +75,11 @@ impl Fault {
     /// Returns the last call that was disturbed, or `None` if there were too few calls.
     pub fn last_hit(&self) -> Option<Call> {
         self.state().last_hit.clone()
+    }
+
+    /// Returns how many calls were disturbed.
+    pub fn hits(&self) -> u64 {
+        self.state().hits
     }
 
     fn new(which: Which, matches: Box<dyn Fn(&Call) -> bool + Send + Sync>, when: When, action: FaultAction) -> Self {
@@ -82,12 +105,16 @@ impl Probe for Fault {
         }
         let number = state.seen;
         state.seen += 1;
-        if matches!(self.which, Which::Nth(nth) if nth != number) {
+        let is_chosen = match self.which {
+            Which::Some { skip, count } => number.checked_sub(skip).is_some_and(|number| number < count),
+            Which::Each => true,
+        };
+        if !is_chosen {
             return FaultAction::Go;
         }
         match self.when {
             When::Before => {
-                state.last_hit = Some(call.clone());
+                state.hit(call);
                 self.action
             }
             When::After => {
@@ -103,7 +130,7 @@ impl Probe for Fault {
             return FaultAction::Go;
         };
         state.pending.swap_remove(position);
-        state.last_hit = Some(call.clone());
+        state.hit(call);
         self.action
     }
 }
@@ -142,6 +169,18 @@ mod tests {
         assert!(probed.volumes().is_ok());
         assert_eq!(fault.last_hit(), None);
         assert_eq!([mount(&probed), mount(&probed)], [Err(OsError::BUSY), Ok(())]);
+    }
+
+    #[test]
+    fn some_calls_fail_after_the_first_ones() {
+        let fault = Arc::new(Fault::some(1, 2, When::Before, FaultAction::Fail(OsError::BUSY)));
+        let probed = Probed::new(Echo::node(), Arc::clone(&fault));
+        let failed = [Err(OsError::BUSY); 2];
+        assert_eq!(
+            [mount(&probed), mount(&probed), mount(&probed), mount(&probed)],
+            [Ok(()), failed[0], failed[1], Ok(())]
+        );
+        assert_eq!(fault.hits(), 2);
     }
 
     #[test]

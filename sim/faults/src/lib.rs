@@ -22,6 +22,7 @@
 
 mod corruption;
 mod fault;
+mod fault_set;
 mod layer;
 mod probe;
 mod race;
@@ -29,7 +30,8 @@ mod trace;
 
 pub use corruption::{CorruptedAnswer, CorruptingOs, Corruption};
 pub use fault::{Fault, When};
+pub use fault_set::FaultSet;
 pub use layer::{Layer, Layered};
-pub use probe::{Call, FaultAction, Outcome, Probe, Probed};
+pub use probe::{Call, FaultAction, Outcome, PRIMITIVES, Probe, Probed};
 pub use race::Race;
 pub use trace::{Counts, Record, Trace};

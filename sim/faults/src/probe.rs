@@ -19,6 +19,35 @@ use os::{Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAcc
 use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
 use process::ProbedProcess;
 
+/// The first words of all primitives. The second word of some names a control code, a class or a method.
+pub const PRIMITIVES: [&str; 25] = [
+    "open",
+    "open_child",
+    "open_below",
+    "control",
+    "query",
+    "set",
+    "query_fs",
+    "list",
+    "final_path",
+    "security_descriptor",
+    "read",
+    "flush",
+    "device_interfaces",
+    "reenumerate",
+    "volumes",
+    "volume_paths",
+    "set_volume_mount_point",
+    "delete_volume_mount_point",
+    "open_service",
+    "service",
+    "firmware_table",
+    "registry_text",
+    "set_volatile_text",
+    "delete_registry_value",
+    "wmi",
+];
+
 /// A call of a primitive. It contains no arguments other than names, and so no secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
@@ -33,6 +62,11 @@ pub struct Call {
 }
 
 impl Call {
+    /// Returns whether the name is that of a primitive, as far as its first word tells.
+    pub(crate) fn is_primitive(name: &str) -> bool {
+        name.split(' ').next().is_some_and(|word| PRIMITIVES.contains(&word))
+    }
+
     /// Returns whether this is a WMI query or method call.
     pub fn is_wmi(&self) -> bool {
         self.primitive.starts_with("wmi ")

@@ -231,7 +231,7 @@ impl Description {
     pub fn from_toml(text: &str) -> Result<Self, DescriptionError> {
         // The full text of the error would quote the line, which may hold a password.
         toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(0, |span| text[..span.start].lines().count().max(1));
+            let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
             DescriptionError(format!("line {line}: {}", error.message()))
         })
     }

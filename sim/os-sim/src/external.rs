@@ -110,6 +110,18 @@ impl External<'_> {
         })
     }
 
+    /// Removes a file, a link or an empty directory (`os.Remove`).
+    pub fn remove(&self, path: &str) -> OsResult<()> {
+        self.with(|state| {
+            let (fs, file) = state.existing(path, false)?;
+            let record = state.file_system(&fs)?.record(file)?;
+            if record.reparse.is_none() && record.is_directory() && !record.is_empty_directory() {
+                return Err(OsError::DIR_NOT_EMPTY);
+            }
+            state.remove_tree(&fs, file)
+        })
+    }
+
     /// Creates a symbolic link at `link` (`os.Symlink`, but with the link first).
     pub fn symlink(&self, link: &str, target: &str) -> OsResult<()> {
         self.with(|state| state.make_symlink(link, target))

@@ -1,5 +1,7 @@
 //! [`Sim`]: a simulated node, and what its owner can do with it.
 
+mod additions;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use crate::description::{Description, DescriptionError, DiskDescription};
 use crate::disks::Disk;
 use crate::external::External;
 use crate::files::file_system::FileSystem;
+use crate::iscsi::Portal;
 use crate::process::Process;
 use crate::registry::Registry;
 use crate::state::{Event, State};
@@ -126,6 +129,27 @@ impl Sim {
         })
     }
 
+    /// Removes a disk as [`Self::detach_disk`] does, and keeps it with the node. Returns a handle with which
+    /// [`Self::plug_disk`] attaches it again, or `None` if no disk has this number.
+    pub fn unplug_disk(&self, number: u32) -> Option<u64> {
+        self.with(|state| {
+            let device = state.device(number)?;
+            let disk = state.detach(device)?;
+            let handle = state.fresh();
+            state.unplugged.insert(handle, disk);
+            Some(handle)
+        })
+    }
+
+    /// Attaches an unplugged disk as [`Self::reattach_disk`] does. Returns its number, or `None` if no unplugged disk has
+    /// this handle.
+    pub fn plug_disk(&self, handle: u64, detected: bool) -> Option<u32> {
+        self.with(|state| {
+            let disk = state.unplugged.remove(&handle)?;
+            Some(state.reattach(disk, detected))
+        })
+    }
+
     /// Sets the error of requests to a device that was removed. Default: `DEV_NOT_EXIST`.
     pub fn set_removed_code(&self, code: OsError) {
         self.with(|state| state.removed_code = Some(code));
@@ -168,6 +192,15 @@ impl Sim {
         self.with(|state| {
             let server = state.smb.servers.iter_mut().find(|server| server.host.eq_ignore_ascii_case(host));
             server.map(|server| server.reachable = reachable).is_some()
+        })
+    }
+
+    /// Sets whether an iSCSI portal answers. Returns false if there is no such portal.
+    pub fn set_portal_reachable(&self, address: &str, port: u16, reachable: bool) -> bool {
+        self.with(|state| {
+            let is_it = |portal: &&mut Portal| portal.address.eq_ignore_ascii_case(address) && portal.port == port;
+            let portal = state.iscsi.portals.iter_mut().find(is_it);
+            portal.map(|portal| portal.reachable = reachable).is_some()
         })
     }
 

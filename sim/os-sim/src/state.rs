@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub mounts: Vec<Mount>,
     /// The directory trees behind remote shares.
     pub trees: BTreeMap<Uuid, FileSystem>,
+    /// The disks that were unplugged and can be plugged in again, by handle.
+    pub unplugged: BTreeMap<u64, Disk>,
     /// The disks of iSCSI logical units without a session, by the unit's identity.
     pub detached_luns: BTreeMap<Uuid, Disk>,
     /// The error of requests to a device that was removed; `None` stands for `DEV_NOT_EXIST`.
@@ -59,6 +61,17 @@ pub(crate) struct State {
     pub network_time: Duration,
     /// Callbacks to run once the state is unlocked.
     pub callbacks: Vec<Callback>,
+}
+
+/// A copy of the objects that the description of a node creates.
+pub(crate) struct Objects {
+    events: Vec<ScheduledEvent>,
+    disks: BTreeMap<DeviceId, Disk>,
+    mounts: Vec<Mount>,
+    trees: BTreeMap<Uuid, FileSystem>,
+    services: Services,
+    smb: Smb,
+    iscsi: Iscsi,
 }
 
 /// A function to be called without holding the lock of the state.
@@ -100,6 +113,31 @@ impl fmt::Debug for State {
 }
 
 impl State {
+    /// Returns a copy of the objects that a description creates.
+    pub(crate) fn objects(&self) -> Objects {
+        Objects {
+            events: self.events.clone(),
+            disks: self.disks.clone(),
+            mounts: self.mounts.clone(),
+            trees: self.trees.clone(),
+            services: self.services.clone(),
+            smb: self.smb.clone(),
+            iscsi: self.iscsi.clone(),
+        }
+    }
+
+    /// Undoes what has happened to these objects since they were copied.
+    pub(crate) fn restore(&mut self, objects: Objects) {
+        let Objects { events, disks, mounts, trees, services, smb, iscsi } = objects;
+        self.events = events;
+        self.disks = disks;
+        self.mounts = mounts;
+        self.trees = trees;
+        self.services = services;
+        self.smb = smb;
+        self.iscsi = iscsi;
+    }
+
     /// Returns a number that was never returned before.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.counter += 1;

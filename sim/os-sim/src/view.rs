@@ -1,11 +1,13 @@
 //! Read-only views for tests: disks, volumes and files as plain values, snapshots and invariants.
 
+mod disk_of_object;
 mod invariants;
 mod snapshot;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use os::{OsResult, Uuid};
+use os::{OsError, OsResult, Uuid};
 
 use crate::disks::mount_manager::MountPoint;
 use crate::disks::{Disk, Health, Layout, Partition, PartitionKind, Volume};
@@ -128,6 +130,21 @@ impl Sim {
         })
     }
 
+    /// Returns the disks that are attached and that Windows has not detected, ordered by number.
+    pub fn undetected_disks(&self) -> Vec<DiskView> {
+        self.with(|state| {
+            let hidden = state.disks.values().filter(|disk| !disk.visible);
+            let mut disks: Vec<_> = hidden.map(|disk| state.disk_view(disk)).collect();
+            disks.sort_by_key(|disk| disk.number);
+            disks
+        })
+    }
+
+    /// Returns the disks that were unplugged, by their handles.
+    pub fn unplugged_disks(&self) -> BTreeMap<u64, DiskView> {
+        self.with(|state| state.unplugged.iter().map(|(handle, disk)| (*handle, state.disk_view(disk))).collect())
+    }
+
     /// Returns the volume `id`, if it is on a disk that Windows shows.
     pub fn volume(&self, id: Uuid) -> Option<VolumeView> {
         self.all_volumes().into_iter().find(|volume| volume.id == id)
@@ -158,6 +175,29 @@ impl Sim {
     /// deleted without the mount manager.
     pub fn stale_mounts(&self) -> Vec<String> {
         self.with(|state| state.stale_mounts())
+    }
+
+    /// Returns what is in the directory at a Win32 path, without what is in its subdirectories.
+    pub fn entries(&self, path: &str) -> OsResult<Vec<FileView>> {
+        self.with(|state| {
+            let found = state.existing(path, true);
+            state.network_time = Duration::ZERO;
+            let (fs, directory) = found?;
+            let file_system = state.file_system(&fs)?;
+            let children = file_system.record(directory)?.children().ok_or(OsError::DIRECTORY)?;
+            children.iter().map(|(name, id)| Ok(view_of(name.to_string(), file_system.record(*id)?))).collect()
+        })
+    }
+
+    /// Returns what is at a Win32 path. A link in its last component is not followed.
+    pub fn entry(&self, path: &str) -> OsResult<FileView> {
+        self.with(|state| {
+            let found = state.existing(path, false);
+            state.network_time = Duration::ZERO;
+            let (fs, file) = found?;
+            let record = state.file_system(&fs)?.record(file)?;
+            Ok(view_of(record.name.to_string(), record))
+        })
     }
 
     /// Returns everything below the directory at a Win32 path. Links are not followed.
@@ -237,7 +277,7 @@ impl State {
         while let Some((path, id)) = waiting.pop() {
             let file = file_system.record(id)?;
             if id != top {
-                found.push(FileView { path: path.clone(), kind: kind_of(file), attributes: file.file_attributes() });
+                found.push(view_of(path.clone(), file));
             }
             for (name, child) in file.children().into_iter().flatten().rev() {
                 let path = if path.is_empty() { name.to_string() } else { format!(r"{path}\{name}") };
@@ -246,6 +286,10 @@ impl State {
         }
         Ok(found)
     }
+}
+
+fn view_of(path: String, file: &FileRecord) -> FileView {
+    FileView { path, kind: kind_of(file), attributes: file.file_attributes() }
 }
 
 fn kind_of(file: &FileRecord) -> FileKind {

@@ -3,12 +3,13 @@
 use std::error::Error;
 use std::io::Write;
 
-use csi_proxy::backend::Backend;
-use csi_proxy::{endpoints, serve};
+use csi_proxy::endpoints;
 
+use crate::backend::SimulatedNode;
 use crate::flags::SimFlags;
+use crate::lives;
 
-/// Serves `backend` on named pipes until a signal to stop.
-pub fn serve(flags: &SimFlags, backend: Backend, out: impl Write) -> Result<(), Box<dyn Error>> {
-    serve::console(&flags.daemon, backend, endpoints::named_pipes(&flags.daemon)?, out)
+/// Serves the node on named pipes until a signal to stop.
+pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(), Box<dyn Error>> {
+    lives::serve(&flags.daemon, node, || endpoints::named_pipes(&flags.daemon), out)
 }

@@ -5,20 +5,21 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::{env, io};
 
-use csi_proxy::backend::Backend;
 use csi_proxy::endpoints::Endpoints;
-use csi_proxy::serve;
 use tempfile::TempDir;
 use transport::address::Location;
 use transport::listener::bind;
 
+use crate::backend::SimulatedNode;
 use crate::flags::SimFlags;
+use crate::lives;
 
-/// Serves `backend` on sockets until a signal to stop.
-pub fn serve(flags: &SimFlags, backend: Backend, out: impl Write) -> Result<(), Box<dyn Error>> {
+/// Serves the node on sockets until a signal to stop.
+pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(), Box<dyn Error>> {
     let (folder, _temporary) = folder(flags)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot create a folder for the sockets: {error}")))?;
-    serve::console(&flags.daemon, backend, Endpoints { location: Location::Directory(folder), bind }, out)
+    let endpoints = || Ok(Endpoints { location: Location::Directory(folder.clone()), bind });
+    lives::serve(&flags.daemon, node, endpoints, out)
 }
 
 /// Returns the folder that the flags name; else one in the user's runtime directory, or a temporary one.

@@ -112,6 +112,7 @@ impl ProbedProcess {
         self.check_alive()?;
         let sequence = self.calls.fetch_add(1, Ordering::SeqCst);
         let call = Call { sequence, primitive: primitive.into(), object: object.to_string(), mutates };
+        debug_assert!(Call::is_primitive(&call.primitive), "PRIMITIVES lacks {}", call.primitive);
         match self.probe.before(&call) {
             FaultAction::Go => {}
             FaultAction::Delay(span) => self.node.clock().sleep(span),

@@ -46,9 +46,9 @@ impl State {
         state.add_smb(description);
         state.iscsi.portals.clone_from(&description.iscsi_portals);
         state.iscsi.targets.clone_from(&description.iscsi_targets);
-        state.assign_lun_ids();
+        state.assign_lun_ids(0);
         for file in &description.files {
-            state.add_file(file).map_err(|error| cannot_create(file.path(), error))?;
+            state.add_described_file(file)?;
         }
         Ok(state)
     }
@@ -224,7 +224,12 @@ impl State {
 
     fn add_smb(&mut self, description: &Description) {
         self.smb.servers.clone_from(&description.smb_servers);
-        for server in 0..self.smb.servers.len() {
+        self.make_share_trees(0);
+    }
+
+    /// Creates the directory trees of the shares of all servers from this one on.
+    pub(crate) fn make_share_trees(&mut self, from: usize) {
+        for server in from..self.smb.servers.len() {
             for share in 0..self.smb.servers[server].shares.len() {
                 let tree = self.fresh_uuid();
                 self.smb.servers[server].shares[share].tree = tree;
@@ -234,14 +239,18 @@ impl State {
         }
     }
 
-    /// Gives each logical unit an identity.
-    fn assign_lun_ids(&mut self) {
-        for target in 0..self.iscsi.targets.len() {
+    /// Gives each logical unit of all targets from this one on an identity.
+    pub(crate) fn assign_lun_ids(&mut self, from: usize) {
+        for target in from..self.iscsi.targets.len() {
             for lun in 0..self.iscsi.targets[target].luns.len() {
                 let id = self.fresh_uuid();
                 self.iscsi.targets[target].luns[lun].id = id;
             }
         }
+    }
+
+    pub(crate) fn add_described_file(&mut self, file: &FileDescription) -> Result<(), DescriptionError> {
+        self.add_file(file).map_err(|error| cannot_create(file.path(), error))
     }
 
     fn add_file(&mut self, file: &FileDescription) -> Result<(), OsError> {

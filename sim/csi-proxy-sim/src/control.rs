@@ -1,0 +1,113 @@
+//! The server of the control API, `sim/sim-control/proto/sim_control.proto`.
+
+mod container_files;
+mod fault_request;
+mod simulation;
+mod status;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use authority_filter::AuthorityFilter;
+use faults::{Fault, FaultSet, Trace};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use os_sim::Sim;
+use sim_control::{ContainerFilesServer, SimulationServer};
+use tokio::sync::{mpsc, oneshot};
+use tonic::Status;
+use tonic::body::Body;
+use tonic::server::NamedService as _;
+use tower::Service as _;
+use transport::listener::Listener;
+
+use container_files::Files;
+
+/// How long a client may take for the headers of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long to wait after a connection could not be accepted, since the next attempt would fail likewise.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The running node, and what can be done to it.
+#[derive(Debug)]
+pub struct Control {
+    sim: Sim,
+    faults: Arc<FaultSet>,
+    trace: Arc<Trace>,
+    /// The faults as they were requested, by number.
+    injected: Mutex<BTreeMap<u64, (sim_control::Fault, Arc<Fault>)>>,
+    restarts: mpsc::Sender<Restart>,
+}
+
+/// A request to restart the node or the daemon.
+#[derive(Debug)]
+pub struct Restart {
+    /// Whether only the daemon restarts.
+    pub daemon_only: bool,
+    done: oneshot::Sender<()>,
+}
+
+impl Restart {
+    /// Answers the request: the daemon serves again.
+    pub fn done(self) {
+        // The client may have gone.
+        let _ = self.done.send(());
+    }
+}
+
+impl Control {
+    /// Controls a node whose daemon has these probes and carries out the `restarts`.
+    pub fn new(sim: Sim, faults: Arc<FaultSet>, trace: Arc<Trace>, restarts: mpsc::Sender<Restart>) -> Self {
+        Self { sim, faults, trace, injected: Mutex::default(), restarts }
+    }
+}
+
+/// The services of the control API.
+#[derive(Clone)]
+struct Services {
+    simulation: SimulationServer<Control>,
+    files: ContainerFilesServer<Files>,
+}
+
+impl Services {
+    async fn answer(mut self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let service = request.uri().path().split('/').nth(1).unwrap_or_default();
+        if service == SimulationServer::<Control>::NAME {
+            self.simulation.call(request).await
+        } else if service == ContainerFilesServer::<Files>::NAME {
+            self.files.call(request).await
+        } else {
+            Ok(Status::unimplemented(format!("the control API has no service {service}")).into_http())
+        }
+    }
+}
+
+/// Answers the clients of `listener`.
+pub async fn serve<L: Listener>(control: Control, mut listener: L) {
+    let files = ContainerFilesServer::new(Files(control.sim.clone()));
+    let services = Services { simulation: SimulationServer::new(control), files };
+    loop {
+        let stream = match listener.accept().await {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a client of the control API");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let stream = TokioIo::new(AuthorityFilter::new(stream, HEADER_TIMEOUT));
+        let services = services.clone();
+        let service = service_fn(move |request| services.clone().answer(request));
+        tokio::spawn(async move {
+            if let Err(error) = http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await {
+                tracing::debug!(%error, "a connection to the control API ended with an error");
+            }
+        });
+    }
+}

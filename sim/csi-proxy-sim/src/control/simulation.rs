@@ -1,0 +1,225 @@
+//! Changes of the node while it runs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use faults::Fault;
+use os_sim::iscsi::DEFAULT_PORT;
+use os_sim::{Description, DiskView};
+use sim_control::{
+    AddRequest, AddResponse, ClearFaultsRequest, ClearFaultsResponse, Disk, GrowDiskRequest, GrowDiskResponse,
+    InjectFaultRequest, InjectFaultResponse, InjectedFault, ListDisksRequest, ListDisksResponse, ListFaultsRequest,
+    ListFaultsResponse, ListPrimitivesRequest, ListPrimitivesResponse, PlugDiskRequest, PlugDiskResponse, Primitive,
+    RestartRequest, RestartResponse, SetReachableRequest, SetReachableResponse, SetSmbPasswordRequest,
+    SetSmbPasswordResponse, Simulation, UnplugDiskRequest, UnplugDiskResponse, UnpluggedDisk, Volume,
+    set_reachable_request::What,
+};
+use tokio::sync::oneshot;
+use tonic::{Request, Response, Status};
+
+use super::fault_request::fault;
+use super::{Control, Restart};
+
+/// The number of the disk that Windows runs from.
+const SYSTEM_DISK: u32 = 0;
+
+/// Sizes of disks are multiples of the larger kind of sectors.
+const SECTOR: u64 = 4096;
+
+type Answer<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl Simulation for Control {
+    async fn list_disks(&self, _request: Request<ListDisksRequest>) -> Answer<ListDisksResponse> {
+        let detected = self.sim.disks().into_iter().map(|disk| described(disk, true));
+        let undetected = self.sim.undetected_disks().into_iter().map(|disk| described(disk, false));
+        let unplugged = self.sim.unplugged_disks().into_iter().map(|(handle, disk)| UnpluggedDisk {
+            handle,
+            number: disk.number,
+            size: disk.size,
+            serial: disk.serial.unwrap_or_default(),
+        });
+        let response =
+            ListDisksResponse { disks: detected.chain(undetected).collect(), unplugged: unplugged.collect() };
+        Ok(Response::new(response))
+    }
+
+    async fn add(&self, request: Request<AddRequest>) -> Answer<AddResponse> {
+        let AddRequest { node_file, undetected } = request.into_inner();
+        let description = Description::addition_from_toml(&node_file);
+        let description = description.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let added = self.sim.add(&description, !undetected);
+        let disk_numbers = added.map_err(|error| Status::failed_precondition(error.to_string()))?;
+        Ok(Response::new(AddResponse { disk_numbers }))
+    }
+
+    async fn unplug_disk(&self, request: Request<UnplugDiskRequest>) -> Answer<UnplugDiskResponse> {
+        let number = request.into_inner().disk_number;
+        if number == SYSTEM_DISK {
+            return Err(Status::failed_precondition("disk 0 cannot be unplugged: Windows runs from it"));
+        }
+        let handle = self.sim.unplug_disk(number).ok_or_else(|| no_disk(number))?;
+        Ok(Response::new(UnplugDiskResponse { handle }))
+    }
+
+    async fn plug_disk(&self, request: Request<PlugDiskRequest>) -> Answer<PlugDiskResponse> {
+        let PlugDiskRequest { handle, undetected } = request.into_inner();
+        let disk_number = self.sim.plug_disk(handle, !undetected).ok_or_else(|| {
+            Status::not_found(format!("no unplugged disk has the handle {handle}: ListDisks lists those that exist"))
+        })?;
+        Ok(Response::new(PlugDiskResponse { disk_number }))
+    }
+
+    async fn grow_disk(&self, request: Request<GrowDiskRequest>) -> Answer<GrowDiskResponse> {
+        let GrowDiskRequest { disk_number, size } = request.into_inner();
+        let disk = self.sim.disk(disk_number).ok_or_else(|| no_disk(disk_number))?;
+        if !size.is_multiple_of(SECTOR) {
+            return Err(Status::invalid_argument(format!("the size must be a multiple of {SECTOR} bytes, not {size}")));
+        }
+        if !self.sim.grow_disk(disk_number, size) {
+            let message =
+                format!("disk {disk_number} has {} bytes already: the new size must be larger, not {size}", disk.size);
+            return Err(Status::failed_precondition(message));
+        }
+        Ok(Response::new(GrowDiskResponse {}))
+    }
+
+    async fn set_reachable(&self, request: Request<SetReachableRequest>) -> Answer<SetReachableResponse> {
+        let SetReachableRequest { what, reachable } = request.into_inner();
+        let (is_known, what) = match what {
+            None => return Err(Status::invalid_argument("an SMB server or an iSCSI portal is missing")),
+            Some(What::SmbServer(host)) => (self.sim.set_smb_reachable(&host, reachable), format!("SMB server {host}")),
+            Some(What::IscsiPortal(text)) => {
+                let (address, port) = portal(&text)?;
+                (self.sim.set_portal_reachable(address, port, reachable), format!("iSCSI portal {address}:{port}"))
+            }
+        };
+        if !is_known {
+            return Err(Status::not_found(format!("the node has no {what}: add it first")));
+        }
+        Ok(Response::new(SetReachableResponse {}))
+    }
+
+    async fn set_smb_password(&self, request: Request<SetSmbPasswordRequest>) -> Answer<SetSmbPasswordResponse> {
+        let SetSmbPasswordRequest { server, user, password } = request.into_inner();
+        if !self.sim.rotate_smb_password(&server, &user, &password) {
+            return Err(Status::not_found(format!("the SMB server {server} or its user {user} does not exist")));
+        }
+        Ok(Response::new(SetSmbPasswordResponse {}))
+    }
+
+    async fn inject_fault(&self, request: Request<InjectFaultRequest>) -> Answer<InjectFaultResponse> {
+        let requested = request.into_inner().fault.unwrap_or_default();
+        let fault = Arc::new(fault(&requested, &self.sim)?);
+        let mut injected = self.injected();
+        let id = self.faults.add(Arc::clone(&fault));
+        injected.insert(id, (requested, fault));
+        Ok(Response::new(InjectFaultResponse { id }))
+    }
+
+    async fn list_faults(&self, _request: Request<ListFaultsRequest>) -> Answer<ListFaultsResponse> {
+        let listed = |(id, (requested, fault)): (&u64, &(sim_control::Fault, Arc<Fault>))| InjectedFault {
+            id: *id,
+            fault: Some(requested.clone()),
+            hits: fault.hits(),
+            last_hit: fault.last_hit().map(|call| format!("{} {}", call.primitive, call.object)).unwrap_or_default(),
+        };
+        Ok(Response::new(ListFaultsResponse { faults: self.injected().iter().map(listed).collect() }))
+    }
+
+    async fn clear_faults(&self, request: Request<ClearFaultsRequest>) -> Answer<ClearFaultsResponse> {
+        let mut injected = self.injected();
+        let ids = match request.into_inner().id {
+            0 => injected.keys().copied().collect(),
+            id if injected.contains_key(&id) => vec![id],
+            id => {
+                return Err(Status::not_found(format!("no fault has the id {id}: ListFaults lists those that exist")));
+            }
+        };
+        for id in &ids {
+            injected.remove(id);
+            self.faults.remove(*id);
+        }
+        Ok(Response::new(ClearFaultsResponse { cleared: ids.len().try_into().unwrap_or(u32::MAX) }))
+    }
+
+    async fn list_primitives(&self, _request: Request<ListPrimitivesRequest>) -> Answer<ListPrimitivesResponse> {
+        let counted = self.trace.counts().by_primitive.into_iter();
+        let primitives = counted.map(|(name, calls)| Primitive { name: name.into_owned(), calls }).collect();
+        Ok(Response::new(ListPrimitivesResponse { primitives }))
+    }
+
+    async fn restart(&self, request: Request<RestartRequest>) -> Answer<RestartResponse> {
+        let (done, is_done) = oneshot::channel();
+        let restart = Restart { daemon_only: request.into_inner().daemon_only, done };
+        let stopping = || Status::unavailable("csi-proxy-sim is stopping");
+        self.restarts.send(restart).await.map_err(|_| stopping())?;
+        is_done.await.map_err(|_| stopping())?;
+        Ok(Response::new(RestartResponse {}))
+    }
+}
+
+impl Control {
+    fn injected(&self) -> MutexGuard<'_, BTreeMap<u64, (sim_control::Fault, Arc<Fault>)>> {
+        self.injected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn no_disk(number: u32) -> Status {
+    Status::not_found(format!("no disk has the number {number}: ListDisks lists those that exist"))
+}
+
+fn described(disk: DiskView, detected: bool) -> Disk {
+    let volumes = disk.partitions.into_iter().filter_map(|partition| partition.volume).map(|volume| Volume {
+        id: volume.name(),
+        file_system: volume.file_system.unwrap_or_default(),
+        size: volume.total,
+        paths: volume.paths,
+    });
+    Disk {
+        number: disk.number,
+        size: disk.size,
+        size_seen: disk.cached_size,
+        offline: disk.offline,
+        read_only: disk.read_only,
+        bus: disk.bus,
+        location: disk.location,
+        serial: disk.serial.unwrap_or_default(),
+        partition_table: disk.layout.to_owned(),
+        volumes: volumes.collect(),
+        detected,
+    }
+}
+
+/// Parses the address of a portal, with or without a port. The address of IPv6 is in brackets if a port follows.
+fn portal(text: &str) -> Result<(&str, u16), Status> {
+    let (address, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, rest)) => (address, rest.strip_prefix(':')),
+        None => match text.rsplit_once(':') {
+            Some((address, port)) if !address.contains(':') => (address, Some(port)),
+            _ => (text, None),
+        },
+    };
+    let port = port.map_or(Ok(DEFAULT_PORT), str::parse);
+    let port = port.map_err(|_| Status::invalid_argument(format!("{text:?} is not an address and a port")))?;
+    Ok((address, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::portal;
+
+    #[test]
+    fn a_portal_has_an_address_and_perhaps_a_port() {
+        for (text, expected) in [
+            ("10.0.0.10", ("10.0.0.10", 3260)),
+            ("10.0.0.10:860", ("10.0.0.10", 860)),
+            ("fd00::1", ("fd00::1", 3260)),
+            ("[fd00::1]:860", ("fd00::1", 860)),
+            ("[fd00::1]", ("fd00::1", 3260)),
+        ] {
+            assert_eq!(portal(text).expect("an address"), expected);
+        }
+        assert!(portal("10.0.0.10:x").is_err() && portal("10.0.0.10:66000").is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! The lives of the daemon on a simulated node: it serves until it is told to stop, and starts again when the node or the
+//! daemon restarts.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use csi_proxy::backend::Backend;
+use csi_proxy::endpoints::Endpoints;
+use csi_proxy::flags::Flags;
+use csi_proxy::{log, serve};
+use faults::{Call, FaultAction, FaultSet, Outcome, Probe, Probed, Trace};
+use os_sim::Sim;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Notify, mpsc};
+use transport::address::Address;
+use transport::listener::Listener;
+
+use crate::backend::SimulatedNode;
+use crate::control::{self, Control, Restart};
+
+/// How long a life waits at its end for threads that wait for the simulated Windows. They can do no more.
+const LAST_CALLS: Duration = Duration::from_secs(1);
+
+/// Why a life has ended.
+enum End {
+    Stopped(Result<(), Box<dyn Error>>),
+    Restart(Restart),
+    Crashed,
+}
+
+/// Serves the node and its control API until a signal to stop. `open` returns the endpoints of each life.
+pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
+    flags: &Flags,
+    node: SimulatedNode,
+    mut open: impl FnMut() -> io::Result<Endpoints<B>>,
+    mut out: impl Write,
+) -> Result<(), Box<dyn Error>> {
+    log::start(&flags.log)?;
+    let SimulatedNode { sim, name } = node;
+    let sim = sim.real_time();
+    let (faults, trace) = (Arc::new(FaultSet::default()), Arc::new(Trace::counting()));
+    let (restarts, mut requests) = mpsc::channel(1);
+    let control = Control::new(sim.clone(), Arc::clone(&faults), Arc::clone(&trace), restarts);
+    let mut endpoints = open()?;
+    let address = sim_control::address(&endpoints.location);
+    let _control = serve_control(control, || (endpoints.bind)(&address))?;
+    writeln!(out, "control API of the simulated node at {address}")?;
+
+    let mut starting: Option<Restart> = None;
+    loop {
+        let crashed = Arc::new(Notify::new());
+        let probe = LifeProbe { faults: Arc::clone(&faults), trace: Arc::clone(&trace), crashed: Arc::clone(&crashed) };
+        let process = Arc::new(Probed::new(sim.process(), probe));
+        let backend = Backend { os: Arc::clone(&process) as _, name: name.clone() };
+        let runtime = serve::runtime()?;
+        let ready = || {
+            if let Some(restart) = starting.take() {
+                restart.done();
+            }
+            Ok(())
+        };
+        let end = runtime.block_on(async {
+            tokio::select! {
+                served = serve::until_signalled(flags, backend, endpoints, &mut out, ready) => End::Stopped(served),
+                Some(restart) = requests.recv() => End::Restart(restart),
+                () = crashed.notified() => End::Crashed,
+            }
+        });
+        match end {
+            End::Stopped(served) => {
+                // Abandon operations still running after the drain.
+                runtime.shutdown_background();
+                return served;
+            }
+            End::Restart(restart) => {
+                end_life(&process, runtime);
+                restart_node(&sim, &restart);
+                starting = Some(restart);
+            }
+            End::Crashed => {
+                end_life(&process, runtime);
+                tracing::warn!("the daemon has crashed, as a fault of the simulated node wants it; it starts again");
+            }
+        }
+        endpoints = open()?;
+    }
+}
+
+/// Serves the control API until the runtime is dropped.
+fn serve_control<L: Listener>(control: Control, bind: impl FnOnce() -> io::Result<L>) -> io::Result<Runtime> {
+    let runtime = Builder::new_multi_thread().enable_all().worker_threads(1).thread_name("sim-control").build()?;
+    let listener = {
+        let _runtime = runtime.enter();
+        bind()?
+    };
+    runtime.spawn(control::serve(control, listener));
+    Ok(runtime)
+}
+
+/// Ends the process on the node, then its connections and sockets.
+fn end_life(process: &Probed, runtime: Runtime) {
+    process.kill();
+    runtime.shutdown_timeout(LAST_CALLS);
+}
+
+fn restart_node(sim: &Sim, restart: &Restart) {
+    if restart.daemon_only {
+        tracing::info!("restarting the daemon");
+    } else {
+        tracing::info!("restarting the simulated node");
+        sim.reboot();
+    }
+}
+
+/// Counts the calls of a life and disturbs them.
+struct LifeProbe {
+    faults: Arc<FaultSet>,
+    trace: Arc<Trace>,
+    crashed: Arc<Notify>,
+}
+
+impl LifeProbe {
+    fn report(&self, action: FaultAction) -> FaultAction {
+        if action == FaultAction::Die {
+            self.crashed.notify_one();
+        }
+        action
+    }
+}
+
+impl Probe for LifeProbe {
+    fn before(&self, call: &Call) -> FaultAction {
+        self.report(self.faults.before(call))
+    }
+
+    fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
+        self.trace.after(call, outcome);
+        self.report(self.faults.after(call, outcome))
+    }
+}

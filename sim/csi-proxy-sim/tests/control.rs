@@ -1,0 +1,13 @@
+//! The control API of a running program.
+#![cfg(unix)]
+
+#[path = "control/changes.rs"]
+mod changes;
+#[path = "control/container_files.rs"]
+mod container_files;
+#[path = "control/injected_faults.rs"]
+mod injected_faults;
+#[path = "control/program.rs"]
+mod program;
+#[path = "control/restarts.rs"]
+mod restarts;
