@@ -46,7 +46,7 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     let mut endpoints = open()?;
     let address = sim_control::address(&endpoints.location);
     let _control = serve_control(control, || (endpoints.bind)(&address))?;
-    writeln!(out, "control API of the simulated node at {address}")?;
+    tracing::info!(%address, "serving the control API of the simulated node");
 
     let mut starting: Option<Restart> = None;
     loop {

@@ -1,7 +1,7 @@
 //! The program as a process: started, called, stopped.
 #![cfg(unix)]
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -75,6 +75,13 @@ impl Daemon {
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
+}
+
+/// Returns the names of the sockets for drivers.
+fn endpoints(folder: &Path) -> Vec<OsString> {
+    let entries = fs::read_dir(folder.join("sockets")).expect("the folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    names.filter(|name| name != "sim-control.sock").collect()
 }
 
 fn run(arguments: &[&str]) -> Output {
@@ -193,8 +200,7 @@ fn contract_05b_without_a_command_it_serves_and_announces_what_and_where() {
     let daemon = Daemon::start(folder.path(), &["-groupless-pipes"]);
     let sockets = folder.path().join("sockets");
     assert_eq!(daemon.announced("sockets in "), sockets.display().to_string());
-    let names = fs::read_dir(&sockets).expect("the folder").map(|entry| entry.expect("an entry").file_name());
-    let count = names.filter(|name| *name != *"sim-control.sock").count();
+    let count = endpoints(folder.path()).len();
     assert_eq!(daemon.announced("23 group-versions with 139 RPCs, on "), format!("{count} endpoints"));
     assert!(count > 23 && sockets.join("csi-proxy-v1alpha1.sock").exists());
     daemon.signal("TERM");
@@ -207,8 +213,8 @@ fn groups_that_are_left_out_have_no_endpoint_and_are_announced_and_logged() {
     let daemon = Daemon::start(folder.path(), &["-api-groups=filesystem,volume"]);
     assert_eq!(daemon.announced("11 group-versions with "), "82 RPCs, on 11 endpoints");
     assert_eq!(daemon.announced("not served, by -api-groups: "), "disk, iscsi, smb, system");
-    let mut sockets: Vec<_> = fs::read_dir(folder.path().join("sockets")).expect("the folder").collect();
-    sockets.retain(|socket| !socket.as_ref().is_ok_and(|socket| is_of_files_or_volumes(&socket.file_name())));
+    let mut sockets = endpoints(folder.path());
+    sockets.retain(|socket| !is_of_files_or_volumes(socket));
     assert!(sockets.is_empty(), "{sockets:?}");
     daemon.signal("TERM");
     let (_, _, log) = daemon.end();
@@ -293,7 +299,7 @@ fn a_second_program_in_the_same_folder_names_the_endpoint_that_is_taken() {
     let second = run(&[&format!("-socket-folder={}", folder.path().join("sockets").display())]);
     let message = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(1));
-    assert!(message.contains("cannot serve csi-proxy-disk-v1: ") && message.contains("another daemon"), "{message}");
+    assert!(message.contains("sim-control.sock: another daemon is listening there"), "{message}");
     first.signal("TERM");
     first.end();
 }
