@@ -3,7 +3,8 @@
 
 use std::error::Error;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use csi_proxy::backend::Backend;
@@ -20,7 +21,7 @@ use transport::listener::Listener;
 use crate::backend::SimulatedNode;
 use crate::control::{self, Control, Restart};
 
-/// How long a life waits at its end for threads that wait for the simulated Windows. They can do no more.
+/// How long a life waits at its end for threads that wait for the simulated Windows. Nobody gets their answers any more.
 const LAST_CALLS: Duration = Duration::from_secs(1);
 
 /// Why a life has ended.
@@ -50,8 +51,14 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
 
     let mut starting: Option<Restart> = None;
     loop {
-        let crashed = Arc::new(Notify::new());
-        let probe = LifeProbe { faults: Arc::clone(&faults), trace: Arc::clone(&trace), crashed: Arc::clone(&crashed) };
+        let (crashed, ended) = (Arc::new(Notify::new()), Arc::new(OnceLock::new()));
+        let probe = LifeProbe {
+            faults: Arc::clone(&faults),
+            trace: Arc::clone(&trace),
+            crashed: Arc::clone(&crashed),
+            ended: Arc::clone(&ended),
+            main: thread::current().id(),
+        };
         let process = Arc::new(Probed::new(sim.process(), probe));
         let backend = Backend { os: Arc::clone(&process) as _, name: name.clone() };
         let runtime = serve::runtime()?;
@@ -75,12 +82,12 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
                 return served;
             }
             End::Restart(restart) => {
-                end_life(&process, runtime);
+                end_life(runtime, &process, &ended);
                 restart_node(&sim, &restart);
                 starting = Some(restart);
             }
             End::Crashed => {
-                end_life(&process, runtime);
+                end_life(runtime, &process, &ended);
                 tracing::warn!("the daemon has crashed, as a fault of the simulated node wants it; it starts again");
             }
         }
@@ -99,10 +106,11 @@ fn serve_control<L: Listener>(control: Control, bind: impl FnOnce() -> io::Resul
     Ok(runtime)
 }
 
-/// Ends the process on the node, then its connections and sockets.
-fn end_life(process: &Probed, runtime: Runtime) {
-    process.kill();
+/// Ends the connections and sockets, then the process on the node: a process that has ended answers no client.
+fn end_life(runtime: Runtime, process: &Probed, ended: &OnceLock<()>) {
     runtime.shutdown_timeout(LAST_CALLS);
+    process.kill();
+    ended.get_or_init(|| ());
 }
 
 fn restart_node(sim: &Sim, restart: &Restart) {
@@ -119,12 +127,20 @@ struct LifeProbe {
     faults: Arc<FaultSet>,
     trace: Arc<Trace>,
     crashed: Arc<Notify>,
+    /// Set when the life has ended.
+    ended: Arc<OnceLock<()>>,
+    /// The thread that ends the life.
+    main: ThreadId,
 }
 
 impl LifeProbe {
     fn report(&self, action: FaultAction) -> FaultAction {
         if action == FaultAction::Die {
             self.crashed.notify_one();
+            // The call returns only when no client can be told of it.
+            if thread::current().id() != self.main {
+                self.ended.wait();
+            }
         }
         action
     }
