@@ -13,6 +13,9 @@ use crate::process::KillOnDrop;
 use crate::summary::{self, Failure, Skip, Summary};
 use crate::{Error, bench, process, windows, wine, workspace};
 
+mod node_plugins;
+pub(crate) mod test_report;
+
 /// The flag that names the description file of the simulated node to serve.
 const NODE: &str = "-node";
 /// The flag that names the folder for sockets, on systems without named pipes.
@@ -42,6 +45,7 @@ pub(crate) fn test() -> Result<Summary, Error> {
     let mut sum = bench::test_client()?;
     if !on_windows {
         sum += over_sockets(&source)?;
+        sum += node_plugins::test()?;
     }
     sum += over_pipes(&source, on_windows)?;
     Ok(sum)

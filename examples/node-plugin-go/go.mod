@@ -1,0 +1,19 @@
+module csi-proxy.local/node-plugin-go
+
+go 1.25.0
+
+require (
+	github.com/Microsoft/go-winio v0.6.2
+	github.com/container-storage-interface/spec v1.13.0
+	github.com/kubernetes-csi/csi-proxy/client v1.3.0
+	google.golang.org/grpc v1.83.1
+	google.golang.org/protobuf v1.36.12
+	k8s.io/kubelet v0.35.1
+)
+
+require (
+	golang.org/x/net v0.55.0 // indirect
+	golang.org/x/sys v0.45.0 // indirect
+	golang.org/x/text v0.37.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
+)
