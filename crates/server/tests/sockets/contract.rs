@@ -21,7 +21,7 @@ use super::good_input;
 use super::transport::path_exists;
 
 /// A node whose clock is stopped. When the test ends, its clock runs again, so that nothing hangs.
-pub(crate) struct Stopped(Sim);
+pub(crate) struct Stopped(pub(crate) Sim);
 
 impl Deref for Stopped {
     type Target = Sim;

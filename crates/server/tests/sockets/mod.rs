@@ -11,6 +11,7 @@ mod frames;
 mod good_input;
 mod hung_reads;
 mod limits;
+mod long_calls;
 mod node;
 mod status;
 mod transport;
