@@ -69,7 +69,7 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Run the server under the load of 64 clients: no call may be lost, and resource usage must not grow
     Soak(soak::Options),
-    /// Measure the server and minimal servers with grpc-go and tonic, and write docs/performance.md
+    /// Measure the speed beside minimal servers and, under Wine, the Go program, and write docs/performance.md
     Bench(bench::Options),
     /// Build, test or lint the Windows programs, on Linux with mingw and Wine or on Windows itself
     #[command(subcommand)]

@@ -85,7 +85,7 @@ fn skipped(reason: &str) -> Summary {
 }
 
 /// Builds the Go program. Returns `None` if that is not possible.
-fn build_go_program() -> Result<Option<PathBuf>, Error> {
+pub(crate) fn build_go_program() -> Result<Option<PathBuf>, Error> {
     if process::find("go").is_none() {
         return Ok(None);
     }
@@ -200,6 +200,6 @@ impl Comparison {
 }
 
 /// Where the working directory is in drive C: of a prefix.
-fn kubelet(drive_c: &Path) -> PathBuf {
+pub(crate) fn kubelet(drive_c: &Path) -> PathBuf {
     drive_c.join("var/lib/kubelet")
 }

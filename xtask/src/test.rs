@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::summary::Summary;
 use crate::{
-    Error, apt, call_costs, checks, durations, facts, go, libtest, process, python, sensitivity, soak, windows,
+    Error, apt, bench, call_costs, checks, durations, facts, go, libtest, process, python, sensitivity, soak, windows,
     workspace,
 };
 
@@ -34,6 +34,8 @@ pub(crate) enum Part {
     Facts,
     /// The published Go client, as deployed drivers use it, against the server
     Go,
+    /// The benchmark: every measurement once and briefly, so that it is known to work
+    Bench,
     /// The manifests, the chart and the admission policy in `deploy`
     Deploy,
     /// Patches that each break a rule, which the simulation tests must detect
@@ -57,6 +59,7 @@ pub(crate) fn run(parts: &[Part]) -> Result<Summary, Error> {
             Part::CallCosts => call_costs::test(),
             Part::Facts => facts::test(),
             Part::Go => go::test(),
+            Part::Bench => bench::test(),
             Part::Deploy => deploy::test(),
             Part::Sensitivity => sensitivity::run(),
         });

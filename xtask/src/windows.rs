@@ -12,7 +12,7 @@ use cargo_metadata::{Metadata, Package};
 use clap::Subcommand;
 
 use crate::summary::Summary;
-use crate::{Error, apt, facts, imports, libtest, process, soak, vhd, wine, workspace};
+use crate::{Error, apt, bench, facts, imports, libtest, process, soak, vhd, wine, workspace};
 
 #[derive(Subcommand)]
 pub(crate) enum Task {
@@ -31,8 +31,15 @@ pub(crate) enum Task {
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The packages with code that only Windows runs.
-const PACKAGES: [&str; 6] =
-    [facts::PACKAGE, "csi-proxy-os-win32", "csi-proxy-transport", "csi-proxy", SIMULATOR, soak::PACKAGE];
+const PACKAGES: [&str; 7] = [
+    facts::PACKAGE,
+    "csi-proxy-os-win32",
+    "csi-proxy-transport",
+    "csi-proxy",
+    SIMULATOR,
+    soak::PACKAGE,
+    bench::PACKAGE,
+];
 const DAEMON: &str = "csi-proxy";
 const SIMULATOR: &str = "csi-proxy-sim";
 const ADMIN_TOOL: &str = "csi-proxyctl";
@@ -64,13 +71,7 @@ fn build() -> Result<bool, Error> {
 /// Builds the programs of [`SHIPPED_PACKAGES`] into dist/, optimised, stripped and statically linked, and checks their
 /// size, and that they cannot start other programs.
 fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
-    let mut cargo = toolchain.cargo("build");
-    cargo.args(["--profile", SHIPPED]).args(SHIPPED_PACKAGES.iter().flat_map(|package| ["-p", package]));
-    // Link the C runtime statically: nodes do not have its redistributable package installed.
-    toolchain.set_rustflags(&mut cargo, "-C target-feature=+crt-static");
-    if !process::succeeds(&mut cargo)? {
-        return Err(format!("{} failed", process::typed(&cargo)).into());
-    }
+    build_as_shipped(toolchain, &SHIPPED_PACKAGES)?;
     let dist = workspace::root().join("dist");
     fs::create_dir_all(&dist)?;
     for name in programs(&workspace::metadata()?) {
@@ -89,6 +90,15 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
         }
     }
     Ok(dist.join(format!("{DAEMON}.exe")))
+}
+
+/// Builds packages with the profile of the shipped programs.
+fn build_as_shipped(toolchain: Toolchain, packages: &[&str]) -> Result<(), Error> {
+    let mut cargo = toolchain.cargo("build");
+    cargo.args(["--profile", SHIPPED]).args(packages.iter().flat_map(|package| ["-p", package]));
+    // Link the C runtime statically: nodes do not have its redistributable package installed.
+    toolchain.set_rustflags(&mut cargo, "-C target-feature=+crt-static");
+    if process::succeeds(&mut cargo)? { Ok(()) } else { Err(format!("{} failed", process::typed(&cargo)).into()) }
 }
 
 /// Builds a program of a package for tests.
@@ -184,6 +194,13 @@ pub(crate) fn simulator() -> Result<PathBuf, NoDaemon> {
 pub(crate) fn debug_program(package: &str, program: &str) -> Result<PathBuf, NoDaemon> {
     let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
     build_debug(toolchain, package, program).map_err(|error| NoDaemon::Broken(error.to_string()))
+}
+
+/// Returns a Windows program for measurements, after building it as the shipped programs are built.
+pub(crate) fn optimised_program(package: &str, program: &str) -> Result<PathBuf, NoDaemon> {
+    let toolchain = Toolchain::find_or_install().map_err(NoDaemon::NoCompiler)?;
+    build_as_shipped(toolchain, &[package]).map_err(|error| NoDaemon::Broken(error.to_string()))?;
+    Ok(toolchain.folder(SHIPPED).join(format!("{program}.exe")))
 }
 
 /// Returns `-p <package>` for each selected package with Windows code in this tree, and the feature that only tests use.

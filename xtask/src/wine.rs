@@ -54,6 +54,19 @@ impl Prefix {
         self.folder.join("drive_c")
     }
 
+    /// Returns the process id of this prefix's wineserver, which does a part of the work of each program. Only Linux tells.
+    pub(crate) fn server_process(&self) -> Option<u32> {
+        let folder = server_folder(&self.folder)?;
+        let processes = fs::read_dir("/proc").ok()?.flatten();
+        let mut ids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
+        ids.find(|id| {
+            let process = Path::new("/proc").join(id.to_string());
+            let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
+            // Programs of the prefix have other folders.
+            name.starts_with("wineserver") && fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.ends_with(&folder))
+        })
+    }
+
     /// Sets the environment with which `command` uses this prefix.
     pub(crate) fn enter<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
@@ -122,6 +135,13 @@ impl Drop for Prefix {
             let _ignored = self.enter(Command::new(&self.server).arg(option)).status();
         }
     }
+}
+
+/// Returns the name of the folder that the wineserver of a prefix is in: the device and the inode of the prefix.
+fn server_folder(prefix: &Path) -> Option<String> {
+    let stat = process::output(Command::new("stat").args(["--format", "%d %i"]).arg(prefix))?;
+    let (device, inode) = stat.split_once(' ')?;
+    Some(format!("server-{:x}-{:x}", device.parse::<u64>().ok()?, inode.parse::<u64>().ok()?))
 }
 
 /// Returns a program of Wine. Debian installs those for 64-bit programs in a folder that is not on the PATH.

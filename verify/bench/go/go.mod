@@ -3,6 +3,7 @@ module csi-proxy.local/bench
 go 1.26.0
 
 require (
+	github.com/Microsoft/go-winio v0.6.2
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12

@@ -1,6 +1,6 @@
-//! PathExists as one `lstat`.
+//! PathExists and IsSymlink as one `lstat`.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
@@ -24,15 +24,16 @@ impl Filesystem {
         Self { root }
     }
 
-    fn exists(&self, path: &str) -> Result<bool, Status> {
+    /// Returns `None` if there is nothing at the path.
+    fn metadata(&self, path: &str) -> Result<Option<Metadata>, Status> {
         let below = path
             .strip_prefix(WORKING_DIRECTORY)
             .ok_or_else(|| Status::permission_denied(format!("{path} is not in {WORKING_DIRECTORY}")))?;
         // On the runtime's own thread: a thread pool would cost several times as much as the call, and this server is
         // to show the lowest cost of a tonic server.
         match fs::symlink_metadata(self.root.join(below.replace('\\', "/"))) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -41,7 +42,7 @@ impl Filesystem {
 #[tonic::async_trait]
 impl filesystem_server::Filesystem for Filesystem {
     async fn path_exists(&self, request: Request<PathExistsRequest>) -> Result<Response<PathExistsResponse>, Status> {
-        let exists = self.exists(&request.get_ref().path)?;
+        let exists = self.metadata(&request.get_ref().path)?.is_some();
         Ok(Response::new(PathExistsResponse { exists }))
     }
 
@@ -60,8 +61,10 @@ impl filesystem_server::Filesystem for Filesystem {
         Err(Status::unimplemented("not measured"))
     }
 
-    async fn is_symlink(&self, _: Request<IsSymlinkRequest>) -> Result<Response<IsSymlinkResponse>, Status> {
-        Err(Status::unimplemented("not measured"))
+    async fn is_symlink(&self, request: Request<IsSymlinkRequest>) -> Result<Response<IsSymlinkResponse>, Status> {
+        let metadata = self.metadata(&request.get_ref().path)?;
+        let metadata = metadata.ok_or_else(|| Status::not_found("the path does not exist"))?;
+        Ok(Response::new(IsSymlinkResponse { is_symlink: metadata.is_symlink() }))
     }
 }
 
@@ -74,9 +77,9 @@ mod tests {
     #[test]
     fn only_paths_in_the_working_directory_are_answered() {
         let crate_folder = Filesystem::new(env!("CARGO_MANIFEST_DIR").into());
-        assert!(crate_folder.exists(r"C:\var\lib\kubelet\src\main.rs").expect("a path in it"));
-        assert!(!crate_folder.exists(r"C:\var\lib\kubelet\src\missing").expect("a path in it"));
-        let refused = crate_folder.exists(r"C:\Windows").expect_err("a path elsewhere");
+        assert!(crate_folder.metadata(r"C:\var\lib\kubelet\src\main.rs").expect("a path in it").is_some());
+        assert!(crate_folder.metadata(r"C:\var\lib\kubelet\src\missing").expect("a path in it").is_none());
+        let refused = crate_folder.metadata(r"C:\Windows").expect_err("a path elsewhere");
         assert_eq!(refused.code(), Code::PermissionDenied);
     }
 }

@@ -1,4 +1,4 @@
-//! A minimal tonic server for the two RPCs that `cargo xtask bench` measures. It shows the cost of serving them in Rust
+//! A minimal tonic server for the RPCs that `cargo xtask bench` measures. It shows the cost of serving them in Rust
 //! without the daemon's checks, limits, metrics and log.
 
 use std::error::Error;
@@ -6,13 +6,16 @@ use std::path::PathBuf;
 
 use api::disk::v1::disk_server::DiskServer;
 use api::filesystem::v1::filesystem_server::FilesystemServer;
+use api::volume::v1::volume_server::VolumeServer;
 use clap::Parser;
 
 use disks::Disks;
 use filesystem::Filesystem;
+use volumes::Volumes;
 
 mod disks;
 mod filesystem;
+mod volumes;
 
 #[derive(Parser)]
 #[command(version, about = "A minimal tonic server to compare csi-proxy with")]
@@ -32,6 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tokio::try_join!(
         imp::serve(FilesystemServer::new(Filesystem::new(root)), socket_folder.join("csi-proxy-filesystem-v1.sock")),
         imp::serve(DiskServer::new(Disks), socket_folder.join("csi-proxy-disk-v1.sock")),
+        imp::serve(VolumeServer::new(Volumes), socket_folder.join("csi-proxy-volume-v1.sock")),
     )?;
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::thread;
 
+use super::Measured;
 use super::results::Results;
 use crate::{process, workspace};
 
@@ -15,7 +16,7 @@ pub(super) struct About {
 }
 
 impl About {
-    pub(super) fn of_this_machine(results: &Results) -> Result<Self, Box<dyn std::error::Error>> {
+    pub(super) fn of_this_machine(measured: &Measured) -> Result<Self, Box<dyn std::error::Error>> {
         let output_of = |program: &str, arguments: &[&str]| {
             let mut command = Command::new(program);
             let output = process::output(command.current_dir(workspace::root()).args(arguments));
@@ -24,7 +25,8 @@ impl About {
         let (cpu, memory) = (fs::read_to_string("/proc/cpuinfo")?, fs::read_to_string("/proc/meminfo")?);
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
         let lock = fs::read_to_string(workspace::root().join("Cargo.lock"))?;
-        let grpc = results.samples().next().map_or("", |sample| &sample.report.grpc);
+        let mut samples = measured.linux.iter().chain(&measured.wine).flat_map(Results::samples);
+        let grpc = samples.next().map_or("", |sample| &sample.report.grpc);
         Ok(Self {
             date: output_of("date", &["-u", "+%Y-%m-%d"])?,
             commit: output_of("git", &["describe", "--always", "--dirty", "--exclude=*"])?,

@@ -10,8 +10,8 @@ use std::{fs, io};
 pub(super) struct Counters {
     /// By thread: the sums would shrink when a thread ends.
     threads: BTreeMap<u32, Thread>,
-    pub(super) resident_mib: f64,
-    pub(super) peak_mib: f64,
+    pub(super) resident_mb: f64,
+    pub(super) peak_mb: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,7 +21,7 @@ struct Thread {
 }
 
 /// What a process has used between two moments.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Usage {
     pub(super) cpu: Duration,
     /// Voluntary and involuntary.
@@ -33,8 +33,8 @@ impl Counters {
     pub(super) fn of(pid: u32) -> io::Result<Self> {
         let process = Path::new("/proc").join(pid.to_string());
         let status = fs::read_to_string(process.join("status"))?;
-        let memory = |name| field(&status, name).map(|kib| kib / 1024.0).ok_or_else(|| unreadable(name));
-        let mut counters = Self { resident_mib: memory("VmRSS")?, peak_mib: memory("VmHWM")?, ..Self::default() };
+        let memory = |name| field(&status, name).map(|kib| kib * 1024.0 / 1e6).ok_or_else(|| unreadable(name));
+        let mut counters = Self { resident_mb: memory("VmRSS")?, peak_mb: memory("VmHWM")?, ..Self::default() };
         for thread in fs::read_dir(process.join("task"))? {
             let thread = thread?;
             let read = |file| fs::read_to_string(thread.path().join(file));
@@ -54,7 +54,7 @@ impl Counters {
 
     /// What the threads have used since `before`, without those that have ended.
     pub(super) fn since(&self, before: &Self) -> Usage {
-        let mut usage = Usage { cpu: Duration::ZERO, switches: 0.0 };
+        let mut usage = Usage::default();
         for (id, now) in &self.threads {
             let then = before.threads.get(id).copied().unwrap_or_default();
             usage.cpu += now.cpu.saturating_sub(then.cpu);
@@ -195,8 +195,8 @@ mod tests {
             assert_ne!(std::env::consts::OS, "linux");
             return;
         };
-        assert!(counters.threads() > 0 && counters.resident_mib > 0.0);
-        assert!(counters.peak_mib >= counters.resident_mib);
-        assert_eq!(counters.since(&counters), Usage { cpu: Duration::ZERO, switches: 0.0 });
+        assert!(counters.threads() > 0 && counters.resident_mb > 0.0);
+        assert!(counters.peak_mb >= counters.resident_mb);
+        assert_eq!(counters.since(&counters), Usage::default());
     }
 }

@@ -1,6 +1,7 @@
 //! The figures made of a sample, and their medians, ratios and spreads.
 
 use super::client::Sample;
+use super::counters::Usage;
 
 /// A column of the page.
 pub(super) struct Figure {
@@ -9,20 +10,28 @@ pub(super) struct Figure {
     pub(super) of: fn(&Sample) -> f64,
 }
 
-pub(super) const FIGURES: [Figure; 8] = [
-    Figure { name: "calls/s", decimals: 0, of: calls_per_second },
-    Figure { name: "p50 us", decimals: 0, of: |sample| sample.report.p50_us },
-    Figure { name: "p99 us", decimals: 0, of: |sample| sample.report.p99_us },
-    Figure {
-        name: "CPU us/call",
-        decimals: 1,
-        of: |sample| sample.server.cpu.as_secs_f64() * 1e6 / sample.report.calls,
-    },
-    Figure { name: "switches/call", decimals: 2, of: |sample| sample.server.switches / sample.report.calls },
-    Figure { name: "threads", decimals: 0, of: |sample| f64::from(sample.threads) },
-    Figure { name: "resident MiB", decimals: 1, of: |sample| sample.resident_mib },
-    Figure { name: "peak MiB", decimals: 1, of: |sample| sample.peak_mib },
-];
+pub(super) const CALLS: Figure = Figure { name: "calls/s", decimals: 0, of: calls_per_second };
+pub(super) const P50: Figure = Figure { name: "p50 us", decimals: 0, of: |sample| sample.report.p50_us };
+pub(super) const P99: Figure = Figure { name: "p99 us", decimals: 0, of: |sample| sample.report.p99_us };
+pub(super) const CPU: Figure =
+    Figure { name: "CPU us/call", decimals: 1, of: |sample| per_call(sample, sample.server) };
+pub(super) const WINESERVER: Figure =
+    Figure { name: "wineserver us/call", decimals: 1, of: |sample| per_call(sample, sample.wineserver) };
+/// The server's and, under Wine, the wineserver's.
+pub(super) const WHOLE_CPU: Figure = Figure {
+    name: "whole CPU us/call",
+    decimals: 1,
+    of: |sample| per_call(sample, sample.server) + per_call(sample, sample.wineserver),
+};
+pub(super) const SWITCHES: Figure =
+    Figure { name: "switches/call", decimals: 2, of: |sample| sample.server.switches / sample.report.calls };
+pub(super) const THREADS: Figure = Figure { name: "threads", decimals: 0, of: |sample| f64::from(sample.threads) };
+pub(super) const RESIDENT: Figure = Figure { name: "resident MB", decimals: 1, of: |sample| sample.resident_mb };
+pub(super) const PEAK: Figure = Figure { name: "peak MB", decimals: 1, of: |sample| sample.peak_mb };
+
+fn per_call(sample: &Sample, used: Usage) -> f64 {
+    used.cpu.as_secs_f64() * 1e6 / sample.report.calls
+}
 
 pub(super) fn calls_per_second(sample: &Sample) -> f64 {
     sample.report.calls / sample.report.seconds

@@ -15,16 +15,16 @@ type Result struct {
 	P99     float64 `json:"p99_us"`
 }
 
-// measure lets each caller make one call after the other until the window has ended or any call fails. Calls that began
-// within the window are waited for and counted.
-func measure(callers int, window time.Duration, call func() error) (Result, error) {
+// measure lets each caller make one call after the other, with its own function, until the window has ended or any call
+// fails. Calls that began within the window are waited for and counted.
+func measure(calls []func() error, window time.Duration) (Result, error) {
 	// Each caller has its own slice of latencies: with a shared one the callers would wait for each other.
-	latencies := make([][]time.Duration, callers)
-	failures := make([]error, callers)
+	latencies := make([][]time.Duration, len(calls))
+	failures := make([]error, len(calls))
 	var failed atomic.Bool
 	var group sync.WaitGroup
 	begin := time.Now()
-	for caller := range callers {
+	for caller, call := range calls {
 		group.Go(func() {
 			var own []time.Duration
 			for before := time.Now(); before.Sub(begin) < window && !failed.Load(); {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,11 +34,12 @@ func TestPercentileIsTheNearestRank(t *testing.T) {
 
 func TestEveryCallIsCounted(t *testing.T) {
 	var calls atomic.Int64
-	result, err := measure(4, 5*time.Millisecond, func() error {
+	call := func() error {
 		calls.Add(1)
 		time.Sleep(time.Millisecond)
 		return nil
-	})
+	}
+	result, err := measure(slices.Repeat([]func() error{call}, 4), 5*time.Millisecond)
 	if err != nil || int64(result.Calls) != calls.Load() {
 		t.Errorf("%d of %d calls counted, error %v", result.Calls, calls.Load(), err)
 	}
@@ -49,12 +51,13 @@ func TestEveryCallIsCounted(t *testing.T) {
 func TestAWrongAnswerEndsTheMeasurement(t *testing.T) {
 	wrong := errors.New("wrong answer")
 	var calls atomic.Int64
-	_, err := measure(2, time.Hour, func() error {
+	call := func() error {
 		if calls.Add(1) == 10 {
 			return wrong
 		}
 		return nil
-	})
+	}
+	_, err := measure([]func() error{call, call}, time.Hour)
 	if !errors.Is(err, wrong) {
 		t.Errorf("measured to the end, with %v", err)
 	}
