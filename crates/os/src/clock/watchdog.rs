@@ -1,17 +1,23 @@
 //! A watchdog: the caller of work on another thread stops waiting if a step of it takes too long.
 
+mod threads;
+
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::WatchedWork;
+use threads::Threads;
+
+static THREADS: Threads = Threads::new();
 
 /// What is known of the work.
 enum State {
     /// Its current step began at this time.
     Running(Instant),
-    Ended,
+    /// It has returned, or panicked with this.
+    Ended(thread::Result<()>),
     /// A step has taken too long, and the caller has stopped waiting.
     GivenUp,
 }
@@ -35,25 +41,25 @@ impl Watchdog {
         matches!(*state, State::Running(_))
     }
 
-    fn end(&self) {
-        *self.state() = State::Ended;
+    fn end(&self, outcome: thread::Result<()>) {
+        *self.state() = State::Ended(outcome);
         self.ended.notify_one();
     }
 
-    /// Waits until the work has ended. Gives it up when a step has taken `patience`, and returns false.
-    fn wait(&self, patience: Duration) -> bool {
+    /// Waits until the work has ended. Gives it up when a step has taken `patience`, and returns `None`.
+    fn wait(&self, patience: Duration) -> Option<thread::Result<()>> {
         let mut state = self.state();
         loop {
-            let left = match *state {
-                State::Running(since) => patience.saturating_sub(since.elapsed()),
-                State::Ended => return true,
-                State::GivenUp => return false,
-            };
+            let State::Running(since) = *state else { break };
+            let left = patience.saturating_sub(since.elapsed());
             if left.is_zero() {
-                *state = State::GivenUp;
-                return false;
+                break;
             }
             state = self.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        match std::mem::replace(&mut *state, State::GivenUp) {
+            State::Ended(outcome) => Some(outcome),
+            State::Running(_) | State::GivenUp => None,
         }
     }
 }
@@ -61,27 +67,18 @@ impl Watchdog {
 /// See [`super::Clock::run_watched`].
 pub(super) fn run(patience: Duration, work: WatchedWork) -> bool {
     let watchdog = Arc::new(Watchdog { state: Mutex::new(State::Running(Instant::now())), ended: Condvar::new() });
-    let work = Arc::new(Mutex::new(Some(work)));
-    let take = |work: &Mutex<Option<WatchedWork>>| work.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let body = {
-        let (watchdog, work) = (Arc::clone(&watchdog), Arc::clone(&work));
-        move || {
-            let work = take(&work);
-            let outcome = panic::catch_unwind(AssertUnwindSafe(|| work.map(|work| work(&|| watchdog.step()))));
-            watchdog.end();
-            outcome
-        }
+    let watched = Arc::clone(&watchdog);
+    let job = move || {
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(&|| watched.step())));
+        watched.end(outcome);
     };
-    let Ok(thread) = thread::Builder::new().name("device-query".to_owned()).spawn(body) else {
+    if let Err(job) = THREADS.run(Box::new(job)) {
         // A node that cannot create a thread still gets its answer, without the limit on the time.
-        if let Some(work) = take(&work) {
-            work(&|| true);
-        }
-        return true;
-    };
-    let has_ended = watchdog.wait(patience);
-    if has_ended && let Err(panicked) = thread.join().and_then(|outcome| outcome) {
-        panic::resume_unwind(panicked);
+        job();
     }
-    has_ended
+    match watchdog.wait(patience) {
+        Some(Ok(())) => true,
+        Some(Err(panicked)) => panic::resume_unwind(panicked),
+        None => false,
+    }
 }
