@@ -3,3 +3,4 @@
 pub(crate) mod acceptor;
 pub(crate) mod connection_task;
 pub(crate) mod endpoint;
+pub(crate) mod woken;

@@ -198,7 +198,7 @@ impl Executor {
             let run = Run::Read(Arc::new(self.entry(number)));
             let _waiting = Waiting { requests: &self.requests, number };
             let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
-            let result = self.run_in_pools(&work, requester.client, &run, &guard).await;
+            let result = self.run_in_pools(&work, requester, &run, &guard).await;
             return result.map_err(|error| described(&work.operation, error));
         }
         let (mut receiver, number, begun) = self.join_or_begin(work, requester);
@@ -234,7 +234,7 @@ impl Executor {
     fn join_or_begin<O: Operation>(
         self: &Arc<Self>,
         work: Arc<Tracked<O>>,
-        Requester { client, call }: Requester,
+        Requester { client, call, .. }: Requester,
     ) -> (ResultReceiver<O>, u64, Option<RegisteredJob<O>>) {
         let key = key_of(&work.operation);
         let mut jobs = self.jobs();
@@ -266,7 +266,8 @@ impl Executor {
         for _ in 0..MAX_RUNS {
             let keys = self.lock_keys(job).await?;
             let guard = Arc::new(self.lock(job, keys).await?);
-            match self.run_in_pools(&job.work, job.client, &Run::Change(Arc::clone(job)), &guard).await {
+            let requester = Requester { client: job.client, ..Requester::default() };
+            match self.run_in_pools(&job.work, requester, &Run::Change(Arc::clone(job)), &guard).await {
                 Err(error) if error.rerun == Some(Rerun::WithOtherLocks) => {}
                 result => {
                     *held = Some(guard);
@@ -306,7 +307,7 @@ impl Executor {
     async fn run_in_pools<O: Operation>(
         &self,
         work: &Arc<Tracked<O>>,
-        client: Option<ClientId>,
+        requester: Requester,
         run: &Run<O>,
         guard: &Arc<Guard>,
     ) -> OperationResult<O::Output> {
@@ -322,12 +323,15 @@ impl Executor {
             let permit = may_be_inline.then(|| self.inline_reads.permit()).flatten();
             let result = if permit.is_some() {
                 // The task that was woken last on this thread runs next on it, and no other thread can take it over.
-                // This one takes its place, so that a read that hangs keeps no task of others.
-                drop(tokio::spawn(std::future::ready(())));
+                // This one takes its place, so that a read that hangs keeps no task of others. While the read runs it
+                // keeps that place, so that another thread is woken when the read ends: a call that woke none goes without.
+                if requester.has_woken {
+                    drop(tokio::spawn(std::future::ready(())));
+                }
                 work.progress.runs_in(pool);
                 catch_panic(|| operation.run(&self.node, &ctx))
             } else {
-                let holder = Holder { resource: resource.clone(), client, is_exempt: false };
+                let holder = Holder { resource: resource.clone(), client: requester.client, is_exempt: false };
                 self.run_on_thread(pool, holder, work, run, ctx).await
             };
             match result {

@@ -16,6 +16,7 @@ use tracing::{Instrument as _, Level, field};
 use crate::admission::connections::ConnectionHandle;
 use crate::admission::response_body::{CallGuard, Content, ResponseBody, StallDetector};
 use crate::drain::active_count::ActiveGuard;
+use crate::listen::woken::Woken;
 use crate::metrics::failures::LastFailures;
 use crate::metrics::rpc::RpcMetrics;
 use crate::rpc::handler::{CallHead, HandlerFuture, Outcome};
@@ -32,6 +33,8 @@ const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) connection: ConnectionHandle,
+    /// Whether the task of the connection waits to run.
+    pub(crate) woken: Woken,
     pub(crate) stall_detector: Arc<StallDetector>,
     pub(crate) state: Arc<ServerState>,
 }
@@ -53,7 +56,7 @@ pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -
             Err(refused) => return peer.response(call.end(Err(Status::unavailable(refused.to_string()))), None),
         };
         let (number, connection) = (call.id, peer.connection.id());
-        let head = CallHead { number, rpc: rpc.metrics.rpc.path, connection, began: peer.state.since_start() };
+        let began = peer.state.since_start();
         let deadline = deadline(request.headers());
         let encoding = message::check_encoding(request.headers());
         // The call does not keep its headers, which may be 16 KiB.
@@ -61,6 +64,9 @@ pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -
         let answer = async {
             let (body, _reservation) = peer.state.request_bodies.read(body).await?;
             encoding?;
+            // The request has been read, which wakes the task of the connection now and then.
+            let has_woken = peer.woken.get();
+            let head = CallHead { number, rpc: rpc.metrics.rpc.path, connection, began, has_woken };
             catch_panics(|| (rpc.handler)(&peer.state, head, body)).await
         };
         let outcome = match deadline {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use storage_ops::{Call, ClientId, Operation};
+use storage_ops::{Call, ClientId, Operation, Requester};
 use tonic::Status;
 use tracing::{Level, Span};
 
@@ -33,6 +33,8 @@ pub(crate) struct CallHead {
     pub(crate) connection: ConnectionId,
     /// When it began, as the time since the server was created.
     pub(crate) began: Duration,
+    /// Whether it may have woken the task of its connection, which then waits to run on the same thread.
+    pub(crate) has_woken: bool,
 }
 
 pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
@@ -56,9 +58,10 @@ where
         // Only after the conversion, so that a request that can never succeed fails at once.
         let slot = state.call_slots.acquire(head.connection).await;
         let _slot = slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))?;
-        let CallHead { number, rpc, connection, began } = head;
+        let CallHead { number, rpc, connection, began, has_woken } = head;
         let call = Call { number, rpc, client: ClientId(connection.number()), began };
-        let output = state.executor.run_for(call, operation).await.map_err(|error| status(&error))?;
+        let requester = Requester::from(call).having_woken(has_woken);
+        let output = state.executor.run_for(requester, operation).await.map_err(|error| status(&error))?;
         let response = output.into_response();
         let response = response.map_err(|_| {
             Status::internal(format!("a number in the result of {name} exceeds the range of its field"))

@@ -7,6 +7,8 @@ use api::disk::v1::disk_client::DiskClient;
 use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
 use faults::{Call, FaultAction, Probe, Probed};
+use prost::Message as _;
+use prost::encoding::bytes as bytes_encoding;
 use storage_ops::{Config, Node};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
@@ -14,6 +16,9 @@ use tokio::time::timeout;
 use super::channels::channel;
 use super::daemon::{HANG_TIMEOUT, Setup, until};
 use super::good_input;
+
+/// A field that no request has.
+const UNKNOWN_FIELD: u32 = 1000;
 
 /// Blocks each call that opens an object with `hung` in its path, until it is released. Counts the calls that are blocked.
 #[derive(Clone, Default)]
@@ -78,6 +83,38 @@ fn a_read_that_hangs_delays_no_other_connection() {
                 client.list_disk_ids(ListDiskIDsRequest {}).await
             });
             answered.await.expect("the daemon answers").expect("a list");
+        }
+        hang.release();
+        for one in reads {
+            one.await.expect("no panic").expect("an answer");
+        }
+    });
+}
+
+#[test]
+fn a_read_that_hangs_delays_no_other_call_on_its_connection() {
+    let hang = Hang::default();
+    let node = Node::new(Arc::new(Probed::new(good_input::node().process(), hang.clone())), Config::default());
+    let (runtime, clients) = (Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap(), runtime());
+    let _release = ReleaseOnDrop(hang.clone());
+    let daemon = runtime.block_on(async { Setup::default().at(node) });
+    clients.block_on(async {
+        let mut reads = Vec::new();
+        for bytes in [0, 40_000, 60_000] {
+            let channel = daemon.channel("csi-proxy-filesystem-v1").await;
+            // A large request is answered with a WINDOW_UPDATE frame, for which its call wakes the task of the connection
+            // right before it reads the file.
+            let mut request = PathExistsRequest { path: r"C:\var\lib\kubelet\hung".to_owned() }.encode_to_vec();
+            bytes_encoding::encode(UNKNOWN_FIELD, &vec![0; bytes], &mut request);
+            let of_read = channel.clone();
+            reads.push(tokio::spawn(async move {
+                dynamic_client::call(&of_read, "/v1.Filesystem/PathExists", request).await
+            }));
+            until(|| hang.calls() == reads.len()).await;
+            let path = r"C:\var\lib\kubelet\pods".to_owned();
+            let mut client = FilesystemClient::new(channel);
+            let answered = timeout(HANG_TIMEOUT, client.path_exists(PathExistsRequest { path }));
+            answered.await.unwrap_or_else(|_| panic!("no answer after a request of {bytes} bytes")).expect("an answer");
         }
         hang.release();
         for one in reads {

@@ -30,21 +30,38 @@ pub struct Call {
 
 /// Who requests an operation: a client, whose share of the threads limits it, and the call of an RPC that
 /// [`Executor::activity`](crate::Executor::activity) names.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Requester {
     pub(crate) client: Option<ClientId>,
     pub(crate) call: Option<Call>,
+    pub(crate) has_woken: bool,
+}
+
+impl Default for Requester {
+    /// Nobody in particular.
+    fn default() -> Self {
+        Self { client: None, call: None, has_woken: true }
+    }
+}
+
+impl Requester {
+    /// States whether the task that requests the operation may have woken other tasks since it was last polled. One that
+    /// has not saves the executor from making way for them when the operation runs on the thread that polls it.
+    #[must_use]
+    pub fn having_woken(self, has_woken: bool) -> Self {
+        Self { has_woken, ..self }
+    }
 }
 
 impl From<ClientId> for Requester {
     fn from(client: ClientId) -> Self {
-        Self { client: Some(client), call: None }
+        Self { client: Some(client), ..Self::default() }
     }
 }
 
 impl From<Call> for Requester {
     fn from(call: Call) -> Self {
-        Self { client: Some(call.client), call: Some(call) }
+        Self { client: Some(call.client), call: Some(call), ..Self::default() }
     }
 }
 
