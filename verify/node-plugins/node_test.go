@@ -35,15 +35,41 @@ func plugins(t *testing.T) map[string]string {
 
 // started has what a test needs of a simulated node on which a plugin runs.
 type started struct {
+	// The address of the plugin for gRPC.
+	address string
 	// The plugin's socket for CSI and the one for its registration.
 	csi, registration string
-	// Clients of csi-proxy-sim, for kubelet's part.
+	// Clients of csi-proxy-sim, for kubelet's part; nil under Wine, where csi-proxy-sim serves pipes.
 	disks disk.DiskClient
 	files filesystem.FilesystemClient
 }
 
+// isUnderWine tells whether a plugin is the address of one that `cargo xtask test go` has started under Wine.
+func isUnderWine(plugin string) bool {
+	return strings.HasPrefix(plugin, "dns:")
+}
+
 // start starts a simulated node and a plugin on it, and waits until the plugin is ready.
 func start(t *testing.T, plugin string) started {
+	t.Helper()
+	if isUnderWine(plugin) {
+		waitUntilReady(t, plugin)
+		return started{address: plugin}
+	}
+	sockets, folder := serveNode(t)
+	node := started{csi: filepath.Join(folder, "csi.sock"), registration: filepath.Join(folder, "example-reg.sock")}
+	output := run(t, plugin, "--endpoint=unix://"+node.csi, "--node-id=node-1", "--csi-proxy-sockets="+sockets,
+		"--registration-socket="+node.registration, "--kubelet-registration-path="+node.csi)
+	go io.Copy(io.Discard, output)
+	node.disks = disk.NewDiskClient(connect(t, "unix:"+filepath.Join(sockets, "csi-proxy-disk-v1.sock")))
+	node.files = filesystem.NewFilesystemClient(connect(t, "unix:"+filepath.Join(sockets, "csi-proxy-filesystem-v1.sock")))
+	node.address = "unix:" + node.csi
+	waitUntilReady(t, node.address)
+	return node
+}
+
+// serveNode starts csi-proxy-sim, and returns the folder of its sockets and one for others.
+func serveNode(t *testing.T) (sockets, folder string) {
 	t.Helper()
 	// The path of a socket must be short, and t.TempDir has the name of the test in its path.
 	folder, err := os.MkdirTemp("", "csi")
@@ -51,23 +77,23 @@ func start(t *testing.T, plugin string) started {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	sockets := filepath.Join(folder, "sockets")
+	sockets = filepath.Join(folder, "sockets")
 	output := run(t, os.Getenv("CSI_PROXY_SIM"), "-node=node.toml", "-socket-folder="+sockets)
 	lines := bufio.NewScanner(output)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "Press Ctrl-C") {
 	}
 	go io.Copy(io.Discard, output)
-	node := started{csi: filepath.Join(folder, "csi.sock"), registration: filepath.Join(folder, "example-reg.sock")}
-	output = run(t, plugin, "--endpoint=unix://"+node.csi, "--node-id=node-1", "--csi-proxy-sockets="+sockets,
-		"--registration-socket="+node.registration, "--kubelet-registration-path="+node.csi)
-	go io.Copy(io.Discard, output)
-	node.disks = disk.NewDiskClient(connect(t, filepath.Join(sockets, "csi-proxy-disk-v1.sock")))
-	node.files = filesystem.NewFilesystemClient(connect(t, filepath.Join(sockets, "csi-proxy-filesystem-v1.sock")))
-	probe, err := csi.NewIdentityClient(connect(t, node.csi)).Probe(within(t), &csi.ProbeRequest{}, grpc.WaitForReady(true))
+	return sockets, folder
+}
+
+// waitUntilReady waits until a plugin answers, and requires that csi-proxy-sim has answered the plugin.
+func waitUntilReady(t *testing.T, address string) {
+	t.Helper()
+	identity := csi.NewIdentityClient(connect(t, address))
+	probe, err := identity.Probe(within(t), &csi.ProbeRequest{}, grpc.WaitForReady(true))
 	if err != nil || !probe.GetReady().GetValue() {
 		t.Fatalf("the plugin is not ready: %v %v", probe, err)
 	}
-	return node
 }
 
 // run starts a program until the end of the test, and returns its standard output. If the test fails, it prints what
@@ -94,10 +120,10 @@ func run(t *testing.T, program string, arguments ...string) io.Reader {
 	return output
 }
 
-// connect connects to a socket when a call is made.
-func connect(t *testing.T, socket string) *grpc.ClientConn {
+// connect connects to an address when a call is made.
+func connect(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
-	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

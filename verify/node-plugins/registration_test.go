@@ -12,7 +12,7 @@ func TestRegistration(t *testing.T) {
 	for name, program := range plugins(t) {
 		t.Run(name, func(t *testing.T) {
 			node := start(t, program)
-			kubelet := registerapi.NewRegistrationClient(connect(t, node.registration))
+			kubelet := registerapi.NewRegistrationClient(connect(t, "unix:"+node.registration))
 			info, err := kubelet.GetInfo(within(t), &registerapi.InfoRequest{})
 			if err != nil {
 				t.Fatal(err)
@@ -20,7 +20,7 @@ func TestRegistration(t *testing.T) {
 			if info.GetType() != registerapi.CSIPlugin || info.GetEndpoint() != node.csi || len(info.GetSupportedVersions()) == 0 {
 				t.Errorf("the plugin registers as %v", info)
 			}
-			plugin := connect(t, info.GetEndpoint())
+			plugin := connect(t, "unix:"+info.GetEndpoint())
 			about, err := csi.NewIdentityClient(plugin).GetPluginInfo(within(t), &csi.GetPluginInfoRequest{})
 			if err != nil || about.GetName() != info.GetName() {
 				t.Errorf("the plugin is registered as %s, and answers %v %v", info.GetName(), about, err)

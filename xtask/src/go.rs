@@ -48,6 +48,7 @@ pub(crate) fn test() -> Result<Summary, Error> {
         sum += node_plugins::test()?;
     }
     sum += over_pipes(&source, on_windows)?;
+    sum += node_plugins::test_windows_program()?;
     Ok(sum)
 }
 

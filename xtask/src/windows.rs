@@ -14,6 +14,8 @@ use clap::Subcommand;
 use crate::summary::Summary;
 use crate::{Error, apt, bench, facts, imports, libtest, process, soak, vhd, wine, workspace};
 
+pub(crate) mod driver;
+
 #[derive(Subcommand)]
 pub(crate) enum Task {
     /// Build the release programs into dist/
@@ -26,6 +28,8 @@ pub(crate) enum Task {
     Facts,
     /// Run clippy on the packages with Windows code, as compiled for Windows
     Clippy,
+    /// Run a driver for Windows against a simulated node: `cargo xtask windows driver [--node FILE] DRIVER.exe ARGUMENTS`
+    Driver(driver::Options),
 }
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
@@ -57,6 +61,7 @@ pub(crate) fn run(task: &Task) -> Result<bool, Error> {
         Task::Disks => Ok(build()? && vhd::test()?),
         Task::Facts => vhd::check_facts(),
         Task::Test => Ok(test()?.print()),
+        Task::Driver(options) => driver::run(options),
     }
 }
 

@@ -1,30 +1,70 @@
-//! The example node plugins, with the conformance tests of CSI on a simulated node: verify/node-plugins.
+//! The example node plugins, with the conformance tests of CSI on simulated nodes: verify/node-plugins.
 
+use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::test_report::Report;
+use crate::process::{self, KillOnDrop};
 use crate::summary::Summary;
-use crate::{Error, process, workspace};
+use crate::windows::driver::Node;
+use crate::{Error, workspace};
 
-/// Builds the plugins and tests them. csi-proxy-sim has been built.
+/// Builds the plugins and tests them with Unix sockets. csi-proxy-sim has been built.
 pub(super) fn test() -> Result<Summary, Error> {
-    let go = folder().join("node-plugin");
-    let mut build = Command::new("go");
-    build.current_dir(workspace::root().join("examples/node-plugin-go")).args(["build", "-o"]).arg(&go).arg(".");
-    if !process::succeeds(&mut build)? {
-        return Ok(Summary::failed(&process::typed(&build)));
+    let Some(go) = build_go("")? else { return Ok(Summary::failed("the example node plugin in Go does not build")) };
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--manifest-path", "examples/node-plugin-rust/Cargo.toml"]);
+    // Not in the example's folder: most packages are those of this tree, and compiled already.
+    cargo.arg("--target-dir").arg(workspace::target());
+    if !process::succeeds(&mut cargo)? {
+        return Ok(Summary::failed("the example node plugin in Rust does not build"));
     }
+    let rust = workspace::target().join("debug/node-plugin-rust");
+    run_tests(&[], &format!("Go={},Rust={}", go.display(), rust.display()))
+}
+
+/// Tests the plugin in Go as a Windows program with named pipes.
+pub(super) fn test_windows_program() -> Result<Summary, Error> {
+    let Some(go) = build_go("windows")? else {
+        return Ok(Summary::failed("the example node plugin in Go does not build for Windows"));
+    };
+    let node = match Node::start(Some(&source().join("node.toml")), "-v=0")? {
+        Ok(node) => node,
+        Err(missing) => return Ok(Summary::skipped("example node plugin under Wine", &missing)),
+    };
+    // A port that is free now. Wine 8 has no Unix sockets.
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let mut plugin = node.command(go);
+    plugin.arg(format!("--endpoint=tcp://{address}")).arg("--node-id=node-1");
+    process::print(&plugin);
+    let _plugin = KillOnDrop(plugin.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
+    // Without the test of the registration, which needs Unix sockets.
+    run_tests(&["-run=TestSanity"], &format!("Windows=dns:///{address}"))
+}
+
+/// Runs the tests with these plugins, each given as its name and its program or address.
+fn run_tests(flags: &[&str], plugins: &str) -> Result<Summary, Error> {
     let mut tests = Command::new("go");
-    tests.current_dir(workspace::root().join("verify/node-plugins")).args(["test", "-count=1", "-v", "."]);
-    tests.env("CSI_PROXY_SIM", workspace::target().join("debug/csi-proxy-sim"));
-    tests.env("CSI_NODE_PLUGINS", format!("Go={}", go.display()));
+    tests.current_dir(source()).args(["test", "-count=1", "-v"]).args(flags).arg(".");
+    tests.env("CSI_PROXY_SIM", workspace::target().join("debug/csi-proxy-sim")).env("CSI_NODE_PLUGINS", plugins);
     let mut report = Report::default();
     let status = process::stream(&mut tests, |line| report.line(line))?;
     Ok(report.finish(&process::typed(&tests), status.success()))
 }
 
-/// Returns the folder for the programs.
-fn folder() -> PathBuf {
-    workspace::target().join("go")
+fn source() -> PathBuf {
+    workspace::root().join("verify/node-plugins")
+}
+
+/// Builds the plugin in Go for a system, or for this one if no system is given. Returns `None` if that fails.
+fn build_go(system: &str) -> Result<Option<PathBuf>, Error> {
+    let name = if system == "windows" { "node-plugin.exe" } else { "node-plugin" };
+    let program = workspace::target().join("go").join(name);
+    let mut go = Command::new("go");
+    go.current_dir(workspace::root().join("examples/node-plugin-go")).args(["build", "-o"]).arg(&program).arg(".");
+    if !system.is_empty() {
+        go.env("CGO_ENABLED", "0").env("GOOS", system).env("GOARCH", "amd64");
+    }
+    Ok(process::succeeds(&mut go)?.then_some(program))
 }

@@ -6,8 +6,10 @@
 use super::Source;
 
 const EXCEPTION: &str = "crates/os-win32";
-/// The packages that are not in the workspace: the fuzz programs need libFuzzer, and the executor's model many packages.
-const OUTSIDE_WORKSPACE: [&str; 2] = ["verify/fuzz/Cargo.toml", "verify/executor-model/Cargo.toml"];
+/// The packages that are not in the workspace: the fuzz programs need libFuzzer, the executor's model many packages, and
+/// the example Go.
+const OUTSIDE_WORKSPACE: [&str; 3] =
+    ["verify/fuzz/Cargo.toml", "verify/executor-model/Cargo.toml", "examples/node-plugin-rust/Cargo.toml"];
 
 /// Returns a breach if a manifest does not use the workspace's lints, or a source file sets this one.
 pub(super) fn breach(source: &Source) -> Option<String> {

@@ -1,0 +1,75 @@
+//! Runs a driver that was built for Windows against a simulated node, under Wine or on Windows itself.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use clap::Args;
+
+use super::{NoDaemon, simulator};
+use crate::process::{self, KillOnDrop};
+use crate::{Error, wine, workspace};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The file that describes the node, instead of the built-in one
+    #[arg(long)]
+    node: Option<PathBuf>,
+    /// The driver and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    driver: Vec<OsString>,
+}
+
+/// Runs the driver until it ends, and returns whether it succeeded.
+pub(super) fn run(options: &Options) -> Result<bool, Error> {
+    // The log has a line for each call of the driver.
+    let node = Node::start(options.node.as_deref(), "-v=2")??;
+    let mut driver = node.command(&options.driver[0]);
+    Ok(process::succeeds(driver.args(&options.driver[1..]))?)
+}
+
+/// A simulated node whose pipes Windows programs can open.
+pub(crate) struct Node {
+    // Dropped in this order.
+    _simulator: KillOnDrop,
+    prefix: Option<wine::Prefix>,
+}
+
+impl Node {
+    /// Builds and starts csi-proxy-sim.exe with this flag for its log, and waits until it serves. The inner error states what is missing here.
+    pub(crate) fn start(file: Option<&Path>, log: &str) -> Result<Result<Self, String>, Error> {
+        let program = match simulator() {
+            Ok(program) => program,
+            Err(NoDaemon::NoCompiler(missing)) => return Ok(Err(missing)),
+            Err(NoDaemon::Broken(error)) => return Err(error.into()),
+        };
+        let on_windows = std::env::consts::OS == "windows";
+        let start_prefix = || wine::Prefix::start_in(workspace::target().join("wine-driver"));
+        let prefix = match (!on_windows).then(start_prefix).transpose() {
+            Ok(prefix) => prefix,
+            Err(missing) => return Ok(Err(missing)),
+        };
+        let mut command = command(prefix.as_ref(), program);
+        command.arg(log).args(file.map(|_| "-node")).args(file);
+        process::print(&command);
+        let mut simulator = KillOnDrop(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
+        let output = simulator.0.stdout.take().ok_or("csi-proxy-sim has no standard output")?;
+        let mut output = BufReader::new(output).lines();
+        if !output.by_ref().map_while(Result::ok).any(|line| line.starts_with("Press Ctrl-C")) {
+            return Err("csi-proxy-sim ended before it served the node".into());
+        }
+        thread::spawn(move || output.for_each(drop));
+        Ok(Ok(Self { _simulator: simulator, prefix }))
+    }
+
+    /// Returns a command for a Windows program that runs on the node.
+    pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
+        command(self.prefix.as_ref(), program)
+    }
+}
+
+fn command(prefix: Option<&wine::Prefix>, program: impl AsRef<Path>) -> Command {
+    prefix.map_or_else(|| Command::new(program.as_ref()), |prefix| prefix.command(program.as_ref()))
+}
