@@ -251,6 +251,8 @@ fn is_script(text: &str) -> bool {
 #[test]
 fn every_block_of_code_is_in_its_language() {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let first_call = fs::read_to_string(site::root().join("examples/node-plugin-go/firstcall/main.go"));
+    let first_call = first_call.expect("the program of the page for driver authors").replace("\r\n", "\n");
     for (page, text) in pages() {
         for (language, block) in blocks(&text) {
             match language.as_str() {
@@ -260,11 +262,16 @@ fn every_block_of_code_is_in_its_language() {
                 "json" => drop(serde_json::from_str::<serde_json::Value>(&block).expect(&page)),
                 // Without a language are command prompts and pictures. PowerShell is parsed by a test of xtask, and the
                 // Rust of the client's README is compiled with that crate.
-                "" | "powershell" | "go" | "rust,no_run" | "text" => {}
+                "" | "powershell" | "rust,no_run" | "text" => {}
+                // A test in verify/node-plugins runs this program.
+                "go" => assert_eq!(block, first_call, "{page}"),
                 other => panic!("{page}: no test reads {other:?}"),
             }
             *counts.entry(language).or_default() += 1;
         }
     }
-    assert!(["sh", "yaml", "toml", "powershell"].iter().all(|language| counts.contains_key(*language)), "{counts:?}");
+    assert!(
+        ["sh", "yaml", "toml", "powershell", "go"].iter().all(|language| counts.contains_key(*language)),
+        "{counts:?}"
+    );
 }
