@@ -72,8 +72,9 @@ impl Prefix {
         command
             .env("WINEPREFIX", &self.folder)
             .env("WINEDEBUG", "-all")
-            // Disable .NET and the browser. Wine would open a dialog to install them.
-            .env("WINEDLLOVERRIDES", "mscoree=;mshtml=")
+            // Disable .NET and the browser, which Wine would open a dialog to install, and the desktop. Wine starts it for the
+            // first program that uses COM, and it would keep that program's standard output open.
+            .env("WINEDLLOVERRIDES", "mscoree=;mshtml=;explorer.exe=d")
             .env_remove("DISPLAY")
             .env("CSI_PROXY_WINE_LACKS", self.lacks.join(" "))
     }
