@@ -30,7 +30,7 @@ const ALLOWED_LINTS: &str = "#[allow(missing_docs, rust_2018_idioms, unreachable
                           reason = \"generated\")]";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto");
     println!("cargo::rerun-if-changed={}", root.display());
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src/table.rs");

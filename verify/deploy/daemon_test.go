@@ -149,7 +149,7 @@ func pipesOf(t *testing.T, arguments []string) int {
 	}
 	count := 0
 	for _, group := range groups {
-		versions, err := filepath.Glob(root + "/proto/" + group + "/*/api.proto")
+		versions, err := filepath.Glob(root + "/crates/api/proto/" + group + "/*/api.proto")
 		if err != nil {
 			t.Fatal(err)
 		}

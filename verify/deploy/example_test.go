@@ -31,7 +31,7 @@ func TestTheExampleMountsPipesThatExist(t *testing.T) {
 		expect(t, "mount path", paths[volume.Name], volume.HostPath.Path)
 		expect(t, "type", *volume.HostPath.Type, core.HostPathUnset)
 		group, version, _ := strings.Cut(pipe, "-")
-		if text := read(t, "proto/"+group+"/"+version+"/api.proto"); !strings.Contains(text, "service ") {
+		if text := read(t, "crates/api/proto/"+group+"/"+version+"/api.proto"); !strings.Contains(text, "service ") {
 			t.Errorf("%s has no service", volume.HostPath.Path)
 		}
 	}

@@ -51,12 +51,12 @@ fn breaches() -> Result<Vec<String>, Error> {
     Ok(breaches)
 }
 
-/// Reads the tree's sources, manifests and documents, without the wire contract.
+/// Reads the tree's sources, manifests and documents.
 fn sources() -> Result<Vec<Source>, Error> {
     let files = workspace::files().ok_or("`git ls-files` failed: the rules are checked in a git checkout only")?;
     let checked = |file: &PathBuf| {
         let extension = file.extension().and_then(|extension| extension.to_str());
-        !file.starts_with("proto") && ["rs", "toml", "md", "go"].iter().any(|known| extension == Some(known))
+        ["rs", "toml", "md", "go"].iter().any(|known| extension == Some(known))
     };
     let read = |path: PathBuf| {
         // A file that was removed without `git rm` is still listed.

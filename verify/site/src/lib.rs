@@ -1,8 +1,8 @@
 //! The documentation as a site.
 //!
 //! `docs/SUMMARY.md` is the table of contents. It links files of this tree, so that the links also work where the tree is
-//! browsed: pages, which are copied, and sources, such as `proto/disk/v1/api.proto`, for which a page is made. A link
-//! from one page to another leads to the page of the site. A link to a file without a page becomes plain text.
+//! browsed: pages, which are copied, and sources, such as `crates/api/proto/disk/v1/api.proto`, for which a page is made.
+//! A link from one page to another leads to the page of the site. A link to a file without a page becomes plain text.
 
 mod driver_calls;
 mod links;
@@ -24,12 +24,12 @@ const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// The sources for which a page is made, and the page. All protos of a group are on one page.
 const MADE: [(&str, &str); 8] = [
-    ("proto/disk", "api-disk.md"),
-    ("proto/filesystem", "api-filesystem.md"),
-    ("proto/iscsi", "api-iscsi.md"),
-    ("proto/smb", "api-smb.md"),
-    ("proto/system", "api-system.md"),
-    ("proto/volume", "api-volume.md"),
+    ("crates/api/proto/disk", "api-disk.md"),
+    ("crates/api/proto/filesystem", "api-filesystem.md"),
+    ("crates/api/proto/iscsi", "api-iscsi.md"),
+    ("crates/api/proto/smb", "api-smb.md"),
+    ("crates/api/proto/system", "api-system.md"),
+    ("crates/api/proto/volume", "api-volume.md"),
     ("crates/server/src/metrics", "metrics.md"),
     ("sim/csi-proxy-sim/drivers", "driver-calls.md"),
 ];
@@ -52,7 +52,7 @@ pub fn pages() -> Result<BTreeMap<String, String>, Box<dyn Error>> {
         }
     }
     for group in api::Group::ALL {
-        pages.insert(format!("api-{}.md", group.name()), protos::page(&root.join("proto"), group)?);
+        pages.insert(format!("api-{}.md", group.name()), protos::page(&root.join("crates/api/proto"), group)?);
     }
     pages.insert("metrics.md".to_owned(), metrics::page());
     pages.insert("driver-calls.md".to_owned(), driver_calls::page(&root.join("sim/csi-proxy-sim/drivers"))?);

@@ -124,8 +124,9 @@ mod tests {
 
     #[test]
     fn links_between_pages_stay_and_others_become_text() {
-        let pages =
-            Pages::of("- [A](a.md)\n- [Flags](../crates/csi-proxy/README.md)\n- [Disk](../proto/disk/v1/api.proto)\n");
+        let pages = Pages::of(
+            "- [A](a.md)\n- [Flags](../crates/csi-proxy/README.md)\n- [Disk](../crates/api/proto/disk/v1/api.proto)\n",
+        );
         assert_eq!(
             pages.copied().collect::<Vec<_>>(),
             [("crates/csi-proxy/README.md", "crates-csi-proxy.md"), ("docs/a.md", "a.md")]
@@ -133,7 +134,7 @@ mod tests {
         for (text, rewritten) in [
             ("[a](a.md#b) [c](#d)", "[a](a.md#b) [c](#d)"),
             ("x [flags](../crates/csi-proxy/README.md#flags) y", "x [flags](crates-csi-proxy.md#flags) y"),
-            ("[p](../proto/disk/v1beta1/api.proto)", "[p](api-disk.md)"),
+            ("[p](../crates/api/proto/disk/v1beta1/api.proto)", "[p](api-disk.md)"),
             ("see [lint](../xtask/src/lint.rs).", "see lint."),
             ("[w](https://example.com/a.md) ![p](channels.svg)", "[w](https://example.com/a.md) ![p](channels.svg)"),
         ] {

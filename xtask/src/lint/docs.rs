@@ -6,8 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::Source;
 
 /// The first components that mark a code span as a path in this tree.
-const TOP: [&str; 10] =
-    ["crates/", "sim/", "verify/", "deploy/", "docs/", "xtask/", "proto/", "examples/", ".github/", ".cargo/"];
+const TOP: [&str; 9] = ["crates/", "sim/", "verify/", "deploy/", "docs/", "xtask/", "examples/", ".github/", ".cargo/"];
 
 /// Names with at least this many underscores are those of tests; other code has shorter ones.
 const UNDERSCORES_OF_A_TEST: usize = 4;
