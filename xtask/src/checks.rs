@@ -32,6 +32,22 @@ pub(crate) fn documentation() -> Summary {
     check("documentation", |name| command(name, &mut cargo))
 }
 
+/// Packages what can be published on crates.io, and compiles each package from its own files alone.
+pub(crate) fn packages() -> Summary {
+    check("packages", |name| {
+        let metadata = match workspace::metadata() {
+            Ok(metadata) => metadata,
+            Err(error) => return result(name, Err(error.into())),
+        };
+        let published =
+            metadata.workspace_packages().into_iter().filter(|package| lint::publish::is_published(package));
+        let mut cargo = workspace::cargo();
+        cargo.args(["package", "--quiet", "--locked", "--offline", "--allow-dirty"]);
+        cargo.args(published.flat_map(|package| ["--package", package.name.as_str()]));
+        command(name, &mut cargo)
+    })
+}
+
 /// Makes the documentation as a site. Installs mdBook into the target folder if it is missing.
 pub(crate) fn site() -> Summary {
     check("site", |name| match docs::mdbook() {

@@ -14,6 +14,7 @@ pub(crate) fn run() -> Result<Summary, Error> {
         checks::site,
         checks::clippy_for_windows,
         checks::dependencies,
+        checks::packages,
     ];
     let mut sum = Summary::default();
     for check in checks {

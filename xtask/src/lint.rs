@@ -11,6 +11,7 @@ mod cfg;
 mod crate_deps;
 mod docs;
 mod file_size;
+pub(crate) mod publish;
 mod unsafe_code;
 mod words;
 
@@ -39,6 +40,7 @@ fn breaches() -> Result<Vec<String>, Error> {
         packages.iter().flat_map(|package| &package.targets).map(|target| target.src_path.as_std_path()).collect();
     let root = workspace::root();
     let mut breaches = crate_deps::breaches(&crate_deps::dependencies(&packages)?);
+    breaches.extend(publish::breaches(&packages));
     let sources = sources()?;
     breaches.extend(docs::breaches(&sources, |path| root.join(path).exists()));
     for source in &sources {
