@@ -20,7 +20,7 @@ import (
 // daemon is a running csi-proxy-sim, which takes the flags of csi-proxy.
 type daemon struct {
 	process *exec.Cmd
-	// The address of its metrics, such as 127.0.0.1:8888.
+	// The address of its metrics, such as 127.0.0.1:9818.
 	address string
 	// The folder of its sockets.
 	sockets string

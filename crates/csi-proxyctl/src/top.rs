@@ -81,7 +81,7 @@ pub(crate) fn command() -> Command {
             Arg::new(ADDRESS)
                 .long(ADDRESS)
                 .value_name("HOST:PORT")
-                .default_value("127.0.0.1:8888")
+                .default_value("127.0.0.1:9818")
                 .help("Address of the HTTP server"),
         )
         .arg(

@@ -190,6 +190,33 @@ fn every_metric_that_a_page_names_exists() {
     }
 }
 
+#[test]
+fn node_stage_volume_has_the_calls_of_the_driver_in_their_order() {
+    let page = &pages()["channels.md"];
+    let steps = page.lines().filter(|line| line.starts_with(|letter: char| letter.is_ascii_digit()));
+    let spans = steps.flat_map(|line| line.split('`').skip(1).step_by(2));
+    let described: Vec<&str> = spans.filter(|span| span.split('/').count() == 3).collect();
+
+    let file = site::root().join("sim/csi-proxy-sim/drivers/08-aws-ebs.json");
+    let driver: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(file).expect("the driver's calls")).expect("JSON");
+    let phase = &driver["phases"][0];
+    assert_eq!(phase["name"], "NodeStageVolume");
+    let calls = phase["steps"].as_array().expect("steps").iter().filter_map(|step| step["call"].as_str());
+    assert_eq!(described, calls.collect::<Vec<_>>());
+}
+
+#[test]
+fn the_readme_installs_with_the_commands_of_the_documentation() {
+    let readme = fs::read_to_string(site::root().join("README.md")).expect("the README");
+    let page = &pages()["install.md"];
+    let section = readme.split("## Install on a node\n").nth(1).expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let commands: Vec<&str> = section.lines().filter(|line| line.starts_with("    ")).collect();
+    assert!(commands.len() >= 5, "{commands:?}");
+    assert!(page.contains(&commands.join("\n")), "docs/install.md has other commands than:\n{commands:#?}");
+}
+
 /// Returns whether a word is the name of a package in code.
 fn is_package(word: &str) -> bool {
     ["csi_proxy_client", "csi_proxy_sim", "csi_proxy_storage"].iter().any(|package| word.starts_with(package))
