@@ -7,7 +7,8 @@ use crate::types::{AllowedPortal, HostPath, ServiceName, SmbServer};
 /// The settings that an administrator can change.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Kubelet's directory, which is always a working directory. Paths without a drive are on its drive.
+    /// Kubelet's directory, which is always a working directory. The volume RPCs and IsSymlink take paths without a
+    /// drive to be on its drive.
     pub kubelet_dir: HostPath,
     /// The drive that Windows is on.
     pub system_drive: char,

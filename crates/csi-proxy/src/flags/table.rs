@@ -47,7 +47,7 @@ pub static TABLE: [Flag; 32] = [
         name: "kubelet-path",
         kind: Kind::Value("DIR"),
         default: r"C:\var\lib\kubelet",
-        help: "Kubelet's directory, which is always a working directory. Paths without a drive are on its drive.",
+        help: "Kubelet's directory, always a working directory. Volume RPCs and IsSymlink take paths without a drive to be on its drive.",
         section: section::STORAGE,
         set: |flags, text| folder(text).map(|path| flags.node.kubelet_dir = path),
     },
