@@ -8,6 +8,9 @@ use csi_proxy::doctor::{self, DoctorFlags, System};
 use doctor_sim::{PROGRAM, SimulatedSystem};
 use os_sim::{DescriptionError, Sim};
 
+use crate::flags::SimFlags;
+use crate::state_file::StateFile;
+
 /// The error of a file from which no node can be created.
 #[derive(Debug)]
 pub enum NodeError {
@@ -35,17 +38,38 @@ pub struct SimulatedNode {
     pub sim: Sim,
     /// What it is, such as "the built-in simulated node".
     pub name: String,
+    /// The file that keeps it.
+    pub state: Option<StateFile>,
+}
+
+/// Returns the node that the flags select for serving: the one that was kept, else a new one.
+pub fn served(flags: &SimFlags) -> Result<SimulatedNode, Box<dyn error::Error>> {
+    let state = flags.state_file.as_deref().map(StateFile::new);
+    let kept = match &state {
+        Some(state) => state.load()?.map(|sim| (sim, format!("the simulated node of {}", state.path().display()))),
+        None => None,
+    };
+    let mut served = match kept {
+        Some((sim, name)) => SimulatedNode { sim, name, state: None },
+        None => node(flags.node_file.as_deref())?,
+    };
+    if flags.is_fast {
+        served.sim = served.sim.fast();
+    }
+    Ok(SimulatedNode { state, ..served })
 }
 
 /// Returns the node that `file` describes, else the built-in one.
 pub fn node(file: Option<&Path>) -> Result<SimulatedNode, NodeError> {
     match file {
-        None => Ok(SimulatedNode { sim: Sim::default_node(), name: "the built-in simulated node".to_owned() }),
+        None => {
+            Ok(SimulatedNode { sim: Sim::default_node(), name: "the built-in simulated node".to_owned(), state: None })
+        }
         Some(path) => {
             let file = path.display().to_string();
             let text = fs::read_to_string(path).map_err(|error| NodeError::Unreadable(file.clone(), error))?;
             let sim = Sim::from_toml(&text).map_err(|error| NodeError::Description(file.clone(), error))?;
-            Ok(SimulatedNode { sim, name: format!("the simulated node of {file}") })
+            Ok(SimulatedNode { sim, name: format!("the simulated node of {file}"), state: None })
         }
     }
 }
@@ -53,7 +77,7 @@ pub fn node(file: Option<&Path>) -> Result<SimulatedNode, NodeError> {
 /// Returns the node that the flags select, and the rest of what `doctor` examines: pipes that csi-proxy serves, and its
 /// program.
 pub fn examined(flags: &DoctorFlags) -> Result<(Backend, Box<dyn System>), Box<dyn error::Error>> {
-    let SimulatedNode { sim, name } = node(flags.node_file.as_deref())?;
+    let SimulatedNode { sim, name, .. } = node(flags.node_file.as_deref())?;
     let folder = PROGRAM.rsplit_once('\\').map_or(PROGRAM, |(folder, _)| folder);
     sim.external().mkdir_all(folder)?;
     sim.external().write(PROGRAM, [])?;

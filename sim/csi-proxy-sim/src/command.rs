@@ -15,6 +15,8 @@ pub enum Command {
     Demo,
     /// Examine the simulated node.
     Doctor(Doctor),
+    /// Print the node file of the built-in node.
+    PrintNode,
     /// Print the help.
     Help,
     /// Print the version.
@@ -28,6 +30,7 @@ impl Command {
         match arguments.first().map(String::as_str) {
             Some("demo") => no_more("demo", more).map(|()| Self::Demo),
             Some("doctor") => Doctor::parse(&CSI_PROXY_SIM_DOCTOR, more.collect()).map(Self::Doctor),
+            Some("print-node") => no_more("print-node", more).map(|()| Self::PrintNode),
             Some("help") => no_more("help", more).map(|()| Self::Help),
             Some("version" | "-version" | "--version") => no_more("version", more).map(|()| Self::Version),
             Some(word) if !word.starts_with('-') => Err(CommandError::Unknown(word.to_owned())),

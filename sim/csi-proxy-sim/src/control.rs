@@ -28,6 +28,8 @@ use transport::listener::Listener;
 
 use container_files::Files;
 
+use crate::state_file::StateFile;
+
 /// How long a client may take for the headers of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -43,6 +45,7 @@ pub struct Control {
     /// The faults as they were requested, by number.
     injected: Mutex<BTreeMap<u64, (sim_control::Fault, Arc<Fault>)>>,
     restarts: mpsc::Sender<Restart>,
+    state: Option<Arc<StateFile>>,
 }
 
 /// A request to restart the node or the daemon.
@@ -64,7 +67,15 @@ impl Restart {
 impl Control {
     /// Controls a node whose daemon has these probes and carries out the `restarts`.
     pub fn new(sim: Sim, faults: Arc<FaultSet>, trace: Arc<Trace>, restarts: mpsc::Sender<Restart>) -> Self {
-        Self { sim, faults, trace, injected: Mutex::default(), restarts }
+        Self { sim, faults, trace, injected: Mutex::default(), restarts, state: None }
+    }
+}
+
+impl Control {
+    /// Keeps the node in `state` on request.
+    #[must_use]
+    pub fn kept_in(self, state: Option<Arc<StateFile>>) -> Self {
+        Self { state, ..self }
     }
 }
 

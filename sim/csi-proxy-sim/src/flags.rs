@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use csi_proxy::doctor::{DoctorFlags, OUTPUT, PARITY, SHOW_NAMES};
-use csi_proxy::flags::table::some_text;
+use csi_proxy::flags::table::{some_text, switch};
 use csi_proxy::flags::{Flag, Flags, Kind};
 use csi_proxy::program::Program;
 
@@ -14,6 +14,10 @@ pub struct SimFlags {
     pub daemon: Flags,
     /// The file that describes the node.
     pub node_file: Option<PathBuf>,
+    /// The file that keeps the node.
+    pub state_file: Option<PathBuf>,
+    /// Whether the node waits for nothing.
+    pub is_fast: bool,
     /// The folder of the sockets.
     pub socket_folder: Option<PathBuf>,
 }
@@ -39,6 +43,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
         ("[FLAGS]", "serve until stopped"),
         ("demo", "run the calls of seven CSI drivers"),
         ("doctor [FLAGS]", "examine the node and list what is wrong"),
+        ("print-node", "print the node file of the built-in node"),
         ("help", "print this help"),
         ("version", "print the version"),
     ],
@@ -47,6 +52,28 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
             flags.node_file = some_text(text).map(PathBuf::from);
             Ok(())
         }),
+        Flag {
+            name: "state",
+            kind: Kind::Value("FILE"),
+            default: "",
+            help: "Keep the node in this file: start from it if it exists, else from -node, and write it after changes.",
+            section: SECTION,
+            set: |flags, text| {
+                flags.state_file = some_text(text).map(PathBuf::from);
+                Ok(())
+            },
+        },
+        Flag {
+            name: "fast",
+            kind: Kind::Switch,
+            default: "false",
+            help: "Let no operation of the node take time, whatever the node file says.",
+            section: SECTION,
+            set: |flags, text| {
+                flags.is_fast = switch(text)?;
+                Ok(())
+            },
+        },
         Flag {
             name: "socket-folder",
             kind: Kind::Value("DIR"),

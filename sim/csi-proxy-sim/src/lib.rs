@@ -8,3 +8,4 @@ pub mod demo;
 pub mod endpoints;
 pub mod flags;
 pub mod lives;
+pub mod state_file;

@@ -20,9 +20,13 @@ use transport::listener::Listener;
 
 use crate::backend::SimulatedNode;
 use crate::control::{self, Control, Restart};
+use crate::state_file::StateFile;
 
 /// How long a life waits at its end for threads that wait for the simulated Windows. Nobody gets their answers any more.
 const LAST_CALLS: Duration = Duration::from_secs(1);
+
+/// How often the node is written to its file, if it has changed.
+const KEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why a life has ended.
 enum End {
@@ -39,14 +43,18 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     mut out: impl Write,
 ) -> Result<(), Box<dyn Error>> {
     log::start(&flags.log)?;
-    let SimulatedNode { sim, name } = node;
-    let sim = sim.real_time();
+    let SimulatedNode { sim, name, state } = node;
+    let (sim, state) = (sim.real_time(), state.map(Arc::new));
     let (faults, trace) = (Arc::new(FaultSet::default()), Arc::new(Trace::counting()));
     let (restarts, mut requests) = mpsc::channel(1);
-    let control = Control::new(sim.clone(), Arc::clone(&faults), Arc::clone(&trace), restarts);
+    let control = Control::new(sim.clone(), Arc::clone(&faults), Arc::clone(&trace), restarts).kept_in(state.clone());
     let mut endpoints = open()?;
     let address = sim_control::address(&endpoints.location);
     let _control = serve_control(control, || (endpoints.bind)(&address))?;
+    if let Some(state) = state.clone() {
+        let sim = sim.clone();
+        thread::spawn(move || keep(&state, &sim));
+    }
     tracing::info!(%address, "serving the control API of the simulated node");
 
     let mut starting: Option<Restart> = None;
@@ -79,6 +87,9 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
             End::Stopped(served) => {
                 // Abandon operations still running after the drain.
                 runtime.shutdown_background();
+                if let Some(state) = state {
+                    state.save(&sim)?;
+                }
                 return served;
             }
             End::Restart(restart) => {
@@ -92,6 +103,21 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
             }
         }
         endpoints = open()?;
+    }
+}
+
+/// Writes the node to its file after changes, as long as the program runs.
+fn keep(state: &StateFile, sim: &Sim) {
+    let mut has_failed = false;
+    loop {
+        let saved = state.save(sim);
+        if let Err(error) = &saved
+            && !has_failed
+        {
+            tracing::warn!(%error, file = %state.path().display(), "cannot write the state of the simulated node");
+        }
+        has_failed = saved.is_err();
+        thread::sleep(KEEP_INTERVAL);
     }
 }
 

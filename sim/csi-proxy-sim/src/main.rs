@@ -17,13 +17,14 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     let mut out = anstream::stdout();
     match command {
         Command::Serve(flags) => {
-            endpoints::serve(&flags, backend::node(flags.node_file.as_deref())?, out)?;
+            endpoints::serve(&flags, backend::served(&flags)?, out)?;
         }
         Command::Demo => {
             let has_succeeded = demo::show(out)?;
             return Ok(if has_succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         Command::Doctor(doctor) => return Ok(doctor.run(&CSI_PROXY_SIM_DOCTOR, backend::examined, out)),
+        Command::PrintNode => write!(out, "{}", os_sim::Sim::default_node_file())?,
         Command::Help => write!(out, "{}", Help(&CSI_PROXY_SIM))?,
         Command::Version => writeln!(out, "csi-proxy-sim {}", env!("CARGO_PKG_VERSION"))?,
     }

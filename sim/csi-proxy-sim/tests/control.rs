@@ -11,3 +11,5 @@ mod injected_faults;
 mod program;
 #[path = "control/restarts.rs"]
 mod restarts;
+#[path = "control/state.rs"]
+mod state;

@@ -99,7 +99,7 @@ fn get(address: &str, path: &str) -> String {
 /// Returns the flag for a node on which partitioning its only disk takes an hour.
 fn slow_node(folder: &Path) -> String {
     let file = folder.join("slow.toml");
-    let text = "[timing]\ncreate_partition = { secs = 3600, nanos = 0 }\n[[disk]]\nnumber = 1\nsize = \"1 GiB\"\n";
+    let text = "[timing]\ncreate_partition = \"1h\"\n[[disk]]\nnumber = 1\nsize = \"1 GiB\"\n";
     fs::write(&file, text).expect("a file");
     format!("-node={}", file.display())
 }

@@ -1,9 +1,13 @@
 //! The description of a node: what a TOML file contains and what the builder collects.
 
+mod check;
 mod from_description;
+mod print;
+pub(crate) mod quantity;
 
 use std::fmt;
 
+use os::Uuid;
 use os::abi::BusType;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
@@ -48,10 +52,10 @@ pub struct Description {
 #[serde(deny_unknown_fields)]
 pub struct DiskDescription {
     /// The size when the disk was partitioned: bytes, or a text such as `10 GiB`.
-    #[serde(deserialize_with = "size")]
+    #[serde(deserialize_with = "quantity::size")]
     pub size: u64,
     /// The size that the disk has grown to since.
-    #[serde(default, deserialize_with = "some_size")]
+    #[serde(default, deserialize_with = "quantity::some_size")]
     pub grown_to: Option<u64>,
     /// The number of the disk. Default: the lowest free one.
     #[serde(default)]
@@ -91,11 +95,17 @@ pub struct DiskDescription {
     #[serde(default)]
     pub file_system: Option<String>,
     /// The size of the file system, if it is smaller than the partition because growing it was interrupted.
-    #[serde(default, deserialize_with = "some_size")]
+    #[serde(default, deserialize_with = "quantity::some_size")]
     pub file_system_size: Option<u64>,
+    /// The size of the data partition, if it is smaller than the disk allows.
+    #[serde(default, deserialize_with = "quantity::some_size")]
+    pub partition_size: Option<u64>,
     /// Whether the volume can be read.
     #[serde(default)]
     pub volume: VolumeHealth,
+    /// The GUID of the volume. Default: a generated one.
+    #[serde(default, deserialize_with = "guid")]
+    pub volume_id: Option<Uuid>,
     /// The extents of the volume on other disks.
     #[serde(default)]
     pub spans: Vec<Span>,
@@ -107,9 +117,11 @@ pub struct DiskDescription {
 pub struct Span {
     /// The number of the disk.
     pub disk: u32,
-    /// Its offset in bytes.
+    /// Its offset.
+    #[serde(deserialize_with = "quantity::size")]
     pub offset: u64,
-    /// Its length in bytes.
+    /// Its length.
+    #[serde(deserialize_with = "quantity::size")]
     pub length: u64,
 }
 
@@ -174,8 +186,8 @@ pub enum FileDescription {
     File {
         /// The path.
         path: String,
-        /// Its content as text.
-        #[serde(default, deserialize_with = "text")]
+        /// Its content: a text, or bytes in hexadecimal as `{ hex = "00ff" }`.
+        #[serde(default, deserialize_with = "content")]
         content: Vec<u8>,
     },
     /// A symbolic link and its missing parent directories.
@@ -227,13 +239,22 @@ impl fmt::Display for DescriptionError {
 impl std::error::Error for DescriptionError {}
 
 impl Description {
-    /// Parses a description in TOML.
+    /// Parses a description in TOML, and refuses unknown keys and contradictions.
     pub fn from_toml(text: &str) -> Result<Self, DescriptionError> {
+        let description = Self::parse(text)?;
+        description.check_portals(text)?;
+        Ok(description)
+    }
+
+    /// Parses a description whose targets may be at portals that it does not have.
+    pub(crate) fn parse(text: &str) -> Result<Self, DescriptionError> {
         // The full text of the error would quote the line, which may hold a password.
-        toml::from_str(text).map_err(|error| {
+        let description: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
             DescriptionError(format!("line {line}: {}", error.message()))
-        })
+        })?;
+        description.check(text)?;
+        Ok(description)
     }
 }
 
@@ -256,7 +277,9 @@ impl DiskDescription {
             content: Content::Raw,
             file_system: None,
             file_system_size: None,
+            partition_size: None,
             volume: VolumeHealth::Readable,
+            volume_id: None,
             spans: Vec::new(),
         }
     }
@@ -302,23 +325,28 @@ fn bus<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     }
 }
 
-fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    let text = match NumberOrText::deserialize(from)? {
-        NumberOrText::Number(bytes) => return Ok(bytes),
-        NumberOrText::Text(text) => text,
-    };
-    let unit = [(" KiB", 10), (" MiB", 20), (" GiB", 30), (" TiB", 40)];
-    let parsed = unit.iter().find_map(|(unit, shift)| {
-        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        number.checked_mul(1 << shift)
-    });
-    parsed.ok_or_else(|| D::Error::custom(format!("{text:?} is not a size: use bytes, or a text such as \"10 GiB\"")))
+fn guid<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Uuid>, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map(Some).map_err(|_| D::Error::custom(format!("{text:?} is not a GUID")))
 }
 
-fn some_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    size(from).map(Some)
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum FileContent {
+    Text(String),
+    Bytes(Hex),
 }
 
-fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-    String::deserialize(from).map(String::into_bytes)
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hex {
+    #[serde(deserialize_with = "hex::deserialize")]
+    hex: Vec<u8>,
+}
+
+fn content<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+    Ok(match FileContent::deserialize(from)? {
+        FileContent::Text(text) => text.into_bytes(),
+        FileContent::Bytes(Hex { hex }) => hex,
+    })
 }

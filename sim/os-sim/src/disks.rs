@@ -198,6 +198,15 @@ impl Disk {
         GPT_ENTRIES + self.sector
     }
 
+    /// Returns the size that the partition table was written for.
+    pub(crate) fn size_when_partitioned(&self) -> u64 {
+        match self.layout {
+            Layout::Gpt { end, .. } => end + self.backup_gpt(),
+            Layout::Superfloppy => self.partitions.last().map_or(self.size, Partition::end),
+            Layout::Raw | Layout::Mbr { .. } => self.size,
+        }
+    }
+
     /// Writes a GPT with only the Microsoft reserved partition.
     pub(crate) fn write_gpt(&mut self, disk_id: Uuid, reserved_id: Uuid) {
         self.layout = Layout::Gpt { id: disk_id, end: self.gpt_end() };

@@ -191,7 +191,7 @@ impl External<'_> {
 }
 
 /// Replaces the NT prefix of a link's target as Go does.
-fn readlink_text(target: &str) -> String {
+pub(crate) fn readlink_text(target: &str) -> String {
     let Some(rest) = target.strip_prefix(r"\??\") else { return target.to_owned() };
     if rest.as_bytes().get(1) == Some(&b':') {
         return rest.to_owned();

@@ -14,6 +14,8 @@ use std::time::Duration;
 use os::{OsError, OsResult, Secret, Uuid};
 use serde::Deserialize;
 
+use crate::description::quantity;
+
 pub use wmi_classes::Associated;
 
 /// How long Windows waits for a portal that does not answer.
@@ -23,12 +25,14 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 pub const DEFAULT_PORT: u16 = 3260;
 
 /// The iSCSI network and the initiator of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Iscsi {
     /// The portals on the network.
     pub portals: Vec<Portal>,
     /// The targets on the network.
     pub targets: Vec<Target>,
+    /// How long Windows waits for a portal that does not answer.
+    pub timeout: Duration,
     /// The node's initiator.
     initiator: Initiator,
 }
@@ -57,7 +61,7 @@ pub struct Portal {
     #[serde(default = "yes")]
     pub reachable: bool,
     /// How long it takes to answer a request.
-    #[serde(default)]
+    #[serde(default, rename = "answer_takes", deserialize_with = "quantity::milliseconds")]
     pub slow_milliseconds: u64,
 }
 
@@ -111,7 +115,8 @@ pub struct Lun {
     /// Its identity, which the node assigns and which is the same in all sessions.
     #[serde(skip)]
     pub id: Uuid,
-    /// Its size in bytes.
+    /// Its size.
+    #[serde(deserialize_with = "quantity::size")]
     pub size: u64,
 }
 
@@ -208,6 +213,13 @@ impl Chap {
             }
             _ => false,
         }
+    }
+}
+
+impl Default for Iscsi {
+    fn default() -> Self {
+        let (portals, targets) = (Vec::new(), Vec::new());
+        Self { portals, targets, timeout: CONNECT_TIMEOUT, initiator: Initiator::default() }
     }
 }
 
@@ -333,7 +345,7 @@ impl Iscsi {
 
     /// Returns how long the portal takes to answer, or how long Windows waits for it.
     fn answer_time(&self, at: &PortalAddress) -> Duration {
-        self.portal(at).map_or(CONNECT_TIMEOUT, |portal| Duration::from_millis(portal.slow_milliseconds))
+        self.portal(at).map_or(self.timeout, |portal| Duration::from_millis(portal.slow_milliseconds))
     }
 
     /// Returns the portal that answers at an address.

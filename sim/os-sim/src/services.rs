@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use os::{OsError, OsResult, ServiceAccess, ServiceConfig, Time, U16String};
 use serde::Deserialize;
 
+use crate::description::quantity;
+
 /// All services of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Services {
@@ -35,10 +37,10 @@ pub struct ServiceModel {
     #[serde(default)]
     pub depends_on: Vec<String>,
     /// How long starting takes.
-    #[serde(default)]
+    #[serde(default, rename = "start_takes", deserialize_with = "quantity::milliseconds")]
     pub start_milliseconds: u64,
     /// How long stopping takes.
-    #[serde(default)]
+    #[serde(default, rename = "stop_takes", deserialize_with = "quantity::milliseconds")]
     pub stop_milliseconds: u64,
     /// Whether the service stops instead of entering the running state.
     #[serde(default)]
@@ -93,6 +95,30 @@ pub enum ServiceState {
     PausePending = 6,
     /// Paused.
     Paused = 7,
+}
+
+impl StartType {
+    /// Returns its name in a node file.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Boot => "boot",
+            Self::System => "system",
+            Self::Automatic => "automatic",
+            Self::Manual => "manual",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
+impl ServiceState {
+    /// Returns its name in a node file; for a pending state, that of the state that follows.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Stopped | Self::StopPending => "stopped",
+            Self::Running | Self::StartPending | Self::ContinuePending => "running",
+            Self::Paused | Self::PausePending => "paused",
+        }
+    }
 }
 
 /// `ERROR_CIRCULAR_DEPENDENCY`.

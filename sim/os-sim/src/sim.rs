@@ -30,7 +30,7 @@ pub struct Sim {
 }
 
 /// The description of [`Sim::default_node`].
-const DEFAULT_NODE: &str = include_str!("default_node.toml");
+pub(crate) const DEFAULT_NODE: &str = include_str!("default_node.toml");
 
 /// A detached disk with its content.
 #[derive(Clone, Debug)]
@@ -101,6 +101,23 @@ impl Sim {
     #[must_use]
     pub fn real_time(self) -> Self {
         self.shared.follow_real_time();
+        self
+    }
+
+    /// Makes everything happen at once: no operation of the node takes time, and no server lets it wait.
+    #[must_use]
+    pub fn fast(self) -> Self {
+        self.with(|state| {
+            state.timing = Timing::NONE;
+            for service in &mut state.services.services {
+                service.start_milliseconds = 0;
+                service.stop_milliseconds = 0;
+            }
+            state.smb.servers.iter_mut().for_each(|server| server.slow_milliseconds = 0);
+            state.iscsi.portals.iter_mut().for_each(|portal| portal.slow_milliseconds = 0);
+            state.smb.timeout = Duration::ZERO;
+            state.iscsi.timeout = Duration::ZERO;
+        });
         self
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use os::{Instance, OsError, OsResult, Returned, Secret, Uuid, Value};
 use serde::Deserialize;
 
+use crate::description::quantity;
 use crate::wmi::method_call::{Arguments, created, instance, returned, text};
 use crate::wmi::wql::ObjectPath;
 
@@ -23,12 +24,14 @@ pub const ALREADY_ASSIGNED: OsError = OsError(85);
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The SMB servers and mappings of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Smb {
     /// The servers on the network.
     pub servers: Vec<Server>,
     /// Whether a policy forbids to store credentials.
     pub forbids_stored_credentials: bool,
+    /// How long Windows waits for a server that does not answer.
+    pub timeout: Duration,
     /// The node's global mappings.
     mappings: Vec<Mapping>,
 }
@@ -43,7 +46,7 @@ pub struct Server {
     #[serde(default = "yes")]
     pub reachable: bool,
     /// How long it takes to answer a request.
-    #[serde(default)]
+    #[serde(default, rename = "answer_takes", deserialize_with = "quantity::milliseconds")]
     pub slow_milliseconds: u64,
     /// Its shares.
     #[serde(default)]
@@ -132,6 +135,11 @@ impl User {
         Self { name: name.to_owned(), password: password.to_owned(), changes: 0 }
     }
 
+    /// Returns the name and the password.
+    pub(crate) fn credentials(&self) -> (&str, &str) {
+        (&self.name, &self.password)
+    }
+
     /// Returns whether a client that logs on as `name` uses this account. For an account without a domain, the client may
     /// give any domain.
     fn is(&self, name: &str) -> bool {
@@ -190,6 +198,13 @@ impl Credential {
             }
         }
         None
+    }
+}
+
+impl Default for Smb {
+    fn default() -> Self {
+        let (servers, mappings) = (Vec::new(), Vec::new());
+        Self { servers, forbids_stored_credentials: false, timeout: CONNECT_TIMEOUT, mappings }
     }
 }
 
@@ -252,7 +267,7 @@ impl Smb {
         match server {
             None => Duration::ZERO,
             Some(server) if server.reachable => Duration::from_millis(server.slow_milliseconds),
-            Some(_) => CONNECT_TIMEOUT,
+            Some(_) => self.timeout,
         }
     }
 

@@ -52,7 +52,7 @@ pub(crate) fn slow_node() -> Stopped {
 
         [[smb_server]]
         host = "slow"
-        slow_milliseconds = 30000
+        answer_takes = "30s"
         shares = [{ name = "share" }]
         users = [{ name = "anna", password = "hunter2" }]
     "#;

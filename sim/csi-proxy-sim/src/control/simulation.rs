@@ -7,12 +7,12 @@ use faults::Fault;
 use os_sim::iscsi::DEFAULT_PORT;
 use os_sim::{Description, DiskView};
 use sim_control::{
-    AddRequest, AddResponse, ClearFaultsRequest, ClearFaultsResponse, Disk, GrowDiskRequest, GrowDiskResponse,
-    InjectFaultRequest, InjectFaultResponse, InjectedFault, ListDisksRequest, ListDisksResponse, ListFaultsRequest,
-    ListFaultsResponse, ListPrimitivesRequest, ListPrimitivesResponse, PlugDiskRequest, PlugDiskResponse, Primitive,
-    RestartRequest, RestartResponse, SetReachableRequest, SetReachableResponse, SetSmbPasswordRequest,
-    SetSmbPasswordResponse, Simulation, UnplugDiskRequest, UnplugDiskResponse, UnpluggedDisk, Volume,
-    set_reachable_request::What,
+    AddRequest, AddResponse, ClearFaultsRequest, ClearFaultsResponse, Disk, GetNodeRequest, GetNodeResponse,
+    GrowDiskRequest, GrowDiskResponse, InjectFaultRequest, InjectFaultResponse, InjectedFault, ListDisksRequest,
+    ListDisksResponse, ListFaultsRequest, ListFaultsResponse, ListPrimitivesRequest, ListPrimitivesResponse,
+    PlugDiskRequest, PlugDiskResponse, Primitive, RestartRequest, RestartResponse, SaveStateRequest, SaveStateResponse,
+    SetReachableRequest, SetReachableResponse, SetSmbPasswordRequest, SetSmbPasswordResponse, Simulation,
+    UnplugDiskRequest, UnplugDiskResponse, UnpluggedDisk, Volume, set_reachable_request::What,
 };
 use tokio::sync::oneshot;
 use tonic::{Request, Response, Status};
@@ -30,6 +30,20 @@ type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl Simulation for Control {
+    async fn get_node(&self, _request: Request<GetNodeRequest>) -> Answer<GetNodeResponse> {
+        Ok(Response::new(GetNodeResponse { node_file: self.sim.node_file() }))
+    }
+
+    async fn save_state(&self, _request: Request<SaveStateRequest>) -> Answer<SaveStateResponse> {
+        let Some(state) = &self.state else {
+            return Err(Status::failed_precondition("csi-proxy-sim was started without -state"));
+        };
+        state.save(&self.sim).map_err(|error| {
+            Status::failed_precondition(format!("cannot write the state to {}: {error}", state.path().display()))
+        })?;
+        Ok(Response::new(SaveStateResponse {}))
+    }
+
     async fn list_disks(&self, _request: Request<ListDisksRequest>) -> Answer<ListDisksResponse> {
         let detected = self.sim.disks().into_iter().map(|disk| described(disk, true));
         let undetected = self.sim.undetected_disks().into_iter().map(|disk| described(disk, false));

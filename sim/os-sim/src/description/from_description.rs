@@ -14,7 +14,7 @@ use crate::state::{DeviceId, Event, State};
 /// The size of the system disk.
 const SYSTEM_DISK: u64 = 128 << 30;
 /// The directories on it that Windows and Kubernetes need.
-const SYSTEM_DIRECTORIES: [&str; 5] = [
+pub(crate) const SYSTEM_DIRECTORIES: [&str; 5] = [
     r"C:\Windows\System32",
     r"C:\ProgramData",
     r"C:\Users\Public",
@@ -24,6 +24,8 @@ const SYSTEM_DIRECTORIES: [&str; 5] = [
 /// The junction and the symbolic link on it with which Windows is set up, with their targets.
 const SYSTEM_JUNCTION: [&str; 2] = [r"C:\Documents and Settings", r"C:\Users"];
 const SYSTEM_SYMLINK: [&str; 2] = [r"C:\Users\All Users", r"C:\ProgramData"];
+/// The paths of both.
+pub(crate) const SYSTEM_LINKS: [&str; 2] = [SYSTEM_JUNCTION[0], SYSTEM_SYMLINK[0]];
 /// The smallest disk that can be described.
 const MIN_DISK: u64 = 3 << 20;
 
@@ -191,6 +193,7 @@ impl State {
         };
         let (offset, length) = gap
             .ok_or_else(|| DescriptionError(format!("disk {}: the disk is too small for a partition", disk.number)))?;
+        let length = description.partition_size.map_or(length, |size| size.min(length));
         let number = disk.add_partition(offset, length, kind, part_id);
         let volume = self.new_volume(description, length);
         if let Some(part) = disk.partition_mut(number) {
@@ -200,7 +203,8 @@ impl State {
     }
 
     fn new_volume(&mut self, description: &DiskDescription, length: u64) -> Volume {
-        let mut volume = Volume::new(self.fresh_uuid());
+        let id = self.fresh_uuid();
+        let mut volume = Volume::new(description.volume_id.unwrap_or(id));
         volume.further_extents = description.spans.iter().map(|span| (span.disk, span.offset, span.length)).collect();
         let named = description.file_system.clone();
         match description.volume {
@@ -254,7 +258,8 @@ impl State {
     }
 
     fn add_file(&mut self, file: &FileDescription) -> Result<(), OsError> {
-        let parent = |path: &str| path.rsplit_once(['\\', '/']).map_or(path, |(parent, _)| parent).to_owned();
+        // With its separator, so that the root of a volume is a directory too.
+        let parent = |path: &str| path[..path.rfind(['\\', '/']).map_or(path.len(), |at| at + 1)].to_owned();
         match file {
             FileDescription::Directory { path } => self.make_directories(path),
             FileDescription::File { path, content } => {

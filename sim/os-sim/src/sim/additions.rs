@@ -1,13 +1,14 @@
 //! Adding objects to a node while it runs.
 
 use crate::description::{Description, DescriptionError, FileDescription};
+use crate::iscsi::{Portal, PortalAddress};
 use crate::sim::Sim;
 use crate::state::State;
 
 impl Description {
     /// Parses what is to be added to a running node: a node file without the keys of the node itself.
     pub fn addition_from_toml(text: &str) -> Result<Self, DescriptionError> {
-        let description = Self::from_toml(text)?;
+        let description = Self::parse(text)?;
         let table: toml::Table = text.parse().unwrap_or_default();
         match ["bios_serial", "timing"].into_iter().find(|key| table.contains_key(*key)) {
             None => Ok(description),
@@ -63,7 +64,7 @@ impl State {
             }
         }
         for portal in &description.iscsi_portals {
-            let is_it = |known: &crate::iscsi::Portal| same(&known.address, &portal.address);
+            let is_it = |known: &Portal| same(&known.address, &portal.address);
             if self.iscsi.portals.iter().any(|known| is_it(known) && known.port == portal.port) {
                 return taken("iSCSI portal", &format!("{}:{}", portal.address, portal.port));
             }
@@ -71,6 +72,13 @@ impl State {
         for target in &description.iscsi_targets {
             if self.iscsi.targets.iter().any(|known| same(&known.iqn, &target.iqn)) {
                 return taken("iSCSI target", &target.iqn);
+            }
+            let known = || self.iscsi.portals.iter().chain(&description.iscsi_portals);
+            let is_known =
+                |at: &PortalAddress| known().any(|portal| portal.address == at.address && portal.port == at.port);
+            if let Some(portal) = target.portals.iter().find(|portal| !is_known(portal)) {
+                let PortalAddress { address, port } = portal;
+                return Err(DescriptionError(format!("no iSCSI portal has the address {address}, port {port}")));
             }
         }
         match description.files.iter().find(|file| matches!(file, FileDescription::Mount { .. })) {

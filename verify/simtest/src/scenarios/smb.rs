@@ -15,7 +15,7 @@ const OLD: &str = "hunter2-before";
 pub(crate) fn server(milliseconds: u32) -> Sim {
     let user = |name: &str| format!("[[smb_server.users]]\nname = '{name}'\npassword = '{PASSWORD}'\n");
     let toml = format!(
-        "[[smb_server]]\nhost = 'files'\nslow_milliseconds = {milliseconds}\n\
+        "[[smb_server]]\nhost = 'files'\nanswer_takes = '{milliseconds}ms'\n\
          [[smb_server.shares]]\nname = 'one'\n[[smb_server.shares]]\nname = 'two'\n{}{}",
         user(r"domain\user"),
         user("other"),

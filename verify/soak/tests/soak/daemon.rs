@@ -129,7 +129,7 @@ impl Drop for Daemon {
 
 /// Describes the simulated node.
 fn description(disks: u32, slow: Duration) -> String {
-    let time = |name: &str, milliseconds: u32| format!("{name} = {{ secs = 0, nanos = {milliseconds}000000 }}\n");
+    let time = |name: &str, milliseconds: u32| format!("{name} = \"{milliseconds}ms\"\n");
     let mut text = "[timing]\n".to_owned();
     for (name, milliseconds) in [("query", 20), ("initialize", 30), ("create_partition", 60), ("format", 120)] {
         text += &time(name, milliseconds);
@@ -144,7 +144,7 @@ fn description(disks: u32, slow: Duration) -> String {
     for (host, answer) in servers {
         write!(
             text,
-            "[[smb_server]]\nhost = \"{host}\"\nslow_milliseconds = {}\n\
+            "[[smb_server]]\nhost = \"{host}\"\nanswer_takes = \"{}ms\"\n\
              shares = [{shares}{{ name = \"share\" }}]\nusers = [{{ name = \"user\", password = \"password\" }}]\n",
             answer.as_millis()
         )

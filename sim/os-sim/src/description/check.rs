@@ -1,0 +1,158 @@
+//! Contradictions in a node file: keys that cannot all be true of one object.
+
+use crate::description::{Content, Description, DescriptionError, DiskDescription, FileDescription, VolumeHealth};
+use crate::iscsi::PortalAddress;
+
+/// The file systems that Windows knows.
+const KNOWN: [&str; 6] = ["NTFS", "ReFS", "FAT", "FAT32", "exFAT", "UDF"];
+
+impl Description {
+    /// Checks that no two keys of the node file `text`, which this is the content of, contradict each other.
+    pub(crate) fn check(&self, text: &str) -> Result<(), DescriptionError> {
+        let at = |table, index| at(text, table, index);
+        for (index, disk) in self.disks.iter().enumerate() {
+            disk.check().map_err(at("disk", index))?;
+            let number =
+                disk.number.filter(|number| self.disks[..index].iter().any(|other| other.number == Some(*number)));
+            if let Some(number) = number {
+                return Err(at("disk", index)(format!("an earlier disk has the number {number} too")));
+            }
+        }
+        for (index, file) in self.files.iter().enumerate() {
+            let earlier = &self.files[..index];
+            if earlier.iter().any(|other| other.path().eq_ignore_ascii_case(file.path()))
+                && !matches!(file, FileDescription::Directory { .. })
+            {
+                return Err(at("file", index)(format!("an earlier file has the path {} too", file.path())));
+            }
+        }
+        let names = self.services.iter().map(|service| service.name.as_str());
+        unique(names, "name").map_err(|(index, what)| at("service", index)(what))?;
+        unique(self.smb_servers.iter().map(|server| server.host.as_str()), "host")
+            .map_err(|(index, what)| at("smb_server", index)(what))?;
+        unique(self.iscsi_targets.iter().map(|target| target.iqn.as_str()), "iqn")
+            .map_err(|(index, what)| at("iscsi_target", index)(what))?;
+        for (index, target) in self.iscsi_targets.iter().enumerate() {
+            let numbers: Vec<String> = target.luns.iter().map(|lun| lun.number.to_string()).collect();
+            unique(numbers.iter().map(String::as_str), "LUN").map_err(|(_, what)| at("iscsi_target", index)(what))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that every target is at portals of the node file `text`.
+    pub(crate) fn check_portals(&self, text: &str) -> Result<(), DescriptionError> {
+        for (index, target) in self.iscsi_targets.iter().enumerate() {
+            if let Some(PortalAddress { address, port }) = target.portals.iter().find(|portal| !self.has_portal(portal))
+            {
+                let what = format!("no iscsi_portal has the address {address}, port {port}");
+                return Err(at(text, "iscsi_target", index)(what));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_portal(&self, at: &PortalAddress) -> bool {
+        self.iscsi_portals.iter().any(|known| known.address == at.address && known.port == at.port)
+    }
+}
+
+impl DiskDescription {
+    fn check(&self) -> Result<(), String> {
+        let is_bare = matches!(self.content, Content::Raw | Content::Gpt);
+        let volume_keys = [
+            ("file_system_size", self.file_system_size.is_some()),
+            ("partition_size", self.partition_size.is_some()),
+            ("volume", self.volume != VolumeHealth::Readable),
+            ("volume_id", self.volume_id.is_some()),
+            ("spans", !self.spans.is_empty()),
+        ];
+        if let Some((key, _)) = volume_keys.into_iter().find(|(_, is_given)| is_bare && *is_given) {
+            return Err(format!("{key} needs a volume, and this content has none"));
+        }
+        let known = self.file_system.as_deref().map(|name| (name, KNOWN.contains(&name)));
+        match (self.content, known) {
+            (Content::Raw, Some((name, true))) => {
+                return Err(format!("file_system {name} needs a volume: give the content superfloppy or partitioned"));
+            }
+            (Content::Gpt, Some((name, _))) => {
+                return Err(format!("file_system {name} needs a volume, and gpt has none"));
+            }
+            (Content::Mbr | Content::Partitioned | Content::Superfloppy, Some((name, false)))
+                if self.volume == VolumeHealth::Readable =>
+            {
+                let names = KNOWN.join(", ");
+                return Err(format!(
+                    "Windows has no file system {name}, only {names}; volume = \"unmountable\" makes one it cannot mount"
+                ));
+            }
+            _ => {}
+        }
+        let is_formatted = self.file_system.is_some() || self.volume != VolumeHealth::Readable;
+        if self.file_system_size.is_some() && !is_formatted {
+            return Err("file_system_size needs file_system".into());
+        }
+        for (key, size) in [("file_system_size", self.file_system_size), ("partition_size", self.partition_size)] {
+            if size.is_some_and(|size| size > self.size) {
+                return Err(format!("{key} is larger than size"));
+            }
+        }
+        if self.grown_to.is_some_and(|grown| grown < self.size) {
+            return Err("grown_to is smaller than size".into());
+        }
+        Ok(())
+    }
+}
+
+/// Returns a function that makes an error of the table with this index.
+fn at(text: &str, table: &str, index: usize) -> impl Fn(String) -> DescriptionError {
+    let line = line_of(text, table, index).map_or_else(String::new, |line| format!("line {line}: "));
+    let prefix = format!("{line}{table} {}: ", index + 1);
+    move |what| DescriptionError(format!("{prefix}{what}"))
+}
+
+/// Fails with the index of the first name that an earlier one equals, regardless of case.
+fn unique<'a>(names: impl Iterator<Item = &'a str>, key: &str) -> Result<(), (usize, String)> {
+    let mut earlier: Vec<&str> = Vec::new();
+    for (index, name) in names.enumerate() {
+        if earlier.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+            return Err((index, format!("an earlier one has the {key} {name} too")));
+        }
+        earlier.push(name);
+    }
+    Ok(())
+}
+
+/// Returns the line of the header of the table with this index, if the tables have headers.
+fn line_of(text: &str, table: &str, index: usize) -> Option<usize> {
+    let header = format!("[[{table}]]");
+    let lines = text.lines().enumerate().filter(|(_, line)| line.trim().starts_with(&header));
+    lines.map(|(at, _)| at + 1).nth(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::description::Description;
+
+    #[test]
+    fn a_contradiction_is_refused_with_its_line() {
+        let disk = "[[disk]]\nsize = \"1 GiB\"\n";
+        for (keys, reason) in [
+            ("content = \"partitioned\"\nfile_system = \"ext4\"\n", "Windows has no file system ext4"),
+            ("file_system = \"NTFS\"\n", "file_system NTFS needs a volume"),
+            ("content = \"gpt\"\nfile_system = \"NTFS\"\n", "gpt has none"),
+            ("volume = \"locked\"\n", "volume needs a volume"),
+            ("content = \"mbr\"\nfile_system_size = \"1 MiB\"\n", "file_system_size needs file_system"),
+            ("content = \"mbr\"\nfile_system = \"NTFS\"\nfile_system_size = \"2 GiB\"\n", "is larger than size"),
+            ("grown_to = \"1 MiB\"\n", "grown_to is smaller than size"),
+            ("number = 4\n[[disk]]\nsize = \"1 GiB\"\nnumber = 4\n", "disk 3: an earlier disk has the number 4"),
+            ("[[smb_server]]\nhost = \"a\"\n[[smb_server]]\nhost = \"A\"\n", "smb_server 2: an earlier one"),
+            ("[[iscsi_target]]\niqn = \"iqn.1\"\nportals = [{ address = \"10.0.0.1\" }]\n", "no iscsi_portal has"),
+        ] {
+            let text = format!("# A node.\n{disk}{disk}{keys}");
+            let error = Description::from_toml(&text).expect_err(reason).to_string();
+            assert!(error.contains(reason), "{error}");
+            let line = text.lines().count() - text.lines().rev().position(|line| line.starts_with("[[")).unwrap();
+            assert!(error.contains(&format!(": line {line}: ")), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Node files: what a node is written as and created from.
+
+use std::collections::BTreeSet;
+
+use os_sim::{Description, Sim};
+
+fn created(file: &str) -> Sim {
+    Sim::from_toml(file).unwrap_or_else(|error| panic!("{error}:\n{file}"))
+}
+
+/// Asserts that a node that is created from the node file of `sim` is equal to it, and returns that file.
+fn assert_survives(sim: &Sim) -> String {
+    let file = sim.node_file();
+    let again = created(&file);
+    let difference = sim.snapshot().difference(&again.snapshot());
+    assert_eq!(difference, "", "{file}");
+    let volumes = |sim: &Sim| sim.all_volumes().into_iter().map(|volume| (volume.disk, volume.id)).collect::<Vec<_>>();
+    assert_eq!(volumes(&again)[1..], volumes(sim)[1..], "the volumes have new GUIDs");
+    assert_eq!(again.node_file(), file);
+    file
+}
+
+#[test]
+fn the_built_in_node_is_written_and_created_again() {
+    assert_survives(&Sim::default_node());
+    assert_survives(&created(Sim::default_node_file()));
+}
+
+#[test]
+fn every_kind_of_disk_is_written_and_created_again() {
+    let gib = 1 << 30;
+    let sim = os_sim::node()
+        .disk(gib)
+        .mbr()
+        .formatted("NTFS")
+        .disk(gib)
+        .gpt()
+        .disk(gib)
+        .superfloppy()
+        .formatted("FAT32")
+        .disk(gib)
+        .formatted("ext4")
+        .disk(gib)
+        .partitioned()
+        .bitlocker_locked()
+        .disk(gib)
+        .partitioned()
+        .unmountable()
+        .disk(gib)
+        .partitioned()
+        .formatted("NTFS")
+        .grown_to(2 * gib)
+        .file_system_of(gib / 2)
+        .disk(gib)
+        .offline()
+        .read_only()
+        .sector_size(4096)
+        .no_page83()
+        .serial("")
+        .build();
+    assert_survives(&sim);
+}
+
+#[test]
+fn files_links_and_mount_points_are_written_and_created_again() {
+    let sim = os_sim::node()
+        .disk(1 << 30)
+        .partitioned()
+        .formatted("NTFS")
+        .dir(r"C:\csi\empty")
+        .file(r"C:\csi\text", "line 1\n\"line\" 2\n")
+        .file(r"C:\csi\bytes", [0, 159, 146, 150])
+        .symlink(r"C:\csi\link", r"C:\csi\empty")
+        .junction(r"C:\csi\junction", r"C:\csi\empty")
+        .mounted(r"C:\var\lib\kubelet\mount")
+        .build();
+    sim.external().write(r"C:\var\lib\kubelet\mount\data", "on the volume").expect("a file");
+    let file = assert_survives(&sim);
+    let again = created(&file);
+    assert_eq!(again.external().read(r"C:\var\lib\kubelet\mount\data").expect("a file"), b"on the volume");
+    assert_eq!(again.external().read(r"C:\csi\bytes").expect("a file"), [0, 159, 146, 150]);
+}
+
+#[test]
+fn what_a_node_file_leaves_out_is_a_comment_in_it() {
+    let file = os_sim::node().disk(1 << 30).build();
+    file.unplug_disk(1).expect("the disk");
+    assert!(file.node_file().contains("# Left out: an unplugged disk, which had the number 1."));
+}
+
+#[test]
+fn a_fast_node_waits_for_nothing() {
+    let sim = Sim::default_node().fast();
+    let file = sim.node_file();
+    let spans = file.lines().skip_while(|line| *line != "[timing]").skip(1).take_while(|line| !line.is_empty());
+    assert!(spans.clone().count() > 5 && spans.clone().all(|line| line.ends_with("\"0s\"")), "{file}");
+    assert!(!file.contains("start_takes"), "{file}");
+}
+
+/// Returns the keys that the parser accepts in the place of the key `no_such_key` of a node file.
+fn accepted(file: &str) -> BTreeSet<String> {
+    let error = Description::from_toml(file).expect_err("an unknown key").to_string();
+    let (_, expected) = error.split_once("expected ").unwrap_or_else(|| panic!("{error}"));
+    expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_reference_has_every_key_that_the_parser_accepts_and_no_other() {
+    let reference = include_str!("../../../docs/node-file.md");
+    let disk = "[[disk]]\nsize = 1\n";
+    let target = "[[iscsi_target]]\niqn = \"a\"\n";
+    for (section, file) in [
+        ("The node", "no_such_key = 1\n".to_owned()),
+        ("`[timing]`", "[timing]\nno_such_key = 1\n".to_owned()),
+        ("`[[disk]]`", format!("{disk}no_such_key = 1\n")),
+        ("`spans` of a disk", format!("{disk}spans = [{{ no_such_key = 1 }}]\n")),
+        ("`[[service]]`", "[[service]]\nno_such_key = 1\n".to_owned()),
+        ("`[[smb_server]]`", "[[smb_server]]\nno_such_key = 1\n".to_owned()),
+        ("`shares` of a server", "[[smb_server]]\nshares = [{ no_such_key = 1 }]\n".to_owned()),
+        ("`users` of a server", "[[smb_server]]\nusers = [{ no_such_key = 1 }]\n".to_owned()),
+        ("`[[iscsi_portal]]`", "[[iscsi_portal]]\nno_such_key = 1\n".to_owned()),
+        ("`[[iscsi_target]]`", format!("{target}no_such_key = 1\n")),
+        ("`portals` of a target", format!("{target}portals = [{{ no_such_key = 1 }}]\n")),
+        ("`luns` of a target", format!("{target}luns = [{{ no_such_key = 1 }}]\n")),
+    ] {
+        let text = reference.split(&format!("## {section}\n")).nth(1).unwrap_or_else(|| panic!("no section {section}"));
+        let rows = text.lines().take_while(|line| !line.starts_with("## ")).filter_map(|line| line.strip_prefix("| `"));
+        let documented: BTreeSet<String> = rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned())).collect();
+        assert_eq!(documented, accepted(&file), "{section}");
+    }
+}
+
+#[test]
+fn the_node_files_of_the_reference_are_valid() {
+    let reference = include_str!("../../../docs/node-file.md");
+    let blocks: Vec<&str> = reference.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() >= 2);
+    for block in blocks {
+        created(block);
+    }
+}
