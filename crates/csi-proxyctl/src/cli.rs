@@ -17,6 +17,7 @@ use crate::operation;
 use crate::operations::group_about;
 use crate::output::Form;
 use crate::quantity;
+use crate::sim;
 use crate::top;
 
 pub(crate) const NAME: &str = "csi-proxyctl";
@@ -90,6 +91,7 @@ fn whole_command(api_version: Option<&str>) -> Command {
                 .arg(output_arg(&["table", "json", "yaml"]).default_value("table")),
         )
         .subcommand(top::command())
+        .subcommand(sim::command())
         .subcommand(completions_command())
 }
 

@@ -6,6 +6,7 @@ use std::io;
 use anstyle::{AnsiColor, Style};
 use csi_proxy_client::{Error, ErrorKind};
 use os::escaped;
+use tonic::{Code, Status};
 
 use crate::exit;
 use crate::session::{Endpoints, Session};
@@ -22,6 +23,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// A call failed.
     Call(Box<Error>),
+    /// csi-proxy-sim refused a command, or cannot be reached.
+    Simulator(Box<Status>),
     /// The status page of csi-proxy cannot be reached.
     StatusPage(String),
     /// The response of csi-proxy says so, or cannot be shown.
@@ -47,6 +50,13 @@ impl Failure {
         match self {
             Self::Usage(_) => exit::Code::Usage,
             Self::StatusPage(_) => exit::Code::Unreachable,
+            Self::Simulator(status) => match status.code() {
+                Code::Unavailable => exit::Code::Unreachable,
+                Code::NotFound => exit::Code::NotFound,
+                Code::DeadlineExceeded => exit::Code::Timeout,
+                Code::Unimplemented => exit::Code::Unimplemented,
+                _ => exit::Code::Failed,
+            },
             Self::Response(_) | Self::Output(_) => exit::Code::Failed,
             Self::Call(error) => match error.kind() {
                 ErrorKind::Unavailable => exit::Code::Unreachable,
@@ -71,6 +81,7 @@ impl Failure {
     pub(crate) fn report(&self, session: &Session) -> String {
         let text = match self {
             Self::Usage(text) | Self::StatusPage(text) | Self::Response(text) => text.clone(),
+            Self::Simulator(status) => status.message().to_owned(),
             Self::Call(error) => format!("{} failed: {}", error.rpc(), error.message()),
             Self::Output(error) => format!("cannot write to standard output: {error}"),
         };
@@ -94,6 +105,7 @@ impl Failure {
     fn hints(&self, endpoints: &Endpoints) -> Vec<String> {
         let error = match self {
             Self::Call(error) => error,
+            Self::Simulator(status) => return simulator_hint(status.code(), endpoints).into_iter().collect(),
             Self::StatusPage(_) => {
                 return vec!["was csi-proxy started with -metrics-bind-address? --address is the same address".into()];
             }
@@ -130,6 +142,19 @@ impl Failure {
             }
             _ => Vec::new(),
         }
+    }
+}
+
+/// Returns what to do after csi-proxy-sim has answered with `code`, or has not answered.
+fn simulator_hint(code: Code, endpoints: &Endpoints) -> Option<String> {
+    match code {
+        Code::Unavailable => Some(folder_hint(endpoints)),
+        Code::NotFound => Some("`csi-proxyctl sim disks`, `sim faults` and `sim ls` show what exists".into()),
+        Code::DeadlineExceeded => Some("--timeout gives csi-proxy-sim more time".into()),
+        Code::Unimplemented => {
+            Some("this csi-proxy-sim is older than csi-proxyctl: use both from one source tree".into())
+        }
+        _ => None,
     }
 }
 

@@ -14,6 +14,7 @@ mod progress;
 mod quantity;
 mod request;
 mod session;
+mod sim;
 mod table;
 mod text_input;
 mod top;
@@ -59,6 +60,7 @@ async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
         ("call", matches) => call::run(matches, session).await,
         ("versions", matches) => versions::run(matches, session).await,
         ("top", matches) => top::run(matches, session).await,
+        ("sim", matches) => sim::run(matches, session).await,
         ("completions", matches) => cli::completions(matches),
         (group, matches) => operation::run(group, matches, session).await,
     }

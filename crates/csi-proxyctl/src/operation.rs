@@ -95,7 +95,7 @@ pub(crate) async fn run(group: &str, matches: &ArgMatches, session: &Session) ->
 }
 
 /// Writes the response. An empty one is nothing in the default form, and a word on the terminal.
-fn show(response: &Value, form: Option<&str>) -> Result<(), Failure> {
+pub(crate) fn show(response: &Value, form: Option<&str>) -> Result<(), Failure> {
     let is_empty = response.as_object().is_none_or(serde_json::Map::is_empty);
     if form.is_none() && is_empty {
         if io::stderr().is_terminal() {

@@ -25,6 +25,8 @@ fn help_fits_a_terminal_of_80_columns() {
         ("help-get.txt", &["get", "--help"]),
         ("help-get-iscsi.txt", &["get", "iscsi", "--help"]),
         ("help-call.txt", &["call", "--help"]),
+        ("help-sim.txt", &["sim", "--help"]),
+        ("help-sim-inject.txt", &["sim", "inject", "--help"]),
         ("help-volume.txt", &["volume", "--help"]),
         ("help-volume-format.txt", &["volume", "format", "--help"]),
         ("help-disk-set-state-v1beta2.txt", &["disk", "set-state", "--api-version", "v1beta2", "--help"]),
@@ -50,7 +52,7 @@ fn help_fits_narrow_and_wide_terminals() {
 #[test]
 fn the_readme_lists_the_commands_and_the_exit_codes() {
     let readme = include_str!("../../README.md");
-    for group in ["disk", "filesystem", "iscsi", "smb", "system", "volume"] {
+    for group in ["disk", "filesystem", "iscsi", "sim", "smb", "system", "volume"] {
         let text = help(&[group, "--help"], "200");
         let (_, commands) = text.split_once("Commands:\n").expect("a list of commands");
         let rows = commands.lines().take_while(|line| !line.is_empty());

@@ -12,5 +12,6 @@ mod help;
 mod node;
 mod program;
 mod secrets;
+mod sim;
 mod top;
 mod watching;
