@@ -25,6 +25,10 @@ pub trait Layer: Send + Sync + 'static {
         node.device_interfaces(class)
     }
 
+    fn reenumerate(&self, node: &dyn Os, interface: &U16Str) -> OsResult<()> {
+        node.reenumerate(interface)
+    }
+
     fn volumes(&self, node: &dyn Os) -> OsResult<Vec<U16String>> {
         node.volumes()
     }
@@ -89,6 +93,14 @@ pub trait Layer: Send + Sync + 'static {
         handle.read(offset, output)
     }
 
+    fn flush(&self, handle: &dyn Handle) -> OsResult<()> {
+        handle.flush()
+    }
+
+    fn close(&self, handle: Box<dyn Handle>) {
+        drop(handle);
+    }
+
     fn service_config(&self, service: &dyn Service) -> OsResult<ServiceConfig> {
         service.config()
     }
@@ -141,7 +153,7 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        self.node.reenumerate(interface)
+        self.layer.reenumerate(&*self.node, interface)
     }
 
     fn volumes(&self) -> OsResult<Vec<U16String>> {
@@ -222,60 +234,73 @@ impl<L: Layer> Clock for Layered<L> {
     }
 }
 
-struct LayeredHandle<L> {
-    handle: Box<dyn Handle>,
+struct LayeredHandle<L: Layer> {
+    /// Taken when it is closed.
+    handle: Option<Box<dyn Handle>>,
     layer: Arc<L>,
 }
 
 impl<L: Layer> LayeredHandle<L> {
     fn wrap(handle: Box<dyn Handle>, layer: &Arc<L>) -> Box<dyn Handle> {
-        Box::new(Self { handle, layer: Arc::clone(layer) })
+        Box::new(Self { handle: Some(handle), layer: Arc::clone(layer) })
+    }
+
+    fn handle(&self) -> &dyn Handle {
+        &**self.handle.as_ref().expect("it is open until it is dropped")
     }
 }
 
 impl<L: Layer> Handle for LayeredHandle<L> {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(Self::wrap(self.layer.open_child(&*self.handle, name, how)?, &self.layer))
+        Ok(Self::wrap(self.layer.open_child(self.handle(), name, how)?, &self.layer))
     }
 
     fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(Self::wrap(self.layer.open_below(&*self.handle, path, how)?, &self.layer))
+        Ok(Self::wrap(self.layer.open_below(self.handle(), path, how)?, &self.layer))
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        self.layer.control(&*self.handle, code, input, output)
+        self.layer.control(self.handle(), code, input, output)
     }
 
     fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        self.layer.query(&*self.handle, class, output)
+        self.layer.query(self.handle(), class, output)
     }
 
     fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
-        self.layer.set(&*self.handle, class, input)
+        self.layer.set(self.handle(), class, input)
     }
 
     fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        self.layer.query_fs(&*self.handle, class, output)
+        self.layer.query_fs(self.handle(), class, output)
     }
 
     fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        self.layer.list(&*self.handle, restart, output)
+        self.layer.list(self.handle(), restart, output)
     }
 
     fn final_path(&self, form: PathForm) -> OsResult<U16String> {
-        self.layer.final_path(&*self.handle, form)
+        self.layer.final_path(self.handle(), form)
     }
 
     fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
-        self.layer.security_descriptor(&*self.handle)
+        self.layer.security_descriptor(self.handle())
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        self.layer.read(&*self.handle, offset, output)
+        self.layer.read(self.handle(), offset, output)
     }
 
     fn flush(&self) -> OsResult<()> {
-        self.handle.flush()
+        self.layer.flush(self.handle())
+    }
+}
+
+impl<L: Layer> Drop for LayeredHandle<L> {
+    fn drop(&mut self) {
+        if let Some(handle) = self.handle.take() {
+            self.layer.close(handle);
+        }
     }
 }
 
