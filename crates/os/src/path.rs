@@ -29,19 +29,20 @@ impl NtPath {
 
     /// Returns the path of a volume as a device, which has no final backslash: `\??\Volume{...}`.
     pub fn volume(id: Uuid) -> Self {
-        Self::from_text(&format!(r"\??\Volume{{{id}}}"))
+        Self::of_volume(id, "}")
     }
 
     /// Returns the root directory of a volume's file system: `\??\Volume{...}\`.
     pub fn volume_root(id: Uuid) -> Self {
-        Self::from_text(&format!(r"\??\Volume{{{id}}}\"))
+        Self::of_volume(id, r"}\")
     }
 
     /// Converts a Win32 path that begins with `\\?\`, `\\.\`, `\\` (a UNC path) or a drive.
     pub fn from_win32(path: &U16Str) -> Self {
         let text = path.as_slice();
         let starts = |prefix: &str| text.iter().copied().take(prefix.len()).eq(prefix.encode_utf16());
-        let mut nt = U16String::from_str(r"\??\");
+        let mut nt = U16String::with_capacity(r"\??\UNC\".len() + path.len());
+        nt.push_str(r"\??\");
         let rest = if starts(r"\\?\") || starts(r"\\.\") || starts(r"\??\") {
             &text[4..]
         } else if starts(r"\\") {
@@ -69,6 +70,17 @@ impl NtPath {
     /// Returns the path in the form that Windows expects.
     pub fn as_u16str(&self) -> &U16Str {
         &self.0
+    }
+
+    fn of_volume(id: Uuid, end: &str) -> Self {
+        const BEGIN: &str = r"\??\Volume{";
+        let mut digits = Uuid::encode_buffer();
+        let digits = id.hyphenated().encode_lower(&mut digits);
+        let mut path = U16String::with_capacity(BEGIN.len() + digits.len() + end.len());
+        path.push_str(BEGIN);
+        path.push_str(digits);
+        path.push_str(end);
+        Self(path)
     }
 
     fn from_text(text: &str) -> Self {

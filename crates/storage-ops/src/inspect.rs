@@ -19,6 +19,7 @@ use crate::paths::on_node;
 use crate::paths::remove_tree::names;
 use crate::paths::working_directories::OPEN_NOFOLLOW;
 use crate::types::{DiskNumber, HostPath, UncPath, VolumeId};
+use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY};
 use crate::windows::error_class::ErrorClass;
 use crate::windows::file_system::{self, FileSystem};
@@ -205,11 +206,11 @@ impl Inspector {
         let mut ids: Vec<_> =
             self.host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
         ids.sort_unstable();
-        let targets = ids.into_iter().map(|id| (id, (Arc::clone(&self.host), id)));
+        let targets = ids.iter().map(|id| (Device::Volume(*id), (Arc::clone(&self.host), *id)));
         let answers = self.host.query_each(targets, |_, (host, id), _| Ok(VolumeReadings::of(&host, id)));
         let late = |id| VolumeReadings::failed(id, &OsError::SEM_TIMEOUT.into());
         let readings = |(id, answer): (_, Option<OsResult<_>>)| answer.and_then(Result::ok).unwrap_or_else(|| late(id));
-        Ok(answers.into_iter().map(readings).collect())
+        Ok(ids.iter().copied().zip(answers.into_iter().map(|(_, answer)| answer)).map(readings).collect())
     }
 
     /// Reads the serial number of the machine in its firmware table; `None` if the table has none.

@@ -30,7 +30,7 @@ pub struct Call {
 }
 
 impl Call {
-    fn new(name: &'static str, service: &'static str, rpc: &'static str, request: &impl Message) -> Self {
+    pub(crate) fn new(name: &'static str, service: &'static str, rpc: &'static str, request: &impl Message) -> Self {
         Self { name, service, rpc, request: request.encode_to_vec(), succeeds: true }
     }
 

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use api::GROUP_VERSIONS;
 use httlib_hpack::Encoder;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream};
 
 use crate::call::Call;
 use crate::daemon::Daemon;
@@ -29,8 +29,8 @@ const WINDOW: u32 = (1 << 31) - 1;
 const AS_GO_DOES: u8 = Encoder::BEST_FORMAT | Encoder::WITH_INDEXING | Encoder::HUFFMAN_VALUE;
 
 /// A connection on which one call is made again and again.
-pub struct Client {
-    stream: DuplexStream,
+pub struct Client<S = DuplexStream> {
+    stream: S,
     call: Call,
     encoder: Encoder<'static>,
     /// The size that the server allows the header table, until the next header block tells that it is used.
@@ -38,13 +38,21 @@ pub struct Client {
     next_stream: u32,
     /// Decreases from call to call, as the deadlines of a driver differ.
     timeout: u32,
+    /// The unit of the deadline, `u` for microseconds.
+    unit: char,
     received: Vec<u8>,
 }
 
 impl Client {
     /// Opens a connection.
     pub async fn connect(daemon: &Daemon, call: &Call) -> Result<Self, Box<dyn Error>> {
-        let stream = daemon.connect(call.service)?;
+        Self::begin(daemon.connect(call.service)?, call).await
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    /// Begins HTTP/2 on a connection to the endpoint of the call.
+    pub async fn begin(stream: S, call: &Call) -> Result<Self, Box<dyn Error>> {
         let mut client = Self {
             stream,
             call: call.clone(),
@@ -52,6 +60,7 @@ impl Client {
             table_size: None,
             next_stream: 1,
             timeout: 59_999_999,
+            unit: 'u',
             received: vec![0; 1 << 14],
         };
         let mut start = PREFACE.to_vec();
@@ -77,6 +86,12 @@ impl Client {
             }
         }
         Ok(())
+    }
+
+    /// Makes another call of the same endpoint from now on, which may take hours.
+    pub fn set_long_call(&mut self, call: &Call) {
+        self.call = call.clone();
+        self.unit = 'm';
     }
 
     /// Encodes and makes so many calls, one after the other.
@@ -117,7 +132,7 @@ impl Client {
             ("content-type", "application/grpc".to_owned()),
             ("user-agent", "grpc-go/1.85.0".to_owned()),
             ("te", "trailers".to_owned()),
-            ("grpc-timeout", format!("{}u", self.timeout)),
+            ("grpc-timeout", format!("{}{}", self.timeout, self.unit)),
         ] {
             let field = (name.as_bytes().to_vec(), value.into_bytes(), AS_GO_DOES);
             self.encoder.encode(field, &mut block).expect("the field is valid");

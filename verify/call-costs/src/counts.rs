@@ -40,7 +40,7 @@ impl Allocations {
         Self { count: stats.allocations + stats.reallocations, bytes: stats.bytes_allocated }
     }
 
-    fn counted() -> Self {
+    pub(crate) fn counted() -> Self {
         Self::of_process() - excluded::allocations()
     }
 }

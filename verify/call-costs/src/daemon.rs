@@ -53,20 +53,14 @@ struct Served {
 impl Daemon {
     /// Prepares a daemon on `node`.
     pub fn start(node: Arc<dyn Os>, threads: Threads) -> Result<Self, Box<dyn Error>> {
-        static LOG: Once = Once::new();
-        LOG.call_once(|| {
-            let lines = log::layer(&LogFlags::default(), io::sink);
-            tracing_subscriber::registry().with(vec![lines]).init();
-        });
+        start_log();
         let mut builder = match threads {
             Threads::AsInService => Builder::new_multi_thread(),
             Threads::One => Builder::new_current_thread(),
         };
         let builder = builder.enable_all().max_blocking_threads(1).thread_keep_alive(Duration::from_hours(1));
         let runtime = if threads == Threads::AsInService { builder.worker_threads(2) } else { builder }.build()?;
-        let node = Node::new(excluded::node(node), Config::default());
-        node.test_path_lookup();
-        let server = Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default());
+        let server = server(excluded::node(node), Limits::default());
         let writes = Arc::default();
         let (mut dialers, mut endpoints) = (Vec::new(), Vec::new());
         for spec in EndpointSpec::of(&Group::ALL, false) {
@@ -104,6 +98,22 @@ impl Daemon {
         let (_, dialer) = self.dialers.iter().find(|(name, _)| *name == pipe).ok_or(io::ErrorKind::NotFound)?;
         dialer.connect()
     }
+}
+
+/// Starts the log of this process, whose lines go nowhere.
+pub(crate) fn start_log() {
+    static LOG: Once = Once::new();
+    LOG.call_once(|| {
+        let lines = log::layer(&LogFlags::default(), io::sink);
+        tracing_subscriber::registry().with(vec![lines]).init();
+    });
+}
+
+/// Returns the server of a daemon on `node`.
+pub(crate) fn server(node: Arc<dyn Os>, limits: Limits) -> Server {
+    let node = Node::new(node, Config::default());
+    node.test_path_lookup();
+    Server::new(Arc::new(Executor::new(Arc::new(node))), limits)
 }
 
 struct CountingEndpoint {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use faults::{Layer, Layered};
 use os::abi::ControlCode;
 use os::{
-    CallStatus, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm, Time,
-    U16Str, U16String, Uuid, Wmi,
+    CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm,
+    Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
 };
 
 use crate::counts::Allocations;
@@ -51,6 +52,22 @@ impl Layer for Excluded {
         excluded(|| node.volumes())
     }
 
+    fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        excluded(|| node.volume_paths(volume))
+    }
+
+    fn set_volume_mount_point(&self, node: &dyn Os, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        excluded(|| node.set_volume_mount_point(directory, volume))
+    }
+
+    fn delete_volume_mount_point(&self, node: &dyn Os, directory: &U16Str) -> OsResult<()> {
+        excluded(|| node.delete_volume_mount_point(directory))
+    }
+
+    fn reenumerate(&self, node: &dyn Os, interface: &U16Str) -> OsResult<()> {
+        excluded(|| node.reenumerate(interface))
+    }
+
     fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         excluded(|| parent.open_child(name, how))
     }
@@ -67,6 +84,22 @@ impl Layer for Excluded {
         excluded(|| handle.query(class, output))
     }
 
+    fn set(&self, handle: &dyn Handle, class: FileInfo, input: &[u8]) -> OsResult<()> {
+        excluded(|| handle.set(class, input))
+    }
+
+    fn list(&self, handle: &dyn Handle, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        excluded(|| handle.list(restart, output))
+    }
+
+    fn flush(&self, handle: &dyn Handle) -> OsResult<()> {
+        excluded(|| handle.flush())
+    }
+
+    fn close(&self, handle: Box<dyn Handle>) {
+        excluded(|| drop(handle));
+    }
+
     fn query_fs(&self, handle: &dyn Handle, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
         excluded(|| handle.query_fs(class, output))
     }
@@ -81,5 +114,27 @@ impl Layer for Excluded {
 
     fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
         excluded(|| wmi.call(call, deadline))
+    }
+
+    fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
+        // The simulated clock has threads of its own, which are not those of the daemon.
+        Watched(clock).run_watched(patience, work)
+    }
+}
+
+/// A clock that watches work as that of Windows does.
+struct Watched<'a>(&'a dyn Clock);
+
+impl Clock for Watched<'_> {
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+
+    fn since_start_of_windows(&self) -> Duration {
+        self.0.since_start_of_windows()
+    }
+
+    fn sleep(&self, span: Duration) {
+        self.0.sleep(span);
     }
 }

@@ -1,9 +1,11 @@
-//! Counts the instructions of calls with callgrind, and compares them with `docs/call-costs.md`.
+//! Counts the instructions of calls with callgrind, and compares them with `docs/call-costs.md`. Writes the tables and
+//! pictures of `docs/growth.md`.
 
 use std::error::Error;
 use std::fs;
 
 use call_costs::call::Call;
+use call_costs::growth::{connections, page};
 use call_costs::{instructions, table};
 use clap::{Parser, Subcommand};
 
@@ -22,6 +24,16 @@ enum Command {
         #[arg(long)]
         bless: bool,
     },
+    /// Count how costs grow, and write the tables and pictures of docs/growth.md
+    Growth,
+    /// Serve connections, for the growth of memory
+    #[command(hide = true)]
+    Serve {
+        /// The name of the call in docs/call-costs.md
+        call: String,
+        /// The largest number of connections
+        connections: usize,
+    },
     /// Make calls, for callgrind
     Run {
         /// The name of the call in the page
@@ -34,12 +46,14 @@ enum Command {
 fn main() -> Result<(), Box<dyn Error>> {
     match Arguments::parse().command {
         Command::Instructions { bless } => count_instructions(bless),
-        Command::Run { call, count } => {
-            let calls = Call::all()?;
-            let call = calls.iter().find(|other| other.name == call).ok_or("no such call")?;
-            instructions::run(call, count)
-        }
+        Command::Run { call, count } => instructions::run(&named(&call)?, count),
+        Command::Growth => page::write(),
+        Command::Serve { call, connections } => connections::serve(&named(&call)?, connections),
     }
+}
+
+fn named(name: &str) -> Result<Call, Box<dyn Error>> {
+    Ok(Call::all()?.into_iter().find(|call| call.name == name).ok_or("no such call")?)
 }
 
 fn count_instructions(bless: bool) -> Result<(), Box<dyn Error>> {

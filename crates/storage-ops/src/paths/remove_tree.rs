@@ -133,17 +133,21 @@ pub(crate) fn keep(created: &dyn Handle) -> OsResult<()> {
 
 /// Deletes `entry`, opened by [`open`], with all its contents.
 pub(crate) fn delete_all(os: &dyn Os, entry: DeleteHandle) -> OsResult<()> {
-    let mut level = Level::new(entry, 0)?;
+    delete_tree(os, entry, &mut ListingBuffer::default())
+}
+
+fn delete_tree(os: &dyn Os, entry: DeleteHandle, buffer: &mut ListingBuffer) -> OsResult<()> {
+    let mut level = Level::new(entry, 0, buffer)?;
     // An attacker can choose the depth of the tree, so the levels are on the heap and not on the stack.
     let mut above: Vec<Level> = Vec::new();
     loop {
-        if let Some(child) = level.next_child(os)? {
+        if let Some(child) = level.next_child(os, buffer)? {
             above.push(std::mem::replace(&mut level, child));
             continue;
         }
         match delete(&level.entry) {
             Err(OsError::DIR_NOT_EMPTY) if level.is_directory && level.may_list_again() => {
-                level.list_again()?;
+                level.list_again(buffer)?;
                 continue;
             }
             outcome => outcome?,
@@ -157,10 +161,10 @@ pub(crate) fn delete_all(os: &dyn Os, entry: DeleteHandle) -> OsResult<()> {
 
 /// Deletes the contents of `directory`, except the entry `excluded`.
 pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Option<&str>) -> OsResult<()> {
-    let mut rounds = 0;
+    let (mut rounds, mut buffer) = (0, ListingBuffer::default());
     while rounds < ROUNDS {
         let (mut found_any, mut skipped_any, mut removed_any) = (false, false, false);
-        let listing = names(directory.handle, NAMES)?;
+        let listing = buffer.names(directory.handle, NAMES)?;
         for name in listing.names {
             if excluded.is_some_and(|excluded| name.to_string_lossy().eq_ignore_ascii_case(excluded)) {
                 continue;
@@ -173,7 +177,7 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Opti
                 opened => opened?,
             };
             found_any = true;
-            match delete_all(os, entry) {
+            match delete_tree(os, entry, &mut buffer) {
                 // Either the entry or one below it was deleted by another process; the next round shows which.
                 Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
                 outcome => {
@@ -185,7 +189,7 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Opti
         // A listed name may belong to a deleted entry, so only entries that could be opened count. But opening an entry
         // fails in the same way if the disk was removed, which listing the directory once more tells apart.
         if !found_any {
-            return if skipped_any { names(directory.handle, 1).map(drop) } else { Ok(()) };
+            return if skipped_any { buffer.names(directory.handle, 1).map(drop) } else { Ok(()) };
         }
         rounds += usize::from(listing.is_complete || !removed_any);
     }
@@ -213,12 +217,13 @@ pub(crate) struct Listing {
 }
 
 impl Level {
-    fn new(entry: DeleteHandle, depth: usize) -> OsResult<Self> {
+    fn new(entry: DeleteHandle, depth: usize, buffer: &mut ListingBuffer) -> OsResult<Self> {
         let handle = &*entry.handle;
         let info = buffer::attributes(handle)?;
         let is_directory = info.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !is_surrogate(info);
         // A directory that cannot be listed may be empty.
-        let listing = if is_directory && entry.can_list { names(handle, limit(depth))? } else { Listing::default() };
+        let can_list = is_directory && entry.can_list;
+        let listing = if can_list { buffer.names(handle, limit(depth))? } else { Listing::default() };
         Ok(Self { entry, is_directory, depth, listing, has_removed: false, rounds: 0 })
     }
 
@@ -232,9 +237,9 @@ impl Level {
         self.has_removed && !self.listing.is_complete
     }
 
-    fn list_again(&mut self) -> OsResult<()> {
+    fn list_again(&mut self, buffer: &mut ListingBuffer) -> OsResult<()> {
         self.rounds += usize::from(!self.has_advanced());
-        self.listing = names(&*self.entry.handle, limit(self.depth))?;
+        self.listing = buffer.names(&*self.entry.handle, limit(self.depth))?;
         self.has_removed = false;
         Ok(())
     }
@@ -244,9 +249,9 @@ impl Level {
     }
 
     /// Deletes entries of the directory until one is not empty, and returns that one.
-    fn next_child(&mut self, os: &dyn Os) -> OsResult<Option<Self>> {
+    fn next_child(&mut self, os: &dyn Os, buffer: &mut ListingBuffer) -> OsResult<Option<Self>> {
         while let Some(name) = self.listing.names.pop() {
-            match Self::delete_if_empty(os, self.as_parent(), &name, self.depth + 1) {
+            match Self::delete_if_empty(os, self.as_parent(), &name, self.depth + 1, buffer) {
                 Ok(None) => self.has_removed = true,
                 Ok(child) => return Ok(child),
                 // Another process has deleted it.
@@ -258,8 +263,14 @@ impl Level {
     }
 
     /// Deletes `name` in `parent`, or returns it if it is a directory that is not empty.
-    fn delete_if_empty(os: &dyn Os, parent: Parent<'_>, name: &U16Str, depth: usize) -> OsResult<Option<Self>> {
-        let child = Self::new(open(os, parent, name)?, depth)?;
+    fn delete_if_empty(
+        os: &dyn Os,
+        parent: Parent<'_>,
+        name: &U16Str,
+        depth: usize,
+        buffer: &mut ListingBuffer,
+    ) -> OsResult<Option<Self>> {
+        let child = Self::new(open(os, parent, name)?, depth, buffer)?;
         if !child.listing.names.is_empty() {
             return Ok(Some(child));
         }
@@ -277,33 +288,45 @@ fn limit(depth: usize) -> usize {
 
 /// Lists the names in `directory`, without `.` and `..`, at most `limit` of them.
 pub(crate) fn names(directory: &dyn Handle, limit: usize) -> OsResult<Listing> {
-    let mut found = Vec::new();
-    let mut listing = vec![0; LISTING_SIZE];
-    let mut restart = true;
-    while found.len() < limit {
-        // A file system may report success without writing an entry.
-        listing[..FileIdBothDirInfo::NAME_OFFSET].fill(0);
-        match directory.list(restart, &mut listing) {
-            Ok(()) => entries(&listing, &mut found).ok_or(OsError::FILE_CORRUPT)?,
-            Err(OsError::NO_MORE_FILES) => return Ok(Listing { names: found, is_complete: true }),
-            Err(code) => return Err(code),
-        }
-        restart = false;
-    }
-    found.truncate(limit);
-    found.shrink_to_fit();
-    Ok(Listing { names: found, is_complete: false })
+    ListingBuffer::default().names(directory, limit)
 }
 
-/// Adds the names in a buffer of directory entries to `found`. Returns `None` if the buffer is malformed.
-fn entries(listing: &[u8], found: &mut Vec<U16String>) -> Option<()> {
+/// The buffer for directory entries, which is allocated when it is first used.
+#[derive(Default)]
+struct ListingBuffer(Vec<u8>);
+
+impl ListingBuffer {
+    /// See [`names`].
+    fn names(&mut self, directory: &dyn Handle, limit: usize) -> OsResult<Listing> {
+        let Self(listing) = self;
+        listing.resize(LISTING_SIZE, 0);
+        let mut found = Vec::new();
+        let mut restart = true;
+        while found.len() < limit {
+            // A file system may report success without writing an entry.
+            listing[..FileIdBothDirInfo::NAME_OFFSET].fill(0);
+            match directory.list(restart, listing) {
+                Ok(()) => entries(listing, limit, &mut found).ok_or(OsError::FILE_CORRUPT)?,
+                Err(OsError::NO_MORE_FILES) => return Ok(Listing { names: found, is_complete: true }),
+                Err(code) => return Err(code),
+            }
+            restart = false;
+        }
+        found.shrink_to_fit();
+        Ok(Listing { names: found, is_complete: false })
+    }
+}
+
+/// Adds the names in a buffer of directory entries to `found`, until it has `limit` of them. Returns `None` if the buffer is
+/// malformed.
+fn entries(listing: &[u8], limit: usize, found: &mut Vec<U16String>) -> Option<()> {
     let mut offset = 0;
-    loop {
+    while found.len() < limit {
         let entry: FileIdBothDirInfo = buffer::at(listing, offset)?;
         let length = usize::try_from(entry.file_name_length).ok()?;
-        let name = buffer::units_at(listing, offset + FileIdBothDirInfo::NAME_OFFSET, length)?;
-        if name != U16String::from_str(".") && name != U16String::from_str("..") {
-            found.push(component(name)?);
+        let start = offset + FileIdBothDirInfo::NAME_OFFSET;
+        if !matches!(listing.get(start..start.checked_add(length)?)?, b".\0" | b".\0.\0") {
+            found.push(component(buffer::units_at(listing, start, length)?)?);
         }
         match usize::try_from(entry.next_entry_offset).ok()? {
             0 => return Some(()),
@@ -312,6 +335,7 @@ fn entries(listing: &[u8], found: &mut Vec<U16String>) -> Option<()> {
             step => offset = offset.checked_add(step)?,
         }
     }
+    Some(())
 }
 
 /// Returns `name` if it is a single component. An empty name would open the directory itself, and a name with a
@@ -352,7 +376,7 @@ mod tests {
             at += step;
         }
         let mut found = Vec::new();
-        entries(&listing, &mut found).map(|()| found.len())
+        entries(&listing, usize::MAX, &mut found).map(|()| found.len())
     }
 
     #[test]
@@ -374,7 +398,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn decoding_any_directory_entries_does_not_panic(listing: Vec<u8>) {
-            let _ = entries(&listing, &mut Vec::new());
+            let _ = entries(&listing, usize::MAX, &mut Vec::new());
         }
     }
 }

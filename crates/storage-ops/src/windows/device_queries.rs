@@ -87,9 +87,14 @@ impl DeviceQueries {
     }
 
     /// Records the number of the disk whose interface is `device`, if it is one.
-    fn identify(&self, device: Device, number: DiskNumber) {
-        if matches!(device, Device::Interface(_)) {
-            lock(&self.disks).insert(device, number);
+    fn identify(&self, device: &Device, number: DiskNumber) {
+        if !matches!(device, Device::Interface(_)) {
+            return;
+        }
+        let mut disks = lock(&self.disks);
+        match disks.get_mut(device) {
+            Some(known) => *known = number,
+            None => drop(disks.insert(device.clone(), number)),
         }
     }
 
@@ -109,16 +114,15 @@ impl DeviceQueries {
 impl Host {
     /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `None` for a device that
     /// does not answer in time, which is logged.
-    pub(crate) fn query_each<D: Clone + Into<Device>, T: Send + 'static, R: Send + 'static>(
+    pub(crate) fn query_each<T: Send + 'static, R: Send + 'static>(
         &self,
-        targets: impl Iterator<Item = (D, T)>,
+        targets: impl Iterator<Item = (Device, T)>,
         query: Query<T, R>,
-    ) -> Vec<(D, Option<OsResult<R>>)> {
+    ) -> Vec<(Device, Option<OsResult<R>>)> {
         let queries = self.device_queries();
-        let (names, targets): (Vec<D>, Vec<T>) = targets.unzip();
-        let devices: Vec<Device> = names.iter().map(|name| name.clone().into()).collect();
+        let (devices, waiting): (Vec<Device>, VecDeque<_>) =
+            targets.enumerate().map(|(index, (device, target))| (device, (index, target))).unzip();
         let (numbers, answers) = (vec![None; devices.len()], devices.iter().map(|_| None).collect());
-        let waiting = targets.into_iter().enumerate().collect();
         let scan = Arc::new(Mutex::new(Scan { numbers, waiting, asked: None, answers }));
         let mut patience = PATIENCE;
         loop {
@@ -148,7 +152,7 @@ impl Host {
             let state = lock(&scan);
             for (device, number) in devices.iter().zip(&state.numbers) {
                 if let Some(number) = number {
-                    queries.identify(device.clone(), *number);
+                    queries.identify(device, *number);
                 }
             }
             if has_ended {
@@ -166,7 +170,7 @@ impl Host {
             patience = (patience / 2).max(LEAST_PATIENCE);
         }
         let answers = std::mem::take(&mut lock(&scan).answers);
-        names.into_iter().zip(answers).collect()
+        devices.into_iter().zip(answers).collect()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Disks as devices: their size, attributes and partition table.
 
+use std::collections::HashSet;
+
 use os::abi::{
     BASIC_DATA, ControlCode, DEVICE_TYPE_DISK, DISK_INTERFACE, DiskAttributes, DiskGeometryEx, DriveLayout,
     LengthInformation, MSFT_RESERVED, PartitionEntry, PartitionStyle, SetDiskAttributes, StorageDeviceNumber,
@@ -322,7 +324,8 @@ pub(crate) type DisksRead<R> = (Vec<(DiskNumber, R)>, Vec<UnreadDisk>);
 /// Opens each disk and calls `read`. Both may hang, so `read` must ask the disk all that the caller wants to know.
 pub(crate) fn read_all<R: Send + 'static>(host: &Host, read: Read<R>) -> OperationResult<DisksRead<R>> {
     let interfaces = host.os().device_interfaces(DISK_INTERFACE)?;
-    host.device_queries().forget(|device| matches!(device, Device::Interface(path) if !interfaces.contains(path)));
+    let present: HashSet<_> = interfaces.iter().collect();
+    host.device_queries().forget(|device| matches!(device, Device::Interface(path) if !present.contains(path)));
     let devices = interfaces.into_iter().map(|path| (NtPath::from_win32(&path), Device::Interface(path)));
     Ok(read_each(host, devices, read))
 }

@@ -16,14 +16,14 @@ const DESCRIPTOR_SIZE: usize = 4096;
 /// Returns the page 83 identifier of the disk behind `handle`: the first one that identifies the device itself, as
 /// ASCII text or, if it is binary, in lower-case hex. Empty if the disk has none; never all spaces.
 pub(crate) fn page83(handle: &dyn Handle) -> OsResult<String> {
-    let descriptor = descriptor(handle, StoragePropertyQuery::DEVICE_ID);
-    descriptor.map(|descriptor| parse_page83(&descriptor).unwrap_or_default()).or_else(none_if_unsupported)
+    let found = decoded(handle, StoragePropertyQuery::DEVICE_ID, parse_page83);
+    found.map(Option::unwrap_or_default).or_else(none_if_unsupported)
 }
 
 /// Returns the serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty if the disk has none. A
 /// device without the property fails.
 pub(crate) fn serial(handle: &dyn Handle) -> OsResult<String> {
-    Ok(parse_serial(&descriptor(handle, StoragePropertyQuery::DEVICE)?).unwrap_or_default())
+    decoded(handle, StoragePropertyQuery::DEVICE, parse_serial).map(Option::unwrap_or_default)
 }
 
 /// Returns an empty identifier if `code` states that the device does not have the property.
@@ -31,20 +31,22 @@ pub(crate) fn none_if_unsupported(code: OsError) -> OsResult<String> {
     if ErrorClass::UnsupportedOrInvalid.contains(code) { Ok(String::new()) } else { Err(code) }
 }
 
-/// Queries the descriptor of a property.
-fn descriptor(handle: &dyn Handle, property_id: u32) -> OsResult<Vec<u8>> {
+/// Queries the descriptor of a property, and decodes it.
+fn decoded<T>(handle: &dyn Handle, property_id: u32, decode: fn(&[u8]) -> Option<T>) -> OsResult<Option<T>> {
     let query = StoragePropertyQuery { property_id, ..StoragePropertyQuery::default() };
-    let mut size = DESCRIPTOR_SIZE;
+    let mut usual = [0; DESCRIPTOR_SIZE];
+    let mut large = Vec::new();
     loop {
-        let mut answer = vec![0; size];
-        let filled = handle.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), &mut answer)?;
-        answer.truncate(filled);
+        let answer = if large.is_empty() { &mut usual[..] } else { &mut large };
+        let size = answer.len();
+        let filled = handle.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), answer)?;
+        let answer = &answer[..filled.min(size)];
         // If the buffer is too small, Windows fills it with the first bytes of the descriptor; the header has the full
         // size.
-        let whole = buffer::at::<StorageDescriptorHead>(&answer, 0).map_or(0, |head| head.size);
+        let whole = buffer::at::<StorageDescriptorHead>(answer, 0).map_or(0, |head| head.size);
         match usize::try_from(whole) {
-            Ok(whole) if whole > size && whole <= buffer::MAX_SIZE => size = whole,
-            _ => return Ok(answer),
+            Ok(whole) if whole > size && whole <= buffer::MAX_SIZE => large = vec![0; whole],
+            _ => return Ok(decode(answer)),
         }
     }
 }

@@ -41,7 +41,7 @@ impl Link {
         if info.reparse_tag != REPARSE_TAG_SYMLINK && info.reparse_tag != REPARSE_TAG_MOUNT_POINT {
             return Ok(Some(Self::Other));
         }
-        let mut data = vec![0; MAX_SIZE];
+        let mut data = [0; MAX_SIZE];
         let filled = handle.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut data)?;
         Self::parse(&data[..filled.min(MAX_SIZE)]).map(Some).ok_or(OsError::FILE_CORRUPT)
     }

@@ -9,6 +9,7 @@ use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::pool_kind::PoolKind;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
+use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
@@ -124,9 +125,9 @@ fn in_order(mut found: Vec<(u64, VolumeId)>, partitions: &[Partition]) -> Vec<(u
 fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<VolumeAt>, Option<OsError>)> {
     let (mut found, mut unknown) = (Vec::new(), None);
     let ids: Vec<_> = host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
-    let answers = host
-        .query_each(ids.into_iter().map(|id| (id, id)), |os, id, _| extents(&*os.open(&id.device(), &OPEN_FOR_QUERY)?));
-    for (id, extents) in answers {
+    let targets = ids.iter().map(|id| (Device::Volume(*id), *id));
+    let answers = host.query_each(targets, |os, id, _| extents(&*os.open(&id.device(), &OPEN_FOR_QUERY)?));
+    for (id, (_, extents)) in ids.into_iter().zip(answers) {
         match extents.as_ref().map(|extents| extents.as_deref()) {
             Some(Ok([extent])) if extent.disk_number == disk.0 => {
                 found.push((u64::try_from(extent.offset).unwrap_or_default(), id));

@@ -219,3 +219,18 @@ fn a_mount_that_came_to_be_elsewhere_is_undone() {
     refused(&node, &MountVolume { volume, target: path(MOUNT) }, Kind::Internal);
     assert_eq!(sim.snapshot(), before);
 }
+
+#[test]
+fn a_volume_that_exists_is_mounted_and_unmounted_without_a_list_of_all_volumes() {
+    let other = r"C:\var\lib\kubelet\plugins\other";
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(MOUNT);
+    let sim = sim.disk(GIB).partitioned().formatted("NTFS").dir(other).build();
+    let (node, trace) = traced(&sim, NoProbe);
+    let (first, second) = (volume_on(&node, 1), volume_on(&node, 2));
+    let before = trace.counts();
+    refused(&node, &MountVolume { volume: second, target: path(MOUNT) }, Kind::FailedPrecondition);
+    node.run(&MountVolume { volume: second, target: path(other) }).unwrap();
+    node.run(&UnmountVolume { volume: first, target: path(MOUNT) }).unwrap();
+    node.run(&UnmountVolume { volume: second, target: path(other) }).unwrap();
+    assert_eq!((trace.counts() - &before).of("volumes"), 0);
+}

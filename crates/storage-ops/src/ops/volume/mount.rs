@@ -193,9 +193,12 @@ fn remove_mount_point(
     if is_removed(&*entry.open()?)? { Ok(()) } else { Ok(removed?) }
 }
 
-/// Returns whether the volume exists: whether Windows lists it or can open it or, if there is no list, the storage provider
+/// Returns whether the volume exists: whether Windows can open it or lists it or, if there is no list, the storage provider
 /// knows it. Whether it does not exist, only Windows decides.
+///
+/// The list comes second because its length is the number of volumes of the node.
 fn is_present(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<bool> {
+    let Err(opened) = node.host.os().open(&volume.device(), &OPEN_FOR_QUERY) else { return Ok(true) };
     let listed = node.host.os().volumes().map_err(OperationError::from);
     let listed = listed.map(|names| names.iter().any(|name| VolumeId::from_windows(name) == Some(volume)));
     let way = SecondWay::Provider(ctx);
@@ -203,11 +206,10 @@ fn is_present(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Operatio
     if node.host.or_second(way, Fallback::VolumeList, listed, second)? {
         return Ok(true);
     }
-    match node.host.os().open(&volume.device(), &OPEN_FOR_QUERY) {
-        Ok(_) => Ok(true),
-        Err(code) if ErrorClass::DeviceRemoved.contains(code) => Ok(false),
-        Err(code) => Err(OperationError::of(code, format!("it cannot be determined whether volume {volume} exists"))),
+    if ErrorClass::DeviceRemoved.contains(opened) {
+        return Ok(false);
     }
+    Err(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")))
 }
 
 /// Writes the cache of a volume to its disk and removes its mount point, but not the directory.
