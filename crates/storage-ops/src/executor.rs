@@ -33,7 +33,7 @@ use tracing::Instrument as _;
 use crate::error::{Error, Kind, OperationError, OperationResult, Rerun};
 use crate::executor::context::{Commit, OperationContext};
 use crate::executor::inline_reads::InlineReads;
-use crate::executor::locks::{Guard, LockKey};
+use crate::executor::locks::{Guard, LockKey, Owner};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::executor::progress::{Entry, LockWaits, Requester, Requests, Tracked, Waiting};
@@ -66,6 +66,8 @@ struct Job<O: Operation> {
     /// The number of the first request, and the client that made it.
     request: u64,
     client: Option<ClientId>,
+    /// The number of the call that made it.
+    call: Option<u64>,
     phase: Mutex<Phase>,
     result: watch::Sender<Option<JobResult<O>>>,
 }
@@ -108,6 +110,11 @@ impl<O: Operation> Clone for Run<O> {
 }
 
 impl<O: Operation> Job<O> {
+    /// Returns the owner of its locks.
+    fn owner(&self) -> Owner {
+        Owner { request: self.request, call: self.call }
+    }
+
     fn phase(&self) -> MutexGuard<'_, Phase> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -250,7 +257,8 @@ impl Executor {
         }
         let (result, receiver) = watch::channel(None);
         let request = self.requests.add(call, None, Arc::clone(&work) as _);
-        let job = Arc::new(Job { work, request, client, phase: Mutex::new(Phase::Queued), result });
+        let call = call.map(|call| call.number);
+        let job = Arc::new(Job { work, request, client, call, phase: Mutex::new(Phase::Queued), result });
         self.running.send_modify(|running| *running += 1);
         let registered = Arc::clone(&job) as Arc<dyn Any + Send + Sync>;
         jobs.entry(key).or_default().push(registered);
@@ -279,7 +287,7 @@ impl Executor {
     }
 
     async fn lock<O: Operation>(&self, job: &Arc<Job<O>>, keys: Vec<LockKey>) -> OperationResult<Guard> {
-        let mut locks = self.node.locks.acquire(keys);
+        let mut locks = self.node.locks.acquire_for(job.owner(), keys);
         job.work.progress.waits_for_locks(locks.number());
         if let Poll::Ready(guard) = Pin::new(&mut locks).poll(&mut Context::from_waker(Waker::noop())) {
             return Ok(guard);
@@ -409,6 +417,7 @@ impl<O: Operation> RegisteredJob<O> {
     }
 
     fn publish(&self, result: OperationResult<O::Output>) {
+        self.executor.node.locks.end(self.job.owner());
         let result = result.map_err(|error| described(&self.job.work.operation, error));
         self.job.result.send_replace(Some(result));
     }

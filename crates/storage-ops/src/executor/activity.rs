@@ -1,11 +1,10 @@
 //! A snapshot of what an executor does: requests, pools and locks.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
 use crate::executor::Executor;
-use crate::executor::locks::{KeyUse, LockKey};
+use crate::executor::locks::{KeyUse, LockKey, QueuedRequest};
 use crate::executor::pool_kind::PoolKind;
 use crate::executor::progress::{Call, Request, Stage};
 
@@ -105,12 +104,6 @@ impl Executor {
     pub fn activity(&self) -> Activity {
         let requests = self.requests.all();
         let keys = self.node.locks.in_use();
-        // By the number of the request for locks.
-        let calls: HashMap<u64, u64> = requests
-            .iter()
-            .filter(|(_, request)| request.shares.is_none())
-            .filter_map(|(_, request)| Some((request.work.progress().locks()?, request.call?.number)))
-            .collect();
         let active = |(_, request): &(u64, Request)| ActiveRequest {
             call: request.call,
             operation: request.work.name(),
@@ -119,13 +112,13 @@ impl Executor {
             state: state(request, &requests, &keys),
         };
         let lock = |key: &KeyUse| {
-            let number = |id: &u64| calls.get(id).copied();
-            let held_by: Vec<u64> = key.granted.iter().filter_map(number).collect();
+            let call = |request: &QueuedRequest| request.call;
+            let (outlived, held): (Vec<_>, Vec<_>) = key.granted.iter().partition(|one| one.is_outlived);
             LockUse {
                 key: key.key.clone(),
-                held_by_others: key.granted.len() - held_by.len(),
-                held_by,
-                waiting: key.waiting.iter().filter_map(number).collect(),
+                held_by: held.into_iter().filter_map(call).collect(),
+                held_by_others: outlived.len(),
+                waiting: key.waiting.iter().filter_map(call).collect(),
             }
         };
         Activity {
@@ -158,7 +151,8 @@ fn state(request: &Request, all: &[(u64, Request)], keys: &[KeyUse]) -> RequestS
         Stage::WaitingForThread(pool) => RequestState::WaitingForThread(pool),
         Stage::Running(pool) => RequestState::Running(pool),
         Stage::WaitingForLocks => {
-            let awaited = |key: &&KeyUse| progress.locks().is_some_and(|id| key.waiting.contains(&id));
+            let is_own = |request: &QueuedRequest| progress.locks() == Some(request.number);
+            let awaited = |key: &&KeyUse| key.waiting.iter().any(is_own);
             let key = keys.iter().find(awaited);
             key.map_or(RequestState::Starting, |key| RequestState::WaitingForLock(key.key.clone()))
         }

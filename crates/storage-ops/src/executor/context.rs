@@ -55,9 +55,10 @@ impl OperationContext {
         Err(OperationError::rerun(Rerun::WithOtherLocks))
     }
 
-    /// Returns a context for calls on another object, which `guard` has locked.
-    pub(crate) fn with_locks(&self, guard: Guard) -> Self {
-        Self { guard: Arc::new(guard), commit: self.commit.clone(), pools: self.pools.clone() }
+    /// Returns a context for calls on another object, if nobody else has or waits for its lock.
+    pub(crate) fn try_lock(&self, key: LockKey) -> Option<Self> {
+        let guard = Arc::new(self.guard.try_acquire_more(vec![key])?);
+        Some(Self { guard, commit: self.commit.clone(), pools: self.pools.clone() })
     }
 
     /// Keeps the locks until `call`, which outlives the operation, has ended.

@@ -76,18 +76,38 @@ fn granted(queue: &Queue) -> usize {
     }
 }
 
+/// On whose behalf locks are requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// The number of the request for the operation.
+    pub(crate) request: u64,
+    /// The number of the call that made it.
+    pub(crate) call: Option<u64>,
+}
+
 #[derive(Default)]
 struct Table {
     queues: HashMap<LockKey, Queue>,
+    /// Those of the requests in the queues that have one, and whether their operation has ended.
+    owners: HashMap<u64, (Owner, bool)>,
     wakers: HashMap<u64, Waker>,
     next: u64,
 }
 
-/// A key that requests have or wait for, with the numbers of the requests.
+/// A request in the queue of a key.
+pub(crate) struct QueuedRequest {
+    pub(crate) number: u64,
+    /// The number of the call that made it.
+    pub(crate) call: Option<u64>,
+    /// Whether its operation has ended.
+    pub(crate) is_outlived: bool,
+}
+
+/// A key that requests have or wait for.
 pub(crate) struct KeyUse {
     pub(crate) key: LockKey,
-    pub(crate) granted: Vec<u64>,
-    pub(crate) waiting: Vec<u64>,
+    pub(crate) granted: Vec<QueuedRequest>,
+    pub(crate) waiting: Vec<QueuedRequest>,
     /// Whether those that have it exclude others.
     pub(crate) is_exclusive: bool,
 }
@@ -97,8 +117,17 @@ pub(crate) struct KeyUse {
 pub(crate) struct Locks(Arc<Mutex<Table>>);
 
 impl Locks {
-    /// Joins the queues of `keys`. The future is ready when the caller is granted all of them.
+    /// Requests `keys` on behalf of no operation, as [`Self::acquire_for`] does.
     pub(crate) fn acquire(&self, keys: Vec<LockKey>) -> Acquire {
+        self.join(None, keys)
+    }
+
+    /// Joins the queues of `keys`. The future is ready when the caller is granted all of them.
+    pub(crate) fn acquire_for(&self, owner: Owner, keys: Vec<LockKey>) -> Acquire {
+        self.join(Some(owner), keys)
+    }
+
+    fn join(&self, owner: Option<Owner>, keys: Vec<LockKey>) -> Acquire {
         let parents: Vec<LockKey> = keys.iter().flat_map(LockKey::parents).collect();
         let mut modes: BTreeMap<LockKey, Mode> = parents.into_iter().map(|key| (key, Mode::Shared)).collect();
         modes.extend(keys.into_iter().map(|key| (key, Mode::Exclusive)));
@@ -108,16 +137,18 @@ impl Locks {
         for (key, mode) in &modes {
             table.queues.entry(key.clone()).or_default().push_back((id, *mode));
         }
+        if let Some(owner) = owner {
+            table.owners.insert(id, (owner, false));
+        }
         drop(table);
-        Acquire(Some(Guard { locks: self.clone(), id, keys: modes }))
+        Acquire(Some(Guard { locks: self.clone(), id, owner, keys: modes }))
     }
 
-    /// Returns the locks of `keys` if nobody else has or waits for any of them.
-    pub(crate) fn try_acquire(&self, keys: Vec<LockKey>) -> Option<Guard> {
-        let acquire = pin!(self.acquire(keys));
-        match acquire.poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(guard) => Some(guard),
-            Poll::Pending => None,
+    /// Notes that the operation of `owner` has ended. Locks that are still its are held by calls of Windows that outlive it.
+    pub(crate) fn end(&self, owner: Owner) {
+        let mut table = self.table();
+        for (_, has_ended) in table.owners.values_mut().filter(|(other, _)| *other == owner) {
+            *has_ended = true;
         }
     }
 
@@ -130,7 +161,12 @@ impl Locks {
     pub(crate) fn in_use(&self) -> Vec<KeyUse> {
         let table = self.table();
         let one = |(key, queue): (&LockKey, &Queue)| {
-            let mut granted: Vec<u64> = queue.iter().map(|(id, _)| *id).collect();
+            let request = |(id, _): &(u64, Mode)| {
+                let (call, is_outlived) =
+                    table.owners.get(id).map_or((None, false), |(owner, has_ended)| (owner.call, *has_ended));
+                QueuedRequest { number: *id, call, is_outlived }
+            };
+            let mut granted: Vec<QueuedRequest> = queue.iter().map(request).collect();
             let waiting = granted.split_off(self::granted(queue));
             let is_exclusive = queue.front().is_some_and(|(_, mode)| *mode == Mode::Exclusive);
             KeyUse { key: key.clone(), granted, waiting, is_exclusive }
@@ -183,6 +219,7 @@ impl Future for Acquire {
 pub(crate) struct Guard {
     locks: Locks,
     id: u64,
+    owner: Option<Owner>,
     keys: BTreeMap<LockKey, Mode>,
 }
 
@@ -191,12 +228,22 @@ impl Guard {
     pub(crate) fn covers(&self, key: &LockKey) -> bool {
         self.keys.get(key) == Some(&Mode::Exclusive)
     }
+
+    /// Returns the locks of more keys, for the same owner, if nobody else has or waits for any of them.
+    pub(crate) fn try_acquire_more(&self, keys: Vec<LockKey>) -> Option<Self> {
+        let acquire = pin!(self.locks.join(self.owner, keys));
+        match acquire.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(guard) => Some(guard),
+            Poll::Pending => None,
+        }
+    }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         let mut table = self.locks.table();
         table.wakers.remove(&self.id);
+        table.owners.remove(&self.id);
         let mut woken = Vec::new();
         for key in self.keys.keys() {
             let Table { queues, wakers, .. } = &mut *table;
@@ -219,7 +266,7 @@ impl Drop for Guard {
 
 #[cfg(test)]
 mod tests {
-    use super::{LockKey, Locks};
+    use super::{LockKey, Locks, Owner};
     use std::future::Future;
     use std::pin::pin;
     use std::sync::Arc;
@@ -253,11 +300,36 @@ mod tests {
     fn a_lock_that_is_free_is_taken_without_waiting_and_one_that_is_not_stays_as_it_is() {
         let locks = Locks::default();
         let disk = || vec![LockKey::Disk(1)];
-        let guard = locks.try_acquire(disk()).expect("the lock is free");
-        assert!(locks.try_acquire(disk()).is_none());
+        let mut none = pin!(locks.acquire(Vec::new()));
+        let none = ready(none.as_mut()).expect("no lock");
+        let guard = none.try_acquire_more(disk()).expect("the lock is free");
+        assert!(none.try_acquire_more(disk()).is_none());
         drop(guard);
         assert_eq!(locks.len(), 0, "the failed attempt is not queued");
-        assert!(locks.try_acquire(disk()).is_some());
+        assert!(none.try_acquire_more(disk()).is_some());
+    }
+
+    #[test]
+    fn a_lock_belongs_to_its_next_owner_from_the_moment_that_it_is_released() {
+        let locks = Locks::default();
+        let owners = [1, 2].map(|call| Owner { request: call + 10, call: Some(call) });
+        let [one, two] = owners.map(|owner| locks.acquire_for(owner, vec![LockKey::Disk(1)]));
+        let mut one = pin!(one);
+        let guard = ready(one.as_mut()).expect("the lock is free");
+        let calls = || {
+            let [key] = &locks.in_use()[..] else { panic!("one key") };
+            [&key.granted, &key.waiting].map(|all| all.iter().filter_map(|one| one.call).collect::<Vec<_>>())
+        };
+        assert_eq!(calls(), [vec![1], vec![2]]);
+        locks.end(owners[0]);
+        assert!(
+            locks.in_use()[0].granted[0].is_outlived && !locks.in_use()[0].waiting[0].is_outlived,
+            "a call of Windows has kept it"
+        );
+        drop(guard);
+        assert_eq!(calls(), [vec![2], vec![]], "also before the next owner has noticed it");
+        drop(two);
+        assert!(locks.in_use().is_empty() && locks.table().owners.is_empty());
     }
 
     #[test]

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use faults::Call as Primitive;
 use storage_ops::{
-    ActiveRequest, Activity, Call, ClientId, DiskNumber, Executor, ListDiskLocations, LockKey, Operation,
+    ActiveRequest, Activity, Call, ClientId, DiskNumber, Executor, Kind, ListDiskLocations, LockKey, Operation,
     PartitionDisk, PoolKind, RequestState, SetDiskState,
 };
 use tokio::task::JoinHandle;
 
 use crate::executor::{Gate, OpenOnDrop, executor, map};
 use crate::setup::GIB;
+
+const DAY: Duration = Duration::from_hours(24);
 
 const PARTITION: PartitionDisk = PartitionDisk { disk: DiskNumber(1) };
 
@@ -94,6 +96,57 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     let activity = executor.activity();
     assert!(activity.requests.is_empty() && activity.locks.is_empty(), "{activity:?}");
     assert!(activity.pools.iter().all(|pool| pool.busy == 0 && pool.waiting == 0), "{:?}", activity.pools);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_is_passed_on_is_at_no_moment_one_of_a_call_that_outlives_its_request() {
+    let sim = os_sim::node().disk(GIB).build();
+    let (executor, _) = executor(&sim, &Gate::closed(|_| false));
+    let calls: Vec<_> = (0..4)
+        .map(|client| {
+            let executor = Arc::clone(&executor);
+            tokio::spawn(async move {
+                for round in 0..500 {
+                    let operation = SetDiskState { disk: DiskNumber(1), online: (client + round) % 2 == 0 };
+                    let call = call(4 * round + client, "SetDiskState");
+                    executor.run_for(call, operation).await.expect("the disk exists");
+                }
+            })
+        })
+        .collect();
+    while !calls.iter().all(JoinHandle::is_finished) {
+        for lock in executor.activity().locks {
+            assert_eq!((lock.held_by.len(), lock.held_by_others), (1, 0), "{lock:?}");
+        }
+        tokio::task::yield_now().await;
+    }
+    for call in calls {
+        call.await.expect("no panic");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_a_call_of_windows_has_kept_is_held_by_no_request() {
+    let sim = os_sim::node().disk(GIB).build();
+    // Longer than the time that passes until a busy machine has noticed the timeout of the operation.
+    sim.set_timing(|timing| timing.create_partition = 1000 * DAY);
+    let (executor, _) = executor(&sim, &Gate::closed(|_| false));
+    let partition = async |number, step| {
+        let executor = Arc::clone(&executor);
+        let calling = tokio::spawn(async move { executor.run_for(call(number, "PartitionDisk"), PARTITION).await });
+        while !calling.is_finished() {
+            sim.advance(step);
+            tokio::task::yield_now().await;
+        }
+        calling.await.expect("no panic")
+    };
+    let error = partition(1, Duration::from_secs(1)).await.expect_err("it does not end in time");
+    assert_eq!(error.kind(), Kind::StillRunning, "{error}");
+    let activity = executor.activity();
+    let [lock] = &activity.locks[..] else { panic!("{activity:?}") };
+    assert_eq!((&lock.key, &lock.held_by[..], lock.held_by_others), (&LockKey::Disk(1), &[][..], 1));
+    partition(2, DAY).await.expect("it waits for the lock");
+    assert!(executor.activity().locks.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

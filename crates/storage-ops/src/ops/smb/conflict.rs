@@ -51,13 +51,13 @@ fn remove_if_stale(node: &Node, ctx: &OperationContext, path: &str, mapping: &In
     if node.smb_mappings.origin(&node.host, &share)? != Origin::BeforeStartOfWindows {
         return Ok(false);
     }
-    let Some(guard) = node.locks.try_acquire(vec![LockKey::Share(share.clone())]) else { return Ok(false) };
+    let Some(ctx) = ctx.try_lock(LockKey::Share(share.clone())) else { return Ok(false) };
     match reading::read(node, &remote) {
         Ok(()) => return Ok(false),
         Err(Unreadable::Other(code)) => return Err(OperationError::of(code, "unreadable now")),
         Err(_) => {}
     }
-    remove(node, &ctx.with_locks(guard), &share, mapping, false)?;
+    remove(node, &ctx, &share, mapping, false)?;
     tracing::info!(share, "removed a mapping from before the start of Windows that is no longer usable");
     Ok(true)
 }
