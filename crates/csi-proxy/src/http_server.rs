@@ -132,7 +132,7 @@ mod tests {
         for (line, status, body) in [
             ("GET /metrics", "HTTP/1.1 200 ", METRIC),
             ("GET /healthz", "HTTP/1.1 200 ", "\r\n\r\nok\n"),
-            ("GET /other", "HTTP/1.1 404 ", "only /, /statusz, /flagz, /metrics and /healthz exist"),
+            ("GET /other", "HTTP/1.1 404 ", "only /, /statusz, /flagz, /metrics, /healthz and /readyz exist"),
             ("POST /metrics", "HTTP/1.1 405 ", "allow: GET, HEAD"),
         ] {
             let answer = answer_to(&format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await;

@@ -1,4 +1,4 @@
-//! What the HTTP server answers: `/metrics` and `/healthz` to everybody, and to clients on the node itself `/statusz` and
+//! What the HTTP server answers: `/metrics`, `/healthz` and `/readyz` to everybody, and to clients on the node itself `/statusz` and
 //! `/flagz`, as components of Kubernetes have them, and a page at `/` for people.
 //!
 //! `/metrics` has only counts and durations. The others name paths, volumes and servers, so whether they are answered is
@@ -83,8 +83,8 @@ impl Pages {
     /// Answers a request of the client at `peer`.
     pub(crate) fn respond<B>(&self, request: &Request<B>, peer: SocketAddr) -> Response<Full<Bytes>> {
         let path = request.uri().path();
-        if !matches!(path, "/metrics" | "/healthz" | "/" | "/statusz" | "/flagz") {
-            let text = "only /, /statusz, /flagz, /metrics and /healthz exist\n";
+        if !matches!(path, "/metrics" | "/healthz" | "/readyz" | "/" | "/statusz" | "/flagz") {
+            let text = "only /, /statusz, /flagz, /metrics, /healthz and /readyz exist\n";
             return response(StatusCode::NOT_FOUND, PLAIN, text.to_owned());
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -95,6 +95,7 @@ impl Pages {
         match path {
             "/metrics" => return response(StatusCode::OK, METRICS, self.metrics_text()),
             "/healthz" => return response(StatusCode::OK, PLAIN, "ok\n".to_owned()),
+            "/readyz" => return self.readiness(),
             _ => {}
         }
         if let Err(refused) = access::check(request, peer) {
@@ -108,6 +109,13 @@ impl Pages {
             (_, query) => (HTML, html::page(&self.status(), &self.served, query == Some("refresh"))),
         };
         response(StatusCode::OK, kind, text)
+    }
+
+    fn readiness(&self) -> Response<Full<Bytes>> {
+        match self.metrics.check_ready() {
+            Ok(()) => response(StatusCode::OK, PLAIN, "ok\n".to_owned()),
+            Err(reason) => response(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("not ready: {reason}\n")),
+        }
     }
 
     fn metrics_text(&self) -> String {

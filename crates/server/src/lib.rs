@@ -44,6 +44,7 @@ pub use admission::connections::{ConnectionCounts, ConnectionId, ConnectionLimit
 pub use admission::limits::Limits;
 pub use drain::Unfinished;
 pub use listen::endpoint::{CannotServe, Endpoint, EndpointSpec};
+pub use listen::readiness::NotReady;
 pub use metrics::registry::Metrics;
 pub use server::Server;
 pub use status::Status;

@@ -3,4 +3,5 @@
 pub(crate) mod acceptor;
 pub(crate) mod connection_task;
 pub(crate) mod endpoint;
+pub(crate) mod readiness;
 pub(crate) mod woken;

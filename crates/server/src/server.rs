@@ -61,6 +61,7 @@ impl Server {
             let acceptor = Acceptor::new(state, router, phase.subscribe(), Arc::clone(&open_connections));
             acceptors.spawn(acceptor.run(listener));
         }
+        self.state.readiness.begin(routers.len());
         // Dropping it ends the task.
         let mut reporting = JoinSet::new();
         let state = Arc::clone(&self.state);
@@ -69,6 +70,7 @@ impl Server {
 
         let (calls, operations) = (self.state.open_calls.get(), self.state.executor.running());
         tracing::info!(calls, operations, "draining: no new connections, and running calls finish");
+        self.state.readiness.drain();
         phase.send_replace(Phase::Draining);
         // An acceptor that ends drops its listener, which removes the pipe.
         while acceptors.join_next().await.is_some() {}

@@ -13,6 +13,7 @@ use crate::admission::connections::Connections;
 use crate::admission::limits::Limits;
 use crate::admission::request_body::RequestBodies;
 use crate::drain::active_count::{ActiveCount, ActiveGuard};
+use crate::listen::readiness::Readiness;
 use crate::metrics::failures::LastFailures;
 
 /// The shared state of one server.
@@ -24,6 +25,7 @@ pub(crate) struct ServerState {
     pub(crate) call_slots: Arc<CallSlots>,
     /// The calls between their headers and their status.
     pub(crate) open_calls: Arc<ActiveCount>,
+    pub(crate) readiness: Readiness,
     /// The number of the last call.
     pub(crate) last_call: AtomicU64,
     pub(crate) failures: LastFailures,
@@ -42,6 +44,7 @@ impl ServerState {
             request_bodies: Arc::new(RequestBodies::new(&limits)),
             call_slots: Arc::new(CallSlots::new(&limits)),
             open_calls: Arc::default(),
+            readiness: Readiness::default(),
             last_call: AtomicU64::new(0),
             failures: LastFailures::default(),
             started: Instant::now(),

@@ -24,6 +24,8 @@ use serde::Serialize;
 use storage_ops::{ActiveRequest, Activity, LockUse, PoolUse};
 use tokio::time::Instant;
 
+use crate::admission::call_slots::WaitingCall;
+use crate::listen::readiness::NotReady;
 use crate::metrics::failures::LastFailure;
 use crate::metrics::registry::Metrics;
 use crate::metrics::rpc::{RpcMetrics, code_name};
@@ -32,7 +34,7 @@ use crate::metrics::rpc::{RpcMetrics, code_name};
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     /// The calls whose operation has been requested, in the order of their arrival, and operations that continue without
-    /// their caller.
+    /// their caller; then the calls that wait for one of the slots of `-max-calls`.
     pub calls: Vec<RunningCall>,
     /// The pools of worker threads.
     pub pools: Vec<Pool>,
@@ -61,8 +63,8 @@ pub struct RunningCall {
     pub connection: Option<u64>,
     /// Whether its caller still waits for the result.
     pub has_caller: bool,
-    /// `running`, `starting`, `waiting for lock KEY`, `waiting for a thread of pool NAME`, or
-    /// `sharing the result of call NUMBER`, which requested the same.
+    /// `running`, `starting`, `waiting for lock KEY`, `waiting for a thread of pool NAME`, `waiting for a slot of
+    /// -max-calls`, or `sharing the result of call NUMBER`, which requested the same.
     pub state: String,
 }
 
@@ -141,14 +143,21 @@ pub struct Failure {
 }
 
 impl Metrics {
+    /// Returns why the server is not ready, unless all of its endpoints accept connections.
+    pub fn check_ready(&self) -> Result<(), NotReady> {
+        self.state().readiness.check()
+    }
+
     /// Returns the status of the server now.
     pub fn status(&self) -> Status {
         let state = self.state();
         let Activity { requests, pools, locks } = state.executor.activity();
         let now = state.since_start();
         let counts = state.connections.counts();
+        let running = requests.into_iter().map(|request| RunningCall::new(request, now));
+        let waiting = state.call_slots.waiting_calls().into_iter().map(|call| RunningCall::waiting(call, now));
         Status {
-            calls: requests.into_iter().map(|request| RunningCall::new(request, now)).collect(),
+            calls: running.chain(waiting).collect(),
             pools: pools.into_iter().map(Pool::from).collect(),
             locks: locks.into_iter().map(Lock::from).collect(),
             counts: Counts {
@@ -174,6 +183,19 @@ impl RunningCall {
             connection: call.map(|call| call.client.0),
             has_caller,
             state: state.to_string(),
+        }
+    }
+
+    /// Returns a call that waits for a slot.
+    fn waiting(WaitingCall { call, object }: WaitingCall, now: Duration) -> Self {
+        Self {
+            call: Some(call.number),
+            rpc: call.rpc,
+            object,
+            seconds: now.saturating_sub(call.began).as_secs_f64(),
+            connection: Some(call.client.0),
+            has_caller: true,
+            state: "waiting for a slot of -max-calls".to_owned(),
         }
     }
 }

@@ -279,7 +279,7 @@ pub static TABLE: [Flag; 32] = [
         name: "metrics-bind-address",
         kind: Kind::Value("ADDRESS"),
         default: "",
-        help: "Serve /metrics, /healthz and, to the node itself, a status page at this address, such as 127.0.0.1:9818 or :9818.",
+        help: "Serve /metrics, /healthz, /readyz and, to the node itself, a status page at this address, such as 127.0.0.1:9818 or :9818.",
         section: section::TELEMETRY,
         set: |flags, text| {
             flags.metrics_address = some_text(text);

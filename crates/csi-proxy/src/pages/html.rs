@@ -53,7 +53,7 @@ fn write(html: &mut String, program: &ProgramStatus<'_>, served: &[&GroupVersion
          <p>{} &middot; process {process_id} &middot; started {started} &middot; up {}</p>\
          <nav><a href=\"{link}\">{action}</a> <a href=\"/statusz\">statusz</a> \
          <a href=\"/statusz?format=json\">JSON</a> <a href=\"/flagz\">flagz</a> <a href=\"/metrics\">metrics</a> \
-         <a href=\"/healthz\">healthz</a></nav></header>\n<main>",
+         <a href=\"/healthz\">healthz</a> <a href=\"/readyz\">readyz</a></nav></header>\n<main>",
         Text(system),
         duration(*up_seconds)
     )?;

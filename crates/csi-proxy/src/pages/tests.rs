@@ -1,12 +1,16 @@
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use server::{Limits, Server};
 use storage_ops::{Config, Executor, Node};
+use tokio::sync::Notify;
+use transport::memory::MemoryEndpoint;
 
 use super::Pages;
 use crate::program::CSI_PROXY;
@@ -15,11 +19,18 @@ pub(crate) const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Ad
 
 /// The pages of a daemon that has just started, with a few flags.
 pub(crate) fn pages() -> Arc<Pages> {
+    pages_of(&server())
+}
+
+fn server() -> Server {
+    let node = Node::new(os_sim::node().build().process(), Config::default());
+    Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default())
+}
+
+fn pages_of(server: &Server) -> Arc<Pages> {
     let flags =
         ["-v=2", "-working-dir=C:\\one", "-working-dir=D:\\two", "-log_backtrace_at=x:1", "-api-groups=system,volume"];
     let flags = CSI_PROXY.parse(flags.map(str::to_owned)).unwrap();
-    let node = Node::new(os_sim::node().build().process(), Config::default());
-    let server = Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default());
     Arc::new(Pages::new(&flags, "a <node>\u{202e}", Arc::clone(server.metrics())))
 }
 
@@ -56,6 +67,26 @@ async fn what_names_objects_is_answered_to_the_node_itself_alone() {
             assert!(text(rebound).await.starts_with("This page is answered only at a loopback address"));
         }
     }
+}
+
+#[tokio::test]
+async fn a_daemon_is_ready_while_it_serves_and_healthy_also_before_and_after() {
+    let server = server();
+    let pages = pages_of(&server);
+    let answers = async || {
+        let other = SocketAddr::from(([10, 0, 0, 7], 5000));
+        let ready = pages.respond(&get("/readyz"), other);
+        assert_eq!(pages.respond(&get("/healthz"), other).status(), StatusCode::OK);
+        (ready.status().as_u16(), text(ready).await)
+    };
+    assert_eq!(answers().await, (503, "not ready: starting\n".to_owned()));
+    let stop = Notify::new();
+    let mut serving = pin!(server.serve::<MemoryEndpoint>(Vec::new(), stop.notified()));
+    assert!(serving.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(answers().await, (200, "ok\n".to_owned()));
+    stop.notify_one();
+    serving.await;
+    assert_eq!(answers().await, (503, "not ready: draining\n".to_owned()));
 }
 
 #[tokio::test]

@@ -88,7 +88,7 @@ pub(super) fn caller(call: &RunningCall) -> String {
 /// Returns who has a lock.
 pub(super) fn holders(lock: &Lock) -> String {
     match (lock.held_by.as_slice(), lock.held_by_others) {
-        ([], 0) => "nobody".to_owned(),
+        ([], 0) => "an operation that no call requested".to_owned(),
         ([], _) => "a call of Windows that outlives its request".to_owned(),
         (calls, 0) => numbers(calls),
         (calls, _) => format!("{} and a call of Windows that outlives its request", numbers(calls)),

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use storage_ops::Call;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -34,7 +35,16 @@ struct State {
 #[derive(Debug)]
 struct Waiter {
     connection: ConnectionId,
+    call: WaitingCall,
     slot: oneshot::Sender<CallSlot>,
+}
+
+/// A call that waits for a slot.
+#[derive(Clone, Debug)]
+pub(crate) struct WaitingCall {
+    pub(crate) call: Call,
+    /// What it requests, without a secret or the name of a user.
+    pub(crate) object: String,
 }
 
 /// One slot. Dropping it passes it to the next call in the queue.
@@ -51,8 +61,13 @@ impl CallSlots {
         Self { queue_capacity: limits.queue, queue_timeout: limits.queue_timeout, state: Mutex::new(state) }
     }
 
-    /// Takes a slot, or waits for one in the queue. Returns `None` if the queue is full or the wait times out.
-    pub(crate) async fn acquire(self: &Arc<Self>, connection: ConnectionId) -> Option<CallSlot> {
+    /// Takes a slot, or waits for one in the queue, in which `call` describes the caller. Returns `None` if the queue is
+    /// full or the wait times out.
+    pub(crate) async fn acquire(
+        self: &Arc<Self>,
+        connection: ConnectionId,
+        call: impl FnOnce() -> WaitingCall,
+    ) -> Option<CallSlot> {
         let slot = {
             let mut state = self.lock();
             if state.admits(connection) {
@@ -64,7 +79,7 @@ impl CallSlots {
                 return None;
             }
             let (sender, slot) = oneshot::channel();
-            state.queue.push_back(Waiter { connection, slot: sender });
+            state.queue.push_back(Waiter { connection, call: call(), slot: sender });
             slot
         };
         let slot = timeout(self.queue_timeout, slot).await.ok().and_then(Result::ok);
@@ -80,6 +95,12 @@ impl CallSlots {
     /// How many calls wait for a slot.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().queue.iter().filter(|waiter| !waiter.slot.is_closed()).count()
+    }
+
+    /// The calls that wait for a slot, in the order of their arrival.
+    pub(crate) fn waiting_calls(&self) -> Vec<WaitingCall> {
+        let state = self.lock();
+        state.queue.iter().filter(|waiter| !waiter.slot.is_closed()).map(|waiter| waiter.call.clone()).collect()
     }
 
     /// How many calls did not get a slot.
@@ -153,8 +174,10 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use super::{CallSlot, CallSlots};
-    use crate::admission::connections::{Connection, ConnectionLimits, Connections};
+    use storage_ops::{Call, ClientId};
+
+    use super::{CallSlot, CallSlots, WaitingCall};
+    use crate::admission::connections::{Connection, ConnectionId, ConnectionLimits, Connections};
     use crate::admission::limits::Limits;
 
     fn slots(calls: usize, queue: usize, queue_timeout: Duration) -> Arc<CallSlots> {
@@ -168,9 +191,15 @@ mod tests {
         std::array::from_fn(|_| all.admit())
     }
 
+    async fn acquire(slots: &Arc<CallSlots>, connection: ConnectionId) -> Option<CallSlot> {
+        let client = ClientId(connection.number());
+        let call = Call { number: connection.number(), rpc: "/v1.Disk/Rescan", client, began: Duration::ZERO };
+        slots.acquire(connection, || WaitingCall { call, object: "rescan".to_owned() }).await
+    }
+
     async fn acquire_all(slots: &Arc<CallSlots>, connection: &Connection) -> Vec<CallSlot> {
         let mut acquired = Vec::new();
-        while let Some(slot) = slots.acquire(connection.id()).await {
+        while let Some(slot) = acquire(slots, connection.id()).await {
             acquired.push(slot);
         }
         acquired
@@ -185,7 +214,7 @@ mod tests {
             all.push(acquire_all(&slots, connection).await);
         }
         assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [17, 9, 5, 3, 2, 2, 1, 1]);
-        assert!(slots.acquire(modest.id()).await.is_some());
+        assert!(acquire(&slots, modest.id()).await.is_some());
         drop(all);
         assert_eq!(acquire_all(&slots, &modest).await.len(), 17, "released slots can be acquired again");
     }
@@ -197,7 +226,7 @@ mod tests {
         let [modest, greedy @ ..] = connections::<10>();
         let mut all = Vec::new();
         for connection in greedy.iter().flat_map(|connection| vec![connection; limits.streams as usize]) {
-            all.extend(slots.acquire(connection.id()).await);
+            all.extend(acquire(&slots, connection.id()).await);
         }
         assert_eq!(acquire_all(&slots, &modest).await.len(), 18);
     }
@@ -208,11 +237,11 @@ mod tests {
         let [most, one, modest, others @ ..] = connections::<7>();
         let mut held = Vec::new();
         for connection in [&most, &most, &most, &one].into_iter().chain(&others) {
-            held.push(slots.acquire(connection.id()).await.expect("a slot is free"));
+            held.push(acquire(&slots, connection.id()).await.expect("a slot is free"));
         }
         let waiting = [&one, &modest].map(|connection| {
             let (slots, id) = (Arc::clone(&slots), connection.id());
-            tokio::spawn(async move { slots.acquire(id).await.expect("in time") })
+            tokio::spawn(async move { acquire(&slots, id).await.expect("in time") })
         });
         while slots.waiting() < 2 {
             tokio::task::yield_now().await;
@@ -227,10 +256,10 @@ mod tests {
     async fn a_single_slot_can_be_acquired() {
         let slots = slots(1, 0, TIMEOUT);
         let [one, other] = connections();
-        let slot = slots.acquire(one.id()).await.expect("the slot is free");
-        assert!(slots.acquire(other.id()).await.is_none());
+        let slot = acquire(&slots, one.id()).await.expect("the slot is free");
+        assert!(acquire(&slots, other.id()).await.is_none());
         drop(slot);
-        assert!(slots.acquire(other.id()).await.is_some());
+        assert!(acquire(&slots, other.id()).await.is_some());
         assert_eq!((slots.in_use(), slots.refused()), (0, 1));
     }
 
@@ -238,20 +267,23 @@ mod tests {
     async fn waiting_calls_get_slots_in_fifo_order() {
         let slots = slots(1, 8, TIMEOUT);
         let [one, other] = connections();
-        let first = slots.acquire(one.id()).await.expect("the slot is free");
+        let first = acquire(&slots, one.id()).await.expect("the slot is free");
         let wait = |id| {
             tokio::spawn({
                 let slots = Arc::clone(&slots);
-                async move { slots.acquire(id).await }
+                async move { acquire(&slots, id).await }
             })
         };
         let (second, cancelled, third) = (wait(other.id()), wait(one.id()), wait(one.id()));
         while slots.waiting() < 3 {
             tokio::task::yield_now().await;
         }
+        let listed = |slots: &CallSlots| slots.waiting_calls().iter().map(|one| one.call.number).collect::<Vec<_>>();
+        let [first_id, second_id] = [&one, &other].map(|connection| connection.id().number());
+        assert_eq!(listed(&slots), [second_id, first_id, first_id]);
         cancelled.abort();
         cancelled.await.expect_err("it was aborted");
-        assert_eq!(slots.waiting(), 2);
+        assert_eq!((slots.waiting(), listed(&slots)), (2, vec![second_id, first_id]));
         drop(first);
         let second = second.await.expect("no panic").expect("it is the first in the queue");
         assert!(!third.is_finished());
@@ -273,7 +305,7 @@ mod tests {
                 let (slots, connection, stop) = (Arc::clone(&slots), all.admit(), Arc::clone(&stop));
                 runtime.spawn(async move {
                     while !stop.load(Ordering::Relaxed) {
-                        drop(slots.acquire(connection.id()).await);
+                        drop(acquire(&slots, connection.id()).await);
                     }
                 })
             })
@@ -296,10 +328,10 @@ mod tests {
     async fn a_full_queue_refuses_at_once_and_a_waiting_call_is_refused_after_the_timeout() {
         let slots = slots(1, 2, TIMEOUT);
         let [one, other] = connections();
-        let _slot = slots.acquire(one.id()).await;
+        let _slot = acquire(&slots, one.id()).await;
         let start = tokio::time::Instant::now();
-        let (a, b, elapsed) = tokio::join!(slots.acquire(other.id()), slots.acquire(other.id()), async {
-            assert!(slots.acquire(other.id()).await.is_none());
+        let (a, b, elapsed) = tokio::join!(acquire(&slots, other.id()), acquire(&slots, other.id()), async {
+            assert!(acquire(&slots, other.id()).await.is_none());
             start.elapsed()
         });
         assert!(a.is_none() && b.is_none());

@@ -16,6 +16,7 @@ use transport::listener::Listener;
 use crate::drain::Phase;
 use crate::drain::active_count::ActiveCount;
 use crate::listen::connection_task::{ConnectionTask, http2_settings};
+use crate::listen::readiness::Accepting;
 use crate::rpc::router::Router;
 use crate::server_state::ServerState;
 
@@ -46,11 +47,12 @@ impl Acceptor {
     /// that finds one endpoint missing uses an older version or does not start.
     pub(crate) async fn run<L: Listener>(self, mut listener: L) {
         let mut phase = self.phase.clone();
+        let mut accepting = Accepting::new(&self.state.readiness);
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = Phase::Draining.reached(&mut phase) => return,
-                accepted = accept(&mut listener) => accepted,
+                accepted = accept(&mut listener, &mut accepting) => accepted,
             };
             let stream = match accepted {
                 Ok(stream) => stream,
@@ -77,11 +79,18 @@ impl Acceptor {
 }
 
 /// Accepts a connection, and returns an error if the listener panics.
-async fn accept<L: Listener>(listener: &mut L) -> io::Result<L::Stream> {
+async fn accept<L: Listener>(listener: &mut L, accepting: &mut Accepting<'_>) -> io::Result<L::Stream> {
     let mut accepted = pin!(listener.accept());
     std::future::poll_fn(move |cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| accepted.as_mut().poll(cx)));
-        polled.unwrap_or_else(|_| Poll::Ready(Err(io::Error::other("a defect in csi-proxy; see the log"))))
+        let polled =
+            polled.unwrap_or_else(|_| Poll::Ready(Err(io::Error::other("a defect in csi-proxy; see the log"))));
+        match &polled {
+            Poll::Ready(Err(_)) => accepting.fails(),
+            // A listener that waits for a client would accept one.
+            Poll::Ready(Ok(_)) | Poll::Pending => accepting.works(),
+        }
+        polled
     })
     .await
 }

@@ -11,6 +11,7 @@ use storage_ops::{Call, ClientId, Operation, Requester};
 use tonic::Status;
 use tracing::{Level, Span};
 
+use crate::admission::call_slots::WaitingCall;
 use crate::admission::connections::ConnectionId;
 use crate::rpc::convert::{IntoOperation, IntoResponse};
 use crate::rpc::status::status;
@@ -56,10 +57,11 @@ where
             tracing::debug!("the call began");
         }
         // Only after the conversion, so that a request that can never succeed fails at once.
-        let slot = state.call_slots.acquire(head.connection).await;
-        let _slot = slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))?;
         let CallHead { number, rpc, connection, began, has_woken } = head;
         let call = Call { number, rpc, client: ClientId(connection.number()), began };
+        let waiting = || WaitingCall { call, object: operation.describe() };
+        let slot = state.call_slots.acquire(connection, waiting).await;
+        let _slot = slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))?;
         let requester = Requester::from(call).having_woken(has_woken);
         let output = state.executor.run_for(requester, operation).await.map_err(|error| status(&error))?;
         let response = output.into_response();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::smb::v1::smb_client::SmbClient;
 use prost::Message as _;
-use server::{Limits, Unfinished};
+use server::{Limits, NotReady, Unfinished};
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -44,10 +44,12 @@ async fn a_running_call_is_answered_during_the_drain() {
     let mut client = SmbClient::new(daemon.channel(SMB).await);
     let mapping = tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
-    let (address, executor) = (daemon.address(SMB), daemon.executor.clone());
+    let (address, executor, server) = (daemon.address(SMB), daemon.executor.clone(), daemon.server.clone());
+    until(|| server.metrics().check_ready() == Ok(())).await;
     let (serving, _folder) = daemon.stop();
     until(|| !address.path().exists()).await;
     assert!(!mapping.is_finished() && !serving.is_finished());
+    assert_eq!(server.metrics().check_ready(), Err(NotReady::Draining));
     until(|| {
         sim.advance(Duration::from_secs(10));
         executor.running() == 0

@@ -47,7 +47,12 @@ async fn a_call_above_the_limit_waits_for_a_slot() {
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
     let (exists, ()) = tokio::join!(path_exists(&daemon), async {
-        daemon.counted("grpc_server_started_total{grpc_method=\"PathExists\",grpc_service=\"v1.Filesystem\"").await;
+        let waiting = || daemon.server.metrics().status().calls.into_iter().find(|call| call.state.contains("slot"));
+        until(|| waiting().is_some()).await;
+        let call = waiting().expect("it waits until the mapping has ended");
+        assert_eq!((call.rpc, &*call.state), ("/v1.Filesystem/PathExists", "waiting for a slot of -max-calls"));
+        assert!(call.object.contains(r"C:\var\lib\kubelet\pods") && call.has_caller, "{call:?}");
+        assert!(call.call.is_some() && call.connection.is_some(), "{call:?}");
         finish_operations(&daemon, &sim).await;
     });
     assert!(exists);

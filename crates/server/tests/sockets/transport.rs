@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::disk::v1::ListDiskIDsRequest;
@@ -12,7 +14,7 @@ use api::disk::v1::disk_client::DiskClient;
 use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
 use api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
-use server::{Endpoint, Limits};
+use server::{Endpoint, Limits, NotReady};
 use storage_ops::{Config, Node};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
@@ -69,6 +71,44 @@ async fn contract_01_an_endpoint_is_still_served_after_a_panic_of_its_listener()
     let open = |address: &Address| Ok(PanicsOnce { listener: bind(address)?, has_panicked: false });
     let daemon = Setup::default().listening(Node::new(sim.process(), Config::default()), open);
     assert!(path_exists(&daemon).await);
+}
+
+/// A listener that fails to accept while the flag is set.
+struct Fails<L> {
+    listener: L,
+    fails: Arc<AtomicBool>,
+}
+
+impl<L: Listener> Listener for Fails<L> {
+    type Stream = L::Stream;
+
+    async fn accept(&mut self) -> io::Result<L::Stream> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(io::Error::other("no handle is free"));
+        }
+        self.listener.accept().await
+    }
+
+    fn address(&self) -> &Address {
+        self.listener.address()
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_not_ready_while_an_endpoint_fails_to_accept() {
+    let sim = good_input::node();
+    let fails = Arc::new(AtomicBool::new(true));
+    let open = |address: &Address| {
+        let fails = if address.name() == "csi-proxy-disk-v1" { Arc::clone(&fails) } else { Arc::default() };
+        Ok(Fails { listener: bind(address)?, fails })
+    };
+    let daemon = Setup::default().listening(Node::new(sim.process(), Config::default()), open);
+    let ready = || daemon.server.metrics().check_ready();
+    let failing = NotReady::CannotAccept { failing: 1, endpoints: GROUP_VERSIONS.len() };
+    until(|| ready() == Err(failing)).await;
+    assert!(path_exists(&daemon).await, "the other endpoints accept");
+    fails.store(false, Ordering::Relaxed);
+    until(|| ready() == Ok(())).await;
 }
 
 #[tokio::test]
