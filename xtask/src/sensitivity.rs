@@ -43,7 +43,7 @@ pub(crate) fn run() -> Result<Summary, Error> {
     let patches = patches()?;
     let mut summary = Summary::default();
     let mut results = Vec::new();
-    copy.restore(&files)?;
+    copy.mirror(&workspace::root(), &files)?;
     let cases: Vec<&str> = patches.iter().flat_map(|patch| &patch.cases).map(String::as_str).collect();
     summary += match copy.test(&cases)? {
         Ok(findings) if findings.failures == 0 => Summary::passed(),
@@ -51,7 +51,7 @@ pub(crate) fn run() -> Result<Summary, Error> {
         Err(reason) => Summary::failed(&format!("without a patch, {reason}")),
     };
     for patch in &patches {
-        copy.restore(&files)?;
+        copy.mirror(&workspace::root(), &files)?;
         let cases: Vec<&str> = patch.cases.iter().map(String::as_str).collect();
         let findings = if copy.apply(patch)? { copy.test(&cases)? } else { Err("it does not apply".to_owned()) };
         let result = match findings {
@@ -140,36 +140,49 @@ struct TreeCopy {
 }
 
 impl TreeCopy {
-    /// Makes the copy equal to the source tree. Writes only files that differ, so that only these are compiled again.
-    fn restore(&self, files: &[PathBuf]) -> io::Result<()> {
+    /// Makes the copy have these files of `source`, and no others. Writes only files that differ, so that only these are
+    /// compiled again.
+    fn mirror(&self, source: &Path, files: &[PathBuf]) -> io::Result<()> {
+        // Without those that were removed without `git rm`.
+        let files: BTreeSet<&Path> =
+            files.iter().map(PathBuf::as_path).filter(|file| source.join(file).is_file()).collect();
+        fs::create_dir_all(&self.root)?;
+        // First, since what was a folder may be a file now.
+        self.remove_others(&self.root, &files)?;
         for file in files {
-            let copy = self.root.join(file);
-            match fs::read(workspace::root().join(file)) {
-                Ok(text) if fs::read(&copy).is_ok_and(|old| old == text) => {}
-                Ok(text) => {
-                    fs::create_dir_all(copy.parent().unwrap_or(&self.root))?;
-                    fs::write(copy, text)?;
-                }
-                // The file was removed without `git rm`.
-                Err(_) if copy.exists() => fs::remove_file(copy)?,
-                Err(_) => {}
-            }
-        }
-        self.remove_others(&self.root, &files.iter().collect())
-    }
-
-    /// Removes files that are not in the source tree any more.
-    fn remove_others(&self, folder: &Path, files: &BTreeSet<&PathBuf>) -> io::Result<()> {
-        for entry in fs::read_dir(folder)? {
-            let path = entry?.path();
-            let file = path.strip_prefix(&self.root).unwrap_or(&path).to_path_buf();
-            if path.is_dir() {
-                self.remove_others(&path, files)?;
-            } else if !files.contains(&file) {
-                fs::remove_file(path)?;
+            let (original, copy) = (source.join(file), self.root.join(file));
+            let text = fs::read(&original)?;
+            if !fs::read(&copy).is_ok_and(|old| old == text) {
+                fs::create_dir_all(copy.parent().unwrap_or(&self.root))?;
+                fs::write(copy, text)?;
             }
         }
         Ok(())
+    }
+
+    /// Removes what is not in the source tree. Returns whether the folder is then empty: cargo takes an empty folder
+    /// `crates/x` for a package.
+    fn remove_others(&self, folder: &Path, files: &BTreeSet<&Path>) -> io::Result<bool> {
+        let mut is_empty = true;
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            let is_wanted = if entry.file_type()?.is_dir() {
+                let is_empty = self.remove_others(&path, files)?;
+                if is_empty {
+                    fs::remove_dir(&path)?;
+                }
+                !is_empty
+            } else {
+                let is_wanted = path.strip_prefix(&self.root).is_ok_and(|file| files.contains(file));
+                if !is_wanted {
+                    fs::remove_file(&path)?;
+                }
+                is_wanted
+            };
+            is_empty &= !is_wanted;
+        }
+        Ok(is_empty)
     }
 
     /// Applies a patch. Returns whether that succeeded.
@@ -212,7 +225,66 @@ impl TreeCopy {
 
 #[cfg(test)]
 mod tests {
-    use super::{Findings, Patch, patches};
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::{Findings, Patch, TreeCopy, patches};
+    use crate::workspace;
+
+    /// Returns the files and folders below `folder`, each file with its text.
+    fn entries(folder: &Path) -> Vec<(PathBuf, Option<String>)> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+            found.push((entry.clone(), fs::read_to_string(&entry).ok()));
+            if entry.is_dir() {
+                found.extend(entries(&entry));
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn a_copy_has_the_files_of_the_tree_and_neither_other_files_nor_other_folders() {
+        let folder = workspace::target().join(format!("mirror-test-{}", std::process::id()));
+        let (source, copy) = (folder.join("source"), folder.join("copy"));
+        let tree = TreeCopy { root: copy.clone(), target: folder.join("build") };
+        let write = |file: &str, text: &str| {
+            let path = source.join(file);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("it is new");
+            fs::write(path, text).expect("the folder is writable");
+        };
+        let mirror = |files: &[&str]| {
+            let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+            tree.mirror(&source, &files).expect("it can be written");
+            let copied: Vec<_> = entries(&copy)
+                .into_iter()
+                .map(|(path, text)| (path.strip_prefix(&copy).unwrap().to_owned(), text))
+                .collect();
+            let original: Vec<_> = entries(&source)
+                .into_iter()
+                .map(|(path, text)| (path.strip_prefix(&source).unwrap().to_owned(), text))
+                .collect();
+            assert_eq!(copied, original);
+        };
+        write("crates/old/src/lib.rs", "1");
+        write("crates/old/Cargo.toml", "2");
+        write("tests", "3");
+        mirror(&["crates/old/src/lib.rs", "crates/old/Cargo.toml", "tests"]);
+        // The crate moves, a file becomes a folder, and one changes.
+        fs::rename(source.join("crates/old"), source.join("crates/new")).expect("it exists");
+        fs::remove_file(source.join("tests")).expect("it exists");
+        write("tests/a/one.rs", "4");
+        write("crates/new/Cargo.toml", "5");
+        // One that was removed without `git rm` is still listed.
+        let files = ["crates/new/src/lib.rs", "crates/new/Cargo.toml", "tests/a/one.rs", "gone"];
+        mirror(&files);
+        // What a patch adds is removed.
+        fs::write(copy.join("crates/new/src/other.rs"), "6").expect("the folder exists");
+        fs::create_dir_all(copy.join("crates/added/src")).expect("it is new");
+        mirror(&files);
+        fs::remove_dir_all(folder).expect("it exists");
+    }
 
     #[test]
     fn a_patch_states_its_rule_before_its_diff() {
