@@ -1,4 +1,4 @@
-//! The tests of the folder `deploy`, which are written in Go: Kubernetes, Helm and kustomize are Go libraries.
+//! The tests of the folder `deploy`, which are written in Go: Kubernetes, Helm, kustomize and Prometheus are Go libraries.
 
 use std::process::Command;
 
@@ -9,9 +9,11 @@ use crate::{Error, process, workspace};
 /// The environment variable in which the tests find csi-proxy-sim.
 const SIMULATOR: &str = "CSI_PROXY_SIM";
 
-/// Runs the tests in verify/deploy.
+/// The modules with the tests.
+const MODULES: [&str; 2] = ["verify/alerts", "verify/deploy"];
+
+/// Runs the tests of all modules.
 pub(crate) fn test() -> Result<Summary, Error> {
-    let source = workspace::root().join("verify/deploy");
     if process::find("go").is_none() {
         return Ok(Summary::skipped("tests of deploy", "go is not installed (https://go.dev/dl)"));
     }
@@ -20,10 +22,14 @@ pub(crate) fn test() -> Result<Summary, Error> {
         return Ok(Summary::failed(&format!("{} failed", process::typed(&cargo))));
     }
     let simulator = format!("csi-proxy-sim{}", std::env::consts::EXE_SUFFIX);
-    let mut go = Command::new("go");
-    go.current_dir(source).args(["test", "-count=1", "-v", "."]);
-    go.env(SIMULATOR, workspace::target().join("debug").join(simulator));
-    let mut report = Report::default();
-    let status = process::stream(&mut go, |line| report.line(line))?;
-    Ok(report.finish(&process::typed(&go), status.success()))
+    let simulator = workspace::target().join("debug").join(simulator);
+    let mut sum = Summary::default();
+    for module in MODULES {
+        let mut go = Command::new("go");
+        go.current_dir(workspace::root().join(module)).args(["test", "-count=1", "-v", "."]).env(SIMULATOR, &simulator);
+        let mut report = Report::default();
+        let status = process::stream(&mut go, |line| report.line(line))?;
+        sum += report.finish(&process::typed(&go), status.success());
+    }
+    Ok(sum)
 }
