@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::GROUP_VERSIONS;
+use api::{EncodedCodec, GROUP_VERSIONS};
+use tonic_prost::ProstCodec;
 use transport::address::Location;
 
 use crate::connection::Connections;
@@ -123,7 +124,7 @@ impl Client {
         match found {
             Some((group, name)) if known.len() == versions.len() => {
                 let rpc = rpc::Rpc { group, name, effect: rpc::Effect::Unknown, versions: &known };
-                rpc::call_encoded(&self.connections, self.deadline, rpc, request).await
+                rpc::call(&self.connections, self.deadline, rpc, &request, || EncodedCodec).await
             }
             _ => {
                 let message = format!("csi-proxy has no RPC {rpc} in {group} {}", versions.join(", "));
@@ -134,7 +135,8 @@ impl Client {
 
     /// Calls the RPC of `request`.
     pub(crate) async fn call<Q: Request>(&self, request: Q) -> Result<Q::Response, Error> {
-        rpc::call(&self.connections, self.deadline, request).await
+        let codec = ProstCodec::<Q, Q::Response>::default;
+        rpc::call(&self.connections, self.deadline, Q::RPC, &request, codec).await
     }
 }
 

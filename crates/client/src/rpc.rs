@@ -3,13 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use api::{EncodedCodec, Group, GroupVersion};
+use api::{Group, GroupVersion};
 use http::Uri;
 use http::uri::PathAndQuery;
 use tokio::time::{Instant, sleep};
 use tonic::client::Grpc;
 use tonic::codec::Codec;
-use tonic_prost::ProstCodec;
 
 use crate::connection::{ConnectionLost, Connections};
 use crate::error::{Error, ErrorKind};
@@ -152,26 +151,8 @@ struct Failure {
     may_repeat: bool,
 }
 
-/// Calls the RPC of `request` within `deadline`.
-pub(crate) async fn call<Q: Request>(
-    connections: &Connections,
-    deadline: Duration,
-    request: Q,
-) -> Result<Q::Response, Error> {
-    repeated(connections, deadline, Q::RPC, &request, ProstCodec::<Q, Q::Response>::default).await
-}
-
-/// Calls `rpc` within `deadline`, with an encoded request, and returns the encoded response.
-pub(crate) async fn call_encoded(
-    connections: &Connections,
-    deadline: Duration,
-    rpc: Rpc<'_>,
-    request: Vec<u8>,
-) -> Result<Vec<u8>, Error> {
-    repeated(connections, deadline, rpc, &request, || EncodedCodec).await
-}
-
-async fn repeated<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, Decode: Send + Sync + 'static>>(
+/// Calls `rpc` within `deadline`, and repeats it if that is safe and may help. `codec` encodes the request.
+pub(crate) async fn call<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, Decode: Send + Sync + 'static>>(
     connections: &Connections,
     deadline: Duration,
     rpc: Rpc<'_>,

@@ -18,8 +18,9 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use ::doctor::{Agreement, Parity, Report, Settings, State, compare, examine as examine_node, json_text};
+use ::doctor::{Agreement, Parity, Report, Settings, State, compare, examine as examine_node};
 use api::{GROUP_VERSIONS, Group};
+use os::escaped_json;
 use server::EndpointSpec;
 
 use crate::backend::Backend;
@@ -114,7 +115,7 @@ fn print(
     json: impl FnOnce() -> String,
 ) -> io::Result<()> {
     if flags.json {
-        return writeln!(out, "{}", json_text(&json()));
+        return writeln!(out, "{}", escaped_json(&json()));
     }
     writeln!(out, "csi-proxy {} looks at {}.\n\n{text}", env!("CARGO_PKG_VERSION"), os::escaped(&backend.name))
 }

@@ -148,11 +148,12 @@ mod tests {
 
     use super::*;
 
+    /// A writer that keeps what is written.
     #[derive(Clone, Default)]
-    struct Buffer(Arc<Mutex<Vec<u8>>>);
+    pub(super) struct Buffer(Arc<Mutex<Vec<u8>>>);
 
     impl Buffer {
-        fn text(&self) -> String {
+        pub(super) fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
     }

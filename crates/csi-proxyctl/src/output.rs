@@ -1,8 +1,6 @@
 //! Values on standard output.
 
-use std::fmt::Write as _;
-
-use os::is_misleading;
+use os::escaped_json;
 use serde_json::Value;
 
 /// The form of a value on standard output.
@@ -25,23 +23,6 @@ impl Form {
 pub(crate) fn json(value: &Value) -> String {
     let text = escaped_json(&format!("{value:#}"));
     text + "\n"
-}
-
-/// Escapes the misleading characters in a JSON text, which are only in its strings, except for line breaks between its
-/// values.
-fn escaped_json(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for character in json.chars() {
-        if character == '\n' || !is_misleading(character) {
-            text.push(character);
-            continue;
-        }
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            // Writing to a String does not fail.
-            let _ = write!(text, "\\u{unit:04x}");
-        }
-    }
-    text
 }
 
 /// Returns the value as a YAML document in block style.
@@ -113,6 +94,7 @@ fn yaml_string(string: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use os::is_misleading;
     use serde_json::json;
     use yaml_rust2::{Yaml, YamlLoader};
 

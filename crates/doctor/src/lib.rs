@@ -26,7 +26,6 @@ use storage_ops::Config;
 use storage_ops::inspect::Inspector;
 
 pub use finding::{Finding, Report, State};
-pub use output::json_text;
 pub use parity::{Agreement, Parity, Row};
 pub use system::{Pipe, ServiceRegistration, System, program_of};
 

@@ -3,10 +3,10 @@
 //! Names come from devices, servers and other accounts. In both forms, characters of them that could make the output read
 //! as another are escaped, as in the log, and a name that could pass for words of a finding is in quotation marks.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use anstyle::{AnsiColor, Style};
-use os::{escaped, is_misleading};
+use os::escaped;
 use serde_json::{Value, json};
 
 use crate::checks::counted;
@@ -78,23 +78,6 @@ fn words(text: &str) -> Vec<String> {
     }
     words.retain(|word| !word.is_empty());
     words
-}
-
-/// Escapes the misleading characters in a JSON text. Those are only in its strings, except for line breaks between its
-/// values; inside strings, line breaks are already escaped.
-pub fn json_text(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for character in json.chars() {
-        if character == '\n' || !is_misleading(character) {
-            text.push(character);
-            continue;
-        }
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            // Writing to a String does not fail.
-            let _ = write!(text, "\\u{unit:04x}");
-        }
-    }
-    text
 }
 
 impl fmt::Display for Report {

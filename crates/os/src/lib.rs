@@ -20,7 +20,7 @@ mod wmi;
 pub use clock::{Clock, Time, WatchedWork};
 pub use error::{OsError, OsResult};
 pub use handle::{Access, Disposition, FileInfo, FsInfo, Handle, Open, Options, PathForm, Share};
-pub use misleading::{escaped, is_misleading};
+pub use misleading::{escaped, escaped_json, is_misleading};
 pub use path::NtPath;
 pub use secret::Secret;
 pub use service::{Service, ServiceAccess, ServiceConfig};

@@ -1,7 +1,9 @@
 //! Characters that make a text read as another.
 //!
 //! Names of disks, shares, services and files come from devices, servers and other accounts of the node. Every output
-//! that a person reads escapes these characters: the log, and the findings of `doctor`.
+//! that a person reads escapes these characters: the log, the findings of `doctor`, and what `csi-proxyctl` shows.
+
+use std::fmt::Write as _;
 
 /// Returns the text with each misleading character in the form that Rust has for it, such as `\u{202e}`.
 pub fn escaped(text: &str) -> String {
@@ -14,6 +16,23 @@ pub fn escaped(text: &str) -> String {
         }
     }
     shown
+}
+
+/// Escapes the misleading characters in a JSON text. Those are only in its strings, except for line breaks between its
+/// values; inside strings, line breaks are already escaped.
+pub fn escaped_json(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character == '\n' || !is_misleading(character) {
+            text.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a String does not fail.
+            let _ = write!(text, "\\u{unit:04x}");
+        }
+    }
+    text
 }
 
 /// Characters that are drawn as nothing although Unicode counts them as letters, marks or symbols.
@@ -37,11 +56,17 @@ pub fn is_misleading(character: char) -> bool {
 mod tests {
     use regex_syntax::hir::{Class, HirKind};
 
-    use super::{BLANK, escaped, is_misleading};
+    use super::{BLANK, escaped, escaped_json, is_misleading};
 
     #[test]
     fn misleading_characters_are_escaped_and_others_are_kept() {
         assert_eq!(escaped("C:\\\u{e9}\n\u{9b}\u{202e}"), "C:\\\u{e9}\\n\\u{9b}\\u{202e}");
+    }
+
+    #[test]
+    fn json_is_escaped_as_json_and_keeps_its_line_breaks() {
+        let json = "{\n  \"a\": \"C:\u{e9}\u{202e}\u{e0041}\"\n}";
+        assert_eq!(escaped_json(json), "{\n  \"a\": \"C:\u{e9}\\u202e\\udb40\\udc41\"\n}");
     }
 
     #[test]

@@ -153,31 +153,15 @@ impl Visit for Object {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::{Arc, Mutex};
-
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::super::line::LineWriter;
+    use super::super::tests::Buffer;
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     /// Returns the lines that `act` logs, as the daemon writes them.
     fn lines(act: impl FnOnce()) -> Vec<serde_json::Value> {
-        let log = Log::default();
+        let log = Buffer::default();
         let writer = log.clone();
         let layer = tracing_subscriber::fmt::layer()
             .fmt_fields(JsonFields)
@@ -185,7 +169,7 @@ mod tests {
             .with_ansi(false)
             .with_writer(move || LineWriter::new(writer.clone(), false));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), act);
-        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let text = log.text();
         assert!(text.lines().all(|line| line.len() <= MAX_BYTES), "{text}");
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
     }
@@ -195,7 +179,7 @@ mod tests {
         let lines = lines(|| {
             let span = tracing::info_span!("call", id = 7_u64, rpc = "/v1.Disk/Rescan");
             span.in_scope(|| tracing::debug!(seconds = 1.5, disk = ?Some("1"), "the call succeeded"));
-            tracing::error!(error = %io::Error::other("full"), ok = false, "a \"name\" and \\");
+            tracing::error!(error = %std::io::Error::other("full"), ok = false, "a \"name\" and \\");
             tracing::warn!(count = -3, "warned");
         });
         let [debug, error, warning] = lines.as_slice() else { panic!("{lines:?}") };

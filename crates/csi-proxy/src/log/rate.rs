@@ -162,36 +162,19 @@ impl<W: Write> Write for Counted<W> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use tracing::subscriber::DefaultGuard;
 
+    use super::super::tests::Buffer;
     use super::*;
 
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl Log {
-        fn lines_with(&self, word: &str) -> Vec<String> {
-            let log = self.0.lock().unwrap();
-            String::from_utf8_lossy(&log).lines().filter(|line| line.contains(word)).map(str::to_owned).collect()
-        }
-    }
-
-    impl io::Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
+    /// Returns the lines of the log that contain a word.
+    fn lines_with(log: &Buffer, word: &str) -> Vec<String> {
+        log.text().lines().filter(|line| line.contains(word)).map(str::to_owned).collect()
     }
 
     /// Logs to what it returns, as the daemon does with `-v=2`.
-    fn log(limit: &'static RateLimit) -> (Log, DefaultGuard) {
-        let log = Log::default();
+    fn log(limit: &'static RateLimit) -> (Buffer, DefaultGuard) {
+        let log = Buffer::default();
         let writer = log.clone();
         let writer = Output::new(move || writer.clone(), false, limit);
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_max_level(Level::DEBUG).with_writer(writer);
@@ -213,17 +196,17 @@ mod tests {
             (0..flood).for_each(|_| refuse());
         }
         (0..3000).for_each(|_| tracing::debug!(target: "server::rpc", "verbose"));
-        assert_eq!((log.lines_with("refused").len(), log.lines_with("verbose").len()), (1000, 3000));
-        assert!(log.lines_with("left out").is_empty());
+        assert_eq!((lines_with(&log, "refused").len(), lines_with(&log, "verbose").len()), (1000, 3000));
+        assert!(lines_with(&log, "left out").is_empty());
 
         tokio::time::timeout(2 * WINDOW, &mut report).await.expect_err("it never returns");
-        let reports = log.lines_with("left out");
+        let reports = lines_with(&log, "left out");
         assert_eq!(reports.len(), 1, "{reports:?}");
         assert!(reports[0].ends_with(" lines=7005"), "{reports:?}");
         refuse();
-        assert_eq!(log.lines_with("refused").len(), 1001, "a new window has begun");
+        assert_eq!(lines_with(&log, "refused").len(), 1001, "a new window has begun");
         limit.report_once();
-        assert_eq!(log.lines_with("left out").len(), 1, "nothing more was left out");
+        assert_eq!(lines_with(&log, "left out").len(), 1, "nothing more was left out");
     }
 
     #[tokio::test(start_paused = true)]
@@ -232,12 +215,12 @@ mod tests {
         let (log, _default) = log(limit);
         // Each becomes six characters, and the line is cut off.
         let text = "\x7f".repeat(4000);
-        let size = || log.0.lock().unwrap().len();
+        let size = || log.text().len();
         for minute in 1..=2 {
             (0..1000).for_each(|_| tracing::warn!(target: "server::rpc", "invalid {text}"));
             assert!((minute * (256 << 10)..minute * (261 << 10)).contains(&size()), "{}", size());
             tracing::warn!(target: "server::rpc", "another line");
-            assert_eq!(log.lines_with("another line").len(), minute);
+            assert_eq!(lines_with(&log, "another line").len(), minute);
             tokio::time::advance(WINDOW).await;
         }
         let (before, verbose) = (size(), 1000);
@@ -268,7 +251,7 @@ mod tests {
             ("the service failed", 1),
             ("a second way", 300),
         ] {
-            assert_eq!(log.lines_with(word).len(), lines, "{word}");
+            assert_eq!(lines_with(&log, word).len(), lines, "{word}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Names that come from others cannot make the output read as another, neither as text nor as JSON.
 
-use doctor::{ServiceRegistration, json_text};
-use os::is_misleading;
+use doctor::ServiceRegistration;
+use os::{escaped_json, is_misleading};
 use serde_json::Value;
 
 use crate::setup::{MountedAt, Patient};
@@ -89,7 +89,7 @@ fn json_has_no_misleading_character_and_is_parsed_to_the_names() {
     for (json, name) in [(report, r"C:\etc\x"), (parity, "serial")] {
         assert!(json.to_string().contains(MISLEADING), "{name}: {json}");
         for text in [json.to_string(), format!("{json:#}")] {
-            let text = json_text(&text);
+            let text = escaped_json(&text);
             assert_plain(&text, &[r"\u009b31m\u2028\u202e\u200b\udb40\udc41"]);
             assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), json);
         }
