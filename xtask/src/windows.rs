@@ -74,7 +74,7 @@ fn build() -> Result<bool, Error> {
 }
 
 /// Builds the programs of [`SHIPPED_PACKAGES`] into dist/, optimised, stripped and statically linked, and checks their
-/// size, and that they cannot start other programs.
+/// size, that they cannot start other programs, and that they have their resources.
 fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
     build_as_shipped(toolchain, &SHIPPED_PACKAGES)?;
     let dist = workspace::root().join("dist");
@@ -88,8 +88,12 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
             let (size, largest) = (megabytes(size), megabytes(LARGEST));
             return Err(format!("{} has {size}, the limit is {largest}", program.display()).into());
         }
-        let starting = imports::that_start_programs(&fs::read(&program)?)
-            .ok_or_else(|| format!("{} has no import table", program.display()))?;
+        let file = fs::read(&program)?;
+        if let Some(missing) = missing_resource(&file, &name) {
+            return Err(format!("{} has no {missing}", program.display()).into());
+        }
+        let starting =
+            imports::that_start_programs(&file).ok_or_else(|| format!("{} has no import table", program.display()))?;
         if !starting.is_empty() {
             return Err(format!("{} imports {}", program.display(), starting.join(", ")).into());
         }
@@ -104,6 +108,17 @@ fn build_as_shipped(toolchain: Toolchain, packages: &[&str]) -> Result<(), Error
     // Link the C runtime statically: nodes do not have its redistributable package installed.
     toolchain.set_rustflags(&mut cargo, "-C target-feature=+crt-static");
     if process::succeeds(&mut cargo)? { Ok(()) } else { Err(format!("{} failed", process::typed(&cargo)).into()) }
+}
+
+/// Returns which of its resources a program does not have.
+fn missing_resource(file: &[u8], name: &str) -> Option<&'static str> {
+    let contains = |part: &[u8]| file.windows(part.len()).any(|bytes| bytes == part);
+    // A text of the version resource: its key and its value in UTF-16.
+    let text: Vec<u8> = format!("OriginalFilename\0{name}\0").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    if !contains(&text) {
+        return Some("version resource");
+    }
+    (!contains(br#"<requestedExecutionLevel level="asInvoker""#)).then_some("manifest")
 }
 
 /// Builds a program of a package for tests.
@@ -354,7 +369,17 @@ fn debian_cargo(verb: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::megabytes;
+    use super::{megabytes, missing_resource};
+
+    #[test]
+    fn a_program_without_its_version_or_manifest_is_detected() {
+        let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let manifest = br#"<requestedExecutionLevel level="asInvoker" uiAccess="false"/>"#;
+        let version = utf16("\u{1}OriginalFilename\0a.exe\0");
+        assert_eq!(missing_resource(&[&version, &manifest[..]].concat(), "a.exe"), None);
+        assert_eq!(missing_resource(&[&version, &manifest[..]].concat(), "b.exe"), Some("version resource"));
+        assert_eq!(missing_resource(&version, "a.exe"), Some("manifest"));
+    }
 
     #[test]
     fn a_size_is_rounded_up_to_kilobytes() {

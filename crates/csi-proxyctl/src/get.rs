@@ -6,9 +6,10 @@ mod mounts;
 mod services;
 mod volumes;
 
+use std::env;
 use std::io::Write as _;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::Value;
 
 use crate::cli;
@@ -18,7 +19,7 @@ use crate::progress::with_progress;
 use crate::quantity;
 use crate::session::Session;
 use crate::table::{self, Column};
-use crate::watch::watch;
+use crate::watch::{interval, interval_arg, watch};
 
 const WATCH: &str = "watch";
 
@@ -73,17 +74,28 @@ pub(crate) fn command() -> Command {
 }
 
 fn with_common_flags(command: Command) -> Command {
-    command.arg(cli::output_arg(&["table", "wide", "json", "yaml"]).default_value("table")).arg(
-        Arg::new(WATCH)
-            .short('w')
-            .long(WATCH)
-            .value_name("SECONDS")
-            .num_args(0..=1)
-            .require_equals(true)
-            .default_missing_value("2")
-            .value_parser(|text: &str| quantity::duration(text))
-            .help("Show it again every so many seconds, 2 by default, until Ctrl-C"),
-    )
+    command
+        .arg(cli::output_arg(&["table", "wide", "json", "yaml"]).default_value("table"))
+        .arg(
+            Arg::new(WATCH)
+                .short('w')
+                .long(WATCH)
+                .action(ArgAction::SetTrue)
+                .help("Show it again and again, until Ctrl-C"),
+        )
+        .arg(interval_arg().requires(WATCH))
+}
+
+/// Refuses a time right after `--watch`, which would be taken for what to show, such as the number of a disk.
+fn check_watch(arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
+    let mut arguments = arguments.skip_while(|argument| !["-w", "--watch"].contains(&argument.as_str()));
+    match arguments.nth(1) {
+        Some(value) if quantity::duration(&value).is_ok() => Err(Failure::Usage(format!(
+            "{value} after --watch is ambiguous: for the time between two screens, write `--watch --interval {value}`; to \
+             show only {value}, write it before --watch"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Runs the command.
@@ -101,14 +113,15 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
             ));
         }
     };
+    check_watch(env::args_os().map(|argument| argument.to_string_lossy().into_owned()))?;
     let format = cli::format(matches);
     let text = |listing: &Listing, width| match format {
         Format::Table { is_wide } => table::text(columns, is_wide, &listing.rows, width),
         Format::Value(form) => form.text(&listing.rows.clone().into()),
     };
-    if let Some(period) = cli::duration(matches, WATCH) {
+    if matches.get_flag(WATCH) {
         let mut is_first = true;
-        return watch(&format!("get {kind}"), period, async || {
+        return watch(&format!("get {kind}"), interval(matches), async || {
             let listing = fetch(kind, matches, session).await;
             let listing = listing.unwrap_or_else(|failure| Listing { rows: Vec::new(), problems: vec![failure] });
             let separator = match format {

@@ -56,6 +56,16 @@ fn from_env(flag: &str) -> String {
     format!("{flag}-env")
 }
 
+/// The flag for the secret itself, which is refused.
+fn on_command_line(flag: &str) -> String {
+    format!("{flag}-on-the-command-line")
+}
+
+/// The flag that makes a secret necessary, of a secret that is not always.
+fn user_of(flag: &str) -> &'static str {
+    if flag == "chap-secret" { "chap-username" } else { "username" }
+}
+
 impl Field {
     fn name(&self) -> &str {
         self.path.last().expect("a field has a name")
@@ -71,6 +81,8 @@ impl Field {
             return vec![
                 Arg::new(from_file(flag)).long(from_file(flag)).value_name("FILE").help(file).group(flag),
                 Arg::new(from_env(flag)).long(from_env(flag)).value_name("VARIABLE").help(env).group(flag),
+                // An error of clap could show a part of it, so it takes anything.
+                Arg::new(on_command_line(flag)).long(flag).num_args(0..=1).allow_hyphen_values(true).hide(true),
             ];
         }
         let arg = Arg::new(flag).long(flag).value_name(value).help(help).required(is_required);
@@ -91,13 +103,9 @@ impl Field {
 
     /// Returns the value in JSON, or None if the flag is not given.
     fn value(&self, matches: &ArgMatches) -> Result<Option<Value>, Failure> {
-        let (flag, help) = (self.text.flag, self.help);
+        let flag = self.text.flag;
         if is_secret(self.name()) {
-            let file = matches.get_one::<String>(&from_file(flag));
-            let env = matches.get_one::<String>(&from_env(flag));
-            let secret = file.map(|path| text_input::secret_from_file(path, help));
-            let secret = secret.or_else(|| env.map(|name| text_input::secret_from_env(name, help)));
-            return Ok(secret.transpose()?.map(Value::from));
+            return Ok(self.secret(matches)?.map(Value::from));
         }
         let text = |matches: &ArgMatches| matches.get_one::<String>(flag).cloned();
         Ok(match &self.kind {
@@ -112,6 +120,29 @@ impl Field {
             _ if flag == "volume" => text(matches).map(|volume| volume_id(&volume).into()),
             _ => text(matches).map(Value::from),
         })
+    }
+
+    /// Reads a secret from where the flags say, or else from the terminal, if it is necessary.
+    fn secret(&self, matches: &ArgMatches) -> Result<Option<String>, Failure> {
+        let (flag, is_required, help) = (self.text.flag, self.text.is_required, self.help);
+        let sources = format!("--{flag}-file FILE (- for standard input) or --{flag}-env VARIABLE");
+        if matches.contains_id(&on_command_line(flag)) {
+            return Err(Failure::Usage(format!(
+                "other processes can read the command line: give {help} with {sources}, or with neither to be asked for it \
+                 on the terminal"
+            )));
+        }
+        if let Some(path) = matches.get_one::<String>(&from_file(flag)) {
+            return text_input::secret_from_file(path, help).map(Some);
+        }
+        if let Some(name) = matches.get_one::<String>(&from_env(flag)) {
+            return text_input::secret_from_env(name, help).map(Some);
+        }
+        let has_user = || matches.try_contains_id(user_of(flag)).unwrap_or(false);
+        match (is_required || has_user()).then(|| text_input::secret_from_terminal(help)).transpose()?.flatten() {
+            None if is_required => Err(Failure::Usage(format!("{help} is missing: give it with {sources}"))),
+            secret => Ok(secret),
+        }
     }
 }
 
@@ -134,7 +165,7 @@ fn volume_id(text: &str) -> String {
 /// Returns the flags for a request.
 pub(crate) fn flags(message: &MessageDescriptor) -> (Vec<Arg>, Vec<ArgGroup>) {
     let fields = fields(message);
-    let group = |field: &Field| ArgGroup::new(field.text.flag).required(field.text.is_required);
+    let group = |field: &Field| ArgGroup::new(field.text.flag);
     let groups = fields.iter().filter(|field| is_secret(field.name())).map(group).collect();
     (fields.iter().flat_map(Field::flags).collect(), groups)
 }
@@ -242,10 +273,11 @@ mod tests {
     }
 
     #[test]
-    fn no_flag_takes_a_secret() {
+    fn no_flag_in_the_help_takes_a_secret() {
         for version in &api::GROUP_VERSIONS {
             for (name, rpc) in dynamic_client::rpcs(version) {
-                for flag in flags(&rpc.request).0 {
+                // Hidden are the flags that are refused.
+                for flag in flags(&rpc.request).0.into_iter().filter(|flag| !flag.is_hide_set()) {
                     let flag = flag.get_long().expect("all are long");
                     let is_source = flag.ends_with("-file") || flag.ends_with("-env");
                     assert_eq!(is_secret(flag), is_source, "{name} --{flag}");

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, Read as _};
+use std::io::{self, IsTerminal as _, Read as _};
 
 use crate::failure::Failure;
 
@@ -33,6 +33,16 @@ pub(crate) fn secret_from_env(name: &str, what: &str) -> Result<String, Failure>
         env::VarError::NotUnicode(_) => Failure::Usage(format!("the environment variable for {what} is not Unicode")),
     })?;
     not_empty(value, what)
+}
+
+/// Asks for a secret on the terminal, which does not show it. Returns `None` if standard input is no terminal.
+pub(crate) fn secret_from_terminal(what: &str) -> Result<Option<String>, Failure> {
+    if !io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    let secret = rpassword::prompt_password(format!("Enter {what}: "));
+    let secret = secret.map_err(|error| Failure::Usage(format!("cannot read {what} from the terminal: {error}")))?;
+    not_empty(secret, what).map(Some)
 }
 
 fn not_empty(secret: String, what: &str) -> Result<String, Failure> {

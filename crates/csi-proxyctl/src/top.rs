@@ -19,10 +19,9 @@ use crate::failure::Failure;
 use crate::get::Format;
 use crate::session::Session;
 use crate::table::{self, Column, shown};
-use crate::watch::watch;
+use crate::watch::{interval, interval_arg, watch};
 
 const ADDRESS: &str = "address";
-const PERIOD: &str = "period";
 /// The largest status that is read. The daemon limits its calls, and each has a few hundred bytes.
 const MAX_STATUS: usize = 16 << 20;
 
@@ -84,15 +83,7 @@ pub(crate) fn command() -> Command {
                 .default_value("127.0.0.1:9818")
                 .help("Address of the HTTP server"),
         )
-        .arg(
-            Arg::new(PERIOD)
-                .long(PERIOD)
-                .value_name("SECONDS")
-                .value_parser(|text: &str| crate::quantity::duration(text))
-                .hide_default_value(true)
-                .default_value("2")
-                .help("Time between two screens [default: 2]"),
-        )
+        .arg(interval_arg())
         .arg(cli::output_arg(&["table", "json", "yaml"]).default_value("table"))
 }
 
@@ -105,8 +96,7 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
             return Ok(write!(anstream::stdout(), "{}", screen(&status(address, limit).await?))?);
         }
         Format::Table { .. } => {
-            let period = cli::duration(matches, PERIOD).expect("it has a default");
-            return watch("top", period, async || match status(address, limit).await {
+            return watch("top", interval(matches), async || match status(address, limit).await {
                 Ok(status) => screen(&status),
                 Err(failure) => failure.report(session),
             })

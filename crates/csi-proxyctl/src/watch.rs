@@ -1,18 +1,38 @@
-//! `--watch`: the same output again and again.
+//! The same output again and again: `--watch`, and `top`.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anstyle::Style;
+use clap::{Arg, ArgMatches};
 use tokio::time::sleep;
 
+use crate::cli;
 use crate::failure::Failure;
+use crate::quantity;
 
 const DIMMED: Style = Style::new().dimmed();
 /// Moves the cursor to the first line, and erases from there to the end of the screen.
 const TOP: &str = "\u{1b}[H";
 const ERASE_REST: &str = "\u{1b}[J";
 const ERASE_LINE: &str = "\u{1b}[K";
+
+const INTERVAL: &str = "interval";
+const DEFAULT: Duration = Duration::from_secs(2);
+
+/// Returns the flag for the time between two frames.
+pub(crate) fn interval_arg() -> Arg {
+    Arg::new(INTERVAL)
+        .long(INTERVAL)
+        .value_name("TIME")
+        .value_parser(|text: &str| quantity::duration(text))
+        .help(format!("Time between two screens, such as 10s [default: {}s]", DEFAULT.as_secs()))
+}
+
+/// Returns the time between two frames.
+pub(crate) fn interval(matches: &ArgMatches) -> Duration {
+    cli::duration(matches, INTERVAL).unwrap_or(DEFAULT)
+}
 
 /// Writes what `frame` returns, every `period`, until the program is killed. On a terminal, a frame replaces the last.
 pub(crate) async fn watch(

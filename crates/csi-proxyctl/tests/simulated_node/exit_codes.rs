@@ -48,6 +48,11 @@ async fn usage_errors_are_code_2_and_call_nothing() {
         (&["call", "disk/v1/GetDiskState", r#"{ "disk": 1 }"#], "does not fit GetDiskStateRequest: "),
         (&["get", "disks", "--timeout", "0"], "more than zero"),
         (&["get", "mounts"], "<PATH>"),
+        (&["get", "disks", "--watch", "2"], "--interval 2`; to"),
+        (&["get", "disks", "-w", "2s"], "invalid value '2s'"),
+        (&["get", "services", "-w", "10s"], "write `--watch --interval 10s`"),
+        (&["get", "disks", "--interval", "2s"], "--watch"),
+        (&["get", "disks", "--watch", "--interval", "2x"], "not one of ms, s, m and h"),
     ] {
         assert_failed(&run(&sockets, arguments), 2, &[word]);
     }

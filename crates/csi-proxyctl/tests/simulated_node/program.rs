@@ -1,9 +1,11 @@
 //! The program as a process.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -48,6 +50,29 @@ pub(crate) fn run_with_input(sockets: &Sockets, arguments: &[&str], input: &str)
     let mut process = command.spawn().expect("a process");
     process.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("the program reads it");
     finished(process.wait_with_output().expect("an end"))
+}
+
+/// Runs the program on a terminal of its own, types `input` when it has shown `prompt`, and returns what the terminal shows.
+pub(crate) fn on_terminal(sockets: &Sockets, arguments: &[&str], prompt: &str, input: &str) -> String {
+    let quoted = |argument: &OsStr| format!("'{}'", argument.to_str().expect("UTF-8"));
+    let program = command(sockets);
+    let words = iter::once(program.get_program()).chain(program.get_args()).chain(arguments.iter().map(OsStr::new));
+    let line: Vec<String> = words.map(quoted).collect();
+    // Of util-linux: it makes a pseudoterminal, and copies what is typed and shown.
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &line.join(" "), "/dev/null"]);
+    let mut process = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script of util-linux");
+    let (mut typed, mut screen) = (process.stdin.take().expect("a pipe"), process.stdout.take().expect("a pipe"));
+    let mut shown = Vec::new();
+    let mut byte = [0];
+    while !shown.ends_with(prompt.as_bytes()) {
+        screen.read_exact(&mut byte).unwrap_or_else(|_| panic!("{}", shown.escape_ascii()));
+        shown.push(byte[0]);
+    }
+    typed.write_all(input.as_bytes()).expect("the program reads it");
+    screen.read_to_end(&mut shown).expect("an end");
+    process.wait().expect("an end");
+    String::from_utf8(shown).expect("UTF-8")
 }
 
 /// Compares a text with a file in `tests/golden`. With `UPDATE_GOLDEN=1`, writes the file instead.

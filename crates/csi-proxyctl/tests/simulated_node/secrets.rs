@@ -4,7 +4,7 @@ use tempfile::tempdir;
 
 use super::daemon::{Daemon, Sockets};
 use super::node::node;
-use super::program::{command, file, run, run_with_input};
+use super::program::{command, file, on_terminal, run, run_with_input};
 
 const PASSWORD: &str = "hunter2";
 const MAPPING: [&str; 6] =
@@ -41,6 +41,20 @@ async fn no_output_contains_a_secret() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_that_is_not_given_is_asked_for_on_the_terminal_which_does_not_show_it() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    let arguments = [&MAPPING[..], &["-o", "json"]].concat();
+    let shown = on_terminal(&sockets, &arguments, "Enter the password: ", &format!("{PASSWORD}\n"));
+    assert!(shown.ends_with("{}\r\n") && !shown.contains(PASSWORD), "{shown}");
+    let wrong = on_terminal(&sockets, &arguments, "Enter the password: ", "\n");
+    assert!(wrong.contains("the password is empty"), "{wrong}");
+    // The account of the node has no password.
+    let without_user = on_terminal(&sockets, &["iscsi", "set-mutual-chap-secret"], "Enter the secret: ", "\u{4}");
+    assert!(without_user.contains("error"), "{without_user}");
+}
+
 #[test]
 fn a_secret_on_the_command_line_is_refused() {
     let sockets = Sockets::new();
@@ -49,9 +63,23 @@ fn a_secret_on_the_command_line_is_refused() {
         assert_eq!(run.code, Some(2), "{run:?}");
         assert!(run.stderr.contains("other processes can read the command line"), "{run:?}");
     }
-    let without = run(&sockets, &["iscsi", "set-mutual-chap-secret"]);
+    let secret = ["iscsi", "set-mutual-chap-secret"];
+    for (arguments, flag) in [
+        ([&MAPPING[..], &["--password", PASSWORD]].concat(), "--password"),
+        ([&["smb", "new-global-mapping", "--password=-hunter2"], &MAPPING[2..]].concat(), "--password"),
+        ([&MAPPING[..], &["--password"]].concat(), "--password"),
+        ([&secret[..], &["--mutual-chap-secret", PASSWORD]].concat(), "--mutual-chap-secret"),
+    ] {
+        let run = run(&sockets, &arguments);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        let text = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let sources = format!("with {flag}-file FILE (- for standard input) or {flag}-env VARIABLE, or with neither");
+        assert!(text.contains("other processes can read the command line") && text.contains(&sources), "{text}");
+        assert!(!text.contains(PASSWORD), "{text}");
+    }
+    let without = run_with_input(&sockets, &secret, "");
     assert_eq!(without.code, Some(2), "{without:?}");
-    assert!(without.stderr.contains("--mutual-chap-secret-file <FILE>"), "{without:?}");
+    assert!(without.stderr.contains("the secret is missing: give it with --mutual-chap-secret-file"), "{without:?}");
     for arguments in [["--password-env", "CSI_PROXYCTL_UNSET"], ["--password-file", "/dev/null"]] {
         let run = run(&sockets, &[&MAPPING[..], &arguments].concat());
         assert_eq!(run.code, Some(2), "{run:?}");

@@ -22,7 +22,7 @@ async fn watching_shows_changes_and_survives_a_restart_of_the_daemon() {
     let (sim, sockets) = (node(), Sockets::new());
     let daemon = Daemon::on(&sim, &sockets);
     let mut process = command(&sockets)
-        .args(["get", "disks", "1", "--watch=0.01"])
+        .args(["get", "disks", "1", "--watch", "--interval", "10ms"])
         .stdout(Stdio::piped())
         .spawn()
         .expect("a process");
