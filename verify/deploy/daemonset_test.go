@@ -165,10 +165,12 @@ func probesAskTheMetricsAddress(t *testing.T, container core.Container) {
 		expect(t, "METRICS_ADDRESS", address.Value, "127.0.0.1")
 		expect(t, "ports of a daemon on the loopback address", len(container.Ports), 0)
 	}
+	// A daemon that drains is not ready, but healthy: a restart would end its calls.
+	paths := map[string]string{"startup": "/healthz", "readiness": "/readyz", "liveness": "/healthz"}
 	for name, probe := range map[string]*core.Probe{
 		"startup": container.StartupProbe, "readiness": container.ReadinessProbe, "liveness": container.LivenessProbe,
 	} {
-		expect(t, name+" path", probe.HTTPGet.Path, "/healthz")
+		expect(t, name+" path", probe.HTTPGet.Path, paths[name])
 		expect(t, name+" port", probe.HTTPGet.Port.String(), port)
 		expect(t, name+" host", probe.HTTPGet.Host, map[bool]string{true: "", false: "127.0.0.1"}[isNode])
 	}

@@ -6,7 +6,6 @@
 
 mod driver_calls;
 mod links;
-mod metrics;
 mod protos;
 
 use std::collections::BTreeMap;
@@ -23,14 +22,13 @@ const BOOK: &str = "docs/book.toml";
 const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// The sources for which a page is made, and the page. All protos of a group are on one page.
-const MADE: [(&str, &str); 8] = [
+const MADE: [(&str, &str); 7] = [
     ("crates/api/proto/disk", "api-disk.md"),
     ("crates/api/proto/filesystem", "api-filesystem.md"),
     ("crates/api/proto/iscsi", "api-iscsi.md"),
     ("crates/api/proto/smb", "api-smb.md"),
     ("crates/api/proto/system", "api-system.md"),
     ("crates/api/proto/volume", "api-volume.md"),
-    ("crates/server/src/metrics", "metrics.md"),
     ("sim/csi-proxy-sim/drivers", "driver-calls.md"),
 ];
 
@@ -54,7 +52,6 @@ pub fn pages() -> Result<BTreeMap<String, String>, Box<dyn Error>> {
     for group in api::Group::ALL {
         pages.insert(format!("api-{}.md", group.name()), protos::page(&root.join("crates/api/proto"), group)?);
     }
-    pages.insert("metrics.md".to_owned(), metrics::page());
     pages.insert("driver-calls.md".to_owned(), driver_calls::page(&root.join("sim/csi-proxy-sim/drivers"))?);
     pages.insert("SUMMARY.md".to_owned(), known.rewritten(SUMMARY, &summary));
     Ok(pages)

@@ -14,10 +14,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 {{- define "csi-proxy.probe" -}}
+{{- with .root.Values.metrics -}}
 httpGet:
-  {{- if eq .Values.metrics.address "loopback" }}
+  {{- if eq .address "loopback" }}
   host: 127.0.0.1
   {{- end }}
-  port: {{ .Values.metrics.port }}
-  path: /healthz
+  port: {{ .port }}
+  path: {{ $.path }}
+{{- end -}}
 {{- end -}}
