@@ -8,6 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use super::daemon::Sockets;
 
@@ -52,7 +53,8 @@ pub(crate) fn run_with_input(sockets: &Sockets, arguments: &[&str], input: &str)
     finished(process.wait_with_output().expect("an end"))
 }
 
-/// Runs the program on a terminal of its own, types `input` when it has shown `prompt`, and returns what the terminal shows.
+/// Runs the program on a terminal of its own, types `input` when it has shown `prompt` and the terminal no longer shows what
+/// is typed, and returns what the terminal shows.
 pub(crate) fn on_terminal(sockets: &Sockets, arguments: &[&str], prompt: &str, input: &str) -> String {
     let quoted = |argument: &OsStr| format!("'{}'", argument.to_str().expect("UTF-8"));
     let program = command(sockets);
@@ -60,7 +62,7 @@ pub(crate) fn on_terminal(sockets: &Sockets, arguments: &[&str], prompt: &str, i
     let line: Vec<String> = words.map(quoted).collect();
     // Of util-linux: it makes a pseudoterminal, and copies what is typed and shown.
     let mut script = Command::new("script");
-    script.args(["--quiet", "--return", "--command", &line.join(" "), "/dev/null"]);
+    script.args(["--quiet", "--return", "--command", &format!("tty; {}", line.join(" ")), "/dev/null"]);
     let mut process = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script of util-linux");
     let (mut typed, mut screen) = (process.stdin.take().expect("a pipe"), process.stdout.take().expect("a pipe"));
     let mut shown = Vec::new();
@@ -68,6 +70,16 @@ pub(crate) fn on_terminal(sockets: &Sockets, arguments: &[&str], prompt: &str, i
     while !shown.ends_with(prompt.as_bytes()) {
         screen.read_exact(&mut byte).unwrap_or_else(|_| panic!("{}", shown.escape_ascii()));
         shown.push(byte[0]);
+    }
+    let text = String::from_utf8_lossy(&shown);
+    let terminal = text.lines().next().expect("the name of the terminal").to_owned();
+    let shows_input = || {
+        let settings = Command::new("stty").args(["-F", &terminal, "-a"]).output().expect("stty of coreutils");
+        assert!(settings.status.success(), "{settings:?}");
+        !String::from_utf8_lossy(&settings.stdout).contains(" -echo ")
+    };
+    while shows_input() {
+        thread::yield_now();
     }
     typed.write_all(input.as_bytes()).expect("the program reads it");
     screen.read_to_end(&mut shown).expect("an end");
