@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
@@ -88,6 +89,25 @@ func (d daemon) get(t *testing.T, path string) string {
 	return string(body)
 }
 
+// waitForProbe asks until the daemon answers with the status OK, as kubelet does: a daemon that has just opened its pipes may
+// not accept connections yet.
+func (d daemon) waitForProbe(t *testing.T, path string) {
+	t.Helper()
+	var last string
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		response, err := http.Get("http://" + d.address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			return
+		}
+		last = response.Status
+	}
+	t.Fatalf("%s: %s for a minute", path, last)
+}
+
 // arguments returns the arguments of the container as kubelet expands them on a node with the address 127.0.0.1. The port
 // is any free one, since the tests share a machine.
 func arguments(t *testing.T, container core.Container) []string {
@@ -124,6 +144,7 @@ func TestTheDaemonStartsAndAnswersTheProbesOfEveryRendering(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			daemon := start(t, expanded...)
 			for _, probe := range []*core.Probe{container.StartupProbe, container.ReadinessProbe, container.LivenessProbe} {
+				daemon.waitForProbe(t, probe.HTTPGet.Path)
 				expect(t, probe.HTTPGet.Path, daemon.get(t, probe.HTTPGet.Path), "ok\n")
 			}
 			pattern := daemon.sockets + "/csi-proxy-*.sock"
