@@ -141,7 +141,7 @@ impl Sim {
     /// Removes a disk without warning, as when its cable is pulled. Returns `None` if no disk has this number.
     pub fn detach_disk(&self, number: u32) -> Option<DetachedDisk> {
         self.with(|state| {
-            let device = state.device(number)?;
+            let device = state.attached_device(number)?;
             state.detach(device).map(DetachedDisk)
         })
     }
@@ -150,7 +150,7 @@ impl Sim {
     /// [`Self::plug_disk`] attaches it again, or `None` if no disk has this number.
     pub fn unplug_disk(&self, number: u32) -> Option<u64> {
         self.with(|state| {
-            let device = state.device(number)?;
+            let device = state.attached_device(number)?;
             let disk = state.detach(device)?;
             let handle = state.fresh();
             state.unplugged.insert(handle, disk);
@@ -177,7 +177,8 @@ impl Sim {
     /// Returns false if no disk has this number or it is at least that large already.
     pub fn grow_disk(&self, number: u32, bytes: u64) -> bool {
         self.with(|state| {
-            let Some(disk) = state.device(number).and_then(|device| state.disks.get_mut(&device)) else { return false };
+            let device = state.attached_device(number);
+            let Some(disk) = device.and_then(|device| state.disks.get_mut(&device)) else { return false };
             let grows = bytes > disk.size;
             disk.size = disk.size.max(bytes);
             grows

@@ -269,6 +269,11 @@ impl State {
         self.disks.iter().find(|(_, disk)| disk.visible && disk.number == number).map(|(id, _)| *id)
     }
 
+    /// Returns the disk with this number, even if Windows has not detected it yet.
+    pub(crate) fn attached_device(&self, number: u32) -> Option<DeviceId> {
+        self.disks.iter().find(|(_, disk)| disk.number == number).map(|(id, _)| *id)
+    }
+
     /// Returns the error of requests to a device that was removed.
     pub(crate) fn removed(&self) -> OsError {
         self.removed_code.unwrap_or(OsError::DEV_NOT_EXIST)

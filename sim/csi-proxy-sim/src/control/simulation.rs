@@ -86,7 +86,8 @@ impl Simulation for Control {
 
     async fn grow_disk(&self, request: Request<GrowDiskRequest>) -> Answer<GrowDiskResponse> {
         let GrowDiskRequest { disk_number, size } = request.into_inner();
-        let disk = self.sim.disk(disk_number).ok_or_else(|| no_disk(disk_number))?;
+        let mut disks = self.sim.disks().into_iter().chain(self.sim.undetected_disks());
+        let disk = disks.find(|disk| disk.number == disk_number).ok_or_else(|| no_disk(disk_number))?;
         if !size.is_multiple_of(SECTOR) {
             return Err(Status::invalid_argument(format!("the size must be a multiple of {SECTOR} bytes, not {size}")));
         }

@@ -81,6 +81,18 @@ async fn a_disk_that_has_grown_shows_its_new_size_after_a_rescan() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_windows_has_not_detected_yet_can_be_grown_and_unplugged() {
+    let mut program = Program::start("").await;
+    let hidden = AddRequest { node_file: "[[disk]]\nsize = \"1 GiB\"\n".to_owned(), undetected: true };
+    let number = program.simulation.add(hidden).await.expect("a disk").into_inner().disk_numbers[0];
+    program.simulation.grow_disk(GrowDiskRequest { disk_number: number, size: 2 * GIB }).await.expect("it grows");
+    program.simulation.unplug_disk(UnplugDiskRequest { disk_number: number }).await.expect("unplugged");
+    let list = program.simulation.list_disks(ListDisksRequest {}).await.expect("a list").into_inner();
+    assert!(list.disks.iter().all(|disk| disk.number != number));
+    assert_eq!((list.unplugged[0].number, list.unplugged[0].size), (number, 2 * GIB));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_addition_that_fails_changes_nothing() {
     let mut program = Program::start("").await;
     let before = program.simulation.list_disks(ListDisksRequest {}).await.expect("a list");
