@@ -21,7 +21,7 @@ use transport::address::Location;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_csi-proxy-sim");
 
-/// A running program that serves in a folder of the test.
+/// A running program that serves in a folder of the test. Dropping it ends it.
 struct Daemon {
     process: Child,
     output: BufReader<std::process::ChildStdout>,
@@ -70,6 +70,14 @@ impl Daemon {
         self.output.read_to_string(&mut output).expect("text");
         self.process.stderr.take().expect("a pipe").read_to_string(&mut errors).expect("text");
         (self.process.wait().expect("an end").code(), output, errors)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
