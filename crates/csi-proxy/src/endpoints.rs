@@ -1,5 +1,6 @@
 //! Where the daemon listens, and how it opens an endpoint there.
 
+use server::{BoxedService, EndpointSpec};
 use transport::address::Location;
 
 #[cfg(windows)]
@@ -19,4 +20,6 @@ pub struct Endpoints<B> {
     pub location: Location,
     /// Opens the endpoint at one address, as an `FnMut(&Address) -> io::Result<impl Listener>`.
     pub bind: B,
+    /// Returns what an endpoint serves besides its group-versions and their health.
+    pub services: fn(&EndpointSpec) -> Vec<BoxedService>,
 }

@@ -99,8 +99,13 @@ pub async fn until<L: Listener>(
         Some(address) => Some(HttpListener::bind(address).await?),
         None => None,
     };
-    let Endpoints { location, bind } = endpoints;
+    let Endpoints { location, bind, services } = endpoints;
     let open = Endpoint::open(&location, EndpointSpec::of(&flags.api_groups, flags.groupless_pipes), bind)?;
+    let with_services = |endpoint: Endpoint<L>| {
+        let more = services(endpoint.spec());
+        endpoint.with_services(more)
+    };
+    let open: Vec<_> = open.into_iter().map(with_services).collect();
     announce(&mut out, &name, &location, &flags.api_groups, open.len(), metrics_listener.as_ref())?;
     let (version, process_id, flags_given) = (env!("CARGO_PKG_VERSION"), std::process::id(), &flags.shown.given);
     tracing::info!(endpoints = open.len(), system = %name, version, process_id, flags = ?flags_given, "serving");

@@ -43,6 +43,7 @@ pub mod status;
 pub use admission::connections::{ConnectionCounts, ConnectionId, ConnectionLimits, Connections};
 pub use admission::limits::Limits;
 pub use drain::Unfinished;
+pub use listen::boxed_service::BoxedService;
 pub use listen::endpoint::{CannotServe, Endpoint, EndpointSpec};
 pub use listen::readiness::NotReady;
 pub use metrics::registry::Metrics;

@@ -54,8 +54,8 @@ impl Server {
         let (phase, _) = watch::channel(Phase::Serving);
         let open_connections = Arc::new(ActiveCount::default());
         let (mut acceptors, mut routers) = (JoinSet::new(), Vec::with_capacity(endpoints.len()));
-        for Endpoint { spec, listener } in endpoints {
-            let router = Arc::new(Router::new(&spec, &self.metrics).await);
+        for Endpoint { spec, listener, services } in endpoints {
+            let router = Arc::new(Router::new(&spec, services, &self.metrics).await);
             routers.push(Arc::clone(&router));
             let state = Arc::clone(&self.state);
             let acceptor = Acceptor::new(state, router, phase.subscribe(), Arc::clone(&open_connections));

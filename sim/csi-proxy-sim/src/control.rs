@@ -18,16 +18,16 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use os_sim::Sim;
-use sim_control::{ContainerFilesServer, SimulationServer};
+use server::BoxedService;
+use sim_control::{ContainerFilesServer, DESCRIPTORS, SimulationServer};
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 use tonic::body::Body;
-use tonic::server::NamedService as _;
-use tower::Service as _;
 use transport::listener::Listener;
 
 use container_files::Files;
 
+use crate::reflection;
 use crate::state_file::StateFile;
 
 /// How long a client may take for the headers of a request.
@@ -79,30 +79,21 @@ impl Control {
     }
 }
 
-/// The services of the control API.
-#[derive(Clone)]
-struct Services {
-    simulation: SimulationServer<Control>,
-    files: ContainerFilesServer<Files>,
-}
-
-impl Services {
-    async fn answer(mut self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-        let service = request.uri().path().split('/').nth(1).unwrap_or_default();
-        if service == SimulationServer::<Control>::NAME {
-            self.simulation.call(request).await
-        } else if service == ContainerFilesServer::<Files>::NAME {
-            self.files.call(request).await
-        } else {
-            Ok(Status::unimplemented(format!("the control API has no service {service}")).into_http())
-        }
+/// Answers a request with the service that its path names.
+async fn answer(services: &[BoxedService], request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    let name = request.uri().path().split('/').nth(1).unwrap_or_default();
+    match services.iter().find(|service| service.name() == name) {
+        Some(service) => Ok(service.answer(request).await),
+        None => Ok(Status::unimplemented(format!("the control API has no service {name}")).into_http()),
     }
 }
 
 /// Answers the clients of `listener`.
 pub async fn serve<L: Listener>(control: Control, mut listener: L) {
-    let files = ContainerFilesServer::new(Files(control.sim.clone()));
-    let services = Services { simulation: SimulationServer::new(control), files };
+    let files = BoxedService::new(ContainerFilesServer::new(Files(control.sim.clone())));
+    let mut services = vec![BoxedService::new(SimulationServer::new(control)), files];
+    services.extend(reflection::of(&[DESCRIPTORS]));
+    let services: Arc<[BoxedService]> = services.into();
     loop {
         let stream = match listener.accept().await {
             Ok(stream) => stream,
@@ -113,8 +104,11 @@ pub async fn serve<L: Listener>(control: Control, mut listener: L) {
             }
         };
         let stream = TokioIo::new(AuthorityFilter::new(stream, HEADER_TIMEOUT));
-        let services = services.clone();
-        let service = service_fn(move |request| services.clone().answer(request));
+        let services = Arc::clone(&services);
+        let service = service_fn(move |request| {
+            let services = Arc::clone(&services);
+            async move { answer(&services, request).await }
+        });
         tokio::spawn(async move {
             if let Err(error) = http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await {
                 tracing::debug!(%error, "a connection to the control API ended with an error");

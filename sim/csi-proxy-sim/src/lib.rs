@@ -8,4 +8,5 @@ pub mod demo;
 pub mod endpoints;
 pub mod flags;
 pub mod lives;
+pub mod reflection;
 pub mod state_file;

@@ -1,4 +1,4 @@
-//! The control API of a running program.
+//! A running program: its control API, and gRPC reflection.
 #![cfg(unix)]
 
 #[path = "control/changes.rs"]
@@ -9,6 +9,8 @@ mod container_files;
 mod injected_faults;
 #[path = "control/program.rs"]
 mod program;
+#[path = "control/reflection.rs"]
+mod reflection;
 #[path = "control/restarts.rs"]
 mod restarts;
 #[path = "control/state.rs"]

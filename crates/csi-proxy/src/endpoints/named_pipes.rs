@@ -35,7 +35,8 @@ pub fn named_pipes(flags: &Flags) -> io::Result<Endpoints<impl FnMut(&Address) -
     let security = Security::with_accounts(&flags.pipe_sids)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot open the pipes to an account: {error}")))?;
     let security = Arc::new(security);
-    Ok(Endpoints { location: Location::NamedPipes, bind: move |address: &Address| bind(address, &security) })
+    let bind = move |address: &Address| bind(address, &security);
+    Ok(Endpoints { location: Location::NamedPipes, bind, services: |_| Vec::new() })
 }
 
 fn bind(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {

@@ -7,11 +7,14 @@ use api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
 use transport::address::{Address, BadAddress, Location};
 use transport::listener::Listener;
 
+use super::boxed_service::BoxedService;
+
 /// An open listener and what it serves.
 #[derive(Debug)]
 pub struct Endpoint<L> {
     pub(crate) spec: EndpointSpec,
     pub(crate) listener: L,
+    pub(crate) services: Vec<BoxedService>,
 }
 
 /// What an endpoint serves, which decides its name.
@@ -41,6 +44,11 @@ impl EndpointSpec {
         }
     }
 
+    /// Returns the group-versions that the endpoint serves.
+    pub fn group_versions(&self) -> impl Iterator<Item = &'static GroupVersion> {
+        self.rows().map(|(_, row)| row)
+    }
+
     /// Returns the rows of [`GROUP_VERSIONS`] that the endpoint serves, with their indexes.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (usize, &'static GroupVersion)> {
         GROUP_VERSIONS.iter().enumerate().filter(move |(_, row)| match self {
@@ -53,7 +61,19 @@ impl EndpointSpec {
 impl<L: Listener> Endpoint<L> {
     /// Creates an endpoint that serves `spec` on `listener`.
     pub fn new(spec: EndpointSpec, listener: L) -> Self {
-        Self { spec, listener }
+        Self { spec, listener, services: Vec::new() }
+    }
+
+    /// Also serves `services`. The server neither limits nor counts their calls, and a drain does not wait for them: they
+    /// are for simulators and tests.
+    #[must_use]
+    pub fn with_services(self, services: Vec<BoxedService>) -> Self {
+        Self { services, ..self }
+    }
+
+    /// What the endpoint serves.
+    pub fn spec(&self) -> &EndpointSpec {
+        &self.spec
     }
 
     /// Opens the endpoints of all group-versions in `location` and, if `groupless`, one for each version, or none of them.

@@ -7,7 +7,8 @@ use hyper::body::Incoming;
 use tonic::Status;
 use tonic_health::pb::health_server::SERVICE_NAME as HEALTH;
 
-use crate::admission::response_body::ResponseBody;
+use crate::admission::response_body::{Content, ResponseBody};
+use crate::listen::boxed_service::BoxedService;
 use crate::listen::endpoint::EndpointSpec;
 use crate::metrics::registry::Metrics;
 use crate::metrics::rpc::RpcMetrics;
@@ -20,6 +21,8 @@ use crate::rpc::message;
 pub(crate) struct Router {
     services: Vec<Service>,
     health: Health,
+    /// Those that the application has added.
+    others: Vec<BoxedService>,
 }
 
 /// One group-version.
@@ -35,7 +38,7 @@ pub(crate) struct Rpc {
 }
 
 impl Router {
-    pub(crate) async fn new(spec: &EndpointSpec, metrics: &Metrics) -> Self {
+    pub(crate) async fn new(spec: &EndpointSpec, others: Vec<BoxedService>, metrics: &Metrics) -> Self {
         let service = |(index, row): (usize, &api::GroupVersion)| {
             let handlers = handler::of(row);
             let rpc = |metrics: &Arc<RpcMetrics>| {
@@ -47,7 +50,7 @@ impl Router {
         };
         let services: Vec<Service> = spec.rows().map(service).collect();
         let health = Health::new(services.iter().map(|service| service.name)).await;
-        Self { services, health }
+        Self { services, health, others }
     }
 
     /// Answers one request.
@@ -57,6 +60,9 @@ impl Router {
         let Some(service) = self.services.iter().find(|service| service.name == name) else {
             if name == HEALTH {
                 return self.health.answer(request, peer).await;
+            }
+            if let Some(other) = self.others.iter().find(|other| other.name() == name) {
+                return peer.response(other.answer(request).await.map(Content::Other), None);
             }
             let names: Vec<_> = self.services.iter().map(|service| service.name).collect();
             return unimplemented(peer, path, format!("this endpoint serves only {}", names.join(", ")));

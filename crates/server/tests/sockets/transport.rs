@@ -219,6 +219,8 @@ async fn an_endpoint_serves_only_its_own_group_version() {
         ("/v1.Filesystem/LinkPath", "v1.Filesystem has no such RPC"),
         ("/v1.Filesystem", "v1.Filesystem has no such RPC"),
         ("/", "this endpoint serves only v1.Filesystem"),
+        // Only the simulator adds it.
+        ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "this endpoint serves only v1.Filesystem"),
     ] {
         let status = dynamic_client::call(&channel, path, Vec::new()).await.expect_err(path);
         assert_eq!((status.code(), status.message()), (Code::Unimplemented, message));

@@ -3,13 +3,14 @@
 use std::error::Error;
 use std::io::Write;
 
-use csi_proxy::endpoints;
+use csi_proxy::endpoints::{self, Endpoints};
 
 use crate::backend::SimulatedNode;
 use crate::flags::SimFlags;
-use crate::lives;
+use crate::{lives, reflection};
 
 /// Serves the node on named pipes until a signal to stop.
 pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(), Box<dyn Error>> {
-    lives::serve(&flags.daemon, node, || endpoints::named_pipes(&flags.daemon), out)
+    let endpoints = || Ok(Endpoints { services: reflection::services, ..endpoints::named_pipes(&flags.daemon)? });
+    lives::serve(&flags.daemon, node, endpoints, out)
 }

@@ -12,13 +12,14 @@ use transport::listener::bind;
 
 use crate::backend::SimulatedNode;
 use crate::flags::SimFlags;
-use crate::lives;
+use crate::{lives, reflection};
 
 /// Serves the node on sockets until a signal to stop.
 pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(), Box<dyn Error>> {
     let (folder, _temporary) = folder(flags)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot create a folder for the sockets: {error}")))?;
-    let endpoints = || Ok(Endpoints { location: Location::Directory(folder.clone()), bind });
+    let endpoints =
+        || Ok(Endpoints { location: Location::Directory(folder.clone()), bind, services: reflection::services });
     lives::serve(&flags.daemon, node, endpoints, out)
 }
 

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use csi_proxy_client::Client;
+use hyper_util::rt::TokioIo;
 use sim_control::{ContainerFilesClient, Fault, InjectFaultRequest, SimulationClient};
 use tempfile::TempDir;
-use tonic::transport::Channel;
+use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
 use transport::address::Location;
 
 /// A running csi-proxy-sim that serves in a folder of the test. Dropping it ends it.
@@ -53,6 +55,17 @@ impl Program {
     /// Returns a client as a driver has it.
     pub(crate) fn driver(&self) -> Client {
         Client::builder().socket_folder(self.sockets()).build()
+    }
+
+    /// Connects to one of the sockets.
+    pub(crate) async fn channel(&self, endpoint: &str) -> Channel {
+        let address = Location::Directory(self.sockets()).address(endpoint).expect("an address");
+        let connector = service_fn(move |_| {
+            let address = address.clone();
+            async move { transport::listener::connect(&address).await.map(TokioIo::new) }
+        });
+        let channel = Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await;
+        channel.expect("a connection")
     }
 
     pub(crate) async fn inject(&mut self, fault: Fault) -> u64 {
