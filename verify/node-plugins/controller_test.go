@@ -2,6 +2,7 @@ package nodeplugins
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path/filepath"
 	"sync"
@@ -14,33 +15,45 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// controller is the driver's other half. Its volumes are the disks of node.toml.
+// controller is the driver's other half. A volume is a disk that it plugs in, grows and unplugs. Under Wine, where the
+// test cannot reach csi-proxy-sim, the volumes are the disks of node.toml, which are always plugged in.
 type controller struct {
 	csi.UnimplementedControllerServer
 	csi.UnimplementedIdentityServer
-	disks disk.DiskClient // nil under Wine
+	// Both are nil under Wine.
+	simulation *simulation
+	disks      disk.DiskClient
 
-	lock sync.Mutex
-	// The numbers of the disks by the names of their volumes; the disks that are free.
-	volumes map[string]uint32
-	free    []uint32
+	lock    sync.Mutex
+	volumes map[string]*attachable
+	created int
 }
 
-// serials are the serial numbers of the disks by their numbers.
-var serials = map[uint32]string{1: "disk-1", 2: "disk-2"}
+// attachable is the disk of a volume.
+type attachable struct {
+	serial string
+	size   int64
+	// Whether the disk is plugged in, and its number.
+	isPlugged bool
+	number    uint32
+	// Identifies the disk after it was unplugged; 0 if it has never been plugged in.
+	handle uint64
+}
+
+// newController returns the controller for a node.
+func newController(node started) *controller {
+	return &controller{simulation: node.simulation, disks: node.disks, volumes: map[string]*attachable{}}
+}
 
 // serveController serves a controller for a node, and returns its socket.
-func serveController(t *testing.T, disks disk.DiskClient) string {
+func serveController(t *testing.T, node started) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "controller.sock")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, c := grpc.NewServer(), &controller{disks: disks, volumes: map[string]uint32{}}
-	for number := range serials {
-		c.free = append(c.free, number)
-	}
+	server, c := grpc.NewServer(), newController(node)
 	csi.RegisterControllerServer(server, c)
 	csi.RegisterIdentityServer(server, c)
 	go server.Serve(listener)
@@ -60,49 +73,127 @@ func (*controller) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse
 	return &csi.ProbeResponse{}, nil
 }
 
-func (*controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
-	rpc := &csi.ControllerServiceCapability_RPC{Type: csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME}
-	return &csi.ControllerGetCapabilitiesResponse{Capabilities: []*csi.ControllerServiceCapability{
-		{Type: &csi.ControllerServiceCapability_Rpc{Rpc: rpc}},
-	}}, nil
+func (c *controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+	types := []csi.ControllerServiceCapability_RPC_Type{csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME}
+	if c.simulation != nil {
+		types = append(types, csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME, csi.ControllerServiceCapability_RPC_EXPAND_VOLUME)
+	}
+	response := &csi.ControllerGetCapabilitiesResponse{}
+	for _, capability := range types {
+		rpc := &csi.ControllerServiceCapability_RPC{Type: capability}
+		response.Capabilities = append(response.Capabilities,
+			&csi.ControllerServiceCapability{Type: &csi.ControllerServiceCapability_Rpc{Rpc: rpc}})
+	}
+	return response, nil
 }
 
 func (c *controller) CreateVolume(_ context.Context, req *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	number, exists := c.volumes[req.GetName()]
-	if !exists {
-		if len(c.free) == 0 {
-			return nil, status.Error(codes.ResourceExhausted, "no disk is free")
+	volume := c.volumes[req.GetName()]
+	if volume == nil {
+		volume = &attachable{serial: fmt.Sprintf("vol-%d", c.created), size: req.GetCapacityRange().GetRequiredBytes()}
+		if c.simulation == nil {
+			volume = &attachable{serial: fmt.Sprintf("disk-%d", 1+c.created%2), size: 12 << 30}
 		}
-		number, c.free = c.free[0], c.free[1:]
-		c.volumes[req.GetName()] = number
+		c.created++
+		c.volumes[req.GetName()] = volume
 	}
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
 		VolumeId:      req.GetName(),
-		CapacityBytes: 12 << 30,
-		VolumeContext: map[string]string{"serialNumber": serials[number]},
+		CapacityBytes: volume.size,
+		VolumeContext: map[string]string{"serialNumber": volume.serial},
 	}}, nil
 }
 
-// DeleteVolume refuses to take a disk away from the node while Windows uses it.
-func (c *controller) DeleteVolume(ctx context.Context, req *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+func (c *controller) DeleteVolume(_ context.Context, req *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	number, exists := c.volumes[req.GetVolumeId()]
-	if !exists {
-		return &csi.DeleteVolumeResponse{}, nil
-	}
-	if c.disks != nil {
-		state, err := c.disks.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: number})
-		if err != nil {
-			return nil, err
-		}
-		if state.GetIsOnline() {
-			return nil, status.Errorf(codes.FailedPrecondition, "disk %d is still online", number)
-		}
+	if volume := c.volumes[req.GetVolumeId()]; volume != nil && volume.isPlugged {
+		return nil, status.Errorf(codes.FailedPrecondition, "disk %d is still plugged in", volume.number)
 	}
 	delete(c.volumes, req.GetVolumeId())
-	c.free = append(c.free, number)
 	return &csi.DeleteVolumeResponse{}, nil
+}
+
+// ControllerPublishVolume plugs the disk in. Windows shows it only after a rescan.
+func (c *controller) ControllerPublishVolume(ctx context.Context, req *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	volume, err := c.volume(req.GetVolumeId())
+	if err != nil || volume.isPlugged {
+		return &csi.ControllerPublishVolumeResponse{}, err
+	}
+	if volume.handle == 0 {
+		var added struct{ DiskNumbers []uint32 }
+		disk := fmt.Sprintf("[[disk]]\nsize = %d\nserial = %q\noffline = true\n", volume.size, volume.serial)
+		if err := c.simulation.call(ctx, "Add", map[string]any{"nodeFile": disk, "undetected": true}, &added); err != nil {
+			return nil, err
+		}
+		volume.number = added.DiskNumbers[0]
+	} else {
+		var plugged struct{ DiskNumber uint32 }
+		request := map[string]any{"handle": volume.handle, "undetected": true}
+		if err := c.simulation.call(ctx, "PlugDisk", request, &plugged); err != nil {
+			return nil, err
+		}
+		volume.number = plugged.DiskNumber
+	}
+	volume.isPlugged = true
+	return &csi.ControllerPublishVolumeResponse{}, nil
+}
+
+// ControllerUnpublishVolume unplugs the disk. It refuses to while Windows uses the disk.
+func (c *controller) ControllerUnpublishVolume(ctx context.Context, req *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	volume, err := c.volume(req.GetVolumeId())
+	if status.Code(err) == codes.NotFound || !volume.isPlugged {
+		return &csi.ControllerUnpublishVolumeResponse{}, nil
+	}
+	state, err := c.disks.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: volume.number})
+	// Windows has not detected the disk if the plugin has not looked for it.
+	if err != nil && status.Code(err) != codes.NotFound {
+		return nil, err
+	}
+	if state.GetIsOnline() {
+		return nil, status.Errorf(codes.FailedPrecondition, "disk %d is still online", volume.number)
+	}
+	var unplugged struct {
+		Handle uint64 `json:",string"`
+	}
+	if err := c.simulation.call(ctx, "UnplugDisk", map[string]any{"diskNumber": volume.number}, &unplugged); err != nil {
+		return nil, err
+	}
+	volume.isPlugged, volume.handle = false, unplugged.Handle
+	return &csi.ControllerUnpublishVolumeResponse{}, nil
+}
+
+// ControllerExpandVolume grows the disk. The plugin has to grow the file system.
+func (c *controller) ControllerExpandVolume(ctx context.Context, req *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	volume, err := c.volume(req.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	size := req.GetCapacityRange().GetRequiredBytes()
+	if volume.isPlugged {
+		err = c.simulation.call(ctx, "GrowDisk", map[string]any{"diskNumber": volume.number, "size": size}, &struct{}{})
+	} else if volume.handle != 0 {
+		err = status.Error(codes.FailedPrecondition, "the simulator grows only disks that are plugged in")
+	}
+	if err != nil {
+		return nil, err
+	}
+	volume.size = size
+	return &csi.ControllerExpandVolumeResponse{CapacityBytes: size, NodeExpansionRequired: true}, nil
+}
+
+// volume returns a volume that was created. The caller has the lock.
+func (c *controller) volume(id string) (*attachable, error) {
+	if volume := c.volumes[id]; volume != nil {
+		return volume, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "no volume is called %s", id)
 }

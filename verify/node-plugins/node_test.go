@@ -40,8 +40,9 @@ type started struct {
 	// The plugin's socket for CSI and the one for its registration.
 	csi, registration string
 	// Clients of csi-proxy-sim, for kubelet's part; nil under Wine, where csi-proxy-sim serves pipes.
-	disks disk.DiskClient
-	files filesystem.FilesystemClient
+	disks      disk.DiskClient
+	files      filesystem.FilesystemClient
+	simulation *simulation
 }
 
 // isUnderWine tells whether a plugin is the address of one that `cargo xtask test go` has started under Wine.
@@ -63,6 +64,7 @@ func start(t *testing.T, plugin string) started {
 	go io.Copy(io.Discard, output)
 	node.disks = disk.NewDiskClient(connect(t, "unix:"+filepath.Join(sockets, "csi-proxy-disk-v1.sock")))
 	node.files = filesystem.NewFilesystemClient(connect(t, "unix:"+filepath.Join(sockets, "csi-proxy-filesystem-v1.sock")))
+	node.simulation = connectSimulation(t, sockets)
 	node.address = "unix:" + node.csi
 	waitUntilReady(t, node.address)
 	return node

@@ -29,7 +29,7 @@ func TestSanity(t *testing.T) {
 		node := start(t, program)
 		config := sanity.NewTestConfig()
 		config.Address = node.address
-		config.ControllerAddress = "unix:" + serveController(t, node.disks)
+		config.ControllerAddress = "unix:" + serveController(t, node)
 		config.TargetPath, config.StagingPath = targetPath, stagingPath
 		config.CreateTargetDir, config.CreateStagingDir = node.mkdir, node.mkdir
 		config.RemoveTargetPath, config.RemoveStagingPath = node.rmdir, node.rmdir
