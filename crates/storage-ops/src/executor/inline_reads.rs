@@ -123,6 +123,8 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn nothing_wakes_while_no_read_runs_and_the_thread_ends_with_the_permits() {
         if std::env::consts::OS != "linux" {
+            let test = "nothing_wakes_while_no_read_runs_and_the_thread_ends_with_the_permits";
+            println!("skipped: {test}: only Linux tells in /proc how often a thread has slept");
             return;
         }
         let reads = InlineReads::default();
