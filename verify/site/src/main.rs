@@ -1,11 +1,17 @@
-//! Writes the sources of the site to the folder in the first argument, from which mdBook makes the site. `cargo xtask docs`
-//! runs it.
+//! Writes the sources of the site to a folder, from which mdBook makes the site. `cargo xtask docs` runs it.
 
-use std::env;
 use std::error::Error;
-use std::path::Path;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+#[derive(Parser)]
+#[command(name = "site", about = "Writes the sources of the documentation site, for mdBook")]
+struct Arguments {
+    /// The folder to write
+    folder: PathBuf,
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = env::args_os().nth(1).ok_or("usage: site FOLDER")?;
-    site::write(Path::new(&folder))
+    site::write(&Arguments::parse().folder)
 }
