@@ -16,6 +16,20 @@ pub(crate) fn clippy() -> Summary {
     check("clippy", |name| command(name, workspace::cargo().args(ARGUMENTS)))
 }
 
+/// Checks the format of the example in Rust and runs clippy on it. The packages that it uses have been checked by
+/// [`clippy`].
+pub(crate) fn rust_example() -> Summary {
+    check("example in Rust", |name| {
+        let mut summary = command(name, workspace::cargo_for_example("fmt").arg("--check"));
+        summary += if process::find("go").is_some() {
+            command(name, workspace::cargo_for_example("clippy").args(["--all-targets", "--", "-D", "warnings"]))
+        } else {
+            Summary::skipped(&format!("{name} clippy"), "go is not installed, with which its build downloads protos")
+        };
+        summary
+    })
+}
+
 /// Runs clippy on the packages with Windows code, as compiled for Windows.
 pub(crate) fn clippy_for_windows() -> Summary {
     check("clippy for Windows", |name| match windows::clippy() {

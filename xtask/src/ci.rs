@@ -10,6 +10,7 @@ pub(crate) fn run() -> Result<Summary, Error> {
         checks::source_rules,
         checks::workflows,
         checks::clippy,
+        checks::rust_example,
         checks::documentation,
         checks::site,
         checks::clippy_for_windows,

@@ -25,6 +25,15 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
+/// Returns a command of cargo for the example in Rust, which is not a member of the workspace.
+pub(crate) fn cargo_for_example(command: &str) -> Command {
+    let mut cargo = cargo();
+    cargo.args([command, "--manifest-path", "examples/node-plugin-rust/Cargo.toml"]);
+    // Not in the example's folder: most packages are those of this tree, and compiled already.
+    cargo.env("CARGO_TARGET_DIR", target());
+    cargo
+}
+
 /// Reads the packages of this workspace, without those they depend on.
 pub(crate) fn metadata() -> Result<Metadata, cargo_metadata::Error> {
     MetadataCommand::new().current_dir(root()).no_deps().exec()

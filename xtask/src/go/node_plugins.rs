@@ -13,11 +13,7 @@ use crate::{Error, workspace};
 /// Builds the plugins and tests them with Unix sockets. csi-proxy-sim has been built.
 pub(super) fn test() -> Result<Summary, Error> {
     let Some(go) = build_go("")? else { return Ok(Summary::failed("the example node plugin in Go does not build")) };
-    let mut cargo = workspace::cargo();
-    cargo.args(["build", "--manifest-path", "examples/node-plugin-rust/Cargo.toml"]);
-    // Not in the example's folder: most packages are those of this tree, and compiled already.
-    cargo.arg("--target-dir").arg(workspace::target());
-    if !process::succeeds(&mut cargo)? {
+    if !process::succeeds(&mut workspace::cargo_for_example("build"))? {
         return Ok(Summary::failed("the example node plugin in Rust does not build"));
     }
     let rust = workspace::target().join("debug/node-plugin-rust");
