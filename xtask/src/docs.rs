@@ -1,13 +1,22 @@
-//! The documentation as a site, made by mdBook.
+//! The documentation as a site, made by mdBook, and the links of its pages to other sites.
+
+mod links;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Error, process, tools, workspace};
 
-/// Makes the site in `target/site/book`.
-pub(crate) fn run() -> Result<bool, Error> {
-    make(&mdbook()?)
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Make nothing, but look with curl whether the linked pages of other sites exist
+    #[arg(long)]
+    check_links: bool,
+}
+
+/// Makes the site in `target/site/book`, or checks links.
+pub(crate) fn run(options: &Options) -> Result<bool, Error> {
+    if options.check_links { links::check() } else { make(&mdbook()?) }
 }
 
 /// Returns the program mdBook, after installing it if it is missing.

@@ -54,7 +54,7 @@ enum Task {
     /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code, cfg, words
     Lint,
     /// Make the documentation as a site with mdBook, in target/site/book
-    Docs,
+    Docs(docs::Options),
     /// Prove the storage operations: every fault at every call, every race, and long random runs
     Prove(prove::Options),
     /// Break one rule at a time in a copy of this tree: the simulation tests must detect each one
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::task(&options).map(|summary| summary.print()),
         Task::Ci => ci::run().map(|summary| summary.print()),
         Task::Lint => lint::run(),
-        Task::Docs => docs::run(),
+        Task::Docs(options) => docs::run(&options),
         Task::Prove(options) => prove::run(&options),
         Task::Sensitivity => sensitivity::run().map(|summary| summary.print()),
         Task::Mutants(options) => mutants::run(&options),
