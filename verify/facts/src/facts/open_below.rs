@@ -74,7 +74,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "FILE-OPEN-55",
         "On the system drive, `Documents and Settings` is a junction, and `Users\\All Users` a symbolic link.",
         "http://msdn2.microsoft.com/en-us/library/aa819663.aspx; \
-         http://info.ontrouve.com/BetaNews.Com/2014/12/22/Explore_file_system_mysteries_with_NTFSLinksView",
+         https://downloadcrew.com/news/39131/explore_file_system_mysteries_with_ntfslinksview",
         |node| {
             windows_has_links_of_its_own(node);
             Ok(())
