@@ -114,8 +114,8 @@ fn executor_model() -> io::Result<Summary> {
     libtest::run(&mut cargo)
 }
 
-/// Programs whose output the tests compare with ours, and the Debian packages that contain them.
-const TOOLS: [(&str, &str); 10] = [
+/// Programs that tests run, most of them to compare their output with ours, and the Debian packages that contain them.
+const TOOLS: [(&str, &str); 11] = [
     ("sg_inq", "sg3-utils"),
     ("dmidecode", "dmidecode"),
     ("sfdisk", "fdisk"),
@@ -126,6 +126,7 @@ const TOOLS: [(&str, &str); 10] = [
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.ntfs", "ntfs-3g"),
+    ("curl", "curl"),
 ];
 
 /// Installs the missing ones of [`TOOLS`] if that is allowed. A test whose program is missing reports itself skipped.

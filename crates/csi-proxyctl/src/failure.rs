@@ -119,6 +119,9 @@ impl Failure {
             ErrorKind::DeadlineExceeded if is_answer => {
                 vec!["the node may still be at work: look at the state of the object before you repeat the command".into()]
             }
+            ErrorKind::Unavailable if is_broken(error) => {
+                vec!["if csi-proxy has restarted, repeat the command: a change that was made already is left as it is".into()]
+            }
             ErrorKind::Unavailable => match endpoints {
                 Endpoints::Pipes => vec![
                     "is the csi-proxy service running? `sc.exe query csiproxy` shows its state, `sc.exe start csiproxy` \
@@ -161,6 +164,11 @@ fn simulator_hint(code: Code, endpoints: &Endpoints) -> Option<String> {
 /// Whether the call failed before it reached a daemon.
 fn is_connecting(error: &Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<io::Error>)
+}
+
+/// Whether the connection broke during the call.
+fn is_broken(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<Status>)
 }
 
 fn folder_hint(endpoints: &Endpoints) -> String {

@@ -90,7 +90,9 @@ async fn connect(endpoints: &Endpoints) -> Result<Simulator, Failure> {
     let address = sim_control::address(&location);
     let channel = sim_control::connect(&location).await;
     let channel = channel.map_err(|error| unreachable(&format!("cannot connect to {address}: {}", reason(&error))))?;
-    Ok(Simulator { simulation: SimulationClient::new(channel.clone()), files: ContainerFilesClient::new(channel) })
+    // A node file has the contents of the node's files, without a limit.
+    let simulation = SimulationClient::new(channel.clone()).max_decoding_message_size(usize::MAX);
+    Ok(Simulator { simulation, files: ContainerFilesClient::new(channel) })
 }
 
 fn unreachable(what: &str) -> Failure {

@@ -134,6 +134,8 @@ async fn servers_stop_and_the_node_restarts() {
     sim_command(&["add", &file, "--undetected"]).ok();
     assert!(sim.disk(2).is_none());
     assert_eq!(sim_command(&["restart"]).ok(), "");
+    // Larger than the messages that tonic accepts by default.
+    sim.external().write(r"C:\large", vec![0; 5 << 20]).expect("a file");
     assert_eq!(sim_command(&["node"]).ok(), sim.node_file());
     failed(&sim_command(&["save"]), 1, &["csi-proxy-sim was started without -state"]);
     assert!(sim.disk(2).is_some());
