@@ -15,7 +15,7 @@ use crate::clock::timing::Timing;
 use crate::hex;
 use crate::iscsi::{Portal, Target};
 use crate::services::ServiceModel;
-use crate::smb::Server;
+use crate::smb::{Mapping, Server};
 
 /// A node: its disks, files and services, and the servers on its network.
 ///
@@ -39,6 +39,9 @@ pub struct Description {
     /// The SMB servers on the network.
     #[serde(rename = "smb_server")]
     pub smb_servers: Vec<Server>,
+    /// The persistent SMB mappings of the node.
+    #[serde(rename = "smb_mapping")]
+    pub smb_mappings: Vec<Mapping>,
     /// The iSCSI portals on the network.
     #[serde(rename = "iscsi_portal")]
     pub iscsi_portals: Vec<Portal>,
@@ -243,6 +246,7 @@ impl Description {
     pub fn from_toml(text: &str) -> Result<Self, DescriptionError> {
         let description = Self::parse(text)?;
         description.check_portals(text)?;
+        description.check_mappings(text)?;
         Ok(description)
     }
 

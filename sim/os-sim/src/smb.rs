@@ -82,23 +82,30 @@ pub struct User {
     changes: u64,
 }
 
-/// A global mapping.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A global mapping. In a node file it is one that Windows has made again after a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Mapping {
     /// `\\host\share`, or a directory on it, in lower case.
     pub remote: String,
     /// The user, or `None` for a guest.
+    #[serde(default)]
     pub user: Option<String>,
     /// Whether it is made again after a restart, with credentials that Windows stores.
+    #[serde(skip, default = "yes")]
     pub persistent: bool,
     /// The status that WMI reports.
+    #[serde(skip)]
     pub status: Status,
     /// Whether it requires encryption.
+    #[serde(default)]
     pub privacy: bool,
     /// Whether it was made again after a restart. The SMB client then no longer knows its user, although it logs on with
     /// the stored credentials.
+    #[serde(skip, default = "yes")]
     restored: bool,
     /// How many times the user's password had changed when the mapping was created.
+    #[serde(skip)]
     changes: u64,
 }
 
@@ -111,13 +118,14 @@ struct NewMapping<'a> {
 }
 
 /// `MSFT_SmbGlobalMapping.Status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
     /// Connected.
     Ok = 0,
     /// Paused.
     Paused = 1,
     /// Disconnected. The next use connects it again.
+    #[default]
     Disconnected = 2,
     /// The network failed.
     NetworkError = 3,
@@ -212,6 +220,20 @@ impl Smb {
     /// Returns the mappings.
     pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
+    }
+
+    /// Returns whether the servers accept a mapping, and its user with the password that it was made with.
+    pub(crate) fn accepts(&self, mapping: &Mapping) -> bool {
+        let Some((host, share)) = split(&mapping.remote) else { return false };
+        let Some(server) = self.server(&host) else { return false };
+        let is_user = |name: &str| server.user(name).is_some_and(|user| user.changes == mapping.changes);
+        server.share(&share).is_some_and(|share| mapping.user.as_deref().map_or(share.guest, is_user))
+    }
+
+    /// Adds mappings that Windows has made again.
+    pub(crate) fn restore(&mut self, mappings: &[Mapping]) {
+        let in_lower_case = |mapping: &Mapping| Mapping { remote: mapping.remote.to_lowercase(), ..mapping.clone() };
+        self.mappings.extend(mappings.iter().map(in_lower_case));
     }
 
     /// Returns the instances of `MSFT_SmbGlobalMapping`.

@@ -89,6 +89,29 @@ fn what_a_node_file_leaves_out_is_a_comment_in_it() {
 }
 
 #[test]
+fn a_mapping_is_written_and_created_again_if_it_survives_a_restart() {
+    let server = "[[smb_server]]\nhost = \"files\"\nshares = [{ name = \"share\" }]\n\
+                  users = [{ name = \"user\", password = \"old\" }]\n";
+    let mapping = |remote: &str, user: &str| format!("{server}[[smb_mapping]]\nremote = '{remote}'\nuser = '{user}'\n");
+    let sim = created(&mapping(r"\\Files\share", r"files\user"));
+    let file = assert_survives(&sim);
+    assert!(file.contains("[[smb_mapping]]\n"), "{file}");
+    assert!(sim.rotate_smb_password("files", "user", "new"));
+    let file = sim.node_file();
+    assert!(
+        file.contains(r"# Left out: the SMB mapping of \\files\share.") && !file.contains("[[smb_mapping]]"),
+        "{file}"
+    );
+
+    for (remote, user) in
+        [(r"\\files\other", r"files\user"), (r"\\other\share", r"files\user"), (r"\\files\share", r"files\x")]
+    {
+        let refused = Description::from_toml(&mapping(remote, user)).expect_err(remote).to_string();
+        assert!(refused.contains("smb_mapping 1: no smb_server has the share and the user of "), "{refused}");
+    }
+}
+
+#[test]
 fn a_fast_node_waits_for_nothing() {
     let sim = Sim::default_node().fast();
     let file = sim.node_file();
@@ -118,6 +141,7 @@ fn the_reference_has_every_key_that_the_parser_accepts_and_no_other() {
         ("`[[smb_server]]`", "[[smb_server]]\nno_such_key = 1\n".to_owned()),
         ("`shares` of a server", "[[smb_server]]\nshares = [{ no_such_key = 1 }]\n".to_owned()),
         ("`users` of a server", "[[smb_server]]\nusers = [{ no_such_key = 1 }]\n".to_owned()),
+        ("`[[smb_mapping]]`", "[[smb_mapping]]\nno_such_key = 1\n".to_owned()),
         ("`[[iscsi_portal]]`", "[[iscsi_portal]]\nno_such_key = 1\n".to_owned()),
         ("`[[iscsi_target]]`", format!("{target}no_such_key = 1\n")),
         ("`portals` of a target", format!("{target}portals = [{{ no_such_key = 1 }}]\n")),

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use sim_control::{AddRequest, GetNodeRequest, SaveStateRequest};
+use csi_proxy_client::Credentials;
+use sim_control::{AddRequest, GetNodeRequest, ListDirectoryRequest, SaveStateRequest};
 use tempfile::TempDir;
 use tonic::Code;
 
@@ -53,6 +54,26 @@ async fn a_node_that_is_kept_has_its_volumes_mounts_and_files_after_a_restart() 
     assert_eq!(volume(&program).await, id);
     assert_eq!(driver.volume().get_volume_id_from_target_path(MOUNT).await.expect("a volume"), id);
     assert_eq!(driver.disk().list_disk_ids().await.expect("a list")[&2].serial_number, "vol-2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_share_that_is_mapped_can_be_used_after_a_restart() {
+    const LINK: &str = r"C:\var\lib\kubelet\plugins\link";
+    let server = "[[smb_server]]\nhost = \"files\"\nshares = [{ name = \"share\" }]\n\
+                  users = [{ name = \"user\", password = \"password\" }]\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("node.toml"), server).expect("a file");
+    let flags = flags(&folder);
+    let program = Program::start_with(folder, &flags).await;
+    program.driver().filesystem().mkdir(r"C:\var\lib\kubelet\plugins").await.expect("a directory");
+    let user = Some(Credentials { username: r"files\user", password: "password" });
+    program.driver().smb().new_smb_global_mapping(r"\\files\share", Some(LINK), user).await.expect("a mapping");
+
+    let mut program = Program::start_with(program.stop(), &flags).await;
+    let request = || ListDirectoryRequest { path: LINK.to_owned() };
+    program.files.list_directory(request()).await.expect("Windows logs on with the credentials that it has stored");
+    program.driver().smb().remove_smb_global_mapping(r"\\files\share").await.expect("removed");
+    program.files.list_directory(request()).await.expect_err("the share accepts no guests");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 use crate::description::{Content, Description, DescriptionError, DiskDescription, FileDescription, VolumeHealth};
 use crate::iscsi::PortalAddress;
+use crate::smb::Smb;
 
 /// The file systems that Windows knows.
 const KNOWN: [&str; 6] = ["NTFS", "ReFS", "FAT", "FAT32", "exFAT", "UDF"];
@@ -49,6 +50,21 @@ impl Description {
             }
         }
         Ok(())
+    }
+
+    /// Checks that every mapping is one that the servers of the node file `text` accept.
+    pub(crate) fn check_mappings(&self, text: &str) -> Result<(), DescriptionError> {
+        let remotes = self.smb_mappings.iter().map(|mapping| mapping.remote.as_str());
+        unique(remotes, "remote").map_err(|(index, what)| at(text, "smb_mapping", index)(what))?;
+        let mut smb = Smb::default();
+        smb.servers.clone_from(&self.smb_servers);
+        match self.smb_mappings.iter().position(|mapping| !smb.accepts(mapping)) {
+            None => Ok(()),
+            Some(index) => {
+                let remote = &self.smb_mappings[index].remote;
+                Err(at(text, "smb_mapping", index)(format!("no smb_server has the share and the user of {remote}")))
+            }
+        }
     }
 
     fn has_portal(&self, at: &PortalAddress) -> bool {

@@ -229,6 +229,7 @@ impl State {
     fn add_smb(&mut self, description: &Description) {
         self.smb.servers.clone_from(&description.smb_servers);
         self.make_share_trees(0);
+        self.smb.restore(&description.smb_mappings);
     }
 
     /// Creates the directory trees of the shares of all servers from this one on.

@@ -18,7 +18,7 @@ use crate::hex;
 use crate::iscsi::{Chap, PortalAddress};
 use crate::services::ServiceModel;
 use crate::sim::Sim;
-use crate::smb::Server;
+use crate::smb::{Mapping, Server};
 use crate::state::State;
 
 impl Sim {
@@ -116,7 +116,12 @@ impl State {
             write_server(server, to);
         }
         for mapping in self.smb.mappings() {
-            to.comment(&format!("Left out: the SMB mapping of {}.", mapping.remote));
+            if mapping.persistent && self.smb.accepts(mapping) {
+                write_mapping(mapping, to);
+            } else {
+                // One whose password has changed since would be usable again.
+                to.comment(&format!("Left out: the SMB mapping of {}.", mapping.remote));
+            }
         }
         self.write_iscsi(to);
     }
@@ -371,4 +376,13 @@ fn write_server(server: &Server, to: &mut NodeFile) {
     let user =
         |(name, password): (&str, &str)| format!("{{ name = {}, password = {} }}", quoted(name), quoted(password));
     to.value("users", format!("[{}]", list(server.users.iter().map(|known| user(known.credentials())))));
+}
+
+fn write_mapping(mapping: &Mapping, to: &mut NodeFile) {
+    to.table("smb_mapping");
+    to.text("remote", &mapping.remote);
+    if let Some(user) = &mapping.user {
+        to.text("user", user);
+    }
+    to.switch("privacy", mapping.privacy);
 }
