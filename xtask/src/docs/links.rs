@@ -6,8 +6,8 @@ use std::process::Command;
 
 use crate::{Error, process, workspace};
 
-/// Asks for each linked page, prints those that were not found or could not be checked, and returns whether all others
-/// were found.
+/// Asks for each linked page, prints those that were not found or could not be checked, and returns whether none was
+/// missing and any was found.
 pub(super) fn check() -> Result<bool, Error> {
     let files = workspace::files().ok_or("the list of files is read from git, and this is not a git checkout")?;
     let mut linked: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -17,20 +17,21 @@ pub(super) fn check() -> Result<bool, Error> {
             linked.entry(link.to_owned()).or_default().insert(file.display().to_string());
         }
     }
-    let mut are_found = true;
+    let (mut found, mut missing) = (0, 0);
     for (link, files) in &linked {
         let status = status(link);
         if status.as_deref().is_some_and(|status| status.starts_with('2')) {
+            found += 1;
             continue;
         }
         let is_missing = matches!(status.as_deref(), Some("404" | "410"));
-        are_found &= !is_missing;
+        missing += usize::from(is_missing);
         let what = if is_missing { "not found" } else { "not checked" };
         let status = status.as_deref().unwrap_or("no answer");
         println!("{what}: {link} ({status}), in {}", files.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
     }
-    println!("{} links", linked.len());
-    Ok(are_found)
+    println!("{found} of {} links found, {missing} not found", linked.len());
+    Ok(found > 0 && missing == 0)
 }
 
 /// Returns the status of the response to a request for a page, after redirections.
