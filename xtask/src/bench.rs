@@ -184,7 +184,7 @@ fn measure_as_built(options: &Options, build: Build) -> Result<Option<String>, E
     let page = page::render(&measured, &about, options);
     let path = workspace::root().join(&options.page);
     let published = fs::read_to_string(workspace::root().join("docs/performance.md"))?;
-    fs::write(path, page + page::counted(&published))?;
+    fs::write(path, page + page::written(&published))?;
     println!("wrote {}", options.page.display());
     Ok(measured.no_wine)
 }

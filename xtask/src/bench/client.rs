@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
 use std::process::{ChildStdout, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -13,6 +14,9 @@ use super::server::{Program, Running, Site};
 use super::workload::{Connections, PING_PONG_BYTES, Workload};
 use crate::Error;
 use crate::process::KillOnDrop;
+
+/// How long a client may take to exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The program that generates the load. Its package comment describes the protocol between it and this program.
 pub(super) struct Client {
@@ -187,11 +191,20 @@ impl Process {
         Ok(input.write_all(b"\n")?)
     }
 
-    /// Closes the standard input of the client, which then exits.
+    /// Closes the standard input of the client, which then exits. Under Wine a process may hang while it exits; as the
+    /// client has printed its report, it is then killed.
     fn end(mut self) -> Result<(), Error> {
         drop(self.process.0.stdin.take());
-        let status = self.process.0.wait()?;
-        if status.success() { Ok(()) } else { Err(format!("the client ended with {status}").into()) }
+        let begin = Instant::now();
+        while begin.elapsed() < EXIT_TIMEOUT {
+            match self.process.0.try_wait()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(format!("the client ended with {status}").into()),
+                None => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        println!("killed a client that hung while it exited");
+        Ok(())
     }
 }
 
