@@ -137,7 +137,7 @@ impl node_server::Node for Node {
             used: stats.used_bytes.cast_signed(),
             available: stats.total_bytes.saturating_sub(stats.used_bytes).cast_signed(),
         };
-        Ok(Response::new(NodeGetVolumeStatsResponse { usage: vec![usage], ..Default::default() }))
+        Ok(Response::new(NodeGetVolumeStatsResponse { usage: vec![usage] }))
     }
 
     /// Grows the volume to the size of its disk, which the controller has made larger.
