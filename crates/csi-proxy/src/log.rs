@@ -7,6 +7,7 @@ mod json;
 mod line;
 mod rate;
 mod rotation;
+mod text;
 
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -16,7 +17,7 @@ use std::sync::{LazyLock, Mutex};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::{FilterExt as _, Targets, filter_fn};
-use tracing_subscriber::fmt::format::{DefaultFields, Writer};
+use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -26,6 +27,7 @@ use crate::flags::{LogFlags, Severity};
 use json::{JsonFields, JsonLines};
 use rate::{Output, RateLimit};
 use rotation::RotatingFile;
+use text::TextFields;
 
 /// The crates of this workspace, by the prefixes of their events' targets.
 const OURS: [&str; 4] = ["csi_proxy", "server", "storage_ops", "transport"];
@@ -96,7 +98,7 @@ where
         let lines = lines.fmt_fields(Fields::<_, OUTPUT>(JsonFields)).event_format(JsonLines);
         lines.with_filter(wanted).boxed()
     } else {
-        lines.fmt_fields(Fields::<_, OUTPUT>(DefaultFields::new())).with_filter(wanted).boxed()
+        lines.fmt_fields(Fields::<_, OUTPUT>(TextFields)).with_filter(wanted).boxed()
     }
 }
 
@@ -199,6 +201,41 @@ mod tests {
                 assert!(text.contains("the call began"), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn a_path_is_the_same_text_in_a_field_and_in_a_message() {
+        let path = r"C:\var\lib\new folder\";
+        let text = |is_json| {
+            let flags = LogFlags { is_json, ..LogFlags::default() };
+            let [text, _] = logged(&flags, LevelFilter::TRACE, || {
+                let span = tracing::info_span!("call", id = 7, object = Empty);
+                span.record("object", path);
+                let error = io::Error::other(format!("cannot open {path}"));
+                span.in_scope(|| tracing::warn!(count = 1, text = "a \"b\" \u{1b}[1m\n", %error, "no {path}"));
+            });
+            text
+        };
+        let fields = r#"count=1 text="a ""b"" \u{1b}[1m\n" error=cannot open C:\var\lib\new folder\"#;
+        let line = format!("call{{id=7 object=\"{path}\"}}: no {path} {fields}\n");
+        assert!(text(false).ends_with(&line), "{} is not {line}", text(false));
+        let json: serde_json::Value = serde_json::from_str(&text(true)).unwrap();
+        assert_eq!((&json["object"], &json["msg"]), (&path.into(), &format!("no {path}").into()));
+        assert_eq!(json["err"], format!("cannot open {path}"));
+    }
+
+    #[test]
+    fn a_terminal_gets_no_escape_sequence_from_a_field_or_message() {
+        let output = Buffer::default();
+        let writer = output.clone();
+        let writer = move || line::LineWriter::new(writer.clone(), true);
+        let layer = lines::<STDERR, _>(&LogFlags::default(), writer, true, LevelFilter::TRACE);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::info!(text = "\u{1b}[31m", error = %"\u{1b}[32m", "\u{1b}[33m");
+        });
+        let text = output.text();
+        assert!(text.contains("\u{1b}[32m INFO") && text.matches("[32m").count() == 2, "{text:?}");
+        assert!(text.ends_with("\\u{1b}[33m text=\"\\u{1b}[31m\" error=\\u{1b}[32m\n"), "{text:?}");
     }
 
     #[test]

@@ -10,6 +10,12 @@ use std::process::{Child, Command, Output, Stdio};
 
 use api::disk::v1::disk_client::DiskClient;
 use api::disk::v1::{ListDiskIDsRequest, PartitionDiskRequest};
+use api::filesystem::v1::MkdirRequest;
+use api::filesystem::v1::filesystem_client::FilesystemClient;
+use api::iscsi::v1alpha2::iscsi_client::IscsiClient;
+use api::iscsi::v1alpha2::{AddTargetPortalRequest, TargetPortal};
+use api::smb::v1::NewSmbGlobalMappingRequest;
+use api::smb::v1::smb_client::SmbClient;
 use api::system::v1alpha1::StartServiceRequest;
 use api::system::v1alpha1::system_client::SystemClient;
 use hyper_util::rt::TokioIo;
@@ -288,6 +294,44 @@ async fn a_log_file_is_written_without_further_flags_and_has_each_failure_once()
         let lines = text.lines().filter(|line| line.contains("cannot partition disk 4711: ")).count();
         assert_eq!(lines, 1, "{text}");
     }
+}
+
+#[tokio::test]
+async fn outages_are_warnings_and_mistakes_of_callers_are_not() {
+    let folder = folder();
+    let file = folder.path().join("node.toml");
+    let text = "[[smb_server]]\nhost = \"down\"\nreachable = false\nshares = [{ name = \"share\", guest = true }]\n\
+                [[iscsi_portal]]\naddress = \"10.0.0.9\"\nreachable = false\n\
+                [[service]]\nname = \"MSiSCSI\"\ndisplay_name = \"iSCSI\"\nstate = \"running\"\n";
+    fs::write(&file, text).expect("a file");
+    let daemon = Daemon::start(folder.path(), &["-fast", "-v=2", &format!("-node={}", file.display())]);
+    let mut smb = SmbClient::new(channel(folder.path(), "csi-proxy-smb-v1").await);
+    let mut mapping = NewSmbGlobalMappingRequest { remote_path: r"\\down\share".into(), ..Default::default() };
+    smb.new_smb_global_mapping(mapping.clone()).await.expect_err("the server is down");
+    mapping.remote_path = "share".into();
+    smb.new_smb_global_mapping(mapping).await.expect_err("no server");
+    let mut iscsi = IscsiClient::new(channel(folder.path(), "csi-proxy-iscsi-v1alpha2").await);
+    let target_portal = Some(TargetPortal { target_address: "10.0.0.9".into(), target_port: 3260 });
+    iscsi.add_target_portal(AddTargetPortalRequest { target_portal }).await.expect_err("the portal is down");
+    let mut files = FilesystemClient::new(channel(folder.path(), "csi-proxy-filesystem-v1").await);
+    for path in [r"new\relative", r"C:\new\outside"] {
+        files.mkdir(MkdirRequest { path: path.into() }).await.expect_err(path);
+    }
+    daemon.signal("TERM");
+    let (_, _, errors) = daemon.end();
+    for (words, level) in [
+        (r"cannot map \\down\share", " WARN "),
+        ("10.0.0.9", " WARN "),
+        (r"C:\new\outside is not in a working directory", " WARN "),
+        (r"new\relative", " INFO "),
+        ("the remote path", " INFO "),
+    ] {
+        let failed: Vec<_> = errors.lines().filter(|line| line.contains("code=") && line.contains(words)).collect();
+        assert!(failed.len() == 1 && failed[0].contains(level), "{words}: {failed:?} in {errors}");
+    }
+    // The object of a call has paths in the form of the messages.
+    let object = r#"object="create the directory C:\new\outside""#;
+    assert!(errors.contains(object), "{errors}");
 }
 
 #[test]

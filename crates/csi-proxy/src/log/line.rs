@@ -15,7 +15,7 @@ pub(super) const MAX_BYTES: usize = 4096;
 #[derive(Debug)]
 pub(super) struct LineWriter<W> {
     inner: W,
-    /// Whether lines contain escape sequences for colours. tracing-subscriber escapes those in values by itself.
+    /// Whether lines contain escape sequences for colours. Those in fields are escaped before.
     has_colours: bool,
 }
 

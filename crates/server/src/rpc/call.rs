@@ -179,8 +179,8 @@ fn log_failure(status: &Status, duration: Duration) {
     }
     match code {
         Code::Internal | Code::Unknown | Code::DataLoss => log!(Level::ERROR),
-        // Expected: drivers query objects that may not exist.
-        Code::NotFound | Code::Cancelled | Code::AlreadyExists => log!(Level::INFO),
+        // Expected: drivers query objects that may not exist. An invalid request says nothing about the node.
+        Code::NotFound | Code::Cancelled | Code::AlreadyExists | Code::InvalidArgument => log!(Level::INFO),
         // A statement of its own, so that the log can limit its lines apart from those below.
         Code::PermissionDenied => log!(Level::WARN),
         _ => log!(Level::WARN),
