@@ -298,7 +298,18 @@ impl WorkingDirectories {
         let containing = candidates.filter_map(|directory| Some((directory, path.below(&directory.path)?)));
         containing.min_by_key(|(_, below)| below.len()).ok_or_else(|| {
             let list: Vec<_> = allowed.iter().map(|directory| directory.path.to_string()).collect();
-            let reason = format!("{path} is not in a working directory ({})", list.join(", "));
+            let list = list.join(", ");
+            let reason = match context.filter(|_| only.is_some()) {
+                None => {
+                    format!("{path} is not in a working directory ({list}); csi-proxy's flag -working-dir adds others")
+                }
+                Some(PathContext::Plugin) => {
+                    format!("{path} is not in {list}, which csi-proxy's flag -kubelet-csi-plugins-path sets")
+                }
+                Some(PathContext::Pod) => {
+                    format!("{path} is not in {list}, which csi-proxy's flag -kubelet-pod-path sets")
+                }
+            };
             OperationError::new(Kind::PermissionDenied, reason)
         })
     }

@@ -436,10 +436,20 @@ fn contract_31_a_context_restricts_paths_only_if_its_directory_is_configured() {
     let mkdir = |text: &str, context| Mkdir { path: path(text), context: Some(context) };
     let node = node_on(&sim);
     node.run(&mkdir(r"\pods\a", PathContext::Plugin)).unwrap();
+    let outside = refused(&node, &mkdir(r"C:\csi\plugins\a", PathContext::Plugin), Kind::PermissionDenied).to_string();
+    assert!(
+        outside
+            .ends_with(r"not in a working directory (C:\var\lib\kubelet); csi-proxy's flag -working-dir adds others"),
+        "{outside}"
+    );
     let config = storage_ops::Config { plugin_dir: Some(path(r"C:\csi\plugins")), ..storage_ops::Config::default() };
     let node = storage_ops::Node::new(sim.process(), config);
     node.run(&mkdir(r"C:\csi\plugins\a", PathContext::Plugin)).unwrap();
-    refused(&node, &mkdir(r"\pods\b", PathContext::Plugin), Kind::PermissionDenied);
+    let outside = refused(&node, &mkdir(r"\pods\b", PathContext::Plugin), Kind::PermissionDenied).to_string();
+    assert!(
+        outside.ends_with(r"is not in C:\csi\plugins, which csi-proxy's flag -kubelet-csi-plugins-path sets"),
+        "{outside}"
+    );
     node.run(&mkdir(r"\pods\b", PathContext::Pod)).unwrap();
 }
 

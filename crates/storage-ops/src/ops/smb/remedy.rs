@@ -12,11 +12,11 @@ pub(super) fn refusal(state: MappingState, share: &str) -> OperationError {
         MappingState::OtherUser => OperationError::precondition(format!(
             "{share} is mapped for another user, and Windows allows one user per share; use the same user for all \
              volumes of the share on a node, map it by another name of the server, or allow sharing with \
-             -share-smb-mappings"
+             csi-proxy's flag -share-smb-mappings"
         )),
         MappingState::OtherPassword => OperationError::precondition(format!(
-            "{share} is mapped with another password, and -refuse-other-smb-passwords is set; use the password it was \
-             mapped with, or remove the mapping when no pod uses it"
+            "{share} is mapped with another password, and csi-proxy's flag -refuse-other-smb-passwords is set; \
+             use the password it was mapped with, or remove the mapping when no pod uses it"
         )),
         MappingState::CredentialsRefused(code)
         | MappingState::FromBeforeStart(code)
