@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use os::{Instance, Namespace, OsError, OsResult};
 use storage_ops::inspect::{LinkKind, LinkReadings, SearchLimits};
-use storage_ops::{HostPath, UncPath};
+use storage_ops::{Config, HostPath, UncPath};
 
-use crate::Examination;
 use crate::checks::{counted, listed, quoted};
 use crate::redaction::Kind;
+use crate::{Examination, Settings};
 
 const SMB: &str = "SMB mappings";
 const LINKS: &str = "Links and mount points";
@@ -151,12 +151,12 @@ fn share_of(link: &LinkReadings) -> Option<String> {
 
 /// Checks the directories that the mount manager has for volumes.
 fn check_mount_manager(examination: &mut Examination<'_>) {
-    let Examination { inspector, report, .. } = examination;
+    let Examination { inspector, report, settings: Settings { node, .. }, .. } = examination;
     let volumes = match inspector.volumes() {
         Ok(volumes) => volumes,
         Err(error) => return report.unchecked(LINKS, "the volumes", &error, error.code()),
     };
-    let mut stale = Vec::new();
+    let (mut stale, mut outside) = (Vec::new(), Vec::new());
     for volume in &volumes {
         let paths = match &volume.paths {
             Ok(paths) => paths,
@@ -167,6 +167,7 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
         };
         for path in paths {
             match inspector.leads_to(path, volume.id) {
+                Ok(true) if is_outside(node, path) => outside.push(quoted(path)),
                 Ok(true) => {}
                 Ok(false) => stale.push(quoted(path)),
                 Err(error) => {
@@ -174,6 +175,15 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
                 }
             }
         }
+    }
+    if !outside.is_empty() {
+        let count = counted(outside.len(), "mount point");
+        report.warning(
+            LINKS,
+            format!("{count} outside of the working directories: {}", listed(&outside)),
+            "nothing, unless a driver mounts volumes there: then name the directory with csi-proxy's flag -working-dir, \
+             without which MountVolume and UnmountVolume refuse the path",
+        );
     }
     if stale.is_empty() {
         return report.ok(LINKS, format!("the mount points of {} exist", counted(volumes.len(), "volume")));
@@ -183,6 +193,15 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
         format!("Windows lists {} that no longer exist: {}", counted(stale.len(), "mount point"), listed(&stale)),
         "mountvol.exe PATH /D for each; until then Windows reports a mount that is not there",
     );
+}
+
+/// Returns whether the path is a mount point that csi-proxy neither makes nor removes. A drive letter is none, and neither
+/// is a directory that a working directory is in.
+fn is_outside(node: &Config, path: &str) -> bool {
+    let Ok(path) = HostPath::parse(path) else { return false };
+    let mut directories =
+        std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).chain(&node.plugin_dir).chain(&node.pod_dir);
+    !path.is_drive_root() && !directories.any(|directory| path.is_in(directory) || directory.is_in(&path))
 }
 
 fn check_sessions(examination: &mut Examination<'_>) {

@@ -356,6 +356,24 @@ fn a_mount_point_that_windows_lists_and_that_does_not_exist_is_a_warning() {
 }
 
 #[test]
+fn a_mount_point_outside_of_the_working_directories_is_a_warning() {
+    let outside = r"C:\var\lib\kubelet-old\mount";
+    let mut patient = Patient::with(MOUNT, outside);
+    // The target of the link, which the mount point was in.
+    patient.sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\1").expect("a directory");
+    let words = ["1 mount point outside of the working directories", outside];
+    let finding = patient.complaint();
+    assert_finding(&finding, State::Warning, "Links and mount points", &words);
+    assert!(finding.advice.contains("-working-dir"), "{finding:#?}");
+    // It is a working directory, above one, or below one. The volume of Windows is at the root of its drive.
+    for directory in [outside, r"C:\var\lib\kubelet-old\mount\kubelet", r"C:\var\lib\kubelet-old"] {
+        patient.sim.external().mkdir_all(directory).expect("a directory");
+        patient.settings.node.working_dirs = vec![HostPath::parse(directory).expect("a path")];
+        assert_eq!(patient.complaints(), [], "{directory}");
+    }
+}
+
+#[test]
 fn a_link_to_a_missing_path_is_a_warning() {
     let link = r"target = 'C:\var\lib\kubelet\pods\1'";
     let patient = Patient::with(link, r"target = 'C:\gone'");

@@ -96,6 +96,11 @@ impl HostPath {
         NtPath::drive_root(self.drive)
     }
 
+    /// Returns whether the path is `ancestor` or in it, as far as the texts tell.
+    pub fn is_in(&self, ancestor: &Self) -> bool {
+        self.below(ancestor).is_some()
+    }
+
     /// Returns the path below `ancestor`, which is empty for `ancestor` itself; `None` if the path is not in `ancestor`.
     pub(crate) fn below(&self, ancestor: &Self) -> Option<&U16Str> {
         let (own, above) = (self.names.as_slice(), ancestor.names.as_slice());
