@@ -11,8 +11,19 @@ use crate::table::{Column, shown};
 pub(super) const COLUMNS: [Column; 3] = [
     Column::text("PATH", |row| shown(&row["path"])),
     Column::number("DISK", |row| shown(&row["disk"])),
-    Column::text("VOLUME", |row| shown(&row["volume"])),
+    Column::text("VOLUME", |row| match row["state"].as_str() {
+        Some(STALE) => "stale: its volume no longer exists".to_owned(),
+        _ => shown(&row["volume"]),
+    }),
 ];
+
+/// The states of a path.
+const MOUNTED: &str = "mounted";
+const STALE: &str = "stale";
+const NOT_MOUNTED: &str = "not mounted";
+
+/// What the error of a stale mount point contains. Its status code is that of a path where nothing is mounted.
+const STALE_TEXT: &str = "the mount point is stale";
 
 pub(super) fn command() -> Command {
     Command::new("mounts")
@@ -20,7 +31,8 @@ pub(super) fn command() -> Command {
         .about("Volumes mounted at given paths; links are followed")
         .after_help(
             "csi-proxy has no RPC that lists mount points, so the paths must be given. A path without a mounted volume, or \
-             that does not exist, has a - for the volume.",
+             that does not exist, has a - for the volume. A mount point is stale if its volume no longer exists, such as \
+             after its disk was detached.",
         )
         .arg(Arg::new("path").value_name("PATH").num_args(1..).required(true).help("Paths on the node"))
 }
@@ -29,16 +41,18 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
     let volumes = client.volume();
     let mut listing = Listing::default();
     for path in matches.get_many::<String>("path").into_iter().flatten() {
-        let (mut volume, mut disk) = (Value::Null, Value::Null);
+        let (mut volume, mut disk, mut state) = (Value::Null, Value::Null, Value::Null);
         match volumes.get_volume_id_from_target_path(path).await {
             Ok(id) => {
                 disk = listing.value_or_problem(volumes.get_disk_number_from_volume_id(&id).await);
-                volume = id.into();
+                (volume, state) = (id.into(), MOUNTED.into());
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                state = if error.message().contains(STALE_TEXT) { STALE } else { NOT_MOUNTED }.into();
+            }
             Err(error) => listing.problems.push(error.into()),
         }
-        listing.rows.push(json!({ "path": path, "volume": volume, "disk": disk }));
+        listing.rows.push(json!({ "path": path, "state": state, "volume": volume, "disk": disk }));
     }
     Ok(listing)
 }
