@@ -91,7 +91,8 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
 /// The command `csi-proxy-sim doctor`.
 pub static CSI_PROXY_SIM_DOCTOR: Program<DoctorFlags> = Program {
     name: "csi-proxy-sim doctor",
-    about: "Examines a simulated node as csi-proxy doctor examines a Windows node.",
+    about: "Examines a simulated node as csi-proxy doctor examines a Windows node.\n\
+            The node is as it starts; a running csi-proxy-sim is not asked.",
     commands: &[("[FLAGS]", "examine the node")],
     own_flags: &[
         node_flag("Examine the node that this TOML file describes, instead of the built-in one.", |flags, text| {
