@@ -66,11 +66,11 @@ fn write(html: &mut String, program: &ProgramStatus<'_>, served: &[&GroupVersion
         let number = number.map_or(String::new(), |number| number.to_string());
         write!(
             html,
-            "<td class=\"n\">{number}<td class=\"n\">{}<td>{}<br><code>{rpc}</code><td class=\"{class}\">{}<td>{}",
+            "<td class=\"n\">{number}<td class=\"n\">{}<td>{}<br><code>{rpc}</code><td class=\"{class}\">{}<td class=\"words\">{}",
             duration(*seconds),
             Text(object),
             Text(state),
-            caller(call)
+            caller(call).replacen(' ', "&nbsp;", 1)
         )
     })?;
     let head = ["Object", "Held by", "Awaited by"];
