@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use storage_ops::Executor;
 use tokio::sync::watch;
@@ -79,6 +80,7 @@ impl Server {
         }
         self.wait_until_idle(&open_connections).await;
         let calls = self.state.open_calls.get();
+        self.state.drain_is_over.store(true, Ordering::Relaxed);
         phase.send_replace(Phase::Closed);
         open_connections.zero().await;
         Unfinished { calls, operations: self.state.executor.running() }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use storage_ops::Executor;
@@ -26,6 +26,8 @@ pub(crate) struct ServerState {
     /// The calls between their headers and their status.
     pub(crate) open_calls: Arc<ActiveCount>,
     pub(crate) readiness: Readiness,
+    /// Whether calls that still run are cut off.
+    pub(crate) drain_is_over: AtomicBool,
     /// The number of the last call.
     pub(crate) last_call: AtomicU64,
     pub(crate) failures: LastFailures,
@@ -45,6 +47,7 @@ impl ServerState {
             call_slots: Arc::new(CallSlots::new(&limits)),
             open_calls: Arc::default(),
             readiness: Readiness::default(),
+            drain_is_over: AtomicBool::new(false),
             last_call: AtomicU64::new(0),
             failures: LastFailures::default(),
             started: Instant::now(),

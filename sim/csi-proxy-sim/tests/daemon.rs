@@ -171,8 +171,10 @@ async fn calls_still_running_after_the_drain_are_aborted_and_reported() {
     let (daemon, call) = start_with_a_running_call(folder.path(), &["-drain=0", &node]).await;
     daemon.signal("TERM");
     call.await.expect("no panic").expect_err("the call is aborted");
-    let (code, output, _) = daemon.end();
+    let (code, output, errors) = daemon.end();
     assert_eq!(code, Some(0));
+    let log = errors.lines().find(|line| line.contains("PartitionDisk"));
+    assert!(log.is_some_and(|line| line.contains("csi-proxy stopped before the call ended")), "{errors}");
     assert_eq!(output, "Stopped before all calls had finished; calls aborted: 1, operations still running: 1.\n");
 }
 

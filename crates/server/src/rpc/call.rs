@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -116,12 +116,13 @@ fn deadline(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
-/// A running call. If it is dropped before its end, the caller has cancelled it.
+/// A running call. If it is dropped before its end, the caller has cancelled it or the drain is over.
 struct Call<'a> {
     id: u64,
     began: Instant,
     metrics: &'a RpcMetrics,
     failures: &'a LastFailures,
+    drain_is_over: &'a AtomicBool,
     has_ended: bool,
     _open: ActiveGuard,
 }
@@ -130,8 +131,8 @@ impl<'a> Call<'a> {
     fn begin(state: &'a ServerState, metrics: &'a RpcMetrics) -> Self {
         metrics.started();
         let id = state.last_call.fetch_add(1, Ordering::Relaxed) + 1;
-        let failures = &state.failures;
-        Self { id, began: Instant::now(), metrics, failures, has_ended: false, _open: state.open_calls.add() }
+        let ServerState { failures, drain_is_over, open_calls, .. } = state;
+        Self { id, began: Instant::now(), metrics, failures, drain_is_over, has_ended: false, _open: open_calls.add() }
     }
 
     /// Counts and logs the outcome, and returns the response for it.
@@ -161,7 +162,9 @@ impl Drop for Call<'_> {
         if !self.has_ended {
             let duration = self.began.elapsed();
             self.metrics.ended(Code::Cancelled, duration);
-            let reason = "the caller cancelled the call";
+            let was_cut_off = self.drain_is_over.load(Ordering::Relaxed);
+            let reason =
+                if was_cut_off { "csi-proxy stopped before the call ended" } else { "the caller cancelled the call" };
             self.failures.add(self.metrics.rpc.path, self.id, Code::Cancelled, reason);
             // The span of the call is entered when its future is dropped.
             tracing::info!(seconds = duration.as_secs_f64(), "{reason}");
