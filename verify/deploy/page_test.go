@@ -154,7 +154,7 @@ func TestThePageOfTheDaemonInABrowser(t *testing.T) {
 				t.Errorf("the page is %d wide, the window %d", page.Width, page.Window)
 			}
 			expect(t, "rows", fmt.Sprint(page.Rows), fmt.Sprint(map[string]int{
-				"Running calls": 2, "Locks": 1, "Pools of threads": 7, "Last failures": 1, "Calls since the start": 3, "Served": 6,
+				"Running calls": 2, "Locks": 1, "Pools of threads": 7, "Last failures": 1, "RPCs called since the start": 3, "Served": 6,
 			}))
 			for _, text := range []string{
 				"partition disk 1", "/v1.Disk/PartitionDisk", "running", "/v1.Disk/SetDiskState",

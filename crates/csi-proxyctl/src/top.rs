@@ -136,7 +136,7 @@ async fn status(address: &str, limit: Duration) -> Result<Value, Failure> {
 fn screen(status: &Value) -> String {
     let counts = &status["counts"];
     let mut text = format!(
-        "{} {} on {}, up {}: {} connections, {} calls in flight, {} waiting for a slot\n",
+        "{} {} on {}, up {}\n{} connections, {} calls in flight, {} waiting for a slot\n",
         shown(&status["program"]),
         shown(&status["version"]),
         escaped(&shown(&status["system"])),
@@ -206,7 +206,8 @@ mod tests {
             "call": null, "rpc": "Rescan", "object": "rescan", "seconds": 0, "connection": null, "has_caller": false,
             "state": "running"
         }));
-        let expected = r"csi-proxy 0.1.0 on node\u{1b}7, up 1 d 1 h: 4 connections, 2 calls in flight, 0 waiting for a slot
+        let expected = r"csi-proxy 0.1.0 on node\u{1b}7, up 1 d 1 h
+4 connections, 2 calls in flight, 0 waiting for a slot
 
 CALL  SECONDS  RPC                     CLIENT  STATE
   17     12.5  v1.Volume/FormatVolume       3  waiting for lock disk 2

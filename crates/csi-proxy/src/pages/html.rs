@@ -101,7 +101,7 @@ fn write(html: &mut String, program: &ProgramStatus<'_>, served: &[&GroupVersion
         )
     })?;
     let head = ["RPC", "Calls", "Failed", "Mean", "99 of 100 within"];
-    table(html, "Calls since the start", &head, &status.rpcs, "No RPC has been called.", |html, summary| {
+    table(html, "RPCs called since the start", &head, &status.rpcs, "No RPC has been called.", |html, summary| {
         let RpcSummary { rpc, started, failed, mean_seconds, p99_seconds, .. } = summary;
         let mean = mean_seconds.map_or(String::new(), duration);
         let p99 = p99(*mean_seconds, *p99_seconds);

@@ -54,7 +54,7 @@ fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
         let Pool { name, threads, busy, waiting } = pool;
         writeln!(text, "  {name:<9} {busy:>2} of {threads} busy, {waiting} waiting")
     })?;
-    section(text, "Calls since the start", &status.rpcs, |text, rpc| {
+    section(text, "RPCs called since the start", &status.rpcs, |text, rpc| {
         let RpcSummary { rpc, started, failed, mean_seconds, .. } = rpc;
         let mean = mean_seconds.map_or(String::new(), |mean| format!(", {} on average", duration(mean)));
         writeln!(text, "  {rpc}: {started}, {failed} failed{mean}")

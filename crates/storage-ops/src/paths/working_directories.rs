@@ -327,7 +327,10 @@ fn is_missing(code: OsError) -> bool {
 
 /// Opens the directory `name` in `parent`; refuses a link and a mount point.
 fn open_subdirectory(parent: &dyn Handle, name: &U16Str, how: &Open) -> OperationResult<Box<dyn Handle>> {
-    let child = parent.open_child(name, how)?;
+    let child = parent.open_child(name, how).map_err(|code| match code {
+        code if is_missing(code) => OperationError::of(code, format_args!("the directory {}", name.display())),
+        code => code.into(),
+    })?;
     let attributes = buffer::attributes(&*child)?.attributes;
     if attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0 {
         return Err(OperationError::of(OsError::REPARSE_POINT_ENCOUNTERED, name.display()));

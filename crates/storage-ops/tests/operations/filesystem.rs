@@ -357,7 +357,9 @@ fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
         let error = refused(&node, &link(r"\plugins\d", target), Kind::AlreadyExists);
         assert!(error.to_string().contains(what), "{error}");
     }
-    refused(&node, &link(r"\plugins\d", r"\pods\missing\l"), Kind::NotFound);
+    let error = refused(&node, &link(r"\plugins\d", r"\pods\missing\l"), Kind::NotFound);
+    let reason = error.to_string().split_once(": ").map(|(_, reason)| reason.to_owned());
+    assert_eq!(reason.as_deref(), Some("the directory missing: the system cannot find the file specified (2)"));
     assert_eq!(sim.snapshot(), before);
 }
 
