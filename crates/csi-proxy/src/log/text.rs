@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write as _};
 
-use os::escaped;
+use os::is_misleading;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
@@ -16,38 +16,71 @@ use tracing_subscriber::fmt::format::Writer;
 pub(super) struct TextFields;
 
 impl<'a> FormatFields<'a> for TextFields {
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'a>, fields: R) -> fmt::Result {
-        let mut line = Line::default();
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'a>, fields: R) -> fmt::Result {
+        let mut line = Line { text: Escaping { writer, is_quoted: false }, is_empty: true, result: Ok(()) };
         fields.record(&mut line);
-        // On a terminal, the writer of lines lets escape sequences pass.
-        writer.write_str(&escaped(&line.0))
+        line.result
     }
 }
 
-#[derive(Default)]
-struct Line(String);
-
-impl Line {
-    fn add(&mut self, field: &Field, value: impl fmt::Display) {
-        let separator = if self.0.is_empty() { "" } else { " " };
-        // Writing to a String does not fail.
-        let _ = match field.name() {
-            "message" => write!(self.0, "{separator}{value}"),
-            name => write!(self.0, "{separator}{}={value}", name.trim_start_matches("r#")),
-        };
-    }
+/// Writes fields.
+struct Line<'a> {
+    text: Escaping<'a>,
+    is_empty: bool,
+    result: fmt::Result,
 }
 
-impl Visit for Line {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "message" {
-            self.add(field, value);
-        } else {
-            self.add(field, format_args!("\"{}\"", value.replace('"', "\"\"")));
+/// Escapes misleading characters: on a terminal, the writer of lines lets escape sequences pass.
+struct Escaping<'a> {
+    writer: Writer<'a>,
+    /// Whether quotation marks are doubled.
+    is_quoted: bool,
+}
+
+impl fmt::Write for Escaping<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let is_quoted = self.is_quoted;
+        // None of these is misleading. Nearly all text consists of them.
+        if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !(is_quoted && byte == b'"')) {
+            return self.writer.write_str(text);
         }
+        text.chars().try_for_each(|character| match character {
+            '"' if is_quoted => self.writer.write_str("\"\""),
+            character if is_misleading(character) => write!(self.writer, "{}", character.escape_default()),
+            character => self.writer.write_char(character),
+        })
+    }
+}
+
+impl Line<'_> {
+    /// Writes the name of a field, unless it is the message, and what `write` writes.
+    fn add(&mut self, field: &Field, write: impl FnOnce(&mut Escaping<'_>, bool) -> fmt::Result) {
+        let (text, is_message) = (&mut self.text, field.name() == "message");
+        let separator = if self.is_empty { "" } else { " " };
+        self.is_empty = false;
+        let named = match field.name() {
+            "message" => text.write_str(separator),
+            name => write!(text, "{separator}{}=", name.trim_start_matches("r#")),
+        };
+        self.result = self.result.and(named).and_then(|()| write(text, is_message));
+    }
+}
+
+impl Visit for Line<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, |text, is_message| {
+            if is_message {
+                return text.write_str(value);
+            }
+            text.write_char('"')?;
+            text.is_quoted = true;
+            let written = text.write_str(value);
+            text.is_quoted = false;
+            written.and_then(|()| text.write_char('"'))
+        });
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.add(field, format_args!("{value:?}"));
+        self.add(field, |text, _| write!(text, "{value:?}"));
     }
 }
