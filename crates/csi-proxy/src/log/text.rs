@@ -11,6 +11,9 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
 
+/// The name of the field that has the text of an event.
+const MESSAGE: &str = "message";
+
 /// The format of fields, separated by blanks.
 #[derive(Debug)]
 pub(super) struct TextFields;
@@ -54,24 +57,24 @@ impl fmt::Write for Escaping<'_> {
 
 impl Line<'_> {
     /// Writes the name of a field, unless it is the message, and what `write` writes.
-    fn add(&mut self, field: &Field, write: impl FnOnce(&mut Escaping<'_>, bool) -> fmt::Result) {
-        let (text, is_message) = (&mut self.text, field.name() == "message");
+    fn add(&mut self, field: &Field, write: impl FnOnce(&mut Escaping<'_>) -> fmt::Result) {
+        let text = &mut self.text;
         let separator = if self.is_empty { "" } else { " " };
         self.is_empty = false;
         let named = match field.name() {
-            "message" => text.write_str(separator),
+            MESSAGE => text.write_str(separator),
             name => write!(text, "{separator}{}=", name.trim_start_matches("r#")),
         };
-        self.result = self.result.and(named).and_then(|()| write(text, is_message));
+        self.result = self.result.and(named).and_then(|()| write(text));
     }
 }
 
 impl Visit for Line<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.add(field, |text, is_message| {
-            if is_message {
-                return text.write_str(value);
-            }
+        if field.name() == MESSAGE {
+            return self.add(field, |text| text.write_str(value));
+        }
+        self.add(field, |text| {
             text.write_char('"')?;
             text.is_quoted = true;
             let written = text.write_str(value);
@@ -81,6 +84,6 @@ impl Visit for Line<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.add(field, |text, _| write!(text, "{value:?}"));
+        self.add(field, |text| write!(text, "{value:?}"));
     }
 }
