@@ -10,6 +10,7 @@ use crate::{
     workspace,
 };
 
+mod alerts;
 mod deploy;
 
 #[derive(Args)]
@@ -36,7 +37,7 @@ pub(crate) enum Part {
     Go,
     /// The benchmark: every measurement once and briefly, so that it is known to work
     Bench,
-    /// The manifests, the chart and the admission policy in `deploy`
+    /// The manifests, the chart, the admission policy and the alert rules in `deploy`
     Deploy,
     /// Patches that each break a rule, which the simulation tests must detect
     Sensitivity,

@@ -1,9 +1,9 @@
-//! Programs that a task needs and that are installed from a package registry: cargo subcommands, and Go programs.
+//! Programs that a task needs and that are installed from a package registry: cargo subcommands, Go programs, and promtool.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{Error, process, workspace};
+use crate::{Error, apt, process, workspace};
 
 /// What makes the installation of a program faster.
 const FASTER: [(&str, &[&str]); 1] = [("mdbook", &["--no-default-features", "--debug"])];
@@ -49,4 +49,18 @@ pub(crate) fn actionlint() -> Result<PathBuf, Error> {
     } else {
         Err(format!("`{}` failed", process::typed(&install)).into())
     }
+}
+
+/// Returns promtool, which Debian's package prometheus contains. If it is not on the PATH, the package is unpacked into
+/// `target/tools`: an installation would also start a Prometheus server.
+pub(crate) fn promtool() -> Result<PathBuf, Error> {
+    if let Some(found) = process::find("promtool") {
+        return Ok(found);
+    }
+    let package = folder().join("prometheus");
+    let program = package.join("usr/bin/promtool");
+    if !program.is_file() {
+        apt::unpack("prometheus", &package)?;
+    }
+    Ok(program)
 }

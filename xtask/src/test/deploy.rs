@@ -1,19 +1,27 @@
-//! The tests of the folder `deploy`, which are written in Go: Kubernetes, Helm, kustomize and Prometheus are Go libraries.
+//! The tests of the folder `deploy`. Most are written in Go: Kubernetes, Helm and kustomize are Go libraries.
 
 use std::process::Command;
 
 use crate::go::test_report::Report;
 use crate::summary::Summary;
+use crate::test::alerts;
 use crate::{Error, apt, process, workspace};
 
 /// The environment variable in which the tests find csi-proxy-sim.
 const SIMULATOR: &str = "CSI_PROXY_SIM";
 
-/// The modules with the tests.
-const MODULES: [&str; 2] = ["verify/alerts", "verify/deploy"];
+/// The module with the tests in Go.
+const MODULE: &str = "verify/deploy";
 
-/// Runs the tests of all modules.
-pub(crate) fn test() -> Result<Summary, Error> {
+/// Runs all of these tests.
+pub(super) fn test() -> Result<Summary, Error> {
+    let mut sum = alerts::test()?;
+    sum += go()?;
+    Ok(sum)
+}
+
+/// Runs the tests in Go.
+fn go() -> Result<Summary, Error> {
     if process::find("go").is_none() {
         return Ok(Summary::skipped("tests of deploy", "go is not installed (https://go.dev/dl)"));
     }
@@ -29,13 +37,9 @@ pub(crate) fn test() -> Result<Summary, Error> {
     }
     let simulator = format!("csi-proxy-sim{}", std::env::consts::EXE_SUFFIX);
     let simulator = workspace::target().join("debug").join(simulator);
-    let mut sum = Summary::default();
-    for module in MODULES {
-        let mut go = Command::new("go");
-        go.current_dir(workspace::root().join(module)).args(["test", "-count=1", "-v", "."]).env(SIMULATOR, &simulator);
-        let mut report = Report::default();
-        let status = process::stream(&mut go, |line| report.line(line))?;
-        sum += report.finish(&process::typed(&go), status.success());
-    }
-    Ok(sum)
+    let mut go = Command::new("go");
+    go.current_dir(workspace::root().join(MODULE)).args(["test", "-count=1", "-v", "."]).env(SIMULATOR, &simulator);
+    let mut report = Report::default();
+    let status = process::stream(&mut go, |line| report.line(line))?;
+    Ok(report.finish(&process::typed(&go), status.success()))
 }

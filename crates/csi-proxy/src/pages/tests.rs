@@ -213,13 +213,22 @@ async fn the_dashboard_the_alerts_and_the_documentation_name_metrics_that_exist(
     assert!(documentation.contains(&rows), "docs/monitoring.md should contain:\n{rows}");
 }
 
+/// A rule without a severity is routed nowhere. That the alerts fire is tested by promtool.
 #[test]
-fn each_alert_is_documented() {
+fn each_alert_has_a_severity_a_text_a_remedy_and_a_situation_in_which_it_fires() {
     let documentation = include_str!("../../../../docs/monitoring.md");
-    let alerts = include_str!("../../../../deploy/monitoring/alerts.yaml");
-    let names: Vec<&str> = alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
-    assert!(names.len() > 5);
-    for name in names {
+    let situations = include_str!("../../../../deploy/monitoring/alerts_test.yaml");
+    let rules = include_str!("../../../../deploy/monitoring/alerts.yaml").split("- alert: ").skip(1);
+    assert!(rules.clone().count() > 5);
+    for rule in rules {
+        let name = rule.lines().next().unwrap();
+        let has =
+            |start: &str| rule.lines().any(|line| line.trim().strip_prefix(start).is_some_and(|rest| !rest.is_empty()));
+        let severities = ["critical", "warning", "info"];
+        assert!(severities.iter().any(|level| rule.contains(&format!("severity: {level}\n"))), "severity of {name}");
+        assert!(has("summary: ") && has("description: "), "{name} has no summary or no description");
         assert!(documentation.contains(&format!("| `{name}` |")), "{name} is not in docs/monitoring.md");
+        let fires = format!("labels: '{{alertname=\"{name}\", alertstate=\"firing\"");
+        assert!(situations.contains(&fires), "no situation in alerts_test.yaml has {name} fire");
     }
 }
