@@ -180,6 +180,13 @@ impl Executor {
         }
     }
 
+    /// Lets `count` reads of local files run on threads of the runtime at the same time. By default it is one less than the
+    /// runtime has threads, so that reads that hang, because their disk does not answer, leave it one.
+    #[must_use]
+    pub fn with_inline_reads(self, count: usize) -> Self {
+        Self { inline_reads: InlineReads::with_count(count), ..self }
+    }
+
     /// Returns the node.
     pub fn node(&self) -> &Arc<Node> {
         &self.node

@@ -33,7 +33,7 @@ use crate::excluded;
 pub enum Threads {
     /// Two that share all tasks. That is the least with which reads run as in the service.
     AsInService,
-    /// The calling thread.
+    /// The calling thread, which also runs the reads of local files.
     One,
 }
 
@@ -60,7 +60,9 @@ impl Daemon {
         };
         let builder = builder.enable_all().max_blocking_threads(1).thread_keep_alive(Duration::from_hours(1));
         let runtime = if threads == Threads::AsInService { builder.worker_threads(2) } else { builder }.build()?;
-        let server = server(excluded::node(node), Limits::default());
+        let executor = executor(excluded::node(node));
+        let executor = if threads == Threads::One { executor.with_inline_reads(1) } else { executor };
+        let server = Server::new(Arc::new(executor), Limits::default());
         let writes = Arc::default();
         let (mut dialers, mut endpoints) = (Vec::new(), Vec::new());
         for spec in EndpointSpec::of(&Group::ALL, false) {
@@ -109,11 +111,11 @@ pub(crate) fn start_log() {
     });
 }
 
-/// Returns the server of a daemon on `node`.
-pub(crate) fn server(node: Arc<dyn Os>, limits: Limits) -> Server {
+/// Returns the executor of a daemon on `node`.
+pub(crate) fn executor(node: Arc<dyn Os>) -> Executor {
     let node = Node::new(node, Config::default());
     node.test_path_lookup();
-    Server::new(Arc::new(Executor::new(Arc::new(node))), limits)
+    Executor::new(Arc::new(node))
 }
 
 struct CountingEndpoint {

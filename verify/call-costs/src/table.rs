@@ -31,7 +31,7 @@ pub const COUNTS: Table = Table {
 };
 
 /// The table of instructions: of the profile `counted`.
-pub const INSTRUCTIONS: Table = Table { columns: &[Column { name: "instructions", tolerance: 0.03, decimals: 0 }] };
+pub const INSTRUCTIONS: Table = Table { columns: &[Column { name: "instructions", tolerance: 0.01, decimals: 0 }] };
 
 /// A row: the name of a call, and its counts.
 pub type Row = (String, Vec<f64>);

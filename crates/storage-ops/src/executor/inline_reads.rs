@@ -18,7 +18,11 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 /// The permits for reads on the threads of the runtime.
 #[derive(Default)]
-pub(super) struct InlineReads(OnceLock<Option<Watched>>);
+pub(super) struct InlineReads {
+    /// The number of permits; `None` for one less than the runtime has threads.
+    count: Option<usize>,
+    watched: OnceLock<Option<Watched>>,
+}
 
 /// The permits, and the thread that watches whether they come back. It sleeps while no read has begun.
 struct Watched {
@@ -34,10 +38,14 @@ struct Reads {
 }
 
 impl InlineReads {
+    pub(super) fn with_count(count: usize) -> Self {
+        Self { count: Some(count), watched: OnceLock::new() }
+    }
+
     /// Returns the permit to run a read on this thread, if there is one left. Reads on a runtime without a thread to
-    /// spare get none.
+    /// spare get none by default.
     pub(super) fn permit(&self) -> Option<SemaphorePermit<'_>> {
-        let Watched { reads, watcher } = self.0.get_or_init(watched).as_ref()?;
+        let Watched { reads, watcher } = self.watched.get_or_init(|| watched(self.count)).as_ref()?;
         let permit = reads.permits.try_acquire().ok()?;
         if !reads.has_begun.swap(true, Ordering::SeqCst) {
             watcher.unpark();
@@ -48,16 +56,19 @@ impl InlineReads {
 
 impl Drop for InlineReads {
     fn drop(&mut self) {
-        if let Some(Some(Watched { reads, watcher })) = self.0.take() {
+        if let Some(Some(Watched { reads, watcher })) = self.watched.take() {
             drop(reads);
             watcher.unpark();
         }
     }
 }
 
-fn watched() -> Option<Watched> {
+fn watched(count: Option<usize>) -> Option<Watched> {
     let runtime = Handle::current();
-    let count = runtime.metrics().num_workers().checked_sub(1).filter(|count| *count > 0)?;
+    let count = count.unwrap_or_else(|| runtime.metrics().num_workers().saturating_sub(1));
+    if count == 0 {
+        return None;
+    }
     let reads = Arc::new(Reads { permits: Semaphore::new(count), count, has_begun: AtomicBool::new(false) });
     let weak = Arc::downgrade(&reads);
     let builder = Builder::new().name("inline-reads".into());
