@@ -19,7 +19,8 @@ use crate::state::State;
 /// How long a blocked thread waits for the other threads before it advances simulated time.
 const WAKE_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// How often simulated time catches up with the wall clock while no calls are made.
+/// When simulated time follows the wall clock: how often it catches up while no calls are made, and how often a waiting
+/// thread looks at the state.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What advances the simulated time.
@@ -95,10 +96,12 @@ impl SharedState {
         guard
     }
 
+    /// Unlocks the state, and wakes the threads that wait for a change of it. With the wall clock they wait for an event,
+    /// whose time they know, and wake by themselves: calls in the meantime, thousands in a second, do not wake them.
     fn unlock(&self, guard: MutexGuard<'_, Inner>) {
-        let waiting = guard.waiting > 0;
+        let wakes = guard.waiting > 0 && !matches!(guard.mode, ClockMode::Real(..));
         drop(guard);
-        if waiting {
+        if wakes {
             self.changed.notify_all();
         }
     }
@@ -115,6 +118,7 @@ impl SharedState {
         let mut guard = self.lock();
         guard.mode = mode(guard.state.now);
         self.release(guard);
+        self.changed.notify_all();
     }
 
     /// Advances the simulated time by `span`.
@@ -151,7 +155,7 @@ impl SharedState {
                     guard
                 }
                 ClockMode::Real(..) => {
-                    let span = next.saturating_sub(guard.state.now);
+                    let span = next.saturating_sub(guard.state.now).min(POLL_INTERVAL);
                     guard.waiting += 1;
                     let waited = self.changed.wait_timeout(guard, span);
                     let mut guard = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -254,5 +258,40 @@ impl Wake for Woken {
     fn wake(self: Arc<Self>) {
         self.flag.store(true, Ordering::Release);
         self.thread.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::SharedState;
+    use crate::state::State;
+
+    #[test]
+    fn calls_do_not_wake_a_thread_that_waits_for_an_event() {
+        const CALLS: usize = 10_000;
+        let shared = SharedState::new(State::default());
+        shared.follow_real_time();
+        let (looks, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                shared.wait(Duration::MAX, |_| {
+                    looks.fetch_add(1, Ordering::SeqCst);
+                    (ended.load(Ordering::SeqCst) > 0).then_some(())
+                })
+            });
+            while looks.load(Ordering::SeqCst) == 0 {
+                thread::yield_now();
+            }
+            for _ in 0..CALLS {
+                shared.with(|_| thread::yield_now());
+            }
+            ended.store(1, Ordering::SeqCst);
+            assert_eq!(waits.join().expect("it does not panic"), Some(()));
+        });
+        assert!(looks.into_inner() < CALLS / 10);
     }
 }
