@@ -61,7 +61,8 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secret
         async move { connect(&address).await.map(TokioIo::new) }
     });
     let channel = tonic::transport::Endpoint::from_static("http://localhost").connect_with_connector(dial).await;
-    let mut client = SmbClient::new(channel.expect("the endpoint accepts"));
+    let channel = channel.expect("the endpoint accepts");
+    let mut client = SmbClient::new(channel.clone());
 
     let mapping = |remote_path: &str, password: String| NewSmbGlobalMappingRequest {
         remote_path: remote_path.into(),
@@ -96,7 +97,13 @@ async fn contract_29_a_failure_is_logged_once_with_its_number_and_without_secret
         assert!(line.contains(r#"object="remove the mapping of \\\\fileserver\\share""#), "{line}");
         assert_eq!(line.matches("id=").count(), 1, "{line}");
     }
-    drop((client, stop));
+    for path in ["/v1.Disk/ListDiskIDs", "/v1.Smb/NoSuchRpc"] {
+        dynamic_client::call(&channel, path, Vec::new()).await.expect_err(path);
+        let refused = log.lines_with("refused an RPC that is not served");
+        let line = refused.iter().find(|line| line.contains(path)).unwrap_or_else(|| panic!("{path} in {refused:?}"));
+        assert!(line.contains(r#"pipe="csi-proxy-smb-v1""#), "{line}");
+    }
+    drop((client, channel, stop));
     serving.await.expect("no panic");
     assert!(log.lines_with("NewSmbGlobalMapping").len() >= 5, "the log has entries for the calls");
     assert_eq!(log.lines_with("-secret"), Vec::<String>::new());

@@ -58,7 +58,7 @@ pub use error::{Error, Kind, OperationError, OperationResult};
 pub use executor::Executor;
 pub use executor::activity::{ActiveRequest, Activity, LockUse, LockWaitCount, PoolUse, RequestState};
 pub use executor::locks::LockKey;
-pub use executor::operation::Operation;
+pub use executor::operation::{Coalesce, Operation};
 pub use executor::pool_kind::PoolKind;
 pub use executor::progress::{Call, Requester};
 pub use executor::shares::ClientId;

@@ -48,7 +48,7 @@ impl Sockets {
 
 /// A server with all endpoints.
 pub(crate) struct Daemon {
-    server: Arc<Server>,
+    pub(crate) server: Arc<Server>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
 }

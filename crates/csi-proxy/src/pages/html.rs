@@ -91,15 +91,22 @@ fn write(html: &mut String, program: &ProgramStatus<'_>, served: &[&GroupVersion
         )
     })?;
     let head = ["When", "Call", "What", "Times"];
-    table(html, "Last failures", &head, &status.failures, "No call has failed.", |html, failure| {
-        let Failure { call, rpc, code, message, seconds_ago, count } = failure;
-        write!(
-            html,
-            "<td class=\"n\">{} ago<td class=\"n\">{call}<td>{}<br><code>{rpc}</code> {code}<td class=\"n\">{count}",
-            duration(*seconds_ago),
-            Text(message)
-        )
-    })?;
+    table(
+        html,
+        "Last failures",
+        &head,
+        &status.failures,
+        "None. Queries about objects that do not exist are not listed.",
+        |html, failure| {
+            let Failure { call, rpc, code, message, seconds_ago, count } = failure;
+            write!(
+                html,
+                "<td class=\"n\">{} ago<td class=\"n\">{call}<td>{}<br><code>{rpc}</code> {code}<td class=\"n\">{count}",
+                duration(*seconds_ago),
+                Text(message)
+            )
+        },
+    )?;
     let head = ["RPC", "Calls", "Failed", "Mean", "99 of 100 within"];
     table(html, "RPCs called since the start", &head, &status.rpcs, "No RPC has been called.", |html, summary| {
         let RpcSummary { rpc, started, failed, mean_seconds, p99_seconds, .. } = summary;

@@ -49,6 +49,19 @@ async fn tables_show_what_the_node_has() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_overview_is_no_failure_in_the_status() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let daemon = Daemon::on(&sim, &sockets);
+    for what in [&["disks"][..], &["volumes"], &["services"], &["iscsi"], &["mounts", r"C:\var\lib\kubelet\plugins"]] {
+        run(&sockets, &[&["get"], what].concat());
+    }
+    let status = daemon.server.metrics().status();
+    // The volumes of a disk without partitions, two services, and a directory that is no mount point.
+    assert_eq!(status.rpcs.iter().map(|rpc| rpc.failed).sum::<u64>(), 4, "{:?}", status.rpcs);
+    assert!(status.failures.is_empty(), "{:?}", status.failures);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn targets_show_the_disks_of_their_sessions() {
     let (sim, sockets) = (node(), Sockets::new());
     let _daemon = Daemon::on(&sim, &sockets);

@@ -1,4 +1,6 @@
 //! The last failures, for the status: one for each RPC and code, so that a flood of one leaves the others listed.
+//!
+//! A query about an object that does not exist is not among them: its answer is that there is no such object.
 
 use std::sync::{Mutex, PoisonError};
 

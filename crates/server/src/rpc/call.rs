@@ -48,7 +48,7 @@ impl Peer {
 
 /// Answers one call of `rpc`.
 pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -> Response<ResponseBody> {
-    let call = Call::begin(&peer.state, &rpc.metrics);
+    let call = Call::begin(&peer.state, rpc);
     let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path, object = field::Empty);
     async {
         let in_flight = match peer.connection.begin_call() {
@@ -67,7 +67,7 @@ pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -
             // The request has been read, which wakes the task of the connection now and then.
             let has_woken = peer.woken.get();
             let head = CallHead { number, rpc: rpc.metrics.rpc.path, connection, began, has_woken };
-            catch_panics(|| (rpc.handler)(&peer.state, head, body)).await
+            catch_panics(|| (rpc.handler.answer)(&peer.state, head, body)).await
         };
         let outcome = match deadline {
             None => answer.await,
@@ -121,6 +121,7 @@ struct Call<'a> {
     id: u64,
     began: Instant,
     metrics: &'a RpcMetrics,
+    is_query: bool,
     failures: &'a LastFailures,
     drain_is_over: &'a AtomicBool,
     has_ended: bool,
@@ -128,11 +129,20 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn begin(state: &'a ServerState, metrics: &'a RpcMetrics) -> Self {
+    fn begin(state: &'a ServerState, Rpc { metrics, handler }: &'a Rpc) -> Self {
         metrics.started();
         let id = state.last_call.fetch_add(1, Ordering::Relaxed) + 1;
         let ServerState { failures, drain_is_over, open_calls, .. } = state;
-        Self { id, began: Instant::now(), metrics, failures, drain_is_over, has_ended: false, _open: open_calls.add() }
+        Self {
+            id,
+            began: Instant::now(),
+            metrics,
+            is_query: handler.is_query,
+            failures,
+            drain_is_over,
+            has_ended: false,
+            _open: open_calls.add(),
+        }
     }
 
     /// Counts and logs the outcome, and returns the response for it.
@@ -147,7 +157,10 @@ impl<'a> Call<'a> {
             }
             Err(status) => {
                 self.metrics.ended(status.code(), duration);
-                self.failures.add(self.metrics.rpc.path, self.id, status.code(), status.message());
+                // Drivers and csi-proxyctl ask so whether something exists, and have their answer.
+                if !(self.is_query && status.code() == Code::NotFound) {
+                    self.failures.add(self.metrics.rpc.path, self.id, status.code(), status.message());
+                }
                 log_failure(&status, duration);
                 let mut response = message::failure(&status);
                 response.headers_mut().insert(REQUEST_ID, HeaderValue::from(self.id));

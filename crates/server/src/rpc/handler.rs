@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use storage_ops::{Call, ClientId, Operation, Requester};
+use storage_ops::{Call, ClientId, Coalesce, Operation, Requester};
 use tonic::Status;
 use tracing::{Level, Span};
 
@@ -40,7 +40,7 @@ pub(crate) struct CallHead {
 
 pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
-/// The [`Handler`] of an RPC with the request `Q` and the response `M`.
+/// Answers a call of an RPC with the request `Q` and the response `M`.
 pub(crate) fn handle<Q, M>(state: &ServerState, head: CallHead, body: Bytes) -> HandlerFuture<'_>
 where
     Q: IntoOperation + Message + Default,
@@ -72,8 +72,28 @@ where
     })
 }
 
+/// What answers calls of an RPC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RpcHandler {
+    pub(crate) answer: Handler,
+    /// Whether the operation changes nothing.
+    pub(crate) is_query: bool,
+}
+
+impl RpcHandler {
+    /// Returns that of an RPC with the request `Q` and the response `M`.
+    pub(crate) const fn of<Q, M>() -> Self
+    where
+        Q: IntoOperation + Message + Default,
+        M: Message,
+        <Q::Operation as Operation>::Output: IntoResponse<M>,
+    {
+        Self { answer: handle::<Q, M>, is_query: matches!(Q::Operation::COALESCE, Coalesce::Never) }
+    }
+}
+
 /// The handlers of the RPCs of a version, by the names of the RPCs.
-pub(crate) type Handlers = &'static [(&'static str, Handler)];
+pub(crate) type Handlers = &'static [(&'static str, RpcHandler)];
 
 /// Returns the handlers of a group-version.
 pub(crate) fn of(row: &api::GroupVersion) -> Handlers {
@@ -106,7 +126,7 @@ macro_rules! rpcs {
     (@ $group:ident $version:ident { $($rpc:ident($Request:ident) -> $Response:ident,)+ }) => {
         &[$((
             stringify!($rpc),
-            $crate::rpc::handler::handle::<api::$group::$version::$Request, api::$group::$version::$Response>,
+            $crate::rpc::handler::RpcHandler::of::<api::$group::$version::$Request, api::$group::$version::$Response>(),
         ),)+]
     };
 }

@@ -13,12 +13,14 @@ use crate::listen::endpoint::EndpointSpec;
 use crate::metrics::registry::Metrics;
 use crate::metrics::rpc::RpcMetrics;
 use crate::rpc::call::{self, Peer};
-use crate::rpc::handler::{self, Handler};
+use crate::rpc::handler::{self, RpcHandler};
 use crate::rpc::health::Health;
 use crate::rpc::message;
 
 /// The services of one endpoint.
 pub(crate) struct Router {
+    /// The name of the endpoint, for the log.
+    pipe: String,
     services: Vec<Service>,
     health: Health,
     /// Those that the application has added.
@@ -33,7 +35,7 @@ struct Service {
 
 /// One RPC of a group-version.
 pub(crate) struct Rpc {
-    pub(crate) handler: Handler,
+    pub(crate) handler: RpcHandler,
     pub(crate) metrics: Arc<RpcMetrics>,
 }
 
@@ -50,7 +52,7 @@ impl Router {
         };
         let services: Vec<Service> = spec.rows().map(service).collect();
         let health = Health::new(services.iter().map(|service| service.name)).await;
-        Self { services, health, others }
+        Self { pipe: spec.name(), services, health, others }
     }
 
     /// Answers one request.
@@ -65,11 +67,11 @@ impl Router {
                 return peer.response(other.answer(request).await.map(Content::Other), None);
             }
             let names: Vec<_> = self.services.iter().map(|service| service.name).collect();
-            return unimplemented(peer, path, format!("this endpoint serves only {}", names.join(", ")));
+            return self.unimplemented(peer, path, format!("this endpoint serves only {}", names.join(", ")));
         };
         match service.rpcs.iter().find(|rpc| rpc.metrics.rpc.path == path) {
             Some(rpc) => call::answer(rpc, peer, request).await,
-            None => unimplemented(peer, path, format!("{name} has no such RPC")),
+            None => self.unimplemented(peer, path, format!("{name} has no such RPC")),
         }
     }
 
@@ -77,10 +79,10 @@ impl Router {
     pub(crate) async fn close(&self) {
         self.health.close(self.services.iter().map(|service| service.name)).await;
     }
-}
 
-/// Answers a client that is newer than this server or connected to the wrong endpoint.
-fn unimplemented(peer: &Peer, path: &str, message: String) -> Response<ResponseBody> {
-    tracing::info!(path, "refused an RPC that is not served: {message}");
-    peer.response(message::failure(&Status::unimplemented(message)), None)
+    /// Answers a client that is newer than this server or connected to the wrong endpoint.
+    fn unimplemented(&self, peer: &Peer, path: &str, message: String) -> Response<ResponseBody> {
+        tracing::info!(pipe = self.pipe, path, "refused an RPC that is not served: {message}");
+        peer.response(message::failure(&Status::unimplemented(message)), None)
+    }
 }

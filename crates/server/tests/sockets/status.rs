@@ -1,11 +1,15 @@
 //! The status of a server: calls in progress, and the last failures.
 
+use api::disk::v1::disk_client::DiskClient;
+use api::disk::v1::{GetDiskStatsRequest, PartitionDiskRequest};
 use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
 use api::smb::v1::smb_client::SmbClient;
+use tonic::Code;
 
 use super::contract::{finish_operations, slow_mapping, slow_node};
 use super::daemon::{Daemon, until};
+use super::node::node;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_status_lists_running_calls_and_failures_without_users_and_passwords() {
@@ -45,4 +49,15 @@ async fn the_status_lists_running_calls_and_failures_without_users_and_passwords
     assert!(after.calls.is_empty() && after.locks.is_empty(), "{after:?}");
     let summary = after.rpcs.iter().find(|rpc| rpc.rpc.contains("Mapping")).expect("it was called");
     assert!(summary.succeeded == 1 && summary.mean_seconds.is_some(), "{summary:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_about_what_does_not_exist_is_not_listed_as_a_failure() {
+    let daemon = Daemon::on(&node());
+    let mut disks = DiskClient::new(daemon.channel("csi-proxy-disk-v1").await);
+    let query = disks.get_disk_stats(GetDiskStatsRequest { disk_number: 99 }).await.expect_err("it does not exist");
+    let change = disks.partition_disk(PartitionDiskRequest { disk_number: 99 }).await.expect_err("it does not exist");
+    assert_eq!([query.code(), change.code()], [Code::NotFound; 2]);
+    let listed: Vec<_> = daemon.server.metrics().status().failures.into_iter().map(|failure| failure.rpc).collect();
+    assert_eq!(listed, ["/v1.Disk/PartitionDisk"]);
 }
