@@ -216,7 +216,7 @@ mod tests {
             });
             text
         };
-        let fields = r#"count=1 text="a ""b"" \u{1b}[1m\n" error=cannot open C:\var\lib\new folder\"#;
+        let fields = r#"count=1 text="a ""b"" \u{1b}[1m\u{a}" error=cannot open C:\var\lib\new folder\"#;
         let line = format!("call{{id=7 object=\"{path}\"}}: no {path} {fields}\n");
         assert!(text(false).ends_with(&line), "{} is not {line}", text(false));
         let json: serde_json::Value = serde_json::from_str(&text(true)).unwrap();

@@ -5,12 +5,13 @@
 
 use std::fmt::Write as _;
 
-/// Returns the text with each misleading character in the form that Rust has for it, such as `\u{202e}`.
+/// Returns the text with each misleading character as its code point, such as `\u{202e}`. A line break is `\u{a}`, because
+/// backslashes are kept, and `\n` may stand in a path such as `C:\new`.
 pub fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if is_misleading(character) {
-            shown.extend(character.escape_default());
+            shown.extend(character.escape_unicode());
         } else {
             shown.push(character);
         }
@@ -60,7 +61,7 @@ mod tests {
 
     #[test]
     fn misleading_characters_are_escaped_and_others_are_kept() {
-        assert_eq!(escaped("C:\\\u{e9}\n\u{9b}\u{202e}"), "C:\\\u{e9}\\n\\u{9b}\\u{202e}");
+        assert_eq!(escaped("C:\\\u{e9}\n\u{9b}\u{202e}"), "C:\\\u{e9}\\u{a}\\u{9b}\\u{202e}");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         let sim = sim.clone();
         thread::spawn(move || keep(&state, &sim));
     }
-    tracing::info!(%address, "serving the control API of the simulated node");
+    tracing::info!(address = address.to_string(), "serving the control API of the simulated node");
 
     let mut starting: Option<Restart> = None;
     loop {

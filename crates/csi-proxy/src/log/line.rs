@@ -52,7 +52,7 @@ fn escaped(text: &str, has_colours: bool) -> String {
         }
         match character {
             '\x1b' if has_colours => line.push(character),
-            _ if is_misleading(character) => line.extend(character.escape_default()),
+            _ if is_misleading(character) => line.extend(character.escape_unicode()),
             _ => line.push(character),
         }
     }
@@ -74,7 +74,7 @@ mod tests {
     fn characters_that_could_forge_text_are_escaped() {
         assert_eq!(written("a b\\ ~\n"), "a b\\ ~\n");
         assert_eq!(written("h\u{e9} \u{4e2d}\u{1f600}\n"), "h\u{e9} \u{4e2d}\u{1f600}\n");
-        assert_eq!(written("a\nb\r\tc\n"), "a\\nb\\r\\tc\n");
+        assert_eq!(written("C:\\new\nb\r\tc\n"), "C:\\new\\u{a}b\\u{d}\\u{9}c\n");
         for misleading in
             "\0\x1b\u{7f}\u{85}\u{9b}\u{200b}\u{200e}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}\u{feff}\u{e0041}"
                 .chars()

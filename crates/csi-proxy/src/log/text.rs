@@ -49,7 +49,7 @@ impl fmt::Write for Escaping<'_> {
         }
         text.chars().try_for_each(|character| match character {
             '"' if is_quoted => self.writer.write_str("\"\""),
-            character if is_misleading(character) => write!(self.writer, "{}", character.escape_default()),
+            character if is_misleading(character) => write!(self.writer, "{}", character.escape_unicode()),
             character => self.writer.write_char(character),
         })
     }

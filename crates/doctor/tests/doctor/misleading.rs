@@ -44,7 +44,7 @@ fn text_has_no_misleading_character() {
     let shown = r"\u{9b}31m\u{2028}\u{202e}\u{200b}\u{e0041}";
     let of = |name: &str| format!("{name}{shown}");
     let report = patient.examine().to_string();
-    let names = [of(r"plugins\link"), of(r"C:\etc\x") + r"\u{7f}\r\n\u{1b}[0m.exe", of("account")];
+    let names = [of(r"plugins\link"), of(r"C:\etc\x") + r"\u{7f}\u{d}\u{a}\u{1b}[0m.exe", of("account")];
     assert_plain(&report, &names.each_ref().map(String::as_str));
     let parity = doctor::compare(&patient.os(), &patient.settings.node, true).to_string();
     assert_plain(&parity, &[&of("serial")]);
