@@ -91,6 +91,16 @@ pub struct ShownFlags {
     pub given: Vec<String>,
 }
 
+impl ShownFlags {
+    /// Returns the flags that were given as one line. A flag with a blank or an apostrophe is quoted as in `PowerShell`.
+    pub fn command_line(&self) -> String {
+        let quoted = |flag: &String| {
+            if flag.contains([' ', '\'']) { format!("'{}'", flag.replace('\'', "''")) } else { flag.clone() }
+        };
+        self.given.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    }
+}
+
 impl fmt::Debug for ShownFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ShownFlags")

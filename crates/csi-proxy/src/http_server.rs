@@ -47,8 +47,10 @@ impl HttpListener {
     pub async fn bind(address: &str) -> io::Result<Self> {
         let everywhere = address.starts_with(':').then(|| format!("0.0.0.0{address}"));
         let bound = TcpListener::bind(everywhere.as_deref().unwrap_or(address)).await;
-        let listener =
-            bound.map_err(|error| io::Error::new(error.kind(), format!("cannot listen at {address}: {error}")))?;
+        let listener = bound.map_err(|error| {
+            let form = if error.kind() == io::ErrorKind::InvalidInput { "; expected HOST:PORT or :PORT" } else { "" };
+            io::Error::new(error.kind(), format!("cannot listen at {address} for metrics: {error}{form}"))
+        })?;
         Ok(Self { address: listener.local_addr()?, listener })
     }
 

@@ -107,8 +107,8 @@ pub async fn until<L: Listener>(
     };
     let open: Vec<_> = open.into_iter().map(with_services).collect();
     announce(&mut out, &name, &location, &flags.api_groups, open.len(), metrics_listener.as_ref())?;
-    let (version, process_id, given) = (env!("CARGO_PKG_VERSION"), std::process::id(), flags.shown.given.join(" "));
-    tracing::info!(endpoints = open.len(), system = %name, version, process_id, flags = given, "serving");
+    let (version, process_id, given) = (env!("CARGO_PKG_VERSION"), std::process::id(), flags.shown.command_line());
+    tracing::info!(endpoints = open.len(), system = name, version, process_id, flags = given, "serving");
     if let Some(listener) = metrics_listener {
         let pages = Pages::new(flags, &name, Arc::clone(server.metrics()));
         tokio::spawn(listener.serve(Arc::new(pages)));

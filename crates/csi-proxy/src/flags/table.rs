@@ -114,7 +114,7 @@ pub static TABLE: [Flag; 32] = [
         set: |flags, text| {
             flags.api_groups = items(text, |name| {
                 let group = Group::ALL.into_iter().find(|group| group.name() == name);
-                group.ok_or_else(|| format!("'{name}' is none of {}", Group::ALL.map(Group::name).join(", ")))
+                group.ok_or_else(|| format!("'{name}' is not one of {}", Group::ALL.map(Group::name).join(", ")))
             })?;
             Ok(())
         },
@@ -169,7 +169,7 @@ pub static TABLE: [Flag; 32] = [
         help: "Maximum open connections. At the limit a new connection evicts a silent one, else the least recently \
                used idle one.",
         section: section::ENDPOINTS,
-        set: |flags, text| number(text).map(|count| flags.max_connections = count),
+        set: |flags, text| positive(text).map(|count| flags.max_connections = count),
     },
     Flag {
         name: "max-silence",
@@ -177,7 +177,7 @@ pub static TABLE: [Flag; 32] = [
         default: "120",
         help: "Close a connection that has sent no HTTP/2 preface within this time.",
         section: section::ENDPOINTS,
-        set: |flags, text| number(text).map(|seconds| flags.silence = Duration::from_secs(seconds)),
+        set: |flags, text| positive(text).map(|seconds| flags.silence = Duration::from_secs(seconds)),
     },
     Flag {
         name: "max-calls",
@@ -185,7 +185,7 @@ pub static TABLE: [Flag; 32] = [
         default: "2048",
         help: "Maximum running calls; the same number may wait. Half are reserved for connections without another running call.",
         section: section::ENDPOINTS,
-        set: |flags, text| number(text).map(|count| flags.max_calls = count),
+        set: |flags, text| positive(text).map(|count| flags.max_calls = count),
     },
     Flag {
         name: "drain",
@@ -322,6 +322,14 @@ pub fn some_text(text: &str) -> Option<String> {
 fn number<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
     let parsed = text.parse::<u64>().ok().and_then(|number| N::try_from(number).ok());
     parsed.ok_or_else(|| "expected a whole number".to_owned())
+}
+
+/// Parses a limit that would leave nothing to serve if it were 0.
+fn positive<N: TryFrom<u64> + PartialOrd + From<u8>>(text: &str) -> Result<N, String> {
+    number(text)
+        .ok()
+        .filter(|limit| *limit >= N::from(1))
+        .ok_or_else(|| "expected a whole number of at least 1".to_owned())
 }
 
 /// Parses items that are separated by commas.

@@ -147,6 +147,29 @@ fn an_invalid_command_line_is_refused_in_one_sentence() {
 }
 
 #[test]
+fn a_limit_that_would_leave_nothing_to_serve_is_refused() {
+    for flag in ["max-connections", "max-calls", "max-silence"] {
+        for value in ["0", "-1", "many"] {
+            let refused = parse(&[&format!("-{flag}={value}")]).unwrap_err().to_string();
+            let sentence = "expected a whole number of at least 1";
+            assert_eq!(refused, format!("invalid value '{value}' for flag -{flag}: {sentence}"));
+        }
+        assert!(parse(&[&format!("-{flag}=1")]).is_ok(), "{flag}");
+    }
+    assert_eq!(parsed(&["-drain=0"]).drain.as_secs(), 0);
+}
+
+#[test]
+fn the_flags_that_were_given_read_as_a_command_line() {
+    let given = |flags: &[&str]| parsed(flags).shown.command_line();
+    assert_eq!(given(&["-v", "2", "-logtostderr=false"]), "-v=2 -logtostderr=false");
+    let folder = r"C:\Program Files\csi";
+    assert_eq!(given(&["-log_dir", folder, "-v=2"]), format!("'-log_dir={folder}' -v=2"));
+    assert_eq!(given(&["-services=a, it's"]), "'-services=a, it''s'");
+    assert_eq!(given(&[]), "");
+}
+
+#[test]
 fn a_list_has_items_separated_by_commas_and_is_empty_if_it_is_none() {
     let node = parsed(&["-services=MSiSCSI, csi driver", "-smb-servers", "a,b@8443", "-iscsi-portals=none"]).node;
     assert_eq!(node.services.unwrap().iter().map(ToString::to_string).collect::<Vec<_>>(), ["MSiSCSI", "csi driver"]);
@@ -159,10 +182,10 @@ fn an_invalid_list_is_refused_so_that_no_list_means_less_or_more_than_it_says() 
     let groups = "disk, filesystem, iscsi, smb, system, volume";
     let no_list = "expected a list separated by commas, or 'none'";
     for (flag, value, why) in [
-        ("api-groups", "disk,nvme", format!("'nvme' is none of {groups}")),
-        ("api-groups", "Disk", format!("'Disk' is none of {groups}")),
-        ("api-groups", "", format!("'' is none of {groups}")),
-        ("api-groups", "none", format!("'none' is none of {groups}")),
+        ("api-groups", "disk,nvme", format!("'nvme' is not one of {groups}")),
+        ("api-groups", "Disk", format!("'Disk' is not one of {groups}")),
+        ("api-groups", "", format!("'' is not one of {groups}")),
+        ("api-groups", "none", format!("'none' is not one of {groups}")),
         ("services", "", no_list.to_owned()),
         ("services", "a,,b", "\"\" is not a valid service name".to_owned()),
         ("services", "a,b/c", "\"b/c\" is not a valid service name".to_owned()),
