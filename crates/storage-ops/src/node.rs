@@ -75,7 +75,7 @@ impl Node {
         self.locks.len()
     }
 
-    /// Returns how often a second way was taken because Windows gave an unexpected answer.
+    /// Returns how often a fallback was taken because Windows gave an unexpected answer.
     pub fn fallbacks(&self) -> Vec<FallbackCount> {
         self.host.fallbacks().counts()
     }

@@ -6,7 +6,7 @@
 //!
 //! Each statement that logs has limits of its own, so that a flood of one line leaves out no other. Therefore what an
 //! operator must see among many failed calls has a statement of its own: each kind of refusal, a device that hangs, a
-//! second way.
+//! fallback.
 //!
 //! Lines that only a verbose log has are always written, because its reader wants them all.
 
@@ -241,7 +241,7 @@ mod tests {
         tracing::warn!(target: "storage_ops::ops::smb", "another password");
         tracing::error!(target: "csi_proxy::service", "the service failed");
         // About as much as storage_ops::windows::fallback can ever log, in one minute.
-        (0..300).for_each(|_| tracing::warn!(target: "storage_ops::windows::fallback", "a second way"));
+        (0..300).for_each(|_| tracing::warn!(target: "storage_ops::windows::fallback", "a fallback"));
         for (word, lines) in [
             ("not found", 1000),
             ("invalid", 1000),
@@ -249,7 +249,7 @@ mod tests {
             (" found", 1001),
             ("another password", 1),
             ("the service failed", 1),
-            ("a second way", 300),
+            ("a fallback", 300),
         ] {
             assert_eq!(lines_with(&log, word).len(), lines, "{word}");
         }

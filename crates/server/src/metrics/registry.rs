@@ -180,10 +180,10 @@ fn write_provider_calls(text: &mut String, calls: &[ProviderCallCount]) -> fmt::
     Ok(())
 }
 
-/// Writes how often an operation took a second way, by call and code; docs/windows.md lists the calls. A call has at most
+/// Writes how often an operation used a fallback, by call and code; docs/windows.md lists the calls. A call has at most
 /// seventeen codes.
 fn write_fallbacks(text: &mut String, fallbacks: &[FallbackCount]) -> fmt::Result {
-    let help = "Uses of a second way, by the call that Windows answered unexpectedly and its code; docs/windows.md lists \
+    let help = "Uses of a fallback, by the call that Windows answered unexpectedly and its code; docs/windows.md lists \
                 the calls.";
     let name = "csi_proxy_fallbacks_total";
     write_head(text, name, "counter", help)?;

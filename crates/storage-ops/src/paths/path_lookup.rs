@@ -109,7 +109,7 @@ impl PathLookup {
         self.open_below(host, &*root, names)
     }
 
-    /// Returns the root directory of the system drive if the flag is honoured; counts the second way if it is not.
+    /// Returns the root directory of the system drive if the flag is honoured; counts the fallback if it is not.
     fn honoured(&self, host: &Host) -> Option<&dyn Handle> {
         match self.tested.get()? {
             Tested::Honoured(root) => Some(&**root),

@@ -1,10 +1,10 @@
-//! Second ways: what an operation does if Windows answers its first call with a code that says nothing about the object.
+//! Fallbacks: what an operation does if Windows answers its first call with a code that says nothing about the object.
 //!
-//! A first way is a call of a device or of the mount manager. Its second way is, as a rule, what the Go program does in
-//! production: the storage provider. Each use of a second way is counted by its code, and logged once, so that the
-//! metrics of many nodes show which first way Windows answers differently than expected.
+//! A primary call is a call of a device or of the mount manager. Its fallback is, as a rule, what the Go program does in
+//! production: the storage provider. Each use of a fallback is counted by its code, and logged once, so that the
+//! metrics of many nodes show which primary call Windows answers differently than expected.
 //!
-//! No second way decides whether a volume is formatted, or a disk partitioned, with one exception: if the provider reports
+//! No fallback decides whether a volume is formatted, or a disk partitioned, with one exception: if the provider reports
 //! a file system or a partition, there is one. That it reports none is no evidence.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use crate::windows::error_class::ErrorClass;
 /// number of them.
 const MAX_CODES: usize = 16;
 
-/// A first way and its second way.
+/// A primary call and its fallback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Fallback {
     DiskList,
@@ -47,7 +47,7 @@ pub(crate) enum Fallback {
     ProviderCache,
 }
 
-/// The answers that lead to most second ways: all but those of [`OperationError::is_conclusive`].
+/// The answers that lead to most fallbacks: all but those of [`OperationError::is_conclusive`].
 const INCONCLUSIVE: &str = "any other than that the object is gone or its medium fails";
 
 /// A row of the table in docs/windows.md.
@@ -205,7 +205,7 @@ impl Fallback {
 
 /// Returns the table of all fallbacks, in Markdown.
 pub fn fallback_table() -> String {
-    let head = "| `call` | first way | answers that lead to the second way | second way |\n|---|---|---|---|\n";
+    let head = "| `call` | primary call | answers that lead to the fallback | fallback |\n|---|---|---|---|\n";
     let line = |row: &Row| format!("| `{}` | {} | {} | {} |\n", row.call, row.first, row.answers, row.second);
     TABLE.iter().map(line).fold(head.to_owned(), |table, line| table + &line)
 }
@@ -221,7 +221,7 @@ pub(crate) enum SecondWay<'a> {
     Provider(&'a OperationContext),
 }
 
-/// How often the second way was taken after one answer of a first way.
+/// How often the fallback was taken after one answer of a primary call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FallbackCount {
     /// The call, as in the table of docs/windows.md.
@@ -240,16 +240,16 @@ pub(crate) struct Fallbacks(Mutex<Counts>);
 type Counts = BTreeMap<(Fallback, Option<u32>), u64>;
 
 impl Fallbacks {
-    /// Counts a use of a second way after `code`. Logs the first one: at most as many lines as the log admits of one
+    /// Counts a use of a fallback after `code`. Logs the first one: at most as many lines as the log admits of one
     /// statement in a minute, so that none is left out.
     pub(crate) fn record(&self, fallback: Fallback, code: OsError) {
         if self.count(fallback, code) {
             let call = fallback.call();
-            tracing::warn!(call, %code, "Windows gave an unexpected answer, and a second way was taken; logged once");
+            tracing::warn!(call, %code, "Windows gave an unexpected answer, and a fallback was used; logged once");
         }
     }
 
-    /// Counts a use of a second way after `code`. Returns whether it was the first one.
+    /// Counts a use of a fallback after `code`. Returns whether it was the first one.
     pub(crate) fn count(&self, fallback: Fallback, code: OsError) -> bool {
         let mut counts = self.lock();
         let key = (fallback, Some(code.0));
@@ -284,7 +284,7 @@ impl fmt::Debug for Fallbacks {
 
 impl OperationError {
     /// Returns the code of Windows, unless the error says by itself what is wrong with the object: it is gone, its medium
-    /// fails, it has no file system, or the operation has found out. Then no second way is tried.
+    /// fails, it has no file system, or the operation has found out. Then no fallback is tried.
     pub(crate) fn inconclusive(&self) -> Option<OsError> {
         let code = self.code.filter(|_| self.rerun.is_none() && self.kind != Kind::NotFound)?;
         let is_conclusive =
@@ -331,9 +331,9 @@ impl Host {
 }
 
 impl OperationError {
-    /// Adds the reason why the second way failed too.
+    /// Adds the reason why the fallback failed too.
     pub(crate) fn and_second(self, failed: &Self) -> Self {
-        let reason = format!("{}; the second way failed too: {}", self.reason, failed.reason);
+        let reason = format!("{}; the fallback failed too: {}", self.reason, failed.reason);
         Self { reason, ..self }
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the second ways that operations take if Windows answers a first call with a code that nobody has seen.
+//! Tests of the fallbacks that operations take if Windows answers a first call with a code that nobody has seen.
 
 use std::sync::Arc;
 
@@ -183,7 +183,7 @@ fn a_mount_that_both_ways_refuse_is_an_error_with_the_first_code() {
     let fault = Fault::each(move |call| both.contains(&&*call.primitive), When::Before, FaultAction::Fail(UNSEEN));
     let error = refused(&probed(&sim, fault), &MountVolume { volume, target: path(MOUNT) }, Kind::Internal);
     assert_eq!((error.code(), sim.snapshot()), (Some(UNSEEN), before), "{error}");
-    assert!(error.to_string().contains("the second way failed too"), "{error}");
+    assert!(error.to_string().contains("the fallback failed too"), "{error}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(crate) enum Step {
     UseWithWarning,
     /// Fails, and leaves the mapping as it is.
     Refuse,
-    /// Removes the mapping, also if files are open on it, and makes it again.
+    /// Removes the mapping, even if files are open on it, and makes it again.
     Replace,
     /// Removes the mapping unless files are open on it, and makes it again.
     ReplaceUnlessInUse,
@@ -98,7 +98,7 @@ mod tests {
             Step::Use => "used",
             Step::UseWithWarning => "used with a warning",
             Step::Refuse => "kept; the request fails",
-            Step::Replace => "replaced, also if files are open on it",
+            Step::Replace => "replaced, even if files are open on it",
             Step::ReplaceUnlessInUse => "replaced unless files are open on it",
         }
     }

@@ -148,7 +148,7 @@ impl MountVolume {
     }
 }
 
-/// Returns the error of a second way that failed after the first had failed with `code`.
+/// Returns the error of a fallback that failed after the first had failed with `code`.
 fn after(code: OsError, failed: OperationError) -> OperationError {
     if failed.kind == Kind::StillRunning { failed } else { OperationError::from(code).and_second(&failed) }
 }

@@ -1,4 +1,4 @@
-//! What the storage provider reports about disks and volumes, as the Go program reads it: the second way if a device does
+//! What the storage provider reports about disks and volumes, as the Go program reads it: the fallback if a device does
 //! not answer (see [`crate::windows::fallback`]).
 
 use os::abi::{DiskAttributes, DiskExtent};
