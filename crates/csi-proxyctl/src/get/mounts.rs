@@ -22,7 +22,8 @@ const MOUNTED: &str = "mounted";
 const STALE: &str = "stale";
 const NOT_MOUNTED: &str = "not mounted";
 
-/// What the error of a stale mount point contains. Its status code is that of a path where nothing is mounted.
+/// What the error of a stale mount point contains. Its status code is that of a path where nothing is mounted, so that
+/// drivers mount there again, and the response has no other details. A test of storage-ops holds the text as well.
 const STALE_TEXT: &str = "the mount point is stale";
 
 pub(super) fn command() -> Command {

@@ -9,7 +9,9 @@ use crate::failure::Failure;
 use crate::table::{Column, shown};
 
 /// The services on which the RPCs depend, and csi-proxy.
-const DEFAULT: [&str; 3] = ["csiproxy", "LanmanWorkstation", "MSiSCSI"];
+const DEFAULT: [&str; 3] = [CSI_PROXY, "LanmanWorkstation", "MSiSCSI"];
+
+const CSI_PROXY: &str = "csiproxy";
 
 pub(super) const COLUMNS: [Column; 4] = [
     Column::text("SERVICE", |row| shown(&row["name"])),
@@ -22,7 +24,10 @@ pub(super) fn command() -> Command {
     Command::new("services")
         .alias("service")
         .about("Windows services: status and start type")
-        .after_help("csi-proxy has no RPC that lists all services.")
+        .after_help(
+            "csi-proxy has no RPC that lists all services. Without names, csiproxy is \"Not a service\" where csi-proxy runs \
+             in a container or is simulated.",
+        )
         .arg(
             Arg::new("name")
                 .value_name("NAME")
@@ -45,7 +50,9 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
                 "display_name": service.display_name,
             }),
             Err(error) if error.kind() == ErrorKind::NotFound && !is_asked => {
-                json!({ "name": name, "status": "Not installed", "start_type": null, "display_name": null })
+                // csi-proxy has answered, so it runs.
+                let status = if name == CSI_PROXY { "Not a service" } else { "Not installed" };
+                json!({ "name": name, "status": status, "start_type": null, "display_name": null })
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 listing.problems.push(error.into());
