@@ -57,7 +57,7 @@ fn whole_command(api_version: Option<&str>) -> Command {
     let groups = groups.into_iter().map(|group| operation::group_command(group, group_about(group), api_version));
     Command::new(NAME)
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Shows what a Windows node has, and calls the RPCs of its csi-proxy")
+        .about("Inspects a Windows node, and calls the RPCs of its csi-proxy")
         .after_help(exit_codes())
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -69,7 +69,7 @@ fn whole_command(api_version: Option<&str>) -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .global(true)
                 .help_heading(CONNECTION)
-                .help("Folder of Unix sockets, which csi-proxy-sim serves [default: $XDG_RUNTIME_DIR/csi-proxy]"),
+                .help("Folder of the Unix sockets that csi-proxy-sim serves [default: $XDG_RUNTIME_DIR/csi-proxy]"),
         )
         .arg(
             Arg::new(TIMEOUT)
@@ -100,7 +100,7 @@ fn call_command() -> Command {
         .about("Call any RPC of any version, with a request in JSON")
         .before_help(
             "Fields have the names of the api.proto files, or \
-             these names in lowerCamelCase. A field that is left out has its default. The response has the names of the \
+             these names in lowerCamelCase. A field that is left out has its default value. The response has the names of the \
              api.proto files, and numbers for 64-bit integers.\n\nAn RPC may change the node and lose data: the help of \
              its command, such as `csi-proxyctl volume format --help`, says what.",
         )
@@ -155,11 +155,11 @@ pub(crate) fn output_arg(forms: &[&'static str]) -> Arg {
     Arg::new("output")
         .short('o')
         .long("output")
-        .value_name("FORM")
+        .value_name("FORMAT")
         .value_parser(PossibleValuesParser::new(forms.to_vec()))
         .hide_possible_values(true)
         .hide_default_value(true)
-        .help(format!("Form of the output: {} [default: {}]", forms.join(", "), forms[0]))
+        .help(format!("Output format: {} [default: {}]", forms.join(", "), forms[0]))
 }
 
 /// Returns the value of an argument that is required or has a default.

@@ -20,7 +20,7 @@ pub(crate) const MEANINGS: [(u8, &str); 7] = [
     (Code::Usage as u8, "the command line or a request is not valid; nothing was called"),
     (Code::Unreachable as u8, "csi-proxy is unreachable, stopping or overloaded, or the connection broke"),
     (Code::NotFound as u8, "the disk, volume, path, share, target or service does not exist"),
-    (Code::Timeout as u8, "the time for the call has passed; a change may still be going on"),
+    (Code::Timeout as u8, "the call timed out; a change may still be in progress"),
     (Code::Unimplemented as u8, "the node does not serve a version that has the RPC"),
 ];
 

@@ -107,7 +107,9 @@ impl Failure {
             Self::Call(error) => error,
             Self::Simulator(status) => return simulator_hint(status.code(), endpoints).into_iter().collect(),
             Self::StatusPage(_) => {
-                return vec!["was csi-proxy started with -metrics-bind-address? --address is the same address".into()];
+                return vec![
+                    "start csi-proxy with -metrics-bind-address, and give the same address here with --address".into(),
+                ];
             }
             _ => return Vec::new(),
         };
@@ -120,7 +122,7 @@ impl Failure {
                 vec!["the node may still be at work: look at the state of the object before you repeat the command".into()]
             }
             ErrorKind::Unavailable if is_broken(error) => {
-                vec!["if csi-proxy has restarted, repeat the command: a change that was made already is left as it is".into()]
+                vec!["if csi-proxy has restarted, repeat the command: a change that has already been made is not made again".into()]
             }
             ErrorKind::Unavailable => match endpoints {
                 Endpoints::Pipes => vec![

@@ -76,13 +76,7 @@ pub(crate) fn command() -> Command {
 fn with_common_flags(command: Command) -> Command {
     command
         .arg(cli::output_arg(&["table", "wide", "json", "yaml"]).default_value("table"))
-        .arg(
-            Arg::new(WATCH)
-                .short('w')
-                .long(WATCH)
-                .action(ArgAction::SetTrue)
-                .help("Show it again and again, until Ctrl-C"),
-        )
+        .arg(Arg::new(WATCH).short('w').long(WATCH).action(ArgAction::SetTrue).help("Refresh the output until Ctrl-C"))
         .arg(interval_arg().requires(WATCH))
 }
 
@@ -91,7 +85,7 @@ fn check_watch(arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
     let mut arguments = arguments.skip_while(|argument| !["-w", "--watch"].contains(&argument.as_str()));
     match arguments.nth(1) {
         Some(value) if quantity::duration(&value).is_ok() => Err(Failure::Usage(format!(
-            "{value} after --watch is ambiguous: for the time between two screens, write `--watch --interval {value}`; to \
+            "{value} after --watch is ambiguous: for the time between refreshes, write `--watch --interval {value}`; to \
              show only {value}, write it before --watch"
         ))),
         _ => Ok(()),

@@ -39,7 +39,7 @@ fn command(operation: &Operation, api_version: Option<&str>) -> Command {
     let versions = GroupVersion::of(operation.group).filter(|row| rpc_in(operation, row).is_some());
     let versions: Vec<&str> = versions.map(|row| row.version).collect();
     let help = format!(
-        "Use this version of the group: {}. By default, the first one that the node serves and that has the messages of {}",
+        "Use this version of the group: {}. By default, the first of these that the node serves and that has the same messages as {}",
         versions.join(", "),
         versions[0]
     );

@@ -71,8 +71,8 @@ pub(crate) const OPERATIONS: [Operation; 39] = [
         "Bring a disk online and make it writable, or take it offline",
     )
     .more(
-        "A disk that is in this state already is left as it is. The command returns when the volumes of a disk that \
-         comes online have arrived.",
+        "A disk that is already in this state is left unchanged. When a disk comes online, the command waits until \
+         its volumes have arrived.",
     )
     .warning(
         "Taking a disk offline makes its volumes unavailable to all pods that use them, and what these pods have not \
@@ -85,8 +85,8 @@ pub(crate) const OPERATIONS: [Operation; 39] = [
         "Give an empty disk a GPT and one data partition of maximum size",
     )
     .more(
-        "The partition gets no drive letter. A disk that has a data partition already is left as it is. A disk without a \
-         partition table that carries the signature of a file system is refused.",
+        "The partition gets no drive letter. A disk that already has a data partition is left unchanged. A disk without \
+         a partition table but with the signature of a file system is refused.",
     )
     .warning(
         "Overwrites what is on a disk that has neither a partition table nor a signature that csi-proxy knows. The csi-proxy written \
@@ -101,7 +101,7 @@ pub(crate) const OPERATIONS: [Operation; 39] = [
     )
     .more("Only disk v1alpha1 has this RPC; `disk list-ids` serves the same purpose."),
     operation(Group::Filesystem, "path-exists", &["PathExists"], "Show whether a path exists")
-        .more("A link exists whether its target does or not."),
+        .more("A link exists even if its target does not."),
     operation(Group::Filesystem, "mkdir", &["Mkdir"], "Create a directory and the missing directories above it")
         .more("Succeeds if the directory exists."),
     operation(Group::Filesystem, "rmdir", &["Rmdir"], "Remove a directory, a link or a mount point")
@@ -138,7 +138,7 @@ pub(crate) const OPERATIONS: [Operation; 39] = [
         Group::Iscsi,
         "add-target-portal",
         &["AddTargetPortal"],
-        "Make the initiator know a target portal",
+        "Add a target portal to those that the initiator knows",
     ),
     operation(
         Group::Iscsi,
@@ -155,7 +155,7 @@ pub(crate) const OPERATIONS: [Operation; 39] = [
     )
     .warning("The initiator does not find the targets of the portal again after a restart of the node."),
     operation(Group::Iscsi, "connect-target", &["ConnectTarget"], "Open a session with a target")
-        .more("The target must have been discovered: see `iscsi discover-target-portal`. Succeeds if it is connected."),
+        .more("The target must have been discovered: see `iscsi discover-target-portal`. Succeeds if it is already connected."),
     operation(Group::Iscsi, "disconnect-target", &["DisconnectTarget"], "End the session with a target")
         .more("Succeeds if the target is not connected.")
         .warning("The disks of the target disappear from the node, and what pods have not yet flushed is lost."),
@@ -174,8 +174,8 @@ pub(crate) const OPERATIONS: [Operation; 39] = [
         "Map an SMB share for the whole node, and link to it",
     )
     .more(
-        "The mapping is of the whole share, and serves every path below it. An existing mapping that can be read is used \
-         again; one that cannot is replaced. No RPC lists the mappings: run Get-SmbGlobalMapping on the node.",
+        "The mapping covers the whole share and every path below it. An existing mapping that can be read is reused; \
+         one that cannot is replaced. No RPC lists the mappings: run Get-SmbGlobalMapping on the node.",
     ),
     operation(
         Group::Smb,
@@ -193,7 +193,7 @@ pub(crate) const OPERATIONS: [Operation; 39] = [
     operation(Group::System, "get-service", &["GetService"], "Show the state of a Windows service")
         .more("`get services` shows several in a table."),
     operation(Group::System, "start-service", &["StartService"], "Start a Windows service and wait until it runs")
-        .more("Waits up to 30 seconds. Succeeds if the service runs already."),
+        .more("Waits up to 30 seconds. Succeeds if the service is already running."),
     operation(Group::System, "stop-service", &["StopService"], "Stop a Windows service and wait until it has stopped")
         .more("Waits up to 30 seconds. Without --force, a service on which a running one depends is not stopped.")
         .warning("What needs the service stops working. Stopping LanmanWorkstation or MSiSCSI takes storage from pods."),
@@ -201,7 +201,7 @@ pub(crate) const OPERATIONS: [Operation; 39] = [
         .more("The data volume is the first. `get volumes` shows the volumes of all disks in a table."),
     operation(Group::Volume, "mount", &["MountVolume"], "Mount a volume at an empty directory")
         .more(
-            "Succeeds if the volume is mounted there already, and replaces a mount point whose volume no longer exists.",
+            "Succeeds if the volume is already mounted there, and replaces a mount point whose volume no longer exists.",
         ),
     operation(
         Group::Volume,
@@ -217,7 +217,7 @@ pub(crate) const OPERATIONS: [Operation; 39] = [
         "Show whether a volume has a file system",
     ),
     operation(Group::Volume, "format", &["FormatVolume"], "Format a volume with NTFS")
-        .more("A volume that has NTFS already is left as it is, and one with another file system is refused.")
+        .more("A volume that already has NTFS is left unchanged; one with another file system is refused.")
         .warning(
             "Overwrites what is on a volume without a file system that csi-proxy knows. The csi-proxy written in Go formats any volume \
              again, whatever is on it.",
@@ -247,14 +247,14 @@ pub(crate) const OPERATIONS: [Operation; 39] = [
         Group::Volume,
         "get-closest-id",
         &["GetClosestVolumeIDFromTargetPath"],
-        "Find the volume on which a path is, mounted there or above",
+        "Find the volume that contains a path",
     )
     .more("Links are followed."),
     operation(
         Group::Volume,
         "write-cache",
         &["WriteVolumeCache"],
-        "Write what Windows has cached of a volume to its disk",
+        "Flush the cached data of a volume to its disk",
     ),
 ];
 
@@ -297,7 +297,7 @@ pub(crate) const FIELDS: [FieldText; 26] = [
         "context",
         "context",
         "CONTEXT",
-        "Whose path it is, plugin or pod; counts if csi-proxy has different directories for the two [default: plugin]",
+        "Whose path it is: plugin or pod; matters only if csi-proxy has different directories for the two [default: plugin]",
     ),
     optional("force", "force", "", "Force it"),
     optional(
@@ -328,7 +328,7 @@ pub(crate) const FIELDS: [FieldText; 26] = [
         r"DOMAIN\USER, or SERVER\USER for a server without a domain [default: the account of the node]",
     ),
     optional("password", "password", "", "the password"),
-    required("name", "name", "SERVICE", "Name of the service, which is not its display name"),
+    required("name", "name", "SERVICE", "Name of the service, not its display name"),
 ];
 
 /// Help texts for fields that mean something else in one request than in the others.

@@ -74,7 +74,7 @@ pub(crate) fn command() -> Command {
         .about("Show the running calls, the locks and who waits, and the pools")
         .before_help(
             "Reads /statusz of the daemon's HTTP server, which -metrics-bind-address of csi-proxy switches on, and which \
-             answers clients on the node itself only. On a terminal, top shows it again and again.",
+             answers clients on the node itself only. On a terminal, top refreshes it until Ctrl-C.",
         )
         .arg(
             Arg::new(ADDRESS)

@@ -1,4 +1,4 @@
-//! The same output again and again: `--watch`, and `top`.
+//! Output that is refreshed: `--watch`, and `top`.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) fn interval_arg() -> Arg {
         .long(INTERVAL)
         .value_name("TIME")
         .value_parser(|text: &str| quantity::duration(text))
-        .help(format!("Time between two screens, such as 10s [default: {}s]", DEFAULT.as_secs()))
+        .help(format!("Time between refreshes, such as 10s [default: {}s]", DEFAULT.as_secs()))
 }
 
 /// Returns the time between two frames.

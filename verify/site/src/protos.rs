@@ -20,8 +20,8 @@ struct Proto {
 /// Returns the page of a group.
 pub(crate) fn page(root: &Path, group: Group) -> Result<String, Box<dyn Error>> {
     let mut page = format!("# The {} group\n\n", group.name());
-    page += "This page is made from the protos. An object that does not exist, access that is denied and the like have the \
-             status codes of [Troubleshooting](troubleshoot.md#status-codes), whether an RPC names them here or not.\n\n";
+    page += "This page is generated from the .proto files. Errors such as a missing object or denied access have the status \
+             codes that [Troubleshooting](troubleshoot.md#status-codes) lists, whether or not an RPC names them here.\n\n";
     let versions: Vec<&GroupVersion> = GroupVersion::of(group).collect();
     page += "| version | pipe | service | RPCs |\n|---|---|---|---|\n";
     for row in &versions {

@@ -39,7 +39,7 @@ pub(super) fn commands() -> Vec<Command> {
     let number = || argument("disk", "NUMBER", "Number of the disk").value_parser(value_parser!(u32));
     vec![
         Command::new("disks")
-            .about("List the disks of the simulated node, also unplugged ones")
+            .about("List the disks of the simulated node, including unplugged ones")
             .before_help("The size is the actual one; -o wide also shows the size that Windows last read.")
             .arg(table_arg()),
         Command::new("add")

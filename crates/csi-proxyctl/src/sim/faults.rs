@@ -41,7 +41,7 @@ pub(super) fn commands() -> Vec<Command> {
     let number = |name, help| flag(name, "COUNT", help).value_parser(value_parser!(u64));
     vec![
         Command::new("inject")
-            .about("Make calls of Windows fail, take longer, or crash the daemon")
+            .about("Make Windows calls fail, take longer or crash the daemon")
             .before_help(
                 "A call must meet all conditions that are given. An example: every format fails with access denied.\n\n    \
                  csi-proxyctl sim inject --code 5 --primitive 'wmi call MSFT_Volume.Format'",
@@ -49,7 +49,7 @@ pub(super) fn commands() -> Vec<Command> {
             .arg(flag(
                 "primitive",
                 "NAME",
-                "The primitive, as `csi-proxyctl sim primitives` lists it; * at the end stands for any rest",
+                "The primitive, as `csi-proxyctl sim primitives` lists it; a final * matches anything",
             ))
             .arg(flag("object", "TEXT", "A part of the path, service or WMI object that the call is for"))
             .arg(

@@ -27,7 +27,10 @@ pub(super) fn commands() -> Vec<Command> {
     let path = || argument("path", "PATH", r"Path on the simulated node, such as C:\var\lib\kubelet");
     vec![
         Command::new("ls").about("List a directory of the simulated node").arg(path()).arg(table_arg()),
-        Command::new("stat").about("Describe what is at a path; follows no link").arg(path()).arg(response_arg()),
+        Command::new("stat")
+            .about("Describe what is at a path, without following links")
+            .arg(path())
+            .arg(response_arg()),
         Command::new("mkdir").about("Make a directory and its missing parents, as kubelet does").arg(path()),
         Command::new("cat").about("Print a file").arg(path()),
         Command::new("write").about("Write a file").arg(path()).arg(
