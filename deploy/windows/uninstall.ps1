@@ -4,7 +4,8 @@ Stops and removes the service csiproxy, also that of the csi-proxy written in Go
 
 .DESCRIPTION
 Run it in an elevated PowerShell on the node. What drivers have done through csi-proxy remains: mounted volumes, links, SMB
-mappings, iSCSI sessions and target portals. Drain the node first, so that drivers undo it. The log remains too.
+mappings, iSCSI sessions and target portals. Drain the node first, so that drivers undo it. The log, the folders that
+install.ps1 has created, and, until Windows restarts, the record of the SMB mappings in the registry remain too.
 
 .PARAMETER RemoveProgram
 Also delete the program, and those that upgrade.ps1 has left beside it.
