@@ -8,7 +8,7 @@ use super::program::{Catalogue, Fact, Results, Verdict};
 const INTRODUCTION: &str = "\
 # Facts about Windows
 
-This page is written by `cargo xtask facts`. It lists what csi-proxy and its simulated node take for granted about Windows.
+This page is written by `cargo xtask facts`. It lists what csi-proxy and its simulated node assume about Windows.
 
 A fact is one sentence about what a call to Windows does. Each has its public sources or, if none was found, the reason why it is assumed. Most have a check: a function in `verify/facts/src/facts` that makes the calls and compares. The same function runs on the simulated node, under Wine and on Windows, so the columns can be compared:
 
