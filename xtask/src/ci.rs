@@ -1,10 +1,10 @@
 //! Everything that must succeed before a change is merged.
 
 use crate::summary::Summary;
-use crate::{Error, checks, test};
+use crate::{checks, test};
 
 /// Runs all checks, the cheap ones first, and all tests, also after a failure. Each check counts as one test.
-pub(crate) fn run() -> Result<Summary, Error> {
+pub(crate) fn run() -> Summary {
     let checks = [
         checks::format,
         checks::source_rules,
@@ -21,6 +21,6 @@ pub(crate) fn run() -> Result<Summary, Error> {
     for check in checks {
         sum += check();
     }
-    sum += test::run(&[])?;
-    Ok(sum)
+    sum += test::run(&[]);
+    sum
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(cargo: &mut Command) -> io::Result<Summary> {
     };
     let mut suites = Suites { packages, ..Suites::default() };
     cargo.args(["--no-fail-fast", "--", "--show-output"]);
-    let status = process::stream(cargo, |line| suites.line(line))?;
+    let status = process::stream_shown(cargo, |line| suites.line(line))?;
     Ok(suites.finish(&process::typed(cargo), status))
 }
 
@@ -65,6 +65,8 @@ struct Suite {
     ignored: Vec<Skip>,
     skipped: Vec<Skip>,
     failed: Vec<Failure>,
+    /// Below `successes:`, where passed tests print what they print, such as the panics that they expect.
+    in_successes: bool,
     /// Below `failures:`, where a `skipped:` line does not count because its test has failed.
     in_failures: bool,
     /// Below the name of a failed test, where its output is.
@@ -72,7 +74,8 @@ struct Suite {
 }
 
 impl Suites {
-    fn line(&mut self, line: &str) {
+    /// Parses a line. Returns whether it is worth showing: the output of passed tests is not.
+    fn line(&mut self, line: &str) -> bool {
         if let Some(package) = self.package_of(line) {
             self.end_package();
             self.package = Some((package, Instant::now()));
@@ -86,8 +89,10 @@ impl Suites {
                 self.end(suite, result);
             } else {
                 suite.line(line);
+                return !suite.in_successes;
             }
         }
+        true
     }
 
     /// Returns the sum of all test programs. `command` is named if it failed although no test did.
@@ -143,8 +148,8 @@ impl Suites {
 impl Suite {
     fn line(&mut self, line: &str) {
         match line {
-            "failures:" => self.in_failures = true,
-            "successes:" => self.in_failures = false,
+            "failures:" => (self.in_failures, self.in_successes) = (true, false),
+            "successes:" => (self.in_failures, self.in_successes) = (false, true),
             _ => {}
         }
         if self.in_failures {
@@ -206,7 +211,9 @@ mod tests {
 
     fn summary(output: &str, code: i32) -> Summary {
         let mut suites = Suites::default();
-        output.lines().for_each(|line| suites.line(line));
+        for line in output.lines() {
+            suites.line(line);
+        }
         suites.finish("cargo test", exited_with(code))
     }
 
@@ -249,6 +256,27 @@ mod tests {
     }
 
     #[test]
+    fn the_output_of_passed_tests_is_not_shown() {
+        let output = "running 2 tests\ntest a ... FAILED\ntest b ... ok\n\nsuccesses:\n\n---- b stdout ----\nexpected\n\n\
+                      successes:\n    b\n\nfailures:\n---- a stdout ----\nno\n\nfailures:\n    a\n\n\
+                      test result: FAILED. 1 passed; 1 failed; 0 ignored\n";
+        let mut suites = Suites::default();
+        let shown: Vec<_> = output.lines().filter(|line| suites.line(line) && !line.is_empty()).collect();
+        let expected = [
+            "running 2 tests",
+            "test a ... FAILED",
+            "test b ... ok",
+            "failures:",
+            "---- a stdout ----",
+            "no",
+            "failures:",
+            "    a",
+            "test result: FAILED. 1 passed; 1 failed; 0 ignored",
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
     fn an_ignored_test_is_skipped_with_its_reason() {
         let output = "running 2 tests\ntest a ... ignored, takes an hour\ntest b ... ignored\n\n\
                       test result: ok. 0 passed; 0 failed; 2 ignored; 0 measured\n";
@@ -285,7 +313,9 @@ mod tests {
         let output = "     Running unittests src/lib.rs (target/debug/deps/a-1)\nrunning 0 tests\ntest result: ok. 0 passed\n\
                       \u{1b}[1m     Running\u{1b}[0m tests/b.rs (target/debug/deps/b-2)\nrunning 0 tests\ntest result: ok.\n\
                       \x20  Doc-tests a\nrunning 0 tests\ntest result: ok. 0 passed\n";
-        output.lines().for_each(|line| suites.line(line));
+        for line in output.lines() {
+            suites.line(line);
+        }
         let names: Vec<String> =
             suites.finish("cargo test", exited_with(0)).steps.into_iter().map(|step| step.name).collect();
         assert_eq!(names, ["crates/a", "documentation examples"]);

@@ -79,7 +79,7 @@ enum Task {
 fn main() -> ExitCode {
     let succeeded = match Arguments::parse().task {
         Task::Test(options) => test::task(&options).map(|summary| summary.print()),
-        Task::Ci => ci::run().map(|summary| summary.print()),
+        Task::Ci => Ok(ci::run().print()),
         Task::Lint => lint::run(),
         Task::Docs(options) => docs::run(&options),
         Task::Prove(options) => prove::run(&options),

@@ -20,8 +20,16 @@ pub(crate) fn succeeds(command: &mut Command) -> io::Result<bool> {
 /// Standard output and standard error share one pipe, so that their lines stay in order. The function returns when
 /// the program has exited, not when the pipe is closed: a process that the program leaves behind, such as a Wine
 /// service, can keep the pipe open indefinitely.
-pub(crate) fn stream(command: &mut Command, on_line: impl FnMut(&str)) -> io::Result<ExitStatus> {
-    stream_within(command, on_line, LAST_THREADS)
+pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> io::Result<ExitStatus> {
+    stream_shown(command, |line| {
+        on_line(line);
+        true
+    })
+}
+
+/// Does what [`stream`] does, but prints only the lines for which `is_shown` returns `true`.
+pub(crate) fn stream_shown(command: &mut Command, is_shown: impl FnMut(&str) -> bool) -> io::Result<ExitStatus> {
+    stream_within(command, is_shown, LAST_THREADS)
 }
 
 /// How long the other threads of a program may take to end after its first thread has ended.
@@ -29,7 +37,7 @@ const LAST_THREADS: Duration = Duration::from_secs(30);
 
 fn stream_within(
     command: &mut Command,
-    mut on_line: impl FnMut(&str),
+    mut is_shown: impl FnMut(&str) -> bool,
     last_threads: Duration,
 ) -> io::Result<ExitStatus> {
     const QUIET: Duration = Duration::from_millis(500);
@@ -53,8 +61,9 @@ fn stream_within(
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
                 let text = text.trim_end_matches('\r');
-                println!("{text}");
-                on_line(text);
+                if is_shown(text) {
+                    println!("{text}");
+                }
             }
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(status) = exited {
@@ -180,7 +189,10 @@ mod tests {
             let mut command = Command::new(&python);
             let status = stream_within(
                 command.args(["-c", &program]),
-                |line| lines.push(line.to_owned()),
+                |line| {
+                    lines.push(line.to_owned());
+                    true
+                },
                 Duration::from_millis(100),
             );
             assert_eq!((status.expect("python").success(), &lines[..]), (success, &["ended".to_owned()][..]));
