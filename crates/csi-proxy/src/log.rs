@@ -212,11 +212,14 @@ mod tests {
                 let span = tracing::info_span!("call", id = 7, object = Empty);
                 span.record("object", path);
                 let error = io::Error::other(format!("cannot open {path}"));
-                span.in_scope(|| tracing::warn!(count = 1, text = "a \"b\" \u{1b}[1m\n", %error, "no {path}"));
+                span.in_scope(
+                    || tracing::warn!(count = 1, seconds = 0.00001, text = "a \"b\" \u{1b}[1m\n", %error, "no {path}"),
+                );
             });
             text
         };
-        let fields = r#"count=1 text="a ""b"" \u{1b}[1m\u{a}" error=cannot open C:\var\lib\new folder\"#;
+        let fields =
+            r#"count=1 seconds=0.00001 text="a ""b"" \u{1b}[1m\u{a}" error=cannot open C:\var\lib\new folder\"#;
         let line = format!("call{{id=7 object=\"{path}\"}}: no {path} {fields}\n");
         assert!(text(false).ends_with(&line), "{} is not {line}", text(false));
         let json: serde_json::Value = serde_json::from_str(&text(true)).unwrap();

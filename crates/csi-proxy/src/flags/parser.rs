@@ -87,6 +87,9 @@ impl<T: Default + AsMut<Flags>> Program<T> {
         let shared = flags.as_mut();
         shared.shown.values.sort_unstable();
         shared.log.file = shared.log.file_in_folder(self.name);
+        if shared.log.folder.is_some() && shared.log.file.is_none() {
+            shared.without_effect.push("log_dir");
+        }
         Ok(flags)
     }
 

@@ -106,6 +106,8 @@ fn the_folder_of_the_log_has_an_effect_where_it_has_one_in_klog() {
     let file = |line: &[&str]| parsed(line).log.file.map(|file| file.display().to_string());
     assert_eq!(file(&["-log_dir=logs"]), None, "the log is written to standard error");
     assert_eq!(file(&["-log_dir=logs", "-alsologtostderr"]), None, "it is not written to a file");
+    assert_eq!(parsed(&["-log_dir=logs"]).without_effect, ["log_dir"], "the log says so");
+    assert!(parsed(&["-log_dir=logs", "-logtostderr=false"]).without_effect.is_empty());
     for line in
         [&["-log_dir=logs", "-logtostderr=false"][..], &["-log_dir=logs", "-logtostderr=false", "-alsologtostderr"]]
     {

@@ -83,6 +83,11 @@ impl Visit for Line<'_> {
         });
     }
 
+    /// Writes the number without an exponent, which the debug form of a small one has.
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.add(field, |text| write!(text, "{value}"));
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.add(field, |text| write!(text, "{value:?}"));
     }
