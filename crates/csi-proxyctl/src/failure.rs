@@ -134,9 +134,12 @@ impl Failure {
                 _ => vec![folder_hint(endpoints)],
             },
             ErrorKind::FailedPrecondition if is_connecting(error) => vec![folder_hint(endpoints)],
-            ErrorKind::PermissionDenied if is_connecting(error) => {
-                vec!["run csi-proxyctl as administrator: the pipes are open to administrators and LocalSystem".into()]
-            }
+            ErrorKind::PermissionDenied if is_connecting(error) => vec![match endpoints {
+                Endpoints::Pipes => {
+                    "run csi-proxyctl as administrator: the pipes are open to administrators and LocalSystem".into()
+                }
+                _ => "run csi-proxyctl as the user who started csi-proxy-sim".into(),
+            }],
             ErrorKind::NotFound => vec!["`csi-proxyctl get` shows disks, volumes, iSCSI portals and services".into()],
             ErrorKind::DeadlineExceeded => {
                 vec!["`csi-proxyctl top` shows what the node does; --timeout gives a call more time".into()]

@@ -1,4 +1,4 @@
-//! Durations and sizes as people write them.
+//! Durations, sizes and numbers as people write them.
 
 use std::time::Duration;
 
@@ -29,6 +29,12 @@ pub(crate) fn size(text: &str) -> Result<i64, String> {
         Err(_) => return Err("a size is a number of bytes, or a whole number and Ki, Mi, Gi or Ti".to_owned()),
     };
     i64::from(number).checked_mul(unit).ok_or_else(|| "the size is out of range".to_owned())
+}
+
+/// Parses a number that counts something or is the name of a disk.
+pub(crate) fn number<N: TryFrom<u64>>(text: &str) -> Result<N, &'static str> {
+    let number: u64 = text.parse().map_err(|_| "expected a whole number")?;
+    N::try_from(number).map_err(|_| "the number is too large")
 }
 
 /// Returns a size with three digits and a unit, such as `9.98Gi`.

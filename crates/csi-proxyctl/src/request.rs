@@ -91,7 +91,7 @@ impl Field {
         vec![match &self.kind {
             Kind::Bool if !is_required => arg.action(ArgAction::SetTrue),
             Kind::Bool => arg.value_parser(value_parser!(bool)).hide_possible_values(true),
-            Kind::Uint32 => arg.value_parser(value_parser!(u32)),
+            Kind::Uint32 => arg.value_parser(quantity::number::<u32>),
             Kind::Int64 => arg.value_parser(quantity::size),
             Kind::Enum(names) => {
                 let names: Vec<String> = names.values().map(|value| value.name().to_kebab_case()).collect();

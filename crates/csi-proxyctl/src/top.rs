@@ -80,11 +80,20 @@ pub(crate) fn command() -> Command {
             Arg::new(ADDRESS)
                 .long(ADDRESS)
                 .value_name("HOST:PORT")
+                .value_parser(|text: &str| address(text))
                 .default_value("127.0.0.1:9818")
                 .help("Address of the HTTP server"),
         )
         .arg(interval_arg())
         .arg(cli::output_arg(&["table", "json", "yaml"]).default_value("table"))
+}
+
+/// Checks the form of an address, which is resolved for each connection.
+fn address(text: &str) -> Result<String, &'static str> {
+    text.rsplit_once(':')
+        .filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+        .map(|_| text.to_owned())
+        .ok_or("expected HOST:PORT")
 }
 
 pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command};
 use csi_proxy_client::{Client, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
 use crate::failure::Failure;
-use crate::quantity::short_size;
+use crate::quantity::{self, short_size};
 use crate::table::{Column, shown};
 
 pub(super) const COLUMNS: [Column; 9] = [
@@ -25,7 +25,11 @@ pub(super) const COLUMNS: [Column; 9] = [
 
 pub(super) fn command() -> Command {
     Command::new("disks").alias("disk").about("Disks: state, size, identifiers; with -o wide, locations").arg(
-        Arg::new("disk").value_name("NUMBER").num_args(0..).value_parser(value_parser!(u32)).help("Only these disks"),
+        Arg::new("disk")
+            .value_name("NUMBER")
+            .num_args(0..)
+            .value_parser(quantity::number::<u32>)
+            .help("Only these disks"),
     )
 }
 

@@ -1,12 +1,12 @@
 //! `get volumes`.
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use csi_proxy_client::{Client, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
 use crate::failure::Failure;
-use crate::quantity::short_size;
+use crate::quantity::{self, short_size};
 use crate::table::{Column, shown};
 
 pub(super) const COLUMNS: [Column; 6] = [
@@ -34,7 +34,7 @@ pub(super) fn command() -> Command {
                 .long("disk")
                 .value_name("NUMBER")
                 .action(ArgAction::Append)
-                .value_parser(value_parser!(u32))
+                .value_parser(quantity::number::<u32>)
                 .help("Only the volumes on this disk; may be repeated"),
         )
 }

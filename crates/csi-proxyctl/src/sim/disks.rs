@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
 use sim_control::{
     AddRequest, Disk, GrowDiskRequest, ListDisksRequest, PlugDiskRequest, UnplugDiskRequest, UnpluggedDisk,
@@ -36,7 +36,7 @@ fn mounts(row: &Value) -> String {
 }
 
 pub(super) fn commands() -> Vec<Command> {
-    let number = || argument("disk", "NUMBER", "Number of the disk").value_parser(value_parser!(u32));
+    let number = || argument("disk", "NUMBER", "Number of the disk").value_parser(quantity::number::<u32>);
     vec![
         Command::new("disks")
             .about("List the disks of the simulated node, including unplugged ones")
@@ -79,7 +79,7 @@ pub(super) fn commands() -> Vec<Command> {
             .before_help("Prints the number of the disk, which may differ from the one that it had.")
             .arg(
                 argument("handle", "HANDLE", "Its handle, as `csi-proxyctl sim disks` shows it")
-                    .value_parser(value_parser!(u64)),
+                    .value_parser(quantity::number::<u64>),
             )
             .arg(undetected_arg())
             .arg(response_arg()),

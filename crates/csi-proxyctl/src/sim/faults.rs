@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgGroup, ArgMatches, Command};
 use serde_json::{Value, json};
 use sim_control::fault::Action;
 use sim_control::{
@@ -38,7 +38,7 @@ pub(super) fn commands() -> Vec<Command> {
     let flag = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
-    let number = |name, help| flag(name, "COUNT", help).value_parser(value_parser!(u64));
+    let number = |name, help| flag(name, "COUNT", help).value_parser(quantity::number::<u64>);
     vec![
         Command::new("inject")
             .about("Make Windows calls fail, take longer or crash the daemon")
@@ -54,7 +54,7 @@ pub(super) fn commands() -> Vec<Command> {
             .arg(flag("object", "TEXT", "A part of the path, service or WMI object that the call is for"))
             .arg(
                 flag("disk", "NUMBER", "Only calls on this disk, its volumes and their files")
-                    .value_parser(value_parser!(u32)),
+                    .value_parser(quantity::number::<u32>),
             )
             .arg(number("skip", "How many of these calls succeed first"))
             .arg(number("count", "How many calls are disturbed after that [default: all]"))
@@ -74,7 +74,7 @@ pub(super) fn commands() -> Vec<Command> {
         Command::new("clear-faults").about("Remove a fault, or all").arg(
             Arg::new("id")
                 .value_name("ID")
-                .value_parser(value_parser!(u64).range(1..))
+                .value_parser(fault)
                 .help("The fault, as `csi-proxyctl sim faults` shows it [default: all]"),
         ),
         Command::new("primitives")
@@ -82,6 +82,11 @@ pub(super) fn commands() -> Vec<Command> {
             .before_help("A primitive is one call of Windows, such as `open` or `wmi call MSFT_Volume.Format`.")
             .arg(table_arg()),
     ]
+}
+
+/// Parses the id of a fault. To the simulator, 0 means all.
+fn fault(text: &str) -> Result<u64, &'static str> {
+    quantity::number(text).and_then(|id| if id == 0 { Err("the ids of faults begin with 1") } else { Ok(id) })
 }
 
 /// Parses a code of Windows, decimal or in hexadecimal with 0x.
