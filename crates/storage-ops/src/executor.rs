@@ -52,6 +52,7 @@ pub struct Executor {
     node: Arc<Node>,
     pools: WorkerPools,
     inline_reads: InlineReads,
+    all_reads_inline: bool,
     /// The jobs that equal requests may join, by type and hash of their operation.
     jobs: Mutex<Jobs>,
     requests: Arc<Requests>,
@@ -173,6 +174,7 @@ impl Executor {
             node,
             pools: WorkerPools::default(),
             inline_reads: InlineReads::default(),
+            all_reads_inline: false,
             jobs: Mutex::default(),
             running: watch::channel(0).0,
             requests: Arc::default(),
@@ -180,11 +182,12 @@ impl Executor {
         }
     }
 
-    /// Lets `count` reads of local files run on threads of the runtime at the same time. By default it is one less than the
-    /// runtime has threads, so that reads that hang, because their disk does not answer, leave it one.
+    /// Runs every read on the thread of the runtime that polls it, so that a runtime of one thread runs a call always in the
+    /// same way. A read that hangs would block that thread: this is for tests on simulated nodes. By default only reads of
+    /// local files run there, on all threads but one.
     #[must_use]
-    pub fn with_inline_reads(self, count: usize) -> Self {
-        Self { inline_reads: InlineReads::with_count(count), ..self }
+    pub fn with_all_reads_inline(self) -> Self {
+        Self { all_reads_inline: true, ..self }
     }
 
     /// Returns the node.
@@ -334,9 +337,9 @@ impl Executor {
             let is_read = job.is_none();
             let commit = job.map(|job| Arc::new(move || job.advance(Some(Phase::Changing))) as Commit);
             let ctx = OperationContext::new(Arc::clone(guard), commit, Some(pools.clone()));
-            let may_be_inline = is_read && pool == PoolKind::Files;
-            let permit = may_be_inline.then(|| self.inline_reads.permit()).flatten();
-            let result = if permit.is_some() {
+            let needs_permit = is_read && !self.all_reads_inline && pool == PoolKind::Files;
+            let permit = needs_permit.then(|| self.inline_reads.permit()).flatten();
+            let result = if permit.is_some() || (is_read && self.all_reads_inline) {
                 // The task that was woken last on this thread runs next on it, and no other thread can take it over.
                 // This one takes its place, so that a read that hangs keeps no task of others. While the read runs it
                 // keeps that place, so that another thread is woken when the read ends: a call that woke none goes without.

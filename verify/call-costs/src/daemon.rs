@@ -33,7 +33,7 @@ use crate::excluded;
 pub enum Threads {
     /// Two that share all tasks. That is the least with which reads run as in the service.
     AsInService,
-    /// The calling thread, which also runs the reads of local files.
+    /// The calling thread, which also runs all reads and asks all devices itself.
     One,
 }
 
@@ -60,8 +60,8 @@ impl Daemon {
         };
         let builder = builder.enable_all().max_blocking_threads(1).thread_keep_alive(Duration::from_hours(1));
         let runtime = if threads == Threads::AsInService { builder.worker_threads(2) } else { builder }.build()?;
-        let executor = executor(excluded::node(node));
-        let executor = if threads == Threads::One { executor.with_inline_reads(1) } else { executor };
+        let executor = executor(excluded::node(node, threads));
+        let executor = if threads == Threads::One { executor.with_all_reads_inline() } else { executor };
         let server = Server::new(Arc::new(executor), Limits::default());
         let writes = Arc::default();
         let (mut dialers, mut endpoints) = (Vec::new(), Vec::new());

@@ -12,6 +12,7 @@ use os::{
 };
 
 use crate::counts::Allocations;
+use crate::daemon::Threads;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -33,11 +34,13 @@ pub(crate) fn allocations() -> Allocations {
 }
 
 /// Returns `node`, so that its own work does not count.
-pub(crate) fn node(node: Arc<dyn Os>) -> Arc<dyn Os> {
-    Arc::new(Layered::around(node, Excluded))
+pub(crate) fn node(node: Arc<dyn Os>, threads: Threads) -> Arc<dyn Os> {
+    Arc::new(Layered::around(node, Excluded { threads }))
 }
 
-struct Excluded;
+struct Excluded {
+    threads: Threads,
+}
 
 impl Layer for Excluded {
     fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
@@ -117,8 +120,14 @@ impl Layer for Excluded {
     }
 
     fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
-        // The simulated clock has threads of its own, which are not those of the daemon.
-        Watched(clock).run_watched(patience, work)
+        match self.threads {
+            // The simulated clock has threads of its own, which are not those of the daemon.
+            Threads::AsInService => Watched(clock).run_watched(patience, work),
+            Threads::One => {
+                work(&|| true);
+                true
+            }
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 use std::path::PathBuf;
-use std::process::Command;
-use std::{env, fs};
+use std::process::{Command, Output};
+use std::{env, fs, io};
 
 /// A table in the page.
 #[derive(Debug)]
@@ -101,23 +101,40 @@ pub fn page() -> Result<String, Box<dyn Error>> {
 
 /// Returns why counts on this machine cannot be compared with those of the page, or `None` if they can.
 pub fn why_incomparable(page: &str) -> Option<String> {
-    let output = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("--version").output();
-    let version = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    if (env::consts::OS, env::consts::ARCH) != ("linux", "x86_64") {
+        return Some("the page has the counts of Linux on x86-64".into());
+    }
+    let rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("--version").output();
+    why_of_another(page, "compiler", rustc)
+}
+
+/// Returns why instructions on this machine cannot be compared with those of the page, or `None` if they can. Unlike the
+/// other counts, they include those of the C library, which allocates memory.
+pub fn why_instructions_incomparable(page: &str) -> Option<String> {
+    let c_library = || Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    why_incomparable(page).or_else(|| why_of_another(page, "C library", c_library()))
+}
+
+/// Returns that the page has the counts of another `what` than the one whose version is the output of a command, unless
+/// the page names that version.
+fn why_of_another(page: &str, what: &str, version: io::Result<Output>) -> Option<String> {
     match version {
-        Err(error) => Some(format!("cannot run rustc: {error}")),
-        Ok(version) if !page.contains(&version) => {
-            Some(format!("the page has the counts of another compiler than {version}"))
+        Err(error) => Some(format!("cannot ask for the version of the {what}: {error}")),
+        Ok(output) => {
+            let version = String::from_utf8_lossy(&output.stdout);
+            let version = version.trim();
+            let is_same = !version.is_empty() && page.contains(version);
+            (!is_same).then(|| format!("the page has the counts of another {what} than {version:?}"))
         }
-        Ok(_) if (env::consts::OS, env::consts::ARCH) != ("linux", "x86_64") => {
-            Some("the page has the counts of Linux on x86-64".into())
-        }
-        Ok(_) => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{COUNTS, INSTRUCTIONS, Row};
+    use std::io::ErrorKind;
+    use std::process::{ExitStatus, Output};
+
+    use super::{COUNTS, INSTRUCTIONS, Row, why_of_another};
 
     fn page() -> String {
         let rows = "| a, b | 2 | 0 | 1 | 60.5 | 5000 |\n| c | 3 | 1 | 1 | 10.0 | 100 |\n";
@@ -153,5 +170,17 @@ mod tests {
         assert!(COUNTS.differences(&renewed, &rows(7.0, 3.0)).unwrap().is_empty());
         assert_eq!(COUNTS.replaced(&renewed, &rows(2.0, 60.5)).unwrap(), page());
         assert!(INSTRUCTIONS.differences(&renewed, &[("a, b".to_owned(), vec![1009.0])]).unwrap().is_empty());
+    }
+    #[test]
+    fn counts_are_compared_only_with_those_of_the_same_version() {
+        let why = |stdout: &str| {
+            let output = Output { status: ExitStatus::default(), stdout: stdout.into(), stderr: Vec::new() };
+            why_of_another("of glibc 2.36.", "C library", Ok(output))
+        };
+        assert_eq!(why("glibc 2.36\n"), None);
+        let other = r#"the page has the counts of another C library than "glibc 2.41""#;
+        assert_eq!(why("glibc 2.41\n").as_deref(), Some(other));
+        assert!(why("\n").is_some());
+        assert!(why_of_another("of glibc 2.36.", "C library", Err(ErrorKind::NotFound.into())).is_some());
     }
 }

@@ -18,11 +18,7 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 /// The permits for reads on the threads of the runtime.
 #[derive(Default)]
-pub(super) struct InlineReads {
-    /// The number of permits; `None` for one less than the runtime has threads.
-    count: Option<usize>,
-    watched: OnceLock<Option<Watched>>,
-}
+pub(super) struct InlineReads(OnceLock<Option<Watched>>);
 
 /// The permits, and the thread that watches whether they come back. It sleeps while no read has begun.
 struct Watched {
@@ -38,14 +34,10 @@ struct Reads {
 }
 
 impl InlineReads {
-    pub(super) fn with_count(count: usize) -> Self {
-        Self { count: Some(count), watched: OnceLock::new() }
-    }
-
     /// Returns the permit to run a read on this thread, if there is one left. Reads on a runtime without a thread to
-    /// spare get none by default.
+    /// spare get none.
     pub(super) fn permit(&self) -> Option<SemaphorePermit<'_>> {
-        let Watched { reads, watcher } = self.watched.get_or_init(|| watched(self.count)).as_ref()?;
+        let Watched { reads, watcher } = self.0.get_or_init(watched).as_ref()?;
         let permit = reads.permits.try_acquire().ok()?;
         if !reads.has_begun.swap(true, Ordering::SeqCst) {
             watcher.unpark();
@@ -56,16 +48,16 @@ impl InlineReads {
 
 impl Drop for InlineReads {
     fn drop(&mut self) {
-        if let Some(Some(Watched { reads, watcher })) = self.watched.take() {
+        if let Some(Some(Watched { reads, watcher })) = self.0.take() {
             drop(reads);
             watcher.unpark();
         }
     }
 }
 
-fn watched(count: Option<usize>) -> Option<Watched> {
+fn watched() -> Option<Watched> {
     let runtime = Handle::current();
-    let count = count.unwrap_or_else(|| runtime.metrics().num_workers().saturating_sub(1));
+    let count = runtime.metrics().num_workers().saturating_sub(1);
     if count == 0 {
         return None;
     }
