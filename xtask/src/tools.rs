@@ -5,8 +5,8 @@ use std::process::Command;
 
 use crate::{Error, apt, process, workspace};
 
-/// What makes the installation of a program faster.
-const FASTER: [(&str, &[&str]); 1] = [("mdbook", &["--no-default-features", "--debug"])];
+/// The programs of which a debug build without optional features is installed, in less than half the time.
+const SMALL: [&str; 2] = ["cargo-deny", "mdbook"];
 
 /// Returns the program of that name, such as `cargo-fuzz`. A missing program is installed into `target/tools`.
 pub(crate) fn find_or_install(name: &str) -> Result<PathBuf, Error> {
@@ -16,7 +16,9 @@ pub(crate) fn find_or_install(name: &str) -> Result<PathBuf, Error> {
     }
     let mut install = workspace::cargo();
     install.args(["install", "--locked", "--quiet", name, "--root"]).arg(folder());
-    install.args(FASTER.iter().filter(|(program, _)| *program == name).flat_map(|(_, options)| *options));
+    if SMALL.contains(&name) {
+        install.args(["--no-default-features", "--debug"]);
+    }
     if process::succeeds(&mut install)? {
         Ok(installed)
     } else {
