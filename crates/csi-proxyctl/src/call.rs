@@ -19,12 +19,7 @@ use crate::text_input;
 pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
     if matches.get_flag("list") {
         let mut out = anstream::stdout();
-        for version in &GROUP_VERSIONS {
-            for rpc in version.rpcs {
-                writeln!(out, "{}/{}/{}", version.group.name(), version.version, rpc.name)?;
-            }
-        }
-        return Ok(());
+        return Ok(names().try_for_each(|name| writeln!(out, "{name}"))?);
     }
     let target = cli::required(matches, "rpc");
     let (version, name) = resolve(target)?;
@@ -32,6 +27,13 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     let response = call(session, version, &[version.version], name, &request).await?;
     let form = if cli::required(matches, "output") == "yaml" { Form::Yaml } else { Form::Json };
     Ok(write!(anstream::stdout(), "{}", form.text(&response))?)
+}
+
+/// Returns the names of all RPCs, such as `disk/v1/ListDiskIDs`.
+pub(crate) fn names() -> impl Iterator<Item = String> {
+    GROUP_VERSIONS.iter().flat_map(|version| {
+        version.rpcs.iter().map(|rpc| format!("{}/{}/{}", version.group.name(), version.version, rpc.name))
+    })
 }
 
 /// Finds the RPC that `target` names: `GROUP/VERSION/RPC`, or `GROUP/RPC` for the preferred version that has it.

@@ -1,15 +1,17 @@
 //! The command line.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use api::{GROUP_VERSIONS, Group};
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 
+use crate::call;
 use crate::exit;
 use crate::failure::Failure;
 use crate::get::{self, Format};
@@ -108,6 +110,8 @@ fn call_command() -> Command {
             Arg::new("rpc")
                 .value_name("GROUP/VERSION/RPC")
                 .required_unless_present("list")
+                .value_parser(RpcParser)
+                .hide_possible_values(true)
                 .help("The RPC, such as disk/v1/ListDiskIDs; without the version, the preferred one that has the RPC"),
         )
         .arg(Arg::new("request").value_name("JSON").help(
@@ -116,6 +120,22 @@ fn call_command() -> Command {
         ))
         .arg(Arg::new("list").long("list").action(ArgAction::SetTrue).help("List all RPCs"))
         .arg(output_arg(&["json", "yaml"]).default_value("json"))
+}
+
+/// Accepts every text, and knows the names of all RPCs, which the shells complete.
+#[derive(Clone)]
+struct RpcParser;
+
+impl TypedValueParser for RpcParser {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(call::names().map(PossibleValue::new)))
+    }
 }
 
 fn completions_command() -> Command {

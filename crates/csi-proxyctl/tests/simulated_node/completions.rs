@@ -17,12 +17,17 @@ fn script(shell: &str) -> String {
 fn bash_reads_its_script_and_completes() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), "script", script("bash").as_bytes());
-    let program = format!(
-        "source {path}; COMP_WORDS=(csi-proxyctl volume unm); COMP_CWORD=2; \
-         $(complete -p csi-proxyctl | sed 's/.* -F \\([^ ]*\\).*/\\1/') csi-proxyctl unm volume; echo \"${{COMPREPLY[@]}}\""
-    );
-    let output = Command::new("bash").args(["--norc", "-c", &program]).output().expect("bash is installed");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "unmount\n", "{output:?}");
+    for (command, begun, completed) in
+        [("volume", "unm", "unmount\n"), ("call", "disk/v1/L", "disk/v1/ListDiskLocations disk/v1/ListDiskIDs\n")]
+    {
+        let program = format!(
+            "source {path}; COMP_WORDS=(csi-proxyctl {command} {begun}); COMP_CWORD=2; \
+             $(complete -p csi-proxyctl | sed 's/.* -F \\([^ ]*\\).*/\\1/') csi-proxyctl {begun} {command}; \
+             echo \"${{COMPREPLY[@]}}\""
+        );
+        let output = Command::new("bash").args(["--norc", "-c", &program]).output().expect("bash is installed");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), completed, "{output:?}");
+    }
 }
 
 #[test]
