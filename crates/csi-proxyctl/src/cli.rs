@@ -90,6 +90,7 @@ fn whole_command(api_version: Option<&str>) -> Command {
         .subcommand(
             Command::new("versions")
                 .about("Show which versions of which groups the node serves")
+                .after_help("A version is served if its pipe or socket accepts a connection. No RPC is called.")
                 .arg(output_arg(&["table", "json", "yaml"]).default_value("table")),
         )
         .subcommand(top::command())
