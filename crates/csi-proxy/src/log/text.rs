@@ -13,74 +13,87 @@ use tracing_subscriber::fmt::format::Writer;
 
 /// The name of the field that has the text of an event.
 const MESSAGE: &str = "message";
+/// The length of the fields of most lines, which are therefore allocated once.
+const USUAL_LENGTH: usize = 128;
 
 /// The format of fields, separated by blanks.
 #[derive(Debug)]
 pub(super) struct TextFields;
 
 impl<'a> FormatFields<'a> for TextFields {
-    fn format_fields<R: RecordFields>(&self, writer: Writer<'a>, fields: R) -> fmt::Result {
-        let mut line = Line { text: Escaping { writer, is_quoted: false }, is_empty: true, result: Ok(()) };
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'a>, fields: R) -> fmt::Result {
+        let text = Escaping { escaped: String::with_capacity(USUAL_LENGTH), is_quoted: false };
+        let mut line = Line { text, result: Ok(()) };
         fields.record(&mut line);
+        writer.write_str(&line.text.escaped)?;
         line.result
     }
 }
 
 /// Writes fields.
-struct Line<'a> {
-    text: Escaping<'a>,
-    is_empty: bool,
+struct Line {
+    text: Escaping,
     result: fmt::Result,
 }
 
 /// Escapes misleading characters: on a terminal, the writer of lines lets escape sequences pass.
-struct Escaping<'a> {
-    writer: Writer<'a>,
+struct Escaping {
+    escaped: String,
     /// Whether quotation marks are doubled.
     is_quoted: bool,
 }
 
-impl fmt::Write for Escaping<'_> {
+impl fmt::Write for Escaping {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let is_quoted = self.is_quoted;
         // None of these is misleading. Nearly all text consists of them.
         if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !(is_quoted && byte == b'"')) {
-            return self.writer.write_str(text);
+            self.escaped.push_str(text);
+            return Ok(());
         }
-        text.chars().try_for_each(|character| match character {
-            '"' if is_quoted => self.writer.write_str("\"\""),
-            character if is_misleading(character) => write!(self.writer, "{}", character.escape_unicode()),
-            character => self.writer.write_char(character),
-        })
+        for character in text.chars() {
+            match character {
+                '"' if is_quoted => self.escaped.push_str("\"\""),
+                character if is_misleading(character) => self.escaped.extend(character.escape_unicode()),
+                character => self.escaped.push(character),
+            }
+        }
+        Ok(())
     }
 }
 
-impl Line<'_> {
+impl Line {
     /// Writes the name of a field, unless it is the message, and what `write` writes.
-    fn add(&mut self, field: &Field, write: impl FnOnce(&mut Escaping<'_>) -> fmt::Result) {
-        let text = &mut self.text;
-        let separator = if self.is_empty { "" } else { " " };
-        self.is_empty = false;
-        let named = match field.name() {
-            MESSAGE => text.write_str(separator),
-            name => write!(text, "{separator}{}=", name.trim_start_matches("r#")),
-        };
-        self.result = self.result.and(named).and_then(|()| write(text));
+    fn add(&mut self, field: &Field, write: impl FnOnce(&mut Escaping) -> fmt::Result) {
+        let text = &mut self.text.escaped;
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        if field.name() != MESSAGE {
+            text.push_str(field.name().trim_start_matches("r#"));
+            text.push('=');
+        }
+        self.result = self.result.and_then(|()| write(&mut self.text));
     }
 }
 
-impl Visit for Line<'_> {
+impl Visit for Line {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == MESSAGE {
             return self.add(field, |text| text.write_str(value));
         }
         self.add(field, |text| {
-            text.write_char('"')?;
+            text.escaped.push('"');
             text.is_quoted = true;
             let written = text.write_str(value);
             text.is_quoted = false;
-            written.and_then(|()| text.write_char('"'))
+            text.escaped.push('"');
+            written
         });
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, |text| write!(text, "{value}"));
     }
 
     /// Writes the number without an exponent, which the debug form of a small one has.
