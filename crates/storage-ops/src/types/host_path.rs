@@ -31,7 +31,8 @@ impl HostPath {
     /// Parses a path that begins with a drive and contains no forward slashes.
     pub fn parse(text: &str) -> OperationResult<Self> {
         let refused = |why: &str| OperationError::invalid(format!("the path {} {why}", quoted(text)));
-        if text.encode_utf16().count() > MAX_LENGTH {
+        // A text has at least as many bytes as UTF-16 units.
+        if text.len() > MAX_LENGTH && text.encode_utf16().count() > MAX_LENGTH {
             return Err(refused("is longer than 260 characters"));
         }
         let mut letters = text.chars();
@@ -41,15 +42,16 @@ impl HostPath {
             return Err(refused("is not an absolute path on a drive"));
         };
         let rest = letters.as_str();
-        let mut names = U16String::with_capacity(rest.len());
+        let mut names = Vec::with_capacity(rest.len());
         // Drivers join strings, so a separator may be repeated. Windows ignores that, and the component `.`.
         for component in rest.split('\\').filter(|component| !["", "."].contains(component)) {
             check_component(component).map_err(|why| refused(&why))?;
             if !names.is_empty() {
-                names.push_char('\\');
+                names.push(SEPARATOR);
             }
-            names.push_str(component);
+            names.extend(component.encode_utf16());
         }
+        let names = U16String::from_vec(names);
         Ok(Self { drive: drive.to_ascii_uppercase(), names, asks_for_directory: rest.ends_with('\\') })
     }
 
@@ -174,8 +176,9 @@ fn check_component(name: &str) -> Result<(), String> {
     if name == ".." {
         return Err(format!("contains the component {name:?}"));
     }
-    if let Some(bad) = name.chars().find(|c| matches!(c, '"' | '/' | ':' | '?' | '*' | '|' | '<' | '>') || *c < ' ') {
-        return Err(format!("contains the character {bad:?}"));
+    let is_refused = |byte: &u8| matches!(byte, b'"' | b'/' | b':' | b'?' | b'*' | b'|' | b'<' | b'>') || *byte < b' ';
+    if let Some(bad) = name.bytes().find(is_refused) {
+        return Err(format!("contains the character {:?}", char::from(bad)));
     }
     if name.ends_with([' ', '.']) {
         return Err("contains a component that ends with a space or a dot".into());
