@@ -350,7 +350,8 @@ impl Executor {
                 catch_panic(|| operation.run(&self.node, &ctx))
             } else {
                 let holder = Holder { resource: resource.clone(), client: requester.client, is_exempt: false };
-                self.run_on_thread(pool, holder, work, run, ctx).await
+                // In a box, so that the future of a read that needs no other thread is half as large.
+                Box::pin(self.run_on_thread(pool, holder, work, run, ctx)).await
             };
             match result {
                 Err(OperationError { rerun: Some(Rerun::InPool(other, of)), .. }) => {

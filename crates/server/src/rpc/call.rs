@@ -47,20 +47,24 @@ impl Peer {
 }
 
 /// Answers one call of `rpc`.
-pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -> Response<ResponseBody> {
+pub(crate) fn answer<'a>(
+    rpc: &'a Rpc,
+    peer: &'a Peer,
+    request: Request<Incoming>,
+) -> impl Future<Output = Response<ResponseBody>> + use<'a> {
     let call = Call::begin(&peer.state, rpc);
     let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path, object = field::Empty);
-    async {
+    let deadline = deadline(request.headers());
+    let encoding = message::check_encoding(request.headers());
+    // The call does not keep its headers, which may be 16 KiB.
+    let body = request.into_body();
+    let answer = async move {
         let in_flight = match peer.connection.begin_call() {
             Ok(in_flight) => in_flight,
             Err(refused) => return peer.response(call.end(Err(Status::unavailable(refused.to_string()))), None),
         };
         let (number, connection) = (call.id, peer.connection.id());
         let began = peer.state.since_start();
-        let deadline = deadline(request.headers());
-        let encoding = message::check_encoding(request.headers());
-        // The call does not keep its headers, which may be 16 KiB.
-        let body = request.into_body();
         let answer = async {
             let (body, _reservation) = peer.state.request_bodies.read(body).await?;
             encoding?;
@@ -74,9 +78,8 @@ pub(crate) async fn answer(rpc: &Rpc, peer: &Peer, request: Request<Incoming>) -
             Some(time) => timeout(time, answer).await.unwrap_or_else(|_| Err(deadline_exceeded(time))),
         };
         peer.response(call.end(outcome), Some(CallGuard::Unary { _in_flight: in_flight }))
-    }
-    .instrument(span)
-    .await
+    };
+    answer.instrument(span)
 }
 
 /// Turns a panic of the handler into an error. The future that panicked is dropped and not polled again.

@@ -1,5 +1,7 @@
 //! The router of an endpoint: finds the RPC that the path of a request names.
 
+use std::future::ready;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use http::{Request, Response};
@@ -16,6 +18,9 @@ use crate::rpc::call::{self, Peer};
 use crate::rpc::handler::{self, RpcHandler};
 use crate::rpc::health::Health;
 use crate::rpc::message;
+
+/// The response of a service.
+pub(crate) type Answer<'a> = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send + 'a>>;
 
 /// The services of one endpoint.
 pub(crate) struct Router {
@@ -55,23 +60,25 @@ impl Router {
         Self { pipe: spec.name(), services, health, others }
     }
 
-    /// Answers one request.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Response<ResponseBody> {
+    /// Answers one request. The future is boxed, since hyper and tokio move it several times before they poll it.
+    pub(crate) fn answer<'a>(&'a self, request: Request<Incoming>, peer: &'a Peer) -> Answer<'a> {
         let path = request.uri().path();
         let name = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
+        let refused = |why| Box::pin(ready(self.unimplemented(peer, path, why)));
         let Some(service) = self.services.iter().find(|service| service.name == name) else {
             if name == HEALTH {
-                return self.health.answer(request, peer).await;
+                return Box::pin(self.health.answer(request, peer));
             }
             if let Some(other) = self.others.iter().find(|other| other.name() == name) {
-                return peer.response(other.answer(request).await.map(Content::Other), None);
+                let answer = other.answer(request);
+                return Box::pin(async { peer.response(answer.await.map(Content::Other), None) });
             }
             let names: Vec<_> = self.services.iter().map(|service| service.name).collect();
-            return self.unimplemented(peer, path, format!("this endpoint serves only {}", names.join(", ")));
+            return refused(format!("this endpoint serves only {}", names.join(", ")));
         };
         match service.rpcs.iter().find(|rpc| rpc.metrics.rpc.path == path) {
-            Some(rpc) => call::answer(rpc, peer, request).await,
-            None => self.unimplemented(peer, path, format!("{name} has no such RPC")),
+            Some(rpc) => Box::pin(call::answer(rpc, peer, request)),
+            None => refused(format!("{name} has no such RPC")),
         }
     }
 
