@@ -20,7 +20,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// Calls before those that are counted. By then the header tables of the connection are full, as after an hour of use.
 pub(crate) const WARM_UP: usize = 128;
 /// Calls that are counted.
-const COUNTED: usize = 128;
+const COUNTED: usize = 1024;
 /// Calls of which the primitive calls are counted, before and after the first of them.
 const TRACED: usize = 8;
 
