@@ -164,9 +164,19 @@ pub(crate) fn completions(matches: &ArgMatches) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(None), NAME, &mut script);
     let mut script = String::from_utf8(script).expect("a script is UTF-8");
-    if shell == Shell::Bash {
+    match shell {
         // A name with a hyphen is spelled in two ways: <https://github.com/clap-rs/clap/issues/6421>.
-        script = script.replace("csi__subcmd__proxyctl", "csi__proxyctl");
+        Shell::Bash => script = script.replace("csi__subcmd__proxyctl", "csi__proxyctl"),
+        // Only commands and flags are in the script for PowerShell, not the values of arguments.
+        Shell::PowerShell => {
+            let head = "'csi-proxyctl;call' {\n";
+            let value = |name| {
+                format!("[CompletionResult]::new('{name}', '{name}', [CompletionResultType]::ParameterValue, '{name}')")
+            };
+            let values: String = call::names().map(|name| format!("            {}\n", value(name))).collect();
+            script = script.replace(head, &format!("{head}{values}"));
+        }
+        _ => {}
     }
     Ok(io::Write::write_all(&mut io::stdout().lock(), script.as_bytes())?)
 }

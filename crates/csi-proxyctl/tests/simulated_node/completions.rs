@@ -7,7 +7,7 @@ use super::program::{file, run};
 
 fn script(shell: &str) -> String {
     let script = run(&Sockets::new(), &["completions", shell]).ok();
-    for word in ["get-closest-id", "--api-version", "--password-file", "completions"] {
+    for word in ["get-closest-id", "--api-version", "--password-file", "completions", "disk/v1/ListDiskIDs"] {
         assert!(script.contains(word), "{shell}: {word}");
     }
     script
@@ -35,6 +35,9 @@ fn powershell_gets_a_completer() {
     let script = script("powershell");
     assert!(script.contains("Register-ArgumentCompleter -Native -CommandName 'csi-proxyctl'"), "{script}");
     assert!(script.contains("[CompletionResult]::new('unmount', "), "{script}");
+    let name = "[CompletionResult]::new('disk/v1/ListDiskIDs', 'disk/v1/ListDiskIDs', [CompletionResultType]::ParameterValue, ";
+    let (_, call) = script.split_once("'csi-proxyctl;call' {").unwrap();
+    assert!(call.split_once("break").unwrap().0.contains(name), "{script}");
 }
 
 #[test]
