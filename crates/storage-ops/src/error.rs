@@ -165,17 +165,10 @@ impl std::error::Error for Error {}
 
 /// Returns at most the first 80 bytes of `text`, which a request contained, in quotation marks for an error text.
 ///
-/// Backslashes are not doubled, so that a path reads as it was sent. Characters that cannot be seen are escaped.
+/// Backslashes are not doubled, so that a path reads as it was sent. Misleading characters are written as code points.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text[..text.floor_char_boundary(80)].chars() {
-        match letter {
-            '\\' | '\'' => quoted.push(letter),
-            other => quoted.extend(other.escape_debug()),
-        }
-    }
-    quoted.push('"');
-    quoted
+    let start = &text[..text.floor_char_boundary(80)];
+    format!("\"{}\"", os::escaped(start).replace('"', "\\\""))
 }
 
 #[cfg(test)]
@@ -186,7 +179,7 @@ mod tests {
     fn a_quoted_path_reads_as_it_was_sent_and_hides_no_character() {
         assert_eq!(quoted(r"C:\a\\b c"), r#""C:\a\\b c""#);
         assert_eq!(quoted("it's é"), "\"it's é\"");
-        assert_eq!(quoted("a\"b\n\0\u{202e}"), "\"a\\\"b\\n\\0\\u{202e}\"");
+        assert_eq!(quoted("a\"b\n\0\u{202e}"), "\"a\\\"b\\u{a}\\u{0}\\u{202e}\"");
         assert_eq!(quoted(&"x".repeat(200)).len(), 82);
     }
 }

@@ -178,7 +178,7 @@ fn check_component(name: &str) -> Result<(), String> {
     }
     let is_refused = |byte: &u8| matches!(byte, b'"' | b'/' | b':' | b'?' | b'*' | b'|' | b'<' | b'>') || *byte < b' ';
     if let Some(bad) = name.bytes().find(is_refused) {
-        return Err(format!("contains the character {:?}", char::from(bad)));
+        return Err(format!("contains the character {}", quoted(&char::from(bad).to_string())));
     }
     if name.ends_with([' ', '.']) {
         return Err("contains a component that ends with a space or a dot".into());

@@ -200,7 +200,7 @@ fn a_refused_path_reads_as_it_was_sent() {
     let error = HostPath::parse(r"C:\\a\b..\c?").unwrap_err();
     assert_eq!(error.to_string(), r#"the path "C:\\a\b..\c?" contains a component that ends with a space or a dot"#);
     let error = HostPath::parse("C:\\a\nb").unwrap_err();
-    assert_eq!(error.to_string(), r#"the path "C:\a\nb" contains the character '\n'"#);
+    assert_eq!(error.to_string(), r#"the path "C:\a\u{a}b" contains the character "\u{a}""#);
     let error = UncPath::parse(r"\host\share").unwrap_err();
     assert_eq!(error.to_string(), r#"the remote path "\host\share" does not begin with \\"#);
 }
