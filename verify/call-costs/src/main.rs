@@ -58,7 +58,10 @@ fn named(name: &str) -> Result<Call, Box<dyn Error>> {
 
 fn count_instructions(bless: bool) -> Result<(), Box<dyn Error>> {
     let page = table::page()?;
-    if let Some(why) = table::why_instructions_incomparable(&page).filter(|_| !bless) {
+    if let Some(why) = table::why_instructions_incomparable(&page) {
+        if bless {
+            return Err(format!("{why}; write the versions of this machine into the page first").into());
+        }
         println!("skipped: the instructions of calls: {why}");
         return Ok(());
     }

@@ -115,8 +115,7 @@ pub fn why_instructions_incomparable(page: &str) -> Option<String> {
     why_incomparable(page).or_else(|| why_of_another(page, "C library", c_library()))
 }
 
-/// Returns that the page has the counts of another `what` than the one whose version is the output of a command, unless
-/// the page names that version.
+/// Returns why counts cannot be compared, unless the page names the version of `what` that a command printed.
 fn why_of_another(page: &str, what: &str, version: io::Result<Output>) -> Option<String> {
     match version {
         Err(error) => Some(format!("cannot ask for the version of the {what}: {error}")),
