@@ -182,7 +182,7 @@ impl Executor {
         }
     }
 
-    /// Runs every read on the thread of the runtime that polls it, so that a runtime of one thread runs a call always in the
+    /// Runs every read on the thread of the runtime that polls it, so that a runtime of one thread always runs a call in the
     /// same way. A read that hangs would block that thread: this is for tests on simulated nodes. By default only reads of
     /// local files run there, on all threads but one.
     #[must_use]

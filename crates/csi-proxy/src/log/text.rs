@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::format::Writer;
 
 /// The name of the field that has the text of an event.
 const MESSAGE: &str = "message";
-/// The length of the fields of most lines, which are therefore allocated once.
+/// Enough for the fields of most lines, so that their text is allocated once.
 const USUAL_LENGTH: usize = 128;
 
 /// The format of fields, separated by blanks.

@@ -60,7 +60,8 @@ impl Router {
         Self { pipe: spec.name(), services, health, others }
     }
 
-    /// Answers one request. The future is boxed, since hyper and tokio move it several times before they poll it.
+    /// Answers one request. The future is boxed to keep the one that awaits it small, which hyper and tokio move several
+    /// times.
     pub(crate) fn answer<'a>(&'a self, request: Request<Incoming>, peer: &'a Peer) -> Answer<'a> {
         let path = request.uri().path();
         let name = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
