@@ -136,6 +136,16 @@ fn method_error(method: &str, code: OsError) -> OperationError {
     OperationError { code: Some(code), ..OperationError::new(kind, reason) }
 }
 
+/// Returns the error of a change whose object may have been removed meanwhile: the provider has no return value for that.
+/// `find` looks for the object.
+pub(crate) fn or_removed(error: OperationError, find: impl FnOnce() -> OperationResult<()>) -> OperationError {
+    if error.kind != Kind::Internal || !find().is_err_and(|missing| missing.is_not_found()) {
+        return error;
+    }
+    let reason = format!("it was removed meanwhile: {}", error.reason);
+    OperationError { kind: Kind::NotFound, reason, ..error }
+}
+
 /// Treats an error with `code` as success.
 fn accept(code: OsError, outcome: OperationResult<Returned>) -> OperationResult<()> {
     match outcome {
@@ -282,7 +292,8 @@ pub(crate) fn initialize(
             return Ok(instance);
         }
         let style = [("PartitionStyle", Value::U32(GPT))];
-        let initialized = invoke(host, ctx, &instance.path, "Initialize", &style, host.timeouts().change);
+        let initialized = invoke(host, ctx, &instance.path, "Initialize", &style, host.timeouts().change)
+            .map_err(|error| or_removed(error, || disk.check_number()));
         accept(code::ALREADY_INITIALIZED, initialized).map(|()| instance)
     })
 }
@@ -314,7 +325,8 @@ pub(crate) fn create_partition(
         if disk.partition_table()?.is_partitioned() {
             return Ok(());
         }
-        let created = invoke(host, ctx, &instance.path, "CreatePartition", &arguments, host.timeouts().change);
+        let created = invoke(host, ctx, &instance.path, "CreatePartition", &arguments, host.timeouts().change)
+            .map_err(|error| or_removed(error, || disk.check_number()));
         accept(code::PATH_NOT_ASSIGNED, created)
     })
 }
@@ -325,6 +337,7 @@ pub(crate) fn set_online(host: &Host, ctx: &OperationContext, disk: &Disk, onlin
         let instance = instance_of(host, ctx, disk)?;
         let change = |method, arguments: &[(&str, Value)]| {
             invoke(host, ctx, &instance.path, method, arguments, host.timeouts().change)
+                .map_err(|error| or_removed(error, || disk.check_number()))
         };
         if !online {
             return change("Offline", &[]).map(drop);
@@ -406,7 +419,11 @@ pub(crate) fn format_ntfs(
                 refused = Some(error);
                 Ok(None)
             }
-            outcome => outcome.map(|_| Some(())),
+            Err(error) => {
+                let find = || volume_device::disk_of(host, SecondWay::Refused, volume).map(drop);
+                Err(or_removed(error, find))
+            }
+            Ok(_) => Ok(Some(())),
         }
     })?;
     match (formatted, refused) {

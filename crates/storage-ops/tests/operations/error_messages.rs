@@ -35,7 +35,7 @@ fn each_windows_code_has_its_kind_and_is_in_the_error() {
         (OsError::FILENAME_EXCED_RANGE, Kind::InvalidArgument),
         (OsError::SHARING_VIOLATION, Kind::FailedPrecondition),
         (OsError::DISK_FULL, Kind::FailedPrecondition),
-        (OsError::IO_DEVICE, Kind::Internal),
+        (OsError::IO_DEVICE, Kind::FailedPrecondition),
         (OsError(4711), Kind::Internal),
     ] {
         let operation = IsSymlink { path: path(r"\pods\a") };

@@ -148,6 +148,6 @@ impl Layer for EmptySuccess {
 fn a_listing_that_succeeds_without_an_entry_is_an_error() {
     let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\f", b"1").build();
     let node = Node::new(Arc::new(Layered::around(sim.process(), EmptySuccess)), Config::default());
-    let error = refused(&node, &RmdirContents { path: path(r"\pods\p") }, Kind::Internal);
+    let error = refused(&node, &RmdirContents { path: path(r"\pods\p") }, Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::FILE_CORRUPT));
 }

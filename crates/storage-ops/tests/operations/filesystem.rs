@@ -416,7 +416,7 @@ fn contract_15_a_target_that_cannot_be_opened_is_not_reported_missing() {
         .build();
     let code = os::OsError::IO_DEVICE;
     let fault = Fault::each(|call| call.object.ends_with(r"plugins\d"), When::Before, FaultAction::Fail(code));
-    let error = refused(&setup::probed(&sim, fault), &is_link(r"\pods\l"), Kind::Internal);
+    let error = refused(&setup::probed(&sim, fault), &is_link(r"\pods\l"), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(code));
 }
 

@@ -85,7 +85,7 @@ fn contract_08_a_path_that_cannot_be_opened_is_not_reported_unmounted() {
         for (code, kind) in [
             (OsError::ACCESS_DENIED, Kind::PermissionDenied),
             (OsError::SHARING_VIOLATION, Kind::FailedPrecondition),
-            (OsError::IO_DEVICE, Kind::Internal),
+            (OsError::IO_DEVICE, Kind::FailedPrecondition),
         ] {
             let fault = Fault::at(nth, When::Before, FaultAction::Fail(code))
                 .among(|call| call.primitive == "open" && call.object.ends_with(r"\plugins\v"));
@@ -148,7 +148,7 @@ fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
     let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
     let volume = volume_on(&node_on(&sim), 1);
     let broken = Fault::each(|call| call.primitive == "flush", When::Before, FaultAction::Fail(OsError::IO_DEVICE));
-    let error = refused(&setup::probed(&sim, broken), &WriteVolumeCache { volume }, Kind::Internal);
+    let error = refused(&setup::probed(&sim, broken), &WriteVolumeCache { volume }, Kind::FailedPrecondition);
     assert!(error.to_string().contains(": the cache of the volume could not be written to its disk: "), "{error}");
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     sim.detach_disk(1);

@@ -285,6 +285,28 @@ fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
 }
 
 #[test]
+fn a_disk_that_is_removed_during_a_change_is_not_found() {
+    let lost = |sim: &Sim, method: &'static str, code| {
+        let removed = sim.clone();
+        let race = Race::before(0, move || drop(removed.detach_disk(1).unwrap()))
+            .among(move |call| call.primitive.ends_with(&format!(".{method}")));
+        let failing = Layered::around(sim.process(), Answer { method, code, left: AtomicU32::new(1) });
+        Node::new(Arc::new(Probed::new(Arc::new(failing), race)), Config::default())
+    };
+    let (sim, volume) = raw_volume();
+    let error = refused(&lost(&sim, "Format", 4), &FormatVolume { volume }, Kind::NotFound);
+    assert!(
+        error.to_string().ends_with(": it was removed meanwhile: the storage provider's Format failed (4)"),
+        "{error}"
+    );
+    for method in ["Initialize", "CreatePartition"] {
+        let sim = os_sim::node().disk(GIB).build();
+        let error = refused(&lost(&sim, method, 4), &PARTITION, Kind::NotFound);
+        assert!(error.to_string().contains("it was removed meanwhile"), "{error}");
+    }
+}
+
+#[test]
 fn a_volume_on_a_read_only_disk_is_not_waited_for() {
     let sim = os_sim::node().disk(GIB).partitioned().read_only().build();
     let volume = volume_on(&node_on(&sim), 1);

@@ -119,7 +119,7 @@ fn contract_22_a_formatted_volume_is_never_formatted_again() {
         (
             "unreadable",
             os_sim::node().disk(GIB).partitioned().formatted("NTFS").unreadable().build(),
-            Some(Kind::Internal),
+            Some(Kind::FailedPrecondition),
         ),
     ] {
         let node = node_on(&sim);
@@ -414,7 +414,7 @@ fn contract_24_a_failed_flush_leaves_the_volume_mounted() {
     let broken = Fault::each(|call| call.primitive == "flush", When::Before, FaultAction::Fail(OsError::IO_DEVICE));
     let node = setup::probed(&sim, broken);
     let (volume, before) = (volume_on(&node, 1), sim.snapshot());
-    refused(&node, &UnmountVolume { volume, target: path(MOUNT) }, Kind::Internal);
+    refused(&node, &UnmountVolume { volume, target: path(MOUNT) }, Kind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }
 

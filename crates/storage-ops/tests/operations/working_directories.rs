@@ -19,7 +19,7 @@ fn mkdir_fails_if_a_component_cannot_be_opened() {
     for (name, code, kind) in [
         ("pods", OsError::ACCESS_DENIED, Kind::PermissionDenied),
         ("p", OsError::SHARING_VIOLATION, Kind::FailedPrecondition),
-        ("q", OsError::IO_DEVICE, Kind::Internal),
+        ("q", OsError::IO_DEVICE, Kind::FailedPrecondition),
     ] {
         let end = format!(r"\{name}");
         let blocked = Fault::each(
