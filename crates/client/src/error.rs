@@ -40,7 +40,7 @@ pub enum ErrorKind {
     Aborted,
     /// The call was cancelled on the node.
     Cancelled,
-    /// The deadline of the call has passed. A change that the node has begun is completed without the caller.
+    /// The deadline of the call has passed. The node finishes any change that it has begun.
     DeadlineExceeded,
     /// The node has too little of something to perform the call now.
     ResourceExhausted,

@@ -181,7 +181,7 @@ pub(crate) async fn call<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, 
         let seconds = deadline.as_secs_f64();
         let what = match rpc.effect {
             Effect::Read => "",
-            Effect::Change | Effect::Unknown => "; a change that the node has begun is completed",
+            Effect::Change | Effect::Unknown => "; the node finishes any change that it has begun",
         };
         Err(Error::new(ErrorKind::DeadlineExceeded, rpc.name, format!("no answer within {seconds} s{what}")))
     })
