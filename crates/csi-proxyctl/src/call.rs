@@ -87,15 +87,13 @@ pub(crate) async fn call(
 ) -> Result<Value, Failure> {
     let rpc = dynamic_client::rpcs(version).remove(name).expect("the version has the RPC");
     let request = rpc.try_request(request).map_err(|error| {
-        let message = rpc.request.name();
-        let reason = if request::has_secret(&rpc.request) {
-            // The error may quote a value.
-            let fields: Vec<String> = rpc.request.fields().map(|field| field.name().to_owned()).collect();
-            format!("its fields are {}", fields.join(", "))
-        } else {
-            error.to_string()
+        // The error may quote a value.
+        let reason = if request::has_secret(&rpc.request) { String::new() } else { format!("{error}; ") };
+        let fields = match request::field_names(&rpc.request) {
+            none if none.is_empty() => "it has no fields".to_owned(),
+            names => format!("its fields are {names}"),
         };
-        Failure::Usage(format!("the request does not fit {message}: {reason}"))
+        Failure::Usage(format!("the request does not fit {}: {reason}{fields}", rpc.request.name()))
     })?;
     let group = version.group.name();
     let call = session.client.call_encoded(group, versions, name, request.encode_to_vec());

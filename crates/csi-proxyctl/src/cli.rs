@@ -82,7 +82,7 @@ fn whole_command(api_version: Option<&str>) -> Command {
                 .hide_default_value(true)
                 .global(true)
                 .help_heading(CONNECTION)
-                .help("How long to wait for the answer to each call, such as 30s [default: 2m]"),
+                .help("How long to wait for the answer to each call, such as 30s [default: 2m; for get: 10s]"),
         )
         .subcommand(get::command())
         .subcommands(groups)
@@ -173,8 +173,8 @@ pub(crate) fn completions(matches: &ArgMatches) -> Result<(), Failure> {
             let value = |name| {
                 format!("[CompletionResult]::new('{name}', '{name}', [CompletionResultType]::ParameterValue, '{name}')")
             };
-            let values: String = call::names().map(|name| format!("            {}\n", value(name))).collect();
-            script = script.replace(head, &format!("{head}{values}"));
+            let values: Vec<String> = call::names().map(|name| format!("            {}\n", value(name))).collect();
+            script = script.replace(head, &format!("{head}{}", values.concat()));
         }
         _ => {}
     }

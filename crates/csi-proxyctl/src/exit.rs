@@ -16,7 +16,7 @@ pub(crate) enum Code {
 /// The meaning of each exit code, for `--help` and README.md.
 pub(crate) const MEANINGS: [(u8, &str); 7] = [
     (0, "success"),
-    (Code::Failed as u8, "the call failed for another reason than those below"),
+    (Code::Failed as u8, "the call failed for a reason not listed below"),
     (Code::Usage as u8, "the command line or a request is not valid; nothing was called"),
     (Code::Unreachable as u8, "csi-proxy is unreachable, stopping or overloaded, or the connection broke"),
     (Code::NotFound as u8, "the disk, volume, path, share, target or service does not exist"),

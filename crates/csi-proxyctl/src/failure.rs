@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use anstyle::{AnsiColor, Style};
+use api::GROUP_VERSIONS;
 use csi_proxy_client::{Error, ErrorKind};
 use os::escaped;
 use tonic::{Code, Status};
@@ -16,13 +17,18 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 /// The column at which the texts begin.
 const INDENT: usize = 7;
+/// Why nothing can be called without a folder, on a system without named pipes.
+pub(crate) const NO_FOLDER: &str =
+    "csi-proxyctl does not know where the sockets of csi-proxy are: XDG_RUNTIME_DIR is not set";
 
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command line or a request is not valid. Nothing has been called.
     Usage(String),
-    /// A call failed.
-    Call(Box<Error>),
+    /// A call failed. The object is what it was for, if the command made calls for several.
+    Call { error: Box<Error>, object: Option<String> },
+    /// The node serves other groups, and not the one of this RPC.
+    GroupNotServed { rpc: &'static str, group: &'static str },
     /// csi-proxy-sim refused a command, or cannot be reached.
     Simulator(Box<Status>),
     /// The status page of csi-proxy cannot be reached.
@@ -35,7 +41,7 @@ pub(crate) enum Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Call(Box::new(error))
+        Self::Call { error: Box::new(error), object: None }
     }
 }
 
@@ -58,7 +64,8 @@ impl Failure {
                 _ => exit::Code::Failed,
             },
             Self::Response(_) | Self::Output(_) => exit::Code::Failed,
-            Self::Call(error) => match error.kind() {
+            Self::GroupNotServed { .. } => exit::Code::Unimplemented,
+            Self::Call { error, .. } => match error.kind() {
                 ErrorKind::Unavailable => exit::Code::Unreachable,
                 ErrorKind::NotFound => exit::Code::NotFound,
                 ErrorKind::DeadlineExceeded => exit::Code::Timeout,
@@ -72,6 +79,22 @@ impl Failure {
         }
     }
 
+    /// Returns the failure with what else is known about it: whether other groups are served where nothing serves the RPC.
+    pub(crate) async fn explained(self, session: &Session) -> Self {
+        let Self::Call { error, .. } = &self else { return self };
+        let rpc = error.rpc();
+        let of_rpc = GROUP_VERSIONS.iter().find(|version| version.rpcs.iter().any(|own| own.name == rpc));
+        let Some(group) = of_rpc.map(|version| version.group.name()).filter(|_| is_not_served(error)) else {
+            return self;
+        };
+        match session.client.served_versions().await {
+            Ok(served) if !served.is_empty() && served.iter().all(|version| version.group != group) => {
+                Self::GroupNotServed { rpc, group }
+            }
+            _ => self,
+        }
+    }
+
     /// Whether the reader of standard output has closed it, as `head` does.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
@@ -82,12 +105,24 @@ impl Failure {
         let text = match self {
             Self::Usage(text) | Self::StatusPage(text) | Self::Response(text) => text.clone(),
             Self::Simulator(status) => status.message().to_owned(),
-            Self::Call(error) => format!("{} failed: {}", error.rpc(), error.message()),
+            Self::Call { error, .. } if is_without_folder(error, &session.endpoints) => NO_FOLDER.to_owned(),
+            Self::Call { error, object } => {
+                let (rpc, message) = (error.rpc(), error.message());
+                // The messages of csi-proxy name the object. That of a call without an answer does not.
+                let object = object.as_ref().filter(|object| !message.contains(*object));
+                let object = object.map(|object| format!(" for {object}")).unwrap_or_default();
+                format!("{rpc}{object} failed: {message}")
+            }
+            Self::GroupNotServed { rpc, group } => format!(
+                "{rpc} failed: csi-proxy serves other groups here, but not {group}: -api-groups leaves it out, or its pipes \
+                 are not mounted"
+            ),
             Self::Output(error) => format!("cannot write to standard output: {error}"),
         };
         let width = wrap::stderr_width();
         let mut report = format!("{ERROR}error:{ERROR:#} {}\n", wrap::wrapped(&escaped(&text), INDENT, width));
-        if let Self::Call(error) = self
+        if let Self::Call { error, .. } = self
+            && !is_without_folder(error, &session.endpoints)
             && let Some((name, number)) = status(error.kind())
         {
             let call = error.call_number().map(|call| format!("; call {call} in the log of csi-proxy"));
@@ -104,7 +139,8 @@ impl Failure {
     /// Returns what to do next.
     fn hints(&self, endpoints: &Endpoints) -> Vec<String> {
         let error = match self {
-            Self::Call(error) => error,
+            Self::Call { error, .. } => error,
+            Self::GroupNotServed { .. } => return vec!["`csi-proxyctl versions` shows what the node serves".into()],
             Self::Simulator(status) => return simulator_hint(status.code(), endpoints).into_iter().collect(),
             Self::StatusPage(_) => {
                 return vec![
@@ -157,13 +193,28 @@ impl Failure {
 fn simulator_hint(code: Code, endpoints: &Endpoints) -> Option<String> {
     match code {
         Code::Unavailable => Some(folder_hint(endpoints)),
-        Code::NotFound => Some("`csi-proxyctl sim disks`, `sim faults` and `sim ls` show what exists".into()),
+        Code::NotFound => Some(
+            "`csi-proxyctl sim disks`, `sim faults` and `sim ls` show what exists, and `sim node` shows the servers"
+                .into(),
+        ),
         Code::DeadlineExceeded => Some("--timeout gives csi-proxy-sim more time".into()),
         Code::Unimplemented => {
             Some("this csi-proxy-sim is older than csi-proxyctl: use both from one source tree".into())
         }
         _ => None,
     }
+}
+
+/// Whether nothing serves the group of the RPC, so that its other RPCs would fail too.
+pub(crate) fn is_not_served(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable
+        && error.call_number().is_none()
+        && std::error::Error::source(error).is_none()
+}
+
+/// Whether the call failed because it is not known where the sockets are.
+fn is_without_folder(error: &Error, endpoints: &Endpoints) -> bool {
+    *endpoints == Endpoints::Nowhere && is_connecting(error)
 }
 
 /// Whether the call failed before it reached a daemon.
@@ -182,7 +233,7 @@ fn folder_hint(endpoints: &Endpoints) -> String {
             "is csi-proxy-sim running with -socket-folder {0}? --endpoint-dir names another folder",
             folder.display()
         ),
-        _ => "this system has no named pipes: give the folder of csi-proxy-sim's sockets with --endpoint-dir".into(),
+        _ => "--endpoint-dir names the folder of the sockets, which is the -socket-folder of csi-proxy-sim".into(),
     }
 }
 
@@ -204,4 +255,22 @@ fn status(kind: ErrorKind) -> Option<(&'static str, u8)> {
         ErrorKind::Unavailable => ("Unavailable", 14),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_rpc_tells_its_group() {
+        let mut groups = BTreeMap::new();
+        for version in &GROUP_VERSIONS {
+            for rpc in version.rpcs {
+                let group = *groups.entry(rpc.name).or_insert(version.group);
+                assert_eq!(group, version.group, "{}", rpc.name);
+            }
+        }
+    }
 }

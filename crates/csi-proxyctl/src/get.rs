@@ -8,11 +8,14 @@ mod volumes;
 
 use std::env;
 use std::io::Write as _;
+use std::time::Duration;
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use csi_proxy_client::Error;
 use serde_json::Value;
 
-use crate::cli;
+use crate::cli::{self, TIMEOUT};
 use crate::failure::Failure;
 use crate::output::Form;
 use crate::progress::with_progress;
@@ -22,6 +25,8 @@ use crate::table::{self, Column};
 use crate::watch::{interval, interval_arg, watch};
 
 const WATCH: &str = "watch";
+/// How long a call may take by default: one disk that does not answer must not delay the table of the others for long.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +45,20 @@ struct Listing {
 }
 
 impl Listing {
-    /// Returns the value, or notes the failure and returns null.
-    fn value_or_problem<T: Into<Value>>(&mut self, result: Result<T, csi_proxy_client::Error>) -> Value {
+    /// Returns the value, or notes the failure of the call for `object` and returns null.
+    fn value_or_problem<T: Into<Value>>(&mut self, object: &str, result: Result<T, Error>) -> Value {
         match result {
             Ok(value) => value.into(),
             Err(error) => {
-                self.problems.push(error.into());
+                self.add_problem(object, error);
                 Value::Null
             }
         }
+    }
+
+    /// Notes the failure of a call for `object`.
+    fn add_problem(&mut self, object: &str, error: Error) {
+        self.problems.push(Failure::Call { error: Box::new(error), object: Some(object.to_owned()) });
     }
 }
 
@@ -66,7 +76,9 @@ pub(crate) fn command() -> Command {
     Command::new("get")
         .about("Show disks, volumes, mounts, iSCSI portals or services as a table")
         .after_help(
-            "SMB mappings cannot be shown: csi-proxy has no RPC that lists them. Run Get-SmbGlobalMapping on the node.",
+            "Without --timeout, get waits 10 seconds for the answer to each call, and get iscsi 2 minutes. What does not \
+             answer in time is reported after the table of the rest.\n\n\
+             SMB mappings cannot be shown: csi-proxy has no RPC that lists them. Run Get-SmbGlobalMapping on the node.",
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -116,8 +128,10 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     if matches.get_flag(WATCH) {
         let mut is_first = true;
         return watch(&format!("get {kind}"), interval(matches), async || {
-            let listing = fetch(kind, matches, session).await;
-            let listing = listing.unwrap_or_else(|failure| Listing { rows: Vec::new(), problems: vec![failure] });
+            let listing = match fetch(kind, matches, session).await {
+                Ok(listing) => listing,
+                Err(failure) => Listing { rows: Vec::new(), problems: vec![failure.explained(session).await] },
+            };
             let separator = match format {
                 _ if std::mem::take(&mut is_first) => "",
                 Format::Table { .. } if table::terminal_width().is_none() => "\n",
@@ -157,11 +171,41 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
 }
 
 async fn fetch(kind: &str, matches: &ArgMatches, session: &Session) -> Result<Listing, Failure> {
+    let client =
+        limit(kind, matches).map_or_else(|| session.client.clone(), |limit| session.client.with_deadline(limit));
     match kind {
-        "disks" => disks::fetch(matches, &session.client).await,
-        "volumes" => volumes::fetch(matches, &session.client).await,
-        "mounts" => mounts::fetch(matches, &session.client).await,
-        "iscsi" => iscsi::fetch(matches, &session.client).await,
-        _ => services::fetch(matches, &session.client).await,
+        "disks" => disks::fetch(matches, &client).await,
+        "volumes" => volumes::fetch(matches, &client).await,
+        "mounts" => mounts::fetch(matches, &client).await,
+        "iscsi" => iscsi::fetch(matches, &client).await,
+        _ => services::fetch(matches, &client).await,
+    }
+}
+
+/// Returns how long each call may take, if that is not the time of `--timeout`.
+fn limit(kind: &str, matches: &ArgMatches) -> Option<Duration> {
+    // The initiator asks portals over the network, and may wait long for them.
+    let is_short = kind != "iscsi" && matches.value_source(TIMEOUT) == Some(ValueSource::DefaultValue);
+    is_short.then_some(DEFAULT_LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit_of(arguments: &str) -> Option<Duration> {
+        let matches = cli::command(None).get_matches_from(arguments.split(' '));
+        let (_, get) = matches.subcommand().expect("get");
+        let (kind, matches) = get.subcommand().expect("a kind");
+        limit(kind, matches)
+    }
+
+    #[test]
+    fn a_call_for_a_table_has_a_short_limit_unless_the_command_line_gives_one() {
+        assert_eq!(limit_of("csi-proxyctl get disks"), Some(Duration::from_secs(10)));
+        assert_eq!(limit_of("csi-proxyctl get volumes --watch"), Some(Duration::from_secs(10)));
+        assert_eq!(limit_of("csi-proxyctl get disks --timeout 2m"), None);
+        assert_eq!(limit_of("csi-proxyctl --timeout 1s get disks"), None);
+        assert_eq!(limit_of("csi-proxyctl get iscsi --targets"), None);
     }
 }

@@ -17,6 +17,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if duration.is_zero() { Err("the duration must be more than zero".to_owned()) } else { Ok(duration) }
 }
 
+/// Returns a duration as [`duration`] parses it, in the largest unit of which it is a whole number.
+pub(crate) fn short_duration(milliseconds: u64) -> String {
+    let units = [(3_600_000, "h"), (60_000, "m"), (1000, "s")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| milliseconds.is_multiple_of(*unit)).unwrap_or((1, "ms"));
+    format!("{}{name}", milliseconds / unit)
+}
+
 const UNITS: [(&str, i64); 4] = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("Ti", 1 << 40)];
 
 /// Parses a number of bytes, or a number of `Ki`, `Mi`, `Gi` or `Ti` as in Kubernetes.
@@ -68,6 +75,14 @@ mod tests {
         assert_eq!(parsed, [90_000, 1_500, 500, 120_000, 3_600_000]);
         for text in ["", "s", "0", "-1s", "1d", "1 s", "nan", "inf", "1e30h"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_short_duration_is_parsed_as_the_same() {
+        for text in ["1h", "90m", "30s", "1500ms", "1ms"] {
+            let parsed = duration(text).unwrap();
+            assert_eq!(short_duration(parsed.as_millis().try_into().unwrap()), text);
         }
     }
 

@@ -48,6 +48,15 @@ pub(crate) fn has_secret(message: &MessageDescriptor) -> bool {
     message.fields().any(|field| is_secret(field.name()))
 }
 
+/// Returns the names of the fields of a message, those of a message in it in parentheses.
+pub(crate) fn field_names(message: &MessageDescriptor) -> String {
+    let name = |field: prost_reflect::FieldDescriptor| match field.kind() {
+        Kind::Message(inner) => format!("{} ({})", field.name(), field_names(&inner)),
+        _ => field.name().to_owned(),
+    };
+    message.fields().map(name).collect::<Vec<_>>().join(", ")
+}
+
 fn from_file(flag: &str) -> String {
     format!("{flag}-file")
 }

@@ -16,7 +16,7 @@ use tonic::{Response, Status};
 use transport::address::Location;
 
 use crate::cli::{self, TIMEOUT};
-use crate::failure::Failure;
+use crate::failure::{Failure, NO_FOLDER};
 use crate::get::Format;
 use crate::operation;
 use crate::progress::with_progress;
@@ -85,7 +85,7 @@ async fn connect(endpoints: &Endpoints) -> Result<Simulator, Failure> {
     let location = match endpoints {
         Endpoints::Folder(folder) => Location::Directory(folder.clone()),
         Endpoints::Pipes => Location::NamedPipes,
-        Endpoints::Nowhere => return Err(unreachable("it is not known where csi-proxy-sim serves")),
+        Endpoints::Nowhere => return Err(unreachable(NO_FOLDER)),
     };
     let address = sim_control::address(&location);
     let channel = sim_control::connect(&location).await;

@@ -145,13 +145,13 @@ async fn status(address: &str, limit: Duration) -> Result<Value, Failure> {
 fn screen(status: &Value) -> String {
     let counts = &status["counts"];
     let mut text = format!(
-        "{} {} on {}, up {}\n{} connections, {} calls in flight, {} waiting for a slot\n",
+        "{} {} on {}, up {}\n{}, {} in flight, {} waiting for a slot\n",
         shown(&status["program"]),
         shown(&status["version"]),
         escaped(&shown(&status["system"])),
         age(status["up_seconds"].as_f64().unwrap_or_default()),
-        shown(&counts["connections"]),
-        shown(&counts["in_flight"]),
+        counted(&counts["connections"], "connection"),
+        counted(&counts["in_flight"], "call"),
         shown(&counts["waiting_for_slot"]),
     );
     let calls = rows(&status["calls"]);
@@ -176,6 +176,12 @@ fn screen(status: &Value) -> String {
         }
     }
     text
+}
+
+/// Returns a number of things with their name, which is in the singular for one.
+fn counted(count: &Value, name: &str) -> String {
+    let plural = if *count == 1 { "" } else { "s" };
+    format!("{} {name}{plural}", shown(count))
 }
 
 /// Returns a duration in its two largest units.
@@ -237,6 +243,12 @@ disks       16     1        0
     fn a_daemon_at_rest_has_no_calls() {
         let screen = screen(&json!({ "program": "csi-proxy", "calls": [], "locks": [], "pools": [] }));
         assert!(screen.ends_with("\n\nNo calls are running.\n"), "{screen}");
+    }
+
+    #[test]
+    fn one_connection_and_one_call_are_in_the_singular() {
+        let screen = screen(&json!({ "counts": { "connections": 1, "in_flight": 1, "waiting_for_slot": 0 } }));
+        assert!(screen.contains("\n1 connection, 1 call in flight, 0 waiting for a slot\n"), "{screen}");
     }
 
     #[test]

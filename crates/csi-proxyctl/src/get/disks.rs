@@ -40,6 +40,7 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
     let is_asked = asked.is_some();
     let mut listing = Listing::default();
     for number in asked.unwrap_or_else(|| ids.keys().chain(locations.keys()).copied().collect()) {
+        let object = format!("disk {number}");
         let state = disks.get_disk_state(number).await.map(|state| match state {
             DiskState::Online => "Online",
             DiskState::Offline => "Offline",
@@ -49,19 +50,23 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
         {
             // A disk that was listed and does not exist now has been removed in between.
             if is_asked {
-                listing.value_or_problem(state);
+                listing.value_or_problem(&object, state);
             }
             continue;
         }
-        let size = disks.get_disk_stats(number).await;
+        let size = match &state {
+            // A disk that has not answered would not answer this call either.
+            Err(error) if error.kind() == ErrorKind::DeadlineExceeded => Value::Null,
+            _ => listing.value_or_problem(&object, disks.get_disk_stats(number).await),
+        };
         let location = locations.get(&number).map_or(
             Value::Null,
             |found| json!({ "adapter": found.adapter, "bus": found.bus, "target": found.target, "lun": found.lun }),
         );
         let row = json!({
             "disk": number,
-            "state": listing.value_or_problem(state),
-            "size_bytes": listing.value_or_problem(size),
+            "state": listing.value_or_problem(&object, state),
+            "size_bytes": size,
             "serial_number": ids.get(&number).map(|ids| ids.serial_number.as_str()),
             "page83": ids.get(&number).map(|ids| ids.page83.as_str()),
             "location": location,

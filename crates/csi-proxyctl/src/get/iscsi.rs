@@ -19,11 +19,12 @@ static COLUMNS: [Column; 4] = [
 ];
 
 pub(super) fn command() -> Command {
-    Command::new("iscsi").about("Target portals; with --targets, their targets and the disks of these").arg(
-        Arg::new("targets").long("targets").action(ArgAction::SetTrue).help(
+    Command::new("iscsi")
+        .about("Target portals; with --targets, their targets and the disks of these")
+        .after_help("Without --timeout, get iscsi waits 2 minutes for the answer to each call.")
+        .arg(Arg::new("targets").long("targets").action(ArgAction::SetTrue).help(
             "Ask each portal for its targets. The initiator does so over the network, and renews its list of targets",
-        ),
-    )
+        ))
 }
 
 /// Returns the columns: those of portals, or those of targets too.

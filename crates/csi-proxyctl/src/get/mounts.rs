@@ -5,7 +5,7 @@ use csi_proxy_client::{Client, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
-use crate::failure::Failure;
+use crate::failure::{Failure, is_not_served};
 use crate::table::{Column, shown};
 
 pub(super) const COLUMNS: [Column; 3] = [
@@ -45,13 +45,14 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
         let (mut volume, mut disk, mut state) = (Value::Null, Value::Null, Value::Null);
         match volumes.get_volume_id_from_target_path(path).await {
             Ok(id) => {
-                disk = listing.value_or_problem(volumes.get_disk_number_from_volume_id(&id).await);
+                disk = listing.value_or_problem(path, volumes.get_disk_number_from_volume_id(&id).await);
                 (volume, state) = (id.into(), MOUNTED.into());
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 state = if error.message().contains(STALE_TEXT) { STALE } else { NOT_MOUNTED }.into();
             }
-            Err(error) => listing.problems.push(error.into()),
+            Err(error) if is_not_served(&error) => return Err(error.into()),
+            Err(error) => listing.add_problem(path, error),
         }
         listing.rows.push(json!({ "path": path, "state": state, "volume": volume, "disk": disk }));
     }

@@ -1,11 +1,13 @@
 //! `get volumes`.
 
+use std::collections::BTreeSet;
+
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use csi_proxy_client::{Client, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
-use crate::failure::Failure;
+use crate::failure::{Failure, is_not_served};
 use crate::quantity::{self, short_size};
 use crate::table::{Column, shown};
 
@@ -41,34 +43,47 @@ pub(super) fn command() -> Command {
 
 pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {
     let volumes = client.volume();
-    let asked: Option<Vec<u32>> = matches.get_many("disk").map(|numbers| numbers.copied().collect());
+    let asked: Option<BTreeSet<u32>> = matches.get_many("disk").map(|numbers| numbers.copied().collect());
     let is_asked = asked.is_some();
-    let disks = match asked {
-        Some(asked) => asked,
-        None => client.disk().list_disk_ids().await?.into_keys().collect(),
+    let disks = if let Some(asked) = asked {
+        asked
+    } else {
+        // ListDiskIDs leaves out a disk that cannot be read, but its volumes must not be missing without a word.
+        let (ids, locations) = (client.disk().list_disk_ids().await?, client.disk().list_disk_locations().await?);
+        ids.into_keys().chain(locations.into_keys()).collect()
     };
     let mut listing = Listing::default();
     for disk in disks {
-        if !is_asked && matches!(client.disk().get_disk_state(disk).await, Ok(DiskState::Offline)) {
-            continue;
+        let object = format!("disk {disk}");
+        if !is_asked {
+            match client.disk().get_disk_state(disk).await {
+                Ok(DiskState::Offline) => continue,
+                Err(error) if error.kind() == ErrorKind::DeadlineExceeded => {
+                    listing.add_problem(&object, error);
+                    continue;
+                }
+                // What else fails will fail below, and is reported there.
+                _ => {}
+            }
         }
         let ids = match volumes.list_volumes_on_disk(disk, None).await {
             Ok(ids) => ids,
             // A disk without volumes.
             Err(error) if error.kind() == ErrorKind::NotFound && !is_asked => continue,
+            Err(error) if is_not_served(&error) => return Err(error.into()),
             Err(error) => {
-                listing.problems.push(error.into());
+                listing.add_problem(&object, error);
                 continue;
             }
         };
         for volume in ids {
             let is_formatted = volumes.is_volume_formatted(&volume).await;
-            let formatted = listing.value_or_problem(is_formatted);
+            let formatted = listing.value_or_problem(&volume, is_formatted);
             let (mut size, mut used) = (Value::Null, Value::Null);
             if formatted == true {
                 match volumes.get_volume_stats(&volume).await {
                     Ok(stats) => (size, used) = (stats.total_bytes.into(), stats.used_bytes.into()),
-                    Err(error) => listing.problems.push(error.into()),
+                    Err(error) => listing.add_problem(&volume, error),
                 }
             }
             listing.rows.push(json!({

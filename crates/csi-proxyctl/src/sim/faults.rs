@@ -43,8 +43,10 @@ pub(super) fn commands() -> Vec<Command> {
         Command::new("inject")
             .about("Make Windows calls fail, take longer or crash the daemon")
             .before_help(
-                "A call must meet all conditions that are given. An example: every format fails with access denied.\n\n    \
-                 csi-proxyctl sim inject --code 5 --primitive 'wmi call MSFT_Volume.Format'",
+                "A call must meet all conditions that are given. An example: every format fails.\n\n    \
+                 csi-proxyctl sim inject --code 0x80041001 \\\n        --primitive 'wmi call MSFT_Volume.Format'\n\n\
+                 A code that csi-proxy takes to be temporary, such as 5 (access denied), shows only after several attempts \
+                 have failed.",
             )
             .arg(flag(
                 "primitive",
@@ -71,12 +73,15 @@ pub(super) fn commands() -> Vec<Command> {
             .group(ArgGroup::new("action").args(["code", "delay", "crash"]).required(true))
             .arg(response_arg()),
         Command::new("faults").about("List the faults, with how many calls each has disturbed").arg(table_arg()),
-        Command::new("clear-faults").about("Remove a fault, or all").arg(
-            Arg::new("id")
-                .value_name("ID")
-                .value_parser(fault)
-                .help("The fault, as `csi-proxyctl sim faults` shows it [default: all]"),
-        ),
+        Command::new("clear-faults")
+            .about("Remove a fault, or all")
+            .before_help("Calls that a fault has already delayed stay delayed until `csi-proxyctl sim restart`.")
+            .arg(
+                Arg::new("id")
+                    .value_name("ID")
+                    .value_parser(fault)
+                    .help("The fault, as `csi-proxyctl sim faults` shows it [default: all]"),
+            ),
         Command::new("primitives")
             .about("List the primitives that the daemon has called, for inject")
             .before_help("A primitive is one call of Windows, such as `open` or `wmi call MSFT_Volume.Format`.")
@@ -150,7 +155,7 @@ fn row(injected: InjectedFault) -> Value {
     let what = match fault.action {
         Some(Action::Code(code @ 0x8000_0000..)) => format!("fail with 0x{code:08x}"),
         Some(Action::Code(code)) => format!("fail with {code}"),
-        Some(Action::DelayMilliseconds(span)) => format!("take {span} ms longer"),
+        Some(Action::DelayMilliseconds(span)) => format!("take {} longer", quantity::short_duration(span)),
         Some(Action::Crash(_)) | None => "crash".to_owned(),
     };
     json!({

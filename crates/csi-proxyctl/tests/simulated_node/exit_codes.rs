@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixListener;
 
+use api::{Group, GroupVersion};
+
 use super::daemon::{Daemon, Sockets};
 use super::node::node;
 use super::program::{Run, command, run};
@@ -51,7 +53,16 @@ async fn usage_errors_are_code_2_and_call_nothing() {
         (&["call", "disk/v1/Nosuch"], "call --list"),
         (&["call", "disk/v1/Rescan", "{"], "the request is not JSON: "),
         (&["call", "disk/v1/Rescan", "@/nosuch"], "cannot read the request from /nosuch: "),
-        (&["call", "disk/v1/GetDiskState", r#"{ "disk": 1 }"#], "does not fit GetDiskStateRequest: "),
+        (
+            &["call", "disk/v1/GetDiskState", r#"{ "disk": 1 }"#],
+            "does not fit GetDiskStateRequest: unrecognized field name 'disk'",
+        ),
+        (&["call", "disk/v1/GetDiskStats", r#"{ "diskNumber": "a" }"#], "; its fields are disk_number\n"),
+        (&["call", "disk/v1/Rescan", r#"{ "disk": 1 }"#], "; it has no fields\n"),
+        (
+            &["call", "iscsi/v1alpha2/DiscoverTargetPortal", r#"{ "portal": 1 }"#],
+            "; its fields are target_portal (target_address, target_port)\n",
+        ),
         (&["get", "disks", "--timeout", "0"], "more than zero"),
         (&["get", "mounts"], "<PATH>"),
         (&["get", "disks", "--watch", "2"], "--interval 2`; to"),
@@ -89,7 +100,9 @@ fn a_system_without_pipes_and_without_a_folder_is_code_3() {
     let output = command.args(["get", "disks"]).env_remove("XDG_RUNTIME_DIR").output().expect("a process");
     let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(3), "{stderr}");
-    assert!(stderr.contains("--endpoint-dir"), "{stderr}");
+    let expected = "error: csi-proxyctl does not know where the sockets of csi-proxy are: XDG_RUNTIME_DIR is not set\n\
+                    hint:  --endpoint-dir names the folder of the sockets, which is the -socket-folder of csi-proxy-sim\n";
+    assert_eq!(stderr, expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -108,7 +121,28 @@ fn a_daemon_that_does_not_answer_is_code_5() {
     // Nobody accepts: the system connects, and the request is never read.
     let _silent = UnixListener::bind(sockets.folder().join("csi-proxy-disk-v1.sock")).unwrap();
     let run = run(&sockets, &["disk", "rescan", "--timeout", "300ms"]);
-    assert_failed(&run, 5, &["no answer within 0.3 s; a change that the node has begun is completed", "--timeout"]);
+    assert_failed(&run, 5, &["no answer within 0.3 s; the node finishes any change that it has begun", "--timeout"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_that_is_left_out_is_code_6_and_not_a_daemon_that_does_not_run() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let _daemon = Daemon::on(&sim, &sockets);
+    for group in [Group::Filesystem, Group::Volume] {
+        GroupVersion::of(group).for_each(|version| sockets.hide(version.pipe()));
+    }
+    for (arguments, error) in [
+        (
+            &["filesystem", "mkdir", "--path", r"C:\x"][..],
+            "error: Mkdir failed: csi-proxy serves other groups here, but not filesystem: ",
+        ),
+        (&["get", "volumes"], "error: ListVolumesOnDisk failed: csi-proxy serves other groups here, but not volume: "),
+        (&["get", "mounts", r"C:\x"], "but not volume: "),
+    ] {
+        let run = run(&sockets, arguments);
+        assert_failed(&run, 6, &[error, "-api-groups", "`csi-proxyctl versions`"]);
+        assert_eq!(run.stderr.matches("error: ").count(), 1, "{run:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

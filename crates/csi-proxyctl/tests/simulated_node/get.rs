@@ -1,6 +1,15 @@
 //! `get` and `versions`: what the tables and the other forms show.
 
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use faults::{Call, Fault, FaultAction, Probe, Probed, When};
+use os::OsError;
+use os_sim::Sim;
 use serde_json::{Value, json};
+use storage_ops::{Config, Node};
+use transport::listener::bind;
 
 use super::daemon::{Daemon, Sockets};
 use super::node::{IQN, PORTAL, node};
@@ -91,6 +100,57 @@ async fn what_is_asked_for_and_missing_is_an_error_and_the_rest_is_shown() {
         assert_eq!(run.code, Some(4), "{run:?}");
         assert_eq!(run.stdout.lines().count(), 2, "{run:?}");
         assert!(run.stdout.contains(shown) && run.stderr.contains("gRPC status NotFound (5)"), "{run:?}");
+    }
+}
+
+/// Starts a daemon whose calls of Windows `probe` disturbs.
+fn daemon_with(sim: &Sim, sockets: &Sockets, probe: impl Probe + 'static) -> Daemon {
+    let node = Node::new(Arc::new(Probed::new(sim.process(), probe)), Config::default());
+    Daemon::listening(node, sockets, bind)
+}
+
+/// Makes the state of disk 2 take longer than the calls of the test wait. Its identifiers, which are read with those of the
+/// other disks, do not.
+struct SlowState(Sim);
+
+impl Probe for SlowState {
+    fn before(&self, call: &Call) -> FaultAction {
+        if call.primitive == "control DISK_GET_DISK_ATTRIBUTES" && self.0.is_on_disk(&call.object, 2) {
+            // A delay of FaultAction is one of the simulated clock, which the client does not have.
+            thread::sleep(Duration::from_secs(3));
+        }
+        FaultAction::Go
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_volumes_of_a_disk_that_cannot_be_read_are_an_error_after_those_of_the_others() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let on_disk = {
+        let sim = sim.clone();
+        move |call: &Call| sim.is_on_disk(&call.object, 2)
+    };
+    let unreadable = Fault::each(on_disk, When::Before, FaultAction::Fail(OsError::IO_DEVICE));
+    let _daemon = daemon_with(&sim, &sockets, unreadable);
+    let run = run(&sockets, &["get", "volumes"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stdout.lines().count() == 2 && run.stdout.contains("\n   0  "), "{run:?}");
+    assert!(run.stderr.starts_with("error: ListVolumesOnDisk failed: cannot list the volumes on disk 2: "), "{run:?}");
+    assert_eq!(run.stderr.matches("error: ").count(), 1, "{run:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_does_not_answer_is_named_and_not_asked_again() {
+    let (sim, sockets) = (node(), Sockets::new());
+    let daemon = daemon_with(&sim, &sockets, SlowState(sim.clone()));
+    for (what, service, rpc) in [("disks", "v1.Disk", "GetDiskStats"), ("volumes", "v1.Volume", "ListVolumesOnDisk")] {
+        let run = run(&sockets, &["get", what, "--timeout", "1s"]);
+        assert_eq!(run.code, Some(5), "{run:?}");
+        assert!(run.stdout.contains("\n   0  "), "{run:?}");
+        assert!(run.stderr.starts_with("error: GetDiskState for disk 2 failed: no answer within 1 s"), "{run:?}");
+        assert_eq!(run.stderr.matches("error: ").count(), 1, "{run:?}");
+        // For each of the two other disks.
+        assert_eq!(daemon.calls(service, rpc), 2, "{rpc}");
     }
 }
 

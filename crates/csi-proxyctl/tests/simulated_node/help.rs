@@ -27,6 +27,7 @@ fn help_fits_a_terminal_of_80_columns() {
         ("help-call.txt", &["call", "--help"]),
         ("help-sim.txt", &["sim", "--help"]),
         ("help-sim-inject.txt", &["sim", "inject", "--help"]),
+        ("help-sim-clear-faults.txt", &["sim", "clear-faults", "--help"]),
         ("help-volume.txt", &["volume", "--help"]),
         ("help-volume-format.txt", &["volume", "format", "--help"]),
         ("help-disk-set-state-v1beta2.txt", &["disk", "set-state", "--api-version", "v1beta2", "--help"]),

@@ -65,7 +65,7 @@ async fn disks_come_go_and_grow() {
     assert_eq!(sim_command(&["plug", &handle]).ok(), "disk_number: 2\n");
 
     failed(&sim_command(&["grow", "1", "1Gi"]), 1, &["error: disk 1 has 5368709120 bytes already"]);
-    failed(&sim_command(&["unplug", "9"]), 4, &["no disk has the number 9", "hint:", "csi-proxyctl sim disks"]);
+    failed(&sim_command(&["unplug", "9"]), 4, &["no disk has the number 9\n", "hint:  `csi-proxyctl sim disks`"]);
     failed(&sim_command(&["add-disk", "--size", "1Gi", "--set", "colour=1"]), 1, &["line 3: unknown field `colour`"]);
     failed(&sim_command(&["add-disk"]), 2, &["--size <SIZE>"]);
 }
@@ -77,7 +77,7 @@ async fn faults_are_injected_listed_and_cleared() {
     let sim_command = |arguments: &[&str]| run(&sockets, &[&["sim"], arguments].concat());
     let format = ["inject", "--primitive", "wmi call MSFT_Volume.Format", "--count", "1", "--code", "0x80041001"];
     assert_eq!(sim_command(&format).ok(), "id: 1\n");
-    assert_eq!(sim_command(&["inject", "--disk", "1", "--delay", "1.5s", "--after"]).ok(), "id: 2\n");
+    assert_eq!(sim_command(&["inject", "--disk", "1", "--delay", "1h", "--after"]).ok(), "id: 2\n");
     assert_eq!(sim_command(&["inject", "--object", "kubelet", "--crash", "--count", "1"]).ok(), "id: 3\n");
     assert_golden("sim-faults.txt", &sim_command(&["faults"]).ok());
     assert_eq!(sim_command(&["clear-faults", "2"]).ok(), "");
@@ -126,7 +126,11 @@ async fn servers_stop_and_the_node_restarts() {
     let sim_command = |arguments: &[&str]| run(&sockets, &[&["sim"], arguments].concat());
     assert_eq!(sim_command(&["stop", "--smb-server", "files"]).ok(), "");
     assert_eq!(sim_command(&["start", "--smb-server", "files"]).ok(), "");
-    failed(&sim_command(&["stop", "--iscsi-portal", "10.0.0.1"]), 4, &["no iSCSI portal 10.0.0.1:3260"]);
+    failed(
+        &sim_command(&["stop", "--iscsi-portal", "10.0.0.1"]),
+        4,
+        &["no iSCSI portal 10.0.0.1:3260", "`sim node` shows the servers"],
+    );
     failed(&sim_command(&["stop"]), 2, &["--smb-server"]);
     let password = file(&sockets.folder(), "password", b"new\n");
     assert_eq!(sim_command(&["set-smb-password", "files", "user", "--password-file", &password]).ok(), "");

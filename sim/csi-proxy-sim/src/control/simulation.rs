@@ -78,9 +78,10 @@ impl Simulation for Control {
 
     async fn plug_disk(&self, request: Request<PlugDiskRequest>) -> Answer<PlugDiskResponse> {
         let PlugDiskRequest { handle, undetected } = request.into_inner();
-        let disk_number = self.sim.plug_disk(handle, !undetected).ok_or_else(|| {
-            Status::not_found(format!("no unplugged disk has the handle {handle}: ListDisks lists those that exist"))
-        })?;
+        let disk_number = self
+            .sim
+            .plug_disk(handle, !undetected)
+            .ok_or_else(|| Status::not_found(format!("no unplugged disk has the handle {handle}")))?;
         Ok(Response::new(PlugDiskResponse { disk_number }))
     }
 
@@ -148,7 +149,7 @@ impl Simulation for Control {
             0 => injected.keys().copied().collect(),
             id if injected.contains_key(&id) => vec![id],
             id => {
-                return Err(Status::not_found(format!("no fault has the id {id}: ListFaults lists those that exist")));
+                return Err(Status::not_found(format!("no fault has the id {id}")));
             }
         };
         for id in &ids {
@@ -181,7 +182,7 @@ impl Control {
 }
 
 fn no_disk(number: u32) -> Status {
-    Status::not_found(format!("no disk has the number {number}: ListDisks lists those that exist"))
+    Status::not_found(format!("no disk has the number {number}"))
 }
 
 fn described(disk: DiskView, detected: bool) -> Disk {
