@@ -50,6 +50,8 @@ pub struct Finding {
 pub struct Report {
     /// The findings.
     pub findings: Vec<Finding>,
+    /// Whether names such as `share-1` stand for the real ones.
+    pub has_hidden_names: bool,
 }
 
 impl Report {

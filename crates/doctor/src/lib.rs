@@ -73,7 +73,7 @@ pub fn examine(os: &Arc<dyn Os>, system: &dyn System, settings: &Settings) -> Re
         report: Report::default(),
     };
     checks::all(&mut examination);
-    examination.report
+    Report { has_hidden_names: examination.names.has_hidden(), ..examination.report }
 }
 
 /// Reads disks, partitions, volumes and the serial number of the machine natively and through WMI, and returns both.

@@ -108,7 +108,11 @@ impl fmt::Display for Report {
         let (problems, warnings) =
             (counted(count(State::Problem), "problem"), counted(count(State::Warning), "warning"));
         let (unchecked, ok) = (count(State::Unchecked), count(State::Ok));
-        writeln!(f, "\n{HEADING}{problems}, {warnings}, {unchecked} unchecked, {ok} ok{HEADING:#}")
+        writeln!(f, "\n{HEADING}{problems}, {warnings}, {unchecked} unchecked, {ok} ok{HEADING:#}")?;
+        if self.has_hidden_names {
+            writeln!(f, "\nNames are replaced, so that the output can be shared: -show-names shows the real ones.")?;
+        }
+        Ok(())
     }
 }
 

@@ -53,6 +53,11 @@ impl Names {
         });
         format!("{}-{}", kind.name(), at + 1)
     }
+
+    /// Returns whether a value has been hidden.
+    pub(crate) fn has_hidden(&self) -> bool {
+        !self.given.borrow().is_empty()
+    }
 }
 
 #[cfg(test)]

@@ -77,12 +77,13 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
                 report.warning(
                     SMB,
                     format!("{name} is mapped, but cannot be read: {code}"),
-                    "if the server is up and no pod uses the share: Remove-SmbGlobalMapping, then let the driver map it anew",
+                    "if the server is down: check its name and TCP port 445; if it is up and no pod uses the share: \
+                     Remove-SmbGlobalMapping, then let the driver map it anew",
                 );
             }
         }
     }
-    report.ok(SMB, format!("{} can be read", counted(readable, "mapped share")));
+    report.ok(SMB, format!("mapped shares: {readable} readable"));
     Some(mapped)
 }
 
@@ -139,7 +140,7 @@ fn check_links(examination: &mut Examination<'_>, directory: &HostPath, mapped: 
         report.unchecked(LINKS, quoted(path), error, error.code());
     }
     let cut = if survey.is_cut { "; the search ended at its limit" } else { "" };
-    let looked = format!("{} below {place} lead to their targets", counted(good, "link"));
+    let looked = format!("links below {place}: {good} working");
     report.ok(LINKS, format!("{looked} ({} looked at{cut})", counted(survey.entries, "name")));
 }
 
@@ -186,7 +187,7 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
         );
     }
     if stale.is_empty() {
-        return report.ok(LINKS, format!("the mount points of {} exist", counted(volumes.len(), "volume")));
+        return report.ok(LINKS, format!("no stale mount points ({} looked at)", counted(volumes.len(), "volume")));
     }
     report.warning(
         LINKS,
@@ -224,6 +225,5 @@ fn check_sessions(examination: &mut Examination<'_>) {
             "if no pod uses the target: Unregister-IscsiSession, so that Windows does not connect it again",
         );
     }
-    let after = format!("{persistent} of them again after a restart of Windows");
-    report.ok(ISCSI, format!("{} connected, {after}", counted(connected, "session")));
+    report.ok(ISCSI, format!("sessions: {connected} connected, {persistent} of them persistent"));
 }

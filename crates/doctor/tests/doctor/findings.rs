@@ -284,6 +284,7 @@ fn mappings_that_cannot_be_read_are_reported_and_their_server_is_waited_for_once
     }
     let waited = patient.sim.now().0.saturating_sub(before.0).as_secs();
     assert!((30..60).contains(&waited), "{waited}");
+    assert!(patient.examine().to_string().contains("-show-names shows the real ones"));
 }
 
 #[test]
@@ -312,12 +313,12 @@ fn a_session_that_windows_could_not_connect_again_is_a_warning() {
     };
     let connected = of_sessions(true);
     assert_eq!(connected.len(), 1, "{connected:#?}");
-    assert_eq!(connected[0].seen, "1 session connected, 1 of them again after a restart of Windows");
+    assert_eq!(connected[0].seen, "sessions: 1 connected, 1 of them persistent");
     let not_connected = of_sessions(false);
     assert_eq!(not_connected.len(), 2, "{not_connected:#?}");
     let words = ["the session to target-1 is not connected"];
     assert_finding(&not_connected[0], State::Warning, "iSCSI sessions", &words);
-    assert_eq!(not_connected[1].seen, "0 sessions connected, 0 of them again after a restart of Windows");
+    assert_eq!(not_connected[1].seen, "sessions: 0 connected, 0 of them persistent");
 }
 
 #[test]
