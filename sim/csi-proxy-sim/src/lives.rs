@@ -99,7 +99,7 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
             }
             End::Crashed => {
                 end_life(runtime, &process, &ended);
-                tracing::warn!("the daemon has crashed, as a fault of the simulated node wants it; it starts again");
+                tracing::warn!("an injected fault made the daemon crash; it starts again");
             }
         }
         endpoints = open()?;

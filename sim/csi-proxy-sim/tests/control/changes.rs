@@ -98,7 +98,7 @@ async fn an_addition_that_fails_changes_nothing() {
     let before = program.simulation.list_disks(ListDisksRequest {}).await.expect("a list");
     let disk = "[[disk]]\nsize = \"1 GiB\"\n";
     for (file, code, reason) in [
-        (format!("{disk}[[disk]]\nsize = \"1 GiB\"\nnumber = 0\n"), Code::FailedPrecondition, "the number 0"),
+        (format!("{disk}[[disk]]\nsize = \"1 GiB\"\nnumber = 0\n"), Code::InvalidArgument, "the number 0"),
         (
             format!("{disk}[[file]]\nkind = \"file\"\npath = 'X:\\file'\n"),
             Code::FailedPrecondition,

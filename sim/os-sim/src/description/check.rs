@@ -13,6 +13,9 @@ impl Description {
         let at = |table, index| at(text, table, index);
         for (index, disk) in self.disks.iter().enumerate() {
             disk.check().map_err(at("disk", index))?;
+            if disk.number == Some(0) {
+                return Err(at("disk", index)("the number 0 is that of the system disk, which every node has".into()));
+            }
             let number =
                 disk.number.filter(|number| self.disks[..index].iter().any(|other| other.number == Some(*number)));
             if let Some(number) = number {
@@ -160,6 +163,7 @@ mod tests {
             ("content = \"mbr\"\nfile_system_size = \"1 MiB\"\n", "file_system_size needs file_system"),
             ("content = \"mbr\"\nfile_system = \"NTFS\"\nfile_system_size = \"2 GiB\"\n", "is larger than size"),
             ("grown_to = \"1 MiB\"\n", "grown_to is smaller than size"),
+            ("number = 0\n", "disk 2: the number 0 is that of the system disk"),
             ("number = 4\n[[disk]]\nsize = \"1 GiB\"\nnumber = 4\n", "disk 3: an earlier disk has the number 4"),
             ("[[smb_server]]\nhost = \"a\"\n[[smb_server]]\nhost = \"A\"\n", "smb_server 2: an earlier one"),
             ("[[iscsi_target]]\niqn = \"iqn.1\"\nportals = [{ address = \"10.0.0.1\" }]\n", "no iscsi_portal has"),
