@@ -94,9 +94,9 @@ async fn catch_panics<'a>(handler: impl FnOnce() -> HandlerFuture<'a>) -> Outcom
 }
 
 fn deadline_exceeded(time: Duration) -> Status {
-    let seconds = time.as_secs_f64();
+    // grpc-go sends what is left of the deadline, such as 1.999996 s.
     Status::deadline_exceeded(format!(
-        "the caller's deadline of {seconds} s has passed; an operation that has begun to make changes continues"
+        "the caller's deadline of {time:.1?} has passed; an operation that has begun to make changes continues"
     ))
 }
 
@@ -217,7 +217,7 @@ mod tests {
     use tracing::span::{Attributes, Id, Record};
     use tracing::{Event, Metadata, Subscriber};
 
-    use super::{Outcome, catch_panics, deadline, log_failure};
+    use super::{Outcome, catch_panics, deadline, deadline_exceeded, log_failure};
 
     fn panics() -> Outcome {
         panic!("a deliberate defect")
@@ -280,6 +280,12 @@ mod tests {
         let statements = statements.0.lock().unwrap();
         assert_eq!(statements.len(), 5);
         assert!(!statements[1..].contains(&statements[0]) && !statements[2..].contains(&statements[1]));
+    }
+
+    #[test]
+    fn a_deadline_that_has_passed_is_named_without_a_long_fraction() {
+        let status = deadline_exceeded(Duration::from_micros(1_999_996));
+        assert!(status.message().starts_with("the caller's deadline of 2.0s has passed;"), "{status}");
     }
 
     #[test]

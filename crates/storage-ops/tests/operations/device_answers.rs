@@ -89,8 +89,11 @@ fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
 #[test]
 fn a_raw_disk_that_cannot_be_read_is_not_initialized() {
     let sim = os_sim::node().disk(GIB).build();
-    let error =
-        refused(&probed(&sim, failing("read", OsError::IO_DEVICE)), &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+    let error = refused(
+        &probed(&sim, failing("read", OsError::IO_DEVICE)),
+        &PartitionDisk { disk: ONE },
+        Kind::FailedPrecondition,
+    );
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
