@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use api::{Group, GroupVersion};
+use api::{GROUP_VERSIONS, Group, GroupVersion};
 use http::Uri;
 use http::uri::PathAndQuery;
 use tokio::time::{Instant, sleep};
@@ -96,6 +96,19 @@ impl Rpc<'_> {
         match connections.served(others).await {
             Err(error) => self.cannot_connect(connections, preferred, error),
             Ok(served) if served.is_empty() => {
+                let elsewhere = GROUP_VERSIONS.iter().filter(|other| other.group != self.group);
+                if connections.served(elsewhere).await.is_ok_and(|others| !others.is_empty()) {
+                    let message = format!(
+                        "csi-proxy serves other groups here, but not {}: its flag -api-groups leaves it out, or its pipes are not \
+                         mounted",
+                        self.group.name()
+                    );
+                    // A daemon that starts opens its pipes one after the other.
+                    return Failure {
+                        may_repeat: true,
+                        error: Error::new(ErrorKind::Unimplemented, self.name, message),
+                    };
+                }
                 let message = format!(
                     "nothing serves {}: csi-proxy does not run on the node, or its pipes are not mounted here",
                     connections.address(preferred)

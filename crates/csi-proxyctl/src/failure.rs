@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::io;
 
 use anstyle::{AnsiColor, Style};
-use api::GROUP_VERSIONS;
 use csi_proxy_client::{Error, ErrorKind};
 use os::escaped;
 use tonic::{Code, Status};
@@ -27,8 +26,6 @@ pub(crate) enum Failure {
     Usage(String),
     /// A call failed. The object is what it was for, if the command made calls for several.
     Call { error: Box<Error>, object: Option<String> },
-    /// The node serves other groups, and not the one of this RPC.
-    GroupNotServed { rpc: &'static str, group: &'static str },
     /// csi-proxy-sim refused a command, or cannot be reached.
     Simulator(Box<Status>),
     /// The status page of csi-proxy cannot be reached.
@@ -64,7 +61,6 @@ impl Failure {
                 _ => exit::Code::Failed,
             },
             Self::Response(_) | Self::Output(_) => exit::Code::Failed,
-            Self::GroupNotServed { .. } => exit::Code::Unimplemented,
             Self::Call { error, .. } => match error.kind() {
                 ErrorKind::Unavailable => exit::Code::Unreachable,
                 ErrorKind::NotFound => exit::Code::NotFound,
@@ -76,22 +72,6 @@ impl Failure {
                 }
                 _ => exit::Code::Failed,
             },
-        }
-    }
-
-    /// Returns the failure with what else is known about it: whether other groups are served where nothing serves the RPC.
-    pub(crate) async fn explained(self, session: &Session) -> Self {
-        let Self::Call { error, .. } = &self else { return self };
-        let rpc = error.rpc();
-        let of_rpc = GROUP_VERSIONS.iter().find(|version| version.rpcs.iter().any(|own| own.name == rpc));
-        let Some(group) = of_rpc.map(|version| version.group.name()).filter(|_| is_not_served(error)) else {
-            return self;
-        };
-        match session.client.served_versions().await {
-            Ok(served) if !served.is_empty() && served.iter().all(|version| version.group != group) => {
-                Self::GroupNotServed { rpc, group }
-            }
-            _ => self,
         }
     }
 
@@ -113,10 +93,6 @@ impl Failure {
                 let object = object.map(|object| format!(" for {object}")).unwrap_or_default();
                 format!("{rpc}{object} failed: {message}")
             }
-            Self::GroupNotServed { rpc, group } => format!(
-                "{rpc} failed: csi-proxy serves other groups here, but not {group}: -api-groups leaves it out, or its pipes \
-                 are not mounted"
-            ),
             Self::Output(error) => format!("cannot write to standard output: {error}"),
         };
         let width = wrap::stderr_width();
@@ -140,7 +116,6 @@ impl Failure {
     fn hints(&self, endpoints: &Endpoints) -> Vec<String> {
         let error = match self {
             Self::Call { error, .. } => error,
-            Self::GroupNotServed { .. } => return vec!["`csi-proxyctl versions` shows what the node serves".into()],
             Self::Simulator(status) => return simulator_hint(status.code(), endpoints).into_iter().collect(),
             Self::StatusPage(_) => {
                 return vec![
@@ -205,13 +180,6 @@ fn simulator_hint(code: Code, endpoints: &Endpoints) -> Option<String> {
     }
 }
 
-/// Whether nothing serves the group of the RPC, so that its other RPCs would fail too.
-pub(crate) fn is_not_served(error: &Error) -> bool {
-    error.kind() == ErrorKind::Unavailable
-        && error.call_number().is_none()
-        && std::error::Error::source(error).is_none()
-}
-
 /// Whether the call failed because it is not known where the sockets are.
 fn is_without_folder(error: &Error, endpoints: &Endpoints) -> bool {
     *endpoints == Endpoints::Nowhere && is_connecting(error)
@@ -255,22 +223,4 @@ fn status(kind: ErrorKind) -> Option<(&'static str, u8)> {
         ErrorKind::Unavailable => ("Unavailable", 14),
         _ => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    #[test]
-    fn the_name_of_an_rpc_tells_its_group() {
-        let mut groups = BTreeMap::new();
-        for version in &GROUP_VERSIONS {
-            for rpc in version.rpcs {
-                let group = *groups.entry(rpc.name).or_insert(version.group);
-                assert_eq!(group, version.group, "{}", rpc.name);
-            }
-        }
-    }
 }

@@ -128,10 +128,8 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     if matches.get_flag(WATCH) {
         let mut is_first = true;
         return watch(&format!("get {kind}"), interval(matches), async || {
-            let listing = match fetch(kind, matches, session).await {
-                Ok(listing) => listing,
-                Err(failure) => Listing { rows: Vec::new(), problems: vec![failure.explained(session).await] },
-            };
+            let listing = fetch(kind, matches, session).await;
+            let listing = listing.unwrap_or_else(|failure| Listing { rows: Vec::new(), problems: vec![failure] });
             let separator = match format {
                 _ if std::mem::take(&mut is_first) => "",
                 Format::Table { .. } if table::terminal_width().is_none() => "\n",

@@ -47,7 +47,6 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            let failure = failure.explained(&session).await;
             // Nothing else can be done if standard error is closed.
             let _ = write!(anstream::stderr(), "{}", failure.report(&session));
             failure.exit_code().into()

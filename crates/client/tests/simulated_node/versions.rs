@@ -40,6 +40,13 @@ async fn an_rpc_that_no_served_version_has_is_unimplemented_and_the_error_names_
     let error = files.path_exists(r"C:\var").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unimplemented);
     assert!(error.message().contains("serves filesystem v1beta1, v1alpha1, but PathExists needs v1 or"), "{error}");
+
+    for hidden in ["csi-proxy-filesystem-v1beta1", "csi-proxy-filesystem-v1alpha1"] {
+        sockets.hide(hidden);
+    }
+    let error = files.path_exists(r"C:\var").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unimplemented);
+    assert!(error.message().contains("serves other groups here, but not filesystem: "), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,7 +5,7 @@ use csi_proxy_client::{Client, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
-use crate::failure::{Failure, is_not_served};
+use crate::failure::Failure;
 use crate::table::{Column, shown};
 
 pub(super) const COLUMNS: [Column; 3] = [
@@ -51,7 +51,7 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 state = if error.message().contains(STALE_TEXT) { STALE } else { NOT_MOUNTED }.into();
             }
-            Err(error) if is_not_served(&error) => return Err(error.into()),
+            Err(error) if error.kind() == ErrorKind::Unimplemented => return Err(error.into()),
             Err(error) => listing.add_problem(path, error),
         }
         listing.rows.push(json!({ "path": path, "state": state, "volume": volume, "disk": disk }));

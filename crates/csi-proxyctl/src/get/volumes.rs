@@ -7,7 +7,7 @@ use csi_proxy_client::{Client, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
-use crate::failure::{Failure, is_not_served};
+use crate::failure::Failure;
 use crate::quantity::{self, short_size};
 use crate::table::{Column, shown};
 
@@ -70,7 +70,7 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
             Ok(ids) => ids,
             // A disk without volumes.
             Err(error) if error.kind() == ErrorKind::NotFound && !is_asked => continue,
-            Err(error) if is_not_served(&error) => return Err(error.into()),
+            Err(error) if error.kind() == ErrorKind::Unimplemented => return Err(error.into()),
             Err(error) => {
                 listing.add_problem(&object, error);
                 continue;

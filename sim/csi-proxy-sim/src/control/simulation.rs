@@ -148,9 +148,7 @@ impl Simulation for Control {
         let ids = match request.into_inner().id {
             0 => injected.keys().copied().collect(),
             id if injected.contains_key(&id) => vec![id],
-            id => {
-                return Err(Status::not_found(format!("no fault has the id {id}")));
-            }
+            id => return Err(Status::not_found(format!("no fault has the id {id}"))),
         };
         for id in &ids {
             injected.remove(id);
