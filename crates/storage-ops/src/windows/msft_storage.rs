@@ -136,9 +136,22 @@ fn method_error(method: &str, code: OsError) -> OperationError {
     OperationError { code: Some(code), ..OperationError::new(kind, reason) }
 }
 
+/// Calls a method that changes a disk, or a partition of it.
+fn change(
+    host: &Host,
+    ctx: &OperationContext,
+    disk: &Disk,
+    instance: &Instance,
+    method: &str,
+    arguments: &[(&str, Value)],
+) -> OperationResult<Returned> {
+    invoke(host, ctx, &instance.path, method, arguments, host.timeouts().change)
+        .map_err(|error| or_removed(error, || disk.check_number()))
+}
+
 /// Returns the error of a change whose object may have been removed meanwhile: the provider has no return value for that.
 /// `find` looks for the object.
-pub(crate) fn or_removed(error: OperationError, find: impl FnOnce() -> OperationResult<()>) -> OperationError {
+fn or_removed(error: OperationError, find: impl FnOnce() -> OperationResult<()>) -> OperationError {
     if error.kind != Kind::Internal || !find().is_err_and(|missing| missing.is_not_found()) {
         return error;
     }
@@ -292,8 +305,7 @@ pub(crate) fn initialize(
             return Ok(instance);
         }
         let style = [("PartitionStyle", Value::U32(GPT))];
-        let initialized = invoke(host, ctx, &instance.path, "Initialize", &style, host.timeouts().change)
-            .map_err(|error| or_removed(error, || disk.check_number()));
+        let initialized = change(host, ctx, disk, &instance, "Initialize", &style);
         accept(code::ALREADY_INITIALIZED, initialized).map(|()| instance)
     })
 }
@@ -325,8 +337,7 @@ pub(crate) fn create_partition(
         if disk.partition_table()?.is_partitioned() {
             return Ok(());
         }
-        let created = invoke(host, ctx, &instance.path, "CreatePartition", &arguments, host.timeouts().change)
-            .map_err(|error| or_removed(error, || disk.check_number()));
+        let created = change(host, ctx, disk, &instance, "CreatePartition", &arguments);
         accept(code::PATH_NOT_ASSIGNED, created)
     })
 }
@@ -335,10 +346,7 @@ pub(crate) fn create_partition(
 pub(crate) fn set_online(host: &Host, ctx: &OperationContext, disk: &Disk, online: bool) -> OperationResult<()> {
     retry_if_stale(host, ctx, || {
         let instance = instance_of(host, ctx, disk)?;
-        let change = |method, arguments: &[(&str, Value)]| {
-            invoke(host, ctx, &instance.path, method, arguments, host.timeouts().change)
-                .map_err(|error| or_removed(error, || disk.check_number()))
-        };
+        let change = |method, arguments: &[(&str, Value)]| change(host, ctx, disk, &instance, method, arguments);
         if !online {
             return change("Offline", &[]).map(drop);
         }
@@ -374,7 +382,7 @@ pub(crate) fn bring_volume_online(
     retry_if_stale(host, ctx, || {
         instance_of(host, ctx, disk)?;
         let instance = partition_instance(host, ctx, disk, partition)?;
-        invoke(host, ctx, &instance.path, "Online", &[], host.timeouts().change).map(drop)
+        change(host, ctx, disk, &instance, "Online", &[]).map(drop)
     })
 }
 
@@ -499,11 +507,15 @@ pub(crate) fn max_partition_size(host: &Host, ctx: &OperationContext, partition:
 }
 
 /// Grows a partition and its file system to `size` bytes.
-pub(crate) fn resize(host: &Host, ctx: &OperationContext, partition: &Instance, size: u64) -> OperationResult<()> {
+pub(crate) fn resize(
+    host: &Host,
+    ctx: &OperationContext,
+    disk: &Disk,
+    partition: &Instance,
+    size: u64,
+) -> OperationResult<()> {
     let arguments = [("Size", Value::Text(size.to_string()))];
-    retry_if_stale(host, ctx, || {
-        invoke(host, ctx, &partition.path, "Resize", &arguments, host.timeouts().change).map(drop)
-    })
+    retry_if_stale(host, ctx, || change(host, ctx, disk, partition, "Resize", &arguments).map(drop))
 }
 
 #[cfg(test)]

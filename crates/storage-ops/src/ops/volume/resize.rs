@@ -147,8 +147,7 @@ impl ResizeVolume {
         if size < partition.length + MIB {
             return Ok(());
         }
-        msft_storage::resize(&node.host, ctx, &instance, size)
-            .map_err(|error| msft_storage::or_removed(error, || disk.check_number()))?;
+        msft_storage::resize(&node.host, ctx, disk, &instance, size)?;
         update(node, ctx, disk)?;
         let grown = node.host.poll(node.host.timeouts().arrival, || {
             let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
