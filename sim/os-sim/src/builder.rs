@@ -228,8 +228,13 @@ impl Builder {
     /// Adds a share to the server.
     pub fn share(self, name: &str) -> Self {
         self.server(|server| {
-            server.shares.push(Share { name: name.to_owned(), tree: os::Uuid::nil(), guest: false });
+            server.shares.push(Share { name: name.to_owned(), tree: os::Uuid::nil(), guest: false, listable: true });
         })
+    }
+
+    /// Makes the root of the share one that may not be listed.
+    pub fn unlistable(self) -> Self {
+        self.server(|server| server.shares.last_mut().expect("add a share first").listable = false)
     }
 
     /// Makes the share accept guests.

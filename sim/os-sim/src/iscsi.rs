@@ -65,7 +65,7 @@ pub struct Portal {
     pub slow_milliseconds: u64,
 }
 
-/// An iSCSI target.
+/// An iSCSI target. Several targets may have one name, at different portals.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
@@ -178,6 +178,7 @@ struct Login<'a> {
     user: &'a str,
     secret: Option<Secret>,
     persistent: bool,
+    multipath: bool,
 }
 
 impl PortalAddress {
@@ -224,7 +225,7 @@ impl Default for Iscsi {
 }
 
 impl Iscsi {
-    /// Returns whether the initiator has a session with the target `iqn`.
+    /// Returns whether the initiator has a session with a target of the name `iqn`.
     pub fn is_connected(&self, iqn: &str) -> bool {
         self.initiator.sessions.iter().any(|session| session.iqn.eq_ignore_ascii_case(iqn))
     }
@@ -236,8 +237,7 @@ impl Iscsi {
             effects.extend(self.log_out(0));
         }
         for favourite in self.initiator.favourites.clone() {
-            let Some(target) = self.target(&favourite.iqn) else { continue };
-            if target.portals.contains(&favourite.portal) && self.answers(&favourite.portal) {
+            if self.target(&favourite.iqn, &favourite.portal).is_some() && self.answers(&favourite.portal) {
                 effects.extend(self.open_session(favourite));
             }
         }
@@ -292,10 +292,10 @@ impl Iscsi {
             self.initiator.discovered.iter().filter(|(iqn, _)| iqn.eq_ignore_ascii_case(login.iqn)).collect();
         let (_, first) = reports.first().ok_or(OsError::ISDSC_TARGET_NOT_FOUND)?;
         let portal = login.portal.as_ref().unwrap_or(first).clone();
-        if self.is_connected(login.iqn) {
+        if self.is_connected(login.iqn) && !login.multipath {
             return Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN);
         }
-        let target = self.target(login.iqn).filter(|target| target.portals.contains(&portal));
+        let target = self.target(login.iqn, &portal);
         let target = target.filter(|_| self.answers(&portal)).ok_or(OsError::ISDSC_CONNECTION_FAILED)?;
         if !target.chap.accepts(login, self.initiator.secret.as_ref()) {
             return Err(OsError::ISDSC_AUTHENTICATION_FAILURE);
@@ -311,8 +311,8 @@ impl Iscsi {
 
     /// Opens a session. The first one of a target attaches its disks.
     fn open_session(&mut self, session: Session) -> Option<Effect> {
-        let effect = Effect::Attach { iqn: session.iqn.clone(), luns: self.luns(&session.iqn) };
-        let is_first = !self.is_connected(&session.iqn);
+        let effect = Effect::Attach { iqn: session.iqn.clone(), luns: self.luns(&session) };
+        let is_first = !self.has_session_beside(&session);
         self.initiator.logins += 1;
         self.initiator.sessions.push(Session { number: self.initiator.logins, ..session });
         is_first.then_some(effect)
@@ -321,8 +321,14 @@ impl Iscsi {
     /// Ends a session. The last one of a target detaches its disks.
     fn log_out(&mut self, position: usize) -> Option<Effect> {
         let session = self.initiator.sessions.remove(position);
-        let is_last = !self.is_connected(&session.iqn);
-        is_last.then(|| Effect::Detach { luns: self.luns(&session.iqn), iqn: session.iqn })
+        let is_last = !self.has_session_beside(&session);
+        is_last.then(|| Effect::Detach { luns: self.luns(&session), iqn: session.iqn })
+    }
+
+    /// Returns whether another session leads to the same target.
+    fn has_session_beside(&self, session: &Session) -> bool {
+        let target = |session: &Session| (session.iqn.clone(), self.position(&session.iqn, &session.portal));
+        self.initiator.sessions.iter().any(|other| target(other) == target(session))
     }
 
     /// Sets the initiator's secret for mutual CHAP. It has 12 to 16 bytes; longer ones need IPsec.
@@ -336,7 +342,7 @@ impl Iscsi {
     }
 
     fn is_favourite(&self, session: &Session) -> bool {
-        self.initiator.favourites.iter().any(|known| known.iqn == session.iqn)
+        self.initiator.favourites.iter().any(|known| known.is_like(session))
     }
 
     fn answers(&self, at: &PortalAddress) -> bool {
@@ -354,12 +360,31 @@ impl Iscsi {
         self.portals.iter().find(|portal| is_at(portal) && portal.reachable)
     }
 
-    fn target(&self, iqn: &str) -> Option<&Target> {
-        self.targets.iter().find(|target| target.iqn.eq_ignore_ascii_case(iqn))
+    /// Returns the position of the target of a name at a portal.
+    fn position(&self, iqn: &str, at: &PortalAddress) -> Option<usize> {
+        self.targets.iter().position(|target| target.iqn.eq_ignore_ascii_case(iqn) && target.portals.contains(at))
     }
 
-    fn luns(&self, iqn: &str) -> Vec<Lun> {
-        self.target(iqn).map(|target| target.luns.clone()).unwrap_or_default()
+    fn target(&self, iqn: &str, at: &PortalAddress) -> Option<&Target> {
+        self.position(iqn, at).map(|position| &self.targets[position])
+    }
+
+    fn luns(&self, session: &Session) -> Vec<Lun> {
+        self.target(&session.iqn, &session.portal).map(|target| target.luns.clone()).unwrap_or_default()
+    }
+}
+
+impl Target {
+    /// Returns whether a portal offers both targets under one name.
+    pub(crate) fn collides_with(&self, other: &Self) -> bool {
+        self.iqn.eq_ignore_ascii_case(&other.iqn) && self.portals.iter().any(|portal| other.portals.contains(portal))
+    }
+}
+
+impl Session {
+    /// Returns whether both sessions lead to the same target, through the same portal.
+    fn is_like(&self, other: &Self) -> bool {
+        self.iqn == other.iqn && self.portal == other.portal
     }
 }
 

@@ -68,6 +68,9 @@ pub struct Share {
     /// Whether it accepts clients without credentials.
     #[serde(default)]
     pub guest: bool,
+    /// Whether clients may list its root directory. They may read the attributes of the root in any case.
+    #[serde(default = "yes")]
+    pub listable: bool,
 }
 
 /// An account of a server.

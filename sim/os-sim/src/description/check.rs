@@ -34,9 +34,11 @@ impl Description {
         unique(names, "name").map_err(|(index, what)| at("service", index)(what))?;
         unique(self.smb_servers.iter().map(|server| server.host.as_str()), "host")
             .map_err(|(index, what)| at("smb_server", index)(what))?;
-        unique(self.iscsi_targets.iter().map(|target| target.iqn.as_str()), "iqn")
-            .map_err(|(index, what)| at("iscsi_target", index)(what))?;
         for (index, target) in self.iscsi_targets.iter().enumerate() {
+            if self.iscsi_targets[..index].iter().any(|other| other.collides_with(target)) {
+                let what = format!("an earlier one has the iqn {} at one of its portals too", target.iqn);
+                return Err(at("iscsi_target", index)(what));
+            }
             let numbers: Vec<String> = target.luns.iter().map(|lun| lun.number.to_string()).collect();
             unique(numbers.iter().map(String::as_str), "LUN").map_err(|(_, what)| at("iscsi_target", index)(what))?;
         }
@@ -167,6 +169,11 @@ mod tests {
             ("number = 4\n[[disk]]\nsize = \"1 GiB\"\nnumber = 4\n", "disk 3: an earlier disk has the number 4"),
             ("[[smb_server]]\nhost = \"a\"\n[[smb_server]]\nhost = \"A\"\n", "smb_server 2: an earlier one"),
             ("[[iscsi_target]]\niqn = \"iqn.1\"\nportals = [{ address = \"10.0.0.1\" }]\n", "no iscsi_portal has"),
+            (
+                "[[iscsi_target]]\niqn = \"iqn.1\"\nportals = [{ address = \"10.0.0.1\" }, { address = \"10.0.0.2\" }]\n\
+                 [[iscsi_target]]\niqn = \"IQN.1\"\nportals = [{ address = \"10.0.0.2\" }]\n",
+                "iscsi_target 2: an earlier one has the iqn IQN.1 at one of its portals too",
+            ),
         ] {
             let text = format!("# A node.\n{disk}{disk}{keys}");
             let error = Description::from_toml(&text).expect_err(reason).to_string();

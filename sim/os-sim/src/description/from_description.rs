@@ -238,7 +238,8 @@ impl State {
             for share in 0..self.smb.servers[server].shares.len() {
                 let tree = self.fresh_uuid();
                 self.smb.servers[server].shares[share].tree = tree;
-                let file_system = self.make_file_system("NTFS", 1 << 40);
+                let mut file_system = self.make_file_system("NTFS", 1 << 40);
+                file_system.is_root_listable = self.smb.servers[server].shares[share].listable;
                 self.trees.insert(tree, file_system);
             }
         }

@@ -371,7 +371,9 @@ fn write_server(server: &Server, to: &mut NodeFile) {
         to.value("reachable", false);
     }
     to.milliseconds("answer_takes", server.slow_milliseconds);
-    let share = |share: &crate::smb::Share| format!("{{ name = {}, guest = {} }}", quoted(&share.name), share.guest);
+    let share = |share: &crate::smb::Share| {
+        format!("{{ name = {}, guest = {}, listable = {} }}", quoted(&share.name), share.guest, share.listable)
+    };
     to.value("shares", format!("[{}]", list(server.shares.iter().map(share))));
     let user =
         |(name, password): (&str, &str)| format!("{{ name = {}, password = {} }}", quoted(name), quoted(password));

@@ -33,6 +33,8 @@ pub(crate) struct FileSystem {
     /// The size of the file system in bytes.
     pub length: u64,
     pub root: FileId,
+    /// Whether the access control list of the root directory grants the right to list it.
+    pub is_root_listable: bool,
     records: BTreeMap<FileId, FileRecord>,
 }
 
@@ -156,6 +158,7 @@ impl FileSystem {
             mounting: root,
             length,
             root,
+            is_root_listable: true,
             records: BTreeMap::from([(root, file)]),
         }
     }
@@ -179,7 +182,8 @@ impl FileSystem {
     pub(crate) fn granted(&self, id: FileId) -> OsResult<Access> {
         let file = self.record(id)?;
         if !file.grants_nothing {
-            return Ok(Access::from_bits_retain(u32::MAX));
+            let all = Access::from_bits_retain(u32::MAX);
+            return Ok(if id == self.root && !self.is_root_listable { all.difference(Access::READ_DATA) } else { all });
         }
         let directory = file.parent.map(|parent| self.record(parent)).transpose()?;
         let by_directory = directory.is_some_and(|directory| !directory.grants_nothing);

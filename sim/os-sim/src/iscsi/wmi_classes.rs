@@ -52,8 +52,8 @@ impl Iscsi {
         const ASSOCIATED: [(&str, &[&str]); 4] = [
             (TARGET, &[PORTAL, SESSION, CONNECTION]),
             (PORTAL, &[TARGET]),
-            (SESSION, &[TARGET, DISK]),
-            (CONNECTION, &[TARGET, DISK]),
+            (SESSION, &[TARGET, CONNECTION, DISK]),
+            (CONNECTION, &[TARGET, SESSION, DISK]),
         ];
         let (from, classes) = ASSOCIATED.into_iter().find(|(from, _)| query.object.is_of(from))?;
         let mut wanted = classes.iter().copied().filter(|to| {
@@ -75,7 +75,7 @@ impl Iscsi {
         match to {
             DISK => {
                 let sessions = self.initiator.sessions.iter().filter(|session| is_of(session));
-                Associated::Disks(sessions.flat_map(|session| self.luns(&session.iqn)).map(|lun| lun.id).collect())
+                Associated::Disks(sessions.flat_map(|session| self.luns(session)).map(|lun| lun.id).collect())
             }
             SESSION => Associated::Objects(self.session_rows(is_of)),
             CONNECTION => {
@@ -165,6 +165,7 @@ impl Iscsi {
             user: arguments.text("ChapUsername")?.unwrap_or_default(),
             secret: arguments.secret("ChapSecret")?,
             persistent: arguments.bool("IsPersistent")?.unwrap_or_default(),
+            multipath: arguments.bool("IsMultipathEnabled")?.unwrap_or_default(),
         };
         let (number, effect) = self.log_in(&login)?;
         let session = self.session_rows(|session| session.number == number).pop();
@@ -198,7 +199,7 @@ impl Iscsi {
         let session = session.ok_or(OsError::ISDSC_INVALID_SESSION_ID)?.clone();
         if persists {
             self.initiator.favourites.push(session);
-        } else if let Some(known) = self.initiator.favourites.iter().position(|known| known.iqn == session.iqn) {
+        } else if let Some(known) = self.initiator.favourites.iter().position(|known| known.is_like(&session)) {
             self.initiator.favourites.remove(known);
         }
         Ok(())
@@ -344,10 +345,11 @@ fn key_of_portal(object: &ObjectPath) -> Option<PortalAddress> {
 }
 
 fn association(from: &str, to: &str) -> Option<&'static str> {
-    const ASSOCIATIONS: [(&str, &str, &str); 5] = [
+    const ASSOCIATIONS: [(&str, &str, &str); 6] = [
         (TARGET, SESSION, "MSFT_iSCSITargetToiSCSISession"),
         (TARGET, CONNECTION, "MSFT_iSCSITargetToiSCSIConnection"),
         (TARGET, PORTAL, "MSFT_iSCSITargetToiSCSITargetPortal"),
+        (SESSION, CONNECTION, "MSFT_iSCSISessionToiSCSIConnection"),
         (CONNECTION, DISK, "MSFT_iSCSIConnectionToDisk"),
         (SESSION, DISK, "MSFT_iSCSISessionToDisk"),
     ];
@@ -374,13 +376,18 @@ fn portal_instance(at: &PortalAddress) -> Instance {
     instance(&path, properties)
 }
 
+/// The address that each name of a portal resolves to.
+const RESOLVED: &str = "192.0.2.1";
+
 fn connection_instance(session: &Session) -> Instance {
     let identifier = session.connection_identifier();
+    let is_name = session.portal.address.parse::<std::net::IpAddr>().is_err();
+    let address = if is_name { RESOLVED } else { &session.portal.address };
     let properties = [
         ("ConnectionIdentifier", text(&identifier)),
         ("InitiatorAddress", text("0.0.0.0")),
         ("InitiatorPortNumber", Value::U32(49_152)),
-        ("TargetAddress", text(&session.portal.address)),
+        ("TargetAddress", text(address)),
         ("TargetPortNumber", Value::U32(session.portal.port.into())),
     ];
     instance(&ObjectPath::object(CONNECTION, "ConnectionIdentifier", &identifier), properties)

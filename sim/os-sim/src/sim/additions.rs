@@ -70,7 +70,7 @@ impl State {
             }
         }
         for target in &description.iscsi_targets {
-            if self.iscsi.targets.iter().any(|known| same(&known.iqn, &target.iqn)) {
+            if self.iscsi.targets.iter().any(|known| known.collides_with(target)) {
                 return taken("iSCSI target", &target.iqn);
             }
             let known = || self.iscsi.portals.iter().chain(&description.iscsi_portals);

@@ -15,8 +15,8 @@ const PUBLIC: Uuid = Uuid::from_u128(2);
 fn network() -> Smb {
     let mut server = Server::new("nas");
     server.shares = vec![
-        Share { name: "Data".to_owned(), tree: DATA, guest: false },
-        Share { name: "public".to_owned(), tree: PUBLIC, guest: true },
+        Share { name: "Data".to_owned(), tree: DATA, guest: false, listable: true },
+        Share { name: "public".to_owned(), tree: PUBLIC, guest: true, listable: true },
     ];
     server.users = vec![User::new(r"AZURE\acct", "right:1"), User::new("anna", "right:2")];
     let mut dead = Server::new("dead");

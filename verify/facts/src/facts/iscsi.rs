@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os::{Access, Namespace, NtPath, Open, Options, OsError, Secret, ServiceAccess, U16String, Value};
+use os::{Access, Instance, Namespace, NtPath, Open, Options, OsError, Secret, ServiceAccess, U16String, Value};
 
 use super::network::{PORTAL, SESSION, TARGET, add_portal, address, connect, iscsi, known, log_out, login, portal};
 use super::network::{select, sessions, target, text};
@@ -101,9 +101,11 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::published(
         "ISCSI-14",
-        "The associations lead from a portal to its targets and from a session to its disks.",
-        "MW MSFT_iSCSITargetToiSCSITargetPortal; MW MSFT_iSCSISessionToDisk",
-        associations_lead_to_targets_and_disks,
+        "The associations lead from a portal to its targets, from a target and from a session to their connections, and from a \
+         connection to its disks.",
+        "MW MSFT_iSCSITargetToiSCSITargetPortal; MW MSFT_iSCSITargetToiSCSIConnection; MW MSFT_iSCSISessionToiSCSIConnection; \
+         MW MSFT_iSCSIConnectionToDisk; kubernetes-csi/csi-proxy pkg/wmi/iscsi.go",
+        associations_lead_to_targets_connections_and_disks,
     ),
     Fact::published(
         "ISCSI-15",
@@ -143,6 +145,39 @@ pub(crate) const FACTS: &[Fact] = &[
         "Without its service, each query for a class of the initiator fails with ISDSC_SERVICE_NOT_RUNNING (0xEFFF003E).",
         "The code is public for the calls of the initiator. The operations report whatever code the query fails with.",
         queries_need_the_service,
+    ),
+    Fact::published(
+        "ISCSI-21",
+        "TargetAddress and TargetPortNumber of a connection are the IP address and the port of the portal at which its session \
+         was logged in.",
+        "MW MSFT_iSCSIConnection; dsccommunity/iSCSIDsc source/DSCResources/DSC_iSCSIInitiator/DSC_iSCSIInitiator.psm1; \
+         OW iscsi_utils.py _session_on_path_exists",
+        a_connection_has_the_address_of_its_portal,
+    ),
+    Fact::published(
+        "ISCSI-22",
+        "AuthenticationType of a session is the method of its login.",
+        "MW MSFT_iSCSISession; dsccommunity/iSCSIDsc source/DSCResources/DSC_iSCSIInitiator/DSC_iSCSIInitiator.psm1",
+        a_session_has_the_authentication_of_its_login,
+    ),
+    Fact::unchecked(
+        "ISCSI-23",
+        "NodeAddress is the only key of MSFT_iSCSITarget: targets of one name at two portals are one object, which both portals \
+         lead to.",
+        "learn.microsoft.com/previous-versions/windows/desktop/iscsidisc/msft-iscsitarget",
+        "a check needs two targets of one name",
+    ),
+    Fact::unchecked(
+        "ISCSI-24",
+        "A login with IsMultipathEnabled to a connected target opens another session.",
+        "PS Connect-IscsiTarget; OW iscsi_utils.py login_storage_target",
+        "a check needs Multipath I/O, and no operation passes the parameter: the operations find such sessions of others",
+    ),
+    Fact::unchecked(
+        "ISCSI-25",
+        "TargetAddress of a connection is an IP address, also if the portal was given by name.",
+        "dsccommunity/iSCSIDsc source/DSCResources/DSC_iSCSIInitiator/DSC_iSCSIInitiator.psm1",
+        "a check needs a portal with a name: the operations do not compare the address with a name",
     ),
 ];
 
@@ -246,9 +281,19 @@ fn a_session_with_an_open_disk_does_not_end(node: &dyn TestNode) -> Verdict {
 
 /// Returns the numbers of the disks of a session.
 fn disks(node: &dyn TestNode, session: &str) -> Vec<u32> {
-    let classes = "AssocClass = MSFT_iSCSISessionToDisk ResultClass = MSFT_Disk";
-    let found = select(node, Namespace::Storage, &format!("ASSOCIATORS OF {{{session}}} WHERE {classes}"));
-    found.iter().map(|disk| disk.u32("Number").expect("a number")).collect()
+    let connections = connections(node, session, "MSFT_iSCSISessionToiSCSIConnection");
+    let found = connections.iter().flat_map(|row| related(node, &row.path, "MSFT_iSCSIConnectionToDisk", "MSFT_Disk"));
+    found.map(|disk| disk.u32("Number").expect("a number")).collect()
+}
+
+/// Returns the connections of a session or target.
+fn connections(node: &dyn TestNode, object: &str, association: &str) -> Vec<Instance> {
+    related(node, object, association, "MSFT_iSCSIConnection")
+}
+
+fn related(node: &dyn TestNode, object: &str, association: &str, class: &str) -> Vec<Instance> {
+    let classes = format!("AssocClass = {association} ResultClass = {class}");
+    select(node, Namespace::Storage, &format!("ASSOCIATORS OF {{{object}}} WHERE {classes}"))
 }
 
 fn the_initiator_has_its_own_codes(node: &dyn TestNode) -> Verdict {
@@ -348,14 +393,45 @@ fn a_portal_that_does_not_answer_is_listed(node: &dyn TestNode) -> Verdict {
     Ok(())
 }
 
-fn associations_lead_to_targets_and_disks(node: &dyn TestNode) -> Verdict {
+fn associations_lead_to_targets_connections_and_disks(node: &dyn TestNode) -> Verdict {
     let target = target(node, TargetKind::Open)?;
     connect(node, &target);
     let path = portal(node, &target.portal).expect("the portal is listed").path;
-    let classes = format!("AssocClass = MSFT_iSCSITargetToiSCSITargetPortal ResultClass = {TARGET}");
-    let targets = select(node, Namespace::Storage, &format!("ASSOCIATORS OF {{{path}}} WHERE {classes}"));
+    let targets = related(node, &path, "MSFT_iSCSITargetToiSCSITargetPortal", TARGET);
     assert!(targets.iter().any(|row| row.text("NodeAddress") == Some(&target.iqn)), "{targets:?}");
-    assert_eq!(disks(node, &sessions(node, &target)[0].path).len(), 1);
+    let session = &sessions(node, &target)[0];
+    assert_eq!(disks(node, &session.path).len(), 1);
+    let identifiers = |object: &str, association: &str| -> Vec<String> {
+        let rows = connections(node, object, association);
+        rows.iter().filter_map(|row| row.text("ConnectionIdentifier")).map(str::to_owned).collect()
+    };
+    let of_session = identifiers(&session.path, "MSFT_iSCSISessionToiSCSIConnection");
+    let target = known(node, &target).expect("the target is listed").path;
+    assert_eq!((of_session.len(), identifiers(&target, "MSFT_iSCSITargetToiSCSIConnection")), (1, of_session));
+    Ok(())
+}
+
+fn a_connection_has_the_address_of_its_portal(node: &dyn TestNode) -> Verdict {
+    let target = target(node, TargetKind::Open)?;
+    connect(node, &target);
+    let path = known(node, &target).expect("the target is listed").path;
+    let connection = connections(node, &path, "MSFT_iSCSITargetToiSCSIConnection").remove(0);
+    assert_eq!(connection.text("TargetAddress"), Some(&*target.portal.address));
+    assert_eq!(connection.u32("TargetPortNumber"), Some(target.portal.port.into()));
+    Ok(())
+}
+
+fn a_session_has_the_authentication_of_its_login(node: &dyn TestNode) -> Verdict {
+    for (kind, name) in [(TargetKind::Open, "NONE"), (TargetKind::Chap, "ONEWAYCHAP")] {
+        let target = target(node, kind)?;
+        if portal(node, &target.portal).is_none() {
+            add_portal(node, &target);
+        }
+        assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
+        let shown = sessions(node, &target).remove(0);
+        let shown = shown.text("AuthenticationType").expect("an authentication");
+        assert!(shown.eq_ignore_ascii_case(name), "{shown}");
+    }
     Ok(())
 }
 

@@ -188,6 +188,13 @@ pub(crate) const FACTS: &[Fact] = &[
         "learn.microsoft.com/previous-versions/windows/desktop/smb/msft-smbmapping-remove; SDK WNetCancelConnection2W",
         a_mapping_in_use_is_removed_only_by_force,
     ),
+    Fact::unchecked(
+        "SMB-28",
+        "Opening a directory of a share for listing needs the right FILE_LIST_DIRECTORY and fails with ACCESS_DENIED (5) without \
+         it; opening it for its attributes needs only FILE_READ_ATTRIBUTES.",
+        "W32 file-access-rights-constants; MS-SMB2 2.2.13.1.2",
+        "a check needs a share whose root its users may not list",
+    ),
 ];
 
 fn the_methods_take_their_parameters(node: &dyn TestNode) -> Verdict {

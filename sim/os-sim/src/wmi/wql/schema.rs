@@ -233,6 +233,11 @@ const CLASSES: &[Class] = &[
     },
     Class {
         namespace: Namespace::Storage,
+        name: "MSFT_iSCSISessionToiSCSIConnection",
+        properties: &[("iSCSIConnection", Reference), ("iSCSISession", Reference)],
+    },
+    Class {
+        namespace: Namespace::Storage,
         name: "MSFT_iSCSITargetToiSCSITargetPortal",
         properties: &[("iSCSITarget", Reference), ("iSCSITargetPortal", Reference)],
     },
