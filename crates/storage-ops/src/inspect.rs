@@ -14,6 +14,7 @@ use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
 
 use crate::config::Config;
 use crate::error::{OperationError, OperationResult};
+use crate::ops::smb::reading;
 use crate::ops::system::firmware_serial;
 use crate::paths::on_node;
 use crate::paths::remove_tree::names;
@@ -273,14 +274,9 @@ impl Inspector {
         }
     }
 
-    /// Lists the root directory of a share. Takes as long as Windows waits for the server.
+    /// Reads the root directory of a share as a request for its mapping does. Takes as long as Windows waits for the server.
     pub fn read_share(&self, share: &UncPath) -> OperationResult<()> {
-        let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
-        let directory = self.host.os().open(&share.to_nt(true), &Open::existing(access, Options::DIRECTORY))?;
-        match directory.list(true, &mut [0; 4096]) {
-            Err(OsError::NO_MORE_FILES) => Ok(()),
-            outcome => Ok(outcome?),
-        }
+        Ok(reading::list(&self.host, share, true)?)
     }
 
     /// Returns whether the directory at `path` (as in [`VolumeReadings::paths`]) is on `volume`.

@@ -12,7 +12,7 @@
 mod conflict;
 mod mapping_state;
 mod own_node;
-mod reading;
+pub(crate) mod reading;
 mod remedy;
 
 use conflict::Resolved;

@@ -146,6 +146,24 @@ fn a_readable_mapping_is_used_and_counts_as_made_since_the_start_of_windows() {
 }
 
 #[test]
+fn a_share_whose_root_may_not_be_listed_is_readable_by_its_attributes() {
+    let sim = os_sim::node().smb_server("files").share("one").unlistable().user(USER, "pw").build();
+    for _ in 0..2 {
+        node_on(&sim).run(&map(ONE, USER, "pw")).unwrap();
+    }
+    refused(&node_on(&sim), &map(ONE, r"domain\other", "pw2"), Kind::FailedPrecondition);
+    restart(&sim);
+    let (node, trace) = setup::traced(&sim, setup::NoProbe);
+    let removals = || trace.counts().of("wmi call MSFT_SmbGlobalMapping.Remove");
+    node.run(&map(ONE, USER, "pw")).unwrap();
+    assert_eq!((removals(), recorded(&sim, ONE).as_deref()), (0, Some("found")));
+    // With an old password, the attributes cannot be read either.
+    sim.rotate_smb_password("files", USER, "new");
+    node.run(&map(ONE, USER, "new")).unwrap();
+    assert_eq!(removals(), 1);
+}
+
+#[test]
 fn another_password_for_a_readable_mapping_is_counted_and_refused_only_with_a_flag() {
     let sim = sim();
     let config = |refuse| Config { refuse_other_smb_passwords: refuse, ..Config::default() };

@@ -13,10 +13,15 @@ const OLD: &str = "hunter2-before";
 
 /// Builds a node with a server that takes `milliseconds` to answer.
 pub(crate) fn server(milliseconds: u32) -> Sim {
+    server_with(milliseconds, "")
+}
+
+/// Builds such a node with more keys of the share.
+fn server_with(milliseconds: u32, keys: &str) -> Sim {
     let user = |name: &str| format!("[[smb_server.users]]\nname = '{name}'\npassword = '{PASSWORD}'\n");
     let toml = format!(
         "[[smb_server]]\nhost = 'files'\nanswer_takes = '{milliseconds}ms'\n\
-         [[smb_server.shares]]\nname = 'one'\n[[smb_server.shares]]\nname = 'two'\n{}{}",
+         [[smb_server.shares]]\nname = 'one'\n{keys}[[smb_server.shares]]\nname = 'two'\n{}{}",
         user(r"domain\user"),
         user("other"),
     );
@@ -80,6 +85,10 @@ fn with(sim: Sim, change: impl FnOnce(&Sim)) -> Sim {
 const STATES: &[State] = &[
     State { name: "not mapped", build: || server(0) },
     State { name: "mapped", build: || mapped(server(0), r"domain\user") },
+    State {
+        name: "mapped, with a root that may not be listed",
+        build: || mapped(server_with(0, "listable = false\n"), r"domain\user"),
+    },
     State { name: "mapped for another user", build: || mapped(server(0), r"domain\other") },
     State { name: "disconnected", build: || with(mapped(server(0), r"domain\user"), Sim::reboot) },
     State { name: "unreadable", build: unreadable },

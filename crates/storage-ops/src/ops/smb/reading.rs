@@ -5,6 +5,7 @@ use os::{Access, Open, Options, OsError, OsResult};
 use crate::error::OperationResult;
 use crate::node::Node;
 use crate::types::UncPath;
+use crate::windows::Host;
 use crate::windows::error_class::ErrorClass;
 
 /// Why a mapped share cannot be read.
@@ -33,7 +34,7 @@ fn is_evidence(code: OsError) -> bool {
 /// Makes up to three attempts: what follows from a refusal breaks the open files of other pods, so a single error, which
 /// may be transient, is not enough.
 pub(crate) fn read(node: &Node, remote: &UncPath) -> Result<(), Unreadable> {
-    let attempt = |share_only| list(node, remote, share_only);
+    let attempt = |share_only| list(&node.host, remote, share_only);
     let Err(first) = attempt(true) else { return Ok(()) };
     match attempt(false) {
         Ok(()) => return Ok(()),
@@ -57,7 +58,7 @@ pub(crate) fn read(node: &Node, remote: &UncPath) -> Result<(), Unreadable> {
 /// Returns how reading the share ends: the last answer.
 pub(crate) fn wait_for_share(node: &Node, remote: &UncPath) -> OperationResult<Result<(), Unreadable>> {
     let answer = node.host.poll(node.host.timeouts().share_gone, || {
-        Ok(match list(node, remote, true) {
+        Ok(match list(&node.host, remote, true) {
             Ok(()) => Some(Ok(())),
             Err(OsError::BAD_NET_NAME) => None,
             Err(code) => Some(Err(Unreadable::Other(code))),
@@ -66,12 +67,14 @@ pub(crate) fn wait_for_share(node: &Node, remote: &UncPath) -> OperationResult<R
     Ok(answer.unwrap_or(Err(Unreadable::ShareMissing(OsError::BAD_NET_NAME))))
 }
 
-/// Lists the share, or the directory on it, with a new open, which uses the session of the mapping.
-fn list(node: &Node, remote: &UncPath, share_only: bool) -> OsResult<()> {
-    let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
-    let directory = node.host.os().open(&remote.to_nt(share_only), &Open::existing(access, Options::DIRECTORY))?;
-    match directory.list(true, &mut [0; 4096]) {
+/// Lists the share, or the directory on it, with a new open, which uses the session of the mapping. If the user may not
+/// list it, it suffices that its attributes may be read: that proves the session and the credentials.
+pub(crate) fn list(host: &Host, remote: &UncPath, share_only: bool) -> OsResult<()> {
+    let path = remote.to_nt(share_only);
+    let open = |access| host.os().open(&path, &Open::existing(access, Options::DIRECTORY));
+    match open(Access::READ_DATA | Access::READ_ATTRIBUTES).and_then(|directory| directory.list(true, &mut [0; 4096])) {
         Err(OsError::NO_MORE_FILES) => Ok(()),
+        Err(OsError::ACCESS_DENIED) => open(Access::READ_ATTRIBUTES).map(drop),
         outcome => outcome,
     }
 }
