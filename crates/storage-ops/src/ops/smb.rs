@@ -88,6 +88,8 @@ impl Operation for NewSmbGlobalMapping {
         }
         if self.username.is_empty() {
             own_node::refuse(&node.host, &self.remote.server())?;
+        } else if !has_name(&self.username) {
+            return Err(OperationError::invalid("the user name is blank, or a domain without a name"));
         }
         let (substitute, print) = (self.remote.to_nt(false), self.remote.print_name());
         // Checks the path of the link first, so that no mapping is created for a link that cannot be created.
@@ -310,6 +312,12 @@ fn remove(node: &Node, ctx: &OperationContext, share: &str, mapping: &Instance, 
 fn credential(username: &str, password: &Secret) -> Secret {
     let username = username.replace('\\', r"\\").replace(':', r"\:");
     Secret::new(format!("{username}:{}", password.expose()))
+}
+
+/// Returns whether more than a domain and blanks is given, which Windows might take for no user.
+fn has_name(username: &str) -> bool {
+    let name = username.rsplit('\\').next().and_then(|name| name.split('@').next());
+    name.is_some_and(|name| !name.trim().is_empty())
 }
 
 /// Returns whether a user name has a domain before or after it.

@@ -49,6 +49,10 @@ impl UncPath {
         if parts[0].contains(char::is_whitespace) {
             return Err(refused("has a blank in the name of the server"));
         }
+        // To Windows, `\\;name\host\share` is `\\host\share`. No share has the character in its name.
+        if parts[..2].iter().any(|part| part.contains(';')) {
+            return Err(refused("has a semicolon in the name of the server or share"));
+        }
         let share_length = 2 + parts[0].len() + 1 + parts[1].len();
         Ok(Self { path: format!(r"\\{}", parts.join(r"\")), share_length })
     }
@@ -131,6 +135,7 @@ mod tests {
             (r"\\Host\Share", r"\\Host\Share", r"\\host\share"),
             (r"\\host\share\", r"\\host\share", r"\\host\share"),
             (r"\\\Host\\Share\.\Sub\\", r"\\Host\Share\Sub", r"\\host\share"),
+            (r"\\Host\Share\a;b", r"\\Host\Share\a;b", r"\\host\share"),
             ("//Host/Share/Sub/dir", r"\\Host\Share\Sub\dir", r"\\host\share"),
         ] {
             let path = UncPath::parse(text).unwrap();
@@ -173,6 +178,9 @@ mod tests {
             "\\\\host\\sh\0are",
             r"\\host\c:\x",
             r"\\localhost \C$",
+            r"\\;LanmanRedirector\localhost\C$",
+            r"\\localhost;\C$",
+            r"\\host\;share",
             "\\\\\u{a0}localhost\\C$",
         ] {
             assert!(UncPath::parse(bad).is_err(), "{bad:?}");

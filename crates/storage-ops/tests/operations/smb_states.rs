@@ -456,6 +456,46 @@ fn the_node_itself_is_refused_without_a_user_and_allowed_with_one() {
 }
 
 #[test]
+fn without_a_user_a_server_has_an_ordinary_name() {
+    let odd = [
+        "x@localhost",
+        "localhost@",
+        "localhost@x",
+        "files@SSL@x",
+        "@80",
+        "localhost%",
+        "localhost%20",
+        "%6cocalhost",
+        "127.0.0.1%0",
+        "localhost,",
+        "localhost$",
+        "localhost'",
+        "(localhost)",
+        "f\u{e9}",
+    ];
+    for host in odd {
+        let sim = os_sim::node().smb_server(host).share("c$").guest().build();
+        let error = refused(&node_on(&sim), &map(&format!(r"\\{host}\C$"), "", ""), Kind::PermissionDenied);
+        assert!(error.to_string().contains("rights of LocalSystem"), "{error}");
+        assert_eq!(sim.smb_mappings(), []);
+    }
+    for host in ["files@80", "files@SSL", "files@ssl@443", "a_b-c.d", "fe80--d5s4.ipv6-literal.net"] {
+        let sim = os_sim::node().smb_server(host).share("public").guest().build();
+        node_on(&sim).run(&map(&format!(r"\\{host}\public"), "", "")).unwrap();
+    }
+}
+
+#[test]
+fn a_user_without_a_name_is_refused_without_a_call() {
+    let sim = sim();
+    for user in [" ", "\t", "\u{a0}", "\\", ".\\", "domain\\", "domain\\ ", "@", "@domain"] {
+        let (node, trace) = setup::traced(&sim, setup::NoProbe);
+        refused(&node, &map(r"\\localhost\C$", user, "pw"), Kind::InvalidArgument);
+        assert_eq!(trace.take().len(), 0, "{user:?}");
+    }
+}
+
+#[test]
 fn a_mapping_without_a_user_is_refused_if_the_names_of_the_node_are_unknown() {
     let sim = sim();
     let node = probed(&sim, setup::failing("wmi query", OsError::WBEM_INVALID_CLASS));

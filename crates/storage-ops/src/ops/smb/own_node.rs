@@ -16,17 +16,20 @@ const IPV6_LITERAL: &str = ".ipv6-literal.net";
 
 /// Refuses `server`, the name or address of a server in lower case, if it is the node itself.
 ///
-/// Refuses a name that is not ASCII too, because Windows replaces some characters in names of hosts.
+/// Refuses a name with other characters than host names have too: Windows replaces, decodes or ignores some.
 pub(crate) fn refuse(host: &Host, server: &str) -> OperationResult<()> {
-    // What follows an `@` is the port, for WebDAV.
-    let server = server.split('@').next().unwrap_or_default().trim_end_matches('.');
+    // What follows an `@` selects TLS and the port, for WebDAV.
+    let (server, port) = server.split_once('@').map_or((server, None), |(server, port)| (server, Some(port)));
     let refused = |why: &str| {
         let reason = format!("{why}; a mapping without a user would use the rights of LocalSystem on the node itself");
         Err(OperationError::new(Kind::PermissionDenied, reason))
     };
-    if !server.is_ascii() {
-        return refused(&format!("without a user, the name {server} must be ASCII"));
+    let is_port = |part: &str| part == "ssl" || part.parse::<u16>().is_ok();
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    if server.is_empty() || !server.bytes().all(is_of_name) || !port.is_none_or(|port| port.split('@').all(is_port)) {
+        return refused("without a user, the name of the server may have only ASCII letters, digits, '.', '-' and '_'");
     }
+    let server = server.trim_end_matches('.');
     let is_own = match address(server) {
         Some(address) => is_local(address) || own_addresses(host)?.contains(&address),
         None => is_localhost(server) || is_own_name(host, server)?,
