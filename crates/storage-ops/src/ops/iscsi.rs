@@ -1,4 +1,9 @@
 //! Operations on the iSCSI initiator: target portals, targets and their disks.
+//!
+//! Windows knows a target by its name alone, whatever portal offers it. A session is that of a request only if one of its
+//! connections leads to the portal of the request.
+
+use std::net::IpAddr;
 
 use os::{Instance, MethodCall, Namespace, OsError, Secret, Value};
 
@@ -40,6 +45,22 @@ impl TargetPortal {
     fn condition(&self) -> String {
         format!("TargetPortalAddress = {} AND TargetPortalPortNumber = {}", quote(&self.address), self.port)
     }
+
+    /// Returns whether a connection leads to this portal. A connection has an address, so a portal that is given by name
+    /// is compared by its port alone.
+    fn is_end_of(&self, connection: &Instance) -> bool {
+        let is_same = match ip_address(&self.address) {
+            Some(own) => connection.text("TargetAddress").and_then(ip_address) == Some(own),
+            None => true,
+        };
+        is_same && connection.u32("TargetPortNumber") == Some(self.port.into())
+    }
+}
+
+/// Parses an IP address, with or without brackets. Ignores the zone, by which only the node distinguishes its networks.
+fn ip_address(text: &str) -> Option<IpAddr> {
+    let text = text.trim_start_matches('[').trim_end_matches(']').split('%').next()?;
+    text.parse::<IpAddr>().ok().map(|address| address.to_canonical())
 }
 
 /// Calls a method of the initiator.
@@ -96,15 +117,29 @@ fn sessions_of(node: &Node, iqn: &Iqn) -> OperationResult<Vec<Instance>> {
     query(&node.host, Namespace::Iscsi, &wql)
 }
 
+/// Returns the instances of `class` that `association` associates with an object.
+fn associated(node: &Node, object: &Instance, association: &str, class: &str) -> OperationResult<Vec<Instance>> {
+    let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = {association} ResultClass = {class}", object.path);
+    query(&node.host, Namespace::Iscsi, &wql)
+}
+
+fn targets_of(node: &Node, portal: &Instance) -> OperationResult<Vec<Instance>> {
+    associated(node, portal, "MSFT_iSCSITargetToiSCSITargetPortal", "MSFT_iSCSITarget")
+}
+
+fn connections_of(node: &Node, session: &Instance) -> OperationResult<Vec<Instance>> {
+    associated(node, session, "MSFT_iSCSISessionToiSCSIConnection", "MSFT_iSCSIConnection")
+}
+
 /// Finds a discovered target of a portal that was added.
 fn discovered_target(node: &Node, portal: &TargetPortal, iqn: &Iqn) -> OperationResult<Instance> {
-    if find_portal(node, portal)?.is_none() {
-        return Err(OperationError::not_found(format!(
-            "the target portal {portal} is not known; add it with AddTargetPortal"
-        )));
-    }
-    find_target(node, iqn)?.ok_or_else(|| {
-        let reason = format!("the target {iqn} is not known; discover it with DiscoverTargetPortal");
+    let added = find_portal(node, portal)?.ok_or_else(|| {
+        OperationError::not_found(format!("the target portal {portal} is not known; add it with AddTargetPortal"))
+    })?;
+    let is_it =
+        |target: &Instance| target.text("NodeAddress").is_some_and(|name| name.eq_ignore_ascii_case(iqn.as_str()));
+    targets_of(node, &added)?.into_iter().find(is_it).ok_or_else(|| {
+        let reason = format!("the target {iqn} is not known at the portal; discover it with DiscoverTargetPortal");
         OperationError::not_found(reason)
     })
 }
@@ -191,11 +226,7 @@ impl Operation for DiscoverTargetPortal {
         let portal = find_portal(node, &self.portal)?
             .ok_or_else(|| OperationError::not_found("the portal is not known; add it with AddTargetPortal"))?;
         invoke(node, ctx, &portal.path, "Update", &self.portal.arguments())?;
-        let wql = format!(
-            "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSITargetToiSCSITargetPortal ResultClass = MSFT_iSCSITarget",
-            portal.path
-        );
-        let targets = query(&node.host, Namespace::Iscsi, &wql)?;
+        let targets = targets_of(node, &portal)?;
         Ok(targets.iter().filter_map(|target| target.text("NodeAddress")).map(str::to_owned).collect())
     }
 }
@@ -259,7 +290,8 @@ impl Operation for ListTargetPortals {
     }
 }
 
-/// Logs in to a target and waits for its disks. Succeeds without a change if the target is already connected.
+/// Logs in to a target and waits for its disks. Succeeds without a change if the target is already connected through the
+/// portal and with the authentication.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectTarget {
     /// A target portal that was added.
@@ -298,7 +330,8 @@ impl Operation for ConnectTarget {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        if is_connected(&discovered_target(node, &self.portal, &self.iqn)?) {
+        let target = discovered_target(node, &self.portal, &self.iqn)?;
+        if is_connected(&target) && self.has_session(node)? {
             return Ok(());
         }
         let mut arguments = self.portal.arguments();
@@ -311,15 +344,51 @@ impl Operation for ConnectTarget {
             arguments.push(("ChapSecret", Value::Secret(self.secret.clone())));
         }
         let connected = invoke(node, ctx, "MSFT_iSCSITarget", "Connect", &arguments);
-        let is_connected = || Ok(find_target(node, &self.iqn)?.as_ref().is_some_and(is_connected));
-        allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, is_connected)?;
+        allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || self.has_session(node))?;
         // Drivers list the disks next, without a retry. A target without disks is not an error.
-        node.host.poll(node.host.timeouts().arrival, || Ok((!disks_of(node, &self.iqn)?.is_empty()).then_some(())))?;
+        let has_disks = || Ok((!disks_of(node, &target, &self.portal)?.is_empty()).then_some(()));
+        node.host.poll(node.host.timeouts().arrival, has_disks)?;
         Ok(())
     }
 }
 
-/// Logs out of a target. Succeeds without a change if the target is not connected.
+impl ConnectTarget {
+    /// Returns whether the target has a session. Fails if none was made as the request demands: through its portal and with
+    /// its authentication.
+    fn has_session(&self, node: &Node) -> OperationResult<bool> {
+        let (requested, mut others) = (self.authentication.name(), Vec::new());
+        for session in sessions_of(node, &self.iqn)? {
+            let connections = connections_of(node, &session)?;
+            let authentication = session.text("AuthenticationType").unwrap_or_default();
+            if !connections.iter().any(|connection| self.portal.is_end_of(connection)) {
+                others.push(match connections.first() {
+                    Some(connection) => format!("through {}", end_of(connection)),
+                    None => "without a connection".into(),
+                });
+            } else if authentication.eq_ignore_ascii_case(requested) {
+                return Ok(true);
+            } else {
+                others.push(format!("with the authentication {authentication} and not {requested}"));
+            }
+        }
+        if others.is_empty() {
+            return Ok(false);
+        }
+        Err(OperationError::precondition(format!(
+            "the node has a session with a target of this name, but {}; if no pod uses it, disconnect the target through \
+             the portal of the session",
+            others.join(", and ")
+        )))
+    }
+}
+
+/// Returns the address and port to which a connection leads, as an error shows them.
+fn end_of(connection: &Instance) -> String {
+    let address = connection.text("TargetAddress").unwrap_or_default();
+    format!("{address}:{}", connection.u32("TargetPortNumber").unwrap_or_default())
+}
+
+/// Logs out of a target. Succeeds without a change if the target is not connected through the portal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DisconnectTarget {
     /// The portal through which it was connected.
@@ -354,6 +423,11 @@ impl Operation for DisconnectTarget {
         let Some(target) = find_target(node, &self.iqn)?.filter(is_connected) else { return Ok(()) };
         let sessions = sessions_of(node, &self.iqn)?;
         for session in &sessions {
+            let connections = connections_of(node, session)?;
+            // A session without a connection, whose target does not answer, may be that of the portal.
+            if !connections.is_empty() && !connections.iter().any(|connection| self.portal.is_end_of(connection)) {
+                continue;
+            }
             end_persistence(node, ctx, session)?;
             log_out(node, ctx, &target, session)?;
         }
@@ -413,7 +487,7 @@ fn log_out(node: &Node, ctx: &OperationContext, target: &Instance, session: &Ins
     }
 }
 
-/// Lists the disks of a target: none if it is not connected.
+/// Lists the disks of a target: none if it is not connected through the portal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetTargetDisks {
     /// The portal through which it is connected.
@@ -436,25 +510,21 @@ impl Operation for GetTargetDisks {
     }
 
     fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
-        if !is_connected(&discovered_target(node, &self.portal, &self.iqn)?) {
-            return Ok(Vec::new());
-        }
-        disks_of(node, &self.iqn)
+        let target = discovered_target(node, &self.portal, &self.iqn)?;
+        if is_connected(&target) { disks_of(node, &target, &self.portal) } else { Ok(Vec::new()) }
     }
 }
 
-fn disks_of(node: &Node, iqn: &Iqn) -> OperationResult<Vec<DiskNumber>> {
+/// Returns the disks of the connections that lead from the sessions of a target to the portal.
+fn disks_of(node: &Node, target: &Instance, portal: &TargetPortal) -> OperationResult<Vec<DiskNumber>> {
     let mut disks = Vec::new();
-    for session in sessions_of(node, iqn)? {
-        let wql = format!(
-            "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSISessionToDisk ResultClass = MSFT_Disk",
-            session.path
-        );
-        let found = query(&node.host, Namespace::Iscsi, &wql)?;
+    let connections = associated(node, target, "MSFT_iSCSITargetToiSCSIConnection", "MSFT_iSCSIConnection")?;
+    for connection in connections.iter().filter(|connection| portal.is_end_of(connection)) {
+        let found = associated(node, connection, "MSFT_iSCSIConnectionToDisk", "MSFT_Disk")?;
         disks.extend(found.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber));
     }
     disks.sort_unstable();
-    // Several sessions may lead to the same disk.
+    // Several connections may lead to the same disk.
     disks.dedup();
     Ok(disks)
 }
@@ -486,5 +556,36 @@ impl Operation for SetMutualChapSecret {
         }
         let arguments = [("ChapSecret", Value::Secret(self.secret.clone()))];
         invoke(node, ctx, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os::{Instance, Value};
+
+    use crate::types::TargetPortal;
+
+    #[test]
+    fn a_connection_leads_to_the_portal_of_its_address_and_port() {
+        let is_end = |portal: &str, address: &str, port: u32| {
+            let properties = [("TargetAddress", Value::Text(address.into())), ("TargetPortNumber", Value::U32(port))];
+            let properties = properties.map(|(name, value)| (name.to_owned(), value)).into();
+            TargetPortal::parse(portal, 860).unwrap().is_end_of(&Instance { path: String::new(), properties })
+        };
+        for (portal, address) in [
+            ("10.0.0.5", "10.0.0.5"),
+            ("::ffff:10.0.0.5", "10.0.0.5"),
+            ("FD00:0::1", "fd00::1"),
+            ("[fd00::1]", "fd00::1"),
+            ("fe80::1%4", "fe80::1"),
+            ("storage.test", "10.0.0.5"),
+        ] {
+            assert!(is_end(portal, address, 860) && !is_end(portal, address, 3260), "{portal}");
+        }
+        for (portal, address) in
+            [("10.0.0.5", "10.0.0.50"), ("fd00::1", "fd00::2"), ("10.0.0.5", ""), ("10.0.0.5", "x")]
+        {
+            assert!(!is_end(portal, address, 860), "{portal} {address}");
+        }
     }
 }

@@ -4,12 +4,12 @@ use crate::setup::{GIB, NoProbe, failing, node_on, probed, provider, refused, tr
 use std::sync::Arc;
 
 use faults::{Fault, FaultAction, Layer, Layered, Race, When};
-use os::{Access, Instance, Namespace, NtPath, Open, Options, Os, OsError, OsResult, Time, Wmi};
+use os::{Access, Instance, Namespace, NtPath, Open, Options, Os, OsError, OsResult, Time, Value, Wmi};
 use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks,
-    Iqn, Kind, ListTargetPortals, Node, RemoveTargetPortal, Secret, ServiceName, SetMutualChapSecret, StartService,
-    TargetPortal,
+    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetDiskStats,
+    GetTargetDisks, Iqn, Kind, ListTargetPortals, Node, RemoveTargetPortal, Secret, ServiceName, SetMutualChapSecret,
+    StartService, TargetPortal,
 };
 
 const PLAIN: &str = "iqn.2024-01.test:plain";
@@ -284,6 +284,16 @@ impl Layer for NoSessions {
     }
 }
 
+/// Lists no connection, as while the target of a session does not answer.
+struct NoConnections;
+
+impl Layer for NoConnections {
+    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+        let is_asked = wql.ends_with("ResultClass = MSFT_iSCSIConnection");
+        if is_asked { Ok(Vec::new()) } else { wmi.query(namespace, wql, deadline) }
+    }
+}
+
 #[test]
 fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
     let sim = sim();
@@ -297,4 +307,151 @@ fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
     assert!(error.to_string().contains("no session"), "{error}");
     node.run(&disconnect).unwrap();
     without.run(&disconnect).unwrap();
+}
+
+/// Returns a node on which the portals 10.0.0.5 and 10.0.0.6, which were added, have targets of one name: one target with
+/// two portals, or two.
+fn two_portals(targets: &str) -> Sim {
+    let service =
+        "[[service]]\nname = 'MSiSCSI'\ndisplay_name = 'Microsoft iSCSI Initiator Service'\nstate = 'running'\n";
+    let portals = "[[iscsi_portal]]\naddress = '10.0.0.5'\n[[iscsi_portal]]\naddress = '10.0.0.6'\n";
+    let sim = Sim::from_toml(&format!("{service}{portals}{targets}")).unwrap();
+    for address in ["10.0.0.5", "10.0.0.6"] {
+        node_on(&sim).run(&AddTargetPortal { portal: at(address) }).unwrap();
+    }
+    sim
+}
+
+fn two_targets() -> Sim {
+    let target = |address: &str, size: &str| {
+        format!(
+            "[[iscsi_target]]\niqn = '{PLAIN}'\nportals = [{{ address = '{address}' }}]\n\
+             luns = [{{ number = 0, size = '{size}' }}]\n"
+        )
+    };
+    two_portals(&[target("10.0.0.5", "1 GiB"), target("10.0.0.6", "2 GiB")].concat())
+}
+
+fn at(address: &str) -> TargetPortal {
+    TargetPortal::parse(address, 0).unwrap()
+}
+
+fn connect_at(address: &str) -> ConnectTarget {
+    ConnectTarget { portal: at(address), ..connect(PLAIN, Authentication::None, "") }
+}
+
+fn disconnect_at(address: &str) -> DisconnectTarget {
+    DisconnectTarget { portal: at(address), iqn: Iqn::parse(PLAIN).unwrap() }
+}
+
+/// Returns the sizes of the disks.
+fn disks_at(node: &Node, address: &str) -> Vec<u64> {
+    let disks = node.run(&GetTargetDisks { portal: at(address), iqn: Iqn::parse(PLAIN).unwrap() }).unwrap();
+    disks.into_iter().map(|disk| node.run(&GetDiskStats { disk }).unwrap()).collect()
+}
+
+#[test]
+fn a_session_with_a_target_of_the_same_name_at_another_portal_is_not_that_of_the_request() {
+    let sim = two_targets();
+    let node = node_on(&sim);
+    node.run(&connect_at("10.0.0.6")).unwrap();
+    let error = refused(&node, &connect_at("10.0.0.5"), Kind::FailedPrecondition);
+    assert!(error.to_string().contains("through 10.0.0.6"), "{error}");
+    assert_eq!(disks_at(&node, "10.0.0.5"), [0; 0]);
+    node.run(&disconnect_at("10.0.0.5")).unwrap();
+    assert_eq!(disks_at(&node, "10.0.0.6"), [2 * GIB], "the session of the other portal stays");
+    node.run(&disconnect_at("10.0.0.6")).unwrap();
+    node.run(&connect_at("10.0.0.5")).unwrap();
+    assert_eq!((disks_at(&node, "10.0.0.5"), disks_at(&node, "10.0.0.6")), (vec![GIB], vec![]));
+}
+
+#[test]
+fn a_session_that_another_client_opens_during_the_request_is_not_that_of_the_request() {
+    let sim = two_targets();
+    let other = sim.clone();
+    let first = Race::before(0, move || node_on(&other).run(&connect_at("10.0.0.6")).unwrap())
+        .among(|call| call.primitive == CONNECT);
+    let error = refused(&probed(&sim, first), &connect_at("10.0.0.5"), Kind::FailedPrecondition);
+    assert!(error.to_string().contains("through 10.0.0.6"), "{error}");
+}
+
+#[test]
+fn a_target_that_the_portal_does_not_offer_is_unknown_there_though_it_is_connected() {
+    let sim = two_portals(&format!("[[iscsi_target]]\niqn = '{PLAIN}'\nportals = [{{ address = '10.0.0.6' }}]\n"));
+    let node = node_on(&sim);
+    node.run(&connect_at("10.0.0.6")).unwrap();
+    refused(&node, &connect_at("10.0.0.5"), Kind::NotFound);
+    let disks = GetTargetDisks { portal: portal(), iqn: Iqn::parse(PLAIN).unwrap() };
+    refused(&node, &disks, Kind::NotFound);
+    // Names are compared without regard to case.
+    let upper = ConnectTarget { iqn: Iqn::parse(&PLAIN.to_uppercase()).unwrap(), ..connect_at("10.0.0.6") };
+    node.run(&upper).unwrap();
+}
+
+#[test]
+fn a_session_that_was_made_with_another_authentication_is_not_that_of_the_request() {
+    let sim = sim();
+    let node = node_on(&sim);
+    node.run(&AddTargetPortal { portal: portal() }).unwrap();
+    node.run(&SetMutualChapSecret { secret: Secret::new("mutual-secret".into()) }).unwrap();
+    let of = |authentication| connect(MUTUAL, authentication, "secret-secret");
+    node.run(&of(Authentication::OneWayChap)).unwrap();
+    for other in [Authentication::None, Authentication::MutualChap] {
+        let error = refused(&node, &of(other), Kind::FailedPrecondition);
+        assert!(error.to_string().contains("with the authentication ONEWAYCHAP and not "), "{error}");
+    }
+    node.run(&of(Authentication::OneWayChap)).unwrap();
+    node.run(&DisconnectTarget { portal: portal(), iqn: Iqn::parse(MUTUAL).unwrap() }).unwrap();
+    node.run(&of(Authentication::MutualChap)).unwrap();
+}
+
+#[test]
+fn a_target_with_sessions_through_two_portals_is_connected_through_both() {
+    let sim = two_portals(&format!(
+        "[[iscsi_target]]\niqn = '{PLAIN}'\nportals = [{{ address = '10.0.0.5' }}, {{ address = '10.0.0.6' }}]\n\
+         luns = [{{ number = 0, size = '1 GiB' }}]\n"
+    ));
+    let node = node_on(&sim);
+    node.run(&connect_at("10.0.0.5")).unwrap();
+    // Multipath I/O opens the second session.
+    let arguments = [
+        ("NodeAddress", Value::Text(PLAIN.into())),
+        ("TargetPortalAddress", Value::Text("10.0.0.6".into())),
+        ("TargetPortalPortNumber", Value::U32(3260)),
+        ("IsMultipathEnabled", Value::Bool(true)),
+    ];
+    provider(&sim, "SELECT * FROM MSFT_iSCSITarget", "Connect", &arguments);
+    for address in ["10.0.0.5", "10.0.0.6"] {
+        node.run(&connect_at(address)).unwrap();
+        assert_eq!(disks_at(&node, address), [GIB]);
+    }
+    node.run(&disconnect_at("10.0.0.5")).unwrap();
+    assert_eq!((disks_at(&node, "10.0.0.5"), disks_at(&node, "10.0.0.6")), (vec![], vec![GIB]));
+    node.run(&disconnect_at("10.0.0.6")).unwrap();
+    assert_eq!(sim.disks().len(), 1);
+}
+
+#[test]
+fn a_portal_that_is_given_by_name_is_compared_by_its_port() {
+    let service = os_sim::node().service("MSiSCSI", "Microsoft iSCSI Initiator Service").running();
+    let sim = service.iscsi_portal("storage.test", 3260).target(PLAIN).lun(GIB).build();
+    let node = node_on(&sim);
+    node.run(&AddTargetPortal { portal: at("storage.test") }).unwrap();
+    for _ in 0..2 {
+        node.run(&connect_at("storage.test")).unwrap();
+        assert_eq!(disks_at(&node, "storage.test"), [GIB]);
+    }
+    node.run(&disconnect_at("storage.test")).unwrap();
+    assert_eq!(sim.disks().len(), 1);
+}
+
+#[test]
+fn a_session_without_a_connection_is_ended_but_not_used() {
+    let sim = sim();
+    let (_, disconnect) = connected(&sim, failing("none", OsError::GEN_FAILURE));
+    let without = Node::new(Arc::new(Layered::around(sim.process(), NoConnections)), Config::default());
+    let error = refused(&without, &connect(PLAIN, Authentication::None, ""), Kind::FailedPrecondition);
+    assert!(error.to_string().contains("without a connection"), "{error}");
+    without.run(&disconnect).unwrap();
+    assert_eq!(sim.disks().len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Why each WMI call is made.
 
 /// Each WMI call that a sequence causes: the RPC, the call, and why it is made.
-pub(crate) const REASONS: [(&str, &str, &str); 30] = [
+pub(crate) const REASONS: [(&str, &str, &str); 31] = [
     (
         "Rescan",
         "`MSFT_StorageSetting.UpdateHostStorageCache`",
@@ -53,15 +53,24 @@ pub(crate) const REASONS: [(&str, &str, &str); 30] = [
     ("DiscoverTargetPortal", "`MSFT_iSCSITargetPortal.Update`", "the discovery"),
     ("DiscoverTargetPortal", "query of `MSFT_iSCSITarget`", "its result"),
     ("ConnectTarget", "query of `MSFT_iSCSITargetPortal`", "whether the portal was added"),
-    ("ConnectTarget", "query of `MSFT_iSCSITarget`", "whether the target is connected already"),
+    (
+        "ConnectTarget",
+        "query of `MSFT_iSCSITarget`",
+        "whether the portal offers the target, and whether it is connected",
+    ),
     ("ConnectTarget", "`MSFT_iSCSITarget.Connect`", "the change"),
-    ("ConnectTarget", "query of `MSFT_iSCSISession`", "the sessions of the target"),
-    ("ConnectTarget", "query of `MSFT_Disk`", "whether the disks of the session have arrived"),
+    ("ConnectTarget", "query of `MSFT_iSCSIConnection`", "the connections that lead to the portal"),
+    ("ConnectTarget", "query of `MSFT_Disk`", "whether the disks have arrived"),
     ("GetTargetDisks", "query of `MSFT_iSCSITargetPortal`", "whether the portal was added"),
-    ("GetTargetDisks", "query of `MSFT_iSCSITarget`", "whether the target is known"),
-    ("GetTargetDisks", "query of `MSFT_iSCSISession`", "its sessions"),
-    ("GetTargetDisks", "query of `MSFT_Disk`", "the disks of a session"),
+    (
+        "GetTargetDisks",
+        "query of `MSFT_iSCSITarget`",
+        "whether the portal offers the target, and whether it is connected",
+    ),
+    ("GetTargetDisks", "query of `MSFT_iSCSIConnection`", "the connections that lead to the portal"),
+    ("GetTargetDisks", "query of `MSFT_Disk`", "their disks"),
     ("DisconnectTarget", "query of `MSFT_iSCSITarget`", "whether the target is connected"),
     ("DisconnectTarget", "query of `MSFT_iSCSISession`", "its sessions"),
+    ("DisconnectTarget", "query of `MSFT_iSCSIConnection`", "whether a session leads to the portal"),
     ("DisconnectTarget", "`MSFT_iSCSITarget.Disconnect`", "the change"),
 ];

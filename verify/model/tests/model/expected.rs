@@ -202,9 +202,9 @@ impl Model {
             Call::AddTargetPortal(at) => self.add_target_portal(at),
             Call::DiscoverTargetPortal(at) => self.discover_target_portal(at),
             Call::RemoveTargetPortal(at) => self.remove_target_portal(at),
-            Call::ConnectTarget { iqn, method, secret } => self.connect_target(iqn, method, secret),
-            Call::DisconnectTarget(iqn) => self.disconnect_target(iqn),
-            Call::GetTargetDisks(iqn) => self.get_target_disks(iqn),
+            Call::ConnectTarget { at, iqn, method, secret } => self.connect_target((at, iqn), method, secret),
+            Call::DisconnectTarget(at, iqn) => self.disconnect_target((at, iqn)),
+            Call::GetTargetDisks(at, iqn) => self.get_target_disks((at, iqn)),
             Call::SetMutualChapSecret(secret) => self.set_mutual_chap_secret(secret),
         }
     }

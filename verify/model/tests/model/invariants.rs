@@ -131,7 +131,7 @@ impl SystemUnderTest {
             list
         };
         assert_eq!(sorted(mapped), sorted(expected), "the mappings");
-        assert_eq!(crate::system_under_test::has_portal(self), model.initiator.portal, "the portal");
+        assert_eq!(crate::system_under_test::portals(self), model.initiator.portals, "the portals");
     }
 
     fn check_disk(&mut self, model: &Model, number: u32, found: &DiskView) {

@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use api::GROUP_VERSIONS;
 use serde_json::{Map, Value, json};
 
-use crate::reference_model::PORTAL;
 use crate::transition::{Call, VolumeName};
 use dynamic_client::Rpc;
 
@@ -150,10 +149,10 @@ fn names_and_fields(call: &Call, volume: impl Fn(&VolumeName) -> String) -> (&'s
         Call::AddTargetPortal(at) => (&["AddTargetPortal"], vec![(TARGET_PORTAL, portal(at))]),
         Call::DiscoverTargetPortal(at) => (&["DiscoverTargetPortal"], vec![(TARGET_PORTAL, portal(at))]),
         Call::RemoveTargetPortal(at) => (&["RemoveTargetPortal"], vec![(TARGET_PORTAL, portal(at))]),
-        Call::ConnectTarget { iqn: name, method, secret } => {
+        Call::ConnectTarget { at, iqn: name, method, secret } => {
             let user = if *method == "NONE" { "" } else { "user" };
             let fields: Vec<Field> = vec![
-                (TARGET_PORTAL, portal(PORTAL)),
+                (TARGET_PORTAL, portal(at)),
                 iqn(name),
                 (&["auth_type"], json!(method)),
                 (&["chap_username"], json!(user)),
@@ -161,8 +160,8 @@ fn names_and_fields(call: &Call, volume: impl Fn(&VolumeName) -> String) -> (&'s
             ];
             (&["ConnectTarget"], fields)
         }
-        Call::DisconnectTarget(name) => (&["DisconnectTarget"], vec![(TARGET_PORTAL, portal(PORTAL)), iqn(name)]),
-        Call::GetTargetDisks(name) => (&["GetTargetDisks"], vec![(TARGET_PORTAL, portal(PORTAL)), iqn(name)]),
+        Call::DisconnectTarget(at, name) => (&["DisconnectTarget"], vec![(TARGET_PORTAL, portal(at)), iqn(name)]),
+        Call::GetTargetDisks(at, name) => (&["GetTargetDisks"], vec![(TARGET_PORTAL, portal(at)), iqn(name)]),
         Call::SetMutualChapSecret(secret) => (&["SetMutualChapSecret"], vec![(&["MutualChapSecret"], json!(secret))]),
     }
 }
@@ -212,7 +211,7 @@ pub(crate) fn payload(call: &Call, answer: &Value) -> Payload {
             Payload::Set(field(&["target_portals"]).as_array().expect("a list").iter().map(name).collect())
         }
         Call::DiscoverTargetPortal(_) => Payload::Set(texts(&["iqns"]).into_iter().collect()),
-        Call::GetTargetDisks(_) => Payload::Set(texts(&["diskIDs"]).into_iter().collect()),
+        Call::GetTargetDisks(..) => Payload::Set(texts(&["diskIDs"]).into_iter().collect()),
         _ => Payload::Empty,
     }
 }

@@ -18,6 +18,8 @@ pub(crate) const KUBELET: [&str; 3] = ["var", "lib", "kubelet"];
 pub(crate) const SHARES: [&str; 2] = ["one", "two"];
 pub(crate) const USERS: [&str; 2] = [r"FILES\anna", r"FILES\bert"];
 pub(crate) const PORTAL: &str = "10.0.0.10";
+/// A portal whose only target has the name [`PLAIN`] too.
+pub(crate) const OTHER_PORTAL: &str = "10.0.0.11";
 pub(crate) const PLAIN: &str = "iqn.2026-01.io.k8s.csi:plain";
 pub(crate) const CHAP: &str = "iqn.2026-01.io.k8s.csi:chap";
 pub(crate) const MUTUAL: &str = "iqn.2026-01.io.k8s.csi:mutual";
@@ -104,11 +106,12 @@ pub(crate) struct Service {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Initiator {
-    pub(crate) portal: bool,
+    pub(crate) portals: BTreeSet<&'static str>,
     pub(crate) secret: Option<&'static str>,
-    pub(crate) sessions: BTreeSet<&'static str>,
-    /// The disks of each target that is not connected.
-    pub(crate) disconnected: BTreeMap<&'static str, Vec<Disk>>,
+    /// The portal and the authentication of the session with a target.
+    pub(crate) sessions: BTreeMap<&'static str, (&'static str, &'static str)>,
+    /// The disks of each target that is not connected, by its portal and name.
+    pub(crate) disconnected: BTreeMap<(&'static str, &'static str), Vec<Disk>>,
 }
 
 /// The initial disks after the system disk, in the order of their numbers.
@@ -191,8 +194,13 @@ impl Model {
         let files =
             Directory::from([("var".into(), Entry::Directory(var)), ("outside".into(), Entry::Directory(outside))]);
         let service = |running, disabled, needs| Service { running, disabled, needs };
-        let targets = [(PLAIN, vec![20, 21]), (CHAP, vec![22]), (MUTUAL, vec![23])];
-        let disconnected = targets.map(|(iqn, keys)| (iqn, keys.into_iter().map(unit).collect()));
+        let targets = [
+            ((PORTAL, PLAIN), vec![20, 21]),
+            ((PORTAL, CHAP), vec![22]),
+            ((PORTAL, MUTUAL), vec![23]),
+            ((OTHER_PORTAL, PLAIN), vec![24]),
+        ];
+        let disconnected = targets.map(|(target, keys)| (target, keys.into_iter().map(unit).collect()));
         Self {
             disks,
             detached: Vec::new(),
@@ -308,6 +316,8 @@ pub(crate) fn simulated() -> Sim {
     for share in SHARES {
         node = node.share(share);
     }
+    // Nothing depends on whether the root of the last share may be listed.
+    node = node.unlistable();
     for user in USERS {
         node = node.user(user, &password(user, 0));
     }
@@ -322,6 +332,9 @@ pub(crate) fn simulated() -> Sim {
         .lun(2 * GIB)
         .chap("user", "secret-secret")
         .mutual("mutual-secret")
+        .iscsi_portal(OTHER_PORTAL, 3260)
+        .target(PLAIN)
+        .lun(2 * GIB)
         .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
         .running()
         .service("base", "base")

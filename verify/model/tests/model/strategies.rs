@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::directory_tree::{Entry, Names, Target, all};
-use crate::reference_model::{CHAP, GIB, KUBELET, MIB, MUTUAL, Model, PLAIN, PORTAL, SHARES, USERS, password};
+use crate::reference_model::{
+    CHAP, GIB, KUBELET, MIB, MUTUAL, Model, OTHER_PORTAL, PLAIN, PORTAL, SHARES, USERS, password,
+};
 use crate::transition::{Call, Event, Transition, VolumeName};
 
 type Calls = BoxedStrategy<Call>;
@@ -174,13 +176,15 @@ fn system(_: &Model) -> Calls {
 }
 
 fn iscsi(_: &Model) -> Calls {
-    let portal = || prop_oneof![9 => Just(PORTAL), 1 => Just("10.0.0.99")];
+    let portal = || prop_oneof![9 => Just(PORTAL), 4 => Just(OTHER_PORTAL), 1 => Just("10.0.0.99")];
     let iqn = || prop_oneof![6 => select(vec![PLAIN, CHAP, MUTUAL]), 1 => Just("iqn.2026-01.io.k8s.csi:unknown")];
     let login = prop_oneof![
-        3 => Just((PLAIN, "NONE", "")),
-        2 => Just((CHAP, "ONE_WAY_CHAP", "secret-secret")),
-        2 => Just((MUTUAL, "MUTUAL_CHAP", "secret-secret")),
+        3 => Just((PORTAL, PLAIN, "NONE", "")),
+        2 => Just((OTHER_PORTAL, PLAIN, "NONE", "")),
+        2 => Just((PORTAL, CHAP, "ONE_WAY_CHAP", "secret-secret")),
+        2 => Just((PORTAL, MUTUAL, "MUTUAL_CHAP", "secret-secret")),
         2 => (
+            portal(),
             iqn(),
             select(vec!["NONE", "ONE_WAY_CHAP", "MUTUAL_CHAP"]),
             select(vec!["secret-secret", "wrong-wrong-1"]),
@@ -191,9 +195,9 @@ fn iscsi(_: &Model) -> Calls {
         4 => portal().prop_map(Call::AddTargetPortal),
         1 => portal().prop_map(Call::DiscoverTargetPortal),
         1 => portal().prop_map(Call::RemoveTargetPortal),
-        5 => login.prop_map(|(iqn, method, secret)| Call::ConnectTarget { iqn, method, secret }),
-        2 => iqn().prop_map(Call::DisconnectTarget),
-        3 => iqn().prop_map(Call::GetTargetDisks),
+        5 => login.prop_map(|(at, iqn, method, secret)| Call::ConnectTarget { at, iqn, method, secret }),
+        2 => (portal(), iqn()).prop_map(|(at, iqn)| Call::DisconnectTarget(at, iqn)),
+        3 => (portal(), iqn()).prop_map(|(at, iqn)| Call::GetTargetDisks(at, iqn)),
         1 => select(vec!["mutual-secret", "wrong-wrong-1", "short"]).prop_map(Call::SetMutualChapSecret),
     ]
     .boxed()

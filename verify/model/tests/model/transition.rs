@@ -105,12 +105,15 @@ pub(crate) enum Call {
     DiscoverTargetPortal(&'static str),
     RemoveTargetPortal(&'static str),
     ConnectTarget {
+        at: &'static str,
         iqn: &'static str,
         method: &'static str,
         secret: &'static str,
     },
-    DisconnectTarget(&'static str),
-    GetTargetDisks(&'static str),
+    /// With the portal and the target.
+    DisconnectTarget(&'static str, &'static str),
+    /// With the portal and the target.
+    GetTargetDisks(&'static str, &'static str),
     SetMutualChapSecret(&'static str),
 }
 
@@ -135,7 +138,7 @@ impl Call {
                 | Self::GetBiosSerialNumber
                 | Self::GetService(_)
                 | Self::ListTargetPortals
-                | Self::GetTargetDisks(_)
+                | Self::GetTargetDisks(..)
         )
     }
 }

@@ -1,4 +1,5 @@
-//! The operations of the iSCSI initiator, on one portal with two targets.
+//! The operations of the iSCSI initiator, on one portal with two targets. Another portal offers a target that has the name
+//! of one of them.
 
 use os_sim::Sim;
 use storage_ops::{
@@ -22,11 +23,18 @@ fn network(initiator_runs: bool) -> Sim {
         .target("iqn.2024-01.test:chap")
         .lun(GIB)
         .chap("user", SECRET)
+        .iscsi_portal("10.0.0.6", 3260)
+        .target("iqn.2024-01.test:plain")
+        .lun(GIB)
         .build()
 }
 
 fn portal() -> TargetPortal {
     TargetPortal::parse("10.0.0.5", 0).expect("an address")
+}
+
+fn other_portal() -> TargetPortal {
+    TargetPortal::parse("10.0.0.6", 0).expect("an address")
 }
 
 fn iqn(name: &str) -> Iqn {
@@ -51,9 +59,21 @@ fn discover() -> Box<dyn Request> {
     boxed(DiscoverTargetPortal { portal: portal() })
 }
 
+fn add_other() -> Box<dyn Request> {
+    boxed(AddTargetPortal { portal: other_portal() })
+}
+
 fn connect() -> Box<dyn Request> {
+    connect_at(portal())
+}
+
+fn connect_other() -> Box<dyn Request> {
+    connect_at(other_portal())
+}
+
+fn connect_at(portal: TargetPortal) -> Box<dyn Request> {
     boxed(ConnectTarget {
-        portal: portal(),
+        portal,
         iqn: iqn("iqn.2024-01.test:plain"),
         authentication: Authentication::None,
         username: String::new(),
@@ -77,6 +97,10 @@ const STATES: &[State] = &[
     State { name: "targets discovered", build: || after(&[add, discover]) },
     State { name: "connected", build: || after(&[add, discover, connect]) },
     State { name: "both targets connected", build: || after(&[add, discover, connect, connect_by_chap]) },
+    State {
+        name: "a target of the same name connected at another portal",
+        build: || after(&[add, discover, add_other, connect_other]),
+    },
     State { name: "initiator not running", build: || network(false) },
 ];
 

@@ -2,50 +2,65 @@
 
 use super::{Expected, INVALID, NOT_FOUND, PRECONDITION};
 use crate::messages::Payload;
-use crate::reference_model::{CHAP, MUTUAL, Model, PLAIN, PORTAL};
+use crate::reference_model::{CHAP, MUTUAL, Model, OTHER_PORTAL, PLAIN, PORTAL};
+
+/// A portal, and the name of a target.
+type Target = (&'static str, &'static str);
 
 /// The logical units of a target, by the keys of their disks.
-fn units(iqn: &str) -> &'static [u8] {
-    match iqn {
-        PLAIN => &[20, 21],
-        CHAP => &[22],
-        MUTUAL => &[23],
+fn units(target: Target) -> &'static [u8] {
+    match target {
+        (PORTAL, PLAIN) => &[20, 21],
+        (PORTAL, CHAP) => &[22],
+        (PORTAL, MUTUAL) => &[23],
+        (OTHER_PORTAL, PLAIN) => &[24],
         _ => &[],
     }
 }
 
 impl Model {
     pub(super) fn list_target_portals(&self) -> Expected {
-        let known = self.initiator.portal.then(|| format!("{PORTAL}:3260"));
-        Expected::Returns(Payload::Set(known.into_iter().collect()))
+        let known = self.initiator.portals.iter().map(|at| format!("{at}:3260"));
+        Expected::Returns(Payload::Set(known.collect()))
     }
 
-    pub(super) fn add_target_portal(&mut self, at: &str) -> Expected {
-        if at != PORTAL {
+    pub(super) fn add_target_portal(&mut self, at: &'static str) -> Expected {
+        if ![PORTAL, OTHER_PORTAL].contains(&at) {
             return Expected::fails(PRECONDITION);
         }
-        self.initiator.portal = true;
+        self.initiator.portals.insert(at);
         Expected::nothing()
     }
 
     pub(super) fn discover_target_portal(&self, at: &str) -> Expected {
-        if at != PORTAL || !self.initiator.portal {
+        if !self.initiator.portals.contains(at) {
             return Expected::fails(NOT_FOUND);
         }
-        Expected::Returns(Payload::Set([PLAIN, CHAP, MUTUAL].map(str::to_owned).into()))
+        let targets: &[&str] = if at == PORTAL { &[PLAIN, CHAP, MUTUAL] } else { &[PLAIN] };
+        Expected::Returns(Payload::Set(targets.iter().map(|iqn| (*iqn).to_owned()).collect()))
     }
 
     pub(super) fn remove_target_portal(&mut self, at: &str) -> Expected {
-        self.initiator.portal &= at != PORTAL;
+        self.initiator.portals.remove(at);
         Expected::nothing()
     }
 
-    pub(super) fn connect_target(&mut self, iqn: &'static str, method: &str, secret: &str) -> Expected {
-        if !self.initiator.portal || units(iqn).is_empty() {
+    fn is_offered(&self, target: Target) -> bool {
+        self.initiator.portals.contains(target.0) && !units(target).is_empty()
+    }
+
+    /// Returns whether the session of the target's name is with this target.
+    fn is_connected(&self, (at, iqn): Target) -> bool {
+        self.initiator.sessions.get(iqn).is_some_and(|session| session.0 == at)
+    }
+
+    pub(super) fn connect_target(&mut self, target: Target, method: &'static str, secret: &str) -> Expected {
+        if !self.is_offered(target) {
             return Expected::fails(NOT_FOUND);
         }
-        if self.initiator.sessions.contains(iqn) {
-            return Expected::nothing();
+        let (at, iqn) = target;
+        if let Some(session) = self.initiator.sessions.get(iqn) {
+            return if *session == (at, method) { Expected::nothing() } else { Expected::fails(PRECONDITION) };
         }
         let secret_is_right = secret == "secret-secret";
         let admitted = match (iqn, method) {
@@ -57,33 +72,34 @@ impl Model {
         if !admitted {
             return Expected::fails(PRECONDITION);
         }
-        self.initiator.sessions.insert(iqn);
-        for disk in self.initiator.disconnected.remove(iqn).unwrap_or_default() {
+        self.initiator.sessions.insert(iqn, (at, method));
+        for disk in self.initiator.disconnected.remove(&target).unwrap_or_default() {
             self.attach(disk);
         }
         Expected::nothing()
     }
 
-    pub(super) fn disconnect_target(&mut self, iqn: &'static str) -> Expected {
-        if self.initiator.sessions.remove(iqn) {
+    pub(super) fn disconnect_target(&mut self, target: Target) -> Expected {
+        if self.is_connected(target) {
+            self.initiator.sessions.remove(target.1);
             let mut disconnected = Vec::new();
-            for key in units(iqn) {
+            for key in units(target) {
                 let number = self.disks.iter().find(|(_, disk)| disk.key == *key).map(|(number, _)| *number);
                 let mut disk = number.and_then(|number| self.disks.remove(&number)).expect("a session has its disks");
                 // Windows does not bring shared disks online.
                 (disk.online, disk.read_only) = (false, true);
                 disconnected.push(disk);
             }
-            self.initiator.disconnected.insert(iqn, disconnected);
+            self.initiator.disconnected.insert(target, disconnected);
         }
         Expected::nothing()
     }
 
-    pub(super) fn get_target_disks(&self, iqn: &str) -> Expected {
-        if !self.initiator.portal || units(iqn).is_empty() {
+    pub(super) fn get_target_disks(&self, target: Target) -> Expected {
+        if !self.is_offered(target) {
             return Expected::fails(NOT_FOUND);
         }
-        let own = units(iqn);
+        let own = units(target);
         let disks = self.disks.iter().filter(|(_, disk)| own.contains(&disk.key)).map(|(number, _)| number.to_string());
         Expected::Returns(Payload::Set(disks.collect()))
     }
