@@ -281,7 +281,7 @@ fn a_mount_point_is_stale_only_if_its_volume_cannot_be_opened() {
     sim.detach_disk(2).unwrap();
     let node = Node::new(Arc::new(Probed::new(sim.process(), unknown)), Config::default());
     let before = sim.snapshot();
-    assert!(node.run(&MountVolume { volume, target }).is_err());
+    assert_eq!(node.run(&MountVolume { volume, target }).unwrap_err().code(), Some(UNSEEN));
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -338,6 +338,6 @@ fn nothing_is_counted_while_windows_answers_as_expected() {
     node.run(&GetVolumeStats { volume }).unwrap();
     node.run(&ListDiskIds).unwrap();
     sim.detach_disk(1);
-    assert!(node.run(&GetVolumeStats { volume }).is_err());
+    refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
     assert_eq!(node.fallbacks(), []);
 }
