@@ -40,7 +40,7 @@ const HELD_DISK: &str = "the disk stays open meanwhile, shared with everyone";
 const HELD_DIRECTORY: &str = "the directory stays open meanwhile, without sharing deletion; after 32, closed";
 
 /// All forms.
-const CHANGES: [Change; 41] = [
+const CHANGES: [Change; 42] = [
     change(
         "open_child",
         "`NtCreateFile` of a directory: `FILE_CREATE`, `FILE_DIRECTORY_FILE`",
@@ -86,8 +86,9 @@ const CHANGES: [Change; 41] = [
         "flush",
         "`FlushFileBuffers` of a volume",
         "`sync` of uutils/coreutils, `src/uu/sync/src/sync.rs`",
-        "the Go program calls `MSFT_Volume.Flush`",
+        "then `MSFT_Volume.Flush`, as the Go program",
     ),
+    change("wmi call MSFT_Volume.Flush", "", "the Go program, `pkg/wmi/volume.go`", FALLBACK),
     change(
         "control DISK_SET_DISK_ATTRIBUTES",
         "offline and read-only at once; `Version` 40; `Persist`",
