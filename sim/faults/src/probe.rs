@@ -7,6 +7,7 @@
 //! closed, as the kernel closes them, and every later call fails with `OPERATION_ABORTED`, whether a destructor or another
 //! thread makes it. Work that the node has started, such as a WMI method, continues.
 
+mod changes;
 mod objects;
 mod process;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use os::{Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
 
+pub use changes::change_table;
 use objects::{ProbedClock, ProbedHandle, ProbedService, ProbedWmi};
 use process::ProbedProcess;
 

@@ -359,7 +359,12 @@ impl FlushCount {
 
 impl Probe for FlushCount {
     fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
-        if call.primitive == "flush" && outcome == Outcome::Done {
+        let is_written = match &*call.primitive {
+            "flush" => outcome == Outcome::Done,
+            "wmi call MSFT_Volume.Flush" => outcome == Outcome::Returned(0),
+            _ => false,
+        };
+        if is_written {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
         FaultAction::Go

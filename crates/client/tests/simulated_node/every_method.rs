@@ -92,7 +92,8 @@ async fn iscsi(client: &Client) {
     iscsi.add_target_portal(&portal).await.unwrap();
     assert_eq!(iscsi.list_target_portals().await.unwrap(), std::slice::from_ref(&portal));
     assert_eq!(iscsi.discover_target_portal(&portal).await.unwrap(), [IQN]);
-    assert!(iscsi.connect_target(&portal, IQN, Authentication::None).await.is_err());
+    let without_secret = iscsi.connect_target(&portal, IQN, Authentication::None).await;
+    assert_eq!(without_secret.unwrap_err().kind(), ErrorKind::FailedPrecondition);
     assert_eq!(iscsi.get_target_disks(&portal, IQN).await.unwrap(), [] as [u32; 0]);
     let credentials = Credentials { username: "initiator", password: "initiator-12" };
     iscsi.connect_target(&portal, IQN, Authentication::OneWayChap(credentials)).await.unwrap();

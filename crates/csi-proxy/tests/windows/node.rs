@@ -64,9 +64,14 @@ async fn every_listed_disk_has_a_size() {
     let _daemon = Daemon::start(&[]);
     let mut disks = DiskClient::new(connect("csi-proxy-disk-v1").await);
     let ids = match disks.list_disk_ids(ListDiskIDsRequest {}).await {
-        Ok(answer) => answer.into_inner().disk_ids,
-        Err(error) => return skipped_by_wine(&format!("disks cannot be listed: {}", error.message())),
+        Err(error) if error.message().contains("the device is not functioning (31)") => {
+            return skipped_by_wine("device interfaces cannot be listed (31)");
+        }
+        answer => answer.expect("a list").into_inner().disk_ids,
     };
+    if ids.is_empty() {
+        return skipped_by_wine("no device interface of a disk is listed");
+    }
     for number in ids.into_keys() {
         let stats = disks.get_disk_stats(GetDiskStatsRequest { disk_number: number }).await;
         assert!(stats.expect("stats").into_inner().total_bytes > 0, "disk {number}");
@@ -106,9 +111,11 @@ async fn a_service_that_others_depend_on_is_stopped_with_them_or_not_at_all() {
     let _daemon = Daemon::start(&[]);
     let mut system = SystemClient::new(connect("csi-proxy-system-v1alpha1").await);
     system.start_service(StartServiceRequest { name: top.name().into() }).await.expect("a start");
-    if status(&mut system, base.name()).await != ServiceStatus::Running {
+    let of_base = status(&mut system, base.name()).await;
+    if of_base == ServiceStatus::Stopped {
         return skipped_by_wine("a service is started without those that it depends on");
     }
+    assert_eq!(of_base, ServiceStatus::Running);
     let stop = |force| StopServiceRequest { name: base.name().into(), force };
     if system.stop_service(stop(false)).await.is_ok() {
         return skipped_by_wine("a service is stopped while others depend on it");

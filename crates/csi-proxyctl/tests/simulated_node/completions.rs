@@ -1,5 +1,6 @@
 //! The completion scripts are scripts of their shells.
 
+use std::io::ErrorKind;
 use std::process::Command;
 
 use super::daemon::Sockets;
@@ -47,7 +48,11 @@ fn zsh_gets_a_completion_function() {
     // zsh is not on every machine; where it is, it must accept the script.
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), "_csi-proxyctl", script.as_bytes());
-    if let Ok(output) = Command::new("zsh").args(["-n", &path]).output() {
-        assert!(output.status.success(), "{output:?}");
+    match Command::new("zsh").args(["-n", &path]).output() {
+        Ok(output) => assert!(output.status.success(), "{output:?}"),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            println!("skipped: zsh_gets_a_completion_function: zsh is not installed");
+        }
+        Err(error) => panic!("{error}"),
     }
 }

@@ -143,10 +143,7 @@ fn a_service_that_does_not_exist_and_an_invalid_name_are_different_errors() {
     let windows = Windows::new();
     let open = |name| windows.open_service(&wide(name), ServiceAccess::Query).err();
     assert_eq!(open("csi-proxy-test-no-such-service"), Some(OsError::SERVICE_DOES_NOT_EXIST));
-    match open(r"a\b/c") {
-        Some(OsError::INVALID_NAME) => {}
-        other => skipped_by_wine(&format!("OpenServiceW of a name with separators returns {other:?}")),
-    }
+    assert_eq!(open(r"a\b/c"), Some(OsError::INVALID_NAME));
 }
 
 #[test]
@@ -166,10 +163,11 @@ fn a_service_opened_for_queries_cannot_be_started_or_stopped() {
     let service = Installed::new("rights");
     assert_eq!(service.open(ServiceAccess::Query).start(), Err(OsError::ACCESS_DENIED));
     assert_eq!(service.open(ServiceAccess::Query).stop(), Err(OsError::ACCESS_DENIED));
-    match service.open(ServiceAccess::Query).active_dependents() {
-        Err(OsError::ACCESS_DENIED) => {}
-        other => skipped_by_wine(&format!("EnumDependentServicesW without the access right returns {other:?}")),
+    let dependents = service.open(ServiceAccess::Query).active_dependents();
+    if dependents == Ok(Vec::new()) {
+        return skipped_by_wine("EnumDependentServicesW without the access right lists nothing");
     }
+    assert_eq!(dependents, Err(OsError::ACCESS_DENIED));
 }
 
 #[test]

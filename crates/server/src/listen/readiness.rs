@@ -115,7 +115,7 @@ mod tests {
         one.fails();
         assert_eq!(readiness.check(), Err(NotReady::CannotAccept { failing: 1, endpoints: 2 }));
         other.works();
-        assert!(readiness.check().is_err());
+        assert_eq!(readiness.check(), Err(NotReady::CannotAccept { failing: 1, endpoints: 2 }));
         one.works();
         one.works();
         assert_eq!(readiness.check(), Ok(()));

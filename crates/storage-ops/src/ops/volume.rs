@@ -191,7 +191,7 @@ impl Operation for WriteVolumeCache {
         format!("write the cache of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<()> {
-        volume_device::flush(&node.host, self.volume)
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        volume_device::flush(&node.host, ctx, self.volume)
     }
 }

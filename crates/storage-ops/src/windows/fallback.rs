@@ -41,6 +41,7 @@ pub(crate) enum Fallback {
     FileSystem,
     Mount,
     Unmount,
+    Flush,
     TargetVolume,
     BiosSerialNumber,
     PathLookup,
@@ -70,7 +71,7 @@ const fn row(
     Row { fallback, call, first, answers, second }
 }
 
-const TABLE: [Row; 19] = [
+const TABLE: [Row; 20] = [
     row(Fallback::DiskList, "disk_list", "`CM_Get_Device_Interface_List`", INCONCLUSIVE, "`MSFT_Disk.Number`"),
     row(
         Fallback::DiskState,
@@ -165,6 +166,7 @@ const TABLE: [Row; 19] = [
         "any, while the directory is still a mount point",
         "`MSFT_Partition.RemoveAccessPath`; after 32, `DeleteVolumeMountPoint` without a handle on the directory",
     ),
+    row(Fallback::Flush, "flush", "`FlushFileBuffers` of the volume", INCONCLUSIVE, "`MSFT_Volume.Flush`"),
     row(
         Fallback::TargetVolume,
         "target_volume",

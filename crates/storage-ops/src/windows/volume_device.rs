@@ -186,14 +186,18 @@ pub(crate) fn stats(host: &Host, volume: VolumeId) -> OperationResult<VolumeStat
     Ok(VolumeStats { total, used: total.saturating_sub(free) })
 }
 
-/// Writes the cache of `volume` to its disk.
-pub(crate) fn flush(host: &Host, volume: VolumeId) -> OperationResult<()> {
+/// Writes the cache of `volume` to its disk. If its device does not, the storage provider does.
+pub(crate) fn flush(host: &Host, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
     let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
     let flushed = open(host, volume, &Open::existing(access, Options::empty()))
         .and_then(|handle| handle.flush().map_err(OperationError::from));
-    match flushed {
+    let first = match flushed {
         // A write-protected volume has nothing to write.
         Err(error) if error.code == Some(OsError::WRITE_PROTECT) => Ok(()),
+        flushed => flushed,
+    };
+    let second = || report::flush(host, ctx, volume);
+    match host.or_second(SecondWay::Provider(ctx), Fallback::Flush, first, second) {
         Err(error) if error.kind == Kind::NotFound => Err(error),
         Err(error) => {
             let reason = format!("the cache of the volume could not be written to its disk: {}", error.reason);
@@ -227,9 +231,13 @@ pub(crate) fn flush_all(host: &Host, ctx: &OperationContext, disk: &Disk) -> Ope
         );
     }
     for (_, volume) in volumes {
-        let flush = || flush(host, volume);
-        if let Err(error) = flush().or_else(|_| flush()) {
-            tracing::warn!(disk = disk.number.0, %volume, %error, "the cache of a volume was not written");
+        let flush = || flush(host, ctx, volume);
+        match flush().or_else(|_| flush()) {
+            Err(error) if error.rerun.is_some() => return Err(error),
+            Err(error) => {
+                tracing::warn!(disk = disk.number.0, %volume, %error, "the cache of a volume was not written");
+            }
+            Ok(()) => {}
         }
     }
     Ok(())

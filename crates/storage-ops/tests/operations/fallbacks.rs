@@ -9,7 +9,7 @@ use os_sim::Sim;
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats,
     GetVolumeIdFromTargetPath, GetVolumeStats, IsVolumeFormatted, Kind, ListDiskIds, ListVolumesOnDisk, MountVolume,
-    Node, PartitionDisk, Rescan, SetDiskState, UnmountVolume, VolumeId,
+    Node, PartitionDisk, Rescan, SetDiskState, UnmountVolume, VolumeId, WriteVolumeCache,
 };
 
 const ONE: DiskNumber = DiskNumber(1);
@@ -92,6 +92,29 @@ fn a_volume_that_does_not_answer_is_read_through_the_storage_provider() {
         assert_eq!(node.run(&GetVolumeStats { volume }), expected, "{primitives:?}");
         assert_counted(&node, "volume_size", UNSEEN);
     }
+}
+
+#[test]
+fn a_cache_that_the_device_does_not_write_is_written_by_the_storage_provider() {
+    const FLUSH: &str = "wmi call MSFT_Volume.Flush";
+    let sim = ntfs().mounted(MOUNT).build();
+    let volume = volume(&sim);
+    let (node, trace) = traced(&sim, failing("flush", UNSEEN));
+    let written = || trace.take().iter().filter(|record| record.call.primitive == FLUSH).count();
+    node.run(&WriteVolumeCache { volume }).unwrap();
+    assert_eq!(written(), 1);
+    assert_counted(&node, "flush", UNSEEN);
+    node.run(&UnmountVolume { volume, target: path(MOUNT) }).unwrap();
+    assert_eq!(written(), 1);
+    node.run(&SetDiskState { disk: ONE, online: false }).unwrap();
+    assert_eq!(written(), 1);
+
+    let sim = ntfs().build();
+    let node = unseen(&sim, &["flush", FLUSH]);
+    let error = refused(&node, &WriteVolumeCache { volume: volume_on(&node, 1) }, Kind::Internal);
+    assert_eq!(error.code(), Some(UNSEEN), "{error}");
+    node.run(&SetDiskState { disk: ONE, online: false }).unwrap();
+    assert!(sim.disk(1).unwrap().offline);
 }
 
 #[test]
@@ -281,7 +304,7 @@ fn a_mount_point_is_stale_only_if_its_volume_cannot_be_opened() {
     sim.detach_disk(2).unwrap();
     let node = Node::new(Arc::new(Probed::new(sim.process(), unknown)), Config::default());
     let before = sim.snapshot();
-    assert!(node.run(&MountVolume { volume, target }).is_err());
+    assert_eq!(node.run(&MountVolume { volume, target }).unwrap_err().code(), Some(UNSEEN));
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -338,6 +361,6 @@ fn nothing_is_counted_while_windows_answers_as_expected() {
     node.run(&GetVolumeStats { volume }).unwrap();
     node.run(&ListDiskIds).unwrap();
     sim.detach_disk(1);
-    assert!(node.run(&GetVolumeStats { volume }).is_err());
+    refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
     assert_eq!(node.fallbacks(), []);
 }

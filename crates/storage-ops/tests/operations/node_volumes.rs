@@ -174,7 +174,7 @@ fn a_disk_is_not_taken_offline_if_the_extents_of_a_volume_of_the_node_are_unknow
     let sim = drivers_disks();
     let before = sim.snapshot();
     let node = setup::probed(&sim, setup::failing("control VOLUME_GET_VOLUME_DISK_EXTENTS", OsError::IO_DEVICE));
-    assert!(node.run(&offline(2)).is_err());
+    assert_eq!(node.run(&offline(2)).unwrap_err().code(), Some(OsError::IO_DEVICE));
     assert_eq!(sim.snapshot(), before);
 }
 

@@ -491,5 +491,6 @@ fn a_formatted_volume_has_no_label() {
     let (sim, volume) = raw_volume();
     node_on(&sim).run(&FormatVolume { volume }).unwrap();
     let found = sim.process().wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Volume", Time(Duration::MAX));
-    assert!(found.unwrap().iter().all(|volume| volume.text("FileSystemLabel") == Some("")));
+    let found = found.unwrap();
+    assert!(!found.is_empty() && found.iter().all(|volume| volume.text("FileSystemLabel") == Some("")), "{found:?}");
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use os::OsError;
 use storage_ops::{
     AddTargetPortal, ClientId, DiskNumber, Error, Executor, GetDiskState, NewSmbGlobalMapping, Operation, Rescan,
     Secret, TargetPortal, UncPath,
@@ -42,7 +43,7 @@ async fn contract_05_calls_to_a_slow_server_do_not_delay_a_mapping_on_another_se
     executor.run_for(ClientId(1), map(r"\\files\one")).await.unwrap();
     gate.open();
     for one in slow {
-        assert!(one.await.unwrap().is_err(), "there is no such server");
+        assert_eq!(one.await.unwrap().unwrap_err().code(), Some(OsError::BAD_NETPATH), "there is no such server");
     }
 }
 

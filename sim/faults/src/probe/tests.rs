@@ -289,14 +289,21 @@ fn a_call_that_can_change_the_node_is_marked() {
         .wmi()
         .call(&MethodCall::new(Namespace::Storage, "MSFT_Partition", "GetSupportedSize", &[]), Time::default())
         .expect("sizes");
-    assert!(trace.take().iter().all(|record| !record.call.mutates));
+    let marks = || trace.take().iter().map(|record| record.call.mutates).collect::<Vec<_>>();
+    assert_eq!(marks(), [false; 4]);
 
     drive.open_child(&name("new"), &Open::new_directory(Access::WRITE_DATA)).expect("a directory");
     drive.control(ControlCode::FSCTL_SET_REPARSE_POINT, &[], &mut []).expect("a link");
-    drive.control(ControlCode(0x0007_c058), &[], &mut []).expect("an unknown code");
     drive.set(FileInfo::DispositionEx, &[]).expect("a deletion");
     probed.delete_volume_mount_point(&name("C:\\dir\\")).expect("an unmount");
-    assert!(trace.take().iter().all(|record| record.call.mutates));
+    assert_eq!(marks(), [true; 4]);
+}
+
+#[test]
+#[should_panic(expected = "CHANGES lacks control 0x0007c058")]
+fn a_call_that_can_change_the_node_must_be_in_the_table_of_changes() {
+    let drive = Probed::new(Echo::node(), Trace::counting()).open(&path("C:"), &READ).expect("a drive");
+    let _ = drive.control(ControlCode(0x0007_c058), &[], &mut []);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Uuid, Value};
 
-use crate::disks::{Disk, Layout, Volume};
+use crate::disks::{Disk, Health, Layout, Volume};
 use crate::state::{DeviceId, State};
 use crate::wmi::method_call::{Arguments, returned};
 use crate::wmi::provider_instances::{
@@ -317,6 +317,8 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
             Ok(start_job(state, Some(device), action))
         }
         "Resize" => resize(state, device, number, arguments),
+        // "Flush"
+        _ if state.volume(volume)?.1.health == Health::Unreadable => Ok(StartedCall::Done(returned(code::FAILED))),
         _ => Ok(StartedCall::Done(returned(code::DONE))),
     }
 }

@@ -258,7 +258,7 @@ impl Operation for UnmountVolume {
         if is_present(node, ctx, self.volume)? {
             volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
             ctx.begin_mutation()?;
-            volume_device::flush(&node.host, self.volume)?;
+            volume_device::flush(&node.host, ctx, self.volume)?;
         }
         ctx.begin_mutation()?;
         remove_mount_point(node, ctx, &entry, target, self.volume)

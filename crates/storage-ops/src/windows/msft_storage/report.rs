@@ -161,6 +161,12 @@ pub(crate) fn volume_stats(host: &Host, way: SecondWay<'_>, id: VolumeId) -> Ope
     }
 }
 
+/// Writes the cache of a volume to its disk.
+pub(crate) fn flush(host: &Host, ctx: &OperationContext, id: VolumeId) -> OperationResult<()> {
+    let volume = volume(host, SecondWay::Provider(ctx), id)?;
+    invoke(host, ctx, &volume.path, "Flush", &[], host.timeouts().change).map(drop)
+}
+
 /// Returns the name of the file system that the provider reports on a volume. `None` is no evidence: the provider also
 /// returns it for a volume that is locked, encrypted, unreadable or of another operating system.
 pub(crate) fn file_system(host: &Host, way: SecondWay<'_>, id: VolumeId) -> OperationResult<Option<String>> {
