@@ -37,7 +37,6 @@ pub(crate) enum Fallback {
     VolumesOfDisk,
     VolumeList,
     VolumeSize,
-    SupportedSize,
     FileSystem,
     Mount,
     Unmount,
@@ -70,7 +69,7 @@ const fn row(
     Row { fallback, call, first, answers, second }
 }
 
-const TABLE: [Row; 19] = [
+const TABLE: [Row; 18] = [
     row(Fallback::DiskList, "disk_list", "`CM_Get_Device_Interface_List`", INCONCLUSIVE, "`MSFT_Disk.Number`"),
     row(
         Fallback::DiskState,
@@ -136,13 +135,6 @@ const TABLE: [Row; 19] = [
         "`FileFsFullSizeInformation`",
         "any other than that the object is gone, its medium fails, or it has no file system",
         "`MSFT_Volume.Size` and `SizeRemaining`, if the size is not 0",
-    ),
-    row(
-        Fallback::SupportedSize,
-        "supported_size",
-        "`MSFT_Partition.GetSupportedSize`",
-        "those without a meaning of their own, as from a node without the service Optimize Drives",
-        "the partition table",
     ),
     row(
         Fallback::FileSystem,
