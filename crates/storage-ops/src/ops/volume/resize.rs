@@ -12,6 +12,7 @@ use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
+use crate::ops::node_volumes;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::disk_device::{Disk, MIB, Partition, PartitionTable, TableStyle};
@@ -29,7 +30,8 @@ pub enum ResizeTarget {
     FirstVolumeOfDisk(DiskNumber),
 }
 
-/// Grows a volume and its partition. Succeeds without a change if the volume is already large enough; never shrinks it.
+/// Grows a volume and its partition. Succeeds without a change if the volume is already large enough; never shrinks it. A
+/// volume that the node itself uses is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResizeVolume {
     /// The volume.
@@ -89,6 +91,7 @@ impl Operation for ResizeVolume {
             *partition.ok_or_else(|| OperationError::precondition("no partition begins where the volume begins"))?;
         if let Some(size) = self.new_size(node, ctx, &disk, &table, &partition)? {
             ctx.require_pool(PoolKind::Wmi)?;
+            refuse_volume_of_node(node, ctx, volume)?;
             grow(node, ctx, &disk, &partition, volume, size)?;
         }
         fill_partition(node, ctx, volume)
@@ -145,6 +148,11 @@ fn end_of_mbr(disk: &Disk) -> u64 {
     sector.max(512) << 32
 }
 
+/// Refuses to grow a volume that the node itself uses: that cannot be undone.
+fn refuse_volume_of_node(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
+    node_volumes::refuse_volume(node, SecondWay::Provider(ctx), volume)
+}
+
 /// Grows the partition to `size` bytes, together with its file system. The storage provider may refuse it.
 fn grow(
     node: &Node,
@@ -183,6 +191,7 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
         return Ok(());
     }
     volume_device::locked_disk_of(&node.host, volume, ctx)?;
+    refuse_volume_of_node(node, ctx, volume)?;
     ctx.begin_mutation()?;
     let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
     let handle = volume_device::open(&node.host, volume, &Open::existing(access, Options::empty()))?;
