@@ -415,6 +415,9 @@ pub(crate) fn format_ntfs(
         [("FileSystem", Value::Text("NTFS".into())), ("Full", Value::Bool(false)), ("Force", Value::Bool(true))];
     ctx.require_pool(PoolKind::Wmi)?;
     let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&volume.to_string()));
+    // A disk that is removed and comes back during the call has the same volume again. Only this handle tells.
+    let disk = volume_device::disk_of(host, SecondWay::Refused, volume)
+        .and_then(|number| Disk::open(host, number, Access::empty()));
     let mut refused = None;
     let formatted = host.poll(host.timeouts().arrival, || {
         let instance = find(host, ctx, &wql, &format!("volume {volume}"))?;
@@ -437,16 +440,18 @@ pub(crate) fn format_ntfs(
                 if error.code == Some(code::STALE_CACHE) {
                     refresh_all(host, ctx)?;
                 }
-                if error.code == Some(code::VOLUME_READ_ONLY) && is_on_read_only_disk(host, volume) {
+                // The volumes of a read-only disk do not become writable by themselves.
+                let attributes = disk.as_ref().ok().and_then(|disk| disk.attributes().ok()).unwrap_or_default();
+                if error.code == Some(code::VOLUME_READ_ONLY) && attributes & DiskAttributes::READ_ONLY != 0 {
                     return Err(error);
                 }
                 refused = Some(error);
                 Ok(None)
             }
-            Err(error) => {
-                let find = || volume_device::disk_of(host, SecondWay::Refused, volume).map(drop);
-                Err(or_removed(error, find))
-            }
+            Err(error) => Err(or_removed(error, || match &disk {
+                Ok(disk) => disk.check_number(),
+                Err(_) => volume_device::disk_of(host, SecondWay::Refused, volume).map(drop),
+            })),
             Ok(_) => Ok(Some(())),
         }
     })?;
@@ -454,14 +459,6 @@ pub(crate) fn format_ntfs(
         (None, Some(error)) => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Returns whether the disk of a volume is known to be read-only. Its volumes do not become writable by themselves.
-fn is_on_read_only_disk(host: &Host, volume: VolumeId) -> bool {
-    let disk = volume_device::disk_of(host, SecondWay::Refused, volume)
-        .and_then(|number| Disk::open(host, number, Access::empty()));
-    let attributes = disk.and_then(|disk| Ok(disk.attributes()?));
-    attributes.is_ok_and(|attributes| attributes & DiskAttributes::READ_ONLY != 0)
 }
 
 /// Returns the provider's instance of a partition of a disk that is open as a device and that has been compared with the
