@@ -4,8 +4,8 @@
 //! production: the storage provider. Each use of a fallback is counted by its code, and logged once, so that the
 //! metrics of many nodes show which primary call Windows answers differently than expected.
 //!
-//! No fallback decides whether a volume is formatted, or a disk partitioned, with one exception: if the provider reports
-//! a file system or a partition, there is one. That it reports none is no evidence.
+//! The provider does not decide whether a volume is formatted, or a disk partitioned, with one exception: if it reports a
+//! file system or a partition, there is one. That it reports none is no evidence.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -141,7 +141,8 @@ const TABLE: [Row; 18] = [
         "file_system",
         "`FileFsAttributeInformation` and reading the first sectors",
         INCONCLUSIVE,
-        "`MSFT_Volume.FileSystemType`, if it names a file system",
+        "after 1, 50 or 87, opening the root directory, if that fails with 1005; `MSFT_Volume.FileSystemType`, if it names a \
+         file system",
     ),
     row(
         Fallback::Mount,
