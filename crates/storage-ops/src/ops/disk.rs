@@ -453,12 +453,18 @@ fn needs_table(disk: &Disk) -> OperationResult<bool> {
     refuse_content(disk).map(|()| true)
 }
 
-/// Refuses a disk without a partition table on which a file system or container begins in the first sector: a partition
-/// table would overwrite it.
+/// Refuses a disk without a partition table that has the signature of a file system or container in its first sectors, or that
+/// of a container or backup partition table in its last ones: a partition table would overwrite it.
 fn refuse_content(disk: &Disk) -> OperationResult<()> {
-    let signature = file_system::signature_on(&*disk.handle)
+    let first = file_system::signature_on(&*disk.handle)
         .map_err(|code| OperationError::of(code, "the first sectors of the disk cannot be read"))?;
-    match signature {
+    let last = match (first, disk.known_size()) {
+        (None, Ok(size)) => file_system::signature_at_end_of(&*disk.handle, size)
+            .map_err(|code| OperationError::of(code, "the last sectors of the disk cannot be read"))?,
+        // The last sectors of a disk of unknown size are unknown too. Such disks are initialized by the storage provider.
+        _ => None,
+    };
+    match first.or(last) {
         None => Ok(()),
         Some(name) => Err(OperationError::precondition(format!(
             "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"

@@ -99,6 +99,27 @@ pub(crate) fn signature_on(device: &dyn Handle) -> OsResult<Option<&'static str>
     Ok(None)
 }
 
+/// Searches the last sectors of a disk of `size` bytes for a signature, and returns its name.
+pub(crate) fn signature_at_end_of(device: &dyn Handle, size: u64) -> OsResult<Option<&'static str>> {
+    const BLOCK: usize = signatures::BLOCK;
+    let mut block = vec![0; BLOCK];
+    // Only whole sectors can be read.
+    let size = size / 512 * 512;
+    for (name, at, bytes) in signatures::at_end(size) {
+        let begin = at / BLOCK as u64 * BLOCK as u64;
+        let length = usize::try_from(size - begin).map_or(BLOCK, |rest| rest.min(BLOCK));
+        match device.read(begin, &mut block[..length]) {
+            Ok(read) if signatures::has_at(&block[..read.min(length)], begin, at, bytes) => return Ok(Some(name)),
+            Err(code) if ErrorClass::Unreadable.contains(code) || ErrorClass::DeviceRemoved.contains(code) => {
+                return Err(code);
+            }
+            // The driver may report a larger size than the disk has: there is no such sector.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(None)
+}
+
 /// Returns the name of the file system of a volume, or `None` if Windows has mounted none.
 pub(crate) fn name_of(handle: &dyn Handle) -> OsResult<Option<String>> {
     let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];

@@ -156,6 +156,14 @@ fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
         "GPT of 512-byte sectors",
         "GPT of 4096-byte sectors",
         "Linux RAID",
+        "ZFS",
+        "VMFS",
+        "OCFS2",
+        "backup GPT of 512-byte sectors",
+        "backup GPT of 4096-byte sectors",
+        "Linux RAID 1.0",
+        "Linux RAID 0.90",
+        "ZFS without its first labels",
     ] {
         for offline in [false, true] {
             let disk = os_sim::node().disk(GIB).formatted(name);
@@ -165,6 +173,53 @@ fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
             assert_eq!(sim.disk(1).unwrap().layout, "raw", "{name}");
         }
     }
+}
+
+#[test]
+fn the_last_sectors_of_a_disk_of_any_size_and_sector_are_searched() {
+    for (name, sector, size) in [
+        ("backup GPT of 512-byte sectors", 512, GIB + 1536),
+        ("backup GPT of 4096-byte sectors", 512, GIB + 1536),
+        ("backup GPT of 4096-byte sectors", 4096, GIB + 4096),
+        ("Linux RAID 1.0", 512, GIB + 512),
+        ("Linux RAID 0.90", 4096, GIB + 12 * 4096),
+    ] {
+        let sim = os_sim::node().disk(size).sector_size(sector).formatted(name).build();
+        let error = refused(&node_on(&sim), &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+        assert!(error.to_string().contains("does not overwrite"), "{name}: {error}");
+        assert_eq!(sim.disk(1).unwrap().layout, "raw", "{name}");
+    }
+}
+
+/// Fails reads beyond the first gibibyte, as a device of that size does.
+struct Ends(OsError);
+
+impl Layer for Ends {
+    fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        if offset >= GIB { Err(self.0) } else { handle.read(offset, output) }
+    }
+}
+
+#[test]
+fn a_disk_whose_end_fails_is_not_initialized_and_one_that_ends_earlier_is() {
+    let run = |code| {
+        let sim = os_sim::node().disk(2 * GIB).build();
+        let node = Node::new(Arc::new(Layered::around(sim.process(), Ends(code))), Config::default());
+        (node.run(&PartitionDisk { disk: ONE }), sim.disk(1).unwrap().layout)
+    };
+    for code in [OsError::CRC, OsError::IO_DEVICE, OsError::ACCESS_DENIED, OsError::DEVICE_NOT_CONNECTED] {
+        let (outcome, layout) = run(code);
+        assert_eq!((outcome.unwrap_err().code(), layout), (Some(code), "raw"));
+    }
+    for code in [27, 38, 87].map(OsError) {
+        assert_eq!(run(code), (Ok(()), "gpt"), "{code:?}");
+    }
+    let sim = os_sim::node().disk(GIB).build();
+    let of_unknown_size: Vec<Arc<dyn faults::Probe>> = vec![
+        Arc::new(failing("control DISK_GET_LENGTH_INFO", OsError::NOT_SUPPORTED)),
+        Arc::new(failing("control DISK_GET_DRIVE_GEOMETRY_EX", OsError::NOT_SUPPORTED)),
+    ];
+    probed(&sim, of_unknown_size).run(&PartitionDisk { disk: ONE }).unwrap();
 }
 
 #[test]
