@@ -108,13 +108,9 @@ pub(crate) fn signature_at_end_of(device: &dyn Handle, size: u64) -> OsResult<Op
     for (name, at, bytes) in signatures::at_end(size) {
         let begin = at / BLOCK as u64 * BLOCK as u64;
         let length = usize::try_from(size - begin).map_or(BLOCK, |rest| rest.min(BLOCK));
-        match device.read(begin, &mut block[..length]) {
-            Ok(read) if signatures::has_at(&block[..read.min(length)], begin, at, bytes) => return Ok(Some(name)),
-            Err(code) if ErrorClass::Unreadable.contains(code) || ErrorClass::DeviceRemoved.contains(code) => {
-                return Err(code);
-            }
-            // The driver may report a larger size than the disk has: there is no such sector.
-            Ok(_) | Err(_) => {}
+        let read = device.read(begin, &mut block[..length])?;
+        if signatures::has_at(&block[..read.min(length)], begin, at, bytes) {
+            return Ok(Some(name));
         }
     }
     Ok(None)

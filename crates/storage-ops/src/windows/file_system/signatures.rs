@@ -5,7 +5,11 @@
 //! sector size. A driver formats a raw volume.
 //!
 //! In the same way, Windows reports a disk as one without a partition table if its GUID partition table was written for
-//! another sector size, for instance before the disk was moved to another kind of virtual machine.
+//! another sector size, for instance before the disk was moved to another kind of virtual machine, or if only the backup of the
+//! table, at the end of the disk, is intact.
+//!
+//! The offsets are those in util-linux (`libblkid/src/superblocks`); that of ZFS follows from the label as OpenZFS writes it
+//! (`module/zfs/spa_config.c`). Storage Spaces keeps its data in a partition, so that such a disk has a GPT.
 
 /// The number of bytes to read at once: a multiple of every size of a sector.
 pub(crate) const BLOCK: usize = 4096;
