@@ -20,7 +20,7 @@ On Linux, the command replaces the columns of the simulator and of Wine and keep
 | cell | meaning |
 |---|---|
 | holds | the check has run, and the fact holds |
-| differs: ... | Wine is known to behave otherwise, and the check fails there |
+| differs: ... | Wine 8.0, that of Debian 12, is known to behave otherwise, and the check fails there. Another version differs in other facts: Wine 10 in FILE-INFO-02 |
 | missing: ... | the check needs something that this system does not have |
 | FAILS: ... | the fact does not hold |
 | not run | the check has not run on this system |

@@ -407,7 +407,8 @@ impl Operation for PartitionDisk {
             let mut instance = None;
             if table.style == TableStyle::Raw {
                 while_online(node, ctx, &disk, || {
-                    instance = Some(msft_storage::initialize(&node.host, ctx, &disk, || needs_table(&disk))?);
+                    instance =
+                        Some(msft_storage::initialize(&node.host, ctx, &disk, || needs_table(node, ctx, &disk))?);
                     Ok(())
                 })?;
             }
@@ -444,21 +445,26 @@ fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
 }
 
 /// Returns whether a disk needs a partition table: it has none, and no other content either, which is refused.
-fn needs_table(disk: &Disk) -> OperationResult<bool> {
+fn needs_table(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
     // Windows may not have read the table while the disk was offline.
     disk.update()?;
     if disk.partition_table()?.style != TableStyle::Raw {
         return Ok(false);
     }
-    refuse_content(disk).map(|()| true)
+    refuse_content(node, ctx, disk).map(|()| true)
 }
 
-/// Refuses a disk without a partition table on which a file system or container begins in the first sector: a partition
-/// table would overwrite it.
-fn refuse_content(disk: &Disk) -> OperationResult<()> {
-    let signature = file_system::signature_on(&*disk.handle)
+/// Refuses a disk without a partition table that has the signature of a file system or container in its first sectors, or that
+/// of a container or backup partition table in its last ones: a partition table would overwrite it.
+fn refuse_content(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+    let first = file_system::signature_on(&*disk.handle)
         .map_err(|code| OperationError::of(code, "the first sectors of the disk cannot be read"))?;
-    match signature {
+    let last = || {
+        let size = disk.reported_size(&node.host, ctx)?;
+        file_system::signature_at_end_of(&*disk.handle, size)
+            .map_err(|code| OperationError::of(code, "the last sectors of the disk cannot be read"))
+    };
+    match first.map_or_else(last, |name| Ok(Some(name)))? {
         None => Ok(()),
         Some(name) => Err(OperationError::precondition(format!(
             "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"

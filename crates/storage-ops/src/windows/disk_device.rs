@@ -225,7 +225,7 @@ impl Disk {
     }
 
     /// Queries the geometry. Only the sizes of the disk and of its sectors are meaningful.
-    fn geometry(&self) -> OsResult<DiskGeometryEx> {
+    pub(crate) fn geometry(&self) -> OsResult<DiskGeometryEx> {
         buffer::control(&*self.handle, ControlCode::DISK_GET_DRIVE_GEOMETRY_EX, &[])
     }
 

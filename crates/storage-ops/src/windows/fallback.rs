@@ -4,8 +4,8 @@
 //! production: the storage provider. Each use of a fallback is counted by its code, and logged once, so that the
 //! metrics of many nodes show which primary call Windows answers differently than expected.
 //!
-//! No fallback decides whether a volume is formatted, or a disk partitioned, with one exception: if the provider reports
-//! a file system or a partition, there is one. That it reports none is no evidence.
+//! The provider does not decide whether a volume is formatted, or a disk partitioned, with one exception: if it reports a
+//! file system or a partition, there is one. That it reports none is no evidence.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +37,6 @@ pub(crate) enum Fallback {
     VolumesOfDisk,
     VolumeList,
     VolumeSize,
-    SupportedSize,
     FileSystem,
     Mount,
     Unmount,
@@ -71,7 +70,7 @@ const fn row(
     Row { fallback, call, first, answers, second }
 }
 
-const TABLE: [Row; 20] = [
+const TABLE: [Row; 19] = [
     row(Fallback::DiskList, "disk_list", "`CM_Get_Device_Interface_List`", INCONCLUSIVE, "`MSFT_Disk.Number`"),
     row(
         Fallback::DiskState,
@@ -139,18 +138,12 @@ const TABLE: [Row; 20] = [
         "`MSFT_Volume.Size` and `SizeRemaining`, if the size is not 0",
     ),
     row(
-        Fallback::SupportedSize,
-        "supported_size",
-        "`MSFT_Partition.GetSupportedSize`",
-        "those without a meaning of their own, as from a node without the service Optimize Drives",
-        "the partition table",
-    ),
-    row(
         Fallback::FileSystem,
         "file_system",
         "`FileFsAttributeInformation` and reading the first sectors",
         INCONCLUSIVE,
-        "`MSFT_Volume.FileSystemType`, if it names a file system",
+        "after 1, 50 or 87, opening the root directory, if that fails with 1005; `MSFT_Volume.FileSystemType`, if it names a \
+         file system",
     ),
     row(
         Fallback::Mount,

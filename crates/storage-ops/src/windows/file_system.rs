@@ -27,20 +27,23 @@ pub(crate) enum FileSystem {
 /// volume.
 pub(crate) fn detect(host: &Host, volume: VolumeId) -> OperationResult<FileSystem> {
     let handle = volume_device::open(host, volume, &volume_device::OPEN_FOR_READ)?;
-    let name = name_of(&*handle).map_err(|code| OperationError::of(code, "the file system cannot be read"))?;
+    let name = name_of(&*handle).or_else(|code| none_if_no_root(host, volume, code));
+    let name = name.map_err(|code| OperationError::of(code, "the file system cannot be read"))?;
     match name.as_deref() {
         None => {}
         Some("NTFS") => return Ok(FileSystem::Ntfs),
         Some(name) => return Ok(FileSystem::Other(name.to_owned())),
     }
     // Windows has mounted no file system. The volume may still have one that Windows cannot mount.
-    match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut [0; 16]) {
+    let mut recognized = [0; 16];
+    match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut recognized) {
         Err(code) if ErrorClass::Unreadable.contains(code) || ErrorClass::DeviceRemoved.contains(code) => {
             return Err(OperationError::of(code, "the file system cannot be determined"));
         }
-        // No page names the code for a volume without the structure that the request reads. The signature of the
-        // structure is searched for below.
+        // No page says what is answered for a volume without the structure that the request reads, which may be an empty
+        // name. The signature of the structure is searched for below.
         Err(code) if !ErrorClass::BufferTooSmall.contains(code) => {}
+        Ok(_) if recognized[0] == 0 => {}
         _ => {
             return Err(OperationError::precondition(
                 "the volume has a file system that Windows recognizes but cannot mount",
@@ -71,6 +74,18 @@ pub(crate) fn or_reported(
     })
 }
 
+/// Returns `None` for the name of the file system after `code`, if that says nothing about the volume and its root directory
+/// cannot be opened because Windows has mounted no file system. Otherwise returns `code`.
+fn none_if_no_root(host: &Host, volume: VolumeId, code: OsError) -> OsResult<Option<String>> {
+    if ErrorClass::UnsupportedOrInvalid.contains(code)
+        && host.os().open(&volume.root(), &volume_device::OPEN_FOR_READ).err() == Some(OsError::UNRECOGNIZED_VOLUME)
+    {
+        host.fallbacks().record(Fallback::FileSystem, code);
+        return Ok(None);
+    }
+    Err(code)
+}
+
 /// Searches the first sectors of a volume, or of a disk, for the signature of a file system or container, and returns its
 /// name.
 pub(crate) fn signature_on(device: &dyn Handle) -> OsResult<Option<&'static str>> {
@@ -78,6 +93,23 @@ pub(crate) fn signature_on(device: &dyn Handle) -> OsResult<Option<&'static str>
     for offset in signatures::BLOCKS {
         let read = device.read(offset, &mut block)?;
         if let Some(name) = signatures::find(offset, &block[..read.min(signatures::BLOCK)]) {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+/// Searches the last sectors of a disk of `size` bytes for a signature, and returns its name.
+pub(crate) fn signature_at_end_of(device: &dyn Handle, size: u64) -> OsResult<Option<&'static str>> {
+    const BLOCK: usize = signatures::BLOCK;
+    let mut block = vec![0; BLOCK];
+    // Only whole sectors can be read.
+    let size = size / 512 * 512;
+    for (name, at, bytes) in signatures::at_end(size) {
+        let begin = at / BLOCK as u64 * BLOCK as u64;
+        let length = usize::try_from(size - begin).map_or(BLOCK, |rest| rest.min(BLOCK));
+        let read = device.read(begin, &mut block[..length])?;
+        if signatures::has_at(&block[..read.min(length)], begin, at, bytes) {
             return Ok(Some(name));
         }
     }

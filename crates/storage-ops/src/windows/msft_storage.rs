@@ -188,7 +188,23 @@ fn retry_if_stale<T>(
 /// The provider learns of a new disk or volume some time after Windows shows it. So its cache is refreshed if it still does
 /// not know the object after a moment: the object exists, since the caller has opened it as a device.
 fn find(host: &Host, ctx: &OperationContext, wql: &str, object: &str) -> OperationResult<Instance> {
-    let known = || match wmi::query_one(host, Namespace::Storage, wql, object) {
+    find_where(host, ctx, wql, object, |_| true)
+}
+
+/// Does the same as [`find`] with those instances only that `is_meant` accepts.
+fn find_where(
+    host: &Host,
+    ctx: &OperationContext,
+    wql: &str,
+    object: &str,
+    is_meant: impl Fn(&Instance) -> bool,
+) -> OperationResult<Instance> {
+    let query = || {
+        let mut found = wmi::query(host, Namespace::Storage, wql)?;
+        found.retain(&is_meant);
+        wmi::only(found, object)
+    };
+    let known = || match query() {
         Err(error) if error.is_not_found() && error.code.is_none() => Ok(None),
         outcome => outcome.map(Some),
     };
@@ -399,6 +415,9 @@ pub(crate) fn format_ntfs(
         [("FileSystem", Value::Text("NTFS".into())), ("Full", Value::Bool(false)), ("Force", Value::Bool(true))];
     ctx.require_pool(PoolKind::Wmi)?;
     let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&volume.to_string()));
+    // A disk that is removed and comes back during the call has the same volume again. Only this handle tells.
+    let disk = volume_device::disk_of(host, SecondWay::Refused, volume)
+        .and_then(|number| Disk::open(host, number, Access::empty()));
     let mut refused = None;
     let formatted = host.poll(host.timeouts().arrival, || {
         let instance = find(host, ctx, &wql, &format!("volume {volume}"))?;
@@ -421,16 +440,18 @@ pub(crate) fn format_ntfs(
                 if error.code == Some(code::STALE_CACHE) {
                     refresh_all(host, ctx)?;
                 }
-                if error.code == Some(code::VOLUME_READ_ONLY) && is_on_read_only_disk(host, volume) {
+                // The volumes of a read-only disk do not become writable by themselves.
+                let attributes = disk.as_ref().ok().and_then(|disk| disk.attributes().ok()).unwrap_or_default();
+                if error.code == Some(code::VOLUME_READ_ONLY) && attributes & DiskAttributes::READ_ONLY != 0 {
                     return Err(error);
                 }
                 refused = Some(error);
                 Ok(None)
             }
-            Err(error) => {
-                let find = || volume_device::disk_of(host, SecondWay::Refused, volume).map(drop);
-                Err(or_removed(error, find))
-            }
+            Err(error) => Err(or_removed(error, || match &disk {
+                Ok(disk) => disk.check_number(),
+                Err(_) => volume_device::disk_of(host, SecondWay::Refused, volume).map(drop),
+            })),
             Ok(_) => Ok(Some(())),
         }
     })?;
@@ -440,24 +461,39 @@ pub(crate) fn format_ntfs(
     }
 }
 
-/// Returns whether the disk of a volume is known to be read-only. Its volumes do not become writable by themselves.
-fn is_on_read_only_disk(host: &Host, volume: VolumeId) -> bool {
-    let disk = volume_device::disk_of(host, SecondWay::Refused, volume)
-        .and_then(|number| Disk::open(host, number, Access::empty()));
-    let attributes = disk.and_then(|disk| Ok(disk.attributes()?));
-    attributes.is_ok_and(|attributes| attributes & DiskAttributes::READ_ONLY != 0)
-}
-
-/// Returns the provider's instance of a partition that is to grow, after refreshing the provider's data of the disk.
+/// Returns the provider's instance of a partition of a disk that is open as a device and that has been compared with the
+/// provider's. If the provider reports the partition otherwise than the device, refreshes its data first.
 ///
-/// The maximum size of a partition depends on the other partitions, which another program may have deleted. A provider
-/// that does not know of that may report a maximum that is too small.
-pub(crate) fn refreshed_partition(
+/// The partition is found by its offset: the provider numbers partitions in the order of the offsets, and the device may not.
+fn partition_instance(
     host: &Host,
     ctx: &OperationContext,
     disk: &Disk,
     partition: &Partition,
 ) -> OperationResult<Instance> {
+    let (number, disk_number) = (partition.number, disk.number);
+    let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {}", disk_number.0);
+    let object = format!("partition {number} of {disk_number}");
+    let select = || find_where(host, ctx, &wql, &object, |found| found.u64("Offset") == Some(partition.offset));
+    let mut found = select()?;
+    if found.u64("Size") != Some(partition.length) {
+        refresh_all(host, ctx)?;
+        instance_of(host, ctx, disk)?;
+        found = select()?;
+    }
+    disk.check_number()?;
+    Ok(found)
+}
+
+/// Grows a partition and its file system to `size` bytes, after refreshing the provider's data of the disk: a provider that
+/// does not know that the disk has grown, or that another program has deleted the next partition, may refuse the size.
+pub(crate) fn resize(
+    host: &Host,
+    ctx: &OperationContext,
+    disk: &Disk,
+    partition: &Partition,
+    size: u64,
+) -> OperationResult<()> {
     ctx.require_pool(PoolKind::Wmi)?;
     let instance = instance_with_number(host, ctx, disk.number)?;
     match check_same(host, disk, &instance) {
@@ -468,54 +504,9 @@ pub(crate) fn refreshed_partition(
             check_same(host, disk, &instance_with_number(host, ctx, disk.number)?)?;
         }
     }
-    partition_instance(host, ctx, disk, partition)
-}
-
-/// Returns the provider's instance of a partition of a disk that is open as a device and that has been compared with the
-/// provider's. If the provider reports the partition otherwise than the device, refreshes its data first.
-fn partition_instance(
-    host: &Host,
-    ctx: &OperationContext,
-    disk: &Disk,
-    partition: &Partition,
-) -> OperationResult<Instance> {
-    let (number, disk_number) = (partition.number, disk.number);
-    let wql =
-        format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {number}", disk_number.0);
-    let select = || find(host, ctx, &wql, &format!("partition {number} of {disk_number}"));
-    let mut found = select()?;
-    if (found.u64("Offset"), found.u64("Size")) != (Some(partition.offset), Some(partition.length)) {
-        refresh_all(host, ctx)?;
-        instance_of(host, ctx, disk)?;
-        found = select()?;
-    }
-    disk.check_number()?;
-    if found.u64("Offset") != Some(partition.offset) {
-        let reason = format!("WMI and the disk report different offsets for partition {number} of {disk_number}");
-        return Err(OperationError::precondition(reason));
-    }
-    Ok(found)
-}
-
-/// Returns the maximum size of a partition in bytes.
-pub(crate) fn max_partition_size(host: &Host, ctx: &OperationContext, partition: &Instance) -> OperationResult<u64> {
-    let returned = retry_if_stale(host, ctx, || {
-        invoke(host, ctx, &partition.path, "GetSupportedSize", &[], host.timeouts().change)
-    })?;
-    let missing = || OperationError::new(Kind::Internal, "the storage provider's GetSupportedSize returned no SizeMax");
-    returned.out.u64("SizeMax").ok_or_else(missing)
-}
-
-/// Grows a partition and its file system to `size` bytes.
-pub(crate) fn resize(
-    host: &Host,
-    ctx: &OperationContext,
-    disk: &Disk,
-    partition: &Instance,
-    size: u64,
-) -> OperationResult<()> {
+    let instance = partition_instance(host, ctx, disk, partition)?;
     let arguments = [("Size", Value::Text(size.to_string()))];
-    retry_if_stale(host, ctx, || change(host, ctx, disk, partition, "Resize", &arguments).map(drop))
+    retry_if_stale(host, ctx, || change(host, ctx, disk, &instance, "Resize", &arguments).map(drop))
 }
 
 #[cfg(test)]

@@ -11,7 +11,11 @@ use crate::windows::error_class::ErrorClass;
 
 /// Runs a query that must find exactly one instance; `object` names it in errors.
 pub(crate) fn query_one(host: &Host, namespace: Namespace, wql: &str, object: &str) -> OperationResult<Instance> {
-    let mut found = query(host, namespace, wql)?;
+    only(query(host, namespace, wql)?, object)
+}
+
+/// Returns the only one of the instances; `object` names it in errors.
+pub(crate) fn only(mut found: Vec<Instance>, object: &str) -> OperationResult<Instance> {
     match (found.pop(), found.is_empty()) {
         (Some(instance), true) => Ok(instance),
         (None, _) => Err(OperationError::not_found(format!("WMI found no {object}"))),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use faults::{Call, Fault, FaultAction, Layer, Layered, Outcome, Race, Record, When};
 use os::abi::{ControlCode, DiskAttributes};
-use os::{Handle, OsError, OsResult};
+use os::{FsInfo, Handle, NtPath, Open, Os, OsError, OsResult};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
     Config, DiskNumber, Executor, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
@@ -33,6 +33,87 @@ fn a_blank_volume_is_formatted_whatever_code_says_that_no_file_system_is_recogni
         assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(false), "{code:?}");
         node.run(&FormatVolume { volume }).unwrap();
         assert_eq!(sim.volume_on(1).unwrap().formats, 1);
+    }
+}
+
+/// Answers the question whether Windows recognizes a file system with success and this name.
+struct Recognizing(&'static [u8]);
+
+impl Layer for Recognizing {
+    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        if code != ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION {
+            return handle.control(code, input, output);
+        }
+        output[..self.0.len()].copy_from_slice(self.0);
+        Ok(self.0.len())
+    }
+}
+
+#[test]
+fn a_volume_that_is_recognized_without_a_name_is_searched_for_signatures() {
+    for (file_system, answer, expected) in [
+        (None, &[0; 9][..], Ok(false)),
+        (None, b"", Ok(false)),
+        (None, b"FutureFS\0", Err(())),
+        (Some("ext4"), &[0; 9], Err(())),
+        (Some("FutureFS"), &[0; 9], Err(())),
+    ] {
+        let disk = os_sim::node().disk(GIB).partitioned();
+        let sim = match file_system {
+            None => disk.build(),
+            Some(name) => disk.formatted(name).unmountable().build(),
+        };
+        let volume = volume_on(&node_on(&sim), 1);
+        let node = Node::new(Arc::new(Layered::around(sim.process(), Recognizing(answer))), Config::default());
+        let is_formatted = node.run(&IsVolumeFormatted { volume });
+        assert_eq!(is_formatted.map_err(drop), expected, "{file_system:?} {answer:?}");
+        assert_eq!(node.run(&FormatVolume { volume }).map_err(drop), expected.map(drop), "{file_system:?} {answer:?}");
+        assert_eq!(sim.volume_on(1).unwrap().formats, u32::from(expected.is_ok()));
+    }
+}
+
+/// Does not name file systems. Opening the root directory of a volume fails with a code, if there is one.
+struct Nameless {
+    code: OsError,
+    root: Option<OsError>,
+}
+
+impl Layer for Nameless {
+    fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let text = path.to_string();
+        match self.root {
+            Some(code) if text.contains("Volume{") && text.ends_with('\\') => Err(code),
+            _ => node.open(path, how),
+        }
+    }
+
+    fn query_fs(&self, handle: &dyn Handle, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
+        if class == FsInfo::Attribute { Err(self.code) } else { handle.query_fs(class, output) }
+    }
+}
+
+#[test]
+fn a_volume_without_a_root_directory_is_raw_if_the_name_of_its_file_system_cannot_be_asked_for() {
+    let run = |sim: &Sim, code, root| {
+        let volume = volume_on(&node_on(sim), 1);
+        let node = Node::new(Arc::new(Layered::around(sim.process(), Nameless { code, root })), Config::default());
+        node.run(&IsVolumeFormatted { volume })
+    };
+    let blank = os_sim::node().disk(GIB).partitioned().build();
+    let ext4 = os_sim::node().disk(GIB).partitioned().formatted("ext4").unmountable().build();
+    let ntfs = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    for code in [1, 50, 87].map(OsError) {
+        assert_eq!(run(&blank, code, None), Ok(false), "{code:?}");
+        run(&ext4, code, None).unwrap_err();
+        // The storage provider knows the file system.
+        assert_eq!(run(&ntfs, code, None), Ok(true), "{code:?}");
+        for root in [2, 5, 21, 1117, 4711, 0x8031_0000].map(OsError) {
+            assert_eq!(run(&blank, code, Some(root)).unwrap_err().code(), Some(code), "{root:?}");
+        }
+    }
+    // These codes say something about the volume.
+    for code in [5, 21, 31, 4711].map(OsError) {
+        assert_eq!(run(&blank, code, None).unwrap_err().code(), Some(code));
     }
 }
 
@@ -75,6 +156,14 @@ fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
         "GPT of 512-byte sectors",
         "GPT of 4096-byte sectors",
         "Linux RAID",
+        "ZFS",
+        "VMFS",
+        "OCFS2",
+        "backup GPT of 512-byte sectors",
+        "backup GPT of 4096-byte sectors",
+        "Linux RAID 1.0",
+        "Linux RAID 0.90",
+        "ZFS without its first labels",
     ] {
         for offline in [false, true] {
             let disk = os_sim::node().disk(GIB).formatted(name);
@@ -84,6 +173,58 @@ fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
             assert_eq!(sim.disk(1).unwrap().layout, "raw", "{name}");
         }
     }
+}
+
+#[test]
+fn the_last_sectors_of_a_disk_of_any_size_and_sector_are_searched() {
+    for (name, sector, size) in [
+        ("backup GPT of 512-byte sectors", 512, GIB + 1536),
+        ("backup GPT of 4096-byte sectors", 512, GIB + 1536),
+        ("backup GPT of 4096-byte sectors", 4096, GIB + 4096),
+        ("Linux RAID 1.0", 512, GIB + 512),
+        ("Linux RAID 0.90", 4096, GIB + 12 * 4096),
+    ] {
+        let sim = os_sim::node().disk(size).sector_size(sector).formatted(name).build();
+        let error = refused(&node_on(&sim), &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+        assert!(error.to_string().contains("does not overwrite"), "{name}: {error}");
+        assert_eq!(sim.disk(1).unwrap().layout, "raw", "{name}");
+    }
+}
+
+/// Fails reads beyond the first gibibyte.
+struct Ends(OsError);
+
+impl Layer for Ends {
+    fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        if offset >= GIB { Err(self.0) } else { handle.read(offset, output) }
+    }
+}
+
+#[test]
+fn a_disk_whose_last_sectors_cannot_be_read_is_not_initialized() {
+    for code in [5, 27, 38, 87, 1117, 1167].map(OsError) {
+        let sim = os_sim::node().disk(2 * GIB).build();
+        let node = Node::new(Arc::new(Layered::around(sim.process(), Ends(code))), Config::default());
+        let error = node.run(&PartitionDisk { disk: ONE }).unwrap_err();
+        assert_eq!((error.code(), sim.disk(1).unwrap().layout), (Some(code), "raw"));
+    }
+}
+
+#[test]
+fn a_raw_disk_whose_size_only_the_provider_states_is_searched_and_initialized() {
+    let run = |sim: &Sim| {
+        let of_unknown_size: Vec<Arc<dyn faults::Probe>> = vec![
+            Arc::new(failing("control DISK_GET_LENGTH_INFO", OsError::NOT_SUPPORTED)),
+            Arc::new(failing("control DISK_GET_DRIVE_GEOMETRY_EX", OsError::NOT_SUPPORTED)),
+        ];
+        probed(sim, of_unknown_size).run(&PartitionDisk { disk: ONE })
+    };
+    let sim = os_sim::node().disk(GIB).build();
+    run(&sim).unwrap();
+    assert_eq!(sim.disk(1).unwrap().layout, "gpt");
+    let sim = os_sim::node().disk(GIB).formatted("backup GPT of 512-byte sectors").build();
+    run(&sim).unwrap_err();
+    assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
 
 #[test]

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::setup::{GIB, NoProbe, add_partition, node_on, probed, provider, refused, resize, traced, volume_on};
+use crate::setup::{
+    GIB, NoProbe, add_partition, failing, node_on, probed, provider, refused, resize, traced, volume_on,
+};
 use faults::{Fault, FaultAction, Layer, Layered, Race, When};
-use os::{Instance, Namespace, OsError, OsResult, Time, Value, Wmi};
+use os::{CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Time, Value, Wmi};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{Config, DiskNumber, GetVolumeStats, Kind, ListVolumesOnDisk, Node, VolumeId};
 
 const MIB: u64 = 1 << 20;
-const SUPPORTED: &str = "wmi call MSFT_Partition.GetSupportedSize";
 const RESIZE: &str = "wmi call MSFT_Partition.Resize";
 
 /// Returns a node whose disk has two partitions of 100 MiB with `gap` bytes between them, and the volume on the first.
@@ -35,24 +36,76 @@ fn length(sim: &Sim) -> u64 {
     sim.disk(1).unwrap().partitions[1].length
 }
 
-/// Simulates the service "Optimize drives", which the query for the maximum size needs and which may be disabled.
-fn optimize_drives(enabled: bool) -> Fault {
-    let fails = move |call: &faults::Call| !enabled && call.primitive == SUPPORTED;
-    Fault::each(fails, When::Before, FaultAction::Fail(OsError::WBEM_FAILED))
+/// A provider that analyses the volume for ever when it is asked for the supported sizes of a partition.
+struct Analysing;
+
+impl PendingCall for Analysing {
+    fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
+        std::mem::forget(then);
+    }
+}
+
+impl Layer for Analysing {
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        match call.method {
+            "GetSupportedSize" => Ok(CallStatus::StillRunning(Box::new(Self))),
+            _ => wmi.call(call, deadline),
+        }
+    }
+}
+
+#[test]
+fn a_volume_grows_although_the_analysis_of_its_fragmentation_never_ends() {
+    let (sim, volume) = grown(16 << 40);
+    let node = Node::new(Arc::new(Layered::around(sim.process(), Analysing)), Config::default());
+    for size in [2 * GIB, 0] {
+        node.run(&resize(volume, size)).unwrap();
+        let expected = if size == 0 { (16 << 40) + GIB - 17 * MIB } else { size };
+        assert_eq!(length(&sim), expected);
+        let total = node.run(&GetVolumeStats { volume }).unwrap().total;
+        assert!(total <= expected && total + MIB > expected, "{total}");
+    }
+    assert_eq!(node.locked_objects(), 0);
 }
 
 #[test]
 fn a_volume_grows_up_to_the_next_partition() {
-    for enabled in [true, false] {
-        for gap in [0, 1, 57] {
-            let (sim, volume) = two_partitions(gap * MIB);
-            let (node, trace) = traced(&sim, optimize_drives(enabled));
-            node.run(&resize(volume, 0)).unwrap();
-            assert_eq!(length(&sim), (100 + gap) * MIB, "{enabled}");
-            assert_eq!(trace.counts().wmi == 0, gap == 0, "WMI is not called if there is no space");
-            sim.invariants().unwrap();
-        }
+    for gap in [0, 1, 57] {
+        let (sim, volume) = two_partitions(gap * MIB);
+        let (node, trace) = traced(&sim, NoProbe);
+        node.run(&resize(volume, 0)).unwrap();
+        assert_eq!(length(&sim), (100 + gap) * MIB);
+        assert_eq!(trace.counts().wmi == 0, gap == 0, "WMI is not called if there is no space");
+        sim.invariants().unwrap();
     }
+}
+
+#[test]
+fn a_partition_is_found_by_its_offset_if_the_entries_of_the_table_have_another_order() {
+    let sim = os_sim::node().disk(GIB).gpt().build();
+    add_partition(&sim, Some(800 * MIB), 100 * MIB);
+    add_partition(&sim, Some(16 * MIB), 100 * MIB);
+    let numbers: Vec<_> = sim.disk(1).unwrap().partitions.iter().map(|partition| partition.number).collect();
+    assert_eq!(numbers, [1, 3, 2]);
+    let node = node_on(&sim);
+    let volumes = node.run(&ListVolumesOnDisk { disk: DiskNumber(1), partition: 0 }).unwrap();
+    for volume in volumes {
+        node.run(&resize(volume, 0)).unwrap();
+    }
+    let lengths: Vec<_> = sim.disk(1).unwrap().partitions.iter().map(|partition| partition.length).collect();
+    assert_eq!(lengths[1..], [784 * MIB, GIB - 801 * MIB]);
+    sim.invariants().unwrap();
+}
+
+#[test]
+fn a_partition_of_an_mbr_grows_up_to_two_tebibytes() {
+    let sim = os_sim::node().disk(GIB).mbr().formatted("NTFS").grown_to(3 << 40).build();
+    let node = node_on(&sim);
+    let volume = volume_on(&node, 1);
+    refused(&node, &resize(volume, 5 << 39), Kind::FailedPrecondition);
+    node.run(&resize(volume, 0)).unwrap();
+    let partition = sim.disk(1).unwrap().partitions[0].clone();
+    assert_eq!(partition.offset + partition.length, 2 << 40);
 }
 
 #[test]
@@ -120,7 +173,7 @@ fn a_disk_that_takes_the_number_of_the_volumes_disk_is_never_changed() {
 
 #[test]
 fn growth_of_less_than_a_mebibyte_is_ignored_without_wmi() {
-    for (growth, used) in [(512, 0), (MIB / 2, 0), (MIB, MIB), (MIB * 5 / 2, 3 * MIB)] {
+    for (growth, used) in [(512, 0), (MIB / 2, 0), (MIB, MIB), (MIB * 5 / 2, 2 * MIB)] {
         let (sim, volume) = grown(growth);
         let (before, (node, trace)) = (length(&sim), traced(&sim, NoProbe));
         node.run(&resize(volume, 0)).unwrap();
@@ -137,34 +190,28 @@ fn a_partition_grows_by_at_least_one_mebibyte() {
         let (node, trace) = traced(&sim, NoProbe);
         node.run(&resize(volume, before + more)).unwrap();
         assert_eq!(length(&sim) - before, gained, "{more}");
-        assert_eq!(trace.counts().of(RESIZE) == 0, gained == 0, "{more}");
-        assert_eq!(trace.counts().wmi == 0, more == 0, "WMI is not called if the partition is large enough");
+        assert_eq!(trace.counts().wmi == 0, gained == 0, "WMI is not called if the partition is large enough");
     }
 }
 
 #[test]
 fn a_size_less_than_a_mebibyte_above_the_maximum_is_accepted() {
-    for enabled in [true, false] {
-        let (sim, volume) = two_partitions(57 * MIB);
-        let node = probed(&sim, optimize_drives(enabled));
-        let error = refused(&node, &resize(volume, 158 * MIB), Kind::FailedPrecondition);
-        let max = 157 * MIB;
-        assert!(error.to_string().contains(&format!("at most {max}")), "{error}");
-        assert_eq!(error.code().is_none(), enabled, "{error}");
-        assert_eq!(length(&sim), 100 * MIB);
-        node.run(&resize(volume, 158 * MIB - 1)).unwrap();
-        assert_eq!(length(&sim), max);
-    }
+    let (sim, volume) = two_partitions(57 * MIB);
+    let node = node_on(&sim);
+    let error = refused(&node, &resize(volume, 158 * MIB), Kind::FailedPrecondition);
+    let max = 157 * MIB;
+    assert!(error.to_string().contains(&format!("at most {max}")), "{error}");
+    assert_eq!(length(&sim), 100 * MIB);
+    node.run(&resize(volume, 158 * MIB - 1)).unwrap();
+    assert_eq!(length(&sim), max);
 }
 
 #[test]
-fn a_busy_provider_is_unavailable_and_the_partition_table_is_not_used_instead() {
+fn a_provider_that_is_busy_is_unavailable() {
     let (sim, volume) = grown(GIB);
-    let busy =
-        Fault::each(|call| call.primitive == SUPPORTED, When::Before, FaultAction::Fail(OsError::WMI_QUEUE_FULL));
-    let before = sim.snapshot();
-    refused(&probed(&sim, busy), &resize(volume, 0), Kind::Unavailable);
-    assert_eq!(sim.disk(1).unwrap().partitions[1].length, GIB - 17 * MIB, "{:?}", before.difference(&sim.snapshot()));
+    let before = length(&sim);
+    refused(&probed(&sim, failing(RESIZE, OsError::WMI_QUEUE_FULL)), &resize(volume, 0), Kind::Unavailable);
+    assert_eq!(length(&sim), before);
 }
 
 #[test]
@@ -172,7 +219,7 @@ fn growth_that_was_undone_is_not_reported_as_success() {
     let (sim, volume) = grown(GIB);
     let (other, before) = (sim.clone(), length(&sim));
     // Between the change and the check of its result.
-    let undone = Race::before(1, move || {
+    let undone = Race::before(2, move || {
         assert_eq!(length(&other), before + 100 * MIB);
         let wql = "SELECT * FROM MSFT_Partition WHERE DiskNumber = 1 AND PartitionNumber = 2";
         provider(&other, wql, "Resize", &[("Size", Value::Text(before.to_string()))]);

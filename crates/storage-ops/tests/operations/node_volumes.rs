@@ -245,3 +245,28 @@ fn a_volume_that_is_mounted_at_another_path_of_a_driver_is_not_emptied() {
     sim.process().delete_volume_mount_point(&os::U16String::from_str(&format!(r"{other}\"))).unwrap();
     node.run(&RmdirContents { path: setup::path(one) }).unwrap();
 }
+
+#[test]
+fn no_volume_of_the_node_is_resized() {
+    let sim = drivers_disks();
+    assert!(sim.grow_disk(0, 512 * GIB) && sim.grow_disk(1, 2 * GIB) && sim.grow_disk(3, 2 * GIB));
+    let node = Node::new(sim.process(), config());
+    let [system, working, other] = [0, 1, 3].map(|disk| volume_on(&node, disk));
+    let before = sim.snapshot();
+    for volume in [system, working] {
+        refused(&node, &setup::resize(volume, 0), Kind::PermissionDenied);
+        let larger = node.run(&storage_ops::GetVolumeStats { volume }).unwrap().total + GIB / 2;
+        refused(&node, &setup::resize(volume, larger), Kind::PermissionDenied);
+        node.run(&setup::resize(volume, 1)).unwrap();
+    }
+    let first = storage_ops::ResizeTarget::FirstVolumeOfDisk(DiskNumber(0));
+    refused(&node, &storage_ops::ResizeVolume { target: first, size: 0 }, Kind::PermissionDenied);
+    assert_eq!(sim.snapshot(), before);
+    node.run(&setup::resize(other, 0)).unwrap();
+    // A file system smaller than its partition.
+    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").file_system_of(GIB / 2).mounted(DATA);
+    let sim = node.dir(r"C:\data\working").build();
+    let (node, before) = (Node::new(sim.process(), config()), sim.snapshot());
+    refused(&node, &setup::resize(volume_on(&node, 1), 0), Kind::PermissionDenied);
+    assert_eq!(sim.snapshot(), before);
+}

@@ -286,10 +286,22 @@ fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
 
 #[test]
 fn a_disk_that_is_removed_during_a_change_is_not_found() {
+    lost_during_a_change(false);
+    lost_during_a_change(true);
+}
+
+/// Removes the disk right before a change, which fails. The disk `returns` before it fails.
+fn lost_during_a_change(returns: bool) {
     let lost = |sim: &Sim, method: &'static str, code| {
         let removed = sim.clone();
-        let race = Race::before(0, move || drop(removed.detach_disk(1).unwrap()))
-            .among(move |call| call.primitive.ends_with(&format!(".{method}")));
+        let remove = move || {
+            let disk = removed.detach_disk(1).unwrap();
+            if returns {
+                assert_eq!(removed.reattach_disk(disk, true), 1);
+                removed.advance(Duration::from_secs(1));
+            }
+        };
+        let race = Race::before(0, remove).among(move |call| call.primitive.ends_with(&format!(".{method}")));
         let failing = Layered::around(sim.process(), Answer { method, code, left: AtomicU32::new(1) });
         Node::new(Arc::new(Probed::new(Arc::new(failing), race)), Config::default())
     };

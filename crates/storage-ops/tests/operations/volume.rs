@@ -431,22 +431,6 @@ fn contract_26_growth_of_less_than_a_mebibyte_succeeds_without_a_change() {
 }
 
 #[test]
-fn growing_does_not_need_the_optimize_drives_service() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
-    let disabled = Fault::each(
-        |call| call.primitive == "wmi call MSFT_Partition.GetSupportedSize",
-        When::Before,
-        FaultAction::Fail(OsError::WBEM_FAILED),
-    );
-    let node = setup::probed(&sim, disabled);
-    let volume = volume_on(&node, 1);
-    sim.grow_disk(1, 2 * GIB);
-    node.run(&resize(volume, 0)).unwrap();
-    assert!(node.run(&GetVolumeStats { volume }).unwrap().total > 2 * GIB - (20 << 20));
-    sim.invariants().unwrap();
-}
-
-#[test]
 fn contract_09a_a_link_above_a_mount_target_is_refused() {
     let sim = os_sim::node()
         .disk(GIB)

@@ -1,7 +1,7 @@
 //! Why each WMI call is made.
 
 /// Each WMI call that a sequence causes: the RPC, the call, and why it is made.
-pub(crate) const REASONS: [(&str, &str, &str); 31] = [
+pub(crate) const REASONS: [(&str, &str, &str); 30] = [
     (
         "Rescan",
         "`MSFT_StorageSetting.UpdateHostStorageCache`",
@@ -37,15 +37,10 @@ pub(crate) const REASONS: [(&str, &str, &str); 31] = [
     (
         "ResizeVolume",
         "`MSFT_Disk.Refresh`",
-        "the provider computes the largest size from its cache, and may not know that the disk has grown or that another \
-         program has deleted the next partition",
+        "the provider refuses a size that is too large according to its cache, and may not know that the disk has grown or \
+         that another program has deleted the next partition",
     ),
-    ("ResizeVolume", "query of `MSFT_Partition`", "the path of the object; its offset must be that of the device"),
-    (
-        "ResizeVolume",
-        "`MSFT_Partition.GetSupportedSize`",
-        "the largest size, which depends on the file system and on where the backup partition table fits",
-    ),
+    ("ResizeVolume", "query of `MSFT_Partition`", "the path of the object, which is found by its offset"),
     ("ResizeVolume", "`MSFT_Partition.Resize`", "the change: partition table, partition and file system"),
     ("AddTargetPortal", "query of `MSFT_iSCSITargetPortal`", "whether the portal was added already"),
     ("AddTargetPortal", "`MSFT_iSCSITargetPortal.New`", "the change"),

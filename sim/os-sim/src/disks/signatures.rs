@@ -22,6 +22,23 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("GPT of 512-byte sectors", 512, b"EFI PART"),
     ("GPT of 4096-byte sectors", 4096, b"EFI PART"),
     ("Linux RAID", 4096, b"\xfc\x4e\x2b\xa9"),
+    ("ZFS", ZFS_NAME, ZFS),
+    ("VMFS", 1 << 20, b"\x0d\xd0\x01\xc0"),
+    ("OCFS2", 8192, b"OCFSV2"),
+];
+
+/// The first name in the list of a label of ZFS, with its length before it, and its offset in the label.
+const ZFS: &[u8] = b"\0\0\0\x07version\0";
+const ZFS_NAME: u64 = 16404;
+
+/// The signatures near the end of a disk whose first sectors are zero: the name, the multiple to which the size of the disk
+/// is rounded down, the distance from there and the bytes.
+const AT_END: &[(&str, u64, u64, &[u8])] = &[
+    ("backup GPT of 512-byte sectors", 512, 512, b"EFI PART"),
+    ("backup GPT of 4096-byte sectors", 4096, 4096, b"EFI PART"),
+    ("Linux RAID 1.0", 4096, 8192, b"\xfc\x4e\x2b\xa9"),
+    ("Linux RAID 0.90", 65536, 65536, b"\xfc\x4e\x2b\xa9"),
+    ("ZFS without its first labels", 256 << 10, (512 << 10) - ZFS_NAME, ZFS),
 ];
 
 /// The offset and the bytes of the identifier of the file system recognition structure. The name of the file system
@@ -34,7 +51,9 @@ const STRUCTURE_NAME: u64 = 3;
 /// Returns whether the file system `name` writes the recognition structure to its first sector: ReFS, and every file
 /// system that is not in the table, which stands for those that Windows will have one day.
 pub(crate) fn has_recognition_structure(name: &str) -> bool {
-    name == "ReFS" || SIGNATURES.iter().all(|(known, ..)| *known != name)
+    let is_known =
+        SIGNATURES.iter().any(|(known, ..)| *known == name) || AT_END.iter().any(|(known, ..)| *known == name);
+    name == "ReFS" || !is_known
 }
 
 impl State {
@@ -86,7 +105,12 @@ fn read_disk(disk: &Disk, offset: u64, output: &mut [u8]) -> OsResult<usize> {
     output.fill(0);
     match (disk.layout, disk.volumes().next(), &disk.foreign) {
         (Layout::Superfloppy, Some(volume), _) => read_volume(volume, offset, output),
-        (Layout::Raw, _, Some(name)) => write_signature(name, offset, output),
+        (Layout::Raw, _, Some(name)) => {
+            write_signature(name, offset, output);
+            for (_, multiple, back, bytes) in AT_END.iter().filter(|(known, ..)| known == name) {
+                write_bytes(disk.size / multiple * multiple - back, bytes, offset, output);
+            }
+        }
         _ => {}
     }
     Ok(output.len())
@@ -106,11 +130,16 @@ fn write_signature(name: &str, offset: u64, output: &mut [u8]) {
     let own = SIGNATURES.iter().filter(|(known, ..)| *known == name).map(|(_, at, bytes)| (*at, *bytes));
     let structure = has_recognition_structure(name).then_some([(STRUCTURE_NAME, name.as_bytes()), STRUCTURE]);
     for (at, bytes) in own.chain(structure.into_iter().flatten()) {
-        for (at, byte) in (at..).zip(bytes) {
-            let index = at.checked_sub(offset).and_then(|index| usize::try_from(index).ok());
-            if let Some(target) = index.and_then(|index| output.get_mut(index)) {
-                *target = *byte;
-            }
+        write_bytes(at, bytes, offset, output);
+    }
+}
+
+/// Writes the part of `bytes`, which begin at `at`, that lies in `output`, which starts at `offset`.
+fn write_bytes(at: u64, bytes: &[u8], offset: u64, output: &mut [u8]) {
+    for (at, byte) in (at..).zip(bytes) {
+        let index = at.checked_sub(offset).and_then(|index| usize::try_from(index).ok());
+        if let Some(target) = index.and_then(|index| output.get_mut(index)) {
+            *target = *byte;
         }
     }
 }

@@ -129,6 +129,8 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
         PartitionKind::Gpt(kind) => (text(format!("{{{kind}}}")), Value::Null),
         PartitionKind::Mbr(kind) => (Value::Null, Value::U32(kind.into())),
     };
+    // The order of the offsets, which the numbers in the table need not have.
+    let number = 1 + disk.partitions.iter().filter(|other| other.offset < part.offset).count();
     let guid = if mbr == Value::Null { text(format!("{{{}}}", part.id)) } else { Value::Null };
     row(
         "MSFT_Partition",
@@ -137,7 +139,7 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
             ("ObjectId", text(&*id)),
             ("DiskId", text(disk.interface())),
             ("DiskNumber", Value::U32(disk.number)),
-            ("PartitionNumber", Value::U32(part.number)),
+            ("PartitionNumber", Value::U32(u32::try_from(number).unwrap_or(u32::MAX))),
             ("GptType", gpt),
             ("MbrType", mbr),
             ("Guid", guid),

@@ -116,14 +116,16 @@ pub(crate) const FACTS: &[Fact] = &[
         "MSFT_Partition.AddAccessPath needs no final backslash, refuses a folder in use even if it is empty, and \
          returns 42002 for a path in use, 42004 for a hidden partition and 42007 for a path that is not valid.",
         "DRV AddAccessPath",
-        "not reachable by any operation: none calls the method yet",
+        "MountVolume calls the method if the mount manager fails, at an empty directory: WMI-PART-09 and WMI-PART-10 check \
+         that; it reports any code",
     ),
     Fact::unchecked(
         "MOUNT-15",
         "MSFT_Partition.RemoveAccessPath works while the path is in use, and returns 42005 for a GUID path, 42006 for \
          the boot or a paging volume and 42007 for a path that is not valid.",
         "DRV RemoveAccessPath",
-        "not reachable by any operation: none calls the method yet",
+        "UnmountVolume calls the method if the mount manager fails, for a mounted directory: WMI-PART-09 and WMI-PART-10 \
+         check that; it reports any code",
     ),
     Fact::published(
         "MOUNT-16",

@@ -157,8 +157,8 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "FILE-OPEN-37",
         "The relative names `.` and `..` fail with INVALID_NAME (123).",
-        "Only that they fail is published (FILE-OPEN-33); Wine fails with this code. The operations are right if the code \
-         is another one: they open no such name, because HostPath refuses these components and a listing skips them.",
+        "Only that they fail is published (FILE-OPEN-33); MS-FSCC 2.1.5.1 reserves the names and gives no code, and Wine fails \
+         with this one. The operations are right if the code is another one: they open no such name, because HostPath refuses these components and a listing skips them.",
         dots_are_no_relative_names,
     ),
 ];

@@ -65,7 +65,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "DEVICE-OPEN-09",
         "Opening the root directory of a volume without a file system fails with UNRECOGNIZED_VOLUME (1005).",
         "The message of the code says so, and Windows shows it for such drives. The operations are right if it is another \
-         code: IsSymlink and CreateSymlink, which count a target on such a volume as present, would report it.",
+         code: IsSymlink and CreateSymlink, which count a target on such a volume as present, would report it, and \
+         IsVolumeFormatted would report that the file system cannot be read.",
         a_raw_volume_has_no_root_directory,
     ),
     Fact::assumed(

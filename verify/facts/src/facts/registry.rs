@@ -21,7 +21,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "REG-03",
         "Reading or deleting a value that does not exist fails with FILE_NOT_FOUND (2).",
-        "SDK RegGetValueW; W32 system-error-codes--0-499-",
+        "SDK RegQueryValueExW; W32 system-error-codes--0-499-",
         a_missing_value_has_its_code,
     ),
     Fact::published(

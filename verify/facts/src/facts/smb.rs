@@ -120,8 +120,8 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "SMB-17",
         "Mapping or opening a share that its server does not have fails with BAD_NET_NAME (67).",
-        "The code is documented as the network name that is not found, without the calls that return it. With another code, the \
-         operation leaves an existing mapping as it is and reports the code.",
+        "The server answers STATUS_BAD_NETWORK_NAME (MS-SMB2 3.3.5.7), whose Win32 code this is by its message; no page names \
+         the calls that return it. With another code, the operation leaves an existing mapping as it is and reports the code.",
         a_missing_share_has_its_code,
     ),
     Fact::assumed(

@@ -39,8 +39,9 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::assumed(
         "VOL-20",
         "FSCTL_QUERY_FILE_SYSTEM_RECOGNITION on a volume without the structure fails with UNRECOGNIZED_VOLUME (1005).",
-        "No page names the code. Every code except those of devices, of access and of BitLocker counts as no answer, and \
-         the first sectors are read and searched for signatures, that of the structure among them.",
+        "No page names the code. Every code except those of devices, of access and of BitLocker counts as no answer, as does \
+         success with an empty name, and the first sectors are read and searched for signatures, that of the structure among \
+         them.",
         a_blank_volume_is_not_recognized,
     ),
     Fact::assumed(
@@ -61,7 +62,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "VOL-22",
         "FileFsAttributeInformation of a volume without a file system returns the name RAW.",
         "No page says so. A volume without a name, with the name RAW or with the error UNRECOGNIZED_VOLUME (1005) counts \
-         as raw, and only if its first sectors have no signature.",
+         as raw, and only if its first sectors have no signature. After 1, 50 or 87 the same error of the root directory \
+         (DEVICE-OPEN-09) counts as this one.",
         a_blank_volume_has_the_file_system_raw,
     ),
     Fact::assumed(

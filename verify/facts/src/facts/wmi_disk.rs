@@ -18,16 +18,16 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine(WINE),
     Fact::published(
         "WMI-DISK-17",
-        "MSFT_Disk.PartitionStyle is 0 for a disk without a partition table, 1 for an MBR and 2 for a GPT.",
-        "DRV MSFT_Disk",
+        "MSFT_Disk.PartitionStyle is 1 for an MBR, 2 for a GPT, and 0, which the page calls unknown, for a disk without a \
+         partition table.",
+        "DRV MSFT_Disk; kubernetes-csi/csi-proxy pkg/os/disk/api.go IsDiskInitialized",
         the_partition_style_is_numbered,
     )
     .wine(WINE),
-    Fact::assumed(
+    Fact::published(
         "WMI-DISK-18",
         "MSFT_Disk.Path can be opened as a device, which has the number in MSFT_Disk.Number.",
-        "The page calls it a path and gives no form. If it cannot be opened, the disk is identified by its serial number or \
-         its size.",
+        "kubernetes-csi/csi-proxy pkg/os/disk/api.go GetDiskNumberAndPage83ID",
         the_path_leads_to_the_disk,
     )
     .wine(WINE),

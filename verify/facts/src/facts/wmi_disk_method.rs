@@ -53,10 +53,11 @@ pub(crate) const FACTS: &[Fact] = &[
         an_offset_is_rounded,
     )
     .wine(WINE),
-    Fact::published(
+    Fact::assumed(
         "WMI-DISK-07",
         "CreatePartition with GptType on a disk with an MBR returns 41006.",
-        "DRV CreatePartition",
+        "DRV CreatePartition lists the code without saying when it is returned. PartitionDisk creates no partition on a disk \
+         with an MBR, and reports any code.",
         an_mbr_has_no_gpt_types,
     )
     .wine(WINE),

@@ -8,7 +8,7 @@ use super::provider::{
     MIB, WINE, call, initialized, number, one, partition, partition_near, partition_of, settle, text,
 };
 use crate::fact::{Fact, Verdict};
-use crate::node::{DiskKind, TestDisk, TestNode, VolumeKind};
+use crate::node::{DiskKind, TestNode, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
@@ -27,9 +27,11 @@ pub(crate) const FACTS: &[Fact] = &[
     .wine(WINE),
     Fact::unchecked(
         "WMI-PART-03",
-        "GetSupportedSize may return another SizeMin each time.",
-        "DRV GetSupportedSize",
-        "no operation reads SizeMin: ResizeVolume never shrinks",
+        "GetSupportedSize determines SizeMin by the analysis of the service Optimize Drives, so that it may return another \
+         SizeMin each time and takes minutes on a large volume.",
+        "DRV GetSupportedSize; https://github.com/Azure/AgentBaker/pull/3804; \
+         https://github.com/MicrosoftDocs/windows-powershell-docs/issues/2351",
+        "no operation calls the method: ResizeVolume computes the largest size from the partition table",
     ),
     Fact::published(
         "WMI-PART-04",
@@ -60,10 +62,11 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::assumed(
         "WMI-PART-08",
-        "MSFT_Partition.PartitionNumber and Offset are those in the answer of IOCTL_DISK_GET_DRIVE_LAYOUT_EX.",
-        "The page does not mention the control code. An operation that finds another offset for the number of a partition \
-         changes nothing and fails.",
-        a_partition_has_the_number_and_offset_of_the_device,
+        "MSFT_Partition.Offset is that in the answer of IOCTL_DISK_GET_DRIVE_LAYOUT_EX, and PartitionNumber counts the \
+         partitions in the order of their offsets.",
+        "DRV MSFT_Partition gives the order of the numbers; the class of Microsoft's MOF has Offset, and no page says that the \
+         control code returns the same. An operation that finds no partition with the offset changes nothing and fails.",
+        a_partition_has_the_offset_of_the_device_and_a_number_in_its_order,
     )
     .wine(WINE),
     Fact::published(
@@ -145,16 +148,23 @@ fn an_unknown_file_system_is_not_resized(node: &dyn TestNode) -> Verdict {
     Ok(())
 }
 
-fn a_partition_has_the_number_and_offset_of_the_device(node: &dyn TestNode) -> Verdict {
-    let number = node.volume(VolumeKind::Ntfs)?.disk;
+fn a_partition_has_the_offset_of_the_device_and_a_number_in_its_order(node: &dyn TestNode) -> Verdict {
+    let raw = node.disk(DiskKind::Raw)?;
+    let disk = initialized(node, raw, 2);
+    let size =
+        one(node, &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", raw.number)).u64("Size").expect("the size");
+    // The entries of the table have another order than the partitions on the disk.
+    partition(node, &disk, size / MIB * 3 / 4 * MIB, 64 * MIB);
+    partition(node, &disk, 64 * MIB, 64 * MIB);
     settle(node);
-    let (_, entries) = partition_table(&*open_disk(node, TestDisk { number }, Access::GENERIC_READ));
-    assert!(!entries.is_empty());
-    for entry in entries {
-        let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {number} AND PartitionNumber = {}", {
-            entry.number
-        });
-        assert_eq!(one(node, &wql).u64("Offset"), u64::try_from(entry.offset).ok());
+    let (_, entries) = partition_table(&*open_disk(node, raw, Access::GENERIC_READ));
+    let mut offsets: Vec<_> = entries.iter().map(|entry| entry.offset).collect();
+    offsets.sort_unstable();
+    assert!(offsets.len() >= 2);
+    for (offset, number) in offsets.into_iter().zip(1..) {
+        let wql =
+            format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {} AND PartitionNumber = {number}", raw.number);
+        assert_eq!(one(node, &wql).u64("Offset"), u64::try_from(offset).ok());
     }
     Ok(())
 }

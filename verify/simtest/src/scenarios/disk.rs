@@ -18,6 +18,7 @@ const STATES: &[State] = &[
     State { name: "raw", build: || disk().build() },
     State { name: "raw, offline", build: || disk().offline().build() },
     State { name: "raw, read-only", build: || disk().read_only().build() },
+    State { name: "raw, with a backup GPT", build: || disk().formatted("backup GPT of 512-byte sectors").build() },
     State { name: "raw, grown", build: || disk().grown_to(2 * GIB).build() },
     State { name: "GPT with only the reserved partition", build: || disk().gpt().build() },
     State {

@@ -1,5 +1,8 @@
 //! The operations on volumes, each on the volume of disk 1 and the directory where it is mounted.
 
+use std::time::Duration;
+
+use os::{MethodCall, Namespace, Os, Time, Value};
 use os_sim::{Builder, Sim};
 use storage_ops::{
     FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath,
@@ -25,6 +28,22 @@ fn with_data(sim: Sim, at: &str) -> Sim {
     let external = sim.external();
     external.mkdir_all(&format!(r"{at}\data")).expect("a mounted volume");
     external.write(&format!(r"{at}\data\precious"), b"precious").expect("a mounted volume");
+    sim
+}
+
+/// Returns a node whose disk 1 has two partitions in another order than the entries of its table.
+fn reordered() -> Sim {
+    let sim = os_sim::node().disk(GIB).gpt().dir(TARGET).build();
+    let (os, never) = (sim.process(), Time(Duration::MAX));
+    let disk =
+        os.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 1", never).expect("an answer");
+    for offset in [800_u64 << 20, 16 << 20] {
+        let arguments = [("Offset", offset), ("Size", 100 << 20)].map(|(name, at)| (name, Value::Text(at.to_string())));
+        os.wmi()
+            .call(&MethodCall::new(Namespace::Storage, &disk[0].path, "CreatePartition", &arguments), never)
+            .expect("a status");
+    }
+    sim.advance(Duration::from_mins(1));
     sim
 }
 
@@ -79,6 +98,16 @@ const STATES: &[State] = &[
     },
 ];
 
+/// A state for ResizeVolume only, which alone looks for the storage provider's partition.
+const REORDERED: State = State { name: "raw, partitions in another order than their entries", build: reordered };
+
+const RESIZE: Spec = Spec::new("ResizeVolume(to its maximum)", |sim| {
+    boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 0 })
+})
+.may_change(&["disk 1 partition "])
+.ensures(is_filled)
+.on_disk(1);
+
 const OPERATIONS: &[Spec] = &[
     Spec::new("IsVolumeFormatted", |sim| boxed(IsVolumeFormatted { volume: volume(sim, 1) })).on_disk(1),
     Spec::new("FormatVolume", |sim| boxed(FormatVolume { volume: volume(sim, 1) }))
@@ -93,12 +122,7 @@ const OPERATIONS: &[Spec] = &[
         .may_change(&[r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v", AT_TARGET, MBR_MOUNT])
         .ensures(|sim| !is_at_target(sim))
         .on_disk(1),
-    Spec::new("ResizeVolume(to its maximum)", |sim| {
-        boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 0 })
-    })
-    .may_change(&["disk 1 partition "])
-    .ensures(is_filled)
-    .on_disk(1),
+    RESIZE,
     Spec::new("ResizeVolume(to 1.5 GiB)", |sim| {
         boxed(ResizeVolume { target: ResizeTarget::Volume(volume(sim, 1)), size: 3 * GIB / 2 })
     })
@@ -135,5 +159,7 @@ const MBR_MOUNT: &str = r"disk 1 partition 1 mounted at C:\var\lib\kubelet\plugi
 
 /// Returns each operation on volumes in each state of a volume and of its target.
 pub fn scenarios() -> Vec<Scenario> {
-    combine(OPERATIONS, STATES)
+    let mut all = combine(OPERATIONS, STATES);
+    all.push(Scenario { state: REORDERED, spec: RESIZE });
+    all
 }

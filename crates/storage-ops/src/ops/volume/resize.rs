@@ -1,18 +1,21 @@
 //! Growing a volume.
 
+use std::cmp::Ordering;
+
 use os::abi::{ControlCode, FsFullSizeInformation};
 use os::{Access, FsInfo, Open, Options, OsError};
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::node::Node;
+use crate::ops::node_volumes;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
 use crate::types::{DiskNumber, VolumeId};
-use crate::windows::disk_device::{Disk, MIB, Partition, PartitionTable};
+use crate::windows::disk_device::{Disk, MIB, Partition, PartitionTable, TableStyle};
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::file_system::{self, FileSystem};
 use crate::windows::volume_device;
@@ -27,7 +30,8 @@ pub enum ResizeTarget {
     FirstVolumeOfDisk(DiskNumber),
 }
 
-/// Grows a volume and its partition. Succeeds without a change if the volume is already large enough; never shrinks it.
+/// Grows a volume and its partition. Succeeds without a change if the volume is already large enough; never shrinks it. A
+/// volume that the node itself uses is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResizeVolume {
     /// The volume.
@@ -85,76 +89,86 @@ impl Operation for ResizeVolume {
         let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
         let partition =
             *partition.ok_or_else(|| OperationError::precondition("no partition begins where the volume begins"))?;
-        let reported = Reported { disk, table, partition };
-        if self.may_need_growth(node, ctx, &reported)? {
+        if let Some(size) = self.new_size(node, ctx, &disk, &table, &partition)? {
             ctx.require_pool(PoolKind::Wmi)?;
-            self.grow(node, ctx, &reported, volume)?;
+            refuse_volume_of_node(node, ctx, volume)?;
+            grow(node, ctx, &disk, &partition, volume, size)?;
         }
         fill_partition(node, ctx, volume)
     }
 }
 
-/// The partition of the volume, as its disk reports it.
-struct Reported {
-    disk: Disk,
-    table: PartitionTable,
-    partition: Partition,
-}
-
 impl ResizeVolume {
-    /// Returns whether the partition may have to grow, determined without the storage provider.
-    fn may_need_growth(&self, node: &Node, ctx: &OperationContext, reported: &Reported) -> OperationResult<bool> {
-        let Reported { disk, table, partition } = reported;
-        if self.size != 0 {
-            return Ok(self.size > partition.length);
+    /// Returns the size to which the partition is to grow in bytes, or `None` if it is large enough.
+    ///
+    /// The partition table decides. `GetSupportedSize` of the storage provider also determines the smallest size, for which
+    /// it analyses the fragmentation of the volume; that may take longer than a driver waits.
+    fn new_size(
+        &self,
+        node: &Node,
+        ctx: &OperationContext,
+        disk: &Disk,
+        table: &PartitionTable,
+        partition: &Partition,
+    ) -> OperationResult<Option<u64>> {
+        if self.size != 0 && self.size < partition.length + MIB {
+            return Ok(None);
         }
-        let end = partition.offset + partition.length;
-        let next = table.partitions.iter().map(|other| other.offset).filter(|offset| *offset >= end).min();
-        match next {
-            Some(next) => Ok(next - end >= MIB),
-            // The last mebibyte cannot be used: it has the backup partition table, and partitions are aligned to
-            // mebibytes.
-            None => Ok(disk.reported_size(&node.host, ctx)?.saturating_sub(end) >= 2 * MIB),
-        }
-    }
-
-    fn grow(&self, node: &Node, ctx: &OperationContext, reported: &Reported, volume: VolumeId) -> OperationResult<()> {
-        let Reported { disk, partition, .. } = reported;
-        let instance = msft_storage::refreshed_partition(&node.host, ctx, disk, partition)?;
-        let (max, provider_error) = match msft_storage::max_partition_size(&node.host, ctx, &instance) {
-            Ok(max) => (max, None),
-            // The query needs the service "Optimize drives"; resizing does not. The provider refuses a size that is too
-            // large.
-            Err(error) if error.kind == Kind::Internal => {
-                if let Some(code) = error.code {
-                    node.host.fallbacks().record(Fallback::SupportedSize, code);
-                }
-                (max_size_by_table(node, ctx, reported)?, Some(error))
-            }
-            Err(error) => return Err(error),
+        let end = match end_of_space(table, partition) {
+            Some(end) => end,
+            // The last mebibyte has the backup partition table.
+            None => disk.reported_size(&node.host, ctx)?.saturating_sub(MIB),
         };
+        let end = if table.style == TableStyle::Mbr { end.min(end_of_mbr(disk)) } else { end };
+        let max = (end / MIB * MIB).saturating_sub(partition.offset);
         if self.size.saturating_sub(max) >= MIB {
             let reason = format!("{} bytes were requested, but the partition can have at most {max}", self.size);
-            return Err(match provider_error {
-                None => OperationError::precondition(reason),
-                Some(error) => {
-                    let reason = format!("{reason} according to the partition table; {}", error.reason);
-                    OperationError { kind: Kind::FailedPrecondition, reason, ..error }
-                }
-            });
+            return Err(OperationError::precondition(reason));
         }
         let size = if self.size == 0 { max } else { self.size.min(max) };
-        if size < partition.length + MIB {
-            return Ok(());
-        }
-        msft_storage::resize(&node.host, ctx, disk, &instance, size)?;
-        update(node, ctx, disk)?;
-        let grown = node.host.poll(node.host.timeouts().arrival, || {
-            let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
-            Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
-        })?;
-        grown.ok_or_else(|| OperationError::precondition("Windows reported success, but the partition has not grown"))
+        Ok((size >= partition.length + MIB).then_some(size))
     }
+}
+
+/// Returns the offset up to which a partition can grow: that of the next one, or the end of the extended partition that it
+/// is in. `None` means the end of the disk.
+fn end_of_space(table: &PartitionTable, partition: &Partition) -> Option<u64> {
+    let end = |other: &Partition| other.offset.saturating_add(other.length);
+    let limit = |other: &Partition| match other.offset.cmp(&partition.offset) {
+        Ordering::Greater => Some(other.offset),
+        Ordering::Less => Some(end(other)).filter(|limit| *limit >= end(partition)),
+        Ordering::Equal => None,
+    };
+    table.partitions.iter().filter_map(limit).min()
+}
+
+/// Returns the end of the space that an MBR can describe: its numbers of sectors have 32 bits.
+fn end_of_mbr(disk: &Disk) -> u64 {
+    let sector = disk.geometry().map_or(0, |geometry| u64::from(geometry.bytes_per_sector));
+    sector.max(512) << 32
+}
+
+/// Refuses to grow a volume that the node itself uses: that cannot be undone.
+fn refuse_volume_of_node(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
+    node_volumes::refuse_volume(node, SecondWay::Provider(ctx), volume)
+}
+
+/// Grows the partition to `size` bytes, together with its file system. The storage provider may refuse it.
+fn grow(
+    node: &Node,
+    ctx: &OperationContext,
+    disk: &Disk,
+    partition: &Partition,
+    volume: VolumeId,
+    size: u64,
+) -> OperationResult<()> {
+    msft_storage::resize(&node.host, ctx, disk, partition, size)?;
+    update(node, ctx, disk)?;
+    let grown = node.host.poll(node.host.timeouts().arrival, || {
+        let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
+        Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
+    })?;
+    grown.ok_or_else(|| OperationError::precondition("Windows reported success, but the partition has not grown"))
 }
 
 /// Makes Windows read the size and the partition table of the disk again.
@@ -177,6 +191,7 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
         return Ok(());
     }
     volume_device::locked_disk_of(&node.host, volume, ctx)?;
+    refuse_volume_of_node(node, ctx, volume)?;
     ctx.begin_mutation()?;
     let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
     let handle = volume_device::open(&node.host, volume, &Open::existing(access, Options::empty()))?;
@@ -188,13 +203,23 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
         .map_err(|code| OperationError::of(code, "the partition has grown, but the file system could not be extended"))
 }
 
-/// Returns the maximum size of the partition in bytes, according to the partition table.
-fn max_size_by_table(node: &Node, ctx: &OperationContext, reported: &Reported) -> OperationResult<u64> {
-    let Reported { disk, table, partition } = reported;
-    let next = table.partitions.iter().map(|other| other.offset).filter(|offset| *offset > partition.offset).min();
-    let end = match next {
-        Some(next) => next,
-        None => disk.reported_size(&node.host, ctx)?.saturating_sub(MIB),
-    };
-    Ok(end.saturating_sub(partition.offset) / MIB * MIB)
+#[cfg(test)]
+mod tests {
+    use super::end_of_space;
+    use crate::windows::disk_device::{Partition, PartitionKind, PartitionTable, TableStyle};
+
+    #[test]
+    fn a_partition_can_grow_up_to_the_next_one_and_within_its_extended_partition() {
+        let partition = |number, offset, length, kind| Partition { number, offset, length, kind, is_active: false };
+        let partitions = vec![
+            partition(1, 10, 20, PartitionKind::Data),
+            partition(0, 40, 60, PartitionKind::Other),
+            partition(2, 41, 19, PartitionKind::Data),
+            partition(3, 71, 9, PartitionKind::Data),
+            partition(4, 200, 10, PartitionKind::Data),
+        ];
+        let table = PartitionTable { style: TableStyle::Mbr, partitions };
+        let ends: Vec<_> = table.partitions.iter().map(|partition| end_of_space(&table, partition)).collect();
+        assert_eq!(ends, [Some(40), Some(41), Some(71), Some(100), None]);
+    }
 }

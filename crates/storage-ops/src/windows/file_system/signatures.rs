@@ -5,13 +5,25 @@
 //! sector size. A driver formats a raw volume.
 //!
 //! In the same way, Windows reports a disk as one without a partition table if its GUID partition table was written for
-//! another sector size, for instance before the disk was moved to another kind of virtual machine.
+//! another sector size, for instance before the disk was moved to another kind of virtual machine, or if only the backup of the
+//! table, at the end of the disk, is intact.
+//!
+//! The offsets are those in util-linux (`libblkid/src/superblocks`); that of ZFS follows from the label as OpenZFS writes it
+//! (`module/zfs/spa_config.c`). Storage Spaces keeps its data in a partition, so that such a disk has a GPT.
 
-/// The number of bytes to read at once; a multiple of every sector size.
+/// The number of bytes to read at once: a multiple of every size of a sector.
 pub(crate) const BLOCK: usize = 4096;
 
 /// The offsets at which to read.
-pub(crate) const BLOCKS: [u64; 4] = [0, 4096, 32 * 1024, 64 * 1024];
+pub(crate) const BLOCKS: [u64; 8] = [0, 4096, 8192, 16 * 1024, 32 * 1024, 64 * 1024, 1 << 20, 2 << 20];
+
+const MD: &[u8] = b"\xfc\x4e\x2b\xa9";
+
+/// The first name in the list of a label of ZFS, with its length before it.
+const ZFS: &[u8] = b"\0\0\0\x07version\0";
+
+/// The offset of [`ZFS`] in a label.
+const ZFS_NAME: u64 = 16404;
 
 /// The name of a file system or container, the offset of its signature on the volume, and the signature.
 const SIGNATURES: &[(&str, u64, &[u8])] = &[
@@ -40,8 +52,21 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("GFS2", 65536, b"\x01\x16\x19\x70"),
     ("Ceph BlueStore", 0, b"bluestore block device"),
     ("Oracle ASM", 32, b"ORCLDISK"),
-    ("Linux RAID", 0, b"\xfc\x4e\x2b\xa9"),
-    ("Linux RAID", 4096, b"\xfc\x4e\x2b\xa9"),
+    ("Linux RAID", 0, MD),
+    ("Linux RAID", 4096, MD),
+    ("bcachefs", 4120, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef"),
+    ("EROFS", 1024, b"\xe2\xe1\xf5\xe0"),
+    ("NILFS2", 1030, b"\x34\x34"),
+    // The superblock is in the third block, which has 512 to 4096 bytes.
+    ("OCFS2", 1024, b"OCFSV2"),
+    ("OCFS2", 2048, b"OCFSV2"),
+    ("OCFS2", 4096, b"OCFSV2"),
+    ("OCFS2", 8192, b"OCFSV2"),
+    ("squashfs", 0, b"hsqs"),
+    ("squashfs", 0, b"sqsh"),
+    ("VMFS", 1 << 20, b"\x0d\xd0\x01\xc0"),
+    ("VMFS", 2 << 20, b"\x5e\xf1\xab\x2f"),
+    ("ZFS", ZFS_NAME, ZFS),
     // The header is in the second sector, which has 512 or 4096 bytes.
     ("a damaged GPT, or one for another sector size", 512, b"EFI PART"),
     ("a damaged GPT, or one for another sector size", 4096, b"EFI PART"),
@@ -49,19 +74,40 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("a file system that identifies itself to Windows", 16, b"FSRS"),
 ];
 
+/// A signature near the end of a disk: its name, the multiple to which the size of the disk is rounded down, the distance of
+/// the signature from there, and the signature.
+const AT_END: &[(&str, u64, u64, &[u8])] = &[
+    ("a backup GPT", 512, 512, b"EFI PART"),
+    ("a backup GPT", 4096, 4096, b"EFI PART"),
+    // Versions 1.0 and 0.90, and the latter of a big-endian computer.
+    ("Linux RAID", 4096, 8192, MD),
+    ("Linux RAID", 65536, 65536, MD),
+    ("Linux RAID", 65536, 65536, b"\xa9\x2b\x4e\xfc"),
+    // The third of four labels.
+    ("ZFS", 256 << 10, (512 << 10) - ZFS_NAME, ZFS),
+];
+
+/// Returns the signatures near the end of a disk of `size` bytes: the name, the offset and the signature.
+pub(crate) fn at_end(size: u64) -> impl Iterator<Item = (&'static str, u64, &'static [u8])> {
+    let at = move |multiple: u64, back: u64| (size / multiple * multiple).checked_sub(back);
+    AT_END.iter().filter_map(move |(name, multiple, back, bytes)| Some((*name, at(*multiple, *back)?, *bytes)))
+}
+
 /// Returns the name of the file system or container whose signature is in `block`, which begins at `offset` of the
 /// volume.
 pub(crate) fn find(offset: u64, block: &[u8]) -> Option<&'static str> {
-    let has_signature = |at: u64, bytes: &[u8]| {
-        let start = usize::try_from(at.checked_sub(offset)?).ok()?;
-        Some(block.get(start..start.checked_add(bytes.len())?)? == bytes)
-    };
-    SIGNATURES.iter().find(|(_, at, bytes)| has_signature(*at, bytes) == Some(true)).map(|(name, ..)| *name)
+    SIGNATURES.iter().find(|(_, at, bytes)| has_at(block, offset, *at, bytes)).map(|(name, ..)| *name)
+}
+
+/// Returns whether `block`, which begins at `offset`, has `bytes` at the offset `at`.
+pub(crate) fn has_at(block: &[u8], offset: u64, at: u64, bytes: &[u8]) -> bool {
+    let start = at.checked_sub(offset).and_then(|start| usize::try_from(start).ok());
+    start.and_then(|start| block.get(start..)).is_some_and(|rest| rest.starts_with(bytes))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCK, BLOCKS, SIGNATURES, find};
+    use super::{BLOCK, BLOCKS, SIGNATURES, at_end, find};
 
     #[test]
     fn each_signature_is_found_in_the_blocks_that_are_read() {
@@ -76,5 +122,17 @@ mod tests {
         }
         assert_eq!(find(0, &[0; BLOCK]), None);
         assert_eq!(find(0, b"NTFS"), None, "a block may be shorter than a signature");
+    }
+
+    #[test]
+    fn signatures_at_the_end_are_where_their_programs_write_them() {
+        const GIB: u64 = 1 << 30;
+        let places = |size: u64| at_end(size).map(|(_, at, _)| at).collect::<Vec<_>>();
+        let [gpt, gpt_4k, md, md_old] = [512, 4096, 8192, 65536].map(|back| GIB - back);
+        let zfs = GIB - (512 << 10) + (16 << 10) + 20;
+        assert_eq!(places(GIB), [gpt, gpt_4k, md, md_old, md_old, zfs]);
+        // Only the backup table of 512-byte sectors is in the last sector.
+        assert_eq!(places(GIB + 1536), [GIB + 1024, gpt_4k, md, md_old, md_old, zfs]);
+        assert_eq!(places(4096), [3584, 0]);
     }
 }
