@@ -1,5 +1,7 @@
 //! Operations on disks.
 
+mod partition;
+
 use std::collections::BTreeMap;
 
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
@@ -14,12 +16,14 @@ use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 use crate::windows::device_queries::Device;
-use crate::windows::disk_device::{self, Disk, DisksRead, PartitionTable, TableStyle, UnreadDisk};
+use crate::windows::disk_device::{self, Disk, DisksRead, UnreadDisk};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::msft_storage::report;
-use crate::windows::{file_system, msft_storage, volume_device, wmi};
+use crate::windows::{msft_storage, volume_device, wmi};
+
+pub use partition::PartitionDisk;
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -372,100 +376,6 @@ fn while_online(
     }
 }
 
-/// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
-/// basic data partition if it has no partition. A partitioned disk is left unchanged.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PartitionDisk {
-    /// The disk.
-    pub disk: DiskNumber,
-}
-
-impl Operation for PartitionDisk {
-    type Output = ();
-    const NAME: &'static str = "PartitionDisk";
-    const POOL: PoolKind = PoolKind::Disks;
-    const COALESCE: Coalesce = Coalesce::InFlight;
-
-    fn resource(&self) -> Option<Resource> {
-        Some(Resource::Disk(self.disk.0))
-    }
-
-    fn describe(&self) -> String {
-        format!("partition {}", self.disk)
-    }
-
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(self.disk.0)])
-    }
-
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
-        let table = self.known_table(node, ctx, &disk)?;
-        if !table.is_partitioned() {
-            refuse_mbr(&table)?;
-            ctx.require_pool(PoolKind::Wmi)?;
-            let mut instance = None;
-            if table.style == TableStyle::Raw {
-                while_online(node, ctx, &disk, || {
-                    instance = Some(msft_storage::initialize(&node.host, ctx, &disk, || needs_table(&disk))?);
-                    Ok(())
-                })?;
-            }
-            while_online(node, ctx, &disk, || Self::add_partition(node, ctx, &disk, instance.take()))?;
-            if wait_for_volumes_online(node, ctx, &disk)? {
-                return Ok(());
-            }
-            return bring_volumes_online(node, ctx, &disk);
-        }
-        // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
-        // online.
-        if disk.reported_attributes(&node.host, ctx)? & DiskAttributes::OFFLINE != 0
-            || volume_device::have_arrived(&node.host, ctx, &disk)?
-        {
-            return Ok(());
-        }
-        ctx.require_pool(PoolKind::Arrivals)?;
-        if volume_device::wait_for_volumes(&node.host, ctx, &disk)? {
-            return Ok(());
-        }
-        bring_volumes_online(node, ctx, &disk)
-    }
-}
-
-/// Refuses a disk with an MBR partition table, on which no GPT partition can be created.
-fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
-    if table.style != TableStyle::Mbr {
-        return Ok(());
-    }
-    Err(OperationError::precondition(
-        "the disk has an MBR partition table without partitions, which csi-proxy does not replace; clear the disk or \
-         convert it to GPT",
-    ))
-}
-
-/// Returns whether a disk needs a partition table: it has none, and no other content either, which is refused.
-fn needs_table(disk: &Disk) -> OperationResult<bool> {
-    // Windows may not have read the table while the disk was offline.
-    disk.update()?;
-    if disk.partition_table()?.style != TableStyle::Raw {
-        return Ok(false);
-    }
-    refuse_content(disk).map(|()| true)
-}
-
-/// Refuses a disk without a partition table on which a file system or container begins in the first sector: a partition
-/// table would overwrite it.
-fn refuse_content(disk: &Disk) -> OperationResult<()> {
-    let signature = file_system::signature_on(&*disk.handle)
-        .map_err(|code| OperationError::of(code, "the first sectors of the disk cannot be read"))?;
-    match signature {
-        None => Ok(()),
-        Some(name) => Err(OperationError::precondition(format!(
-            "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"
-        ))),
-    }
-}
-
 /// Brings the volumes online that have not arrived automatically. A volume that still does not arrive is not an error:
 /// the disk is partitioned.
 fn bring_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
@@ -478,49 +388,6 @@ fn bring_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> Ope
         tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume");
     }
     Ok(())
-}
-
-impl PartitionDisk {
-    /// Returns the partition table. If Windows does not return it, partitions that the storage provider reports exist; that
-    /// it reports none is no evidence. Windows may not read the table of an offline disk, which is then brought online.
-    fn known_table(&self, node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
-        // A single error may be transient.
-        let first = disk.partition_table().or_else(|_| disk.partition_table());
-        let known = node.host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, first, || {
-            let table = report::partition_table(&node.host, ctx, self.disk)?;
-            if table.is_partitioned() {
-                return Ok(table);
-            }
-            Err(OperationError::precondition("the storage provider reports no partition, which is no evidence"))
-        });
-        match known {
-            Err(error)
-                if error.rerun.is_none() && error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) =>
-            {
-                set_state(node, ctx, disk, true)?;
-                disk.partition_table()
-            }
-            known => known,
-        }
-    }
-
-    fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk, known: Option<Instance>) -> OperationResult<()> {
-        disk.update()?;
-        // Another program, which our lock does not exclude, may have partitioned the disk.
-        let table = disk.partition_table()?;
-        if table.is_partitioned() {
-            return Ok(());
-        }
-        refuse_mbr(&table)?;
-        msft_storage::create_partition(&node.host, ctx, disk, known)?;
-        disk.update()?;
-        let created = node
-            .host
-            .poll(node.host.timeouts().arrival, || Ok(disk.partition_table()?.is_partitioned().then_some(())))?;
-        created.ok_or_else(|| {
-            OperationError::precondition("Windows reported success, but no partition was found on the disk")
-        })
-    }
 }
 
 /// Scans for disks that were attached, removed or resized.

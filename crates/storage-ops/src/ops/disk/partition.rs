@@ -1,0 +1,154 @@
+//! Partitioning a disk.
+
+use os::abi::DiskAttributes;
+use os::{Access, Instance};
+
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::context::OperationContext;
+use crate::executor::locks::LockKey;
+use crate::executor::operation::{Coalesce, Operation};
+use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::node::Node;
+use crate::ops::disk::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
+use crate::types::DiskNumber;
+use crate::windows::disk_device::{Disk, PartitionTable, TableStyle};
+use crate::windows::fallback::{Fallback, SecondWay};
+use crate::windows::msft_storage::report;
+use crate::windows::{file_system, msft_storage, volume_device};
+
+/// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
+/// basic data partition if it has no partition. A partitioned disk is left unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PartitionDisk {
+    /// The disk.
+    pub disk: DiskNumber,
+}
+
+impl Operation for PartitionDisk {
+    type Output = ();
+    const NAME: &'static str = "PartitionDisk";
+    const POOL: PoolKind = PoolKind::Disks;
+    const COALESCE: Coalesce = Coalesce::InFlight;
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::Disk(self.disk.0))
+    }
+
+    fn describe(&self) -> String {
+        format!("partition {}", self.disk)
+    }
+
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![LockKey::Disk(self.disk.0)])
+    }
+
+    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        let table = self.known_table(node, ctx, &disk)?;
+        if !table.is_partitioned() {
+            refuse_mbr(&table)?;
+            ctx.require_pool(PoolKind::Wmi)?;
+            let mut instance = None;
+            if table.style == TableStyle::Raw {
+                while_online(node, ctx, &disk, || {
+                    instance = Some(msft_storage::initialize(&node.host, ctx, &disk, || needs_table(&disk))?);
+                    Ok(())
+                })?;
+            }
+            while_online(node, ctx, &disk, || Self::add_partition(node, ctx, &disk, instance.take()))?;
+            if wait_for_volumes_online(node, ctx, &disk)? {
+                return Ok(());
+            }
+            return bring_volumes_online(node, ctx, &disk);
+        }
+        // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
+        // online.
+        if disk.reported_attributes(&node.host, ctx)? & DiskAttributes::OFFLINE != 0
+            || volume_device::have_arrived(&node.host, ctx, &disk)?
+        {
+            return Ok(());
+        }
+        ctx.require_pool(PoolKind::Arrivals)?;
+        if volume_device::wait_for_volumes(&node.host, ctx, &disk)? {
+            return Ok(());
+        }
+        bring_volumes_online(node, ctx, &disk)
+    }
+}
+
+/// Refuses a disk with an MBR partition table, on which no GPT partition can be created.
+fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
+    if table.style != TableStyle::Mbr {
+        return Ok(());
+    }
+    Err(OperationError::precondition(
+        "the disk has an MBR partition table without partitions, which csi-proxy does not replace; clear the disk or \
+         convert it to GPT",
+    ))
+}
+
+/// Returns whether a disk needs a partition table: it has none, and no other content either, which is refused.
+fn needs_table(disk: &Disk) -> OperationResult<bool> {
+    // Windows may not have read the table while the disk was offline.
+    disk.update()?;
+    if disk.partition_table()?.style != TableStyle::Raw {
+        return Ok(false);
+    }
+    refuse_content(disk).map(|()| true)
+}
+
+/// Refuses a disk without a partition table on which a file system or container begins in the first sector: a partition
+/// table would overwrite it.
+fn refuse_content(disk: &Disk) -> OperationResult<()> {
+    let signature = file_system::signature_on(&*disk.handle)
+        .map_err(|code| OperationError::of(code, "the first sectors of the disk cannot be read"))?;
+    match signature {
+        None => Ok(()),
+        Some(name) => Err(OperationError::precondition(format!(
+            "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"
+        ))),
+    }
+}
+
+impl PartitionDisk {
+    /// Returns the partition table. If Windows does not return it, partitions that the storage provider reports exist; that
+    /// it reports none is no evidence. Windows may not read the table of an offline disk, which is then brought online.
+    fn known_table(&self, node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
+        // A single error may be transient.
+        let first = disk.partition_table().or_else(|_| disk.partition_table());
+        let known = node.host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, first, || {
+            let table = report::partition_table(&node.host, ctx, self.disk)?;
+            if table.is_partitioned() {
+                return Ok(table);
+            }
+            Err(OperationError::precondition("the storage provider reports no partition, which is no evidence"))
+        });
+        match known {
+            Err(error)
+                if error.rerun.is_none() && error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) =>
+            {
+                set_state(node, ctx, disk, true)?;
+                disk.partition_table()
+            }
+            known => known,
+        }
+    }
+
+    fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk, known: Option<Instance>) -> OperationResult<()> {
+        disk.update()?;
+        // Another program, which our lock does not exclude, may have partitioned the disk.
+        let table = disk.partition_table()?;
+        if table.is_partitioned() {
+            return Ok(());
+        }
+        refuse_mbr(&table)?;
+        msft_storage::create_partition(&node.host, ctx, disk, known)?;
+        disk.update()?;
+        let created = node
+            .host
+            .poll(node.host.timeouts().arrival, || Ok(disk.partition_table()?.is_partitioned().then_some(())))?;
+        created.ok_or_else(|| {
+            OperationError::precondition("Windows reported success, but no partition was found on the disk")
+        })
+    }
+}
