@@ -3,6 +3,7 @@
 mod partition;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
 use os::{Access, Instance, Namespace, Os, OsError};
@@ -21,9 +22,13 @@ use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::msft_storage::report;
-use crate::windows::{msft_storage, volume_device, wmi};
+use crate::windows::volume_device::{self, DataVolumes};
+use crate::windows::{msft_storage, wmi};
 
 pub use partition::PartitionDisk;
+
+/// How long Windows may take to bring a volume online that it has just listed.
+const ONLINE_GRACE: Duration = Duration::from_millis(300);
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -279,16 +284,20 @@ impl Operation for SetDiskState {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open_for_change(&node.host, self.disk)?;
+        let disk = Disk::hold(&node.host, self.disk)?;
         if !self.online {
             node_volumes::refuse_disk(node, self.disk)?;
         }
         set_state(node, ctx, &disk, self.online)?;
-        if !self.online || node.host.poll_arrival(ctx, || online_with_volumes(node, ctx, &disk))?.is_some() {
+        if !self.online {
             return Ok(());
         }
+        let volumes = match node.host.poll_arrival(ctx, || online_with_volumes(node, ctx, &disk))? {
+            Some(volumes) => volumes,
+            None => volume_device::data_volumes(&node.host, ctx, &disk)?,
+        };
         // The disk is online. Drivers list its volumes next, which reports those that are missing.
-        match bring_volumes_online(node, ctx, &disk) {
+        match bring_volumes_online(node, ctx, &disk, &volumes) {
             Err(error) if error.rerun.is_none() && error.kind != Kind::StillRunning => {
                 tracing::warn!(disk = self.disk.0, %error, "the volumes of the disk could not be brought online");
                 Ok(())
@@ -312,20 +321,22 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
     let changed = if online {
         // Writable first: Windows would mount the volumes of a read-only disk read-only.
         let writable = attributes & Bits::READ_ONLY == 0;
-        let cleared = if writable { Ok(()) } else { disk.set_attributes(0, Bits::READ_ONLY) };
-        cleared.and_then(|()| disk.set_attributes(0, Bits::OFFLINE))
+        let cleared = if writable { Ok(()) } else { disk.set_attributes(&node.host, 0, Bits::READ_ONLY) };
+        cleared.and_then(|()| disk.set_attributes(&node.host, 0, Bits::OFFLINE))
     } else {
-        volume_device::flush_all(&node.host, ctx, disk)?;
-        disk.set_attributes(Bits::OFFLINE, Bits::OFFLINE)
+        volume_device::flush_all(&node.host, ctx, &disk.reader(&node.host)?)?;
+        disk.set_attributes(&node.host, Bits::OFFLINE, Bits::OFFLINE)
     };
     if changed.is_ok() && is_reached(disk.reported_attributes(&node.host, ctx)?) {
         return Ok(());
     }
-    match changed {
-        Err(code) if ErrorClass::DeviceRemoved.contains(code) => return Err(code.into()),
-        _ => ctx.require_pool(PoolKind::Wmi)?,
-    }
-    node.host.fallbacks().record(Fallback::SetDiskState, changed.err().unwrap_or(OsError(0)));
+    let refused = match changed {
+        // The disk is gone.
+        Err(error) if error.code.is_none_or(|code| ErrorClass::DeviceRemoved.contains(code)) => return Err(error),
+        changed => changed.err().and_then(|error| error.code),
+    };
+    ctx.require_pool(PoolKind::Wmi)?;
+    node.host.fallbacks().record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
     // The driver of the disk did not make the change, or a cluster or a disk with the same signature prevents it. The
     // storage provider handles such cases or returns the reason.
     msft_storage::set_online(&node.host, ctx, disk, online)?;
@@ -335,17 +346,19 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
     Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed"))
 }
 
-/// Waits until each data partition of a disk has a volume. Meanwhile brings the disk online again if a policy takes it
-/// offline. Returns false if that takes too long.
-fn wait_for_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
-    let arrived = node.host.poll(node.host.timeouts().arrival, || online_with_volumes(node, ctx, disk))?;
-    Ok(arrived.is_some())
+/// Waits until each data partition of a disk has a volume, and returns those that have arrived by then. Meanwhile brings the
+/// disk online again if a policy takes it offline.
+fn wait_for_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<DataVolumes> {
+    match node.host.poll(node.host.timeouts().arrival, || online_with_volumes(node, ctx, disk))? {
+        Some(volumes) => Ok(volumes),
+        None => volume_device::data_volumes(&node.host, ctx, disk),
+    }
 }
 
-/// Brings a disk online if a policy has taken it offline. Returns a value if each data partition has a volume.
-fn online_with_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<Option<()>> {
+/// Brings a disk online if a policy has taken it offline. Returns the volumes if each data partition has one.
+fn online_with_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<Option<DataVolumes>> {
     set_state(node, ctx, disk, true)?;
-    Ok(volume_device::have_arrived(&node.host, ctx, disk)?.then_some(()))
+    Ok(Some(volume_device::data_volumes(&node.host, ctx, disk)?).filter(volume_device::have_arrived))
 }
 
 /// Makes a change that needs a disk that is online. If the change fails because a policy has taken the disk offline
@@ -376,16 +389,26 @@ fn while_online(
     }
 }
 
-/// Brings the volumes online that have not arrived automatically. A volume that still does not arrive is not an error:
-/// the disk is partitioned.
-fn bring_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    let table = disk.reported_table(&node.host, ctx)?;
-    let volumes = volume_device::on_disk(&node.host, ctx, disk.number, &table.partitions)?;
-    for partition in table.data().filter(|partition| !volumes.iter().any(|(offset, _)| *offset == partition.offset)) {
-        msft_storage::bring_volume_online(&node.host, ctx, disk, partition)?;
+/// Brings the volumes online that have not arrived, or that Windows has left offline. A volume that still does not come
+/// online is not an error: the disk is partitioned.
+fn bring_volumes_online(
+    node: &Node,
+    ctx: &OperationContext,
+    disk: &Disk,
+    volumes: &DataVolumes,
+) -> OperationResult<()> {
+    if volume_device::not_online(&node.host, volumes).is_empty() {
+        return Ok(());
     }
-    if !volume_device::wait_for_volumes(&node.host, ctx, disk)? {
-        tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume");
+    ctx.require_pool(PoolKind::Wmi)?;
+    // Windows may be about to bring a volume online that has just arrived.
+    node.host.clock().sleep(ONLINE_GRACE);
+    for partition in volume_device::not_online(&node.host, volumes) {
+        msft_storage::bring_volume_online(&node.host, ctx, disk, &partition)?;
+    }
+    let volumes = volume_device::wait_for_volumes(&node.host, ctx, disk)?;
+    if !volume_device::not_online(&node.host, &volumes).is_empty() {
+        tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume that is online");
     }
     Ok(())
 }

@@ -177,11 +177,16 @@ impl Disk {
         Self::open(host, number, Access::GENERIC_READ).or_else(|_| Self::open(host, number, Access::empty()))
     }
 
-    /// Opens the disk `number` for changes or, if Windows denies that, for queries: the storage provider may still be able
-    /// to make the changes.
-    pub(crate) fn open_for_change(host: &Host, number: DiskNumber) -> OperationResult<Self> {
-        Self::open(host, number, Access::GENERIC_READ | Access::GENERIC_WRITE)
-            .or_else(|error| Self::open(host, number, Access::empty()).map_err(|_| error))
+    /// Opens the disk so that it keeps its number, for queries that need no right to its data. While the storage provider
+    /// changes a disk, no other handle is open: a handle with rights to the data may be in its way.
+    pub(crate) fn hold(host: &Host, number: DiskNumber) -> OperationResult<Self> {
+        Self::open(host, number, Access::empty())
+    }
+
+    /// Opens the same disk again, as [`Self::open_for_read`] does.
+    pub(crate) fn reader(&self, host: &Host) -> OperationResult<Self> {
+        let reader = Self::open_for_read(host, self.number)?;
+        self.check_number().map(|()| reader)
     }
 
     fn from_handle(number: DiskNumber, handle: Box<dyn Handle>) -> OperationResult<Self> {
@@ -276,8 +281,14 @@ impl Disk {
         host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, self.partition_table(), second)
     }
 
-    /// Sets the attributes in `mask` to those in `attributes`, persistently.
-    pub(crate) fn set_attributes(&self, attributes: u64, mask: u64) -> OsResult<()> {
+    /// Sets the attributes in `mask` to those in `attributes`, persistently. Opens the same disk again for that.
+    pub(crate) fn set_attributes(&self, host: &Host, attributes: u64, mask: u64) -> OperationResult<()> {
+        let writer = Self::open(host, self.number, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        self.check_number()?;
+        Ok(writer.send_attributes(attributes, mask)?)
+    }
+
+    fn send_attributes(&self, attributes: u64, mask: u64) -> OsResult<()> {
         let size = u32::try_from(size_of::<SetDiskAttributes>()).expect("40 fits");
         let request = |version| SetDiskAttributes {
             version,
@@ -564,7 +575,7 @@ mod tests {
     fn attributes_are_set_persistently_and_only_those_in_the_mask() {
         let device = Device::new(DEVICE_TYPE_DISK, 1);
         let disk = Disk { number: DiskNumber(1), handle: Box::new(device.clone()) };
-        disk.set_attributes(0, DiskAttributes::OFFLINE).unwrap();
+        disk.send_attributes(0, DiskAttributes::OFFLINE).unwrap();
         let given = device.given.lock().unwrap();
         let given: Vec<_> = given.iter().map(|set| (set.persist, set.attributes, set.attributes_mask)).collect();
         assert_eq!(given, [(1, 0, DiskAttributes::OFFLINE)]);

@@ -84,6 +84,11 @@ pub(crate) fn signature_on(device: &dyn Handle) -> OsResult<Option<&'static str>
     Ok(None)
 }
 
+/// Reads the first sectors of a volume, whatever they hold.
+pub(crate) fn probe(volume: &dyn Handle) -> OsResult<()> {
+    volume.read(0, &mut [0; signatures::BLOCK]).map(drop)
+}
+
 /// Returns the name of the file system of a volume, or `None` if Windows has mounted none.
 pub(crate) fn name_of(handle: &dyn Handle) -> OsResult<Option<String>> {
     let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];

@@ -214,7 +214,7 @@ fn instance_with_number(host: &Host, ctx: &OperationContext, number: DiskNumber)
 /// provider reports it otherwise than the device, refreshes the provider's data first.
 fn instance_of(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<Instance> {
     let instance = instance_with_number(host, ctx, disk.number)?;
-    let device = Reported::by_device(disk);
+    let device = disk.reader(host).ok().as_ref().and_then(Reported::by_device);
     match check_same(host, disk, &instance) {
         Err(error) if error.code.is_some() => return Err(error),
         Ok(()) if difference(device, &instance).is_none() => return Ok(instance),
@@ -333,10 +333,12 @@ pub(crate) fn create_partition(
         };
         // Another program, which our lock does not exclude, may have partitioned the disk, or the call that returned that
         // the cache is out of date.
-        disk.update()?;
-        if disk.partition_table()?.is_partitioned() {
+        let reader = disk.reader(host)?;
+        reader.update()?;
+        if reader.partition_table()?.is_partitioned() {
             return Ok(());
         }
+        drop(reader);
         let created = change(host, ctx, disk, &instance, "CreatePartition", &arguments);
         accept(code::PATH_NOT_ASSIGNED, created)
     })
@@ -381,9 +383,24 @@ pub(crate) fn bring_volume_online(
     ctx.require_pool(PoolKind::Wmi)?;
     retry_if_stale(host, ctx, || {
         instance_of(host, ctx, disk)?;
-        let instance = partition_instance(host, ctx, disk, partition)?;
-        change(host, ctx, disk, &instance, "Online", &[]).map(drop)
+        online(host, ctx, disk, partition)
     })
+}
+
+/// Brings the volume of a partition online that has just been created, so that the disk has been compared with the
+/// provider's.
+pub(crate) fn bring_new_volume_online(
+    host: &Host,
+    ctx: &OperationContext,
+    disk: &Disk,
+    partition: &Partition,
+) -> OperationResult<()> {
+    retry_if_stale(host, ctx, || online(host, ctx, disk, partition))
+}
+
+fn online(host: &Host, ctx: &OperationContext, disk: &Disk, partition: &Partition) -> OperationResult<()> {
+    let instance = partition_instance(host, ctx, disk, partition)?;
+    change(host, ctx, disk, &instance, "Online", &[]).map(drop)
 }
 
 /// Formats a volume with NTFS (a quick format). Calls `needs_format` right before formatting, and does nothing if that

@@ -150,17 +150,40 @@ fn hold_each(partitions: &[Partition], volumes: &[(u64, VolumeId)]) -> bool {
     data.all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset))
 }
 
-/// Waits until each data partition of `disk` has a volume. Returns false if that takes too long.
-pub(crate) fn wait_for_volumes(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
-    let arrived = host.poll(host.timeouts().arrival, || Ok(have_arrived(host, ctx, disk)?.then_some(())))?;
-    Ok(arrived.is_some())
+/// The data partitions of a disk, each with its volume if that has arrived.
+pub(crate) type DataVolumes = Vec<(Partition, Option<VolumeId>)>;
+
+/// Returns the data partitions of `disk` with their volumes.
+pub(crate) fn data_volumes(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<DataVolumes> {
+    let table = disk.reader(host)?.reported_table(host, ctx)?;
+    let volumes = on_disk(host, ctx, disk.number, &table.partitions)?;
+    let volume_at = |offset| volumes.iter().find(|(other, _)| *other == offset).map(|(_, volume)| *volume);
+    Ok(table.data().map(|partition| (*partition, volume_at(partition.offset))).collect())
 }
 
-/// Returns whether each data partition of `disk` has a volume.
-pub(crate) fn have_arrived(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
-    let table = disk.reported_table(host, ctx)?;
-    let volumes = on_disk(host, ctx, disk.number, &table.partitions)?;
-    Ok(hold_each(&table.partitions, &volumes))
+/// Returns whether each data partition has a volume.
+pub(crate) fn have_arrived(volumes: &DataVolumes) -> bool {
+    volumes.iter().all(|(_, volume)| volume.is_some())
+}
+
+/// Waits until each data partition of `disk` has a volume, and returns those that have arrived by then.
+pub(crate) fn wait_for_volumes(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<DataVolumes> {
+    let mut volumes = DataVolumes::new();
+    host.poll(host.timeouts().arrival, || {
+        volumes = data_volumes(host, ctx, disk)?;
+        Ok(have_arrived(&volumes).then_some(()))
+    })?;
+    Ok(volumes)
+}
+
+/// Returns the partitions that have no volume, or one that is offline: the mount manager leaves a new volume in that state
+/// if automatic mounting is disabled. Such a volume is listed and can be opened, but reading it fails.
+pub(crate) fn not_online(host: &Host, volumes: &DataVolumes) -> Vec<Partition> {
+    let arrived = volumes.iter().filter_map(|(_, volume)| *volume).map(|volume| (volume.into(), volume));
+    let answers = host.query_each(arrived, |os, id, _| file_system::probe(&*os.open(&id.device(), &OPEN_FOR_READ)?));
+    let is_offline = |volume: VolumeId| answers.contains(&(volume.into(), Some(Err(OsError::NOT_READY))));
+    let not_online = volumes.iter().filter(|(_, volume)| volume.is_none_or(is_offline));
+    not_online.map(|(partition, _)| *partition).collect()
 }
 
 /// Queries the size and usage as [`stats`] does. If the file system does not answer, the storage provider does.

@@ -1,7 +1,7 @@
 //! Partitioning a disk.
 
+use os::Instance;
 use os::abi::DiskAttributes;
-use os::{Access, Instance};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -43,7 +43,7 @@ impl Operation for PartitionDisk {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        let disk = Disk::hold(&node.host, self.disk)?;
         let table = self.known_table(node, ctx, &disk)?;
         if !table.is_partitioned() {
             refuse_mbr(&table)?;
@@ -51,28 +51,31 @@ impl Operation for PartitionDisk {
             let mut instance = None;
             if table.style == TableStyle::Raw {
                 while_online(node, ctx, &disk, || {
-                    instance = Some(msft_storage::initialize(&node.host, ctx, &disk, || needs_table(&disk))?);
+                    instance = Some(msft_storage::initialize(&node.host, ctx, &disk, || needs_table(node, &disk))?);
                     Ok(())
                 })?;
             }
             while_online(node, ctx, &disk, || Self::add_partition(node, ctx, &disk, instance.take()))?;
-            if wait_for_volumes_online(node, ctx, &disk)? {
-                return Ok(());
+            match Self::bring_new_volumes_online(node, ctx, &disk) {
+                Err(error) if error.rerun.is_none() && error.kind != Kind::StillRunning => {
+                    tracing::warn!(disk = self.disk.0, %error, "the new volume could not be brought online");
+                }
+                outcome => outcome?,
             }
-            return bring_volumes_online(node, ctx, &disk);
+            let volumes = wait_for_volumes_online(node, ctx, &disk)?;
+            return bring_volumes_online(node, ctx, &disk, &volumes);
         }
         // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
         // online.
-        if disk.reported_attributes(&node.host, ctx)? & DiskAttributes::OFFLINE != 0
-            || volume_device::have_arrived(&node.host, ctx, &disk)?
-        {
+        if disk.reported_attributes(&node.host, ctx)? & DiskAttributes::OFFLINE != 0 {
             return Ok(());
         }
-        ctx.require_pool(PoolKind::Arrivals)?;
-        if volume_device::wait_for_volumes(&node.host, ctx, &disk)? {
-            return Ok(());
+        let mut volumes = volume_device::data_volumes(&node.host, ctx, &disk)?;
+        if !volume_device::have_arrived(&volumes) {
+            ctx.require_pool(PoolKind::Arrivals)?;
+            volumes = volume_device::wait_for_volumes(&node.host, ctx, &disk)?;
         }
-        bring_volumes_online(node, ctx, &disk)
+        bring_volumes_online(node, ctx, &disk, &volumes)
     }
 }
 
@@ -88,13 +91,14 @@ fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
 }
 
 /// Returns whether a disk needs a partition table: it has none, and no other content either, which is refused.
-fn needs_table(disk: &Disk) -> OperationResult<bool> {
+fn needs_table(node: &Node, disk: &Disk) -> OperationResult<bool> {
+    let disk = disk.reader(&node.host)?;
     // Windows may not have read the table while the disk was offline.
     disk.update()?;
     if disk.partition_table()?.style != TableStyle::Raw {
         return Ok(false);
     }
-    refuse_content(disk).map(|()| true)
+    refuse_content(&disk).map(|()| true)
 }
 
 /// Refuses a disk without a partition table on which a file system or container begins in the first sector: a partition
@@ -114,8 +118,9 @@ impl PartitionDisk {
     /// Returns the partition table. If Windows does not return it, partitions that the storage provider reports exist; that
     /// it reports none is no evidence. Windows may not read the table of an offline disk, which is then brought online.
     fn known_table(&self, node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
+        let read = || disk.reader(&node.host)?.partition_table();
         // A single error may be transient.
-        let first = disk.partition_table().or_else(|_| disk.partition_table());
+        let first = read().or_else(|_| read());
         let known = node.host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, first, || {
             let table = report::partition_table(&node.host, ctx, self.disk)?;
             if table.is_partitioned() {
@@ -128,27 +133,39 @@ impl PartitionDisk {
                 if error.rerun.is_none() && error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) =>
             {
                 set_state(node, ctx, disk, true)?;
-                disk.partition_table()
+                read()
             }
             known => known,
         }
     }
 
     fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk, known: Option<Instance>) -> OperationResult<()> {
-        disk.update()?;
+        let table_now = || {
+            let reader = disk.reader(&node.host)?;
+            reader.update()?;
+            reader.partition_table()
+        };
         // Another program, which our lock does not exclude, may have partitioned the disk.
-        let table = disk.partition_table()?;
+        let table = table_now()?;
         if table.is_partitioned() {
             return Ok(());
         }
         refuse_mbr(&table)?;
         msft_storage::create_partition(&node.host, ctx, disk, known)?;
-        disk.update()?;
-        let created = node
-            .host
-            .poll(node.host.timeouts().arrival, || Ok(disk.partition_table()?.is_partitioned().then_some(())))?;
+        let created =
+            node.host.poll(node.host.timeouts().arrival, || Ok(table_now()?.is_partitioned().then_some(())))?;
         created.ok_or_else(|| {
             OperationError::precondition("Windows reported success, but no partition was found on the disk")
         })
+    }
+
+    /// Brings the volumes of a disk that has just been partitioned online, as the Go program does, whether Windows has done
+    /// that already or not.
+    fn bring_new_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+        let table = disk.reader(&node.host)?.reported_table(&node.host, ctx)?;
+        for partition in table.data() {
+            msft_storage::bring_new_volume_online(&node.host, ctx, disk, partition)?;
+        }
+        Ok(())
     }
 }
