@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
-use os::{Access, Instance, Namespace, Os, OsError};
+use os::{Access, Instance, Namespace, Os, OsError, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult, quoted};
 use crate::executor::context::OperationContext;
@@ -26,6 +26,9 @@ use crate::windows::volume_device::{self, DataVolumes};
 use crate::windows::{msft_storage, wmi};
 
 pub use partition::PartitionDisk;
+
+/// How long a storage port may take to be scanned. One that hangs must not stop all scans.
+const PORT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long Windows may take to bring a volume online that it has just listed.
 const ONLINE_GRACE: Duration = Duration::from_millis(300);
@@ -438,17 +441,24 @@ impl Operation for Rescan {
         let list = || node.host.os().device_interfaces(STORAGE_PORT_INTERFACE);
         let listed = list().or_else(|_| list());
         let (mut scanned, mut failed) = (0, listed.as_ref().err().copied());
-        for port in listed.unwrap_or_default() {
-            let scan = || node.host.os().reenumerate(&port);
-            match scan().or_else(|_| scan()) {
+        let ports = listed.unwrap_or_default().into_iter().map(|port| (Device::Port(port.clone()), port));
+        let scan = |os: &dyn Os, port: U16String, _: &dyn Fn(DiskNumber)| {
+            os.reenumerate(&port).or_else(|_| os.reenumerate(&port))
+        };
+        for (port, answer) in node.host.query_each_for(PORT_PATIENCE, ports, scan) {
+            match answer.unwrap_or(Err(OsError::SEM_TIMEOUT)) {
                 Ok(()) => scanned += 1,
                 Err(code) => {
-                    tracing::warn!(port = %port.display(), %code, "a storage port could not be scanned");
+                    tracing::warn!(%port, %code, "a storage port could not be scanned");
                     failed = failed.or(Some(code));
                 }
             }
         }
-        for (number, updated) in read_all(node, ctx, |_, disk| disk.update())?.0 {
+        // A mounted file, such as the scratch space of a container, does not grow.
+        let update = |_: &dyn Os, disk: Disk| {
+            if disk_identifiers::is_file_backed(&*disk.handle) { Ok(()) } else { disk.update() }
+        };
+        for (number, updated) in read_all(node, ctx, update)?.0 {
             match updated {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(disk = number.0, %code, "the properties of a disk could not be updated");
@@ -459,7 +469,12 @@ impl Operation for Rescan {
         // The storage provider and the PowerShell cmdlets use a cache, which must be refreshed after the change.
         msft_storage::refresh_all(&node.host, ctx)?;
         match failed {
-            Some(code) if scanned == 0 => Err(OperationError::of(code, "no storage port could be scanned")),
+            Some(code) if scanned == 0 => {
+                let error = OperationError::of(code, "no storage port could be scanned");
+                // A port that is late may answer the next request.
+                let kind = if code == OsError::SEM_TIMEOUT { Kind::Unavailable } else { error.kind };
+                Err(OperationError { kind, ..error })
+            }
             _ => Ok(()),
         }
     }
