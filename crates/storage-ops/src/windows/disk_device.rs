@@ -307,7 +307,8 @@ impl Disk {
             }
             outcome => outcome?,
         }
-        self.update()
+        // The attributes are set, whatever the update answers.
+        self.update().or_else(|code| if ErrorClass::DeviceRemoved.contains(code) { Err(code) } else { Ok(()) })
     }
 }
 

@@ -331,3 +331,19 @@ fn a_table_that_windows_reads_only_when_the_disk_is_online_is_found() {
     assert!(error.to_string().contains("MBR partition table without partitions"), "{error}");
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
+
+#[test]
+fn the_attributes_of_a_disk_are_set_although_its_properties_cannot_be_updated() {
+    for code in [5, 21, 31, 87, 4711].map(OsError) {
+        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().read_only().build();
+        let (node, trace) = traced(&sim, failing("control DISK_UPDATE_PROPERTIES", code));
+        node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
+        let disk = sim.disk(1).unwrap();
+        assert!(!disk.offline && !disk.read_only);
+        assert_eq!(trace.counts().wmi, 0, "{code:?}: no fallback");
+    }
+    // A disk that is removed meanwhile is not found.
+    let sim = os_sim::node().disk(GIB).offline().build();
+    let node = probed(&sim, failing("control DISK_UPDATE_PROPERTIES", OsError::NO_SUCH_DEVICE));
+    assert_eq!(node.run(&SetDiskState { disk: ONE, online: true }).unwrap_err().kind(), Kind::NotFound);
+}
