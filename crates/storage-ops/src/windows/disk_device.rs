@@ -101,6 +101,8 @@ pub(crate) struct PartitionTable {
 pub(crate) enum TableStyle {
     /// The disk has no partition table.
     Raw,
+    /// An MBR without partitions and without a signature. A driver may report a disk without a partition table like that.
+    BlankMbr,
     Mbr,
     Gpt,
 }
@@ -147,6 +149,9 @@ impl PartitionTable {
         partitions.sort_unstable_by_key(|partition| partition.offset);
         match style {
             PartitionStyle::RAW => Some(Self { style: TableStyle::Raw, partitions: Vec::new() }),
+            PartitionStyle::MBR if partitions.is_empty() && head.disk_id[..4] == [0; 4] => {
+                Some(Self { style: TableStyle::BlankMbr, partitions })
+            }
             PartitionStyle::MBR => Some(Self { style: TableStyle::Mbr, partitions }),
             PartitionStyle::GPT => Some(Self { style: TableStyle::Gpt, partitions }),
             _ => None,
@@ -474,6 +479,7 @@ mod tests {
         assert!(!is_partitioned(PartitionStyle::GPT, entry(1, MSFT_RESERVED.to_bytes_le())));
         assert!(!is_partitioned(PartitionStyle::GPT, entry(1, [0; 16])));
         assert!(!is_partitioned(PartitionStyle::MBR, entry(0, [0; 16])));
+        assert_eq!(decoded(PartitionStyle::MBR, &[]).unwrap().style, TableStyle::BlankMbr);
         assert_eq!(decoded(PartitionStyle(3), &[]), None, "an unknown style is not an empty disk");
     }
 

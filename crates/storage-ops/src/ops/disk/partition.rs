@@ -81,7 +81,7 @@ impl Operation for PartitionDisk {
 
 /// Refuses a disk with an MBR partition table, on which no GPT partition can be created.
 fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
-    if table.style != TableStyle::Mbr {
+    if !matches!(table.style, TableStyle::BlankMbr | TableStyle::Mbr) {
         return Ok(());
     }
     Err(OperationError::precondition(
@@ -90,12 +90,22 @@ fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
     ))
 }
 
+/// Queries the partition table of a disk that may have none. An MBR without partitions and signature counts as none if the
+/// first sectors are blank. The storage provider, too, must report that there is none.
+fn table_or_none(disk: &Disk) -> OperationResult<PartitionTable> {
+    let mut table = disk.partition_table()?;
+    if table.style == TableStyle::BlankMbr && file_system::is_blank(&*disk.handle)? {
+        table.style = TableStyle::Raw;
+    }
+    Ok(table)
+}
+
 /// Returns whether a disk needs a partition table: it has none, and no other content either, which is refused.
 fn needs_table(node: &Node, disk: &Disk) -> OperationResult<bool> {
     let disk = disk.reader(&node.host)?;
     // Windows may not have read the table while the disk was offline.
     disk.update()?;
-    if disk.partition_table()?.style != TableStyle::Raw {
+    if table_or_none(&disk)?.style != TableStyle::Raw {
         return Ok(false);
     }
     refuse_content(&disk).map(|()| true)
@@ -118,7 +128,7 @@ impl PartitionDisk {
     /// Returns the partition table. If Windows does not return it, partitions that the storage provider reports exist; that
     /// it reports none is no evidence. Windows may not read the table of an offline disk, which is then brought online.
     fn known_table(&self, node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
-        let read = || disk.reader(&node.host)?.partition_table();
+        let read = || table_or_none(&disk.reader(&node.host)?);
         // A single error may be transient.
         let first = read().or_else(|_| read());
         let known = node.host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, first, || {
