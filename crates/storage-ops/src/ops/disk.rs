@@ -17,18 +17,21 @@ use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 use crate::windows::device_queries::Device;
-use crate::windows::disk_device::{self, Disk, DisksRead, UnreadDisk};
+use crate::windows::disk_device::{self, Disk, DisksRead, Partition, UnreadDisk};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::msft_storage::report;
-use crate::windows::volume_device::{self, DataVolumes};
+use crate::windows::volume_device::{self, DataVolumes, VolumeState};
 use crate::windows::{msft_storage, wmi};
 
 pub use partition::PartitionDisk;
 
 /// How long a storage port may take to be scanned. One that hangs must not stop all scans.
 const PORT_PATIENCE: Duration = Duration::from_secs(30);
+
+/// From here on, codes are those of failed calls of WMI and COM.
+const HRESULT_FAILURE: u32 = 0x8000_0000;
 
 /// How long Windows may take to bring a volume online that it has just listed.
 const ONLINE_GRACE: Duration = Duration::from_millis(300);
@@ -299,9 +302,15 @@ impl Operation for SetDiskState {
             Some(volumes) => volumes,
             None => volume_device::data_volumes(&node.host, ctx, &disk)?,
         };
-        // The disk is online. Drivers list its volumes next, which reports those that are missing.
         match bring_volumes_online(node, ctx, &disk, &volumes) {
-            Err(error) if error.rerun.is_none() && error.kind != Kind::StillRunning => {
+            // The disk is online, and the provider has answered that a missing volume cannot be. Drivers list the volumes
+            // next, which reports those that are missing. What WMI itself cannot do may succeed later.
+            Err(error)
+                if error.rerun.is_none()
+                    && error.kind != Kind::StillRunning
+                    && error.code.is_none_or(|code| code.0 < HRESULT_FAILURE)
+                    && !volume_device::have_arrived(&volumes) =>
+            {
                 tracing::warn!(disk = self.disk.0, %error, "the volumes of the disk could not be brought online");
                 Ok(())
             }
@@ -406,11 +415,12 @@ fn bring_volumes_online(
     ctx.require_pool(PoolKind::Wmi)?;
     // Windows may be about to bring a volume online that has just arrived.
     node.host.clock().sleep(ONLINE_GRACE);
-    for partition in volume_device::not_online(&node.host, volumes) {
-        msft_storage::bring_volume_online(&node.host, ctx, disk, &partition)?;
+    for (partition, state) in volume_device::not_online(&node.host, volumes) {
+        msft_storage::bring_volume_online(&node.host, ctx, disk, &partition, state)?;
     }
     let volumes = volume_device::wait_for_volumes(&node.host, ctx, disk)?;
-    if !volume_device::not_online(&node.host, &volumes).is_empty() {
+    let is_offline = |(_, state): &(Partition, VolumeState)| *state == VolumeState::Offline;
+    if volume_device::not_online(&node.host, &volumes).iter().any(is_offline) {
         tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume that is online");
     }
     Ok(())

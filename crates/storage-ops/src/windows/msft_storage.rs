@@ -25,7 +25,7 @@ use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::msft_storage::comparison::{Reported, difference, is_same_size};
-use crate::windows::volume_device;
+use crate::windows::volume_device::{self, VolumeState};
 use crate::windows::wmi;
 
 /// The return values of the provider's methods that are distinguished here.
@@ -373,17 +373,23 @@ pub(crate) fn set_online(host: &Host, ctx: &OperationContext, disk: &Disk, onlin
     })
 }
 
-/// Brings the volume of a partition online, which Windows does not do by itself if automatic mounting is disabled.
+/// Brings the volume of a partition online, which Windows does not do by itself if automatic mounting is disabled. If its
+/// state is not known, the provider's report decides whether that is needed.
 pub(crate) fn bring_volume_online(
     host: &Host,
     ctx: &OperationContext,
     disk: &Disk,
     partition: &Partition,
+    state: VolumeState,
 ) -> OperationResult<()> {
     ctx.require_pool(PoolKind::Wmi)?;
     retry_if_stale(host, ctx, || {
         instance_of(host, ctx, disk)?;
-        online(host, ctx, disk, partition)
+        let instance = partition_instance(host, ctx, disk, partition)?;
+        if state == VolumeState::Unknown && instance.bool("IsOffline") == Some(false) {
+            return Ok(());
+        }
+        change(host, ctx, disk, &instance, "Online", &[]).map(drop)
     })
 }
 
@@ -395,12 +401,10 @@ pub(crate) fn bring_new_volume_online(
     disk: &Disk,
     partition: &Partition,
 ) -> OperationResult<()> {
-    retry_if_stale(host, ctx, || online(host, ctx, disk, partition))
-}
-
-fn online(host: &Host, ctx: &OperationContext, disk: &Disk, partition: &Partition) -> OperationResult<()> {
-    let instance = partition_instance(host, ctx, disk, partition)?;
-    change(host, ctx, disk, &instance, "Online", &[]).map(drop)
+    retry_if_stale(host, ctx, || {
+        let instance = partition_instance(host, ctx, disk, partition)?;
+        change(host, ctx, disk, &instance, "Online", &[]).map(drop)
+    })
 }
 
 /// Formats a volume with NTFS (a quick format). Calls `needs_format` right before formatting, and does nothing if that

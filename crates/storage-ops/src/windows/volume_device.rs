@@ -176,14 +176,31 @@ pub(crate) fn wait_for_volumes(host: &Host, ctx: &OperationContext, disk: &Disk)
     Ok(volumes)
 }
 
-/// Returns the partitions that have no volume, or one that is offline: the mount manager leaves a new volume in that state
-/// if automatic mounting is disabled. Such a volume is listed and can be opened, but reading it fails.
-pub(crate) fn not_online(host: &Host, volumes: &DataVolumes) -> Vec<Partition> {
+/// Whether the volume of a data partition is online. The mount manager leaves a new volume offline if automatic mounting is
+/// disabled: it is listed and can be opened, but reading it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VolumeState {
+    Online,
+    /// It is not ready, or has not arrived.
+    Offline,
+    /// It cannot be read for another reason.
+    Unknown,
+}
+
+/// Returns the partitions whose volumes are not known to be online.
+pub(crate) fn not_online(host: &Host, volumes: &DataVolumes) -> Vec<(Partition, VolumeState)> {
     let arrived = volumes.iter().filter_map(|(_, volume)| *volume).map(|volume| (volume.into(), volume));
     let answers = host.query_each(arrived, |os, id, _| file_system::probe(&*os.open(&id.device(), &OPEN_FOR_READ)?));
-    let is_offline = |volume: VolumeId| answers.contains(&(volume.into(), Some(Err(OsError::NOT_READY))));
-    let not_online = volumes.iter().filter(|(_, volume)| volume.is_none_or(is_offline));
-    not_online.map(|(partition, _)| *partition).collect()
+    let state = |volume: VolumeId| {
+        let answer = answers.iter().find(|(device, _)| *device == volume.into()).and_then(|(_, answer)| *answer);
+        match answer {
+            Some(Ok(())) => VolumeState::Online,
+            Some(Err(OsError::NOT_READY)) => VolumeState::Offline,
+            _ => VolumeState::Unknown,
+        }
+    };
+    let states = volumes.iter().map(|(partition, volume)| (*partition, volume.map_or(VolumeState::Offline, state)));
+    states.filter(|(_, state)| *state != VolumeState::Online).collect()
 }
 
 /// Queries the size and usage as [`stats`] does. If the file system does not answer, the storage provider does.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use faults::{Fault, FaultAction, Layer, Layered, When};
+use faults::{Call, Fault, FaultAction, Layer, Layered, When};
 use os::{Access, CallStatus, Handle, MethodCall, NtPath, Open, Os, OsError, OsResult, Returned, Time, Wmi};
 use os_sim::{Builder, Sim};
 use storage_ops::{
@@ -82,6 +82,22 @@ fn contract_18_the_volume_of_a_disk_that_comes_online_is_brought_online() {
 }
 
 #[test]
+fn an_offline_volume_is_brought_online_although_it_answers_otherwise() {
+    for code in [5, 31, 1117, 4711].map(OsError) {
+        for sim in both(&os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS")) {
+            let reads = |call: &Call| call.primitive == "read";
+            probed(&sim, Fault::each(reads, When::Before, FaultAction::Fail(code))).run(&PARTITION).unwrap();
+            assert!(is_online(&sim), "{code:?}");
+        }
+    }
+    // A volume that is online and cannot be read is left as it is.
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").unreadable().build();
+    let (node, trace) = traced(&sim, NoProbe);
+    node.run(&PARTITION).unwrap();
+    assert_eq!(trace.counts().of(ONLINE_CALL), 0);
+}
+
+#[test]
 fn an_offline_volume_is_not_formatted() {
     for sim in both(&os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS")) {
         let node = node_on(&sim);
@@ -133,6 +149,11 @@ fn a_volume_that_is_not_brought_online_fails_the_request_only_if_it_is_offline()
         assert_eq!(error.code(), Some(OsError(code)), "{error}");
         assert!(!is_online(&sim), "{code}");
         node_on(&sim).run(&PARTITION).unwrap();
+        assert!(is_online(&sim), "{code}");
+        let sim = os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS").offline().build();
+        let error = returning(&sim, "Online", code).run(&ONLINE).unwrap_err();
+        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+        node_on(&sim).run(&ONLINE).unwrap();
         assert!(is_online(&sim), "{code}");
     }
 }

@@ -1,7 +1,7 @@
 //! Partitioning a disk.
 
-use os::Instance;
 use os::abi::DiskAttributes;
+use os::{Access, Instance};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -101,8 +101,10 @@ fn table_or_none(disk: &Disk) -> OperationResult<PartitionTable> {
 }
 
 /// Returns whether a disk needs a partition table: it has none, and no other content either, which is refused.
-fn needs_table(node: &Node, disk: &Disk) -> OperationResult<bool> {
-    let disk = disk.reader(&node.host)?;
+fn needs_table(node: &Node, held: &Disk) -> OperationResult<bool> {
+    // Its content must be read, so the error of opening it counts.
+    let disk = Disk::open(&node.host, held.number, Access::GENERIC_READ)?;
+    held.check_number()?;
     // Windows may not have read the table while the disk was offline.
     disk.update()?;
     if table_or_none(&disk)?.style != TableStyle::Raw {
