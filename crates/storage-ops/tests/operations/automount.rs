@@ -169,11 +169,14 @@ fn a_new_volume_is_brought_online_once_also_where_windows_does_so() {
     assert_eq!(trace.counts().of(ONLINE_CALL), 1);
 }
 
+/// Methods that were called, each with the rights of the handles that were open on disks.
+type AtCalls = Vec<(String, Vec<Access>)>;
+
 /// Records the rights of the handles that are open on disks, and those at each call of a method.
 #[derive(Default)]
 struct DiskHandles {
     open: Mutex<HashMap<usize, Access>>,
-    at_calls: Arc<Mutex<Vec<(String, Vec<Access>)>>>,
+    at_calls: Arc<Mutex<AtCalls>>,
 }
 
 fn address(handle: &dyn Handle) -> usize {
