@@ -47,6 +47,12 @@ impl Builder {
         self
     }
 
+    /// Disables automatic mounting, as `mountvol /N` does: a volume that arrives stays offline, unless it has a mount point.
+    pub fn no_automount(mut self) -> Self {
+        self.description.no_automount = true;
+        self
+    }
+
     /// Adds a raw disk with the next number. It is online, writable and on SAS, and its LUN is its number.
     pub fn disk(mut self, bytes: u64) -> Self {
         let number = self.description.disks.iter().filter_map(|disk| disk.number).max().map_or(1, |last| last + 1);

@@ -25,6 +25,8 @@ use crate::smb::{Mapping, Server};
 pub struct Description {
     /// The serial number in the firmware's tables, if they have one.
     pub bios_serial: Option<String>,
+    /// Whether the mount manager leaves the volumes that arrive offline (`mountvol /N`), unless they have a mount point.
+    pub no_automount: bool,
     /// How long operations take.
     pub timing: Timing,
     /// The disks other than the system disk.

@@ -129,6 +129,8 @@ pub(crate) struct Volume {
     pub id: Uuid,
     /// Whether Windows shows the volume. It arrives some time after its disk came online.
     pub arrived: bool,
+    /// Whether the mount manager has left the volume offline: it can be opened, and has no I/O.
+    pub offline: bool,
     /// Whether the storage provider knows the volume. It learns of it some time after its arrival.
     pub known_to_provider: bool,
     pub writability: Writability,
@@ -300,6 +302,13 @@ impl Disk {
         self.provider_reads_partitions();
     }
 
+    /// Puts other data than that of the disk in the storage provider's cache.
+    pub(crate) fn make_cache_stale(&mut self) {
+        let attributes = self.attributes ^ (DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY);
+        self.provider_cache = ProviderCache { size: self.cached_size / 2, attributes };
+        self.provider_offsets.clear();
+    }
+
     /// Returns whether the storage provider's cache is out of date.
     pub(crate) fn is_cache_stale(&self) -> bool {
         self.provider_cache != ProviderCache { size: self.cached_size, attributes: self.attributes }
@@ -325,6 +334,7 @@ impl Volume {
         Self {
             id,
             arrived: false,
+            offline: false,
             known_to_provider: false,
             writability: Writability::Writable,
             health: Health::Readable,
@@ -337,6 +347,9 @@ impl Volume {
 
     /// Returns the file system, or the error that reading the volume gives.
     pub(crate) fn mounted(&self) -> OsResult<&FileSystem> {
+        if self.offline {
+            return Err(OsError::NOT_READY);
+        }
         match self.health {
             Health::Locked => Err(OsError::FVE_LOCKED_VOLUME),
             Health::Unreadable => Err(OsError::IO_DEVICE),

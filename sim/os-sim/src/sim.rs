@@ -121,6 +121,16 @@ impl Sim {
         self
     }
 
+    /// Sets whether a volume that is offline answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. Default: it does not.
+    pub fn set_offline_volumes_have_extents(&self, have_extents: bool) {
+        self.with(|state| state.offline_volumes_have_extents = have_extents);
+    }
+
+    /// Makes the storage provider's data of every disk out of date: it knows another size and another state, and no partition.
+    pub fn make_provider_stale(&self) {
+        self.with(|state| state.disks.values_mut().for_each(Disk::make_cache_stale));
+    }
+
     /// Changes how long operations take.
     pub fn set_timing(&self, change: impl FnOnce(&mut Timing)) {
         self.with(|state| change(&mut state.timing));
@@ -246,6 +256,7 @@ impl Sim {
                     volume.known_to_provider = !offline;
                 }
             }
+            state.automount();
             state.smb.reboot();
             state.registry = Registry::default();
             state.started = state.now;

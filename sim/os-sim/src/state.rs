@@ -36,6 +36,11 @@ pub(crate) struct State {
     counter: u64,
     pub disks: BTreeMap<DeviceId, Disk>,
     pub mounts: Vec<Mount>,
+    /// Whether the mount manager leaves the volumes that arrive offline, unless they have a mount point (`NoAutoMount`).
+    pub no_automount: bool,
+    /// Whether a volume that is offline answers `IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS`. One source says that I/O fails, and
+    /// another one that all control codes do.
+    pub offline_volumes_have_extents: bool,
     /// The directory trees behind remote shares.
     pub trees: BTreeMap<Uuid, FileSystem>,
     /// The disks that were unplugged and can be plugged in again, by handle.
@@ -202,10 +207,12 @@ impl State {
     /// Shows a volume, if its disk is visible and online.
     pub(crate) fn volume_arrives(&mut self, id: Uuid) {
         let ready = self.now + self.timing.new_volume;
+        let offline = self.no_automount && !self.is_mounted(id);
         let mut on = None;
         for (device, disk) in self.disks.iter_mut().filter(|(_, disk)| disk.visible && !disk.is_offline()) {
             for volume in disk.volumes_mut().filter(|volume| volume.id == id && !volume.arrived) {
                 volume.arrived = true;
+                volume.offline = offline;
                 if volume.writability == Writability::NotYet {
                     volume.writability = Writability::From(ready);
                 }
@@ -214,6 +221,22 @@ impl State {
         }
         if let Some(device) = on {
             self.schedule(self.timing.provider, Event::ProviderLearns(device));
+        }
+    }
+
+    /// Returns whether a volume has a mount point.
+    fn is_mounted(&self, id: Uuid) -> bool {
+        self.mounts.iter().any(|mount| mount.volume == id)
+    }
+
+    /// Does with the volumes that have arrived what the mount manager does when the node starts.
+    pub(crate) fn automount(&mut self) {
+        let ids: Vec<Uuid> = self.disks.values().flat_map(Disk::volumes).map(|volume| volume.id).collect();
+        for id in ids {
+            let offline = self.no_automount && !self.is_mounted(id);
+            if let Ok(volume) = self.volume_mut(id) {
+                volume.offline = offline;
+            }
         }
     }
 

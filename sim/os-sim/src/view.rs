@@ -69,6 +69,8 @@ pub struct VolumeView {
     pub disk: u32,
     /// Whether Windows shows it.
     pub arrived: bool,
+    /// Whether the mount manager has left it offline.
+    pub offline: bool,
     /// The name of its file system, whether it can be read or not.
     pub file_system: Option<String>,
     /// Whether its content can be read.
@@ -251,6 +253,7 @@ impl State {
             id: volume.id,
             disk: disk.number,
             arrived: volume.arrived,
+            offline: volume.arrived && volume.offline,
             file_system: volume.file_system.as_ref().map(|file_system| file_system.kind.clone()),
             readable: volume.health == Health::Readable,
             total: volume.file_system.as_ref().map_or(0, crate::files::file_system::FileSystem::total),

@@ -1,9 +1,12 @@
 //! Operations on disks.
 
+mod partition;
+
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
-use os::{Access, Instance, Namespace, Os, OsError};
+use os::{Access, Instance, Namespace, Os, OsError, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult, quoted};
 use crate::executor::context::OperationContext;
@@ -14,12 +17,24 @@ use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 use crate::windows::device_queries::Device;
-use crate::windows::disk_device::{self, Disk, DisksRead, PartitionTable, TableStyle, UnreadDisk};
+use crate::windows::disk_device::{self, Disk, DisksRead, Partition, UnreadDisk};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::msft_storage::report;
-use crate::windows::{file_system, msft_storage, volume_device, wmi};
+use crate::windows::volume_device::{self, DataVolumes, VolumeState};
+use crate::windows::{msft_storage, wmi};
+
+pub use partition::PartitionDisk;
+
+/// How long a storage port may take to be scanned. One that hangs must not stop all scans.
+const PORT_PATIENCE: Duration = Duration::from_secs(30);
+
+/// From here on, codes are those of failed calls of WMI and COM.
+const HRESULT_FAILURE: u32 = 0x8000_0000;
+
+/// How long Windows may take to bring a volume online that it has just listed.
+const ONLINE_GRACE: Duration = Duration::from_millis(300);
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as a mounted VHDX.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -275,17 +290,27 @@ impl Operation for SetDiskState {
     }
 
     fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open_for_change(&node.host, self.disk)?;
+        let disk = Disk::hold(&node.host, self.disk)?;
         if !self.online {
             node_volumes::refuse_disk(node, self.disk)?;
         }
         set_state(node, ctx, &disk, self.online)?;
-        if !self.online || node.host.poll_arrival(ctx, || online_with_volumes(node, ctx, &disk))?.is_some() {
+        if !self.online {
             return Ok(());
         }
-        // The disk is online. Drivers list its volumes next, which reports those that are missing.
-        match bring_volumes_online(node, ctx, &disk) {
-            Err(error) if error.rerun.is_none() && error.kind != Kind::StillRunning => {
+        let volumes = match node.host.poll_arrival(ctx, || online_with_volumes(node, ctx, &disk))? {
+            Some(volumes) => volumes,
+            None => volume_device::data_volumes(&node.host, ctx, &disk)?,
+        };
+        match bring_volumes_online(node, ctx, &disk, &volumes) {
+            // The disk is online, and the provider has answered that a missing volume cannot be. Drivers list the volumes
+            // next, which reports those that are missing. What WMI itself cannot do may succeed later.
+            Err(error)
+                if error.rerun.is_none()
+                    && error.kind != Kind::StillRunning
+                    && error.code.is_none_or(|code| code.0 < HRESULT_FAILURE)
+                    && !volume_device::have_arrived(&volumes) =>
+            {
                 tracing::warn!(disk = self.disk.0, %error, "the volumes of the disk could not be brought online");
                 Ok(())
             }
@@ -308,20 +333,22 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
     let changed = if online {
         // Writable first: Windows would mount the volumes of a read-only disk read-only.
         let writable = attributes & Bits::READ_ONLY == 0;
-        let cleared = if writable { Ok(()) } else { disk.set_attributes(0, Bits::READ_ONLY) };
-        cleared.and_then(|()| disk.set_attributes(0, Bits::OFFLINE))
+        let cleared = if writable { Ok(()) } else { disk.set_attributes(&node.host, 0, Bits::READ_ONLY) };
+        cleared.and_then(|()| disk.set_attributes(&node.host, 0, Bits::OFFLINE))
     } else {
-        volume_device::flush_all(&node.host, ctx, disk)?;
-        disk.set_attributes(Bits::OFFLINE, Bits::OFFLINE)
+        volume_device::flush_all(&node.host, ctx, &disk.reader(&node.host)?)?;
+        disk.set_attributes(&node.host, Bits::OFFLINE, Bits::OFFLINE)
     };
     if changed.is_ok() && is_reached(disk.reported_attributes(&node.host, ctx)?) {
         return Ok(());
     }
-    match changed {
-        Err(code) if ErrorClass::DeviceRemoved.contains(code) => return Err(code.into()),
-        _ => ctx.require_pool(PoolKind::Wmi)?,
-    }
-    node.host.fallbacks().record(Fallback::SetDiskState, changed.err().unwrap_or(OsError(0)));
+    let refused = match changed {
+        // The disk is gone.
+        Err(error) if error.code.is_none_or(|code| ErrorClass::DeviceRemoved.contains(code)) => return Err(error),
+        changed => changed.err().and_then(|error| error.code),
+    };
+    ctx.require_pool(PoolKind::Wmi)?;
+    node.host.fallbacks().record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
     // The driver of the disk did not make the change, or a cluster or a disk with the same signature prevents it. The
     // storage provider handles such cases or returns the reason.
     msft_storage::set_online(&node.host, ctx, disk, online)?;
@@ -331,17 +358,19 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
     Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed"))
 }
 
-/// Waits until each data partition of a disk has a volume. Meanwhile brings the disk online again if a policy takes it
-/// offline. Returns false if that takes too long.
-fn wait_for_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
-    let arrived = node.host.poll(node.host.timeouts().arrival, || online_with_volumes(node, ctx, disk))?;
-    Ok(arrived.is_some())
+/// Waits until each data partition of a disk has a volume, and returns those that have arrived by then. Meanwhile brings the
+/// disk online again if a policy takes it offline.
+fn wait_for_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<DataVolumes> {
+    match node.host.poll(node.host.timeouts().arrival, || online_with_volumes(node, ctx, disk))? {
+        Some(volumes) => Ok(volumes),
+        None => volume_device::data_volumes(&node.host, ctx, disk),
+    }
 }
 
-/// Brings a disk online if a policy has taken it offline. Returns a value if each data partition has a volume.
-fn online_with_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<Option<()>> {
+/// Brings a disk online if a policy has taken it offline. Returns the volumes if each data partition has one.
+fn online_with_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<Option<DataVolumes>> {
     set_state(node, ctx, disk, true)?;
-    Ok(volume_device::have_arrived(&node.host, ctx, disk)?.then_some(()))
+    Ok(Some(volume_device::data_volumes(&node.host, ctx, disk)?).filter(volume_device::have_arrived))
 }
 
 /// Makes a change that needs a disk that is online. If the change fails because a policy has taken the disk offline
@@ -372,161 +401,29 @@ fn while_online(
     }
 }
 
-/// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
-/// basic data partition if it has no partition. A partitioned disk is left unchanged.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PartitionDisk {
-    /// The disk.
-    pub disk: DiskNumber,
-}
-
-impl Operation for PartitionDisk {
-    type Output = ();
-    const NAME: &'static str = "PartitionDisk";
-    const POOL: PoolKind = PoolKind::Disks;
-    const COALESCE: Coalesce = Coalesce::InFlight;
-
-    fn resource(&self) -> Option<Resource> {
-        Some(Resource::Disk(self.disk.0))
-    }
-
-    fn describe(&self) -> String {
-        format!("partition {}", self.disk)
-    }
-
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(self.disk.0)])
-    }
-
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Disk::open(&node.host, self.disk, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
-        let table = self.known_table(node, ctx, &disk)?;
-        if !table.is_partitioned() {
-            refuse_mbr(&table)?;
-            ctx.require_pool(PoolKind::Wmi)?;
-            let mut instance = None;
-            if table.style == TableStyle::Raw {
-                while_online(node, ctx, &disk, || {
-                    instance =
-                        Some(msft_storage::initialize(&node.host, ctx, &disk, || needs_table(node, ctx, &disk))?);
-                    Ok(())
-                })?;
-            }
-            while_online(node, ctx, &disk, || Self::add_partition(node, ctx, &disk, instance.take()))?;
-            if wait_for_volumes_online(node, ctx, &disk)? {
-                return Ok(());
-            }
-            return bring_volumes_online(node, ctx, &disk);
-        }
-        // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive when it is brought
-        // online.
-        if disk.reported_attributes(&node.host, ctx)? & DiskAttributes::OFFLINE != 0
-            || volume_device::have_arrived(&node.host, ctx, &disk)?
-        {
-            return Ok(());
-        }
-        ctx.require_pool(PoolKind::Arrivals)?;
-        if volume_device::wait_for_volumes(&node.host, ctx, &disk)? {
-            return Ok(());
-        }
-        bring_volumes_online(node, ctx, &disk)
-    }
-}
-
-/// Refuses a disk with an MBR partition table, on which no GPT partition can be created.
-fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
-    if table.style != TableStyle::Mbr {
+/// Brings the volumes online that have not arrived, or that Windows has left offline. A volume that still does not come
+/// online is not an error: the disk is partitioned.
+fn bring_volumes_online(
+    node: &Node,
+    ctx: &OperationContext,
+    disk: &Disk,
+    volumes: &DataVolumes,
+) -> OperationResult<()> {
+    if volume_device::not_online(&node.host, volumes).is_empty() {
         return Ok(());
     }
-    Err(OperationError::precondition(
-        "the disk has an MBR partition table without partitions, which csi-proxy does not replace; clear the disk or \
-         convert it to GPT",
-    ))
-}
-
-/// Returns whether a disk needs a partition table: it has none, and no other content either, which is refused.
-fn needs_table(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
-    // Windows may not have read the table while the disk was offline.
-    disk.update()?;
-    if disk.partition_table()?.style != TableStyle::Raw {
-        return Ok(false);
+    ctx.require_pool(PoolKind::Wmi)?;
+    // Windows may be about to bring a volume online that has just arrived.
+    node.host.clock().sleep(ONLINE_GRACE);
+    for (partition, state) in volume_device::not_online(&node.host, volumes) {
+        msft_storage::bring_volume_online(&node.host, ctx, disk, &partition, state)?;
     }
-    refuse_content(node, ctx, disk).map(|()| true)
-}
-
-/// Refuses a disk without a partition table that has the signature of a file system or container in its first sectors, or that
-/// of a container or backup partition table in its last ones: a partition table would overwrite it.
-fn refuse_content(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    let first = file_system::signature_on(&*disk.handle)
-        .map_err(|code| OperationError::of(code, "the first sectors of the disk cannot be read"))?;
-    let last = || {
-        let size = disk.reported_size(&node.host, ctx)?;
-        file_system::signature_at_end_of(&*disk.handle, size)
-            .map_err(|code| OperationError::of(code, "the last sectors of the disk cannot be read"))
-    };
-    match first.map_or_else(last, |name| Ok(Some(name)))? {
-        None => Ok(()),
-        Some(name) => Err(OperationError::precondition(format!(
-            "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"
-        ))),
-    }
-}
-
-/// Brings the volumes online that have not arrived automatically. A volume that still does not arrive is not an error:
-/// the disk is partitioned.
-fn bring_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    let table = disk.reported_table(&node.host, ctx)?;
-    let volumes = volume_device::on_disk(&node.host, ctx, disk.number, &table.partitions)?;
-    for partition in table.data().filter(|partition| !volumes.iter().any(|(offset, _)| *offset == partition.offset)) {
-        msft_storage::bring_volume_online(&node.host, ctx, disk, partition)?;
-    }
-    if !volume_device::wait_for_volumes(&node.host, ctx, disk)? {
-        tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume");
+    let volumes = volume_device::wait_for_volumes(&node.host, ctx, disk)?;
+    let is_offline = |(_, state): &(Partition, VolumeState)| *state == VolumeState::Offline;
+    if volume_device::not_online(&node.host, &volumes).iter().any(is_offline) {
+        tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume that is online");
     }
     Ok(())
-}
-
-impl PartitionDisk {
-    /// Returns the partition table. If Windows does not return it, partitions that the storage provider reports exist; that
-    /// it reports none is no evidence. Windows may not read the table of an offline disk, which is then brought online.
-    fn known_table(&self, node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
-        // A single error may be transient.
-        let first = disk.partition_table().or_else(|_| disk.partition_table());
-        let known = node.host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, first, || {
-            let table = report::partition_table(&node.host, ctx, self.disk)?;
-            if table.is_partitioned() {
-                return Ok(table);
-            }
-            Err(OperationError::precondition("the storage provider reports no partition, which is no evidence"))
-        });
-        match known {
-            Err(error)
-                if error.rerun.is_none() && error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) =>
-            {
-                set_state(node, ctx, disk, true)?;
-                disk.partition_table()
-            }
-            known => known,
-        }
-    }
-
-    fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk, known: Option<Instance>) -> OperationResult<()> {
-        disk.update()?;
-        // Another program, which our lock does not exclude, may have partitioned the disk.
-        let table = disk.partition_table()?;
-        if table.is_partitioned() {
-            return Ok(());
-        }
-        refuse_mbr(&table)?;
-        msft_storage::create_partition(&node.host, ctx, disk, known)?;
-        disk.update()?;
-        let created = node
-            .host
-            .poll(node.host.timeouts().arrival, || Ok(disk.partition_table()?.is_partitioned().then_some(())))?;
-        created.ok_or_else(|| {
-            OperationError::precondition("Windows reported success, but no partition was found on the disk")
-        })
-    }
 }
 
 /// Scans for disks that were attached, removed or resized.
@@ -554,17 +451,24 @@ impl Operation for Rescan {
         let list = || node.host.os().device_interfaces(STORAGE_PORT_INTERFACE);
         let listed = list().or_else(|_| list());
         let (mut scanned, mut failed) = (0, listed.as_ref().err().copied());
-        for port in listed.unwrap_or_default() {
-            let scan = || node.host.os().reenumerate(&port);
-            match scan().or_else(|_| scan()) {
+        let ports = listed.unwrap_or_default().into_iter().map(|port| (Device::Port(port.clone()), port));
+        let scan = |os: &dyn Os, port: U16String, _: &dyn Fn(DiskNumber)| {
+            os.reenumerate(&port).or_else(|_| os.reenumerate(&port))
+        };
+        for (port, answer) in node.host.query_each_for(PORT_PATIENCE, ports, scan) {
+            match answer.unwrap_or(Err(OsError::SEM_TIMEOUT)) {
                 Ok(()) => scanned += 1,
                 Err(code) => {
-                    tracing::warn!(port = %port.display(), %code, "a storage port could not be scanned");
+                    tracing::warn!(%port, %code, "a storage port could not be scanned");
                     failed = failed.or(Some(code));
                 }
             }
         }
-        for (number, updated) in read_all(node, ctx, |_, disk| disk.update())?.0 {
+        // A mounted file, such as the scratch space of a container, does not grow.
+        let update = |_: &dyn Os, disk: Disk| {
+            if disk_identifiers::is_file_backed(&*disk.handle) { Ok(()) } else { disk.update() }
+        };
+        for (number, updated) in read_all(node, ctx, update)?.0 {
             match updated {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(disk = number.0, %code, "the properties of a disk could not be updated");
@@ -575,7 +479,12 @@ impl Operation for Rescan {
         // The storage provider and the PowerShell cmdlets use a cache, which must be refreshed after the change.
         msft_storage::refresh_all(&node.host, ctx)?;
         match failed {
-            Some(code) if scanned == 0 => Err(OperationError::of(code, "no storage port could be scanned")),
+            Some(code) if scanned == 0 => {
+                let error = OperationError::of(code, "no storage port could be scanned");
+                // A port that is late may answer the next request.
+                let kind = if code == OsError::SEM_TIMEOUT { Kind::Unavailable } else { error.kind };
+                Err(OperationError { kind, ..error })
+            }
             _ => Ok(()),
         }
     }

@@ -31,6 +31,8 @@ pub(crate) enum Device {
     /// The device interface of a disk.
     Interface(U16String),
     Volume(VolumeId),
+    /// The device interface of a storage port.
+    Port(U16String),
 }
 
 impl From<DiskNumber> for Device {
@@ -51,6 +53,7 @@ impl fmt::Display for Device {
             Self::Disk(number) => number.fmt(f),
             Self::Interface(path) => path.display().fmt(f),
             Self::Volume(volume) => write!(f, "volume {volume}"),
+            Self::Port(path) => write!(f, "storage port {}", path.display()),
         }
     }
 }
@@ -119,12 +122,22 @@ impl Host {
         targets: impl Iterator<Item = (Device, T)>,
         query: Query<T, R>,
     ) -> Vec<(Device, Option<OsResult<R>>)> {
+        self.query_each_for(PATIENCE, targets, query)
+    }
+
+    /// Does the same as [`Self::query_each`], but waits `longest` for the first device that does not answer.
+    pub(crate) fn query_each_for<T: Send + 'static, R: Send + 'static>(
+        &self,
+        longest: Duration,
+        targets: impl Iterator<Item = (Device, T)>,
+        query: Query<T, R>,
+    ) -> Vec<(Device, Option<OsResult<R>>)> {
         let queries = self.device_queries();
         let (devices, waiting): (Vec<Device>, VecDeque<_>) =
             targets.enumerate().map(|(index, (device, target))| (device, (index, target))).unzip();
         let (numbers, answers) = (vec![None; devices.len()], devices.iter().map(|_| None).collect());
         let scan = Arc::new(Mutex::new(Scan { numbers, waiting, asked: None, answers }));
-        let mut patience = PATIENCE;
+        let mut patience = longest;
         loop {
             let mut state = lock(&scan);
             state.waiting.retain(|(index, _)| {
@@ -160,7 +173,7 @@ impl Host {
             }
             let Some(index) = state.asked else {
                 // The machine is so busy that the thread has not begun.
-                patience = (patience * 2).min(PATIENCE);
+                patience = (patience * 2).min(longest);
                 continue;
             };
             drop(state);

@@ -101,6 +101,8 @@ pub(crate) struct PartitionTable {
 pub(crate) enum TableStyle {
     /// The disk has no partition table.
     Raw,
+    /// An MBR without partitions and without a signature. A driver may report a disk without a partition table like that.
+    BlankMbr,
     Mbr,
     Gpt,
 }
@@ -147,6 +149,9 @@ impl PartitionTable {
         partitions.sort_unstable_by_key(|partition| partition.offset);
         match style {
             PartitionStyle::RAW => Some(Self { style: TableStyle::Raw, partitions: Vec::new() }),
+            PartitionStyle::MBR if partitions.is_empty() && head.disk_id[..4] == [0; 4] => {
+                Some(Self { style: TableStyle::BlankMbr, partitions })
+            }
             PartitionStyle::MBR => Some(Self { style: TableStyle::Mbr, partitions }),
             PartitionStyle::GPT => Some(Self { style: TableStyle::Gpt, partitions }),
             _ => None,
@@ -177,11 +182,16 @@ impl Disk {
         Self::open(host, number, Access::GENERIC_READ).or_else(|_| Self::open(host, number, Access::empty()))
     }
 
-    /// Opens the disk `number` for changes or, if Windows denies that, for queries: the storage provider may still be able
-    /// to make the changes.
-    pub(crate) fn open_for_change(host: &Host, number: DiskNumber) -> OperationResult<Self> {
-        Self::open(host, number, Access::GENERIC_READ | Access::GENERIC_WRITE)
-            .or_else(|error| Self::open(host, number, Access::empty()).map_err(|_| error))
+    /// Opens the disk so that it keeps its number, for queries that need no right to its data. While the storage provider
+    /// changes a disk, no other handle is open: a handle with rights to the data may be in its way.
+    pub(crate) fn hold(host: &Host, number: DiskNumber) -> OperationResult<Self> {
+        Self::open(host, number, Access::empty())
+    }
+
+    /// Opens the same disk again, as [`Self::open_for_read`] does.
+    pub(crate) fn reader(&self, host: &Host) -> OperationResult<Self> {
+        let reader = Self::open_for_read(host, self.number)?;
+        self.check_number().map(|()| reader)
     }
 
     fn from_handle(number: DiskNumber, handle: Box<dyn Handle>) -> OperationResult<Self> {
@@ -276,8 +286,14 @@ impl Disk {
         host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, self.partition_table(), second)
     }
 
-    /// Sets the attributes in `mask` to those in `attributes`, persistently.
-    pub(crate) fn set_attributes(&self, attributes: u64, mask: u64) -> OsResult<()> {
+    /// Sets the attributes in `mask` to those in `attributes`, persistently. Opens the same disk again for that.
+    pub(crate) fn set_attributes(&self, host: &Host, attributes: u64, mask: u64) -> OperationResult<()> {
+        let writer = Self::open(host, self.number, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+        self.check_number()?;
+        Ok(writer.send_attributes(attributes, mask)?)
+    }
+
+    fn send_attributes(&self, attributes: u64, mask: u64) -> OsResult<()> {
         let size = u32::try_from(size_of::<SetDiskAttributes>()).expect("40 fits");
         let request = |version| SetDiskAttributes {
             version,
@@ -296,7 +312,8 @@ impl Disk {
             }
             outcome => outcome?,
         }
-        self.update()
+        // The attributes are set, whatever the update answers.
+        self.update().or_else(|code| if ErrorClass::DeviceRemoved.contains(code) { Err(code) } else { Ok(()) })
     }
 }
 
@@ -462,6 +479,7 @@ mod tests {
         assert!(!is_partitioned(PartitionStyle::GPT, entry(1, MSFT_RESERVED.to_bytes_le())));
         assert!(!is_partitioned(PartitionStyle::GPT, entry(1, [0; 16])));
         assert!(!is_partitioned(PartitionStyle::MBR, entry(0, [0; 16])));
+        assert_eq!(decoded(PartitionStyle::MBR, &[]).unwrap().style, TableStyle::BlankMbr);
         assert_eq!(decoded(PartitionStyle(3), &[]), None, "an unknown style is not an empty disk");
     }
 
@@ -564,7 +582,7 @@ mod tests {
     fn attributes_are_set_persistently_and_only_those_in_the_mask() {
         let device = Device::new(DEVICE_TYPE_DISK, 1);
         let disk = Disk { number: DiskNumber(1), handle: Box::new(device.clone()) };
-        disk.set_attributes(0, DiskAttributes::OFFLINE).unwrap();
+        disk.send_attributes(0, DiskAttributes::OFFLINE).unwrap();
         let given = device.given.lock().unwrap();
         let given: Vec<_> = given.iter().map(|set| (set.persist, set.attributes, set.attributes_mask)).collect();
         assert_eq!(given, [(1, 0, DiskAttributes::OFFLINE)]);

@@ -1,8 +1,8 @@
 //! The identifiers of disks: SCSI page 83 identifiers and serial numbers.
 
 use os::abi::{
-    ASSOCIATION_DEVICE, CODE_SET_ASCII, CODE_SET_BINARY, ControlCode, StorageDescriptorHead, StorageDeviceDescriptor,
-    StorageDeviceIdDescriptor, StorageIdentifier, StoragePropertyQuery,
+    ASSOCIATION_DEVICE, BusType, CODE_SET_ASCII, CODE_SET_BINARY, ControlCode, StorageDescriptorHead,
+    StorageDeviceDescriptor, StorageDeviceIdDescriptor, StorageIdentifier, StoragePropertyQuery,
 };
 use os::{Handle, OsError, OsResult};
 use zerocopy::IntoBytes;
@@ -24,6 +24,12 @@ pub(crate) fn page83(handle: &dyn Handle) -> OsResult<String> {
 /// device without the property fails.
 pub(crate) fn serial(handle: &dyn Handle) -> OsResult<String> {
     decoded(handle, StoragePropertyQuery::DEVICE, parse_serial).map(Option::unwrap_or_default)
+}
+
+/// Returns whether the disk behind `handle` is known to be a mounted file, such as the scratch space of a container.
+pub(crate) fn is_file_backed(handle: &dyn Handle) -> bool {
+    let bus = |descriptor: &[u8]| buffer::at::<StorageDeviceDescriptor>(descriptor, 0).map(|head| head.bus_type);
+    decoded(handle, StoragePropertyQuery::DEVICE, bus) == Ok(Some(BusType::FILE_BACKED_VIRTUAL.0))
 }
 
 /// Returns an empty identifier if `code` states that the device does not have the property.

@@ -116,6 +116,18 @@ pub(crate) fn signature_at_end_of(device: &dyn Handle, size: u64) -> OsResult<Op
     Ok(None)
 }
 
+/// Reads the first sectors of a volume, whatever they hold.
+pub(crate) fn probe(volume: &dyn Handle) -> OsResult<()> {
+    volume.read(0, &mut [0; signatures::BLOCK]).map(drop)
+}
+
+/// Returns whether the first sectors of a disk, where a partition table begins, hold nothing but zeros.
+pub(crate) fn is_blank(disk: &dyn Handle) -> OsResult<bool> {
+    let mut block = vec![0; signatures::BLOCK];
+    let read = disk.read(0, &mut block)?;
+    Ok(read == signatures::BLOCK && block.iter().all(|byte| *byte == 0))
+}
+
 /// Returns the name of the file system of a volume, or `None` if Windows has mounted none.
 pub(crate) fn name_of(handle: &dyn Handle) -> OsResult<Option<String>> {
     let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];

@@ -25,7 +25,7 @@ use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::msft_storage::comparison::{Reported, difference, is_same_size};
-use crate::windows::volume_device;
+use crate::windows::volume_device::{self, VolumeState};
 use crate::windows::wmi;
 
 /// The return values of the provider's methods that are distinguished here.
@@ -230,7 +230,7 @@ fn instance_with_number(host: &Host, ctx: &OperationContext, number: DiskNumber)
 /// provider reports it otherwise than the device, refreshes the provider's data first.
 fn instance_of(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<Instance> {
     let instance = instance_with_number(host, ctx, disk.number)?;
-    let device = Reported::by_device(disk);
+    let device = disk.reader(host).ok().as_ref().and_then(Reported::by_device);
     match check_same(host, disk, &instance) {
         Err(error) if error.code.is_some() => return Err(error),
         Ok(()) if difference(device, &instance).is_none() => return Ok(instance),
@@ -349,10 +349,12 @@ pub(crate) fn create_partition(
         };
         // Another program, which our lock does not exclude, may have partitioned the disk, or the call that returned that
         // the cache is out of date.
-        disk.update()?;
-        if disk.partition_table()?.is_partitioned() {
+        let reader = disk.reader(host)?;
+        reader.update()?;
+        if reader.partition_table()?.is_partitioned() {
             return Ok(());
         }
+        drop(reader);
         let created = change(host, ctx, disk, &instance, "CreatePartition", &arguments);
         accept(code::PATH_NOT_ASSIGNED, created)
     })
@@ -387,16 +389,35 @@ pub(crate) fn set_online(host: &Host, ctx: &OperationContext, disk: &Disk, onlin
     })
 }
 
-/// Brings the volume of a partition online, which Windows does not do by itself if automatic mounting is disabled.
+/// Brings the volume of a partition online, which Windows does not do by itself if automatic mounting is disabled. If its
+/// state is not known, the provider's report decides whether that is needed.
 pub(crate) fn bring_volume_online(
     host: &Host,
     ctx: &OperationContext,
     disk: &Disk,
     partition: &Partition,
+    state: VolumeState,
 ) -> OperationResult<()> {
     ctx.require_pool(PoolKind::Wmi)?;
     retry_if_stale(host, ctx, || {
         instance_of(host, ctx, disk)?;
+        let instance = partition_instance(host, ctx, disk, partition)?;
+        if state == VolumeState::Unknown && instance.bool("IsOffline") == Some(false) {
+            return Ok(());
+        }
+        change(host, ctx, disk, &instance, "Online", &[]).map(drop)
+    })
+}
+
+/// Brings the volume of a partition online that has just been created, so that the disk has been compared with the
+/// provider's.
+pub(crate) fn bring_new_volume_online(
+    host: &Host,
+    ctx: &OperationContext,
+    disk: &Disk,
+    partition: &Partition,
+) -> OperationResult<()> {
+    retry_if_stale(host, ctx, || {
         let instance = partition_instance(host, ctx, disk, partition)?;
         change(host, ctx, disk, &instance, "Online", &[]).map(drop)
     })

@@ -150,17 +150,57 @@ fn hold_each(partitions: &[Partition], volumes: &[(u64, VolumeId)]) -> bool {
     data.all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset))
 }
 
-/// Waits until each data partition of `disk` has a volume. Returns false if that takes too long.
-pub(crate) fn wait_for_volumes(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
-    let arrived = host.poll(host.timeouts().arrival, || Ok(have_arrived(host, ctx, disk)?.then_some(())))?;
-    Ok(arrived.is_some())
+/// The data partitions of a disk, each with its volume if that has arrived.
+pub(crate) type DataVolumes = Vec<(Partition, Option<VolumeId>)>;
+
+/// Returns the data partitions of `disk` with their volumes.
+pub(crate) fn data_volumes(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<DataVolumes> {
+    let table = disk.reader(host)?.reported_table(host, ctx)?;
+    let volumes = on_disk(host, ctx, disk.number, &table.partitions)?;
+    let volume_at = |offset| volumes.iter().find(|(other, _)| *other == offset).map(|(_, volume)| *volume);
+    Ok(table.data().map(|partition| (*partition, volume_at(partition.offset))).collect())
 }
 
-/// Returns whether each data partition of `disk` has a volume.
-pub(crate) fn have_arrived(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<bool> {
-    let table = disk.reported_table(host, ctx)?;
-    let volumes = on_disk(host, ctx, disk.number, &table.partitions)?;
-    Ok(hold_each(&table.partitions, &volumes))
+/// Returns whether each data partition has a volume.
+pub(crate) fn have_arrived(volumes: &DataVolumes) -> bool {
+    volumes.iter().all(|(_, volume)| volume.is_some())
+}
+
+/// Waits until each data partition of `disk` has a volume, and returns those that have arrived by then.
+pub(crate) fn wait_for_volumes(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<DataVolumes> {
+    let mut volumes = DataVolumes::new();
+    host.poll(host.timeouts().arrival, || {
+        volumes = data_volumes(host, ctx, disk)?;
+        Ok(have_arrived(&volumes).then_some(()))
+    })?;
+    Ok(volumes)
+}
+
+/// Whether the volume of a data partition is online. The mount manager leaves a new volume offline if automatic mounting is
+/// disabled: it is listed and can be opened, but reading it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VolumeState {
+    Online,
+    /// It is not ready, or has not arrived.
+    Offline,
+    /// It cannot be read for another reason.
+    Unknown,
+}
+
+/// Returns the partitions whose volumes are not known to be online.
+pub(crate) fn not_online(host: &Host, volumes: &DataVolumes) -> Vec<(Partition, VolumeState)> {
+    let arrived = volumes.iter().filter_map(|(_, volume)| *volume).map(|volume| (volume.into(), volume));
+    let answers = host.query_each(arrived, |os, id, _| file_system::probe(&*os.open(&id.device(), &OPEN_FOR_READ)?));
+    let state = |volume: VolumeId| {
+        let answer = answers.iter().find(|(device, _)| *device == volume.into()).and_then(|(_, answer)| *answer);
+        match answer {
+            Some(Ok(())) => VolumeState::Online,
+            Some(Err(OsError::NOT_READY)) => VolumeState::Offline,
+            _ => VolumeState::Unknown,
+        }
+    };
+    let states = volumes.iter().map(|(partition, volume)| (*partition, volume.map_or(VolumeState::Offline, state)));
+    states.filter(|(_, state)| *state != VolumeState::Online).collect()
 }
 
 /// Queries the size and usage as [`stats`] does. If the file system does not answer, the storage provider does.

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use faults::{Call, Fault, FaultAction, Layer, Layered, Outcome, Race, Record, When};
-use os::abi::{ControlCode, DiskAttributes};
+use os::abi::{ControlCode, DiskAttributes, DriveLayout, PartitionEntry, PartitionStyle};
 use os::{FsInfo, Handle, NtPath, Open, Os, OsError, OsResult};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
     Config, DiskNumber, Executor, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
     IsVolumeFormatted, Kind, ListDiskIds, ListVolumesOnDisk, Node, PartitionDisk, Rescan, SetDiskState,
 };
+
+use zerocopy::{FromZeros, IntoBytes};
 
 use crate::setup::{GIB, NoProbe, failing, node_on, probed, refused, resize, traced, volume_on};
 
@@ -467,6 +469,10 @@ impl Layer for NotReadWhileOffline {
             handle.control(ControlCode::DISK_GET_DISK_ATTRIBUTES, &[], &mut attributes)?;
             let is_offline = u64::from(attributes[8]) & DiskAttributes::OFFLINE != 0;
             output[0] = if is_offline { RAW } else { self.0 };
+            if self.0 == MBR {
+                // Its signature.
+                output[8] = 1;
+            }
         }
         Ok(length)
     }
@@ -496,4 +502,103 @@ fn a_table_that_windows_reads_only_when_the_disk_is_online_is_found() {
     let error = refused(&node(&sim, MBR), &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
     assert!(error.to_string().contains("MBR partition table without partitions"), "{error}");
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
+}
+
+#[test]
+fn the_attributes_of_a_disk_are_set_although_its_properties_cannot_be_updated() {
+    for code in [5, 21, 31, 87, 4711].map(OsError) {
+        let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").offline().read_only().build();
+        let (node, trace) = traced(&sim, failing("control DISK_UPDATE_PROPERTIES", code));
+        node.run(&SetDiskState { disk: ONE, online: true }).unwrap();
+        let disk = sim.disk(1).unwrap();
+        assert!(!disk.offline && !disk.read_only);
+        assert_eq!(trace.counts().wmi, 0, "{code:?}: no fallback");
+    }
+    // A disk that is removed meanwhile is not found.
+    let sim = os_sim::node().disk(GIB).offline().build();
+    let node = probed(&sim, failing("control DISK_UPDATE_PROPERTIES", OsError::NO_SUCH_DEVICE));
+    assert_eq!(node.run(&SetDiskState { disk: ONE, online: true }).unwrap_err().kind(), Kind::NotFound);
+}
+
+/// A disk without a partition table that answers as one with an MBR without partitions.
+struct BlankMbr {
+    signature: u32,
+    /// A byte of its first sector.
+    byte: u8,
+}
+
+impl Layer for BlankMbr {
+    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+        let filled = handle.control(code, input, output)?;
+        if code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX && output[..4] == PartitionStyle::RAW.0.to_le_bytes() {
+            let empty = PartitionEntry { style: PartitionStyle::MBR.0, ..PartitionEntry::new_zeroed() };
+            let head = DriveLayout { style: PartitionStyle::MBR.0, partition_count: 4, ..DriveLayout::new_zeroed() };
+            let answer = [head.as_bytes(), [empty; 4].as_bytes()].concat();
+            output[..answer.len()].copy_from_slice(&answer);
+            output[8..12].copy_from_slice(&self.signature.to_le_bytes());
+            return Ok(answer.len());
+        }
+        Ok(filled)
+    }
+
+    fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
+        let read = handle.read(offset, output)?;
+        if offset == 0 {
+            output[100] |= self.byte;
+        }
+        Ok(read)
+    }
+}
+
+#[test]
+fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table() {
+    let node = |sim: &Sim, layer| Node::new(Arc::new(Layered::around(sim.process(), layer)), Config::default());
+    for disk in [os_sim::node().disk(GIB), os_sim::node().disk(GIB).offline().read_only()] {
+        let sim = disk.build();
+        let node = node(&sim, BlankMbr { signature: 0, byte: 0 });
+        node.run(&PartitionDisk { disk: ONE }).unwrap();
+        node.run(&FormatVolume { volume: volume_on(&node, 1) }).unwrap();
+    }
+    for (what, disk, layer) in [
+        ("a signature", os_sim::node().disk(GIB), BlankMbr { signature: 1, byte: 0 }),
+        ("content", os_sim::node().disk(GIB), BlankMbr { signature: 0, byte: 1 }),
+        ("a file system", os_sim::node().disk(GIB).formatted("ext4"), BlankMbr { signature: 0, byte: 0 }),
+        ("a file system farther on", os_sim::node().disk(GIB).formatted("btrfs"), BlankMbr { signature: 0, byte: 0 }),
+    ] {
+        let sim = disk.build();
+        let before = sim.snapshot();
+        refused(&node(&sim, layer), &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+        assert_eq!(sim.snapshot(), before, "{what}");
+    }
+}
+
+#[test]
+fn an_mbr_without_signature_is_kept_if_the_provider_knows_of_it() {
+    /// A provider that reports an MBR.
+    struct Mbr;
+    impl Layer for Mbr {
+        fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+            BlankMbr { signature: 0, byte: 0 }.control(handle, code, input, output)
+        }
+
+        fn wmi_query(
+            &self,
+            wmi: &dyn os::Wmi,
+            namespace: os::Namespace,
+            wql: &str,
+            deadline: os::Time,
+        ) -> OsResult<Vec<os::Instance>> {
+            let mut found = wmi.query(namespace, wql, deadline)?;
+            for disk in found.iter_mut().filter(|disk| disk.u32("PartitionStyle").is_some()) {
+                disk.properties.insert("PartitionStyle".into(), os::Value::U32(1));
+            }
+            Ok(found)
+        }
+    }
+
+    let sim = os_sim::node().disk(GIB).build();
+    let before = sim.snapshot();
+    let node = Node::new(Arc::new(Layered::around(sim.process(), Mbr)), Config::default());
+    refused(&node, &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
+    assert_eq!(sim.snapshot(), before);
 }

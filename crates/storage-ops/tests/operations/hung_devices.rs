@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use faults::{Call, FaultAction, Probe, Probed};
-use os::abi::BusType;
-use os::{Os, OsError};
-use os_sim::{Process, Sim};
+use faults::{Call, FaultAction, Layer, Layered, Probe, Probed};
+use os::abi::{BusType, STORAGE_PORT_INTERFACE};
+use os::{Os, OsError, OsResult, U16String, Uuid};
+use os_sim::{DiskDescription, Process, Sim};
 use storage_ops::inspect::Inspector;
 use storage_ops::{
     Config, DiskNumber, Error, Executor, GetDiskNumberByName, Kind, ListDiskIds, ListVolumesOnDisk, Node, Operation,
@@ -16,7 +16,7 @@ use storage_ops::{
 };
 
 use crate::executor::settled;
-use crate::setup::{GIB, add_partition, node_on, volume_on};
+use crate::setup::{GIB, NoProbe, add_partition, node_on, traced, volume_on};
 use crate::shares::spawn_for;
 
 const EXTENTS: &str = "control VOLUME_GET_VOLUME_DISK_EXTENTS";
@@ -328,4 +328,51 @@ async fn a_disk_that_does_not_answer_blocks_no_rescan() {
     while node.count() != (2, 1) {
         node.run(Rescan).await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storage_port_that_does_not_answer_blocks_no_rescan() {
+    let node = HangingNode::new(with_nvme(), vec![("reenumerate", String::new())]);
+    for _ in 0..2 {
+        for scan in node.run_many(10, Rescan).await {
+            let error = scan.unwrap_err();
+            assert_eq!((error.kind(), error.code()), (Kind::Unavailable, Some(OsError::SEM_TIMEOUT)), "{error}");
+        }
+        assert_eq!(node.count(), (1, 1), "the second scan leaves it out");
+        assert_eq!(node.executor.node().locked_objects(), 0);
+    }
+    node.end_hangs();
+    while node.run(Rescan).await.is_err() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rescan_leaves_out_a_storage_port_that_does_not_answer() {
+    /// A node with a further storage port.
+    struct TwoPorts;
+    impl Layer for TwoPorts {
+        fn device_interfaces(&self, node: &dyn Os, class: Uuid) -> OsResult<Vec<U16String>> {
+            let mut found = node.device_interfaces(class)?;
+            if class == STORAGE_PORT_INTERFACE {
+                found.insert(0, "hung port".into());
+            }
+            Ok(found)
+        }
+    }
+
+    let sim = os_sim::node().build();
+    sim.attach_disk(&DiskDescription::new(GIB), false).unwrap();
+    let mut node = HangingNode::new(sim, vec![("reenumerate", "hung port".to_owned())]);
+    node.os = Arc::new(Layered::around(Arc::clone(&node.os), TwoPorts));
+    node.executor = Arc::new(Executor::new(Arc::new(Node::new(Arc::clone(&node.os), Config::default()))));
+    node.run(Rescan).await.unwrap();
+    assert!(node.sim.disk(1).is_some(), "the other port was scanned");
+    assert_eq!((node.count(), node.executor.node().locked_objects()), ((1, 1), 0));
+}
+
+#[test]
+fn a_rescan_updates_no_disk_that_is_a_mounted_file() {
+    let sim = os_sim::node().disk(GIB).disk(GIB).vhd().build();
+    let (node, trace) = traced(&sim, NoProbe);
+    node.run(&Rescan).unwrap();
+    assert_eq!(trace.counts().of(UPDATE), 2, "the disk of the system and the other one");
 }

@@ -2,6 +2,7 @@
 
 mod activity;
 mod allowed;
+mod automount;
 mod concurrency;
 mod device_answers;
 mod devices;

@@ -1,7 +1,7 @@
 //! Why each WMI call is made.
 
 /// Each WMI call that a sequence causes: the RPC, the call, and why it is made.
-pub(crate) const REASONS: [(&str, &str, &str); 30] = [
+pub(crate) const REASONS: [(&str, &str, &str); 32] = [
     (
         "Rescan",
         "`MSFT_StorageSetting.UpdateHostStorageCache`",
@@ -26,6 +26,12 @@ pub(crate) const REASONS: [(&str, &str, &str); 30] = [
         "the change; it refuses a disk with a table, which the control code replaces",
     ),
     ("PartitionDisk", "`MSFT_Disk.CreatePartition`", "the change; it knows the alignment and tells the volume manager"),
+    ("PartitionDisk", "query of `MSFT_Partition`", "the path of the object; its offset must be that of the device"),
+    (
+        "PartitionDisk",
+        "`MSFT_Partition.Online`",
+        "with automatic mounting disabled Windows leaves a new volume offline; the Go program makes this call too",
+    ),
     (
         "FormatVolume",
         "query of `MSFT_Volume`",

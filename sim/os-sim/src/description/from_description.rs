@@ -52,6 +52,8 @@ impl State {
         for file in &description.files {
             state.add_described_file(file)?;
         }
+        state.no_automount = description.no_automount;
+        state.automount();
         Ok(state)
     }
 

@@ -99,6 +99,9 @@ impl State {
         if let Some(serial) = &self.bios_serial {
             to.text("bios_serial", serial);
         }
+        if self.no_automount {
+            to.value("no_automount", true);
+        }
         write_timing(&self.timing, to);
         let mut disks: Vec<&Disk> = self.disks.values().filter(|disk| !disk.system && disk.lun_id.is_none()).collect();
         disks.sort_by_key(|disk| disk.number);

@@ -65,6 +65,7 @@ impl State {
         let point = MountPoint::Directory { host, path };
         self.mounts.retain(|mount| mount.point != point);
         self.mounts.push(Mount { volume: id, point });
+        self.volume_mut(id)?.offline = false;
         Ok(())
     }
 

@@ -75,6 +75,9 @@ impl State {
             }
             Object::Volume { id, .. } => {
                 let (disk, volume) = self.volume(*id)?;
+                if volume.offline {
+                    return Err(OsError::NOT_READY);
+                }
                 let output = whole_sectors(disk, partition_of(disk, *id)?.length, offset, output)?;
                 match volume.health {
                     Health::Unreadable => return Err(OsError::IO_DEVICE),

@@ -45,6 +45,10 @@ impl State {
     ) -> OsResult<usize> {
         let (disk, volume) = self.volume(id)?;
         let part = partition_of(disk, id)?;
+        if volume.offline && !(self.offline_volumes_have_extents && code == ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS)
+        {
+            return Err(OsError::NOT_READY);
+        }
         match code {
             ControlCode::STORAGE_GET_DEVICE_NUMBER if !volume.further_extents.is_empty() => {
                 Err(OsError::INVALID_FUNCTION)
@@ -113,6 +117,7 @@ impl State {
             Object::Volume { id, .. } => {
                 let (disk, volume) = self.volume(*id)?;
                 match volume.health {
+                    _ if volume.offline => Err(OsError::NOT_READY),
                     Health::Unreadable => Err(OsError::IO_DEVICE),
                     _ if disk.is_read_only() => Err(OsError::WRITE_PROTECT),
                     _ => Ok(()),

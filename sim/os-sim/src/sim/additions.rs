@@ -10,7 +10,8 @@ impl Description {
     pub fn addition_from_toml(text: &str) -> Result<Self, DescriptionError> {
         let description = Self::parse(text)?;
         let table: toml::Table = text.parse().unwrap_or_default();
-        match ["bios_serial", "timing", "smb_mapping"].into_iter().find(|key| table.contains_key(*key)) {
+        match ["bios_serial", "no_automount", "timing", "smb_mapping"].into_iter().find(|key| table.contains_key(*key))
+        {
             None => Ok(description),
             Some(key) => Err(DescriptionError(format!("{key} cannot be added to a running node"))),
         }

@@ -98,6 +98,9 @@ impl State {
             let kind = volume.file_system.as_ref().map_or("RAW", |file_system| &file_system.kind);
             let length = volume.file_system.as_ref().map_or(0, |file_system| file_system.length);
             writeln!(to, "{partition} volume {kind} {length} {:?} arrived {}", volume.health, volume.arrived)?;
+            if volume.arrived && volume.offline {
+                writeln!(to, "{partition} volume offline")?;
+            }
             let mut paths = self.dos_prefixes(volume.id);
             paths.sort_unstable();
             for path in paths {

@@ -70,7 +70,7 @@ pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsR
 }
 
 /// The methods that are simulated: class, name and parameters.
-const METHODS: [(&str, &str, &[&str]); 16] = [
+const METHODS: [(&str, &str, &[&str]); 17] = [
     ("MSFT_Disk", "Initialize", &["PartitionStyle"]),
     (
         "MSFT_Disk",
@@ -95,6 +95,7 @@ const METHODS: [(&str, &str, &[&str]); 16] = [
     ("MSFT_Partition", "GetSupportedSize", &[]),
     ("MSFT_Partition", "Resize", &["Size"]),
     ("MSFT_Partition", "Online", &[]),
+    ("MSFT_Partition", "Offline", &[]),
     ("MSFT_Partition", "AddAccessPath", &["AccessPath", "AssignDriveLetter"]),
     ("MSFT_Partition", "RemoveAccessPath", &["AccessPath"]),
     (
@@ -260,7 +261,7 @@ fn call_partition(
             let code = change_access_path(state, device, number, method == "AddAccessPath", path);
             Ok(StartedCall::Done(returned(code)))
         }
-        _ => Ok(StartedCall::Done(returned(bring_volume_online(state, device, number)))),
+        _ => Ok(StartedCall::Done(returned(set_volume_offline(state, device, number, method == "Offline")))),
     }
 }
 
@@ -289,8 +290,8 @@ fn change_access_path(state: &mut State, device: DeviceId, number: u32, add: boo
     }
 }
 
-/// Makes the volume of a data partition arrive.
-fn bring_volume_online(state: &mut State, device: DeviceId, number: u32) -> u32 {
+/// Dismounts the volume of a data partition and takes it offline, or makes it arrive and brings it online.
+fn set_volume_offline(state: &mut State, device: DeviceId, number: u32, offline: bool) -> u32 {
     let Ok(disk) = state.disk(device) else { return code::FAILED };
     let part = disk.partitions.iter().find(|part| part.number == number);
     let Some(volume) = part.and_then(|part| part.volume.as_ref()).map(|volume| volume.id) else {
@@ -299,8 +300,18 @@ fn bring_volume_online(state: &mut State, device: DeviceId, number: u32) -> u32 
     if disk.is_offline() {
         return code::FAILED;
     }
-    state.volume_arrives(volume);
-    code::DONE
+    if offline {
+        state.dismount_file_system(volume);
+    } else {
+        state.volume_arrives(volume);
+    }
+    match state.volume_mut(volume) {
+        Ok(volume) => {
+            volume.offline = offline;
+            code::DONE
+        }
+        Err(_) => code::FAILED,
+    }
 }
 
 fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Arguments<'_>) -> OsResult<StartedCall> {

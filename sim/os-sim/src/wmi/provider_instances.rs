@@ -120,6 +120,7 @@ pub(crate) fn partition_by_number(state: &State, disk: &Disk, number: u32) -> Op
 pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -> Instance {
     let id = partition_id(disk, part);
     let volume = part.volume.as_ref().filter(|volume| volume.arrived);
+    let is_offline = disk.is_offline() || volume.is_some_and(|volume| volume.offline);
     let paths = volume.map_or(Value::Null, |volume| {
         let prefixes = state.dos_prefixes(volume.id);
         let mounted = prefixes.into_iter().map(|prefix| text(format!(r"{prefix}\")));
@@ -146,12 +147,12 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
             ("Offset", long(part.offset)),
             ("Size", long(part.length)),
             ("AccessPaths", paths),
-            ("IsOffline", Value::Bool(disk.is_offline())),
+            ("IsOffline", Value::Bool(is_offline)),
             ("IsReadOnly", Value::Bool(disk.is_read_only())),
             ("IsSystem", Value::Bool(disk.system)),
             ("IsBoot", Value::Bool(disk.system)),
             ("IsHidden", Value::Bool(false)),
-            ("OperationalStatus", Value::U32(if disk.is_offline() { 4 } else { 1 })),
+            ("OperationalStatus", Value::U32(if is_offline { 4 } else { 1 })),
         ],
     )
 }

@@ -167,6 +167,9 @@ impl State {
         if disk.system {
             return Some(code::SYSTEM_PARTITION);
         }
+        if volume.offline {
+            return Some(code::INVALID_PARAMETER);
+        }
         if file_system_name(&format.kind).is_none() {
             return Some(code::FILE_SYSTEM_NOT_SUPPORTED);
         }
@@ -341,7 +344,9 @@ pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), 
     let part = disk.partitions.iter().find(|part| part.number == partition).ok_or(code::FAILED)?;
     let volume = part.volume.as_ref().ok_or(code::NOT_SUPPORTED)?;
     let used = match volume.file_system.as_ref() {
-        _ if volume.health != Health::Readable || volume.recognised.is_some() => return Err(code::UNKNOWN_FILE_SYSTEM),
+        _ if volume.offline || volume.health != Health::Readable || volume.recognised.is_some() => {
+            return Err(code::UNKNOWN_FILE_SYSTEM);
+        }
         Some(file_system) if file_system.kind != "NTFS" => return Err(code::UNKNOWN_FILE_SYSTEM),
         Some(file_system) => file_system.used(),
         None => 0,

@@ -135,10 +135,10 @@ pub(crate) const FACTS: &[Fact] = &[
     ),
     Fact::unchecked(
         "MOUNT-17",
-        "The mount manager brings an arriving volume online, except with NoAutoMount, where giving it a drive letter \
-         does.",
-        "DDI IOCTL_VOLUME_ONLINE",
-        "not reachable by any operation: none changes the setting, and DISK-35 is about the volumes of a disk that comes online",
+        "The mount manager brings a volume that arrives online, except with NoAutoMount, where only a mount point does.",
+        "DDI IOCTL_VOLUME_ONLINE; MicrosoftDocs/windowsserverdocs mountvol",
+        "no check changes the setting: PartitionDisk and SetDiskState bring a volume online that they find offline, and \
+         WMI-PART-21 is about such a volume",
     ),
     Fact::published(
         "MOUNT-18",

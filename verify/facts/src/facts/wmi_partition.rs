@@ -1,14 +1,14 @@
 //! `MSFT_Partition`: `WMI-PART`.
 
-use os::abi::MSFT_RESERVED;
-use os::{Access, Instance, PathForm};
+use os::abi::{ControlCode, MSFT_RESERVED};
+use os::{Access, Instance, OsError, PathForm};
 
-use super::devices::{open_disk, partition_table};
+use super::devices::{READ_WRITE, file_system, is_listed, open_disk, partition_table};
 use super::provider::{
     MIB, WINE, call, initialized, number, one, partition, partition_near, partition_of, settle, text,
 };
 use crate::fact::{Fact, Verdict};
-use crate::node::{DiskKind, TestNode, VolumeKind};
+use crate::node::{DiskKind, TestDisk, TestNode, TestVolume, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
@@ -84,6 +84,43 @@ pub(crate) const FACTS: &[Fact] = &[
         an_access_path_is_a_directory,
     )
     .wine(WINE),
+    Fact::published(
+        "WMI-PART-20",
+        "MSFT_Partition.Online of a partition that is online returns 0.",
+        "kubernetes-csi/csi-proxy pkg/os/disk/api.go CreateBasicPartition, which accepts only 0 for a new partition",
+        a_partition_is_brought_online_again,
+    )
+    .wine(WINE),
+    Fact::published(
+        "WMI-PART-21",
+        "MSFT_Partition.Offline takes the volume offline until Online: IsOffline is true, Windows lists the volume, opening \
+         it succeeds, and reading it fails with NOT_READY (21).",
+        "DRV Offline; DRV Online; SDK IOCTL_VOLUME_ONLINE; DDI IOCTL_VOLUME_OFFLINE",
+        an_offline_volume_is_opened_but_not_read,
+    )
+    .wine(WINE),
+    Fact::assumed(
+        "WMI-PART-22",
+        "IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS of a volume that is offline fails with NOT_READY (21).",
+        "SDK IOCTL_VOLUME_ONLINE says that all control codes fail, DDI IOCTL_VOLUME_OFFLINE that I/O fails. PartitionDisk and \
+         SetDiskState bring the volume online in both cases.",
+        an_offline_volume_has_no_extents,
+    )
+    .wine(WINE),
+    Fact::unchecked(
+        "WMI-PART-23",
+        "MSFT_Volume.Format of a volume that is offline returns 5.",
+        "timminator/Enhanced-GPU-PV/issues/15, with automatic mounting disabled",
+        "FormatVolume reads the volume first, and fails with NOT_READY",
+    ),
+    Fact::assumed(
+        "WMI-PART-24",
+        "FileFsAttributeInformation of a volume that is offline and flushing it fail with NOT_READY (21).",
+        "The pages name reads, writes and control codes. If Windows answered that no file system is mounted, \
+         IsVolumeFormatted and FormatVolume would fail because the volume cannot be read.",
+        an_offline_volume_has_no_file_system_and_no_cache,
+    )
+    .wine(WINE),
 ];
 
 /// Returns the smallest and the largest size of a partition.
@@ -128,6 +165,57 @@ fn only_a_data_partition_is_brought_online(node: &dyn TestNode) -> Verdict {
     let reserved = partition_near(node, raw, 0);
     assert_eq!(reserved.text("GptType").map(str::to_lowercase), Some(format!("{{{MSFT_RESERVED}}}")));
     assert_eq!(call(node, &reserved.path, "Online", &[]).0, 42011);
+    Ok(())
+}
+
+fn a_partition_is_brought_online_again(node: &dyn TestNode) -> Verdict {
+    let partition = partition_of(node, node.volume(VolumeKind::Ntfs)?);
+    assert_eq!(partition.bool("IsOffline"), Some(false));
+    assert_eq!(call(node, &partition.path, "Online", &[]).0, 0);
+    Ok(())
+}
+
+/// Calls `check` while the volume is offline.
+fn while_offline<R>(node: &dyn TestNode, volume: TestVolume, check: impl FnOnce(&Instance) -> R) -> R {
+    let path = partition_of(node, volume).path;
+    assert_eq!(call(node, &path, "Offline", &[]).0, 0);
+    let checked = check(&partition_of(node, volume));
+    assert_eq!(call(node, &path, "Online", &[]).0, 0);
+    checked
+}
+
+fn an_offline_volume_is_opened_but_not_read(node: &dyn TestNode) -> Verdict {
+    for kind in [VolumeKind::Ntfs, VolumeKind::Raw] {
+        let volume = node.volume(kind)?;
+        let read = || volume.open(node.os(), Access::GENERIC_READ).map(|volume| volume.read(0, &mut [0; 4096]));
+        let (is_offline, listed, offline) =
+            while_offline(node, volume, |partition| (partition.bool("IsOffline"), is_listed(node, volume.id), read()));
+        assert_eq!((is_offline, listed, offline), (Some(true), true, Ok(Err(OsError::NOT_READY))), "{kind:?}");
+        assert_eq!(read(), Ok(Ok(4096)), "{kind:?}");
+    }
+    Ok(())
+}
+
+fn an_offline_volume_has_no_extents(node: &dyn TestNode) -> Verdict {
+    let volume = node.volume(VolumeKind::Ntfs)?;
+    let extents = || {
+        let volume = volume.open(node.os(), Access::empty()).expect("the volume opens");
+        volume.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut [0; 256]).map(drop)
+    };
+    assert_eq!(while_offline(node, volume, |_| extents()), Err(OsError::NOT_READY));
+    assert_eq!(extents(), Ok(()));
+    Ok(())
+}
+
+fn an_offline_volume_has_no_file_system_and_no_cache(node: &dyn TestNode) -> Verdict {
+    let volume = node.volume(VolumeKind::Ntfs)?;
+    let ask = || {
+        let volume = volume.open(node.os(), READ_WRITE).expect("the volume opens");
+        (file_system(&*volume), volume.flush())
+    };
+    let not_ready = OsError::NOT_READY;
+    assert_eq!(while_offline(node, volume, |_| ask()), (Err(not_ready), Err(not_ready)));
+    assert_eq!(ask(), (Ok("NTFS".to_owned()), Ok(())));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The operations on disks, each on disk 1. Disk 0 is the system disk.
 
-use os_sim::{Builder, DiskDescription};
+use os_sim::{Builder, DiskDescription, Sim};
 use storage_ops::{
     DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, ListVolumesOnDisk,
     PartitionDisk, Rescan, ResizeTarget, ResizeVolume, SetDiskState,
@@ -39,6 +39,34 @@ const STATES: &[State] = &[
     State { name: "one of two disks with one name", build: || disk().disk(GIB).page83_ascii("Google  pvc-x").build() },
     State { name: "missing", build: || os_sim::node().build() },
 ];
+
+/// States for the operations that bring volumes online: automatic mounting is disabled. Those that end in "extents" have
+/// volumes that answer the query of their extents while they are offline.
+const NO_AUTOMOUNT: &[State] = &[
+    State { name: "raw, no automount", build: || disk().no_automount().build() },
+    State { name: "raw, no automount, extents", build: || with_extents(&disk().no_automount()) },
+    State {
+        name: "raw, offline and read-only, no automount",
+        build: || disk().offline().read_only().no_automount().build(),
+    },
+    State { name: "partitioned, volume offline", build: || disk().partitioned().no_automount().build() },
+    State { name: "formatted, volume offline", build: || formatted().no_automount().build() },
+    State { name: "formatted, volume offline, extents", build: || with_extents(&formatted().no_automount()) },
+    State {
+        name: "formatted, offline and read-only, no automount",
+        build: || formatted().offline().read_only().no_automount().build(),
+    },
+];
+
+fn formatted() -> Builder {
+    disk().partitioned().formatted("NTFS")
+}
+
+fn with_extents(node: &Builder) -> Sim {
+    let sim = node.build();
+    sim.set_offline_volumes_have_extents(true);
+    sim
+}
 
 /// A state for `Rescan` only: csi-proxy does not control at what other times the provider detects a new disk.
 const UNDETECTED: State = State {
@@ -85,5 +113,7 @@ const OPERATIONS: &[Spec] = &[
 pub fn scenarios() -> Vec<Scenario> {
     let mut all = combine(OPERATIONS, STATES);
     all.push(Scenario { state: UNDETECTED, spec: RESCAN });
+    let online = OPERATIONS.iter().filter(|spec| ["PartitionDisk", "SetDiskState(online)"].contains(&spec.name));
+    all.extend(combine(&online.copied().collect::<Vec<_>>(), NO_AUTOMOUNT));
     all
 }

@@ -55,6 +55,7 @@ const STATES: &[State] = &[
     State { name: "NTFS", build: || ntfs().dir(TARGET).build() },
     State { name: "NTFS, read-only", build: || ntfs().read_only().dir(TARGET).build() },
     State { name: "NTFS, offline", build: || ntfs().offline().dir(TARGET).build() },
+    State { name: "NTFS, volume offline", build: || ntfs().dir(TARGET).no_automount().build() },
     State { name: "NTFS, grown", build: || ntfs().grown_to(2 * GIB).dir(TARGET).build() },
     State { name: "NTFS, smaller than its partition", build: || ntfs().file_system_of(GIB / 2).dir(TARGET).build() },
     State { name: "MBR", build: || os_sim::node().disk(GIB).mbr().formatted("NTFS").dir(TARGET).build() },
@@ -114,8 +115,14 @@ const OPERATIONS: &[Spec] = &[
         .may_change(&["disk 1 "])
         .ensures(|sim| sim.volume_on(1).is_some_and(|volume| volume.file_system.as_deref() == Some("NTFS")))
         .on_disk(1),
+    // A mount point brings a volume online.
     Spec::new("MountVolume", |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(TARGET) }))
-        .may_change(&[r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v", AT_TARGET, MBR_MOUNT])
+        .may_change(&[
+            r"disk 1 partition 2 mounted at C:\var\lib\kubelet\plugins\v",
+            "disk 1 partition 2 volume offline",
+            AT_TARGET,
+            MBR_MOUNT,
+        ])
         .ensures(is_at_target)
         .on_disk(1),
     Spec::new("UnmountVolume", |sim| boxed(UnmountVolume { volume: volume(sim, 1), target: path(TARGET) }))

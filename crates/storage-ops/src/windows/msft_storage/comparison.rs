@@ -36,7 +36,7 @@ impl Reported {
             is_read_only: attributes & DiskAttributes::READ_ONLY != 0,
             style: match disk.partition_table().ok()?.style {
                 TableStyle::Raw => RAW,
-                TableStyle::Mbr => MBR,
+                TableStyle::BlankMbr | TableStyle::Mbr => MBR,
                 TableStyle::Gpt => GPT,
             },
         })

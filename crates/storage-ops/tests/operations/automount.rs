@@ -1,0 +1,233 @@
+//! Tests on a node with automatic mounting disabled, whose mount manager leaves new volumes offline.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use faults::{Call, Fault, FaultAction, Layer, Layered, When};
+use os::{Access, CallStatus, Handle, MethodCall, NtPath, Open, Os, OsError, OsResult, Returned, Time, Wmi};
+use os_sim::{Builder, Sim};
+use storage_ops::{
+    Config, DiskNumber, FormatVolume, IsVolumeFormatted, Kind, MountVolume, Node, PartitionDisk, SetDiskState,
+};
+
+use crate::setup::{GIB, NoProbe, node_on, path, probed, refused, traced, volume_on};
+
+const ONE: DiskNumber = DiskNumber(1);
+const PARTITION: PartitionDisk = PartitionDisk { disk: ONE };
+const ONLINE: SetDiskState = SetDiskState { disk: ONE, online: true };
+const ONLINE_CALL: &str = "wmi call MSFT_Partition.Online";
+
+/// Returns the node in both readings of what a volume that is offline answers to the query of its extents.
+fn both(node: &Builder) -> [Sim; 2] {
+    [false, true].map(|have_extents| {
+        let sim = node.build();
+        sim.set_offline_volumes_have_extents(have_extents);
+        sim
+    })
+}
+
+fn is_online(sim: &Sim) -> bool {
+    sim.volume_on(1).is_some_and(|volume| volume.arrived && !volume.offline)
+}
+
+#[test]
+fn contract_18_the_volume_of_a_new_partition_is_brought_online() {
+    for disk in
+        [os_sim::node().disk(GIB), os_sim::node().disk(GIB).offline().read_only(), os_sim::node().disk(GIB).gpt()]
+    {
+        for sim in both(&disk.no_automount().dir(r"C:\var\lib\kubelet\v")) {
+            let node = node_on(&sim);
+            node.run(&PARTITION).unwrap();
+            let volume = volume_on(&node, 1);
+            assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(false));
+            node.run(&FormatVolume { volume }).unwrap();
+            node.run(&MountVolume { volume, target: path(r"\v") }).unwrap();
+            assert!(is_online(&sim) && sim.volume_on(1).unwrap().formats == 1);
+        }
+    }
+}
+
+#[test]
+fn contract_18_an_offline_volume_of_a_partitioned_disk_is_brought_online() {
+    for file_system in [None, Some("NTFS")] {
+        let disk = os_sim::node().no_automount().disk(GIB).partitioned();
+        let disk = file_system.map_or(disk.clone(), |name| disk.formatted(name));
+        for sim in both(&disk) {
+            assert!(!is_online(&sim));
+            let (node, trace) = traced(&sim, NoProbe);
+            node.run(&PARTITION).unwrap();
+            assert!(is_online(&sim));
+            let volume = volume_on(&node, 1);
+            assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(file_system.is_some()));
+            trace.take();
+            let before = trace.counts();
+            node.run(&PARTITION).unwrap();
+            assert_eq!((trace.counts() - &before).wmi, 0, "it is online");
+        }
+    }
+}
+
+#[test]
+fn contract_18_the_volume_of_a_disk_that_comes_online_is_brought_online() {
+    for sim in both(&os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS").offline().read_only()) {
+        let node = node_on(&sim);
+        node.run(&PARTITION).unwrap();
+        node.run(&ONLINE).unwrap();
+        assert!(is_online(&sim));
+        assert_eq!(node.run(&IsVolumeFormatted { volume: volume_on(&node, 1) }), Ok(true));
+        node.run(&SetDiskState { online: false, ..ONLINE }).unwrap();
+        node.run(&ONLINE).unwrap();
+        assert!(is_online(&sim), "again");
+    }
+}
+
+#[test]
+fn an_offline_volume_is_brought_online_although_it_answers_otherwise() {
+    for code in [5, 31, 1117, 4711].map(OsError) {
+        for sim in both(&os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS")) {
+            let reads = |call: &Call| call.primitive == "read";
+            probed(&sim, Fault::each(reads, When::Before, FaultAction::Fail(code))).run(&PARTITION).unwrap();
+            assert!(is_online(&sim), "{code:?}");
+        }
+    }
+    // A volume that is online and cannot be read is left as it is.
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").unreadable().build();
+    let (node, trace) = traced(&sim, NoProbe);
+    node.run(&PARTITION).unwrap();
+    assert_eq!(trace.counts().of(ONLINE_CALL), 0);
+}
+
+#[test]
+fn an_offline_volume_is_not_formatted() {
+    for sim in both(&os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS")) {
+        let node = node_on(&sim);
+        let volume = volume_on(&node, 1);
+        let error = refused(&node, &IsVolumeFormatted { volume }, Kind::FailedPrecondition);
+        assert_eq!(error.code(), Some(OsError::NOT_READY));
+        node.run(&FormatVolume { volume }).unwrap_err();
+        assert_eq!(sim.volume_on(1).unwrap().formats, 0);
+    }
+}
+
+#[test]
+fn a_retry_brings_a_volume_online_if_the_process_ends_before() {
+    for sim in both(&os_sim::node().no_automount().disk(GIB)) {
+        let dies = |when| {
+            Fault::at(0, when, FaultAction::Die).among(|call| call.primitive == "wmi call MSFT_Disk.CreatePartition")
+        };
+        probed(&sim, dies(When::After)).run(&PARTITION).unwrap_err();
+        node_on(&sim).run(&PARTITION).unwrap();
+        assert!(is_online(&sim));
+    }
+}
+
+/// Returns a code from a method of the provider instead of calling it.
+struct Returns(&'static str, u32);
+
+impl Layer for Returns {
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        if call.method == self.0 {
+            return Ok(CallStatus::Done(Returned { code: self.1, ..Returned::default() }));
+        }
+        wmi.call(call, deadline)
+    }
+}
+
+/// Returns a node whose provider does not run a method but returns a code.
+pub(crate) fn returning(sim: &Sim, method: &'static str, code: u32) -> Node {
+    Node::new(Arc::new(Layered::around(sim.process(), Returns(method, code))), Config::default())
+}
+
+#[test]
+fn a_volume_that_is_not_brought_online_fails_the_request_only_if_it_is_offline() {
+    for code in [1, 4, 6, 40001, 42011] {
+        let sim = os_sim::node().disk(GIB).build();
+        returning(&sim, "Online", code).run(&PARTITION).unwrap();
+        assert!(is_online(&sim), "{code}");
+        let sim = os_sim::node().no_automount().disk(GIB).build();
+        let error = returning(&sim, "Online", code).run(&PARTITION).unwrap_err();
+        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+        assert!(!is_online(&sim), "{code}");
+        node_on(&sim).run(&PARTITION).unwrap();
+        assert!(is_online(&sim), "{code}");
+        let sim = os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS").offline().build();
+        let error = returning(&sim, "Online", code).run(&ONLINE).unwrap_err();
+        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+        node_on(&sim).run(&ONLINE).unwrap();
+        assert!(is_online(&sim), "{code}");
+    }
+}
+
+#[test]
+fn a_new_volume_is_brought_online_once_also_where_windows_does_so() {
+    let sim = os_sim::node().disk(GIB).build();
+    let (node, trace) = traced(&sim, NoProbe);
+    node.run(&PARTITION).unwrap();
+    assert_eq!(trace.counts().of(ONLINE_CALL), 1);
+    node.run(&PARTITION).unwrap();
+    node.run(&ONLINE).unwrap();
+    assert_eq!(trace.counts().of(ONLINE_CALL), 1);
+}
+
+/// Methods that were called, each with the rights of the handles that were open on disks.
+type AtCalls = Vec<(String, Vec<Access>)>;
+
+/// Records the rights of the handles that are open on disks, and those at each call of a method.
+#[derive(Default)]
+struct DiskHandles {
+    open: Mutex<HashMap<usize, Access>>,
+    at_calls: Arc<Mutex<AtCalls>>,
+}
+
+fn address(handle: &dyn Handle) -> usize {
+    std::ptr::from_ref(handle).cast::<()>().addr()
+}
+
+impl Layer for DiskHandles {
+    fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        let handle = node.open(path, how)?;
+        if path.to_string().contains("PhysicalDrive") {
+            self.open.lock().unwrap().insert(address(&*handle), how.access);
+        }
+        Ok(handle)
+    }
+
+    fn close(&self, handle: Box<dyn Handle>) {
+        self.open.lock().unwrap().remove(&address(&*handle));
+    }
+
+    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+        let open: Vec<_> = self.open.lock().unwrap().values().copied().collect();
+        self.at_calls.lock().unwrap().push((call.method.to_owned(), open));
+        wmi.call(call, deadline)
+    }
+
+    fn control(
+        &self,
+        handle: &dyn Handle,
+        code: os::abi::ControlCode,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> OsResult<usize> {
+        // So that the provider brings the disk online.
+        if code == os::abi::ControlCode::DISK_SET_DISK_ATTRIBUTES {
+            return Err(OsError::INVALID_FUNCTION);
+        }
+        handle.control(code, input, output)
+    }
+}
+
+#[test]
+fn no_handle_with_rights_to_a_disk_is_open_while_the_provider_changes_it() {
+    let sim = os_sim::node().no_automount().disk(GIB).offline().read_only().build();
+    let layer = DiskHandles::default();
+    let at_calls = Arc::clone(&layer.at_calls);
+    let node = Node::new(Arc::new(Layered::around(sim.process(), layer)), Config::default());
+    node.run(&PARTITION).unwrap();
+    let at_calls = at_calls.lock().unwrap();
+    for method in ["SetAttributes", "Online", "Initialize", "CreatePartition"] {
+        let open: Vec<_> = at_calls.iter().filter(|(called, _)| called == method).map(|(_, open)| open).collect();
+        assert!(!open.is_empty(), "{method}");
+        assert!(open.iter().all(|open| **open == [Access::empty()]), "{method}: {open:?}");
+    }
+}
