@@ -354,10 +354,11 @@ impl Inspector {
 
     fn link(&self, link: &Link, path: &str) -> Option<LinkReadings> {
         let (Link::Symlink(target) | Link::Relative(target) | Link::MountPoint(target)) = link else { return None };
+        let relative = matches!(link, Link::Relative(_)).then(|| HostPath::parse(path));
         let kind = match (link.volume(), link.host_path()) {
             (Some(volume), _) => LinkKind::Volume(volume),
-            (None, Some(_)) => LinkKind::Local,
-            (None, None) => LinkKind::Remote,
+            (None, None) if relative.is_none() => LinkKind::Remote,
+            (None, _) => LinkKind::Local,
         };
         let reading = |target_exists| LinkReadings {
             path: path.to_owned(),
@@ -365,9 +366,10 @@ impl Inspector {
             kind,
             target_exists,
         };
-        let opened = match (kind, link.host_path()) {
+        let opened = match (kind, relative.or(link.host_path().map(Ok))) {
             (LinkKind::Volume(volume), _) => self.host.os().open(&volume.root(), &OPEN_NOFOLLOW).map_err(Into::into),
-            (_, Some(target)) => self.open_on_node(&target, &OPEN_NOFOLLOW),
+            // A relative link is followed from its own path.
+            (_, Some(path)) => path.and_then(|path| self.open_on_node(&path, &OPEN_NOFOLLOW)),
             (_, None) => return Some(reading(Ok(true))),
         };
         let target_exists = match opened.map(drop) {

@@ -19,7 +19,7 @@ use crate::windows::reparse_point::Link;
 /// `is_of_volume` tells whether a drive letter is that of a volume. Other drives, such as network drives, are not opened.
 ///
 /// Errors: those of the opens; `REPARSE_POINT_ENCOUNTERED` if the path leads off the node, or to a target that only Windows can
-/// resolve; `CANT_ACCESS_FILE` at a reparse point that is not a link; `CANT_RESOLVE_FILENAME` if there are too many links.
+/// resolve; `INVALID_REPARSE_DATA` at a link that climbs above the root directory; `CANT_ACCESS_FILE` at a reparse point that is not a link; `CANT_RESOLVE_FILENAME` if there are too many links.
 pub(crate) fn open(
     os: &dyn Os,
     path: &HostPath,
@@ -90,7 +90,9 @@ impl RootedPath {
         let (root, mut names) = match (link, link.volume(), link.host_path()) {
             (_, Some(volume), _) => (Root::Volume(volume), Vec::new()),
             (_, _, Some(target)) => (Root::Drive(target.drive()), names_of(&target)),
-            (Link::Relative(target), ..) => (self.root, relative(&self.names[..at], target).ok_or_else(off_node)?),
+            (Link::Relative(target), ..) => {
+                (self.root, relative(&self.names[..at], target).ok_or(OsError::INVALID_REPARSE_DATA)?)
+            }
             (Link::Other, ..) => {
                 let what = format!("{} is a reparse point that is not a link", self.names[at].display());
                 return Err(OperationError::of(OsError::CANT_ACCESS_FILE, what));
