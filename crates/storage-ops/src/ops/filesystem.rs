@@ -128,12 +128,12 @@ impl Rmdir {
         let entry = node.directories.entry(node.host.os(), &self.path, self.context, &OPEN_NO_DELETE_SHARE)?;
         ctx.begin_mutation()?;
         let parent = remove_tree::Parent { handle: entry.parent(), path_is_stable: true };
-        let target = remove_tree::open(node.host.os(), parent, entry.leaf())?;
+        let target = remove_tree::open(&node.host, parent, entry.leaf())?;
         if self.path.asks_for_directory() {
             ensure_directory(&*target.handle)?;
         }
         if self.force {
-            remove_tree::delete_all(node.host.os(), target)?;
+            remove_tree::delete_all(&node.host, target)?;
         } else {
             remove_tree::delete(&target)?;
         }
@@ -191,7 +191,7 @@ impl Operation for RmdirContents {
         };
         ctx.begin_mutation()?;
         Ok(remove_tree::delete_contents(
-            node.host.os(),
+            &node.host,
             remove_tree::Parent { handle: &*directory, path_is_stable },
             excluded,
         )?)

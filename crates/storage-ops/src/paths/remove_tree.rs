@@ -5,13 +5,14 @@ use os::abi::{
     FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_ON_CLOSE, FILE_DISPOSITION_POSIX, FileBasicInfo,
     FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo,
 };
-use os::{Access, FileInfo, Handle, Open, Options, Os, OsError, OsResult, Share, U16Str, U16String};
+use os::{Access, FileInfo, Handle, Open, Options, OsError, OsResult, Share, U16Str, U16String};
 use zerocopy::IntoBytes;
 
 use crate::paths::working_directories::{OPEN_NO_DELETE_SHARE, win32_path};
-use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::Fallback;
 use crate::windows::reparse_point::{Link, is_surrogate};
+use crate::windows::{Host, buffer};
 
 /// The size of the buffer for directory entries: several hundred names at a time.
 const LISTING_SIZE: usize = 64 * 1024;
@@ -61,7 +62,7 @@ pub(crate) struct DeleteHandle {
 }
 
 /// Opens `name` in `parent` to delete it. If it is a volume mount point, the volume is unmounted first.
-pub(crate) fn open(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
+pub(crate) fn open(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
     let entry = open_for_delete(parent, name)?;
     // The mount manager is passed a path, so it is called only if the path cannot lead to another mount point by then.
     if !parent.path_is_stable || !is_mount_point(&*entry.handle) {
@@ -71,13 +72,27 @@ pub(crate) fn open(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<D
     drop(entry);
     {
         let held = parent.handle.open_child(name, &OPEN_NO_DELETE_SHARE)?;
-        if is_mount_point(&*held) {
-            // Removes the path from the database of the mount manager. The directory is deleted whether this succeeds
-            // or not.
-            let _ = win32_path(parent.handle, name).and_then(|path| os.delete_volume_mount_point(&path));
+        if is_mount_point(&*held)
+            && let Ok(path) = win32_path(parent.handle, name)
+        {
+            unregister(host, &path, held);
         }
     }
     open_for_delete(parent, name)
+}
+
+/// Removes the mount point at `path`, which is open as `held`, from the database of the mount manager. The directory is
+/// deleted whether this succeeds or not.
+fn unregister(host: &Host, path: &U16Str, held: Box<dyn Handle>) {
+    if let Err(code) = host.os().delete_volume_mount_point(path)
+        && is_mount_point(&*held)
+    {
+        // No document says how the mount manager opens the directory. The parents are still held, so the path can only lead
+        // to another mount point if an administrator sets one.
+        host.fallbacks().record(Fallback::Unmount, code);
+        drop(held);
+        let _ = host.os().delete_volume_mount_point(path);
+    }
 }
 
 fn is_mount_point(handle: &dyn Handle) -> bool {
@@ -132,16 +147,16 @@ pub(crate) fn keep(created: &dyn Handle) -> OsResult<()> {
 }
 
 /// Deletes `entry`, opened by [`open`], with all its contents.
-pub(crate) fn delete_all(os: &dyn Os, entry: DeleteHandle) -> OsResult<()> {
-    delete_tree(os, entry, &mut ListingBuffer::default())
+pub(crate) fn delete_all(host: &Host, entry: DeleteHandle) -> OsResult<()> {
+    delete_tree(host, entry, &mut ListingBuffer::default())
 }
 
-fn delete_tree(os: &dyn Os, entry: DeleteHandle, buffer: &mut ListingBuffer) -> OsResult<()> {
+fn delete_tree(host: &Host, entry: DeleteHandle, buffer: &mut ListingBuffer) -> OsResult<()> {
     let mut level = Level::new(entry, 0, buffer)?;
     // An attacker can choose the depth of the tree, so the levels are on the heap and not on the stack.
     let mut above: Vec<Level> = Vec::new();
     loop {
-        if let Some(child) = level.next_child(os, buffer)? {
+        if let Some(child) = level.next_child(host, buffer)? {
             above.push(std::mem::replace(&mut level, child));
             continue;
         }
@@ -160,7 +175,7 @@ fn delete_tree(os: &dyn Os, entry: DeleteHandle, buffer: &mut ListingBuffer) -> 
 }
 
 /// Deletes the contents of `directory`, except the entry `excluded`.
-pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Option<&str>) -> OsResult<()> {
+pub(crate) fn delete_contents(host: &Host, directory: Parent<'_>, excluded: Option<&str>) -> OsResult<()> {
     let (mut rounds, mut buffer) = (0, ListingBuffer::default());
     while rounds < ROUNDS {
         let (mut found_any, mut skipped_any, mut removed_any) = (false, false, false);
@@ -169,7 +184,7 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Opti
             if excluded.is_some_and(|excluded| name.to_string_lossy().eq_ignore_ascii_case(excluded)) {
                 continue;
             }
-            let entry = match open(os, directory, &name) {
+            let entry = match open(host, directory, &name) {
                 Err(code) if ErrorClass::EntryDeleted.contains(code) => {
                     skipped_any = true;
                     continue;
@@ -177,7 +192,7 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Opti
                 opened => opened?,
             };
             found_any = true;
-            match delete_tree(os, entry, &mut buffer) {
+            match delete_tree(host, entry, &mut buffer) {
                 // Either the entry or one below it was deleted by another process; the next round shows which.
                 Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
                 outcome => {
@@ -249,9 +264,9 @@ impl Level {
     }
 
     /// Deletes entries of the directory until one is not empty, and returns that one.
-    fn next_child(&mut self, os: &dyn Os, buffer: &mut ListingBuffer) -> OsResult<Option<Self>> {
+    fn next_child(&mut self, host: &Host, buffer: &mut ListingBuffer) -> OsResult<Option<Self>> {
         while let Some(name) = self.listing.names.pop() {
-            match Self::delete_if_empty(os, self.as_parent(), &name, self.depth + 1, buffer) {
+            match Self::delete_if_empty(host, self.as_parent(), &name, self.depth + 1, buffer) {
                 Ok(None) => self.has_removed = true,
                 Ok(child) => return Ok(child),
                 // Another process has deleted it.
@@ -264,13 +279,13 @@ impl Level {
 
     /// Deletes `name` in `parent`, or returns it if it is a directory that is not empty.
     fn delete_if_empty(
-        os: &dyn Os,
+        host: &Host,
         parent: Parent<'_>,
         name: &U16Str,
         depth: usize,
         buffer: &mut ListingBuffer,
     ) -> OsResult<Option<Self>> {
-        let child = Self::new(open(os, parent, name)?, depth, buffer)?;
+        let child = Self::new(open(host, parent, name)?, depth, buffer)?;
         if !child.listing.names.is_empty() {
             return Ok(Some(child));
         }
