@@ -254,7 +254,7 @@ impl Operation for CreateSymlink {
         node.directories.check(&self.source, None)?;
         let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NOFOLLOW)?;
         let print = U16String::from_str(&self.source.to_string());
-        create_link(&entry, self.source.to_nt().as_u16str(), &print, || self.link_kind(node, ctx), ctx)
+        create_link(&node.host, &entry, self.source.to_nt().as_u16str(), &print, || self.link_kind(node, ctx), ctx)
     }
 }
 
