@@ -17,6 +17,10 @@ const MAX_SIZE: usize = 16 * 1024;
 /// The bit of tags whose files stand for another file or directory: links and mount points.
 const NAME_SURROGATE: u32 = 0x2000_0000;
 
+/// The bit of tags whose directories have entries of their own. It is never set together with [`NAME_SURROGATE`].
+/// <https://learn.microsoft.com/openspecs/windows_protocols/ms-fscc/c8e77b37-3909-4fe6-a4ea-2b9d423b1ee4>
+const DIRECTORY: u32 = 0x1000_0000;
+
 /// A reparse point and its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
@@ -152,6 +156,13 @@ pub(crate) fn win32_name(target: &U16Str) -> String {
 /// as the placeholders of cloud storage, have entries of their own if they are directories.
 pub(crate) fn is_surrogate(info: FileAttributeTagInfo) -> bool {
     info.attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0 && info.reparse_tag & NAME_SURROGATE != 0
+}
+
+/// Returns whether a directory with these attributes and this tag has entries of its own, as Windows decides if a path leads
+/// through it: it has no reparse point, or one whose tag says so.
+pub(crate) fn has_own_entries(info: FileAttributeTagInfo) -> bool {
+    let is_plain = info.attributes & FILE_ATTRIBUTE_REPARSE_POINT == 0;
+    is_plain || info.reparse_tag & (DIRECTORY | NAME_SURROGATE) == DIRECTORY
 }
 
 /// Returns whether `text` starts with `prefix`, in any case.
