@@ -17,7 +17,7 @@ use crate::error::{OperationError, OperationResult};
 use crate::ops::system::firmware_serial;
 use crate::paths::on_node;
 use crate::paths::remove_tree::names;
-use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::types::{DiskNumber, HostPath, UncPath, VolumeId};
 use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY};
@@ -348,7 +348,7 @@ impl Inspector {
             return Ok(Entry::Other);
         }
         let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
-        let how = Open { access, options: OPEN_NOFOLLOW.options | Options::DIRECTORY, ..OPEN_NOFOLLOW };
+        let how = Open::existing(access, NOFOLLOW_NOWAIT | Options::DIRECTORY);
         Ok(Entry::Directory(parent.open_child(name, &how)?))
     }
 

@@ -12,7 +12,9 @@ use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::paths::links::{create_link, open_itself, open_target, require_pool_for_target};
 use crate::paths::remove_tree;
-use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory};
+use crate::paths::working_directories::{
+    EntryRef, NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory,
+};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
@@ -179,7 +181,7 @@ impl Operation for RmdirContents {
                 check_mounted(node, volume, &entry)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
                 // A root directory can be a link too.
-                let itself = Open::existing(list, Options::DIRECTORY | Options::REPARSE_POINT);
+                let itself = Open::existing(list, Options::DIRECTORY | NOFOLLOW_NOWAIT);
                 let root = node.host.os().open(&volume.root(), &itself)?;
                 if Link::of(&*root)?.is_some() {
                     return Err(OperationError::precondition("the root directory of the volume is a link"));
@@ -190,11 +192,7 @@ impl Operation for RmdirContents {
             }
         };
         ctx.begin_mutation()?;
-        Ok(remove_tree::delete_contents(
-            &node.host,
-            remove_tree::Parent { handle: &*directory, path_is_stable },
-            excluded,
-        )?)
+        remove_tree::delete_contents(&node.host, remove_tree::Parent { handle: &*directory, path_is_stable }, excluded)
     }
 }
 

@@ -5,11 +5,11 @@
 //! of `links` only tell which links a path has at the moment; Windows then opens it.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Handle, NtPath, Open, Options, Os, OsError, U16Str, U16String};
+use os::{Handle, NtPath, Open, Os, OsError, U16Str, U16String};
 
 use crate::error::{OperationError, OperationResult};
 use crate::paths::links::MAX_LINKS;
-use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::types::{HostPath, VolumeId, components};
 use crate::windows::buffer;
 use crate::windows::reparse_point::Link;
@@ -26,7 +26,7 @@ pub(crate) fn open(
     how: &Open,
     is_of_volume: &dyn Fn(char) -> OperationResult<bool>,
 ) -> OperationResult<Box<dyn Handle>> {
-    let how = Open { options: how.options | Options::REPARSE_POINT, ..*how };
+    let how = Open { options: how.options | NOFOLLOW_NOWAIT, ..*how };
     let mut path = RootedPath { root: Root::Drive(path.drive()), names: names_of(path) };
     for _ in 0..=MAX_LINKS {
         if let Root::Drive(letter) = path.root

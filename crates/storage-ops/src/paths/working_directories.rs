@@ -29,11 +29,15 @@ const MAX_PATH: usize = 260;
 /// Opens an existing object to query it, without following a link.
 pub(crate) const OPEN_NOFOLLOW: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
 
+/// The options of an open that asks for more than attributes: no link is followed, and the owner of an oplock is not waited
+/// for.
+pub(crate) const NOFOLLOW_NOWAIT: Options = Options::REPARSE_POINT.union(Options::COMPLETE_IF_OPLOCKED);
+
 /// Opens an existing object so that no process can rename or delete it while the handle is open. Windows checks the
 /// share mode only for handles with a right to the data.
 pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
     share: Share::READ.union(Share::WRITE),
-    ..Open::existing(Access::READ_DATA.union(Access::READ_ATTRIBUTES), Options::REPARSE_POINT)
+    ..Open::existing(Access::READ_DATA.union(Access::READ_ATTRIBUTES), NOFOLLOW_NOWAIT)
 };
 
 /// The directories in which drivers may change files.
@@ -147,7 +151,7 @@ impl WorkingDirectories {
 
     /// Returns whether `path` is a directory with entries; false if that cannot be determined.
     pub(crate) fn has_entries(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> bool {
-        let to_list = Open { access: Access::READ_DATA | Access::READ_ATTRIBUTES, ..OPEN_NOFOLLOW };
+        let to_list = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, NOFOLLOW_NOWAIT);
         let look = || -> OperationResult<bool> {
             let entry = self.entry(os, path, context, &OPEN_NOFOLLOW)?;
             let found = entry.parent().open_child(entry.leaf(), &to_list)?;
