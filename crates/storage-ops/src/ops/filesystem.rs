@@ -175,16 +175,15 @@ impl Operation for RmdirContents {
             }
             None => (found, true, None),
             Some(link) => {
-                let volume =
-                    link.volume().ok_or_else(|| OperationError::precondition("the path is a link, not a directory"))?;
+                let volume = link.volume().ok_or_else(|| link.refused(entry.leaf().display()))?;
                 ctx.require_pool_for(PoolKind::Disks, link.resource())?;
                 check_mounted(node, volume, &entry)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
                 // A root directory can be a link too.
                 let itself = Open::existing(list, Options::DIRECTORY | NOFOLLOW_NOWAIT);
                 let root = node.host.os().open(&volume.root(), &itself)?;
-                if Link::of(&*root)?.is_some() {
-                    return Err(OperationError::precondition("the root directory of the volume is a link"));
+                if let Some(link) = Link::of(&*root)? {
+                    return Err(link.refused("the root directory of the volume"));
                 }
                 // The path of the root may lead through directories that others can rename. Windows keeps its own
                 // files, which are in use, in one directory of each volume.

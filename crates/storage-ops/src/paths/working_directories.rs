@@ -21,7 +21,7 @@ use crate::types::{HostPath, PathContext, VolumeId, components, split_last};
 use crate::windows::Host;
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
-use crate::windows::reparse_point::has_own_entries;
+use crate::windows::reparse_point::{Link, has_own_entries};
 
 /// `MAX_PATH`: the length of the longest Win32 path, with the zero at its end.
 const MAX_PATH: usize = 260;
@@ -338,7 +338,7 @@ fn open_subdirectory(parent: &dyn Handle, name: &U16Str, how: &Open) -> Operatio
     })?;
     let info = buffer::attributes(&*child)?;
     if !has_own_entries(info) {
-        return Err(OperationError::of(OsError::REPARSE_POINT_ENCOUNTERED, name.display()));
+        return Err(Link::of(&*child)?.unwrap_or(Link::Other).refused(name.display()));
     }
     if info.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 {
         return Err(OperationError::of(OsError::PATH_NOT_FOUND, format!("{} is not a directory", name.display())));

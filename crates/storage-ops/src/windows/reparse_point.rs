@@ -1,5 +1,7 @@
 //! Reparse points: symbolic links, junctions and volume mount points.
 
+use std::fmt;
+
 use os::abi::{
     ControlCode, FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
     REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
@@ -7,6 +9,7 @@ use os::abi::{
 use os::{Handle, NtPath, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
 
+use crate::error::OperationError;
 use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::types::{HostPath, VolumeId};
 use crate::windows::buffer;
@@ -77,6 +80,18 @@ impl Link {
             Self::MountPoint(target) => VolumeId::from_substitute(target),
             _ => None,
         }
+    }
+
+    /// Returns the refusal of a path because `object` on it is this reparse point, which is not followed. There is no other
+    /// error for it: callers, the log and the metrics know it by its code.
+    pub(crate) fn refused(&self, object: impl fmt::Display) -> OperationError {
+        let what = match (self, self.volume()) {
+            (_, Some(volume)) => format!("the mount point of volume {volume}"),
+            (Self::Other, None) => "a reparse point of another kind than a link".to_owned(),
+            (_, None) => "a link".to_owned(),
+        };
+        let reason = format!("{object} is {what} and is not followed");
+        OperationError::of(OsError::REPARSE_POINT_ENCOUNTERED, reason)
     }
 
     /// Returns the pool on whose threads the target must be opened, if opening it can hang.

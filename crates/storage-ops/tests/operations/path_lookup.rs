@@ -160,8 +160,10 @@ fn a_link_on_the_way_is_named_in_the_error() {
     for (link, below) in [("j", r"\x"), ("l", r"\f"), ("m", r"\x\y"), ("gone", r"\x")] {
         let error = node.run(&exists(&format!(r"\pods\a\{link}{below}"))).unwrap_err();
         assert_eq!((error.kind(), error.code()), (Kind::FailedPrecondition, Some(OsError::REPARSE_POINT_ENCOUNTERED)));
-        assert!(error.to_string().contains(&format!(" {link}")), "{error}");
+        let kind = if link == "m" { "the mount point of volume " } else { "a link and is not followed" };
+        assert!(error.to_string().contains(&format!(": {link} is {kind}")), "{error}");
     }
+    assert_eq!(node.links_refused(), 4);
     assert_eq!(node.run(&is_symlink(r"\pods\a\j\x")), Ok(false), "links above the last component are followed");
 }
 

@@ -74,7 +74,7 @@ impl Operation for MountVolume {
                     remove_mount_point(node, ctx, &entry, target, mounted)?;
                     target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
                 }
-                None => return Err(OperationError::precondition("the path is a link, not a directory")),
+                None => return Err(link.refused(entry.leaf().display())),
             },
         }
         ctx.begin_mutation()?;
