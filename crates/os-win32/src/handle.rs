@@ -4,6 +4,7 @@ use std::os::windows::io::{
     AsHandle as _, AsRawHandle as _, BorrowedHandle, FromRawHandle as _, OwnedHandle, RawHandle,
 };
 use std::ptr;
+use std::time::Duration;
 
 use os::abi::{ControlCode, SecurityDescriptor};
 use os::{Disposition, FileInfo, FsInfo, Handle, Open, OsError, OsResult, PathForm, U16Str, U16String};
@@ -11,7 +12,9 @@ use windows_sys::Wdk::Foundation::OBJECT_ATTRIBUTES;
 use windows_sys::Wdk::Storage::FileSystem::{
     FILE_CREATE, FILE_OPEN, FILE_SYNCHRONOUS_IO_NONALERT, NtCreateFile, NtQueryVolumeInformationFile,
 };
-use windows_sys::Win32::Foundation::{OBJ_CASE_INSENSITIVE, OBJ_DONT_REPARSE, OBJECT_ATTRIBUTE_FLAGS, UNICODE_STRING};
+use windows_sys::Win32::Foundation::{
+    OBJ_CASE_INSENSITIVE, OBJ_DONT_REPARSE, OBJECT_ATTRIBUTE_FLAGS, STATUS_OPLOCK_BREAK_IN_PROGRESS, UNICODE_STRING,
+};
 use windows_sys::Win32::Security::{SECURITY_QUALITY_OF_SERVICE, SecurityAnonymous};
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_ATTRIBUTE_NORMAL, FILE_INFO_BY_HANDLE_CLASS, FileIdBothDirectoryInfo, FileIdBothDirectoryRestartInfo,
@@ -20,13 +23,16 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 use windows_sys::Win32::System::IO::{DeviceIoControl, IO_STATUS_BLOCK, OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0};
 
-use crate::{buffer, error, security_descriptor};
+use crate::{buffer, cancellation, error, security_descriptor};
 
 /// An open file, directory, volume or disk, opened for synchronous I/O.
 ///
 /// The calls below are sound only because the handle is synchronous: on an asynchronous one, Windows may write to the
 /// caller's buffer after the call has returned.
 pub(crate) struct NtHandle(OwnedHandle);
+
+/// How long a deletion waits for the owner of an oplock.
+const OPLOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Returns the lower half of a 64-bit number.
 fn low(number: u64) -> u32 {
@@ -96,7 +102,9 @@ fn open_with(
     };
     error::check_status(status)?;
     // SAFETY: the call succeeded, so this is an open handle that has no other owner.
-    Ok(NtHandle(unsafe { OwnedHandle::from_raw_handle(handle) }))
+    let opened = NtHandle(unsafe { OwnedHandle::from_raw_handle(handle) });
+    // A success that opens the object, but later calls on the handle would wait as this one has not. It is closed.
+    if status == STATUS_OPLOCK_BREAK_IN_PROGRESS { Err(OsError::OPLOCK_BREAK_IN_PROGRESS) } else { Ok(opened) }
 }
 
 impl NtHandle {
@@ -150,12 +158,20 @@ impl Handle for NtHandle {
     }
 
     fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
-        buffer::read(input, |pointer, length| {
-            // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be read.
-            error::check(unsafe {
-                SetFileInformationByHandle(self.raw(), class as FILE_INFO_BY_HANDLE_CLASS, pointer, length)
+        let set = || {
+            buffer::read(input, |pointer, length| {
+                // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be read.
+                error::check(unsafe {
+                    SetFileInformationByHandle(self.raw(), class as FILE_INFO_BY_HANDLE_CLASS, pointer, length)
+                })
             })
-        })
+        };
+        // A deletion waits for the owner of an oplock, also on a handle that was opened with FILE_COMPLETE_IF_OPLOCKED.
+        let deletes = matches!(class, FileInfo::Disposition | FileInfo::DispositionEx);
+        match if deletes { cancellation::limited(OPLOCK_PATIENCE, set) } else { set() } {
+            Err(OsError::OPERATION_ABORTED) if deletes => Err(OsError::OPLOCK_BREAK_IN_PROGRESS),
+            outcome => outcome,
+        }
     }
 
     fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {

@@ -13,6 +13,7 @@
 
 mod abi_checks;
 mod buffer;
+mod cancellation;
 mod clock;
 mod device_interface;
 pub mod dll_search;

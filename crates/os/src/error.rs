@@ -74,6 +74,7 @@ codes! {
     DIRECTORY = 267, "not a directory";
     DELETE_PENDING = 303, "the file is being deleted";
     NO_SUCH_DEVICE = 433, "the device does not exist";
+    OPLOCK_BREAK_IN_PROGRESS = 742, "another process has not yet given up its opportunistic lock on the file";
     OPERATION_ABORTED = 995, "the I/O operation was aborted";
     UNRECOGNIZED_VOLUME = 1005, "the volume does not contain a recognized file system";
     FILE_INVALID = 1006, "the volume has changed, and the open file is no longer valid";

@@ -49,6 +49,9 @@ bitflags! {
         const DIRECTORY = 0x0000_0001;
         /// `FILE_NON_DIRECTORY_FILE`: fails if the object is a directory.
         const NON_DIRECTORY = 0x0000_0040;
+        /// `FILE_COMPLETE_IF_OPLOCKED`: fails with `OPLOCK_BREAK_IN_PROGRESS` instead of waiting, for as long as it likes, for
+        /// a process that has an opportunistic lock which the open breaks. The process has then been asked to give it up.
+        const COMPLETE_IF_OPLOCKED = 0x0000_0100;
         /// `FILE_DELETE_ON_CLOSE`: the object is deleted when this handle is closed.
         const DELETE_ON_CLOSE = 0x0000_1000;
         /// `FILE_OPEN_REPARSE_POINT`: if the last component is a link, opens the link and not its target.
@@ -158,9 +161,10 @@ pub trait Handle: Send + Sync {
     /// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getfileinformationbyhandleex>
     fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()>;
 
-    /// Changes information about the file.
+    /// Changes information about the file. Waits two seconds at most for a process that has an opportunistic lock which a
+    /// deletion breaks.
     ///
-    /// Errors: `ACCESS_DENIED` without the right that the class needs; `DIR_NOT_EMPTY` when a directory with entries is
+    /// Errors: `OPLOCK_BREAK_IN_PROGRESS` if the process has not given up the lock by then; `ACCESS_DENIED` without the right that the class needs; `DIR_NOT_EMPTY` when a directory with entries is
     /// to be deleted; `INVALID_PARAMETER`, `INVALID_FUNCTION` or `NOT_SUPPORTED` if the file system does not have the
     /// class.
     /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-setfileinformationbyhandle>

@@ -36,7 +36,7 @@ pub struct Config {
 
 /// How long operations wait for Windows. docs/security.md lists all time limits, those of calls among them.
 ///
-/// A timeout ends the wait, not the work: a call that Windows has started keeps running, and its locks are kept until
+/// Except where a field states otherwise, a timeout ends the wait, not the work: a call that Windows has started keeps running, and its locks are kept until
 /// it ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
@@ -52,6 +52,9 @@ pub struct Timeouts {
     pub share_gone: Duration,
     /// For a service to change its state.
     pub service: Duration,
+    /// For the removal of a directory with its contents, or of the contents. Unlike the others, this limit ends the work,
+    /// between two entries.
+    pub removal: Duration,
 }
 
 impl Default for Timeouts {
@@ -63,6 +66,7 @@ impl Default for Timeouts {
             arrival: Duration::from_secs(20),
             share_gone: Duration::from_secs(20),
             service: Duration::from_secs(30),
+            removal: Duration::from_mins(2),
         }
     }
 }

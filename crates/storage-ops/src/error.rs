@@ -23,7 +23,8 @@ pub enum Kind {
     /// Access was denied by Windows, by a server, because the path is outside the working directories, or because a list of
     /// the administrator does not have the object.
     PermissionDenied,
-    /// Another process is changing the same object.
+    /// Another process is changing or using the same object, or the work is not complete and nothing of it is running any
+    /// more; repeat the request.
     Busy,
     /// The operation was started and is still running; repeat the request to wait for it.
     StillRunning,

@@ -39,7 +39,7 @@ use crate::executor::pool_kind::PoolKind;
 use crate::executor::progress::{Entry, LockWaits, Requester, Requests, Tracked, Waiting};
 use crate::executor::shares::{ClientId, Holder};
 use crate::executor::worker_pools::{DEFECT, WorkerPools, catch_panic};
-use crate::node::{MAX_RUNS, Node, described};
+use crate::node::{MAX_RUNS, Node};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
 
@@ -207,7 +207,7 @@ impl Executor {
         requester: impl Into<Requester>,
         operation: O,
     ) -> Result<O::Output, Error> {
-        operation.check_allowed(&self.node).map_err(|error| described(&operation, error))?;
+        operation.check_allowed(&self.node).map_err(|error| self.node.described(&operation, error))?;
         let requester = requester.into();
         let work = Arc::new(Tracked::new(operation));
         if O::COALESCE == Coalesce::Never {
@@ -216,7 +216,7 @@ impl Executor {
             let _waiting = Waiting { requests: &self.requests, number };
             let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
             let result = self.run_in_pools(&work, requester, &run, &guard).await;
-            return result.map_err(|error| described(&work.operation, error));
+            return result.map_err(|error| self.node.described(&work.operation, error));
         }
         let (mut receiver, number, begun) = self.join_or_begin(work, requester);
         let _entry = begun.is_none().then(|| self.entry(number));
@@ -429,7 +429,7 @@ impl<O: Operation> RegisteredJob<O> {
 
     fn publish(&self, result: OperationResult<O::Output>) {
         self.executor.node.locks.end(self.job.owner());
-        let result = result.map_err(|error| described(&self.job.work.operation, error));
+        let result = result.map_err(|error| self.executor.node.described(&self.job.work.operation, error));
         self.job.result.send_replace(Some(result));
     }
 }

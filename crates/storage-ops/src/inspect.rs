@@ -18,7 +18,7 @@ use crate::ops::smb::reading;
 use crate::ops::system::firmware_serial;
 use crate::paths::on_node;
 use crate::paths::remove_tree::names;
-use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::types::{DiskNumber, HostPath, UncPath, VolumeId};
 use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY};
@@ -344,16 +344,17 @@ impl Inspector {
             return Ok(Entry::Other);
         }
         let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
-        let how = Open { access, options: OPEN_NOFOLLOW.options | Options::DIRECTORY, ..OPEN_NOFOLLOW };
+        let how = Open::existing(access, NOFOLLOW_NOWAIT | Options::DIRECTORY);
         Ok(Entry::Directory(parent.open_child(name, &how)?))
     }
 
     fn link(&self, link: &Link, path: &str) -> Option<LinkReadings> {
         let (Link::Symlink(target) | Link::Relative(target) | Link::MountPoint(target)) = link else { return None };
+        let relative = matches!(link, Link::Relative(_)).then(|| HostPath::parse(path));
         let kind = match (link.volume(), link.host_path()) {
             (Some(volume), _) => LinkKind::Volume(volume),
-            (None, Some(_)) => LinkKind::Local,
-            (None, None) => LinkKind::Remote,
+            (None, None) if relative.is_none() => LinkKind::Remote,
+            (None, _) => LinkKind::Local,
         };
         let reading = |target_exists| LinkReadings {
             path: path.to_owned(),
@@ -361,9 +362,10 @@ impl Inspector {
             kind,
             target_exists,
         };
-        let opened = match (kind, link.host_path()) {
+        let opened = match (kind, relative.or(link.host_path().map(Ok))) {
             (LinkKind::Volume(volume), _) => self.host.os().open(&volume.root(), &OPEN_NOFOLLOW).map_err(Into::into),
-            (_, Some(target)) => self.open_on_node(&target, &OPEN_NOFOLLOW),
+            // A relative link is followed from its own path.
+            (_, Some(path)) => path.and_then(|path| self.open_on_node(&path, &OPEN_NOFOLLOW)),
             (_, None) => return Some(reading(Ok(true))),
         };
         let target_exists = match opened.map(drop) {

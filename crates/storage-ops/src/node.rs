@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use os::{Os, OsError};
 
@@ -32,6 +33,7 @@ pub struct Node {
     pub(crate) directories: WorkingDirectories,
     /// What is known of the SMB mappings.
     pub(crate) smb_mappings: MappingRecord,
+    links_refused: AtomicU64,
 }
 
 impl Node {
@@ -39,21 +41,22 @@ impl Node {
     pub fn new(os: Arc<dyn Os>, config: Config) -> Self {
         let directories = WorkingDirectories::new(&config);
         let host = Host::new(os, config.timeouts);
-        Self { host, config, locks: Locks::default(), directories, smb_mappings: MappingRecord::default() }
+        let smb_mappings = MappingRecord::default();
+        Self { host, config, locks: Locks::default(), directories, smb_mappings, links_refused: AtomicU64::new(0) }
     }
 
     /// Runs `operation` on this thread and blocks until it has ended.
     pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
-        operation.check_allowed(self).map_err(|error| described(operation, error))?;
+        operation.check_allowed(self).map_err(|error| self.described(operation, error))?;
         for _ in 0..MAX_RUNS {
-            let keys = operation.lock_keys(self).map_err(|error| described(operation, error))?;
+            let keys = operation.lock_keys(self).map_err(|error| self.described(operation, error))?;
             let ctx = OperationContext::new(Arc::new(self.lock(keys)), None, None);
             match operation.run(self, &ctx) {
                 Err(error) if error.rerun.is_some() => {}
-                outcome => return outcome.map_err(|error| described(operation, error)),
+                outcome => return outcome.map_err(|error| self.described(operation, error)),
             }
         }
-        Err(described(operation, OperationError::too_many_reruns()))
+        Err(self.described(operation, OperationError::too_many_reruns()))
     }
 
     fn lock(&self, keys: Vec<LockKey>) -> Guard {
@@ -110,13 +113,20 @@ impl Node {
     pub fn smb_password_differences(&self) -> u64 {
         self.smb_mappings.password_differences()
     }
-}
 
-/// Adds the name and the description of `operation` to `error`. Logs that a link was refused, apart from the failed call.
-pub(crate) fn described<O: Operation>(operation: &O, error: OperationError) -> Error {
-    let error = Error::new(O::NAME, operation.describe(), error);
-    if error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED) {
-        tracing::warn!(%error, "refused a link or mount point on the way to a path");
+    /// Returns how many requests were refused because of a link or mount point on a path.
+    pub fn links_refused(&self) -> u64 {
+        self.links_refused.load(Ordering::Relaxed)
     }
-    error
+
+    /// Adds the name and the description of `operation` to `error`. Counts and logs that a link was refused, apart from the
+    /// failed call.
+    pub(crate) fn described<O: Operation>(&self, operation: &O, error: OperationError) -> Error {
+        let error = Error::new(O::NAME, operation.describe(), error);
+        if error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED) {
+            self.links_refused.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(%error, "refused a link or mount point on a path");
+        }
+        error
+    }
 }

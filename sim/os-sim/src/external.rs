@@ -10,7 +10,7 @@ use os::{Access, NtPath, OsError, OsResult, Share, U16String, Uuid};
 
 use crate::clock::SharedState;
 use crate::disks::mount_manager::{Mount, MountPoint};
-use crate::files::file_system::{Body, FileId};
+use crate::files::file_system::{Body, FileId, Oplock};
 use crate::files::path_resolution::{AtLink, ParsedPath, Resolved};
 use crate::files::reparse_point::{self, Target};
 use crate::state::{FsId, State};
@@ -167,6 +167,22 @@ impl External<'_> {
         self.with(|state| {
             let (fs, file) = state.existing(path, false)?;
             state.file_system_mut(&fs)?.record_mut(file)?.grants_nothing = true;
+            Ok(())
+        })
+    }
+
+    /// Takes an opportunistic lock on a file or directory, which is never given up. Affects the calls of processes, not the
+    /// operations of this type.
+    ///
+    /// Fails with `INVALID_PARAMETER` for a lock that a directory cannot have.
+    pub fn hold_oplock(&self, path: &str, oplock: Oplock) -> OsResult<()> {
+        self.with(|state| {
+            let (fs, file) = state.existing(path, false)?;
+            let file = state.file_system_mut(&fs)?.record_mut(file)?;
+            if file.is_directory() && oplock == Oplock::Exclusive {
+                return Err(OsError::INVALID_PARAMETER);
+            }
+            file.oplock = Some(oplock);
             Ok(())
         })
     }

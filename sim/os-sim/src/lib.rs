@@ -39,6 +39,7 @@ pub use description::{
     Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, Span, VolumeHealth,
 };
 pub use external::External;
+pub use files::file_system::Oplock;
 pub use process::Process;
 pub use sim::{DetachedDisk, Sim};
 pub use view::{DiskView, FileKind, FileView, PartitionView, Snapshot, VolumeView};

@@ -37,12 +37,17 @@ impl Process {
 
     /// Runs `act`, then waits for as long as the network took.
     fn over_network<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        let (result, took) = self.shared.with(|state| (act(state), std::mem::take(&mut state.network_time)));
-        if !took.is_zero() {
-            self.shared.sleep(took);
-        }
-        result
+        waiting(&self.shared, act)
     }
+}
+
+/// Runs `act`, then waits for as long as the network or the owner of an oplock took.
+fn waiting<R>(shared: &SharedState, act: impl FnOnce(&mut State) -> R) -> R {
+    let (result, took) = shared.with(|state| (act(state), std::mem::take(&mut state.network_time)));
+    if !took.is_zero() {
+        shared.sleep(took);
+    }
+    result
 }
 
 impl Drop for Process {
@@ -151,13 +156,8 @@ struct OpenHandle {
 
 impl OpenHandle {
     fn open_relative(&self, name: &U16Str, how: &Open, refuses_links: bool) -> OsResult<Box<dyn Handle>> {
-        let (id, took) = self.shared.with(|state| {
-            (state.open_relative(self.id, name, how, refuses_links), std::mem::take(&mut state.network_time))
-        });
-        if !took.is_zero() {
-            self.shared.sleep(took);
-        }
-        Ok(Box::new(Self { shared: Arc::clone(&self.shared), id: id? }))
+        let id = waiting(&self.shared, |state| state.open_relative(self.id, name, how, refuses_links))?;
+        Ok(Box::new(Self { shared: Arc::clone(&self.shared), id }))
     }
 }
 
@@ -185,7 +185,7 @@ impl Handle for OpenHandle {
     }
 
     fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
-        self.shared.with(|state| state.set_file(self.id, class, input))
+        waiting(&self.shared, |state| state.set_file(self.id, class, input))
     }
 
     fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use faults::{Probe, Race};
 use os::{Access, Handle, NtPath, Open, Options, Os, U16String};
-use os_sim::Sim;
+use os_sim::{Oplock, Sim};
 
 use crate::scenarios::{KUBELET, volume};
 
@@ -39,6 +39,8 @@ pub enum Act {
     CreateFile,
     /// Creates a link with its name, if it does not exist.
     CreateLink(LinkKind, LinkTarget),
+    /// Takes an opportunistic lock on it, which is never given up.
+    HoldOplock(Oplock),
 }
 
 /// The type of a link.
@@ -79,6 +81,7 @@ impl Attack {
     /// Returns every attack on any of `components`.
     pub fn all(components: &[&'static str]) -> Vec<Self> {
         let mut acts = vec![Act::Remove, Act::Rename, Act::CreateDirectory, Act::CreateFile];
+        acts.extend([Oplock::Exclusive, Oplock::Handle].map(Act::HoldOplock));
         acts.push(Act::CreateLink(LinkKind::Symlink, LinkTarget::Directory(r"C:\gone")));
         for target in TARGETS {
             acts.extend([
@@ -146,6 +149,7 @@ impl Attack {
             Act::Remove => external.remove_all(&path),
             Act::Rename => external.rename(&path, &self.renamed()),
             Act::CreateDirectory => external.mkdir(&path),
+            Act::HoldOplock(oplock) => external.hold_oplock(&path, oplock),
             Act::CreateFile if !external.exists(&path) => external.write(&path, b"the attacker's"),
             // Nothing to convert, or the name exists already.
             Act::ConvertToJunction(_) | Act::CreateLink(..) | Act::CreateFile => Ok(()),

@@ -95,6 +95,7 @@ pub fn errors_of(call: &Call) -> &'static [OsError] {
             E::ACCESS_DENIED,
             E::DIR_NOT_EMPTY,
             E::SHARING_VIOLATION,
+            E::OPLOCK_BREAK_IN_PROGRESS,
             E::WRITE_PROTECT,
             E::IO_DEVICE,
             E::NO_SUCH_DEVICE,
@@ -128,6 +129,7 @@ const OPENING: &[OsError] = &[
     E::BAD_NETPATH,
     E::ALREADY_EXISTS,
     E::DELETE_PENDING,
+    E::OPLOCK_BREAK_IN_PROGRESS,
     E::UNRECOGNIZED_VOLUME,
     E::IO_DEVICE,
     E::DEVICE_NOT_CONNECTED,
@@ -288,6 +290,7 @@ pub fn is_informative(call: &Call, code: u32) -> bool {
             E::DEVICE_REMOVED,
             E::ALREADY_EXISTS,
             E::SHARING_VIOLATION,
+            E::OPLOCK_BREAK_IN_PROGRESS,
             E::UNRECOGNIZED_VOLUME,
         ],
         "service start" | "service stop" => {

@@ -74,7 +74,8 @@ impl OutsideAccess {
         let mut prefix = KUBELET.to_owned();
         for name in below.trim_end_matches('\\').split('\\') {
             prefix = format!(r"{prefix}\{name}");
-            let rename = Open::existing(Access::DELETE, Options::REPARSE_POINT);
+            let options = Options::REPARSE_POINT | Options::COMPLETE_IF_OPLOCKED;
+            let rename = Open::existing(Access::DELETE, options);
             if self.sim.open(&NtPath::from_win32(&U16String::from_str(&prefix)), &rename).is_ok() {
                 self.push(format!("{what} {path}, while any process could rename {prefix}"));
             }

@@ -15,6 +15,9 @@ use crate::started_node::started;
 /// The operation that may enter the volume that is mounted at its path.
 const RMDIR_CONTENTS: &str = "RmdirContents";
 
+/// Longer than an operation takes, if it does not wait for the attacker.
+const WITHOUT_WAITING: Duration = Duration::from_mins(10);
+
 /// Returns how many calls a run without an attack makes.
 pub fn calls(scenario: &Scenario) -> usize {
     let sim = (scenario.state.build)();
@@ -36,10 +39,15 @@ pub fn run(scenario: &Scenario, nth: usize, attack: Attack) -> Vec<String> {
     let probes = attack.probes(&sim, u64::try_from(nth).unwrap_or(u64::MAX));
     let node = started(Arc::new(Probed::new(watched, probes)));
     let held = attack.open_held(&sim);
+    let began = sim.now();
     let answer = request.run(&node);
+    let took = sim.now() - began;
     drop(held);
     sim.advance(Duration::from_hours(4));
     let mut violations = outside.take();
+    if took > WITHOUT_WAITING {
+        violations.push(format!("it waited for the attacker, {took:?} in all"));
+    }
     violations.extend(baseline.check(&sim, scenario.spec.changes, None));
     violations.extend(check_answer(&*request, &answer, None));
     violations.extend(check_nothing_held(&sim, &node));

@@ -84,6 +84,24 @@ fn links_that_form_a_loop_are_links_to_paths_that_do_not_exist() {
 }
 
 #[test]
+fn a_relative_link_is_followed_from_its_directory() {
+    let links = [
+        (r"C:\var\lib\kubelet\plugins\sound", r"..\pods"),
+        (r"C:\var\lib\kubelet\plugins\server", r"..\..\..\..\data\1"),
+        (r"C:\data\1", r"\\server\share"),
+        (r"C:\var\lib\kubelet\plugins\gone", r"..\missing"),
+        (r"C:\var\lib\kubelet\plugins\loop", "loop"),
+        (r"C:\var\lib\kubelet\plugins\outside", r"..\..\..\..\..\x"),
+    ];
+    let complaint = only_complaint(&links);
+    assert_eq!((complaint.state, complaint.check), (State::Warning, LINKS), "{complaint:#?}");
+    assert!(complaint.seen.contains("3 links to paths that do not exist"), "{complaint:#?}");
+    for name in ["gone", "loop", "outside"] {
+        assert!(complaint.seen.contains(&format!(r"plugins\{name}")), "{name}: {complaint:#?}");
+    }
+}
+
+#[test]
 fn links_to_what_is_on_the_node_are_followed() {
     let links = [
         (r"C:\var\lib\kubelet\plugins\chain", r"C:\data\1\link\pods\1\volumes"),

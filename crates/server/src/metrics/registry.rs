@@ -108,6 +108,8 @@ impl Metrics {
         let help = "Requests for an SMB mapping with another password than the one it was made with.";
         let differences = executor.node().smb_password_differences();
         write_single(text, "csi_proxy_smb_password_differs_total", "counter", help, differences)?;
+        let help = "Requests that were refused because of a link or mount point on a path.";
+        write_single(text, "csi_proxy_links_refused_total", "counter", help, executor.node().links_refused())?;
         let help = "Clients that watch the health of a service.";
         write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))?;
         write_fallbacks(text, &executor.node().fallbacks())?;

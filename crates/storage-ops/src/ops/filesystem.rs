@@ -12,7 +12,9 @@ use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::paths::links::{create_link, open_itself, open_target, require_pool_for_target};
 use crate::paths::remove_tree;
-use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory};
+use crate::paths::working_directories::{
+    EntryRef, NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory,
+};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
@@ -128,12 +130,12 @@ impl Rmdir {
         let entry = node.directories.entry(node.host.os(), &self.path, self.context, &OPEN_NO_DELETE_SHARE)?;
         ctx.begin_mutation()?;
         let parent = remove_tree::Parent { handle: entry.parent(), path_is_stable: true };
-        let target = remove_tree::open(node.host.os(), parent, entry.leaf())?;
+        let target = remove_tree::open(&node.host, parent, entry.leaf())?;
         if self.path.asks_for_directory() {
             ensure_directory(&*target.handle)?;
         }
         if self.force {
-            remove_tree::delete_all(node.host.os(), target)?;
+            remove_tree::delete_all(&node.host, target)?;
         } else {
             remove_tree::delete(&target)?;
         }
@@ -173,16 +175,15 @@ impl Operation for RmdirContents {
             }
             None => (found, true, None),
             Some(link) => {
-                let volume =
-                    link.volume().ok_or_else(|| OperationError::precondition("the path is a link, not a directory"))?;
+                let volume = link.volume().ok_or_else(|| link.refused(entry.leaf().display()))?;
                 ctx.require_pool_for(PoolKind::Disks, link.resource())?;
                 check_mounted(node, volume, &entry)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
                 // A root directory can be a link too.
-                let itself = Open::existing(list, Options::DIRECTORY | Options::REPARSE_POINT);
+                let itself = Open::existing(list, Options::DIRECTORY | NOFOLLOW_NOWAIT);
                 let root = node.host.os().open(&volume.root(), &itself)?;
-                if Link::of(&*root)?.is_some() {
-                    return Err(OperationError::precondition("the root directory of the volume is a link"));
+                if let Some(link) = Link::of(&*root)? {
+                    return Err(link.refused("the root directory of the volume"));
                 }
                 // The path of the root may lead through directories that others can rename. Windows keeps its own
                 // files, which are in use, in one directory of each volume.
@@ -190,11 +191,7 @@ impl Operation for RmdirContents {
             }
         };
         ctx.begin_mutation()?;
-        Ok(remove_tree::delete_contents(
-            node.host.os(),
-            remove_tree::Parent { handle: &*directory, path_is_stable },
-            excluded,
-        )?)
+        remove_tree::delete_contents(&node.host, remove_tree::Parent { handle: &*directory, path_is_stable }, excluded)
     }
 }
 
@@ -254,7 +251,7 @@ impl Operation for CreateSymlink {
         node.directories.check(&self.source, None)?;
         let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NOFOLLOW)?;
         let print = U16String::from_str(&self.source.to_string());
-        create_link(&entry, self.source.to_nt().as_u16str(), &print, || self.link_kind(node, ctx), ctx)
+        create_link(&node.host, &entry, self.source.to_nt().as_u16str(), &print, || self.link_kind(node, ctx), ctx)
     }
 }
 

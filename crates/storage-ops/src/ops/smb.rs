@@ -102,7 +102,7 @@ impl Operation for NewSmbGlobalMapping {
         }
         let is_new = self.connect(node, ctx)?;
         let Some(entry) = entry else { return Ok(()) };
-        let linked = create_link(&entry, substitute.as_u16str(), &print, || Ok(Options::DIRECTORY), ctx);
+        let linked = create_link(&node.host, &entry, substitute.as_u16str(), &print, || Ok(Options::DIRECTORY), ctx);
         if linked.is_err() && is_new {
             // No other operation can use the new mapping yet, because its share is locked, but pods can by older links.
             if let Err(error) = self.disconnect(node, ctx) {

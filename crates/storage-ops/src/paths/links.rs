@@ -9,7 +9,9 @@ use crate::node::Node;
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NOFOLLOW};
 use crate::types::{HostPath, upper_case};
+use crate::windows::Host;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::Fallback;
 use crate::windows::reparse_point::{self, Link};
 
 /// The maximum number of links that Windows follows in one path.
@@ -21,6 +23,7 @@ pub(crate) const MAX_LINKS: usize = 63;
 /// `link_kind` returns [`Options::DIRECTORY`] or [`Options::NON_DIRECTORY`]; it is called only if the link does not
 /// exist yet.
 pub(crate) fn create_link(
+    host: &Host,
     entry: &EntryRef,
     substitute: &U16Str,
     print: &U16Str,
@@ -32,23 +35,32 @@ pub(crate) fn create_link(
     }
     let link_kind = link_kind()?;
     ctx.begin_mutation()?;
+    let create = |options| match create_empty(entry, options) {
+        Err(OsError::ALREADY_EXISTS) => check_same_link(&*entry.open()?, substitute).map(|()| None),
+        created => Ok(Some(created?)),
+    };
     // The object is deleted on close until it is a link, so that a process that is killed in between leaves no empty
     // file or directory.
-    let link = match create_empty(entry, link_kind | Options::DELETE_ON_CLOSE) {
-        Err(OsError::ALREADY_EXISTS) => return check_same_link(&*entry.open()?, substitute),
-        outcome => outcome?,
-    };
-    set_target(&*link, substitute, print)?;
-    match remove_tree::keep(&*link) {
-        // The file system cannot keep the link, which closing its handle deletes.
-        Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {}
-        outcome => return Ok(outcome?),
+    let Some(link) = create(link_kind | Options::DELETE_ON_CLOSE)? else { return Ok(()) };
+    let set_target = |link: &dyn Handle| reparse_point::set_symlink(link, substitute, print);
+    match set_target(&*link).and_then(|()| remove_tree::keep(&*link)) {
+        Err(code) if !is_refusal(code) => host.fallbacks().record(Fallback::CreateLink, code),
+        outcome => return outcome.map_err(explained),
     }
+    // No known program makes a link in this way. Go's standard library makes all of its links in the following one.
     drop(link);
-    let link = create_empty(entry, link_kind)?;
-    set_target(&*link, substitute, print).inspect_err(|_| {
+    let Some(link) = create(link_kind)? else { return Ok(()) };
+    set_target(&*link).map_err(|code| {
         let _ = remove_tree::delete_on_close(&*link);
+        explained(code)
     })
+}
+
+/// Returns whether the code says why there can be no link, whichever way it is created.
+fn is_refusal(code: OsError) -> bool {
+    let refused =
+        [OsError::PRIVILEGE_NOT_HELD, OsError::DISK_FULL, OsError::WRITE_PROTECT, OsError::FILENAME_EXCED_RANGE];
+    refused.contains(&code)
 }
 
 /// Creates the empty file or directory that becomes a link. Links are not followed: if a dangling link appeared at this
@@ -60,8 +72,9 @@ fn create_empty(entry: &EntryRef, options: Options) -> OsResult<Box<dyn Handle>>
     entry.parent().open_child(entry.leaf(), &how)
 }
 
-fn set_target(link: &dyn Handle, substitute: &U16Str, print: &U16Str) -> OperationResult<()> {
-    reparse_point::set_symlink(link, substitute, print).map_err(|code| match code {
+/// Returns the error of a link that could not be created.
+fn explained(code: OsError) -> OperationError {
+    match code {
         OsError::PRIVILEGE_NOT_HELD => {
             let advice = "grant the account of csi-proxy the right to create symbolic links \
                           (SeCreateSymbolicLinkPrivilege)";
@@ -72,7 +85,7 @@ fn set_target(link: &dyn Handle, substitute: &U16Str, print: &U16Str) -> Operati
             ..OperationError::of(code, "the file system does not support symbolic links")
         },
         code => code.into(),
-    })
+    }
 }
 
 /// Returns whether `entry` is a link to `substitute`. Any other object of that name is an error.

@@ -5,11 +5,11 @@
 //! of `links` only tell which links a path has at the moment; Windows then opens it.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Handle, NtPath, Open, Options, Os, OsError, U16Str, U16String};
+use os::{Handle, NtPath, Open, Os, OsError, U16Str, U16String};
 
 use crate::error::{OperationError, OperationResult};
 use crate::paths::links::MAX_LINKS;
-use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::types::{HostPath, VolumeId, components};
 use crate::windows::buffer;
 use crate::windows::reparse_point::Link;
@@ -19,14 +19,14 @@ use crate::windows::reparse_point::Link;
 /// `is_of_volume` tells whether a drive letter is that of a volume. Other drives, such as network drives, are not opened.
 ///
 /// Errors: those of the opens; `REPARSE_POINT_ENCOUNTERED` if the path leads off the node, or to a target that only Windows can
-/// resolve; `CANT_ACCESS_FILE` at a reparse point that is not a link; `CANT_RESOLVE_FILENAME` if there are too many links.
+/// resolve; `INVALID_REPARSE_DATA` at a link that climbs above the root directory; `CANT_ACCESS_FILE` at a reparse point that is not a link; `CANT_RESOLVE_FILENAME` if there are too many links.
 pub(crate) fn open(
     os: &dyn Os,
     path: &HostPath,
     how: &Open,
     is_of_volume: &dyn Fn(char) -> OperationResult<bool>,
 ) -> OperationResult<Box<dyn Handle>> {
-    let how = Open { options: how.options | Options::REPARSE_POINT, ..*how };
+    let how = Open { options: how.options | NOFOLLOW_NOWAIT, ..*how };
     let mut path = RootedPath { root: Root::Drive(path.drive()), names: names_of(path) };
     for _ in 0..=MAX_LINKS {
         if let Root::Drive(letter) = path.root
@@ -90,7 +90,9 @@ impl RootedPath {
         let (root, mut names) = match (link, link.volume(), link.host_path()) {
             (_, Some(volume), _) => (Root::Volume(volume), Vec::new()),
             (_, _, Some(target)) => (Root::Drive(target.drive()), names_of(&target)),
-            (Link::Relative(target), ..) => (self.root, relative(&self.names[..at], target).ok_or_else(off_node)?),
+            (Link::Relative(target), ..) => {
+                (self.root, relative(&self.names[..at], target).ok_or(OsError::INVALID_REPARSE_DATA)?)
+            }
             (Link::Other, ..) => {
                 let what = format!("{} is a reparse point that is not a link", self.names[at].display());
                 return Err(OperationError::of(OsError::CANT_ACCESS_FILE, what));

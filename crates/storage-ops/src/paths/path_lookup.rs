@@ -4,7 +4,8 @@
 //! follow links as without it, or refuse the call. So the flag is used only after Windows has proved that it honours it:
 //! when the daemon starts, it opens paths through links that every installation of Windows has, for their attributes only.
 //! `REPARSE_POINT_ENCOUNTERED` is the proof: a system that ignores the flag has no reason to answer with it. After any other
-//! answer, success above all, paths are opened component by component for as long as the daemon runs. Wine accepts the flag,
+//! answer, and if one of the links was followed all the same, paths are opened component by component for as long as the
+//! daemon runs. Wine accepts the flag,
 //! but has no such links and therefore proves nothing.
 //!
 //! One proof is enough for all volumes. A file system does not follow a link itself but returns `STATUS_REPARSE` to the I/O
@@ -69,11 +70,11 @@ impl PathLookup {
             Ok(_) => SUCCESS,
             Err(code) => code,
         });
-        if answers.contains(&OsError::REPARSE_POINT_ENCOUNTERED) {
-            return Ok(root);
+        // If one of the links was followed, the answer for the other one is no proof.
+        if answers.contains(&SUCCESS) {
+            return Err(SUCCESS);
         }
-        // If one of the links was followed, that says more than that the other does not exist.
-        Err(if answers.contains(&SUCCESS) { SUCCESS } else { answers[0] })
+        if answers.contains(&OsError::REPARSE_POINT_ENCOUNTERED) { Ok(root) } else { Err(answers[0]) }
     }
 
     /// Returns the number of handles that stay open.

@@ -1,17 +1,21 @@
 //! Removing directory trees by handle, without ever following a link.
 
+use std::time::Duration;
+
 use os::abi::{
     FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE,
     FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_ON_CLOSE, FILE_DISPOSITION_POSIX, FileBasicInfo,
     FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo,
 };
-use os::{Access, FileInfo, Handle, Open, Options, Os, OsError, OsResult, Share, U16Str, U16String};
+use os::{Access, FileInfo, Handle, Open, OsError, OsResult, Share, Time, U16Str, U16String};
 use zerocopy::IntoBytes;
 
-use crate::paths::working_directories::{OPEN_NO_DELETE_SHARE, win32_path};
-use crate::windows::buffer;
+use crate::error::{Kind, OperationError, OperationResult};
+use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, win32_path};
 use crate::windows::error_class::ErrorClass;
+use crate::windows::fallback::Fallback;
 use crate::windows::reparse_point::{Link, is_surrogate};
+use crate::windows::{Host, buffer};
 
 /// The size of the buffer for directory entries: several hundred names at a time.
 const LISTING_SIZE: usize = 64 * 1024;
@@ -26,13 +30,17 @@ const LEAST_NAMES: usize = 16;
 /// The maximum number of times that a directory is emptied again because another process adds entries at the same time.
 const ROUNDS: usize = 3;
 
+/// How often, and at what interval, an object is opened again whose oplock another process has not yet given up.
+const OPLOCK_TRIES: usize = 20;
+const OPLOCK_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Opens an object to delete it, without following a link. Others cannot rename it while the handle is open, so that a
 /// path passed to the mount manager keeps leading to the same object.
 const OPEN_FOR_DELETE: Open = Open {
     share: Share::READ.union(Share::WRITE),
     ..Open::existing(
         Access::DELETE.union(Access::READ_DATA).union(Access::READ_ATTRIBUTES).union(Access::WRITE_ATTRIBUTES),
-        Options::REPARSE_POINT,
+        NOFOLLOW_NOWAIT,
     )
 };
 
@@ -61,8 +69,8 @@ pub(crate) struct DeleteHandle {
 }
 
 /// Opens `name` in `parent` to delete it. If it is a volume mount point, the volume is unmounted first.
-pub(crate) fn open(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
-    let entry = open_for_delete(parent, name)?;
+pub(crate) fn open(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
+    let entry = open_for_delete(host, parent, name)?;
     // The mount manager is passed a path, so it is called only if the path cannot lead to another mount point by then.
     if !parent.path_is_stable || !is_mount_point(&*entry.handle) {
         return Ok(entry);
@@ -71,24 +79,46 @@ pub(crate) fn open(os: &dyn Os, parent: Parent<'_>, name: &U16Str) -> OsResult<D
     drop(entry);
     {
         let held = parent.handle.open_child(name, &OPEN_NO_DELETE_SHARE)?;
-        if is_mount_point(&*held) {
-            // Removes the path from the database of the mount manager. The directory is deleted whether this succeeds
-            // or not.
-            let _ = win32_path(parent.handle, name).and_then(|path| os.delete_volume_mount_point(&path));
+        if is_mount_point(&*held)
+            && let Ok(path) = win32_path(parent.handle, name)
+        {
+            unregister(host, &path, held);
         }
     }
-    open_for_delete(parent, name)
+    open_for_delete(host, parent, name)
+}
+
+/// Removes the mount point at `path`, which is open as `held`, from the database of the mount manager. The directory is
+/// deleted whether this succeeds or not.
+fn unregister(host: &Host, path: &U16Str, held: Box<dyn Handle>) {
+    if let Err(code) = host.os().delete_volume_mount_point(path)
+        && is_mount_point(&*held)
+    {
+        // No document says how the mount manager opens the directory. The parents are still held, so the path can only lead
+        // to another mount point if an administrator sets one.
+        host.fallbacks().record(Fallback::Unmount, code);
+        drop(held);
+        let _ = host.os().delete_volume_mount_point(path);
+    }
 }
 
 fn is_mount_point(handle: &dyn Handle) -> bool {
     Link::of(handle).is_ok_and(|link| link.is_some_and(|link| link.volume().is_some()))
 }
 
-fn open_for_delete(parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
-    match open_with_any_share(parent, name, &OPEN_FOR_DELETE) {
+fn open_for_delete(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
+    let open = || match open_with_any_share(parent, name, &OPEN_FOR_DELETE) {
         Err(OsError::ACCESS_DENIED) => open_with_any_share(parent, name, &OPEN_ONLY_FOR_DELETE),
         outcome => outcome,
+    };
+    // A program that reads files in the background gives up its oplock at once. A container need not do so.
+    for _ in 0..OPLOCK_TRIES {
+        match open() {
+            Err(OsError::OPLOCK_BREAK_IN_PROGRESS) => host.clock().sleep(OPLOCK_INTERVAL),
+            outcome => return outcome,
+        }
     }
+    open()
 }
 
 fn open_with_any_share(parent: Parent<'_>, name: &U16Str, how: &Open) -> OsResult<DeleteHandle> {
@@ -126,22 +156,45 @@ pub(crate) fn delete_on_close(handle: &dyn Handle) -> OsResult<()> {
     handle.set(FileInfo::Disposition, FileDispositionInfo { delete_file: 1 }.as_bytes())
 }
 
-/// Keeps an object that was created with [`Options::DELETE_ON_CLOSE`] when its handle is closed.
+/// Keeps an object that was created with [`os::Options::DELETE_ON_CLOSE`] when its handle is closed.
 pub(crate) fn keep(created: &dyn Handle) -> OsResult<()> {
     created.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags: FILE_DISPOSITION_ON_CLOSE }.as_bytes())
 }
 
 /// Deletes `entry`, opened by [`open`], with all its contents.
-pub(crate) fn delete_all(os: &dyn Os, entry: DeleteHandle) -> OsResult<()> {
-    delete_tree(os, entry, &mut ListingBuffer::default())
+///
+/// Errors: [`Kind::Busy`] if the time limit is exceeded. The rest is deleted when the request is repeated.
+pub(crate) fn delete_all(host: &Host, entry: DeleteHandle) -> OperationResult<()> {
+    delete_tree(&Removal::begin(host), entry, &mut ListingBuffer::default())
 }
 
-fn delete_tree(os: &dyn Os, entry: DeleteHandle, buffer: &mut ListingBuffer) -> OsResult<()> {
+/// The removal of a tree: it ends, between two entries, when its time is over, whatever other processes do with the tree.
+struct Removal<'a> {
+    host: &'a Host,
+    deadline: Time,
+}
+
+impl<'a> Removal<'a> {
+    fn begin(host: &'a Host) -> Self {
+        Self { host, deadline: host.clock().now() + host.timeouts().removal }
+    }
+
+    fn check_time(&self) -> OperationResult<()> {
+        if self.host.clock().now() < self.deadline {
+            return Ok(());
+        }
+        let limit = self.host.timeouts().removal;
+        let reason = format!("a part was removed in {limit:?}, and the rest is not; repeat the request to go on");
+        Err(OperationError::new(Kind::Busy, reason))
+    }
+}
+
+fn delete_tree(removal: &Removal<'_>, entry: DeleteHandle, buffer: &mut ListingBuffer) -> OperationResult<()> {
     let mut level = Level::new(entry, 0, buffer)?;
     // An attacker can choose the depth of the tree, so the levels are on the heap and not on the stack.
     let mut above: Vec<Level> = Vec::new();
     loop {
-        if let Some(child) = level.next_child(os, buffer)? {
+        if let Some(child) = level.next_child(removal, buffer)? {
             above.push(std::mem::replace(&mut level, child));
             continue;
         }
@@ -160,8 +213,10 @@ fn delete_tree(os: &dyn Os, entry: DeleteHandle, buffer: &mut ListingBuffer) -> 
 }
 
 /// Deletes the contents of `directory`, except the entry `excluded`.
-pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Option<&str>) -> OsResult<()> {
-    let (mut rounds, mut buffer) = (0, ListingBuffer::default());
+///
+/// Errors: as [`delete_all`].
+pub(crate) fn delete_contents(host: &Host, directory: Parent<'_>, excluded: Option<&str>) -> OperationResult<()> {
+    let (removal, mut rounds, mut buffer) = (Removal::begin(host), 0, ListingBuffer::default());
     while rounds < ROUNDS {
         let (mut found_any, mut skipped_any, mut removed_any) = (false, false, false);
         let listing = buffer.names(directory.handle, NAMES)?;
@@ -169,7 +224,8 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Opti
             if excluded.is_some_and(|excluded| name.to_string_lossy().eq_ignore_ascii_case(excluded)) {
                 continue;
             }
-            let entry = match open(os, directory, &name) {
+            removal.check_time()?;
+            let entry = match open(host, directory, &name) {
                 Err(code) if ErrorClass::EntryDeleted.contains(code) => {
                     skipped_any = true;
                     continue;
@@ -177,9 +233,9 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Opti
                 opened => opened?,
             };
             found_any = true;
-            match delete_tree(os, entry, &mut buffer) {
+            match delete_tree(&removal, entry, &mut buffer) {
                 // Either the entry or one below it was deleted by another process; the next round shows which.
-                Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
+                Err(error) if error.is_of(ErrorClass::EntryDeleted) => {}
                 outcome => {
                     outcome?;
                     removed_any = true;
@@ -189,11 +245,14 @@ pub(crate) fn delete_contents(os: &dyn Os, directory: Parent<'_>, excluded: Opti
         // A listed name may belong to a deleted entry, so only entries that could be opened count. But opening an entry
         // fails in the same way if the disk was removed, which listing the directory once more tells apart.
         if !found_any {
-            return if skipped_any { buffer.names(directory.handle, 1).map(drop) } else { Ok(()) };
+            if skipped_any {
+                buffer.names(directory.handle, 1)?;
+            }
+            return Ok(());
         }
         rounds += usize::from(listing.is_complete || !removed_any);
     }
-    Err(OsError::DIR_NOT_EMPTY)
+    Err(OsError::DIR_NOT_EMPTY.into())
 }
 
 /// A directory of the tree whose contents are being deleted, or a file or link.
@@ -249,14 +308,15 @@ impl Level {
     }
 
     /// Deletes entries of the directory until one is not empty, and returns that one.
-    fn next_child(&mut self, os: &dyn Os, buffer: &mut ListingBuffer) -> OsResult<Option<Self>> {
+    fn next_child(&mut self, removal: &Removal<'_>, buffer: &mut ListingBuffer) -> OperationResult<Option<Self>> {
         while let Some(name) = self.listing.names.pop() {
-            match Self::delete_if_empty(os, self.as_parent(), &name, self.depth + 1, buffer) {
+            removal.check_time()?;
+            match Self::delete_if_empty(removal.host, self.as_parent(), &name, self.depth + 1, buffer) {
                 Ok(None) => self.has_removed = true,
                 Ok(child) => return Ok(child),
                 // Another process has deleted it.
                 Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
-                Err(code) => return Err(code),
+                Err(code) => return Err(code.into()),
             }
         }
         Ok(None)
@@ -264,13 +324,13 @@ impl Level {
 
     /// Deletes `name` in `parent`, or returns it if it is a directory that is not empty.
     fn delete_if_empty(
-        os: &dyn Os,
+        host: &Host,
         parent: Parent<'_>,
         name: &U16Str,
         depth: usize,
         buffer: &mut ListingBuffer,
     ) -> OsResult<Option<Self>> {
-        let child = Self::new(open(os, parent, name)?, depth, buffer)?;
+        let child = Self::new(open(host, parent, name)?, depth, buffer)?;
         if !child.listing.names.is_empty() {
             return Ok(Some(child));
         }

@@ -21,6 +21,7 @@ use crate::types::{HostPath, PathContext, VolumeId, components, split_last};
 use crate::windows::Host;
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
+use crate::windows::reparse_point::{Link, has_own_entries};
 
 /// `MAX_PATH`: the length of the longest Win32 path, with the zero at its end.
 const MAX_PATH: usize = 260;
@@ -28,11 +29,15 @@ const MAX_PATH: usize = 260;
 /// Opens an existing object to query it, without following a link.
 pub(crate) const OPEN_NOFOLLOW: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
 
+/// The options of an open that asks for more than attributes: no link is followed, and the owner of an oplock is not waited
+/// for.
+pub(crate) const NOFOLLOW_NOWAIT: Options = Options::REPARSE_POINT.union(Options::COMPLETE_IF_OPLOCKED);
+
 /// Opens an existing object so that no process can rename or delete it while the handle is open. Windows checks the
 /// share mode only for handles with a right to the data.
 pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
     share: Share::READ.union(Share::WRITE),
-    ..Open::existing(Access::READ_DATA.union(Access::READ_ATTRIBUTES), Options::REPARSE_POINT)
+    ..Open::existing(Access::READ_DATA.union(Access::READ_ATTRIBUTES), NOFOLLOW_NOWAIT)
 };
 
 /// The directories in which drivers may change files.
@@ -146,7 +151,7 @@ impl WorkingDirectories {
 
     /// Returns whether `path` is a directory with entries; false if that cannot be determined.
     pub(crate) fn has_entries(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> bool {
-        let to_list = Open { access: Access::READ_DATA | Access::READ_ATTRIBUTES, ..OPEN_NOFOLLOW };
+        let to_list = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, NOFOLLOW_NOWAIT);
         let look = || -> OperationResult<bool> {
             let entry = self.entry(os, path, context, &OPEN_NOFOLLOW)?;
             let found = entry.parent().open_child(entry.leaf(), &to_list)?;
@@ -331,11 +336,11 @@ fn open_subdirectory(parent: &dyn Handle, name: &U16Str, how: &Open) -> Operatio
         code if is_missing(code) => OperationError::of(code, format_args!("the directory {}", name.display())),
         code => code.into(),
     })?;
-    let attributes = buffer::attributes(&*child)?.attributes;
-    if attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0 {
-        return Err(OperationError::of(OsError::REPARSE_POINT_ENCOUNTERED, name.display()));
+    let info = buffer::attributes(&*child)?;
+    if !has_own_entries(info) {
+        return Err(Link::of(&*child)?.unwrap_or(Link::Other).refused(name.display()));
     }
-    if attributes & FILE_ATTRIBUTE_DIRECTORY == 0 {
+    if info.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 {
         return Err(OperationError::of(OsError::PATH_NOT_FOUND, format!("{} is not a directory", name.display())));
     }
     Ok(child)

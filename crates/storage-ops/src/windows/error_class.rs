@@ -15,7 +15,7 @@ use ErrorClass::{
     NotStarted, OutcomeUnknown, ServerUnreachable, TargetInvalid, TargetMissing, Unreadable, Unsupported,
     UnsupportedOrInvalid, VolumeChanging,
 };
-use Kind::{AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
+use Kind::{AlreadyExists, Busy, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
 
 /// A set of codes that operations react to in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +173,8 @@ const TABLE: &[Row] = &[
     row(OsError::DIRECTORY, FailedPrecondition, &[]),
     row(OsError::DELETE_PENDING, NotFound, &[TargetMissing, EntryDeleted]),
     row(OsError::NO_SUCH_DEVICE, NotFound, &[DeviceRemoved, TargetMissing]),
+    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--500-999->
+    row(OsError::OPLOCK_BREAK_IN_PROGRESS, Busy, &[]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1000-1299->
     row(OsError::UNRECOGNIZED_VOLUME, FailedPrecondition, &[]),
     row(OsError::FILE_INVALID, FailedPrecondition, &[VolumeChanging]),

@@ -44,6 +44,7 @@ pub(crate) enum Fallback {
     TargetVolume,
     BiosSerialNumber,
     PathLookup,
+    CreateLink,
     ProviderCache,
 }
 
@@ -70,7 +71,7 @@ const fn row(
     Row { fallback, call, first, answers, second }
 }
 
-const TABLE: [Row; 19] = [
+const TABLE: [Row; 20] = [
     row(Fallback::DiskList, "disk_list", "`CM_Get_Device_Interface_List`", INCONCLUSIVE, "`MSFT_Disk.Number`"),
     row(
         Fallback::DiskState,
@@ -181,6 +182,14 @@ const TABLE: [Row; 19] = [
         "at start, any other than 4395 for a path through a link of Windows; 0 stands for a success, which means that the \
          link was followed. Later, that a parameter is not valid or not supported",
         "`NtCreateFile` for each component",
+    ),
+    row(
+        Fallback::CreateLink,
+        "create_link",
+        "`FSCTL_SET_REPARSE_POINT` on a handle with `FILE_DELETE_ON_CLOSE`, and `FileDispositionInfoEx`, which keeps the link",
+        "any other than that the account lacks the right (1314), or the disk is full (112) or write-protected (19)",
+        "the same without `FILE_DELETE_ON_CLOSE`, as in Go's standard library; the object is deleted if it does not become \
+         a link",
     ),
     row(
         Fallback::ProviderCache,

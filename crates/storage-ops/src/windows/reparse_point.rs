@@ -1,5 +1,7 @@
 //! Reparse points: symbolic links, junctions and volume mount points.
 
+use std::fmt;
+
 use os::abi::{
     ControlCode, FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
     REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
@@ -7,6 +9,7 @@ use os::abi::{
 use os::{Handle, NtPath, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
 
+use crate::error::OperationError;
 use crate::executor::pool_kind::{PoolKind, Resource};
 use crate::types::{HostPath, VolumeId};
 use crate::windows::buffer;
@@ -16,6 +19,10 @@ const MAX_SIZE: usize = 16 * 1024;
 
 /// The bit of tags whose files stand for another file or directory: links and mount points.
 const NAME_SURROGATE: u32 = 0x2000_0000;
+
+/// The bit of tags whose directories have entries of their own. It is never set together with [`NAME_SURROGATE`].
+/// <https://learn.microsoft.com/openspecs/windows_protocols/ms-fscc/c8e77b37-3909-4fe6-a4ea-2b9d423b1ee4>
+const DIRECTORY: u32 = 0x1000_0000;
 
 /// A reparse point and its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +80,18 @@ impl Link {
             Self::MountPoint(target) => VolumeId::from_substitute(target),
             _ => None,
         }
+    }
+
+    /// Returns the refusal of a path because `object` on it is this reparse point, which is not followed. There is no other
+    /// error for it: callers, the log and the metrics know it by its code.
+    pub(crate) fn refused(&self, object: impl fmt::Display) -> OperationError {
+        let what = match (self, self.volume()) {
+            (_, Some(volume)) => format!("the mount point of volume {volume}"),
+            (Self::Other, None) => "a reparse point of another kind than a link".to_owned(),
+            (_, None) => "a link".to_owned(),
+        };
+        let reason = format!("{object} is {what} and is not followed");
+        OperationError::of(OsError::REPARSE_POINT_ENCOUNTERED, reason)
     }
 
     /// Returns the pool on whose threads the target must be opened, if opening it can hang.
@@ -152,6 +171,13 @@ pub(crate) fn win32_name(target: &U16Str) -> String {
 /// as the placeholders of cloud storage, have entries of their own if they are directories.
 pub(crate) fn is_surrogate(info: FileAttributeTagInfo) -> bool {
     info.attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0 && info.reparse_tag & NAME_SURROGATE != 0
+}
+
+/// Returns whether a directory with these attributes and this tag has entries of its own, as Windows decides if a path leads
+/// through it: it has no reparse point, or one whose tag says so.
+pub(crate) fn has_own_entries(info: FileAttributeTagInfo) -> bool {
+    let is_plain = info.attributes & FILE_ATTRIBUTE_REPARSE_POINT == 0;
+    is_plain || info.reparse_tag & (DIRECTORY | NAME_SURROGATE) == DIRECTORY
 }
 
 /// Returns whether `text` starts with `prefix`, in any case.

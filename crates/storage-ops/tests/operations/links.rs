@@ -2,12 +2,13 @@
 //! reparse points that are no links.
 
 use crate::setup::{GIB, NoProbe, failing, node_on, path, probed, refused, traced};
+use faults::{Fault, FaultAction, When};
 use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT};
 use os::{Access, NtPath, Open, Options, Os, OsError, U16String};
 use os_sim::Sim;
 use storage_ops::{
-    Config, CreateSymlink, GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath, IsSymlink, Kind, Mkdir, Node,
-    PathExists, Rmdir, RmdirContents,
+    Config, CreateSymlink, FallbackCount, GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath, IsSymlink, Kind,
+    Mkdir, Node, PathExists, Rmdir, RmdirContents,
 };
 
 const POD: &str = r"C:\var\lib\kubelet\pods\p";
@@ -77,13 +78,38 @@ fn a_link_is_created_on_a_file_system_that_cannot_keep_one_opened_to_be_deleted(
         assert_eq!(sim.external().read_link(r"C:\var\lib\kubelet\pods\l").unwrap(), POD);
 
         let sim = os_sim::node().dir(POD).build();
-        let setting = faults::Fault::at(1, faults::When::Before, faults::FaultAction::Fail(OsError::DISK_FULL))
+        let setting = Fault::at(1, When::Before, FaultAction::Fail(OsError::DISK_FULL))
             .among(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT");
         let probes: Vec<std::sync::Arc<dyn faults::Probe>> =
             vec![std::sync::Arc::new(keeping()), std::sync::Arc::new(setting)];
         let (node, before) = (probed(&sim, probes), sim.snapshot());
         refused(&node, &link(), Kind::FailedPrecondition);
         assert_eq!(sim.snapshot(), before, "nothing incomplete is left behind");
+    }
+}
+
+/// A file system that does not make a link of an object that is deleted when it is closed.
+fn refusing_unkept(primitive: &'static str, code: OsError) -> Fault {
+    Fault::at(0, When::Before, FaultAction::Fail(code)).among(move |call| call.primitive == primitive)
+}
+
+#[test]
+fn a_link_is_created_as_go_does_if_windows_refuses_the_way_that_leaves_nothing_behind() {
+    for step in ["control FSCTL_SET_REPARSE_POINT", "set DispositionEx"] {
+        for code in [OsError::ACCESS_DENIED, OsError::DELETE_PENDING, OsError::NOT_SUPPORTED, OsError(0xe000_0abc)] {
+            let sim = os_sim::node().dir(POD).build();
+            let node = probed(&sim, refusing_unkept(step, code));
+            node.run(&link()).unwrap_or_else(|error| panic!("{step}, {code}: {error}"));
+            assert_eq!(sim.external().read_link(r"C:\var\lib\kubelet\pods\l").unwrap(), POD);
+            let count = FallbackCount { call: "create_link", code: Some(code.0), count: 1 };
+            assert_eq!(node.fallbacks(), [count], "{step}");
+        }
+        for code in [OsError::DISK_FULL, OsError::WRITE_PROTECT] {
+            let sim = os_sim::node().dir(POD).build();
+            let (node, before) = (probed(&sim, refusing_unkept(step, code)), sim.snapshot());
+            assert_eq!(node.run(&link()).unwrap_err().code(), Some(code), "{step}");
+            assert_eq!((sim.snapshot(), node.fallbacks()), (before, vec![]), "{step}, {code}");
+        }
     }
 }
 

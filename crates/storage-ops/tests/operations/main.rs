@@ -23,6 +23,7 @@ mod path_lookup;
 mod primitive_calls;
 mod provider;
 mod refusals;
+mod removal_limits;
 mod remove_tree;
 mod removed_volumes;
 mod replaced_disks;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use faults::{Fault, FaultAction, Layer, Layered, Probe, Race, When};
 use os::{CallStatus, MethodCall, Os, OsError, OsResult, Returned, Time, U16Str, U16String, Wmi};
 use storage_ops::{
-    FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk, MountVolume,
-    UnmountVolume, VolumeId, WriteVolumeCache,
+    Config, FormatVolume, GetDiskNumberFromVolumeId, GetVolumeIdFromTargetPath, HostPath, Kind, ListVolumesOnDisk,
+    MountVolume, UnmountVolume, VolumeId, WriteVolumeCache,
 };
 
 const MOUNT: &str = r"C:\var\lib\kubelet\plugins\v";
@@ -216,6 +216,26 @@ fn a_mount_that_came_to_be_elsewhere_is_undone() {
     let before = sim.snapshot();
     let layered = Layered::around(sim.process(), MountsElsewhere::default());
     let node = storage_ops::Node::new(Arc::new(layered), storage_ops::Config::default());
+    refused(&node, &MountVolume { volume, target: path(MOUNT) }, Kind::Internal);
+    assert_eq!(sim.snapshot(), before);
+}
+
+/// Reports success and mounts elsewhere, as if Windows followed a link that another process made of the directory.
+struct FollowsTarget;
+
+impl Layer for FollowsTarget {
+    fn set_volume_mount_point(&self, node: &dyn Os, _directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+        node.set_volume_mount_point(&U16String::from_str(r"C:\elsewhere\"), volume)
+    }
+}
+
+#[test]
+fn a_mount_elsewhere_that_windows_reports_as_success_is_undone() {
+    let sim = os_sim::node().dir(MOUNT).dir(r"C:\elsewhere").disk(GIB).partitioned().formatted("NTFS");
+    let sim = sim.mounted(r"C:\before").build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let before = sim.snapshot();
+    let node = storage_ops::Node::new(Arc::new(Layered::around(sim.process(), FollowsTarget)), Config::default());
     refused(&node, &MountVolume { volume, target: path(MOUNT) }, Kind::Internal);
     assert_eq!(sim.snapshot(), before);
 }

@@ -10,7 +10,7 @@ use os_sim::Sim;
 use proptest::prelude::*;
 use storage_ops::{
     Config, FallbackCount, GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath, HostPath, IsSymlink, Kind,
-    Node, PathExists,
+    Mkdir, Node, PathExists, Rmdir,
 };
 
 /// A Windows that does not know `OBJ_DONT_REPARSE`: it follows links.
@@ -19,6 +19,19 @@ struct IgnoresFlag;
 impl Layer for IgnoresFlag {
     fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         parent.open_child(path, how)
+    }
+}
+
+/// A Windows that refuses junctions and follows symbolic links.
+struct FollowsSymlinks;
+
+impl Layer for FollowsSymlinks {
+    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        if path.to_string_lossy().contains("All Users\\") {
+            parent.open_child(path, how)
+        } else {
+            parent.open_below(path, how)
+        }
     }
 }
 
@@ -154,8 +167,10 @@ fn a_link_on_the_way_is_named_in_the_error() {
     for (link, below) in [("j", r"\x"), ("l", r"\f"), ("m", r"\x\y"), ("gone", r"\x")] {
         let error = node.run(&exists(&format!(r"\pods\a\{link}{below}"))).unwrap_err();
         assert_eq!((error.kind(), error.code()), (Kind::FailedPrecondition, Some(OsError::REPARSE_POINT_ENCOUNTERED)));
-        assert!(error.to_string().contains(&format!(" {link}")), "{error}");
+        let kind = if link == "m" { "the mount point of volume " } else { "a link and is not followed" };
+        assert!(error.to_string().contains(&format!(": {link} is {kind}")), "{error}");
     }
+    assert_eq!(node.links_refused(), 4);
     assert_eq!(node.run(&is_symlink(r"\pods\a\j\x")), Ok(false), "links above the last component are followed");
 }
 
@@ -168,6 +183,15 @@ fn a_system_that_follows_links_all_the_same_is_not_trusted() {
     assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
     assert_eq!(node.fallbacks(), counted(0, 2));
     assert_eq!((sim.open_handles(), node.held_handles()), (0, 0));
+}
+
+#[test]
+fn a_system_that_refuses_one_link_and_follows_another_is_not_trusted() {
+    let sim = node_with_links();
+    sim.external().mkdir_all(r"C:\ProgramData\Microsoft").unwrap();
+    let node = tested(Node::new(Arc::new(Layered::around(sim.process(), FollowsSymlinks)), Config::default()));
+    assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
+    assert_eq!((node.fallbacks(), node.held_handles()), (counted(0, 1).to_vec(), 0));
 }
 
 #[test]
@@ -277,25 +301,40 @@ fn the_target_of_a_link_is_what_windows_takes_it_for() {
 }
 
 #[test]
-fn only_links_are_refused_on_the_way() {
-    // Component by component, a directory is refused whose attributes may not be read, or that has a reparse point of any
-    // kind. Neither leads elsewhere.
+fn a_directory_whose_attributes_may_not_be_read_is_refused_only_component_by_component() {
     let sim = node_with_links();
     let external = sim.external();
     external.mkdir_all(r"C:\var\lib\kubelet\pods\secret\inner\x").unwrap();
     for directory in [r"C:\var\lib\kubelet\pods\secret", r"C:\var\lib\kubelet\pods\secret\inner"] {
         external.revoke_all_rights(directory).unwrap();
     }
-    external.mkdir_all(r"C:\var\lib\kubelet\pods\cloud").unwrap();
-    set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\cloud", &PLACEHOLDER);
-    external.mkdir_all(r"C:\var\lib\kubelet\pods\cloud\x").unwrap();
     let walk = Node::new(sim.process(), Config::default());
     let at_once = tested(Node::new(sim.process(), Config::default()));
-    for (directory, code) in [(r"secret\inner", OsError::ACCESS_DENIED), ("cloud", OsError::REPARSE_POINT_ENCOUNTERED)]
-    {
-        let below = |name: &str| exists(&format!(r"\pods\{directory}\{name}"));
-        assert_eq!((at_once.run(&below("x")), at_once.run(&below("y"))), (Ok(true), Ok(false)), "{directory}");
-        assert_eq!(walk.run(&below("x")).unwrap_err().code(), Some(code), "{directory}");
+    let below = |name: &str| exists(&format!(r"\pods\secret\inner\{name}"));
+    assert_eq!((at_once.run(&below("x")), at_once.run(&below("y"))), (Ok(true), Ok(false)));
+    assert_eq!(walk.run(&below("x")).unwrap_err().code(), Some(OsError::ACCESS_DENIED));
+}
+
+#[test]
+fn a_directory_with_the_directory_bit_is_a_directory_to_every_request() {
+    let sim = node_with_links();
+    let cloud = r"C:\var\lib\kubelet\pods\cloud";
+    sim.external().mkdir_all(cloud).unwrap();
+    set_reparse_point(&sim, cloud, &PLACEHOLDER);
+    for node in [Node::new(sim.process(), Config::default()), tested(Node::new(sim.process(), Config::default()))] {
+        let new = Mkdir { path: path(r"\pods\cloud\x\y"), context: None };
+        assert_eq!(node.run(&exists(r"\pods\cloud\x\y")), Ok(false));
+        assert_eq!((node.run(&new), node.run(&exists(r"\pods\cloud\x\y"))), (Ok(()), Ok(true)));
+        node.run(&Rmdir { path: path(r"\pods\cloud\x"), context: None, force: true }).unwrap();
+        assert_eq!(node.run(&exists(r"\pods\cloud\x\y")), Ok(false));
+    }
+    // A tag without the bit: nothing handles it, so Windows does not look below such a directory either.
+    sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\other").unwrap();
+    let unhandled = [&0x8000_0abc_u32.to_le_bytes()[..], &[4, 0, 0, 0, 1, 2, 3, 4]].concat();
+    set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\other", &unhandled);
+    for node in [Node::new(sim.process(), Config::default()), tested(Node::new(sim.process(), Config::default()))] {
+        let error = node.run(&exists(r"\pods\other\x")).unwrap_err();
+        assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{error}");
     }
 }
 

@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
+use os::OsError;
 use os_sim::Sim;
-use storage_ops::{Config, Kind, Mkdir, NewSmbGlobalMapping, Node, Rmdir, Secret, UncPath};
+use storage_ops::{Config, Kind, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Rmdir, RmdirContents, Secret, UncPath};
 use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::setup::{path, refused};
+use crate::setup::{GIB, path, refused, volume_on};
 
 /// A log that notes the statement and the text of each warning.
 #[derive(Default)]
@@ -70,6 +71,7 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
         refused(&node, &Mkdir { path: path.clone(), context }, Kind::FailedPrecondition);
         refused(&node, &Rmdir { path, context, force: false }, Kind::FailedPrecondition);
     });
+    assert_eq!(node.links_refused(), 2);
     let warnings = warnings.0.lock().unwrap();
     let texts: Vec<&str> = warnings.iter().map(|(_, text)| text.as_str()).collect();
     let [password, user, mkdir, rmdir] = warnings.as_slice() else { panic!("{texts:#?}") };
@@ -84,4 +86,20 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
         assert!(!warning.1.contains("secret"), "{texts:#?}");
     }
     assert!(password.0 != user.0 && password.0 != mkdir.0 && user.0 != mkdir.0);
+}
+
+#[test]
+fn a_link_at_the_end_of_a_path_is_refused_like_one_on_the_way() {
+    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+    sim.external().symlink(r"C:\var\lib\kubelet\pods\out", r"C:\outside").unwrap();
+    let node = Node::new(sim.process(), Config::default());
+    let volume = volume_on(&node, 1);
+    let contents = refused(&node, &RmdirContents { path: path(r"\pods\out") }, Kind::FailedPrecondition);
+    let mount = refused(&node, &MountVolume { volume, target: path(r"\pods\out") }, Kind::FailedPrecondition);
+    let way = refused(&node, &Mkdir { path: path(r"\pods\out\a"), context: None }, Kind::FailedPrecondition);
+    for error in [&contents, &mount, &way] {
+        assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED));
+        assert!(error.to_string().contains(": out is a link and is not followed: "), "{error}");
+    }
+    assert_eq!(node.links_refused(), 3);
 }

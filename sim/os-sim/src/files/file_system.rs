@@ -57,8 +57,22 @@ pub(crate) struct FileRecord {
     pub grants_nothing: bool,
     /// The owner and the access control list that are shown, if they are not those of [`administrators_only`].
     pub access: Option<SecurityDescriptor>,
+    /// The opportunistic lock that a process has on the file, which it never gives up.
+    pub oplock: Option<Oplock>,
     /// How the file is to be deleted, if a deletion was requested.
     pub pending: Option<PendingDeletion>,
+}
+
+/// An opportunistic lock (oplock). Windows breaks it for certain calls of other processes, which wait for its owner.
+///
+/// Its owner is taken to have no right to the data, so that its handle prevents no open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oplock {
+    /// Level 1, batch, filter, read-write or read-write-handle: only on a file. An open breaks it that asks for more than
+    /// attributes. A filter oplock is not broken by reading, which makes no difference here.
+    Exclusive,
+    /// Read-handle: a deletion breaks it, and so does an open that would be a sharing violation.
+    Handle,
 }
 
 /// When a file disappears whose deletion was requested.
@@ -99,6 +113,7 @@ impl FileRecord {
             written: time,
             grants_nothing: false,
             access: None,
+            oplock: None,
             pending: None,
         }
     }

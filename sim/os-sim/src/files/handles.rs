@@ -1,11 +1,13 @@
 //! Open handles: opening, access and sharing checks, creation, deletion and closing.
 
+use std::time::Duration;
+
 use os::abi::{FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_POSIX};
 use os::{Access, Disposition, Open, Options, OsError, OsResult, Share, U16Str, Uuid};
 
 use crate::disks::volume_lock::VolumeLock;
 use crate::files::file_name::{Name, SEPARATOR, split};
-use crate::files::file_system::{FileId, PendingDeletion};
+use crate::files::file_system::{FileId, Oplock, PendingDeletion};
 use crate::files::path_resolution::{AtLink, ParsedPath, Resolved};
 use crate::files::reparse_point;
 use crate::state::{DeviceId, FsId, State};
@@ -14,6 +16,11 @@ use crate::state::{DeviceId, FsId, State};
 pub(crate) const APPEND_DATA: Access = Access::from_bits_retain(0x0004);
 /// `FILE_EXECUTE`: execute a file, or traverse a directory.
 const EXECUTE: Access = Access::from_bits_retain(0x0020);
+
+/// How long the owner of an oplock keeps those waiting that wait without a limit.
+const OWNER_OF_OPLOCK: Duration = Duration::from_hours(1);
+/// How long a deletion waits for the owner of an oplock.
+const OPLOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Identifies the process that owns a handle.
 pub(crate) type ProcessId = u64;
@@ -258,8 +265,26 @@ impl State {
         if access.intersects(Access::WRITE_DATA | Access::DELETE | Access::WRITE_ATTRIBUTES) {
             self.check_writable(&fs)?;
         }
+        self.break_oplock(&fs, file, access, how)?;
         self.check_sharing(&fs, file, access, how.share)?;
         Ok(self.handle(process, Object::File { fs, mounting, file }, how))
+    }
+
+    /// Breaks the oplock of the file if an open does, and waits for its owner, who does not give it up for an hour.
+    fn break_oplock(&mut self, fs: &FsId, file: FileId, access: Access, how: &Open) -> OsResult<()> {
+        let harmless = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES | Access::READ_CONTROL;
+        let breaks = match self.file_system(fs)?.record(file)?.oplock {
+            Some(Oplock::Exclusive) => !harmless.contains(access),
+            Some(Oplock::Handle) => self.check_sharing(fs, file, access, how.share).is_err(),
+            None => false,
+        };
+        if breaks && how.options.contains(Options::COMPLETE_IF_OPLOCKED) {
+            return Err(OsError::OPLOCK_BREAK_IN_PROGRESS);
+        }
+        if breaks {
+            self.network_time += OWNER_OF_OPLOCK;
+        }
+        Ok(())
     }
 
     /// Fails with `SHARING_VIOLATION` if another handle on the file does not share a right that is requested, or has a
@@ -339,6 +364,10 @@ impl State {
             return Err(OsError::DIR_NOT_EMPTY);
         }
         self.check_writable(&fs)?;
+        if delete && self.file_system(&fs)?.record(id)?.oplock.is_some() {
+            self.network_time += OPLOCK_PATIENCE;
+            return Err(OsError::OPLOCK_BREAK_IN_PROGRESS);
+        }
         let posix = flags & FILE_DISPOSITION_POSIX != 0;
         let pending = delete.then_some(if posix { PendingDeletion::Posix } else { PendingDeletion::LastClose });
         self.file_system_mut(&fs)?.record_mut(id)?.pending = pending;

@@ -185,6 +185,13 @@ pub(crate) const FACTS: &[Fact] = &[
     )
     .wine("the directory is opened"),
     Fact::unchecked(
+        "FILE-DEL-27",
+        "Marking a file for deletion breaks a read-handle or read-write-handle oplock of another process and waits for its \
+         owner, however the handle was opened. CancelSynchronousIo cancels the request.",
+        "DRV irp-mj-set-information2; SDK CancelSynchronousIo",
+        "as FILE-OPEN-56; if the request cannot be cancelled, the removal waits for the owner",
+    ),
+    Fact::unchecked(
         "FILE-DEL-21",
         "Go takes STATUS_CANNOT_DELETE and STATUS_DIRECTORY_NOT_EMPTY from FileDispositionInformationEx as final and \
          tries FileDispositionInformation after any other failure.",

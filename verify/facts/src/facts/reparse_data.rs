@@ -162,8 +162,8 @@ pub(crate) const FACTS: &[Fact] = &[
         "REP-SET-20",
         "A file or directory that was created with FILE_DELETE_ON_CLOSE can be made a symbolic link, and stays one \
          after FILE_DISPOSITION_ON_CLOSE without FILE_DISPOSITION_DELETE was set on the same handle.",
-        "FILE-DEL-12 says the same of plain files, and nothing says that links differ; otherwise CreateSymlink reports \
-         the error of the step that fails, and leaves nothing behind",
+        "FILE-DEL-12 says the same of plain files, and nothing says that links differ; otherwise CreateSymlink makes the \
+         link without FILE_DELETE_ON_CLOSE, as Go's standard library does",
         a_link_is_kept,
     )
     .wine(NONE),

@@ -14,7 +14,8 @@ use super::smb::{PASSWORD, map};
 use super::{GIB, Scenario, Spec, State, boxed, combine, path, volume};
 
 /// The components that the attacker changes.
-pub const COMPONENTS: &[&str] = &["pods", r"pods\a", r"pods\a\p", r"pods\a\p\d", r"pods\a\p\d\m", r"pods\a\p\new"];
+pub const COMPONENTS: &[&str] =
+    &["pods", r"pods\a", r"pods\a\p", r"pods\a\p\d", r"pods\a\p\d\m", r"pods\a\p\new", r"pods\a\p\d\f"];
 
 /// Everything in kubelet's directory, and what is mounted there.
 const INSIDE: &[&str] = &[

@@ -74,15 +74,24 @@ impl Operation for MountVolume {
                     remove_mount_point(node, ctx, &entry, target, mounted)?;
                     target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
                 }
-                None => return Err(OperationError::precondition("the path is a link, not a directory")),
+                None => return Err(link.refused(entry.leaf().display())),
             },
         }
         ctx.begin_mutation()?;
-        match node.host.os().set_volume_mount_point(&path, &self.volume.to_windows()) {
-            Ok(()) if self.is_mounted_at(&*target)? => Ok(()),
-            Ok(()) => Err(not_mounted()),
-            Err(code) if is_refusal(code) => Err(code.into()),
-            Err(code) => self.mount_otherwise(node, ctx, &entry, target, code),
+        let (os, volume) = (node.host.os(), self.volume.to_windows());
+        // Without this list, a mount that came to be elsewhere could not be undone.
+        let before = os.volume_paths(&volume);
+        match (os.set_volume_mount_point(&path, &volume), before) {
+            (Ok(()), _) if self.is_mounted_at(&*target)? => Ok(()),
+            (Ok(()), before) => {
+                // A handle does not prevent the directory from becoming a link, and no document says whether Windows
+                // follows it.
+                before.map_or(Ok(()), |before| self.undo_elsewhere(node, &before))?;
+                Err(not_mounted())
+            }
+            (Err(code), _) if is_refusal(code) => Err(code.into()),
+            (Err(code), Err(_)) => Err(code.into()),
+            (Err(code), Ok(before)) => self.mount_otherwise(node, ctx, &entry, target, &before, code),
         }
     }
 }
@@ -108,6 +117,7 @@ impl MountVolume {
         ctx: &OperationContext,
         entry: &EntryRef,
         target: Box<dyn Handle>,
+        before: &[U16String],
         code: OsError,
     ) -> OperationResult<()> {
         // The first attempt may have had an effect, in spite of its code.
@@ -117,13 +127,11 @@ impl MountVolume {
         ctx.require_pool(PoolKind::Wmi)?;
         node.host.fallbacks().record(Fallback::Mount, code);
         let (os, volume, path) = (node.host.os(), self.volume.to_windows(), entry.win32_path()?);
-        // Without this list, a mount that came to be elsewhere could not be undone.
-        let before = os.volume_paths(&volume).map_err(|_| OperationError::from(code))?;
         let added = report::add_access_path(&node.host, ctx, self.volume, &without_backslash(&path));
         if self.is_mounted_at(&*target)? {
             return Ok(());
         }
-        self.undo_elsewhere(node, &before)?;
+        self.undo_elsewhere(node, before)?;
         let failed = added.err().unwrap_or_else(not_mounted);
         if code != OsError::SHARING_VIOLATION || failed.kind == Kind::StillRunning {
             return Err(after(code, failed));
@@ -133,7 +141,7 @@ impl MountVolume {
         if self.is_mounted_at(&*entry.open()?)? {
             return Ok(());
         }
-        self.undo_elsewhere(node, &before)?;
+        self.undo_elsewhere(node, before)?;
         mounted?;
         Err(not_mounted())
     }
