@@ -75,6 +75,17 @@ impl Link {
         }
     }
 
+    /// Returns the target, if it is on a volume that is named by its GUID: the volume, and the path below its root directory.
+    pub(crate) fn path_on_volume(&self) -> Option<(VolumeId, U16String)> {
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
+        let text = target.to_string().ok()?;
+        let (name, below) = text.split_at(text.find('}')? + 1);
+        let volume = VolumeId::from_substitute(&U16String::from_str(&format!(r"{name}\")))?;
+        // Without a backslash, the target is the device.
+        let below = HostPath::parse(&format!("C:{below}")).ok()?;
+        Some((volume, below.names().to_owned()))
+    }
+
     /// Returns the pool on whose threads the target must be opened, if opening it can hang.
     pub(crate) fn pool(&self) -> Option<PoolKind> {
         if self.is_remote() { Some(PoolKind::Remote) } else { self.volume().map(|_| PoolKind::Disks) }

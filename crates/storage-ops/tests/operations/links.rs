@@ -2,7 +2,7 @@
 //! reparse points that are no links.
 
 use crate::setup::{GIB, NoProbe, failing, node_on, path, probed, refused, traced};
-use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT};
+use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, NtPath, Open, Options, Os, OsError, U16String};
 use os_sim::Sim;
 use storage_ops::{
@@ -32,6 +32,14 @@ pub(crate) fn mount_point(target: &str) -> Vec<u8> {
     let length = u16::try_from(names.len()).unwrap() - 4;
     let fields = [length + 12, 0, 0, length, length + 2, 0].map(u16::to_le_bytes).concat();
     [&REPARSE_TAG_MOUNT_POINT.to_le_bytes()[..], &fields, &names].concat()
+}
+
+/// Returns the data of a symbolic link with this relative target.
+pub(crate) fn relative_link(target: &str) -> Vec<u8> {
+    let names: Vec<u8> = target.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let length = u16::try_from(names.len()).unwrap();
+    let fields = [length + 12, 0, 0, length, length, 0, 1, 0].map(u16::to_le_bytes).concat();
+    [&REPARSE_TAG_SYMLINK.to_le_bytes()[..], &fields, &names].concat()
 }
 
 #[test]
