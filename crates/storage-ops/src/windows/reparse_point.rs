@@ -111,6 +111,22 @@ impl Link {
         (is_local(target) || starts_with(target, UNC)).then(|| NtPath::from_win32(target))
     }
 
+    /// Returns whether the target is a pipe or mailslot of a server, which may be this node: `\\host\pipe\x`.
+    ///
+    /// Unlike a pipe that is opened by its local name, it may not be opened even by Windows following the link: csi-proxy
+    /// would log on to the server as `LocalSystem`.
+    pub(crate) fn leads_to_pipe(&self) -> bool {
+        const SHARES: [&str; 3] = ["pipe", "ipc$", "mailslot"];
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return false };
+        let text = target.to_string_lossy().to_lowercase();
+        let is_pipe = |name: &str| SHARES.contains(&name);
+        match text.strip_prefix(r"\??\unc\").map(|remote| remote.split('\\').filter(|name| !name.is_empty())) {
+            // A redirector may be named before the server.
+            Some(mut names) => names.find(|name| !name.starts_with(';')).and(names.next()).is_some_and(is_pipe),
+            None => text.contains(r"\device\mup\") && text.split('\\').any(is_pipe),
+        }
+    }
+
     /// Returns the target, if it is a path on a drive.
     pub(crate) fn host_path(&self) -> Option<HostPath> {
         let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };

@@ -43,6 +43,49 @@ pub(crate) fn relative_link(target: &str) -> Vec<u8> {
 }
 
 #[test]
+fn a_pipe_or_mailslot_of_a_server_is_not_opened_through_a_link() {
+    // Windows would log LocalSystem on to the node's own server, whose pipes any account can create.
+    for target in [
+        r"\??\UNC\localhost\pipe\x",
+        r"\??\UNC\127.0.0.1\IPC$\x",
+        r"\??\UNC\localhost\Mailslot\x",
+        r"\??\UNC\;LanmanRedirector\localhost\pipe\x",
+        r"\??\GLOBALROOT\Device\Mup\localhost\pipe\x",
+        r"\Device\Mup\;x\localhost\PIPE\x",
+    ] {
+        let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\l").dir(POD).build();
+        set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\l", &mount_point(target));
+        sim.external().symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\var\lib\kubelet\pods\l").unwrap();
+        let (node, trace) = traced(&sim, NoProbe);
+        for link in [r"\pods\l", r"\pods\p\l"] {
+            let below = path(&format!(r"{link}\x"));
+            refused(&node, &GetVolumeIdFromTargetPath { target: path(link) }, Kind::FailedPrecondition);
+            refused(&node, &GetClosestVolumeIdFromTargetPath { target: path(link) }, Kind::FailedPrecondition);
+            refused(&node, &IsSymlink { path: below.clone() }, Kind::FailedPrecondition);
+            refused(&node, &GetClosestVolumeIdFromTargetPath { target: below }, Kind::FailedPrecondition);
+        }
+        // It leads to a link, which exists and is not followed.
+        assert!(node.run(&IsSymlink { path: path(r"\pods\p\l") }).unwrap());
+        refused(&node, &IsSymlink { path: path(r"\pods\l") }, Kind::FailedPrecondition);
+        let calls = trace.take();
+        let opens = calls.iter().map(|record| &record.call).filter(|call| call.primitive == "open");
+        // A final link is opened itself, and no path leads through one.
+        let ends = [r"\pods", r"\p", r"\l", r"\kubelet", r"\lib", r"\var", r"C:\"];
+        let is_plain = |object: &str| ends.iter().any(|end| object.ends_with(end)) && !object.ends_with(r"\l\x");
+        for call in opens {
+            assert!(is_plain(&call.object) && call.object.starts_with(r"\??\C:"), "{target}: {call:?}");
+        }
+    }
+    // A directory of that name on a share is one.
+    let sim = os_sim::node().smb_server("files").share("one").user("user", "password").build();
+    sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\l").unwrap();
+    set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\l", &mount_point(r"\??\UNC\files\one\pipe"));
+    let (node, trace) = traced(&sim, NoProbe);
+    let _ = node.run(&IsSymlink { path: path(r"\pods\l") });
+    assert!(trace.take().iter().any(|record| record.call.object.contains(r"UNC\files\one")));
+}
+
+#[test]
 fn a_device_or_pipe_that_a_link_names_is_not_opened_by_name() {
     // Opened by name, Windows would connect LocalSystem to the pipe of the account that made the link.
     for target in [
