@@ -74,11 +74,12 @@ pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> OperationResu
 }
 
 /// Returns the volumes that the node itself uses: those of Windows, of the working directories and of other paths of the
-/// node, and those that the links on the way to these lead over.
+/// node, and those that the links on the way to these lead over. A working directory in another one is on the same volume,
+/// or leads to a further working directory; any other link there is of drivers' making.
 fn of_node(node: &Node) -> OperationResult<Vec<VolumeId>> {
     let mut volumes = Vec::new();
     let windows = HostPath::drive_root_of(node.config().system_drive);
-    for path in node.directories.all().chain(&node.config().node_paths).chain([&windows]) {
+    for path in node.directories.outermost().chain(&node.config().node_paths).chain([&windows]) {
         volumes.extend(on_the_way(node, path).map_err(undetermined)?);
     }
     volumes.sort_unstable();
@@ -94,10 +95,19 @@ fn on_the_way(node: &Node, path: &HostPath) -> OperationResult<Vec<VolumeId>> {
     {
         return Ok(volume_of(&*found)?.into_iter().collect());
     }
-    let mut roots = Vec::new();
-    match on_node::roots(node.host.os(), path, &mut roots) {
-        Err(error) if error.code.is_some_and(is_on_no_volume) => {}
-        outcome => outcome?,
+    let look = || {
+        let mut roots = Vec::new();
+        let outcome = on_node::roots(node.host.os(), path, &mut roots);
+        let is_absent = outcome.as_ref().is_err_and(|error| {
+            let is_drive = roots.is_empty();
+            error.code.is_some_and(|code| is_missing(code) || is_drive && is_empty_drive(code))
+        });
+        if is_absent { Ok((roots, is_absent)) } else { outcome.map(|()| (roots, is_absent)) }
+    };
+    let (mut roots, is_absent) = look()?;
+    if is_absent {
+        // It may have been absent for a moment, with all that lies behind it.
+        (roots, _) = look()?;
     }
     roots.iter().filter_map(|root| volume_of(&**root).transpose()).collect()
 }
@@ -113,10 +123,14 @@ fn volume_of(object: &dyn Handle) -> OperationResult<Option<VolumeId>> {
     volume.ok_or_else(none).map(Some)
 }
 
-/// Returns whether the code tells that a path leads to no volume: it does not exist yet, or its drive has no medium or no
-/// file system.
-fn is_on_no_volume(code: OsError) -> bool {
-    ErrorClass::DirectoryMissing.contains(code) || matches!(code, OsError::NOT_READY | OsError::UNRECOGNIZED_VOLUME)
+/// Returns whether the code tells that a path does not exist, as that of a working directory that kubelet has yet to create.
+fn is_missing(code: OsError) -> bool {
+    ErrorClass::DirectoryMissing.contains(code)
+}
+
+/// Returns whether the code tells that a drive has no medium or no file system.
+fn is_empty_drive(code: OsError) -> bool {
+    matches!(code, OsError::NOT_READY | OsError::UNRECOGNIZED_VOLUME)
 }
 
 /// Returns whether `path`, as the mount manager names it, is in a working directory. The mount manager knows nothing of the
@@ -126,10 +140,7 @@ pub(crate) fn is_in_working_directory(node: &Node, path: &HostPath) -> Operation
         return Ok(true);
     }
     for directory in node.directories.open_outermost(node.host.os()) {
-        let real = match directory {
-            Err(code) if is_on_no_volume(code) => continue,
-            directory => directory.and_then(|directory| directory.final_path(PathForm::Dos)),
-        };
+        let real = directory.and_then(|directory| directory.final_path(PathForm::Dos));
         let real = real.map_err(|code| undetermined(code.into()))?.to_string_lossy();
         // One on a share has no path on a drive, and nothing is mounted there.
         let real = real.strip_prefix(r"\\?\").and_then(|path| HostPath::parse(path).ok());

@@ -137,7 +137,7 @@ impl WorkingDirectories {
     }
 
     /// Returns all working directories.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &HostPath> {
+    fn all(&self) -> impl Iterator<Item = &HostPath> {
         self.general.iter().chain(&self.plugins).chain(&self.pods)
     }
 
@@ -272,6 +272,11 @@ impl WorkingDirectories {
             return moved.map(|(to, below)| Some(to.path.join(below))).ok_or_else(refused);
         }
         Ok(None)
+    }
+
+    /// Returns the working directories that are in no other one.
+    pub(crate) fn outermost(&self) -> impl Iterator<Item = &HostPath> {
+        self.outermost.iter().map(|directory| &directory.path)
     }
 
     /// Opens the outermost working directories, links followed.

@@ -122,7 +122,7 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
 
     // A volume of the node is on the same disk.
     let own = Config {
-        working_dirs: vec![HostPath::parse(r"C:\var\lib\kubelet\plugins\t\working").unwrap()],
+        node_paths: vec![HostPath::parse(r"C:\var\lib\kubelet\plugins\t\working").unwrap()],
         ..Config::default()
     };
     let on = |is_active, config| Node::new(Arc::new(Layered::around(sim.process(), Mbr { is_active })), config);
@@ -214,6 +214,37 @@ fn nothing_is_taken_from_the_node_if_a_link_on_the_way_to_a_working_directory_ca
         let node = Node::new(sim.process(), config);
         refused(&node, &offline(1), if is_refused { Kind::FailedPrecondition } else { Kind::PermissionDenied });
         assert_eq!(node.run(&offline(3)).is_err(), is_refused, "{target}");
+    }
+}
+
+#[test]
+fn what_a_driver_makes_of_a_working_directory_in_another_one_takes_nothing_from_other_drivers() {
+    let sim = drivers_disks();
+    let node = setup::node_on(&sim);
+    let volume = volume_on(&node, 3);
+    let inner = r"C:\var\lib\kubelet\pods";
+    for target in [r"C:\var\lib\kubelet\plugins\v", r"\\?\GLOBALROOT\x"] {
+        sim.external().remove_all(inner).unwrap();
+        sim.external().symlink(inner, target).unwrap();
+        let pod_dir = Some(HostPath::parse(inner).unwrap());
+        let node = Node::new(sim.process(), Config { pod_dir, ..Config::default() });
+        node.run(&MountVolume { volume, target: path(r"\plugins\t") }).unwrap();
+        node.run(&offline(2)).unwrap();
+    }
+}
+
+#[test]
+fn a_link_on_the_way_that_is_missing_for_a_moment_is_looked_for_again() {
+    let (sim, config) = moved_twice(|sim| sim.external().junction(r"C:\mnt1\k", r"C:\mnt2\kubelet").unwrap());
+    let before = sim.snapshot();
+    for code in [OsError::FILE_NOT_FOUND, OsError::PATH_NOT_FOUND, OsError::NOT_READY, OsError::UNRECOGNIZED_VOLUME] {
+        for nth in 0..20 {
+            let fault = Fault::at(nth, When::Before, FaultAction::Fail(code));
+            let fault = fault.among(|call| call.primitive.starts_with("open"));
+            let node = Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), config.clone());
+            node.run(&offline(2)).unwrap_err();
+            assert_eq!(sim.snapshot(), before, "{code:?} {nth}");
+        }
     }
 }
 
