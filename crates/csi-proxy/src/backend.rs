@@ -21,6 +21,8 @@ pub struct Backend {
     pub os: Arc<dyn Os>,
     /// What is served, such as "this Windows node".
     pub name: String,
+    /// Whether it is the node that this program runs on, so that the program's own files are on it.
+    pub is_this_node: bool,
 }
 
 impl fmt::Debug for Backend {

@@ -4,19 +4,20 @@ use std::env;
 use std::error::Error;
 use std::io::{self, Write};
 use std::num::NonZero;
+use std::path::{Path, absolute};
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::{GROUP_VERSIONS, Group};
 use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
-use storage_ops::{BLOCKING_THREADS, Config, Executor, Node};
+use storage_ops::{BLOCKING_THREADS, Config, Executor, HostPath, Node};
 use transport::address::{Address, Location};
 use transport::listener::Listener;
 
 use crate::backend::Backend;
 use crate::descriptors;
 use crate::endpoints::Endpoints;
-use crate::flags::Flags;
+use crate::flags::{Flags, LogFlags};
 use crate::http_server::HttpListener;
 use crate::log;
 use crate::pages::Pages;
@@ -87,9 +88,14 @@ pub async fn until<L: Listener>(
     ready: impl FnOnce() -> Result<(), Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {
     warn(flags);
-    let Backend { os, name } = backend;
+    let Backend { os, name, is_this_node } = backend;
     let system_drive = system_drive(env::var("SystemDrive").ok().as_deref()).unwrap_or(flags.node.system_drive);
-    let config = Config { system_drive, ..flags.node.clone() };
+    let mut config = Config { system_drive, ..flags.node.clone() };
+    if is_this_node {
+        let LogFlags { file, folder, .. } = &flags.log;
+        let files = env::current_exe().ok().into_iter().chain(file.clone()).chain(folder.clone());
+        config.node_paths.extend(files.filter_map(|file| drive_of(&absolute(file).ok()?)));
+    }
     let node = Arc::new(Node::new(os, config));
     node.begin_smb_record();
     node.test_path_lookup();
@@ -119,6 +125,12 @@ pub async fn until<L: Listener>(
     left_out.abort();
     log::report_left_out_at_end();
     report_end(&mut out, unfinished)
+}
+
+/// Returns the root of the drive that the file is on; `None` if it is on a share.
+fn drive_of(file: &Path) -> Option<HostPath> {
+    let text = file.to_str()?;
+    HostPath::parse(text.strip_prefix(r"\\?\").unwrap_or(text).get(..3)?).ok()
 }
 
 /// Reads the environment variable `SystemDrive`, such as `C:`.
@@ -225,15 +237,24 @@ fn report_end(out: &mut impl Write, unfinished: Unfinished) -> Result<(), Box<dy
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::time::Duration;
 
-    use super::{is_cut_short, system_drive};
+    use super::{drive_of, is_cut_short, system_drive};
     use crate::program::CSI_PROXY;
 
     #[test]
     fn the_drive_of_windows_is_that_of_the_environment() {
         assert_eq!([Some("C:"), Some("d:")].map(system_drive), [Some('C'), Some('D')]);
         assert_eq!([None, Some(""), Some("C"), Some(r"C:\"), Some("1:")].map(system_drive), [None; 5]);
+    }
+
+    #[test]
+    fn a_file_on_a_drive_belongs_to_the_node_and_one_on_a_share_does_not() {
+        let drive = |file: &str| drive_of(Path::new(file)).map(|drive| drive.to_string());
+        assert_eq!(drive(r"d:\csi-proxy\csi-proxy.exe").as_deref(), Some(r"D:\"));
+        assert_eq!(drive(r"\\?\E:\logs").as_deref(), Some(r"E:\"));
+        assert_eq!([r"\\files\one\x", r"\\?\UNC\files\one\x", "C:", "é:\\x"].map(drive), [const { None }; 4]);
     }
 
     #[test]

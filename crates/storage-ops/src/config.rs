@@ -18,6 +18,8 @@ pub struct Config {
     pub plugin_dir: Option<HostPath>,
     /// If set, the only directory that may contain paths of the context POD (`-kubelet-pod-path`).
     pub pod_dir: Option<HostPath>,
+    /// Further paths of the node itself, such as those of the container runtime: no driver may use their volumes.
+    pub node_paths: Vec<HostPath>,
     /// Whether SMB mappings must be encrypted.
     pub require_privacy: bool,
     /// Whether a readable SMB mapping may be used by a user other than the one for whom it was created.
@@ -79,6 +81,7 @@ impl Default for Config {
             working_dirs: Vec::new(),
             plugin_dir: None,
             pod_dir: None,
+            node_paths: Vec::new(),
             require_privacy: true,
             share_smb_mappings: false,
             refuse_other_smb_passwords: false,

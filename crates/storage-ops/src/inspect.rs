@@ -19,12 +19,12 @@ use crate::ops::system::firmware_serial;
 use crate::paths::on_node;
 use crate::paths::remove_tree::names;
 use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
-use crate::types::{DiskNumber, HostPath, UncPath, VolumeId};
+use crate::types::{DiskNumber, HostPath, UncPath, VolumeId, components};
 use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY};
 use crate::windows::error_class::ErrorClass;
 use crate::windows::file_system::{self, FileSystem};
-use crate::windows::reparse_point::Link;
+use crate::windows::reparse_point::{Link, win32_name};
 use crate::windows::{Host, buffer, disk_identifiers, volume_device};
 
 /// The directories of the pods' own files, which can be very large and have no links of csi-proxy.
@@ -225,6 +225,26 @@ impl Inspector {
     pub fn file_system_of_directory(&self, directory: &HostPath) -> OperationResult<Option<String>> {
         let opened = self.open_directory(directory)?;
         Ok(file_system::name_of(&*opened)?)
+    }
+
+    /// Finds the first link on the way from `outer`, links in its path followed, to `inner`, which is in it. Returns the path of
+    /// the link and its target as Win32 programs show it.
+    ///
+    /// Errors: `REPARSE_POINT_ENCOUNTERED` if `outer` is not on the node.
+    pub fn link_between(&self, outer: &HostPath, inner: &HostPath) -> OperationResult<Option<(HostPath, String)>> {
+        let mut found = self.open_directory(outer)?;
+        let mut path = outer.clone();
+        for name in inner.below(outer).into_iter().flat_map(components) {
+            found = found.open_child(name, &OPEN_NOFOLLOW)?;
+            path = path.join(name);
+            match Link::of(&*found)? {
+                Some(Link::Symlink(target) | Link::Relative(target) | Link::MountPoint(target)) => {
+                    return Ok(Some((path, win32_name(&target))));
+                }
+                Some(Link::Other) | None => {}
+            }
+        }
+        Ok(None)
     }
 
     /// Returns whether a directory, links in its path followed, has no entries.

@@ -81,6 +81,6 @@ pub fn examined(flags: &DoctorFlags) -> Result<(Backend, Box<dyn System>), Box<d
     let folder = PROGRAM.rsplit_once('\\').map_or(PROGRAM, |(folder, _)| folder);
     sim.external().mkdir_all(folder)?;
     sim.external().write(PROGRAM, [])?;
-    let backend = Backend { os: sim.real_time().process(), name };
+    let backend = Backend { os: sim.real_time().process(), name, is_this_node: false };
     Ok((backend, Box::new(SimulatedSystem::serving(&doctor::pipes()))))
 }

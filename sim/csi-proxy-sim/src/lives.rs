@@ -68,7 +68,7 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
             main: thread::current().id(),
         };
         let process = Arc::new(Probed::new(sim.process(), probe));
-        let backend = Backend { os: Arc::clone(&process) as _, name: name.clone() };
+        let backend = Backend { os: Arc::clone(&process) as _, name: name.clone(), is_this_node: false };
         let runtime = serve::runtime()?;
         let ready = || {
             if let Some(restart) = starting.take() {

@@ -14,7 +14,7 @@ use os_sim::{Description, Sim};
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor, Value};
 use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
-use storage_ops::{Config, Executor, Node};
+use storage_ops::{Config, Executor, HostPath, Node};
 use tokio::sync::oneshot;
 use transport::address::Location;
 use transport::memory::{self, Dialer};
@@ -129,6 +129,9 @@ fn text(field: &str, sim: &Sim, input: &mut Input<'_>) -> String {
         r"c:/var/lib/kubelet/plugins/mine/../../../../../outside",
         r"C:\var\lib\kubelet\plugins\way out",
         r"C:\var\lib\kubelet\plugins\way out\precious",
+        r"C:\var\lib\kubelet\plugins\inner\precious",
+        r"C:\var\lib\kubelet\plugins",
+        r"C:\link\d",
         r"C:\var\lib\kubelet-evil",
         PRECIOUS,
         r"C:\var\lib\kubelet",
@@ -224,7 +227,11 @@ struct TestServer {
 
 impl TestServer {
     fn on(sim: &Sim) -> Self {
-        let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), Config::default()))));
+        // One is in kubelet's directory and leads out of it; the other is reached through a link.
+        let working_dirs = [r"C:\var\lib\kubelet\plugins\inner", r"C:\link"];
+        let working_dirs = working_dirs.map(|path| HostPath::parse(path).expect("a valid path")).to_vec();
+        let config = Config { working_dirs, ..Config::default() };
+        let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), config))));
         let (mut connect, mut endpoints) = (Vec::new(), Vec::new());
         for row in &GROUP_VERSIONS {
             let (dial, endpoint) =

@@ -16,7 +16,7 @@ use crate::job_conflicts::JobConflicts;
 use crate::request::{Answer, Request};
 use crate::return_code_fault::ReturnCodeFault;
 use crate::scenarios::Scenario;
-use crate::started_node::started;
+use crate::started_node::started_with;
 
 /// Longer than any job can take.
 const SETTLE_TIME: Duration = Duration::from_hours(4);
@@ -85,7 +85,8 @@ impl ReferenceRun {
         let request = (scenario.spec.request)(&sim);
         let baseline = Baseline::of(&sim);
         let trace = Arc::new(Trace::recording());
-        let node = started(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))));
+        let os = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
+        let node = started_with(os, (scenario.spec.config)());
         let mut first = request.run(&node);
         let records = trace.take();
         let is_written = |record: &&Record| record.call.primitive == "flush" && record.outcome == Outcome::Done;
@@ -193,13 +194,14 @@ struct Case<'a> {
 impl Case<'_> {
     fn run(&self, nth: usize, fault: InjectedFault) -> Vec<String> {
         let removed = Arc::new(Mutex::new(None));
-        let mut node = started(self.faulty_os(nth, fault, &removed));
+        let config = self.scenario.spec.config;
+        let mut node = started_with(self.faulty_os(nth, fault, &removed), config());
         let answer = self.request.run(&node);
         let crashed = matches!(fault, InjectedFault::Crash(_));
         // The retry runs without the fault.
         if crashed || matches!(fault, InjectedFault::FailEach(_) | InjectedFault::ReturnEach(_)) {
             drop(node);
-            node = started(self.sim.process());
+            node = started_with(self.sim.process(), config());
         }
         let missing = removed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let missing_number = missing.as_ref().and(self.scenario.spec.disk);

@@ -10,6 +10,7 @@ use os::abi::ControlCode;
 use os::{Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os, OsResult, PathForm, U16Str, U16String};
 use os_sim::{Sim, VolumeView};
 
+use crate::scenarios::nested::MOVED;
 use crate::scenarios::{KUBELET, volume};
 
 /// Records the calls on objects outside, one line each.
@@ -22,10 +23,11 @@ pub struct OutsideAccess {
 }
 
 impl OutsideAccess {
-    /// Starts with no records for `sim`. Inside are kubelet's directory and the volumes mounted at `mounted`.
+    /// Starts with no records for `sim`. Inside are kubelet's directory, the one to which its `pods` may have been moved, and
+    /// the volumes mounted at `mounted`.
     pub fn on(sim: &Sim, mounted: Option<&str>) -> Self {
-        let below = KUBELET.strip_prefix(r"C:\").unwrap_or_default();
-        let mut inside = vec![format!("{}{below}", volume(sim, 0))];
+        let on_drive = |path: &str| format!("{}{}", volume(sim, 0), path.strip_prefix(r"C:\").unwrap_or_default());
+        let mut inside = vec![on_drive(KUBELET), on_drive(MOVED)];
         let at = mounted.map(|path| format!(r"{path}\").to_lowercase());
         let is_mounted = |path: &String| Some(path.to_lowercase()) == at;
         inside.extend(

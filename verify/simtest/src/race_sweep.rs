@@ -10,7 +10,7 @@ use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::outside_access::OutsideAccess;
 use crate::scenarios::Scenario;
 use crate::scenarios::filesystem::PATH;
-use crate::started_node::started;
+use crate::started_node::started_with;
 
 /// The operation that may enter the volume that is mounted at its path.
 const RMDIR_CONTENTS: &str = "RmdirContents";
@@ -23,7 +23,8 @@ pub fn calls(scenario: &Scenario) -> usize {
     let sim = (scenario.state.build)();
     let request = (scenario.spec.request)(&sim);
     let trace = Arc::new(Trace::counting());
-    let node = started(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))));
+    let os = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
+    let node = started_with(os, (scenario.spec.config)());
     request.run(&node);
     usize::try_from(trace.counts().primitives).unwrap_or(usize::MAX)
 }
@@ -33,11 +34,11 @@ pub fn run(scenario: &Scenario, nth: usize, attack: Attack) -> Vec<String> {
     let sim = (scenario.state.build)();
     let request = (scenario.spec.request)(&sim);
     let baseline = Baseline::of(&sim);
-    let enters_volume = scenario.spec.name == RMDIR_CONTENTS;
+    let enters_volume = scenario.spec.operation() == RMDIR_CONTENTS;
     let outside = OutsideAccess::on(&sim, enters_volume.then_some(PATH));
     let watched = Arc::new(Layered::around(sim.process(), outside.clone()));
     let probes = attack.probes(&sim, u64::try_from(nth).unwrap_or(u64::MAX));
-    let node = started(Arc::new(Probed::new(watched, probes)));
+    let node = started_with(Arc::new(Probed::new(watched, probes)), (scenario.spec.config)());
     let held = attack.open_held(&sim);
     let began = sim.now();
     let answer = request.run(&node);

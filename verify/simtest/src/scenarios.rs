@@ -3,13 +3,14 @@
 use std::fmt;
 
 use os_sim::Sim;
-use storage_ops::{HostPath, Operation, VolumeId};
+use storage_ops::{Config, HostPath, Operation, VolumeId};
 
 use crate::request::Request;
 
 pub mod disk;
 pub mod filesystem;
 pub mod iscsi;
+pub mod nested;
 pub mod pairs;
 pub mod races;
 pub mod siblings;
@@ -51,6 +52,8 @@ pub struct Spec {
     pub name: &'static str,
     /// The operation.
     pub request: MakeRequest,
+    /// The settings of the node.
+    pub config: fn() -> Config,
     /// Prefixes of the lines of a snapshot that it may change. All other lines must stay the same.
     pub changes: &'static [&'static str],
     /// The disk that it works on, if any.
@@ -69,7 +72,14 @@ pub struct Spec {
 impl Spec {
     /// Specifies an operation that changes nothing and works on no disk.
     pub const fn new(name: &'static str, request: MakeRequest) -> Self {
-        Self { name, request, changes: &[], disk: None, may_omit: false, denied: false, postcondition: None }
+        let config = Config::default;
+        Self { name, request, config, changes: &[], disk: None, may_omit: false, denied: false, postcondition: None }
+    }
+
+    /// Gives the node other settings than the default ones.
+    #[must_use]
+    pub const fn with(self, config: fn() -> Config) -> Self {
+        Self { config, ..self }
     }
 
     /// Allows changes of the lines of a snapshot that begin with one of `changes`.
@@ -127,6 +137,7 @@ pub fn all() -> Vec<Scenario> {
         volume::scenarios(),
         filesystem::scenarios(),
         siblings::scenarios(),
+        nested::scenarios(),
         smb::scenarios(),
         iscsi::scenarios(),
         system::scenarios(),

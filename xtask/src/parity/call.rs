@@ -187,7 +187,11 @@ fn path(random: &mut Random, tree: &Tree, rpc: Rpc) -> String {
     }) {
         path = format!(r"{path}\{}", random.pick(&NEW));
     }
-    if random.chance(45) { spelling::change(random, &path) } else { path }
+    // A second change, now and then, so that two that mean little alone meet.
+    for _ in 0..[0, 0, 0, 1, 1, 2][random.below(6)] {
+        path = spelling::change(random, &path);
+    }
+    path
 }
 
 fn is_in_play(path: &str) -> bool {
@@ -208,6 +212,14 @@ mod tests {
         };
         assert_eq!(run(7), run(7));
         assert_ne!(run(7).1, run(8).1);
+    }
+
+    #[test]
+    fn a_path_can_be_changed_in_two_ways() {
+        let mut generator = Generator::new(1);
+        let tree = generator.tree();
+        let mut calls = (0..20_000).map(|_| generator.call(&tree));
+        assert!(calls.any(|call| call.path.len() > 20 && call.path.ends_with(r"\.\")));
     }
 
     #[test]

@@ -249,6 +249,21 @@ mod tests {
         assert_eq!(judge(dots, ("OK", &["a..b"]), ("InvalidArgument", &[])), Judgement::Undeclared);
     }
 
+    #[test]
+    fn a_final_dot_is_one_with_separators_after_it_too() {
+        let difference = |path: &str| {
+            let call = Call { rpc: Rpc::Rmdir { force: true }, path: path.into(), ..Call::probe() };
+            let (before, trees) = (tree(&["full"]), (tree(&["full"]), tree(&[])));
+            let (go, own) = (answer("Unknown"), answer("OK"));
+            Difference { call: &call, before: &before, go: &go, own: &own, trees: &trees }.judge()
+        };
+        for end in [r"\.", r"\.\", r"\.\\"] {
+            let path = format!(r"C:\var\lib\kubelet\full{end}");
+            assert_eq!(difference(&path), Judgement::Declared("final-dot"), "{path}");
+        }
+        assert_eq!(difference(r"C:\var\lib\kubelet\full.d\"), Judgement::Undeclared);
+    }
+
     /// Returns the keys in the table of the section about the file system.
     fn documented() -> Vec<String> {
         let page = fs::read_to_string(workspace::root().join("docs/design.md")).expect("the page exists");

@@ -45,7 +45,10 @@ pub(super) fn change(random: &mut Random, path: &str) -> String {
             .to_string(),
         17 => path.replace('\\', "/"),
         18 => path.replace("kubelet", "\u{212a}ubelet"),
-        _ => random.pick(&[r"C:\\", r"C:\.\", r"c:\", r"C:\var\..\", "C:/"]).to_string() + &path[3..],
+        _ => {
+            random.pick(&[r"C:\\", r"C:\.\", r"c:\", r"C:\var\..\", "C:/"]).to_string()
+                + path.get(3..).unwrap_or_default()
+        }
     }
 }
 
@@ -156,9 +159,9 @@ impl Spelling {
         self.0.ends_with('\\')
     }
 
-    /// Returns whether the last component is `.`.
+    /// Returns whether the last component is `.`, with or without separators after it.
     pub(super) fn ends_with_dot(&self) -> bool {
-        self.0.ends_with(r"\.")
+        self.0.trim_end_matches('\\').ends_with(r"\.")
     }
 
     /// Returns whether a name ends with characters that Win32 removes.

@@ -7,5 +7,5 @@ use crate::unsupported::WindowsOnly;
 
 /// Returns the Windows node that this program runs on.
 pub fn windows() -> Result<Backend, WindowsOnly> {
-    Ok(Backend { os: Arc::new(os_win32::Windows::new()), name: "this Windows node".to_owned() })
+    Ok(Backend { os: Arc::new(os_win32::Windows::new()), name: "this Windows node".to_owned(), is_this_node: true })
 }

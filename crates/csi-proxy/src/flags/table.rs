@@ -42,7 +42,7 @@ macro_rules! without_effect {
 const SWITCH: Kind = Kind::Switch;
 
 /// The flags that all programs share.
-pub static TABLE: [Flag; 32] = [
+pub static TABLE: [Flag; 33] = [
     Flag {
         name: "kubelet-path",
         kind: Kind::Value("DIR"),
@@ -58,6 +58,14 @@ pub static TABLE: [Flag; 32] = [
         help: "Also let drivers change files below this directory.",
         section: section::STORAGE,
         set: |flags, text| folder(text).map(|path| flags.node.working_dirs.push(path)),
+    },
+    Flag {
+        name: "node-path",
+        kind: Kind::Values("DIR"),
+        default: "",
+        help: "Keep drivers from the volumes of this directory of the node, such as the container runtime's.",
+        section: section::STORAGE,
+        set: |flags, text| folder(text).map(|path| flags.node.node_paths.push(path)),
     },
     Flag {
         name: "kubelet-csi-plugins-path",

@@ -21,7 +21,7 @@ fn all() -> impl Iterator<Item = &'static Flag> {
 /// A value that each flag can have.
 fn sample(name: &str) -> &'static str {
     match name {
-        "kubelet-path" | "working-dir" | "kubelet-csi-plugins-path" | "kubelet-pod-path" => r"D:\kubelet",
+        "kubelet-path" | "working-dir" | "node-path" | "kubelet-csi-plugins-path" | "kubelet-pod-path" => r"D:\kubelet",
         "api-groups" => "disk,volume",
         "services" => "MSiSCSI",
         "smb-servers" => "files.example.com",

@@ -1,6 +1,8 @@
-//! The working directories: whether they exist, and whether their file systems can hold links.
+//! The working directories: whether they exist, whether their file systems can hold links, and whether csi-proxy can reach
+//! those that are in another one.
 
 use os::OsError;
+use storage_ops::HostPath;
 
 use crate::Examination;
 use crate::checks::quoted;
@@ -14,6 +16,28 @@ pub(super) fn check(examination: &mut Examination<'_>) {
     let Examination { settings, inspector, report, .. } = examination;
     let node = &settings.node;
     let all = std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).chain(&node.plugin_dir).chain(&node.pod_dir);
+    let all: Vec<_> = all.collect();
+    let is_inside = |inner: &HostPath, outer: &HostPath| inner.is_in(outer) && !outer.is_in(inner);
+    let is_outermost = |path: &HostPath| !all.iter().any(|other| is_inside(path, other));
+    for inner in &all {
+        let Some(outer) = all.iter().find(|outer| is_inside(inner, outer) && is_outermost(outer)) else { continue };
+        // What cannot be read is reported below.
+        let Ok(Some((link, target))) = inspector.link_between(outer, inner) else { continue };
+        let target_path = HostPath::parse(&target);
+        let is_target = |path: &HostPath| {
+            target_path.as_ref().is_ok_and(|target| target.is_in(path) && path.is_in(target)) && is_outermost(path)
+        };
+        if !(inner.is_in(&link) && link.is_in(inner) && all.iter().any(|path| is_target(path))) {
+            let [inner, outer, link] = [*inner, *outer, &link].map(|path| quoted(&path.to_string()));
+            let target = quoted(&target);
+            report.problem(
+                CHECK,
+                format!("{inner} is in {outer}, and {link} is a link to {target}: csi-proxy does not follow it"),
+                "if an administrator moved the working directory, name the target of its link with -working-dir too; \
+                 otherwise remove the link",
+            );
+        }
+    }
     for path in all {
         let directory = quoted(&path.to_string());
         match inspector.file_system_of_directory(path) {

@@ -212,7 +212,37 @@ fn a_working_directory_that_is_missing_or_cannot_hold_links_is_a_problem() {
 
     let mut patient = Patient::with(r#"file_system = "NTFS""#, r#"file_system = "FAT32""#);
     patient.settings.node.working_dirs = vec![HostPath::parse(MOUNT).expect("a path")];
-    assert_finding(&patient.complaint(), State::Problem, "Working directories", &[MOUNT, "FAT32"]);
+    // It is in kubelet's directory, too.
+    let [link, directory] = &patient.complaints()[..] else { panic!("{:#?}", patient.complaints()) };
+    assert_finding(link, State::Problem, "Working directories", &[MOUNT, "does not follow"]);
+    assert_finding(directory, State::Problem, "Working directories", &[MOUNT, "FAT32"]);
+}
+
+#[test]
+fn a_link_at_a_working_directory_in_another_one_is_a_problem_unless_it_leads_to_a_third() {
+    let file = |kind: &str, path: &str, more: &str| format!("\n[[file]]\nkind = \"{kind}\"\npath = '{path}'\n{more}\n");
+    let moved = || {
+        let link = file("junction", r"C:\var\lib\kubelet\plugins\moved", r"target = '\??\C:\moved'");
+        let mut patient = Patient::changed(|text| format!("{text}{}{link}", file("directory", r"C:\moved", "")));
+        patient.settings.node.pod_dir = Some(HostPath::parse(r"C:\var\lib\kubelet\plugins\moved").expect("a path"));
+        patient
+    };
+    assert_finding(
+        &moved().complaint(),
+        State::Problem,
+        "Working directories",
+        &[r"C:\var\lib\kubelet\plugins\moved is in C:\var\lib\kubelet", r"a link to C:\moved"],
+    );
+    let mut patient = moved();
+    patient.settings.node.working_dirs = vec![HostPath::parse(r"C:\moved").expect("a path")];
+    assert_eq!(patient.complaints(), []);
+    // A link above it is never followed.
+    let mut patient = moved();
+    patient.sim.external().mkdir(r"C:\moved\x").expect("a free name");
+    let inner = r"C:\var\lib\kubelet\plugins\moved\x";
+    patient.settings.node.pod_dir = Some(HostPath::parse(inner).expect("a path"));
+    patient.settings.node.working_dirs = vec![HostPath::parse(r"C:\moved").expect("a path")];
+    assert_finding(&patient.complaint(), State::Problem, "Working directories", &[inner, r"a link to C:\moved"]);
 }
 
 #[test]

@@ -212,13 +212,14 @@ fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationRe
         ));
     }
     // Windows may register a forged mount point when the host of the directory arrives.
-    let mut elsewhere = elsewhere.iter().filter_map(|other| HostPath::parse(&other.to_string().ok()?).ok());
-    match elsewhere.find(|other| node.directories.check(other, None).is_ok()) {
-        None => Ok(()),
-        Some(other) => Err(OperationError::precondition(format!(
-            "the volume is also mounted at {other}, where its contents may be in use; unmount it there first"
-        ))),
+    for other in elsewhere.iter().filter_map(|other| HostPath::parse(&other.to_string().ok()?).ok()) {
+        if node_volumes::is_in_working_directory(node, &other)? {
+            return Err(OperationError::precondition(format!(
+                "the volume is also mounted at {other}, where its contents may be in use; unmount it there first"
+            )));
+        }
     }
+    Ok(())
 }
 
 /// Creates a symbolic link: a directory link unless the source is a file. Succeeds without a change if an identical

@@ -148,6 +148,11 @@ enum Location {
 /// Requires the pool of `link`, and those of the parent directories of its target.
 fn enter(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> OperationResult<Location> {
     *links_left = links_left.saturating_sub(1);
+    if link.leads_to_pipe() {
+        return Err(OperationError::precondition(
+            "a link leads to a pipe or mailslot of a server, which is not opened",
+        ));
+    }
     if let Some(pool) = link.pool() {
         ctx.require_pool_for(pool, link.resource())?;
         return Ok(if pool == PoolKind::Remote { Location::Final } else { Location::Local });

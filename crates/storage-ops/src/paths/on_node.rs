@@ -8,6 +8,7 @@ use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, NtPath, Open, Os, OsError, U16Str, U16String};
 
 use crate::error::{OperationError, OperationResult};
+use crate::executor::pool_kind::Resource;
 use crate::paths::links::MAX_LINKS;
 use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::types::{HostPath, VolumeId, components};
@@ -42,6 +43,25 @@ pub(crate) fn open(
     Err(OsError::CANT_RESOLVE_FILENAME.into())
 }
 
+/// Opens the root directories that lie on the way to `path`, which must exist: that of its drive, and that of the drive or
+/// volume that each link leads to. Follows a link to a server no further.
+///
+/// Adds those that it has opened to `roots` even if it fails.
+///
+/// Errors: as those of [`open`].
+pub(crate) fn roots(os: &dyn Os, path: &HostPath, roots: &mut Vec<Box<dyn Handle>>) -> OperationResult<()> {
+    let mut path = RootedPath { root: Root::Drive(path.drive()), names: names_of(path) };
+    for _ in 0..=MAX_LINKS {
+        roots.push(os.open(&path.root(), &OPEN_NOFOLLOW)?);
+        path = match path.open(os, &OPEN_NOFOLLOW)? {
+            Found::Object(_) => return Ok(()),
+            Found::Link(link, _) if matches!(link.resource(), Some(Resource::Server(_))) => return Ok(()),
+            Found::Link(link, at) => path.behind(&link, at)?,
+        };
+    }
+    Err(OsError::CANT_RESOLVE_FILENAME.into())
+}
+
 /// A path, from a root directory.
 struct RootedPath {
     root: Root,
@@ -61,12 +81,16 @@ enum Found {
 }
 
 impl RootedPath {
-    /// Opens the components up to the first link.
-    fn open(&self, os: &dyn Os, how: &Open) -> OperationResult<Found> {
-        let root = match self.root {
+    fn root(&self) -> NtPath {
+        match self.root {
             Root::Drive(letter) => NtPath::drive_root(letter),
             Root::Volume(volume) => volume.root(),
-        };
+        }
+    }
+
+    /// Opens the components up to the first link.
+    fn open(&self, os: &dyn Os, how: &Open) -> OperationResult<Found> {
+        let root = self.root();
         let Some((last, above)) = self.names.split_last() else { return Ok(Found::Object(os.open(&root, how)?)) };
         let mut directory = os.open(&root, &OPEN_NOFOLLOW)?;
         for (at, name) in above.iter().enumerate() {
@@ -87,8 +111,10 @@ impl RootedPath {
 
     /// Returns where the path leads if its component `at` is `link`.
     fn behind(&self, link: &Link, at: usize) -> OperationResult<Self> {
-        let (root, mut names) = match (link, link.volume(), link.host_path()) {
-            (_, Some(volume), _) => (Root::Volume(volume), Vec::new()),
+        let (root, mut names) = match (link, link.path_on_volume(), link.host_path()) {
+            (_, Some((volume, below)), _) => {
+                (Root::Volume(volume), components(&below).map(ToOwned::to_owned).collect())
+            }
             (_, _, Some(target)) => (Root::Drive(target.drive()), names_of(&target)),
             (Link::Relative(target), ..) => {
                 (self.root, relative(&self.names[..at], target).ok_or(OsError::INVALID_REPARSE_DATA)?)

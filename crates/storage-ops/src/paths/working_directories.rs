@@ -5,6 +5,11 @@
 //! links, and refused if it is a link or a mount point. Renaming or replacing a component of the path at any time
 //! therefore cannot redirect an operation out of the working directory: the operation uses the handles that it has
 //! opened. Whether a path exists is asked in one call where Windows can refuse links by itself (`path_lookup`).
+//!
+//! A working directory inside another one is below it like any directory: drivers and their containers may replace it.
+//! So it decides only which paths are allowed, and paths in it are opened from the outermost one. The one link that is
+//! followed there leads from an inner working directory to an outermost one, which is opened by its own path: whoever makes
+//! such a link gains nothing by it.
 
 use std::sync::Arc;
 
@@ -17,7 +22,7 @@ use crate::config::Config;
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::paths::path_lookup::PathLookup;
 use crate::paths::remove_tree;
-use crate::types::{HostPath, PathContext, VolumeId, components, split_last};
+use crate::types::{HostPath, PathContext, components, split_last};
 use crate::windows::Host;
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
@@ -42,23 +47,21 @@ pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
 
 /// The directories in which drivers may change files.
 pub(crate) struct WorkingDirectories {
-    system_drive: char,
-    all: Vec<WorkingDirectory>,
-    plugins: Option<WorkingDirectory>,
-    pods: Option<WorkingDirectory>,
+    general: Vec<HostPath>,
+    plugins: Option<HostPath>,
+    pods: Option<HostPath>,
+    /// Those of the above that are in no other one.
+    outermost: Vec<OutermostDirectory>,
     lookup: PathLookup,
 }
 
-struct WorkingDirectory {
+/// A working directory that is in no other one, as far as the texts tell.
+struct OutermostDirectory {
     path: HostPath,
     nt_path: NtPath,
 }
 
-impl WorkingDirectory {
-    fn new(path: &HostPath) -> Self {
-        Self { path: path.clone(), nt_path: path.to_nt() }
-    }
-
+impl OutermostDirectory {
     /// Opens the directory. Its path is looked up each time, because the directory may be removed and created again, or
     /// become a mount point, at any time.
     fn open(&self, os: &dyn Os) -> OsResult<Box<dyn Handle>> {
@@ -127,11 +130,19 @@ pub(crate) fn ensure_directory(object: &dyn Handle) -> OsResult<()> {
 
 impl WorkingDirectories {
     pub(crate) fn new(config: &Config) -> Self {
-        let all = std::iter::once(&config.kubelet_dir).chain(&config.working_dirs).map(WorkingDirectory::new).collect();
-        let [plugins, pods] =
-            [&config.plugin_dir, &config.pod_dir].map(|path| path.as_ref().map(WorkingDirectory::new));
-        let lookup = PathLookup::new(config.system_drive);
-        Self { system_drive: config.system_drive, all, plugins, pods, lookup }
+        let general: Vec<_> = std::iter::once(&config.kubelet_dir).chain(&config.working_dirs).cloned().collect();
+        let (plugins, pods) = (config.plugin_dir.clone(), config.pod_dir.clone());
+        let all = || general.iter().chain(&plugins).chain(&pods);
+        let is_outermost = |path: &&HostPath| !all().any(|other| path.is_in(other) && !other.is_in(path));
+        let outermost = all().filter(is_outermost);
+        let outermost =
+            outermost.map(|path| OutermostDirectory { path: path.clone(), nt_path: path.to_nt() }).collect();
+        Self { lookup: PathLookup::new(config.system_drive), general, plugins, pods, outermost }
+    }
+
+    /// Returns all working directories.
+    fn all(&self) -> impl Iterator<Item = &HostPath> {
+        self.general.iter().chain(&self.plugins).chain(&self.pods)
     }
 
     /// Returns what opens whole paths in one call.
@@ -141,12 +152,48 @@ impl WorkingDirectories {
 
     /// Checks, by the text only, that `path` is in a working directory.
     pub(crate) fn check(&self, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
-        self.locate(path, context).map(drop)
+        let only = match context {
+            Some(PathContext::Plugin) => self.plugins.as_ref(),
+            Some(PathContext::Pod) => self.pods.as_ref(),
+            None => None,
+        };
+        let allowed = only.map_or(&self.general[..], std::slice::from_ref);
+        // If no directory is configured for the context, the directories of both contexts are working directories too.
+        let of_contexts = self.plugins.iter().chain(&self.pods).filter(|_| only.is_none());
+        if allowed.iter().chain(of_contexts).any(|directory| path.is_in(directory)) {
+            return Ok(());
+        }
+        let list: Vec<_> = allowed.iter().map(ToString::to_string).collect();
+        let list = list.join(", ");
+        let reason = match context.filter(|_| only.is_some()) {
+            None => {
+                format!("{path} is not in a working directory ({list}); csi-proxy's flag -working-dir adds others")
+            }
+            Some(PathContext::Plugin) => {
+                format!("{path} is not in {list}, which csi-proxy's flag -kubelet-csi-plugins-path sets")
+            }
+            Some(PathContext::Pod) => {
+                format!("{path} is not in {list}, which csi-proxy's flag -kubelet-pod-path sets")
+            }
+        };
+        Err(OperationError::new(Kind::PermissionDenied, reason))
     }
 
-    /// Checks, by the text only, that `path` is in a working directory and not a working directory itself.
+    /// Checks, by the text only, that `path` is in a working directory, and neither is nor contains one.
     pub(crate) fn check_entry(&self, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
-        self.locate_entry(path, context).map(drop)
+        self.check(path, context)?;
+        self.refuse_boundary(path)
+    }
+
+    /// Refuses a path that is or contains a working directory, which nobody may replace.
+    fn refuse_boundary(&self, path: &HostPath) -> OperationResult<()> {
+        let Some(directory) = self.all().find(|directory| directory.is_in(path)) else { return Ok(()) };
+        let reason = if path.is_in(directory) {
+            format!("{path} is a working directory itself, not a path in one")
+        } else {
+            format!("{path} contains the working directory {directory}")
+        };
+        Err(OperationError::new(Kind::PermissionDenied, reason))
     }
 
     /// Returns whether `path` is a directory with entries; false if that cannot be determined.
@@ -162,8 +209,8 @@ impl WorkingDirectories {
         look().unwrap_or(false)
     }
 
-    /// Opens the parent directories of `path`, which must not be a working directory itself. They are opened as `how`
-    /// states ([`OPEN_NOFOLLOW`] or [`OPEN_NO_DELETE_SHARE`]) and stay open until the result is dropped.
+    /// Opens the parent directories of `path`, which must neither be nor contain a working directory. They are opened as
+    /// `how` states ([`OPEN_NOFOLLOW`] or [`OPEN_NO_DELETE_SHARE`]) and stay open until the result is dropped.
     pub(crate) fn entry(
         &self,
         os: &dyn Os,
@@ -171,7 +218,17 @@ impl WorkingDirectories {
         context: Option<PathContext>,
         how: &Open,
     ) -> OperationResult<EntryRef> {
-        let (directory, above, leaf) = self.locate_entry(path, context)?;
+        self.check(path, context)?;
+        self.where_it_is(os, path, &|path| {
+            self.refuse_boundary(path)?;
+            self.parents(os, path, how)
+        })
+    }
+
+    /// Opens the directories from the outermost working directory to the parent of `path`.
+    fn parents(&self, os: &dyn Os, path: &HostPath, how: &Open) -> OperationResult<EntryRef> {
+        let (directory, below) = self.locate(path)?;
+        let (above, leaf) = split_last(below).ok_or_else(|| OperationError::precondition("the path has no parent"))?;
         let mut chain: Vec<Arc<dyn Handle>> = vec![directory.open(os)?.into()];
         for name in components(above) {
             let child = open_subdirectory(&**chain.last().expect("never empty"), name, how)?;
@@ -180,48 +237,70 @@ impl WorkingDirectories {
         Ok(EntryRef { chain, leaf: leaf.to_owned() })
     }
 
-    /// Returns the volumes that the node itself uses and that drivers must not use: those of Windows, of the working
-    /// directories, and of their drives.
-    pub(crate) fn volumes(&self, os: &dyn Os) -> OperationResult<Vec<VolumeId>> {
-        let mut volumes = Vec::new();
-        let mut add = |opened: OsResult<Box<dyn Handle>>| -> OperationResult<()> {
-            let handle = match opened {
-                // A directory that does not exist yet is on no volume; a drive without a medium or a file system has none.
-                Err(code) if ErrorClass::DirectoryMissing.contains(code) => return Ok(()),
-                Err(OsError::NOT_READY | OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
-                handle => handle?,
-            };
-            let path = match handle.final_path(PathForm::VolumeGuid) {
-                Err(_) if is_on_share(&*handle)? => return Ok(()),
-                path => path?,
-            };
-            let Some((volume, _)) = VolumeId::of_final_path(&path) else {
-                return Err(OperationError::precondition(format!("{} is not a path on a volume", path.display())));
-            };
-            volumes.push(volume);
-            Ok(())
-        };
-        add(os.open(&NtPath::drive_root(self.system_drive), &OPEN_NOFOLLOW))?;
-        for directory in self.all.iter().chain(&self.plugins).chain(&self.pods) {
-            add(os.open(&directory.path.drive_root(), &OPEN_NOFOLLOW))?;
-            add(directory.open(os))?;
+    /// Calls `open` with `path`. If a link is in the way that an administrator may have made to move a working directory,
+    /// calls it again with the path in the working directory that the link leads to.
+    fn where_it_is<T>(
+        &self,
+        os: &dyn Os,
+        path: &HostPath,
+        open: &dyn Fn(&HostPath) -> OperationResult<T>,
+    ) -> OperationResult<T> {
+        match open(path) {
+            Err(error) if error.code == Some(OsError::REPARSE_POINT_ENCOUNTERED) => match self.moved(os, path)? {
+                Some(moved) => self.where_it_is(os, &moved, open),
+                None => Err(error),
+            },
+            outcome => outcome,
         }
-        volumes.sort_unstable();
-        volumes.dedup();
-        Ok(volumes)
+    }
+
+    /// Returns where `path` is if a working directory that contains it, and that is inside another one, is a link to an
+    /// outermost one. The result has fewer components below its outermost directory than `path`.
+    fn moved(&self, os: &dyn Os, path: &HostPath) -> OperationResult<Option<HostPath>> {
+        let (outermost, _) = self.locate(path)?;
+        let is_between = |inner: &&HostPath| path.is_in(inner) && !inner.is_in(path) && !outermost.path.is_in(inner);
+        let mut inner: Vec<_> = self.all().filter(is_between).collect();
+        inner.sort_unstable_by_key(|inner| inner.names().len());
+        for inner in inner {
+            let found = self.parents(os, inner, &OPEN_NOFOLLOW)?.open()?;
+            let Some(link) = Link::of(&*found)? else { continue };
+            let target = link.host_path();
+            let is_target = |outermost: &&OutermostDirectory| {
+                target.as_ref().is_some_and(|target| target.is_in(&outermost.path) && outermost.path.is_in(target))
+            };
+            let moved = self.outermost.iter().find(is_target).zip(path.below(inner));
+            let refused = || {
+                let reason = format!("{inner} is a link, and not to another working directory (-working-dir)");
+                OperationError::of(OsError::REPARSE_POINT_ENCOUNTERED, reason)
+            };
+            return moved.map(|(to, below)| Some(to.path.join(below))).ok_or_else(refused);
+        }
+        Ok(None)
+    }
+
+    /// Returns the working directories that are in no other one.
+    pub(crate) fn outermost(&self) -> impl Iterator<Item = &HostPath> {
+        self.outermost.iter().map(|directory| &directory.path)
+    }
+
+    /// Opens the outermost working directories, links followed.
+    pub(crate) fn open_outermost(&self, os: &dyn Os) -> impl Iterator<Item = OsResult<Box<dyn Handle>>> {
+        self.outermost.iter().map(|directory| directory.open(os))
     }
 
     /// Returns whether `path` exists, without following a link in its last component.
     pub(crate) fn exists(&self, host: &Host, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
-        let (directory, below) = self.locate(path, context)?;
-        let find = || -> OperationResult<bool> {
+        self.check(path, context)?;
+        let is_directory_wanted = path.asks_for_directory();
+        let find = |path: &HostPath| -> OperationResult<bool> {
+            let (directory, below) = self.locate(path)?;
             let Some(found) = self.find(host, directory.open(host.os())?, below)? else { return Ok(false) };
-            if path.asks_for_directory() {
+            if is_directory_wanted {
                 ensure_directory(&*found)?;
             }
             Ok(true)
         };
-        match find() {
+        match self.where_it_is(host.os(), path, &find) {
             // On a disk or server that has gone away nothing is known to be missing.
             Err(error) if error.code.is_some_and(is_missing) => Ok(false),
             Err(error) if path.asks_for_directory() && error.code == Some(OsError::DIRECTORY) => Ok(false),
@@ -253,7 +332,12 @@ impl WorkingDirectories {
     /// Creates the directory `path` and its missing parents. If the last component is a directory, or a link to one, it
     /// is left unchanged.
     pub(crate) fn create(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
-        let (directory, below) = self.locate(path, context)?;
+        self.check(path, context)?;
+        self.where_it_is(os, path, &|path| self.create_in(os, path))
+    }
+
+    fn create_in(&self, os: &dyn Os, path: &HostPath) -> OperationResult<()> {
+        let (directory, below) = self.locate(path)?;
         let mut parent = directory.open(os)?;
         let Some((above, leaf)) = split_last(below) else { return Ok(()) };
         for name in components(above) {
@@ -270,59 +354,12 @@ impl WorkingDirectories {
         }
     }
 
-    /// Returns the deepest working directory that `path` is in, the path between them, and the last component. Fails if
-    /// `path` is the working directory.
-    fn locate_entry<'a>(
-        &'a self,
-        path: &'a HostPath,
-        context: Option<PathContext>,
-    ) -> OperationResult<(&'a WorkingDirectory, &'a U16Str, &'a U16Str)> {
-        let (directory, below) = self.locate(path, context)?;
-        let Some((above, leaf)) = split_last(below) else {
-            let reason = format!("{path} is a working directory itself, not a path in one");
-            return Err(OperationError::new(Kind::PermissionDenied, reason));
-        };
-        Ok((directory, above, leaf))
+    /// Returns the outermost working directory that `path` is in, and the path below it.
+    fn locate<'a>(&'a self, path: &'a HostPath) -> OperationResult<(&'a OutermostDirectory, &'a U16Str)> {
+        let mut all = self.outermost.iter();
+        let found = all.find_map(|directory| Some((directory, path.below(&directory.path)?)));
+        found.ok_or_else(|| OperationError::precondition(format!("{path} is not in a working directory")))
     }
-
-    /// Returns the deepest working directory that `path` is in, and the path below it.
-    fn locate<'a>(
-        &'a self,
-        path: &'a HostPath,
-        context: Option<PathContext>,
-    ) -> OperationResult<(&'a WorkingDirectory, &'a U16Str)> {
-        let only = match context {
-            Some(PathContext::Plugin) => self.plugins.as_ref(),
-            Some(PathContext::Pod) => self.pods.as_ref(),
-            None => None,
-        };
-        let allowed = only.map_or(&self.all[..], std::slice::from_ref);
-        // If no directory is configured for the context, the directories of both contexts are working directories too.
-        let of_contexts = self.plugins.iter().chain(&self.pods).filter(|_| only.is_none());
-        let candidates = allowed.iter().chain(of_contexts);
-        let containing = candidates.filter_map(|directory| Some((directory, path.below(&directory.path)?)));
-        containing.min_by_key(|(_, below)| below.len()).ok_or_else(|| {
-            let list: Vec<_> = allowed.iter().map(|directory| directory.path.to_string()).collect();
-            let list = list.join(", ");
-            let reason = match context.filter(|_| only.is_some()) {
-                None => {
-                    format!("{path} is not in a working directory ({list}); csi-proxy's flag -working-dir adds others")
-                }
-                Some(PathContext::Plugin) => {
-                    format!("{path} is not in {list}, which csi-proxy's flag -kubelet-csi-plugins-path sets")
-                }
-                Some(PathContext::Pod) => {
-                    format!("{path} is not in {list}, which csi-proxy's flag -kubelet-pod-path sets")
-                }
-            };
-            OperationError::new(Kind::PermissionDenied, reason)
-        })
-    }
-}
-
-/// Returns whether the object is on a share of a server, and so on no volume of this node.
-fn is_on_share(handle: &dyn Handle) -> OsResult<bool> {
-    Ok(handle.final_path(PathForm::Dos)?.to_string_lossy().starts_with(r"\\?\UNC\"))
 }
 
 /// Returns whether the code tells that a path, or a directory above it, does not exist.

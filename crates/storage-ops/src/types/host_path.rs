@@ -72,6 +72,21 @@ impl HostPath {
         Self { drive: self.drive, names, asks_for_directory: true }
     }
 
+    /// Returns the root of a drive.
+    pub(crate) fn drive_root_of(drive: char) -> Self {
+        Self { drive: drive.to_ascii_uppercase(), names: U16String::default(), asks_for_directory: true }
+    }
+
+    /// Returns the path `below`, which is not empty, in this directory.
+    pub(crate) fn join(&self, below: &U16Str) -> Self {
+        let mut names = self.names.clone();
+        if !names.is_empty() {
+            names.push_char('\\');
+        }
+        names.push(below);
+        Self { drive: self.drive, names, asks_for_directory: false }
+    }
+
     /// Returns whether the path ended with a backslash. Then it names a directory, or a link or mount point itself, and no
     /// file.
     pub(crate) fn asks_for_directory(&self) -> bool {

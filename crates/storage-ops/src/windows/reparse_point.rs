@@ -94,6 +94,17 @@ impl Link {
         OperationError::of(OsError::REPARSE_POINT_ENCOUNTERED, reason)
     }
 
+    /// Returns the target, if it is on a volume that is named by its GUID: the volume, and the path below its root directory.
+    pub(crate) fn path_on_volume(&self) -> Option<(VolumeId, U16String)> {
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
+        let text = target.to_string().ok()?;
+        let (name, below) = text.split_at(text.find('}')? + 1);
+        let volume = VolumeId::from_substitute(&U16String::from_str(&format!(r"{name}\")))?;
+        // Without a backslash, the target is the device.
+        let below = HostPath::parse(&format!("C:{below}")).ok()?;
+        Some((volume, below.names().to_owned()))
+    }
+
     /// Returns the pool on whose threads the target must be opened, if opening it can hang.
     pub(crate) fn pool(&self) -> Option<PoolKind> {
         if self.is_remote() { Some(PoolKind::Remote) } else { self.volume().map(|_| PoolKind::Disks) }
@@ -117,6 +128,22 @@ impl Link {
     pub(crate) fn nt_target(&self) -> Option<NtPath> {
         let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
         (is_local(target) || starts_with(target, UNC)).then(|| NtPath::from_win32(target))
+    }
+
+    /// Returns whether the target is a pipe or mailslot of a server, which may be this node: `\\host\pipe\x`.
+    ///
+    /// Unlike a pipe that is opened by its local name, it may not be opened even by Windows following the link: csi-proxy
+    /// would log on to the server as `LocalSystem`.
+    pub(crate) fn leads_to_pipe(&self) -> bool {
+        const SHARES: [&str; 3] = ["pipe", "ipc$", "mailslot"];
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return false };
+        let text = target.to_string_lossy().to_lowercase();
+        let is_pipe = |name: &str| SHARES.contains(&name);
+        match text.strip_prefix(r"\??\unc\").map(|remote| remote.split('\\').filter(|name| !name.is_empty())) {
+            // A redirector may be named before the server.
+            Some(mut names) => names.find(|name| !name.starts_with(';')).and(names.next()).is_some_and(is_pipe),
+            None => text.contains(r"\device\mup\") && text.split('\\').any(is_pipe),
+        }
     }
 
     /// Returns the target, if it is a path on a drive.

@@ -3,9 +3,7 @@
 use crate::setup::{self, GIB, node_on, path, refused, volume_on};
 use faults::{Fault, FaultAction, When};
 use os_sim::FileKind;
-use storage_ops::{
-    Config, CreateSymlink, HostPath, IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents,
-};
+use storage_ops::{CreateSymlink, IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents};
 
 fn exists(text: &str) -> PathExists {
     PathExists { path: path(text), context: None }
@@ -185,18 +183,6 @@ fn contract_09b_a_final_backslash_asks_for_a_directory() {
     assert_eq!(sim.snapshot(), before);
     node.run(&Rmdir { path: path(r"\link\"), context: None, force: true }).unwrap();
     assert!(sim.external().exists(r"C:\var\lib\kubelet\d"), "the link was removed and not followed");
-}
-
-#[test]
-fn contract_09a_of_several_working_directories_the_deepest_counts() {
-    let junction = r"C:\var\lib\kubelet\junction";
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\target");
-    let sim = sim.junction(junction, r"C:\target").build();
-    refused(&node_on(&sim), &mkdir(r"\junction\new"), Kind::FailedPrecondition);
-    let working_dirs = vec![HostPath::parse(junction).unwrap()];
-    let node = Node::new(sim.process(), Config { working_dirs, ..Config::default() });
-    node.run(&mkdir(r"\junction\new")).unwrap();
-    assert!(sim.external().exists(r"C:\target\new"));
 }
 
 #[test]

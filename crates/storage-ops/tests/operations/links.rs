@@ -3,7 +3,7 @@
 
 use crate::setup::{GIB, NoProbe, failing, node_on, path, probed, refused, traced};
 use faults::{Fault, FaultAction, When};
-use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT};
+use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, NtPath, Open, Options, Os, OsError, U16String};
 use os_sim::Sim;
 use storage_ops::{
@@ -33,6 +33,57 @@ pub(crate) fn mount_point(target: &str) -> Vec<u8> {
     let length = u16::try_from(names.len()).unwrap() - 4;
     let fields = [length + 12, 0, 0, length, length + 2, 0].map(u16::to_le_bytes).concat();
     [&REPARSE_TAG_MOUNT_POINT.to_le_bytes()[..], &fields, &names].concat()
+}
+
+/// Returns the data of a symbolic link with this relative target.
+pub(crate) fn relative_link(target: &str) -> Vec<u8> {
+    let names: Vec<u8> = target.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let length = u16::try_from(names.len()).unwrap();
+    let fields = [length + 12, 0, 0, length, length, 0, 1, 0].map(u16::to_le_bytes).concat();
+    [&REPARSE_TAG_SYMLINK.to_le_bytes()[..], &fields, &names].concat()
+}
+
+#[test]
+fn a_pipe_or_mailslot_of_a_server_is_not_opened_through_a_link() {
+    // Windows would log LocalSystem on to the node's own server, whose pipes any account can create.
+    for target in [
+        r"\??\UNC\localhost\pipe\x",
+        r"\??\UNC\127.0.0.1\IPC$\x",
+        r"\??\UNC\localhost\Mailslot\x",
+        r"\??\UNC\;LanmanRedirector\localhost\pipe\x",
+        r"\??\GLOBALROOT\Device\Mup\localhost\pipe\x",
+        r"\Device\Mup\;x\localhost\PIPE\x",
+    ] {
+        let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\l").dir(POD).build();
+        set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\l", &mount_point(target));
+        sim.external().symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\var\lib\kubelet\pods\l").unwrap();
+        let (node, trace) = traced(&sim, NoProbe);
+        for link in [r"\pods\l", r"\pods\p\l"] {
+            let below = path(&format!(r"{link}\x"));
+            refused(&node, &GetVolumeIdFromTargetPath { target: path(link) }, Kind::FailedPrecondition);
+            refused(&node, &GetClosestVolumeIdFromTargetPath { target: path(link) }, Kind::FailedPrecondition);
+            refused(&node, &IsSymlink { path: below.clone() }, Kind::FailedPrecondition);
+            refused(&node, &GetClosestVolumeIdFromTargetPath { target: below }, Kind::FailedPrecondition);
+        }
+        // It leads to a link, which exists and is not followed.
+        assert!(node.run(&IsSymlink { path: path(r"\pods\p\l") }).unwrap());
+        refused(&node, &IsSymlink { path: path(r"\pods\l") }, Kind::FailedPrecondition);
+        let calls = trace.take();
+        let opens = calls.iter().map(|record| &record.call).filter(|call| call.primitive == "open");
+        // A final link is opened itself, and no path leads through one.
+        let ends = [r"\pods", r"\p", r"\l", r"\kubelet", r"\lib", r"\var", r"C:\"];
+        let is_plain = |object: &str| ends.iter().any(|end| object.ends_with(end)) && !object.ends_with(r"\l\x");
+        for call in opens {
+            assert!(is_plain(&call.object) && call.object.starts_with(r"\??\C:"), "{target}: {call:?}");
+        }
+    }
+    // A directory of that name on a share is one.
+    let sim = os_sim::node().smb_server("files").share("one").user("user", "password").build();
+    sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\l").unwrap();
+    set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\l", &mount_point(r"\??\UNC\files\one\pipe"));
+    let (node, trace) = traced(&sim, NoProbe);
+    let _ = node.run(&IsSymlink { path: path(r"\pods\l") });
+    assert!(trace.take().iter().any(|record| record.call.object.contains(r"UNC\files\one")));
 }
 
 #[test]

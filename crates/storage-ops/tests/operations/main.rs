@@ -17,6 +17,7 @@ mod hung_devices;
 mod iscsi;
 mod links;
 mod mounts;
+mod nested_directories;
 mod node_volumes;
 mod path_locks;
 mod path_lookup;

@@ -12,6 +12,7 @@ use storage_ops::{
 
 use zerocopy::FromBytes as _;
 
+use crate::links::{mount_point, relative_link, set_reparse_point};
 use crate::setup::{self, GIB, add_partition, path, refused, volume_on};
 
 const DATA: &str = r"C:\data";
@@ -47,12 +48,7 @@ fn drivers_disks() -> Sim {
 #[test]
 fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
     const CODES: [OsError; 2] = [OsError::IO_DEVICE, OsError::DEVICE_NOT_CONNECTED];
-    let calls = [
-        ("open", r"\??\C:\"),
-        ("open", r"\??\C:\data\working"),
-        ("final_path", r"\??\C:\"),
-        ("final_path", r"\??\C:\data\working"),
-    ];
+    let calls = [("open", r"\??\C:\"), ("open_child", r"\??\C:\data"), ("final_path", r"\??\C:\")];
     for ((primitive, object), code) in calls.into_iter().flat_map(|call| CODES.map(|code| (call, code))) {
         let sim = drivers_disks();
         let node = setup::node_on(&sim);
@@ -126,7 +122,7 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
 
     // A volume of the node is on the same disk.
     let own = Config {
-        working_dirs: vec![HostPath::parse(r"C:\var\lib\kubelet\plugins\t\working").unwrap()],
+        node_paths: vec![HostPath::parse(r"C:\var\lib\kubelet\plugins\t\working").unwrap()],
         ..Config::default()
     };
     let on = |is_active, config| Node::new(Arc::new(Layered::around(sim.process(), Mbr { is_active })), config);
@@ -142,6 +138,139 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
     on(false, own).run(&empty).unwrap();
     assert!(sim.external().read_dir(SYSTEM_RESERVED).unwrap().is_empty());
     on(true, Config::default()).run(&empty).unwrap();
+}
+
+/// The way to kubelet's directory leads over the volume of disk 1, from which a link leads to that of disk 2.
+fn moved_twice(link: impl Fn(&Sim)) -> (Sim, Config) {
+    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt1");
+    let node = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt2").dir(r"C:\mnt2\kubelet\pods\x");
+    let sim = node.disk(GIB).partitioned().formatted("NTFS").build();
+    link(&sim);
+    (sim, Config { kubelet_dir: HostPath::parse(r"C:\mnt1\k").unwrap(), ..Config::default() })
+}
+
+#[test]
+fn the_volumes_on_the_way_to_a_working_directory_belong_to_the_node() {
+    let by_path: fn(&Sim) = |sim| sim.external().junction(r"C:\mnt1\k", r"C:\mnt2\kubelet").unwrap();
+    let relative: fn(&Sim) = |sim| {
+        sim.external().mkdir(r"C:\mnt1\k").unwrap();
+        set_reparse_point(sim, r"C:\mnt1\k", &relative_link(r".\l"));
+        sim.external().symlink(r"C:\mnt1\l", r"C:\mnt2\kubelet").unwrap();
+    };
+    let by_volume: fn(&Sim) = |sim| {
+        let target = format!(r"{}kubelet", sim.volume_on(2).unwrap().name());
+        sim.external().symlink(r"C:\mnt1\k", &target).unwrap();
+    };
+    for link in [by_path, by_volume, relative] {
+        let (sim, config) = moved_twice(link);
+        let before = sim.snapshot();
+        for starts in [false, true] {
+            let node = Node::new(sim.process(), config.clone());
+            if starts {
+                node.test_path_lookup();
+            }
+            let [first, second, third] = [1, 2, 3].map(|disk| volume_on(&node, disk));
+            let mount = |volume| MountVolume { volume, target: HostPath::parse(r"C:\mnt1\k\pods\x").unwrap() };
+            for (disk, volume) in [(1, first), (2, second)] {
+                refused(&node, &offline(disk), Kind::PermissionDenied);
+                refused(&node, &mount(volume), Kind::PermissionDenied);
+            }
+            assert_eq!(sim.snapshot(), before);
+            node.run(&mount(third)).unwrap();
+            sim.external().remove_all(r"C:\mnt2\kubelet\pods\x").unwrap();
+            sim.external().mkdir(r"C:\mnt2\kubelet\pods\x").unwrap();
+        }
+    }
+}
+
+#[test]
+fn nothing_is_taken_from_the_node_if_a_link_on_the_way_to_a_working_directory_cannot_be_read() {
+    let (sim, config) = moved_twice(|sim| sim.external().junction(r"C:\mnt1\k", r"C:\mnt2\kubelet").unwrap());
+    let before = sim.snapshot();
+    for (primitive, object) in [
+        ("open_child", r"\mnt1"),
+        ("open_child", r"\k"),
+        ("query AttributeTag", r"\k"),
+        ("control FSCTL_GET_REPARSE_POINT", r"\k"),
+        ("open_child", r"\mnt2"),
+    ] {
+        let fault = Fault::each(
+            move |call| call.primitive == primitive && call.object.ends_with(object),
+            When::Before,
+            FaultAction::Fail(OsError::IO_DEVICE),
+        );
+        let node = Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), config.clone());
+        let error = node.run(&offline(3)).expect_err(object).to_string();
+        assert!(error.contains("it cannot be determined what the node itself uses"), "{object}: {error}");
+        assert_eq!(sim.snapshot(), before, "{object}");
+    }
+    // A link that leads nowhere is no reason, and one that only Windows can resolve is.
+    for (target, is_refused) in [(r"\??\C:\gone\k", false), (r"\??\UNC\files\one", false), (r"\??\GLOBALROOT\x", true)]
+    {
+        let (sim, config) = moved_twice(|sim| {
+            sim.external().mkdir(r"C:\mnt1\k").unwrap();
+            set_reparse_point(sim, r"C:\mnt1\k", &mount_point(target));
+        });
+        let node = Node::new(sim.process(), config);
+        refused(&node, &offline(1), if is_refused { Kind::FailedPrecondition } else { Kind::PermissionDenied });
+        assert_eq!(node.run(&offline(3)).is_err(), is_refused, "{target}");
+    }
+}
+
+#[test]
+fn what_a_driver_makes_of_a_working_directory_in_another_one_takes_nothing_from_other_drivers() {
+    let sim = drivers_disks();
+    let node = setup::node_on(&sim);
+    let volume = volume_on(&node, 3);
+    let inner = r"C:\var\lib\kubelet\pods";
+    for target in [r"C:\var\lib\kubelet\plugins\v", r"\\?\GLOBALROOT\x"] {
+        sim.external().remove_all(inner).unwrap();
+        sim.external().symlink(inner, target).unwrap();
+        let pod_dir = Some(HostPath::parse(inner).unwrap());
+        let node = Node::new(sim.process(), Config { pod_dir, ..Config::default() });
+        node.run(&MountVolume { volume, target: path(r"\plugins\t") }).unwrap();
+        node.run(&offline(2)).unwrap();
+    }
+}
+
+#[test]
+fn a_link_on_the_way_that_is_missing_for_a_moment_is_looked_for_again() {
+    let (sim, config) = moved_twice(|sim| sim.external().junction(r"C:\mnt1\k", r"C:\mnt2\kubelet").unwrap());
+    let before = sim.snapshot();
+    for code in [OsError::FILE_NOT_FOUND, OsError::PATH_NOT_FOUND, OsError::NOT_READY, OsError::UNRECOGNIZED_VOLUME] {
+        for nth in 0..20 {
+            let fault = Fault::at(nth, When::Before, FaultAction::Fail(code));
+            let fault = fault.among(|call| call.primitive.starts_with("open"));
+            let node = Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), config.clone());
+            node.run(&offline(2)).unwrap_err();
+            assert_eq!(sim.snapshot(), before, "{code:?} {nth}");
+        }
+    }
+}
+
+#[test]
+fn a_volume_that_is_mounted_at_another_path_of_a_moved_working_directory_is_not_emptied() {
+    let mount = r"C:\real\pods\a\mount";
+    let node = os_sim::node().dir(r"C:\real\pods\b\mount").disk(GIB).partitioned().formatted("NTFS").mounted(mount);
+    let sim = node.file(r"C:\real\pods\a\mount\data.db", b"1").junction(r"C:\k", r"C:\real").build();
+    let kubelet_dir = HostPath::parse(r"C:\k").unwrap();
+    let node = Node::new(sim.process(), Config { kubelet_dir, ..Config::default() });
+    let other = HostPath::parse(r"C:\k\pods\b\mount").unwrap();
+    node.run(&MountVolume { volume: volume_on(&node, 1), target: other.clone() }).unwrap();
+    let error = refused(&node, &RmdirContents { path: other }, Kind::FailedPrecondition).to_string();
+    assert!(error.contains(mount), "{error}");
+    assert!(sim.external().exists(r"C:\real\pods\a\mount\data.db"));
+}
+
+#[test]
+fn the_volumes_of_further_paths_of_the_node_belong_to_it() {
+    let sim = drivers_disks();
+    let volume = volume_on(&setup::node_on(&sim), 3);
+    let node_paths = vec![path(r"\plugins\v\containerd"), HostPath::parse(r"Q:\missing").unwrap()];
+    let node = Node::new(sim.process(), Config { node_paths, ..Config::default() });
+    refused(&node, &offline(3), Kind::PermissionDenied);
+    refused(&node, &MountVolume { volume, target: path(r"\plugins\t") }, Kind::PermissionDenied);
+    node.run(&offline(1)).unwrap();
 }
 
 /// Gives the volume the drive letter D.

@@ -16,7 +16,7 @@ use tonic::Code;
 
 use crate::directory_tree::{DiskKey, Names};
 use crate::messages::Payload;
-use crate::reference_model::{KUBELET, Model};
+use crate::reference_model::{INNER, KUBELET, Model};
 use crate::transition::{Call, Transition, VolumeName};
 
 /// The expected answer to a call.
@@ -124,6 +124,12 @@ fn loose(text: &str) -> Checked<Names> {
 fn working(names: Names) -> Checked<Names> {
     let inside = names.len() > KUBELET.len() && names.iter().zip(KUBELET).all(|(name, known)| name == known);
     if inside { Ok(names) } else { Err(Violations::of(&[Code::PermissionDenied, Code::InvalidArgument])) }
+}
+
+/// Checks that a path is inside the working directory, and neither is nor contains the one inside of it.
+fn changeable(names: Names) -> Checked<Names> {
+    let is_boundary = names.iter().map(String::as_str).eq(INNER.into_iter().take(names.len()));
+    if is_boundary { Err(Violations::of(&[Code::PermissionDenied])) } else { working(names) }
 }
 
 impl Model {

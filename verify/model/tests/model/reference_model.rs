@@ -15,6 +15,9 @@ pub(crate) const GIB: u64 = 1 << 30;
 pub(crate) const MIB: u64 = 1 << 20;
 
 pub(crate) const KUBELET: [&str; 3] = ["var", "lib", "kubelet"];
+
+/// A working directory in kubelet's, which need not exist.
+pub(crate) const INNER: [&str; 6] = ["var", "lib", "kubelet", "plugins", "c", "inner"];
 pub(crate) const SHARES: [&str; 2] = ["one", "two"];
 pub(crate) const USERS: [&str; 2] = [r"FILES\anna", r"FILES\bert"];
 pub(crate) const PORTAL: &str = "10.0.0.10";

@@ -8,7 +8,7 @@ use api::GROUP_VERSIONS;
 use hyper_util::rt::TokioIo;
 use os_sim::Sim;
 use server::{Endpoint, EndpointSpec, Limits, Server, Unfinished};
-use storage_ops::{Config, Executor, Node};
+use storage_ops::{Config, Executor, HostPath, Node};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -20,7 +20,7 @@ use transport::memory::{self, Dialer};
 use crate::directory_tree::DiskKey;
 use crate::expected::Expected;
 use crate::messages::{self, Payload};
-use crate::reference_model::{Model, OTHER_PORTAL, PORTAL, password, simulated};
+use crate::reference_model::{INNER, Model, OTHER_PORTAL, PORTAL, password, simulated};
 use crate::transition::{Call, Event, VolumeName};
 
 /// A valid name that no volume has.
@@ -134,7 +134,9 @@ impl SystemUnderTest {
 
 impl Daemon {
     fn on(sim: &Sim) -> Self {
-        let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), Config::default()))));
+        let inner = HostPath::parse(&format!(r"C:\{}", INNER.join(r"\"))).expect("a valid path");
+        let config = Config { working_dirs: vec![inner], ..Config::default() };
+        let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), config))));
         let (mut dialers, mut endpoints) = (Vec::new(), Vec::new());
         for row in &GROUP_VERSIONS {
             let (dialer, endpoint) = memory::endpoint(Location::NamedPipes.address(row.pipe()).expect("a name"));

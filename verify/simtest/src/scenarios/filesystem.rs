@@ -11,7 +11,8 @@ use super::{GIB, KUBELET, Scenario, Spec, State, boxed, combine, path};
 /// The path that the operations work on.
 pub(crate) const PATH: &str = r"C:\var\lib\kubelet\pods\a\p";
 
-const SOURCE: &str = r"C:\var\lib\kubelet\plugins\source";
+/// An empty directory, to which links are made.
+pub(crate) const SOURCE: &str = r"C:\var\lib\kubelet\plugins\source";
 
 fn parent() -> Builder {
     os_sim::node().dir(SOURCE).dir(r"C:\outside\kept").dir(r"C:\var\lib\kubelet\pods\a")

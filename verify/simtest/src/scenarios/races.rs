@@ -10,6 +10,7 @@ use storage_ops::{
 };
 
 use super::filesystem::{PATH, tree};
+use super::nested::{MOVED, nested};
 use super::smb::{PASSWORD, map};
 use super::{GIB, Scenario, Spec, State, boxed, combine, path, volume};
 
@@ -109,7 +110,48 @@ const OPERATIONS: &[Spec] = &[
     Spec::new("RmdirContents", |_| boxed(RmdirContents { path: path(PATH) })).may_change(INSIDE_AND_VOLUME),
 ];
 
+/// The states of nested working directories.
+const NESTED_STATES: &[State] = &[
+    State { name: "an inner directory", build: || other_disk(tree(mounted_outside(outside())).dir(MOVED)) },
+    State {
+        name: "an inner directory that was moved",
+        build: || {
+            let sim = other_disk(mounted_outside(outside()).dir(r"C:\moved\pods\a\p\d"));
+            sim.external().remove_all(r"C:\var\lib\kubelet\pods").expect("a directory");
+            sim.external().junction(r"C:\var\lib\kubelet\pods", MOVED).expect("a free name");
+            sim
+        },
+    },
+];
+
+/// Everything in kubelet's directory, and in the one to which `pods` was moved.
+const INSIDE_OR_MOVED: &[&str] = &[
+    r"disk 0 partition 2 \var\lib\kubelet\",
+    r"disk 0 partition 2 \moved\pods\",
+    r"disk 0 partition 2 mounted at C:\var\lib\kubelet\",
+    r"disk 1 partition 2 mounted at C:\var\lib\kubelet\",
+    r"disk 2 partition 2 mounted at C:\var\lib\kubelet\",
+    r"disk 1 partition 2 \new",
+];
+
+const NESTED: &[Spec] = &[
+    Spec::new("Mkdir(inner)", |_| boxed(Mkdir { path: path(r"C:\var\lib\kubelet\pods\a\p\new\deep"), context: None }))
+        .with(nested)
+        .may_change(INSIDE_OR_MOVED),
+    Spec::new("Rmdir(inner)", |_| boxed(Rmdir { path: path(PATH), context: None, force: true }))
+        .with(nested)
+        .may_change(INSIDE_OR_MOVED),
+    Spec::new("RmdirContents(inner)", |_| boxed(RmdirContents { path: path(PATH) }))
+        .with(nested)
+        .may_change(INSIDE_OR_MOVED),
+    Spec::new("CreateSymlink(inner)", |_| {
+        boxed(CreateSymlink { source: path(r"C:\var\lib\kubelet\plugins\source"), target: path(PATH) })
+    })
+    .with(nested)
+    .may_change(INSIDE_OR_MOVED),
+];
+
 /// Returns each operation on paths in each state that an attacker can exploit.
 pub fn scenarios() -> Vec<Scenario> {
-    combine(OPERATIONS, STATES)
+    [combine(OPERATIONS, STATES), combine(NESTED, NESTED_STATES)].concat()
 }

@@ -2,7 +2,9 @@
 
 use tonic::Code;
 
-use super::{BEHIND_FILE, Checked, Expected, NOT_FOUND, PRECONDITION, TAKEN, Violations, loose, strict, working};
+use super::{
+    BEHIND_FILE, Checked, Expected, NOT_FOUND, PRECONDITION, TAKEN, Violations, changeable, loose, strict, working,
+};
 use crate::directory_tree::{Directory, Entry, Lookup, Names, Resolved, Target, all, inside_mut};
 use crate::reference_model::{KUBELET, Model};
 
@@ -40,7 +42,7 @@ impl Model {
     }
 
     pub(super) fn rmdir(&mut self, path: &str, force: bool) -> Checked<Expected> {
-        let path = working(strict(path)?)?;
+        let path = changeable(strict(path)?)?;
         match self.look_up(&path) {
             Lookup::Entry(Entry::Directory(inner)) if !force && !inner.is_empty() => {
                 return Ok(Expected::fails(PRECONDITION));
@@ -56,7 +58,7 @@ impl Model {
     }
 
     pub(super) fn rmdir_contents(&mut self, path: &str) -> Checked<Expected> {
-        let path = working(strict(path)?)?;
+        let path = changeable(strict(path)?)?;
         match self.look_up(&path) {
             Lookup::Entry(Entry::Directory(_)) => {
                 inside_mut(&mut self.files, &path).expect("the directory exists").clear();
@@ -84,7 +86,7 @@ impl Model {
         let mut violations = Violations::default();
         let whole = |names: Names| if names == KUBELET { Ok(names) } else { working(names) };
         let source = violations.collect(strict(source).and_then(whole));
-        let link = violations.collect(strict(link).and_then(working));
+        let link = violations.collect(strict(link).and_then(changeable));
         let target = source.map(Target::Path);
         if let Some(link) = &link {
             violations.collect(self.check_link_path(link, target.as_ref()));

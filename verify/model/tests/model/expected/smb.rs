@@ -2,7 +2,7 @@
 
 use tonic::Code;
 
-use super::{Checked, Expected, INVALID, NOT_FOUND, PRECONDITION, Violations, strict, working};
+use super::{Checked, Expected, INVALID, NOT_FOUND, PRECONDITION, Violations, changeable, strict};
 use crate::directory_tree::{Entry, Names, Target};
 use crate::reference_model::{Mapping, Model, SHARES, password};
 
@@ -32,7 +32,7 @@ impl Model {
     ) -> Checked<Expected> {
         let mut violations = Violations::default();
         let remote = violations.collect(remote(path));
-        let local = if local.is_empty() { None } else { violations.collect(strict(local).and_then(working)) };
+        let local = if local.is_empty() { None } else { violations.collect(strict(local).and_then(changeable)) };
         let target =
             remote.as_ref().and_then(|remote| Some(Target::Share(remote.share.clone()?, remote.below.clone())));
         if let Some(local) = &local {

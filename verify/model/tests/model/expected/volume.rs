@@ -3,7 +3,7 @@
 use tonic::Code;
 
 use super::{
-    BEHIND_FILE, Checked, Expected, INVALID, NOT_FOUND, NOT_MOUNTED, PRECONDITION, TAKEN, Violations, loose, working,
+    BEHIND_FILE, Checked, Expected, INVALID, NOT_FOUND, NOT_MOUNTED, PRECONDITION, TAKEN, Violations, changeable, loose,
 };
 use crate::directory_tree::{Directory, DiskKey, Entry, Lookup, Names, Resolved, Root, inside_mut};
 use crate::messages::Payload;
@@ -34,7 +34,7 @@ impl Model {
     pub(super) fn mount_volume(&mut self, id: &VolumeName, at: &str) -> Checked<Expected> {
         let mut violations = Violations::default();
         let key = violations.collect(self.named(id));
-        let path = violations.collect(loose(at).and_then(working));
+        let path = violations.collect(loose(at).and_then(changeable));
         if key == Some(0) {
             violations.0.extend([Code::PermissionDenied, Code::FailedPrecondition]);
         }
@@ -59,7 +59,7 @@ impl Model {
 
     pub(super) fn unmount_volume(&mut self, id: &VolumeName, at: &str) -> Checked<Expected> {
         let mut violations = Violations::default();
-        let path = violations.collect(loose(at).and_then(working));
+        let path = violations.collect(loose(at).and_then(changeable));
         if matches!(id, VolumeName::Malformed(_)) {
             violations.0.extend(INVALID);
         }

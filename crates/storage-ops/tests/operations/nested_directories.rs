@@ -1,0 +1,178 @@
+//! Tests of working directories inside other ones.
+
+use os::OsError;
+use os_sim::Sim;
+use storage_ops::{
+    Config, CreateSymlink, Kind, Mkdir, MountVolume, NewSmbGlobalMapping, Node, PathExists, Rmdir, RmdirContents,
+    Secret, UncPath, UnmountVolume, VolumeId,
+};
+
+use crate::setup::{GIB, node_on, path, refused, volume_on};
+
+const PRECIOUS: &str = r"C:\secret\keep";
+
+fn mkdir(text: &str) -> Mkdir {
+    Mkdir { path: path(text), context: None }
+}
+
+fn rmdir(text: &str) -> Rmdir {
+    Rmdir { path: path(text), context: None, force: true }
+}
+
+fn exists(text: &str) -> PathExists {
+    PathExists { path: path(text), context: None }
+}
+
+fn link(source: &str, target: &str) -> CreateSymlink {
+    CreateSymlink { source: path(source), target: path(target) }
+}
+
+fn map(local: &str) -> NewSmbGlobalMapping {
+    NewSmbGlobalMapping {
+        remote: UncPath::parse(r"\\files\one").unwrap(),
+        local: Some(path(local)),
+        username: "user".into(),
+        password: Secret::new("password".into()),
+    }
+}
+
+/// Runs each operation that creates, replaces, empties or removes what is at `text`; all must fail with `kind`, and with the
+/// code of a refused link if `is_link`.
+fn assert_unreachable(node: &Node, text: &str, volume: VolumeId, kind: Kind, is_link: bool) {
+    let target = path(text);
+    for error in [
+        refused(node, &rmdir(text), kind),
+        refused(node, &Rmdir { force: false, ..rmdir(text) }, kind),
+        refused(node, &RmdirContents { path: target.clone() }, kind),
+        refused(node, &link(r"\pods\evil\e", text), kind),
+        refused(node, &map(text), kind),
+        refused(node, &MountVolume { volume, target: target.clone() }, kind),
+        refused(node, &UnmountVolume { volume, target }, kind),
+    ] {
+        assert_eq!(error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED), is_link, "{error}");
+    }
+}
+
+fn node() -> os_sim::Builder {
+    let node = os_sim::node().file(PRECIOUS, b"1").smb_server("files").share("one").user("user", "password");
+    node.dir(r"C:\var\lib\kubelet\pods\evil\e").disk(GIB).partitioned().formatted("NTFS")
+}
+
+fn config(inner: &str) -> [Config; 3] {
+    [
+        Config { plugin_dir: Some(path(inner)), ..Config::default() },
+        Config { pod_dir: Some(path(inner)), ..Config::default() },
+        Config { working_dirs: vec![path(inner)], ..Config::default() },
+    ]
+}
+
+#[test]
+fn what_contains_a_working_directory_is_not_removed_replaced_emptied_or_mounted_over() {
+    for config in config(r"\plugins\kubernetes.io\csi") {
+        let sim = node().dir(r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\d").build();
+        // The container prepares a directory that is to be linked at `plugins`.
+        sim.external().junction(r"C:\var\lib\kubelet\pods\evil\e\kubernetes.io", r"C:\").unwrap();
+        let volume = volume_on(&node_on(&sim), 1);
+        let node = Node::new(sim.process(), config);
+        let before = sim.snapshot();
+        for text in [r"\plugins", r"\PLUGINS\", r"\plugins\kubernetes.io", r"\plugins\Kubernetes.IO\csi"] {
+            assert_unreachable(&node, text, volume, Kind::PermissionDenied, false);
+        }
+        assert_eq!(sim.snapshot(), before);
+        let error = refused(&node, &rmdir(r"\plugins"), Kind::PermissionDenied).to_string();
+        assert!(
+            error.ends_with(r"contains the working directory C:\var\lib\kubelet\plugins\kubernetes.io\csi"),
+            "{error}"
+        );
+        // What is in it, and beside it, is the driver's.
+        node.run(&rmdir(r"\plugins\kubernetes.io\csi\d")).unwrap();
+        node.run(&mkdir(r"\plugins\kubernetes.io\other")).unwrap();
+        node.run(&rmdir(r"\plugins\kubernetes.io\other")).unwrap();
+    }
+}
+
+#[test]
+fn no_link_on_the_way_to_a_working_directory_in_another_one_is_followed() {
+    let inner = r"\plugins\kubernetes.io";
+    // The container has kubelet's directory, and replaces one of these.
+    for component in [r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\plugins\kubernetes.io"] {
+        for config in config(inner) {
+            for is_mount_point in [false, true] {
+                let sim = node().dir(r"C:\var\lib\kubelet\plugins\kubernetes.io").build();
+                let volume = volume_on(&node_on(&sim), 1);
+                for name in [r"C:\kubernetes.io\secret", r"C:\kubernetes.io\kubernetes.io\secret"] {
+                    sim.external().mkdir_all(name).unwrap();
+                }
+                sim.external().rename(component, r"C:\var\lib\kubelet\away").unwrap();
+                let system = sim.volume_on(0).unwrap().name();
+                sim.external().junction(component, if is_mount_point { &system } else { r"C:\" }).unwrap();
+                let node = Node::new(sim.process(), config.clone());
+                let before = sim.snapshot();
+                assert_unreachable(&node, &format!(r"{inner}\secret"), volume, Kind::FailedPrecondition, true);
+                refused(&node, &mkdir(&format!(r"{inner}\planted\x")), Kind::FailedPrecondition);
+                refused(&node, &exists(&format!(r"{inner}\secret\keep")), Kind::FailedPrecondition);
+                assert_eq!(sim.snapshot(), before, "{component}");
+            }
+        }
+    }
+}
+
+/// Returns a node on which kubelet's `pods` is a link to a directory of another volume.
+fn moved(to: &str) -> Sim {
+    let sim = node().mounted(r"C:\data").dir(r"C:\data\pods\p").dir(r"C:\data\other\p").build();
+    sim.external().remove_all(r"C:\var\lib\kubelet\pods").unwrap();
+    sim.external().junction(r"C:\var\lib\kubelet\pods", to).unwrap();
+    sim
+}
+
+#[test]
+fn contract_09a_a_directory_that_an_administrator_moved_is_named_with_where_it_is() {
+    let with = |directories: &[&str]| Config {
+        working_dirs: directories.iter().map(|text| path(text)).collect(),
+        ..Config::default()
+    };
+    let both = || with(&[r"\pods", r"C:\data\PODS"]);
+    let sim = moved(r"C:\data\pods");
+    let node = Node::new(sim.process(), both());
+    node.run(&mkdir(r"\pods\p\new")).unwrap();
+    assert!(node.run(&exists(r"\pods\p\new")).unwrap());
+    assert!(sim.external().exists(r"C:\data\pods\p\new"));
+    node.run(&link(r"\pods\p", r"\pods\p\l")).unwrap();
+    node.run(&rmdir(r"\pods\p")).unwrap();
+    assert!(!node.run(&exists(r"\pods\p")).unwrap());
+    refused(&node, &rmdir(r"\pods"), Kind::PermissionDenied);
+    refused(&node, &rmdir(r"C:\data\pods"), Kind::PermissionDenied);
+    refused(&node, &rmdir(r"C:\data"), Kind::PermissionDenied);
+
+    // The link alone, or a link to anything else, is not followed: a container that has kubelet's directory may have made it.
+    for (to, config) in [
+        (r"C:\data\pods", with(&[r"\pods"])),
+        (r"C:\data\pods", with(&[r"C:\data\pods"])),
+        (r"C:\data\other", both()),
+        (r"C:\data", both()),
+        (r"C:\data\pods\p", both()),
+    ] {
+        let sim = moved(to);
+        let node = Node::new(sim.process(), config);
+        let before = sim.snapshot();
+        let error = refused(&node, &mkdir(r"\pods\p\new"), Kind::FailedPrecondition);
+        assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED));
+        refused(&node, &rmdir(r"\pods\p"), Kind::FailedPrecondition);
+        refused(&node, &exists(r"\pods\p\new"), Kind::FailedPrecondition);
+        assert_eq!(sim.snapshot(), before, "{to}");
+    }
+}
+
+#[test]
+fn a_working_directory_behind_a_moved_one_is_as_protected() {
+    let sim = moved(r"C:\data\pods");
+    let working_dirs = [r"\pods", r"C:\data\pods", r"C:\data\pods\p\inner"].map(path).to_vec();
+    let node = Node::new(sim.process(), Config { working_dirs, ..Config::default() });
+    sim.external().mkdir(r"C:\data\pods\p\inner").unwrap();
+    let before = sim.snapshot();
+    for text in [r"\pods\p", r"\pods\p\inner", r"C:\data\pods\p"] {
+        refused(&node, &rmdir(text), Kind::PermissionDenied);
+    }
+    assert_eq!(sim.snapshot(), before);
+    node.run(&mkdir(r"\pods\p\inner\new")).unwrap();
+}
