@@ -53,6 +53,13 @@ impl Client {
         stream
     }
 
+    /// Sends a call without a body, whose header block has any length.
+    pub(crate) async fn write_block(&mut self, stream: u32, block: &[u8]) {
+        let (first, rest) = block.split_at(block.len().min(1 << 14));
+        self.write(HEADERS, 0x1, stream, first).await;
+        self.write(CONTINUATION, 0x4, stream, rest).await;
+    }
+
     /// Sends this many bytes of a header block, and not its end.
     pub(crate) async fn begin_block(&mut self, bytes: usize) {
         let block = vec![0; bytes];
