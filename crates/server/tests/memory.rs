@@ -8,7 +8,7 @@ mod daemon;
 mod frames;
 
 use daemon::{Daemon, Setup, until};
-use frames::{Client, DATA, HEADERS};
+use frames::{CONTINUATION, Client, DATA, HEADERS};
 use peak_alloc::PeakAlloc;
 use server::{ConnectionLimits, Limits};
 
@@ -120,7 +120,10 @@ async fn with_paths(daemon: &Daemon) -> Client {
         // A field that fills the block.
         block.extend(b"\x00\x01z\x7f\x99\xf1\x01");
         block.resize(block.len() + 31_000, b'y');
-        client.write_block(stream, &block).await;
+        // A call without a body, in two frames.
+        let (first, rest) = block.split_at(1 << 14);
+        client.write(HEADERS, 0x1, stream, first).await;
+        client.write(CONTINUATION, 0x4, stream, rest).await;
         read_responses(&mut client, &[stream]).await;
     }
     until(|| daemon.server.connections().counts().calls == 0).await;

@@ -86,8 +86,8 @@ impl Metrics {
             ("waiting", number(call_slots.waiting())),
         ];
         write_labelled(text, "csi_proxy_calls", "gauge", help, "state", &states)?;
-        let help = "Calls refused: connections_busy = -max-connections connections have calls in flight, in_flight = \
-                    too many calls in flight, running = no slot of -max-calls became free in time, message_late = the \
+        let help = "Calls refused: connections_busy = -max-connections connections have calls in flight, or the \
+                    connection was evicted, in_flight = too many calls in flight, running = no slot of -max-calls became free in time, message_late = the \
                     request was incomplete when its time was over, messages_large = the buffer for large requests was \
                     full, watches = too many watches of the health service.";
         let reasons = [

@@ -8,7 +8,7 @@ pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
-const CONTINUATION: u8 = 9;
+pub(crate) const CONTINUATION: u8 = 9;
 
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -51,13 +51,6 @@ impl Client {
         let (stream, head) = self.head(path, b"x", "1H");
         self.write(HEADERS, 0x4, stream, &head).await;
         stream
-    }
-
-    /// Sends a call without a body, whose header block has any length.
-    pub(crate) async fn write_block(&mut self, stream: u32, block: &[u8]) {
-        let (first, rest) = block.split_at(block.len().min(1 << 14));
-        self.write(HEADERS, 0x1, stream, first).await;
-        self.write(CONTINUATION, 0x4, stream, rest).await;
     }
 
     /// Sends this many bytes of a header block, and not its end.

@@ -6,13 +6,13 @@ use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
 use api::smb::v1::smb_client::SmbClient;
 use server::Limits;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tonic::Code;
 
 use super::contract::{finish_operations, slow_mapping, slow_node};
 use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
-use super::frames::{Client, GOAWAY, RST_STREAM, SETTINGS};
+use super::frames::{Client, GOAWAY, HEADERS, RST_STREAM, SETTINGS, frame};
 use super::good_input;
 use super::transport::path_exists;
 use super::unusual_calls::PING;
@@ -246,6 +246,29 @@ async fn an_evicted_connection_that_its_client_keeps_open_is_closed() {
     while client.read().await.kind != GOAWAY {}
     client.closed().await;
     metric(&daemon, "csi_proxy_health_watches 0").await;
+    metric(&daemon, r#"csi_proxy_connections{state="leaving"} 0"#).await;
+}
+
+/// Its client does not acknowledge the PING frame of the shutdown, and always has a call in flight.
+#[tokio::test(start_paused = true)]
+async fn an_evicted_connection_whose_client_goes_on_calling_is_closed() {
+    let sim = good_input::node();
+    let daemon = Setup { limits: at_most(1), ..Setup::default() }.on(&sim);
+    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    client.call(PATH_EXISTS, b"x").await.expect("it is answered");
+    let _other = daemon.stream(FILESYSTEM).await;
+    while client.read().await.kind != GOAWAY {}
+    let mut calls = 0;
+    loop {
+        let (stream, head) = client.head(PATH_EXISTS, b"x", "1H");
+        if client.stream.write_all(&frame(HEADERS, 0x4, stream, &head)).await.is_err() {
+            break;
+        }
+        calls += 1;
+        assert!(calls < 10, "the connection stays open");
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    assert!(calls > 3, "the first call, which arrived in the grace period, had its time");
     metric(&daemon, r#"csi_proxy_connections{state="leaving"} 0"#).await;
 }
 
