@@ -200,8 +200,7 @@ async fn a_call_that_begins_after_the_grace_period_is_refused() {
 async fn an_evicted_connection_counts_again_if_a_call_arrives_on_it() {
     let connections = at_most(3);
     let leaving = with_preface(&connections).await;
-    let idle =
-        [with_preface(&connections).await, with_preface(&connections).await, with_preface(&connections).await];
+    let idle = [with_preface(&connections).await, with_preface(&connections).await, with_preface(&connections).await];
     assert_eq!((connections.open(), connections.counts().leaving), (3, 1));
     let call = leaving.handle().begin_call().unwrap();
     assert_eq!((connections.open(), connections.counts().leaving), (4, 0));
