@@ -10,7 +10,9 @@ const HEAD: usize = 9;
 /// The default of `SETTINGS_MAX_FRAME_SIZE`. The filter checks it for header blocks only.
 const MAX_FRAME: usize = 16_384;
 /// Maximum size of a buffered header block, with frame heads and padding. hyper accepts 16 KiB of decoded headers.
-const MAX_BUFFERED: usize = 32 * 1024;
+pub(crate) const MAX_BUFFERED: usize = 32 * 1024;
+/// At so many octets of output, `feed` takes no further frame.
+const MAX_OUT: usize = 16 * 1024;
 /// Maximum size of an allocation that is kept for the next block.
 pub(crate) const MAX_KEPT: usize = 512;
 
@@ -71,6 +73,15 @@ struct Opening {
     priority: Option<[u8; PRIORITY_OCTETS]>,
 }
 
+/// What became of the octets that a client sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fed {
+    /// How many of them, from the first on, pass to the server unchanged.
+    pub passed: usize,
+    /// How many of them have been filtered. The others are to be fed again.
+    pub taken: usize,
+}
+
 /// The octets passed to one call of `feed`.
 struct Input<'a> {
     octets: &'a [u8],
@@ -113,21 +124,21 @@ impl FrameFilter {
         (!self.buffered.is_empty()).then_some(self.complete_blocks)
     }
 
-    /// Filters the next octets from the client, and returns how many of them, from the first on, pass to the server
-    /// unchanged. Appends to `out` what the server must read after those.
+    /// Filters the next octets from the client. Appends to `out`, which must be empty, what the server must read after
+    /// those that pass. Takes all octets, unless `out` becomes large.
     ///
     /// After a [`ProtocolError`] every later call returns the same error.
-    pub fn feed(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
+    pub fn feed(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<Fed, ProtocolError> {
         let mut input = Input { octets, at: 0, passed: 0 };
         self.advance(&mut input, out).inspect_err(|error| self.state = State::Failed(*error))?;
-        Ok(input.passed)
+        Ok(Fed { passed: input.passed, taken: input.at })
     }
 
     fn advance(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         if let State::Failed(error) = self.state {
             return Err(error);
         }
-        while !input.rest().is_empty() {
+        while !input.rest().is_empty() && out.len() < MAX_OUT {
             match self.state {
                 State::Preface(seen) => self.preface(seen, input, out)?,
                 State::Head => self.head(input, out)?,

@@ -1,23 +1,37 @@
-//! Header blocks (HPACK, RFC 7541), parsed as far as needed to find `:authority`.
+//! Header blocks (HPACK, RFC 7541), parsed as far as needed to find pseudo-headers, which begin with a colon.
 //!
-//! The name of a field may be an index into the dynamic table, so the filter keeps a table too. It stores only the
-//! length of each entry's name, because sizes decide which entries are evicted, and whether the name is `:authority`.
-//! A rewritten value is as long as the original, so the entries of the sender's table, of this one and of the reader's
-//! always have the same sizes.
+//! The h2 crate keeps a pseudo-header in its dynamic table as a part of the buffer that it arrived in, and copies other
+//! fields. A client could thus make it keep a large buffer for each entry. A pseudo-header that a client adds to the
+//! table is therefore *withheld* from the server's table: this table keeps it, and each block that refers to it gets it as
+//! a literal. The server's table has the other entries of the client's and perhaps older ones, so that indexes into it
+//! are translated.
+//!
+//! The table stores only the length of other entries' names, because sizes decide which entries are evicted.
 
 use std::collections::VecDeque;
 
-use crate::frames::MAX_KEPT;
+use crate::frames::{MAX_BUFFERED, MAX_KEPT};
 use crate::{ProtocolError, huffman, value};
 
 const AUTHORITY: &[u8] = b":authority";
 const AUTHORITY_INDEX: usize = 1;
+/// The last of the pseudo-headers, with which the static table begins.
+const LAST_PSEUDO_INDEX: usize = 14;
 /// The default of `SETTINGS_HEADER_TABLE_SIZE`. The server must not announce a higher value.
 const MAX_TABLE: usize = 4096;
+/// Maximum octets of a rewritten block, so that it does not exceed [`MAX_BUFFERED`] with the heads of its frames.
+const MAX_REWRITTEN: usize = MAX_BUFFERED - 64;
 /// What an entry counts in addition to its name and value.
 const ENTRY_OVERHEAD: usize = 32;
 /// Maximum octets of an integer after its prefix. More would exceed 2^28, and no reader accepts that.
 const MAX_INTEGER: u32 = 4;
+
+/// The representations of a field, by the first bits of its first octet, and the bits of the integer in that octet.
+const INDEXED: (u8, u32) = (0b1000_0000, 7);
+const ADDED: (u8, u32) = (0b0100_0000, 6);
+const RESIZED: (u8, u32) = (0b0010_0000, 5);
+const NOT_ADDED: (u8, u32) = (0, 4);
+const NEVER_ADDED: u8 = 0b0001_0000;
 
 /// The lengths of the names in the static table (RFC 7541, appendix A).
 const STATIC_NAMES: [u8; 61] = [
@@ -25,37 +39,72 @@ const STATIC_NAMES: [u8; 61] = [
     4, 6, 7, 4, 4, 8, 17, 13, 8, 19, 13, 4, 8, 12, 18, 19, 5, 7, 7, 11, 6, 10, 25, 17, 10, 4, 3, 16,
 ];
 
-/// The dynamic table of one direction of a connection.
+/// Rewrites the header blocks of one direction of a connection.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Newest first.
-    entries: VecDeque<Entry>,
-    size: usize,
-    limit: usize,
-    /// The decoded value of an authority; kept for its allocation.
+    entries: Entries,
+    /// The decoded value of a pseudo-header; kept for its allocation.
     value: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// The client's dynamic table.
+#[derive(Debug)]
+struct Entries {
+    /// Newest first.
+    fields: VecDeque<Entry>,
+    size: usize,
+    limit: usize,
+    /// How many entries have been added to the server's table.
+    sent: usize,
+}
+
+#[derive(Debug)]
 struct Entry {
     name: Name,
     size: usize,
+    place: Place,
 }
 
-/// The name of a field: its length, and whether it is `:authority`.
+#[derive(Debug)]
+enum Place {
+    /// In the server's table too, to which it was added as the entry with this number.
+    Server(usize),
+    /// Here alone: as a literal that is not added to the table, and where its name ends.
+    Withheld(Box<[u8]>, usize),
+}
+
+/// The name of a field.
 #[derive(Clone, Copy, Debug)]
 struct Name {
     length: usize,
+    is_pseudo: bool,
     is_authority: bool,
+}
+
+/// The name of a literal, as a block has it.
+#[derive(Clone, Copy)]
+enum WrittenName<'a> {
+    /// The index of a name in the server's tables.
+    Index(usize),
+    /// A string with its length, not decoded.
+    Text(&'a [u8]),
+}
+
+/// A field that a client refers to by its index.
+struct Indexed<'a> {
+    name: Name,
+    written: WrittenName<'a>,
+    /// The whole field, if it is withheld from the server's table.
+    withheld: Option<&'a [u8]>,
 }
 
 impl Table {
     pub(crate) fn new() -> Self {
-        Self { entries: VecDeque::new(), size: 0, limit: MAX_TABLE, value: Vec::new() }
+        Self { entries: Entries { fields: VecDeque::new(), size: 0, limit: MAX_TABLE, sent: 0 }, value: Vec::new() }
     }
 
-    /// Reads a complete header block. If an authority must be rewritten, writes the new block to `rewritten`, which
-    /// must be empty, and returns true.
+    /// Reads a complete header block. If the server must read another one, writes that to `rewritten`, which must be
+    /// empty, and returns true.
     pub(crate) fn rewrite(&mut self, block: &[u8], rewritten: &mut Vec<u8>) -> Result<bool, ProtocolError> {
         let is_rewritten = self.read_block(block, rewritten);
         self.value.clear();
@@ -68,63 +117,135 @@ impl Table {
         let mut unwritten = block;
         let mut may_resize = true;
         while let Some(&first) = cursor.rest.first() {
-            if first & 0b1110_0000 == 0b0010_0000 {
+            let field = cursor.rest;
+            if first & 0b1110_0000 == RESIZED.0 {
                 if !may_resize {
                     return Err(ProtocolError("a header block resizes the table after its first field"));
                 }
-                self.resize(cursor.integer(5)?)?;
+                self.entries.resize(cursor.integer(RESIZED.1)?)?;
                 continue;
             }
             may_resize = false;
-            if first & 0b1000_0000 != 0 {
-                self.name_at(cursor.integer(7)?)?;
-                continue;
-            }
-            let is_added = first & 0b0100_0000 != 0;
-            let name = match cursor.integer(if is_added { 6 } else { 4 })? {
-                0 => Name::of(cursor.text()?)?,
-                index => self.name_at(index)?,
+            let is_changed = if first & INDEXED.0 != 0 {
+                let index = cursor.integer(INDEXED.1)?;
+                let Indexed { written, withheld, .. } = self.entries.get(index)?;
+                let is_changed = withheld.is_some() || !matches!(written, WrittenName::Index(same) if same == index);
+                if is_changed {
+                    rewritten.extend_from_slice(&unwritten[..unwritten.len() - field.len()]);
+                    match withheld {
+                        Some(literal) => rewritten.extend_from_slice(literal),
+                        None => written.write(INDEXED, rewritten),
+                    }
+                }
+                is_changed
+            } else {
+                let unwritten = &unwritten[..unwritten.len() - field.len()];
+                self.read_literal(first, &mut cursor, unwritten, rewritten)?
             };
-            let before_value = cursor.rest.len();
-            let text = cursor.text()?;
-            if name.is_authority && self.is_invalid(text)? {
-                value::sanitize(&mut self.value);
-                rewritten.extend_from_slice(&unwritten[..unwritten.len() - before_value]);
-                write_text(&self.value, rewritten);
+            if is_changed {
                 unwritten = cursor.rest;
             }
-            if is_added {
-                self.add(Entry { name, size: name.length + text.length()? + ENTRY_OVERHEAD });
+            if rewritten.len() > MAX_REWRITTEN {
+                return Err(TOO_LARGE);
             }
         }
         if rewritten.is_empty() {
             return Ok(false);
         }
         rewritten.extend_from_slice(unwritten);
-        Ok(true)
+        if rewritten.len() > MAX_REWRITTEN { Err(TOO_LARGE) } else { Ok(true) }
     }
 
-    /// Whether a server refuses the authority. If it does, the decoded authority is in `self.value`.
-    fn is_invalid(&mut self, text: Text<'_>) -> Result<bool, ProtocolError> {
-        if !text.is_huffman && value::is_accepted(text.octets) {
-            return Ok(false);
+    /// Reads a literal. If it must change, writes `unwritten` and then the new literal, and returns true.
+    fn read_literal(
+        &mut self,
+        first: u8,
+        cursor: &mut Cursor<'_>,
+        unwritten: &[u8],
+        rewritten: &mut Vec<u8>,
+    ) -> Result<bool, ProtocolError> {
+        let is_added = first & ADDED.0 != 0;
+        let kind = if is_added { ADDED } else { (first & NEVER_ADDED, NOT_ADDED.1) };
+        let index = cursor.integer(kind.1)?;
+        let (name, written) = if index == 0 {
+            let (text, encoded) = cursor.text()?;
+            (Name::of(text)?, WrittenName::Text(encoded))
+        } else {
+            let Indexed { name, written, .. } = self.entries.get(index)?;
+            (name, written)
+        };
+        let (text, encoded) = cursor.text()?;
+        let is_withheld = is_added && name.is_pseudo;
+        let is_invalid = name.is_authority && is_invalid_authority(text, &mut self.value)?;
+        if is_invalid {
+            value::sanitize(&mut self.value);
+        } else if is_withheld {
+            self.value.clear();
+            text.each(|octet| self.value.push(octet))?;
         }
-        self.value.clear();
-        text.each(|octet| self.value.push(octet))?;
-        Ok(!value::is_accepted(&self.value))
+        let has_another_name = index != 0 && !matches!(written, WrittenName::Index(same) if same == index);
+        let is_changed = is_withheld || is_invalid || has_another_name;
+        let (mut literal, mut name_end) = (0, 0);
+        if is_changed {
+            rewritten.extend_from_slice(unwritten);
+            literal = rewritten.len();
+            written.write(if is_withheld { NOT_ADDED } else { kind }, rewritten);
+            name_end = rewritten.len() - literal;
+            if is_withheld || is_invalid {
+                write_text(&self.value, rewritten);
+            } else {
+                rewritten.extend_from_slice(encoded);
+            }
+        }
+        if is_added {
+            let size = name.length + text.length()? + ENTRY_OVERHEAD;
+            self.entries.add(name, size, is_withheld.then(|| (&rewritten[literal..], name_end)));
+        }
+        Ok(is_changed)
     }
+}
 
-    fn name_at(&self, index: usize) -> Result<Name, ProtocolError> {
+const TOO_LARGE: ProtocolError = ProtocolError("a header block is larger than 32 KiB");
+
+/// Whether a server refuses the authority. If it does, the decoded authority is in `value`.
+fn is_invalid_authority(text: Text<'_>, value: &mut Vec<u8>) -> Result<bool, ProtocolError> {
+    if !text.is_huffman && value::is_accepted(text.octets) {
+        return Ok(false);
+    }
+    value.clear();
+    text.each(|octet| value.push(octet))?;
+    Ok(!value::is_accepted(value))
+}
+
+impl Entries {
+    fn get(&self, index: usize) -> Result<Indexed<'_>, ProtocolError> {
         let Some(position) = index.checked_sub(1) else {
             return Err(ProtocolError("a header field has index 0"));
         };
         if let Some(&length) = STATIC_NAMES.get(position) {
-            return Ok(Name { length: length.into(), is_authority: index == AUTHORITY_INDEX });
+            let (is_pseudo, is_authority) = (index <= LAST_PSEUDO_INDEX, index == AUTHORITY_INDEX);
+            let name = Name { length: length.into(), is_pseudo, is_authority };
+            return Ok(Indexed { name, written: WrittenName::Index(index), withheld: None });
         }
-        match self.entries.get(position - STATIC_NAMES.len()) {
-            Some(entry) => Ok(entry.name),
-            None => Err(ProtocolError("a header field has an index beyond the table")),
-        }
+        let Some(entry) = self.fields.get(position - STATIC_NAMES.len()) else {
+            return Err(ProtocolError("a header field has an index beyond the table"));
+        };
+        let (written, withheld) = match &entry.place {
+            Place::Server(number) => {
+                let newer = self.sent.wrapping_sub(*number);
+                (WrittenName::Index(STATIC_NAMES.len() + 1 + newer), None)
+            }
+            Place::Withheld(literal, name_end) => {
+                let written = match literal[..*name_end] {
+                    [0, ref text @ ..] => WrittenName::Text(text),
+                    // The indexes of pseudo-headers fit into an octet.
+                    [index, ..] => WrittenName::Index(index.into()),
+                    [] => unreachable!("a literal has a name"),
+                };
+                (written, Some(&**literal))
+            }
+        };
+        Ok(Indexed { name: entry.name, written, withheld })
     }
 
     fn resize(&mut self, limit: usize) -> Result<(), ProtocolError> {
@@ -137,27 +258,50 @@ impl Table {
     }
 
     /// Adds an entry. An entry larger than the table empties the table and is not added.
-    fn add(&mut self, entry: Entry) {
-        self.evict(self.limit.saturating_sub(entry.size));
-        if entry.size <= self.limit {
-            self.size += entry.size;
-            self.entries.push_front(entry);
+    ///
+    /// The server evicts for its own entries alone, so that it has at least those of them that the client has.
+    fn add(&mut self, name: Name, size: usize, withheld: Option<(&[u8], usize)>) {
+        self.evict(self.limit.saturating_sub(size));
+        if size > self.limit {
+            return;
         }
+        let place = if let Some((literal, name_end)) = withheld {
+            Place::Withheld(literal.into(), name_end)
+        } else {
+            self.sent = self.sent.wrapping_add(1);
+            Place::Server(self.sent)
+        };
+        self.size += size;
+        self.fields.push_front(Entry { name, size, place });
     }
 
     /// Removes the oldest entries until the others fit into `size`.
     fn evict(&mut self, size: usize) {
         while self.size > size {
-            let Some(oldest) = self.entries.pop_back() else { break };
+            let Some(oldest) = self.fields.pop_back() else { break };
             self.size -= oldest.size;
+        }
+    }
+}
+
+impl WrittenName<'_> {
+    /// Begins a field of a representation with this name or index.
+    fn write(self, (bits, prefix): (u8, u32), block: &mut Vec<u8>) {
+        match self {
+            Self::Index(index) => write_integer(index, bits, prefix, block),
+            Self::Text(text) => {
+                block.push(bits);
+                block.extend_from_slice(text);
+            }
         }
     }
 }
 
 impl Name {
     fn of(text: Text<'_>) -> Result<Self, ProtocolError> {
-        let (mut length, mut same) = (0, true);
+        let (mut length, mut is_pseudo, mut same) = (0, false, true);
         text.each(|octet| {
+            is_pseudo = is_pseudo || (length == 0 && octet == b':');
             same = same && AUTHORITY.get(length) == Some(&octet);
             length += 1;
         })?;
@@ -165,7 +309,7 @@ impl Name {
         if length == 0 {
             return Err(ProtocolError("a header field has an empty name"));
         }
-        Ok(Self { length, is_authority: same && length == AUTHORITY.len() })
+        Ok(Self { length, is_pseudo, is_authority: same && length == AUTHORITY.len() })
     }
 }
 
@@ -224,32 +368,38 @@ impl<'a> Cursor<'a> {
         Err(ProtocolError("an integer in a header block has more than five octets"))
     }
 
-    fn text(&mut self) -> Result<Text<'a>, ProtocolError> {
-        let is_huffman = self.rest.first().is_some_and(|first| first & 0b1000_0000 != 0);
+    /// Reads a string; returns it, and the octets that it was read from.
+    fn text(&mut self) -> Result<(Text<'a>, &'a [u8]), ProtocolError> {
+        let before = self.rest;
+        let is_huffman = before.first().is_some_and(|first| first & 0b1000_0000 != 0);
         let length = self.integer(7)?;
         let Some((octets, rest)) = self.rest.split_at_checked(length) else {
             return Err(ProtocolError("a header block ends within a string"));
         };
         self.rest = rest;
-        Ok(Text { octets, is_huffman })
+        Ok((Text { octets, is_huffman }, &before[..before.len() - rest.len()]))
     }
 }
 
 /// Writes `text` without Huffman coding.
 fn write_text(text: &[u8], block: &mut Vec<u8>) {
-    const PREFIX: usize = 0b0111_1111;
-    if text.len() < PREFIX {
-        block.push(low_octet(text.len()));
-    } else {
-        block.push(low_octet(PREFIX));
-        let mut rest = text.len() - PREFIX;
-        while rest >= 0b1000_0000 {
-            block.push(low_octet(rest) | 0b1000_0000);
-            rest >>= 7;
-        }
-        block.push(low_octet(rest));
-    }
+    write_integer(text.len(), 0, 7, block);
     block.extend_from_slice(text);
+}
+
+/// Writes an integer that begins with the low `prefix` bits of an octet, whose other bits are `bits`.
+fn write_integer(integer: usize, bits: u8, prefix: u32, block: &mut Vec<u8>) {
+    let max = (1 << prefix) - 1;
+    if integer < max {
+        return block.push(bits | low_octet(integer));
+    }
+    block.push(bits | low_octet(max));
+    let mut rest = integer - max;
+    while rest >= 0b1000_0000 {
+        block.push(low_octet(rest) | 0b1000_0000);
+        rest >>= 7;
+    }
+    block.push(low_octet(rest));
 }
 
 fn low_octet(number: usize) -> u8 {
@@ -298,7 +448,7 @@ mod tests {
     }
 
     /// A field that adds an entry of size 34 to the table.
-    const ADDED: &[u8] = &[0x40, 1, b'a', 1, b'b'];
+    const FIELD: &[u8] = &[0x40, 1, b'a', 1, b'b'];
     const NEWEST: &[u8] = &[0xbe];
 
     fn read(table: &mut Table, block: &[u8]) -> Result<bool, ProtocolError> {
@@ -308,7 +458,7 @@ mod tests {
     #[test]
     fn the_oldest_entries_are_evicted_from_a_full_table() {
         let mut table = Table::new();
-        read(&mut table, &ADDED.repeat(MAX_TABLE / 34 + 1)).unwrap();
+        read(&mut table, &FIELD.repeat(MAX_TABLE / 34 + 1)).unwrap();
         // An indexed field whose index does not fit into seven bits.
         assert!(read(&mut table, &[0xff, 61 + 120 - 127]).is_ok(), "the 120th newest entry is in the table");
         assert!(read(&mut table, &[0xff, 61 + 121 - 127]).is_err(), "the 121st was evicted");
@@ -317,7 +467,7 @@ mod tests {
     #[test]
     fn the_oldest_entries_are_evicted_when_the_table_shrinks() {
         let mut table = Table::new();
-        read(&mut table, &ADDED.repeat(2)).unwrap();
+        read(&mut table, &FIELD.repeat(2)).unwrap();
         read(&mut table, &[0x3f, 34 - 31]).unwrap();
         assert!(read(&mut table, NEWEST).is_ok());
         assert!(read(&mut table, &[0xbf]).is_err());
@@ -327,7 +477,7 @@ mod tests {
     fn an_entry_larger_than_the_table_empties_it() {
         let mut table = Table::new();
         read(&mut table, &[0x3f, 35 - 31]).unwrap();
-        read(&mut table, ADDED).unwrap();
+        read(&mut table, FIELD).unwrap();
         assert!(read(&mut table, NEWEST).is_ok());
         read(&mut table, &[0x40, 1, b'a', 3, b'b', b'b', b'b']).unwrap();
         assert!(read(&mut table, NEWEST).is_err());
@@ -337,8 +487,43 @@ mod tests {
     fn a_huffman_coded_value_is_checked_after_decoding() {
         // The Huffman code of "%%%%" is "UUU".
         let mut rewritten = Vec::new();
-        assert!(Table::new().rewrite(b"\x41\x83UUU", &mut rewritten).unwrap());
-        assert_eq!(rewritten, b"\x41\x04----");
+        assert!(Table::new().rewrite(b"\x11\x83UUU", &mut rewritten).unwrap());
+        assert_eq!(rewritten, b"\x11\x04----");
+    }
+
+    /// Returns the block that the server reads.
+    fn rewritten(table: &mut Table, block: &[u8]) -> Vec<u8> {
+        let mut rewritten = Vec::new();
+        if table.rewrite(block, &mut rewritten).unwrap() { rewritten } else { block.to_vec() }
+    }
+
+    #[test]
+    fn a_pseudo_header_is_withheld_from_the_servers_table_and_written_where_a_block_refers_to_it() {
+        let table = &mut Table::new();
+        // `:path` with a name from the static table, a field, `:path2` with a name of its own and Huffman coding.
+        assert_eq!(
+            rewritten(table, b"\x44\x02/a\x40\x01n\x01v\x40\x06:path2\x83UUU"),
+            b"\x04\x02/a\x40\x01n\x01v\x00\x06:path2\x04%%%%"
+        );
+        assert_eq!(rewritten(table, b"\xbe"), b"\x00\x06:path2\x04%%%%");
+        assert_eq!(
+            rewritten(table, b"\x82\xbf\xc0\x83"),
+            b"\x82\xbe\x04\x02/a\x83",
+            "the field is the newest of the server"
+        );
+        // Names from the table: in a literal that is added, one that is not, and one that must never be.
+        assert_eq!(rewritten(table, b"\x7f\x00\x01w"), b"\x7e\x01w");
+        assert_eq!(rewritten(table, b"\x0f\x32\x01w\x1f\x32\x01x"), b"\x04\x01w\x14\x01x");
+        assert_eq!(rewritten(table, b"\x0f\x30\x01w"), b"\x00\x06:path2\x01w");
+        assert_eq!(rewritten(table, b"\xbe\xc0"), b"\xbe\xbf", "the server has both fields");
+    }
+
+    #[test]
+    fn a_small_block_does_not_become_a_large_one() {
+        let table = &mut Table::new();
+        read(table, &[&[0x44, 0x7f, 0xa1, 0x1e][..], &[b'/'; 4000]].concat()).unwrap();
+        assert_eq!(rewritten(table, &[0xbe; 8]).len(), 8 * 4004);
+        assert_eq!(read(table, &[0xbe; 9]), Err(TOO_LARGE));
     }
 
     #[test]
@@ -347,8 +532,9 @@ mod tests {
             let mut block = Vec::new();
             write_text(&vec![b'-'; length], &mut block);
             let mut cursor = Cursor { rest: &block };
-            let text = cursor.text().unwrap();
+            let (text, encoded) = cursor.text().unwrap();
             assert_eq!((text.octets.len(), text.is_huffman, cursor.rest.len()), (length, false, 0));
+            assert_eq!(encoded, block);
         }
     }
 }

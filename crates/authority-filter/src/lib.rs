@@ -5,11 +5,10 @@
 //! stream before any service sees it, and has no setting for that ([hyperium/h2#442], [hyperium/h2#487]).
 //! [`AuthorityFilter`] wraps the connection and rewrites invalid values: octets that could be invalid become `-`.
 //!
-//! A rewritten value keeps its length, and its field keeps its representation, so that the dynamic tables at both ends
-//! stay equal. Only the header block that has the value as a literal changes; later blocks that refer to it by index
-//! pass unchanged. Nothing else is encoded again, and nothing is buffered except header blocks that arrive in several
-//! frames or reads. A client that violates the framing of HTTP/2 is disconnected, because the filter could no longer
-//! follow its header table.
+//! The filter also keeps pseudo-headers out of the server's dynamic table, where each could keep a large buffer in memory:
+//! `hpack.rs` says why. Nothing else is encoded again, and nothing is buffered except header blocks that arrive in several
+//! frames or reads, and rewritten ones. A client that violates the framing of HTTP/2 is disconnected, because the filter
+//! could no longer follow its header table.
 //!
 //! The server must announce the default value of `SETTINGS_MAX_FRAME_SIZE`, and at most that of
 //! `SETTINGS_HEADER_TABLE_SIZE`. Until the client resizes the table, both ends and the filter use the default size.
@@ -26,7 +25,7 @@ mod value;
 
 use std::{error, fmt, io};
 
-pub use frames::FrameFilter;
+pub use frames::{Fed, FrameFilter};
 pub use stream::AuthorityFilter;
 
 /// The client violated HTTP/2, or a rule of it that the filter depends on.

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use crate::FrameFilter;
-use crate::frames::MAX_KEPT;
+use crate::frames::{Fed, MAX_KEPT};
 
 /// A client's connection whose requests have a valid `:authority`. Bytes to the client pass unchanged.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct AuthorityFilter<S> {
     pending: Vec<u8>,
     /// How many of the pending bytes the server has read.
     read: usize,
+    /// Bytes of the client that wait until the server has read the pending ones.
+    waiting: Vec<u8>,
     /// How long a client may take to complete a header block that it has begun.
     block_time: Duration,
     /// The number of the block that is incomplete, and the time left for it.
@@ -32,7 +35,15 @@ impl<S> AuthorityFilter<S> {
     ///
     /// Reading fails with `TimedOut` if a header block is still incomplete `block_time` after the filter found it so.
     pub fn new(stream: S, block_time: Duration) -> Self {
-        Self { stream, filter: FrameFilter::new(), pending: Vec::new(), read: 0, block_time, deadline: None }
+        Self {
+            stream,
+            filter: FrameFilter::new(),
+            pending: Vec::new(),
+            read: 0,
+            waiting: Vec::new(),
+            block_time,
+            deadline: None,
+        }
     }
 }
 
@@ -71,6 +82,17 @@ impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
         }
     }
 
+    /// Filters bytes that had to wait.
+    fn filter_waiting(&mut self) -> io::Result<()> {
+        let octets = mem::take(&mut self.waiting);
+        let mut out = Vec::new();
+        let fed = self.filter.feed(&octets, &mut out)?;
+        self.pending.extend_from_slice(&octets[..fed.passed]);
+        self.pending.append(&mut out);
+        self.waiting.extend_from_slice(&octets[fed.taken..]);
+        Ok(())
+    }
+
     /// Fails if the time for an incomplete header block is over. To be called when the client has sent nothing more.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let unfinished = self.filter.unfinished_block();
@@ -93,6 +115,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
                 this.read_pending(buffer);
                 return Poll::Ready(Ok(()));
             }
+            if !this.waiting.is_empty() {
+                this.filter_waiting()?;
+                continue;
+            }
             let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(cx, buffer) else {
                 return this.poll_deadline(cx);
             };
@@ -101,9 +127,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
             if octets.is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            let passed = this.filter.feed(octets, &mut this.pending);
-            buffer.set_filled(before + passed.as_ref().map_or(0, |passed| *passed));
-            if passed? > 0 {
+            let fed = this.filter.feed(octets, &mut this.pending);
+            let Fed { passed, taken } = fed.unwrap_or(Fed { passed: 0, taken: octets.len() });
+            this.waiting.extend_from_slice(&octets[taken..]);
+            buffer.set_filled(before + passed);
+            fed?;
+            if passed > 0 {
                 return Poll::Ready(Ok(()));
             }
         }

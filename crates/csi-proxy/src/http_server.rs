@@ -1,13 +1,13 @@
 //! The HTTP server for metrics and status; [`Pages`] are what it answers.
 //!
 //! Any client that reaches the address may connect. A connection is therefore closed after one request or
-//! `CONNECTION_TIME`, and at the limit a new connection closes the oldest. A client that sends its request at once is
-//! answered before that.
+//! `CONNECTION_TIME`, and at the limit a new connection closes the oldest of the address that has the most. A client that
+//! sends its request at once is answered before that, unless its own address floods the server.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::pages::Pages;
 
-/// The number of open connections at which a new one closes the oldest.
+/// The number of open connections at which a new one closes another.
 const MAX_CONNECTIONS: usize = 64;
 
 /// How long a connection may be open, from accepting it until the client has read the response.
@@ -66,8 +66,9 @@ impl HttpListener {
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
                     while tasks.try_join_next().is_some() {}
-                    close_oldest_at_limit(&mut open);
-                    open.push_back(tasks.spawn(serve_connection(stream, peer, Arc::clone(&pages))));
+                    close_one_at_limit(&mut open);
+                    let task = tasks.spawn(serve_connection(stream, peer, Arc::clone(&pages)));
+                    open.push_back((peer.ip(), task));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection for metrics");
@@ -78,13 +79,18 @@ impl HttpListener {
     }
 }
 
-/// Closes the oldest connection if [`MAX_CONNECTIONS`] are open.
-fn close_oldest_at_limit(open: &mut VecDeque<AbortHandle>) {
-    open.retain(|connection| !connection.is_finished());
-    if open.len() >= MAX_CONNECTIONS
-        && let Some(oldest) = open.pop_front()
-    {
-        oldest.abort();
+/// If [`MAX_CONNECTIONS`] are open, closes the oldest of the address that has the most.
+fn close_one_at_limit(open: &mut VecDeque<(IpAddr, AbortHandle)>) {
+    open.retain(|(_, connection)| !connection.is_finished());
+    if open.len() < MAX_CONNECTIONS {
+        return;
+    }
+    let of_address = |address: &IpAddr| open.iter().filter(|(other, _)| other == address).count();
+    let counts: Vec<_> = open.iter().map(|(address, _)| of_address(address)).collect();
+    let most = counts.iter().max();
+    let oldest = counts.iter().position(|count| Some(count) == most).and_then(|oldest| open.remove(oldest));
+    if let Some((_, connection)) = oldest {
+        connection.abort();
     }
 }
 
@@ -105,11 +111,15 @@ async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, peer: Soc
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+    use std::future::pending;
+
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::net::TcpStream;
+    use tokio::task::{AbortHandle, JoinSet};
     use tokio::time::Instant;
 
-    use super::{CONNECTION_TIME, HttpListener, MAX_CONNECTIONS, MAX_HEAD, serve_connection};
+    use super::{CONNECTION_TIME, HttpListener, MAX_CONNECTIONS, MAX_HEAD, close_one_at_limit, serve_connection};
     use crate::pages::tests::{LOCAL, pages};
 
     /// A part of the metrics, which are more than the buffers between client and server hold.
@@ -164,6 +174,28 @@ mod tests {
         let mut answer = Vec::new();
         let _ = client.read_to_end(&mut answer).await;
         assert!(answer.starts_with(b"HTTP/1.1 431 "), "{}", answer.escape_ascii());
+    }
+
+    #[tokio::test]
+    async fn a_flood_from_one_address_closes_no_connection_of_another() {
+        let [flooding, other, third] = ["10.0.0.7", "127.0.0.1", "10.0.0.8"].map(|address| address.parse().unwrap());
+        let (mut tasks, mut open) = (JoinSet::new(), VecDeque::new());
+        let mut add = |address| {
+            close_one_at_limit(&mut open);
+            let task = tasks.spawn(pending::<()>());
+            open.push_back((address, task.clone()));
+            task
+        };
+        let kept = [add(other), add(third)];
+        let flood: Vec<_> = (0..1000).map(|_| add(flooding)).collect();
+        add(third);
+        while tasks.len() > MAX_CONNECTIONS {
+            tasks.join_next().await;
+        }
+        assert!(kept.iter().all(|connection| !connection.is_finished()));
+        let closed: Vec<_> = flood.iter().map(AbortHandle::is_finished).collect();
+        let expected: Vec<_> = (0..1000).map(|connection| connection < 1000 + 3 - MAX_CONNECTIONS).collect();
+        assert_eq!(closed, expected, "the oldest ones are closed");
     }
 
     #[tokio::test]

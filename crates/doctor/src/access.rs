@@ -159,7 +159,8 @@ pub fn is_ordinary(sid: &str) -> bool {
     is_well_known || sid.starts_with(DOMAIN) && ORDINARY_IN_DOMAIN.iter().any(|end| sid.ends_with(end))
 }
 
-fn is_trusted(sid: &str) -> bool {
+/// Returns whether the account is LocalSystem, Windows' own installer or an administrator, as far as its SID shows.
+pub fn is_trusted(sid: &str) -> bool {
     TRUSTED.contains(&sid) || sid.starts_with(DOMAIN) && TRUSTED_IN_DOMAIN.iter().any(|end| sid.ends_with(end))
 }
 

@@ -8,7 +8,7 @@ mod daemon;
 mod frames;
 
 use daemon::{Daemon, Setup, until};
-use frames::{Client, DATA, HEADERS};
+use frames::{CONTINUATION, Client, DATA, HEADERS};
 use peak_alloc::PeakAlloc;
 use server::{ConnectionLimits, Limits};
 
@@ -109,6 +109,27 @@ async fn used_often(daemon: &Daemon) -> Client {
     client
 }
 
+/// Opens a connection that fills the header table with paths, each in a large header block of its own.
+async fn with_paths(daemon: &Daemon) -> Client {
+    let mut client = used_once(daemon).await;
+    for call in 0..120_u8 {
+        let (stream, mut block) = client.head(LIST_DISK_IDS, b"x", "1H");
+        // In place of the path, one that is added to the header table.
+        let path = block.windows(5).position(|name| name == b":path").expect("a path") - 2;
+        block.splice(path..path + 8 + LIST_DISK_IDS.len(), [0x44, 2, b'/', b'!' + call % 90]);
+        // A field that fills the block.
+        block.extend(b"\x00\x01z\x7f\x99\xf1\x01");
+        block.resize(block.len() + 31_000, b'y');
+        // A call without a body, in two frames.
+        let (first, rest) = block.split_at(1 << 14);
+        client.write(HEADERS, 0x1, stream, first).await;
+        client.write(CONTINUATION, 0x4, stream, rest).await;
+        read_responses(&mut client, &[stream]).await;
+    }
+    until(|| daemon.server.connections().counts().calls == 0).await;
+    client
+}
+
 async fn unfinished(daemon: &Daemon) -> Client {
     let mut client = used_once(daemon).await;
     client.begin_block(32 * KIB - 100).await;
@@ -166,6 +187,7 @@ async fn the_memory_of_connections_is_bounded_whatever_was_sent_on_them() {
     assert_held("used once", ORDINARY, 1, used_once).await;
     assert_held("used often", OFTEN, 1, used_often).await;
     assert_held("grown", ANY, 1, grown).await;
+    assert_held("with paths in its header table", ANY, 1, with_paths).await;
     assert_held("with an unfinished header block", UNFINISHED, 32 * KIB, unfinished).await;
     assert_total().await;
 }

@@ -51,13 +51,18 @@ pub(crate) fn any_split(bytes: &[u8]) {
 
 fn filtered(bytes: &[u8], piece: usize) -> (Vec<u8>, Result<(), ProtocolError>) {
     let (mut filter, mut result) = (FrameFilter::new(), Vec::new());
-    for chunk in bytes.chunks(piece) {
-        let mut out = Vec::new();
-        match filter.feed(chunk, &mut out) {
-            Ok(passed) => result.extend_from_slice(&chunk[..passed]),
-            Err(malformed) => return (result, Err(malformed)),
+    for mut chunk in bytes.chunks(piece) {
+        while !chunk.is_empty() {
+            let mut out = Vec::new();
+            match filter.feed(chunk, &mut out) {
+                Ok(fed) => {
+                    result.extend_from_slice(&chunk[..fed.passed]);
+                    chunk = &chunk[fed.taken..];
+                }
+                Err(malformed) => return (result, Err(malformed)),
+            }
+            result.extend(out);
         }
-        result.extend(out);
     }
     (result, Ok(()))
 }

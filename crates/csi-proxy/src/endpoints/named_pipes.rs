@@ -4,7 +4,10 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use os_win32::pipe::{Owner, Security, owner};
+use doctor::access::is_trusted;
+use os::OsResult;
+use os::abi::SecurityDescriptor;
+use os_win32::pipe::{Owner, Security, owner_and_access};
 use tokio::net::windows::named_pipe::NamedPipeServer;
 use transport::address::{Address, Location};
 
@@ -47,35 +50,54 @@ fn bind(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe")))?;
     match os_win32::pipe::Listener::bind(path, Arc::clone(security)) {
         Ok(pipe) => Ok(Listener { pipe, address: address.clone() }),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(refused(address, error, owner(path))),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(refused(address, error, owner_and_access(path)))
+        }
         Err(error) => Err(error),
     }
 }
 
 /// Returns why a pipe could not be created: another process serves it, unless no process does.
-fn refused(address: &Address, error: io::Error, owner: io::Result<Owner>) -> io::Error {
-    match owner {
-        Err(absent) if absent.kind() == io::ErrorKind::NotFound => error,
-        owner => io::Error::new(io::ErrorKind::AddrInUse, Taken { address: address.clone(), owner: owner.ok() }),
-    }
+fn refused(
+    address: &Address,
+    error: io::Error,
+    served: io::Result<(Owner, OsResult<SecurityDescriptor>)>,
+) -> io::Error {
+    let (process, access) = match served {
+        Err(absent) if absent.kind() == io::ErrorKind::NotFound => return error,
+        served => served.ok().unzip(),
+    };
+    let account = access.and_then(|access| Some(access.ok()?.owner?.to_string()));
+    let stranger = account.filter(|account| !is_trusted(account));
+    io::Error::new(io::ErrorKind::AddrInUse, Taken { address: address.clone(), process, stranger })
 }
 
 /// A pipe that another process already serves.
 #[derive(Debug)]
 struct Taken {
     address: Address,
-    owner: Option<Owner>,
+    process: Option<Owner>,
+    /// The SID of the pipe's owner, if that is no administrator.
+    stranger: Option<String>,
 }
 
 impl fmt::Display for Taken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, owner } = self;
-        match owner {
+        let Self { address, process, stranger } = self;
+        match process {
             Some(Owner { process, program: Some(program) }) => {
                 write!(f, "{address} is already served by process {process}, {}", program.display())
             }
             Some(Owner { process, program: None }) => write!(f, "{address} is already served by process {process}"),
             None => write!(f, "{address} is already served by another process"),
+        }?;
+        match stranger {
+            Some(account) => write!(
+                f,
+                "; the pipe belongs to {account}, which is no administrator: drivers that connected to it may have given it \
+                 their secrets"
+            ),
+            None => Ok(()),
         }
     }
 }
@@ -87,10 +109,11 @@ mod tests {
     use std::sync::Arc;
     use std::{env, io, process};
 
-    use os_win32::pipe::{Security, owner};
+    use os::abi::SecurityDescriptor;
+    use os_win32::pipe::{Owner, Security, owner_and_access};
     use transport::address::{Address, Location};
 
-    use super::{Listener, refused};
+    use super::{Listener, OsResult, refused};
 
     fn bind(address: &Address) -> io::Result<Listener> {
         super::bind(address, &Arc::new(Security::administrators()?))
@@ -98,6 +121,11 @@ mod tests {
 
     fn denied() -> io::Error {
         io::ErrorKind::PermissionDenied.into()
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as Windows returns it")]
+    fn access(owner: &str) -> OsResult<SecurityDescriptor> {
+        Ok(SecurityDescriptor { owner: Some(owner.parse().unwrap()), entries: None })
     }
 
     fn address(test: &str) -> Address {
@@ -108,7 +136,8 @@ mod tests {
     async fn a_refusal_names_the_process_that_serves_the_pipe() {
         let address = address("owner");
         let _listener = bind(&address).unwrap();
-        let sentence = refused(&address, denied(), owner(address.path().to_str().unwrap())).to_string();
+        let (process, _) = owner_and_access(address.path().to_str().unwrap()).unwrap();
+        let sentence = refused(&address, denied(), Ok((process, access("S-1-5-32-544")))).to_string();
         let program = env::current_exe().unwrap();
         let name = program.file_name().unwrap().to_str().unwrap();
         assert!(
@@ -116,6 +145,23 @@ mod tests {
             "{sentence}"
         );
         assert!(sentence.ends_with(name), "{sentence}");
+    }
+
+    #[test]
+    fn a_refusal_says_whether_the_pipe_belongs_to_an_administrator() {
+        let process = Owner { process: 7, program: None };
+        for (account, expected) in [
+            ("S-1-5-18", "is already served by process 7"),
+            ("S-1-5-32-544", "is already served by process 7"),
+            (
+                "S-1-5-21-1-2-3-1001",
+                "is already served by process 7; the pipe belongs to S-1-5-21-1-2-3-1001, which is no administrator: \
+                 drivers that connected to it may have given it their secrets",
+            ),
+        ] {
+            let sentence = refused(&address("stranger"), denied(), Ok((process.clone(), access(account)))).to_string();
+            assert!(sentence.ends_with(expected), "{sentence}");
+        }
     }
 
     #[tokio::test]
@@ -131,7 +177,7 @@ mod tests {
     #[test]
     fn a_pipe_that_no_process_serves_is_refused_for_another_reason() {
         let address = address("free");
-        let error = refused(&address, denied(), owner(address.path().to_str().unwrap()));
+        let error = refused(&address, denied(), owner_and_access(address.path().to_str().unwrap()));
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     }
 

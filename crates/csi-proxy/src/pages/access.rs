@@ -3,13 +3,14 @@
 //! The address of the metrics is often open to a network. A page of the internet in a browser on the node, or one that
 //! reads through `kubectl port-forward`, connects from the node itself, too. It cannot read what another site answers,
 //! unless its own name is resolved to a loopback address; such a request has that name in its `Host`. A reverse proxy on the
-//! node may replace `Host`, but most say in another header whose request it is.
+//! node may replace `Host`, but most say in another header whose request it is. nginx by default adds no header, but sends
+//! HTTP/1.0, which clients have long ceased to send.
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::Request;
 use http::header::{FORWARDED, HOST, HeaderName, VIA};
 use http::uri::Authority;
+use http::{Request, Version};
 
 const NOT_LOCAL: &str = "This page is for clients on the node itself. Open it there, at a loopback address such as \
                          http://127.0.0.1, or through 'kubectl port-forward'.";
@@ -19,15 +20,16 @@ const NOT_LOOPBACK_NAME: &str = "This page is answered only at a loopback addres
 const PROXIED: &str = "This page is not answered through a proxy. Open it on the node itself, or through 'kubectl \
                        port-forward'.";
 
-/// What proxies add to a request that they pass on.
-const OF_PROXIES: [HeaderName; 3] = [FORWARDED, HeaderName::from_static("x-forwarded-for"), VIA];
+/// What proxies add to a request that they pass on, besides headers that begin with `X-Forwarded-`.
+const OF_PROXIES: [HeaderName; 3] = [FORWARDED, HeaderName::from_static("x-real-ip"), VIA];
 
 /// Returns why the client at `peer` may not read what names objects of the node.
 pub(super) fn check<B>(request: &Request<B>, peer: SocketAddr) -> Result<(), &'static str> {
     if !peer.ip().to_canonical().is_loopback() {
         return Err(NOT_LOCAL);
     }
-    if OF_PROXIES.iter().any(|name| request.headers().contains_key(name)) {
+    let is_of_proxies = |name: &HeaderName| OF_PROXIES.contains(name) || name.as_str().starts_with("x-forwarded-");
+    if request.version() < Version::HTTP_11 || request.headers().keys().any(is_of_proxies) {
         return Err(PROXIED);
     }
     let mut hosts = request.headers().get_all(HOST).iter();
@@ -51,7 +53,7 @@ fn is_loopback(authority: &Authority) -> bool {
 mod tests {
     use std::net::SocketAddr;
 
-    use http::Request;
+    use http::{Request, Version};
 
     use super::check;
 
@@ -76,11 +78,14 @@ mod tests {
 
     #[test]
     fn a_request_that_a_proxy_passes_on_is_refused() {
-        for header in ["Forwarded", "X-Forwarded-For", "Via"] {
+        for header in ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"] {
             let request = Request::get("/").header("Host", "localhost").header(header, "10.0.0.7").body(()).unwrap();
             let refused = check(&request, "127.0.0.1:5000".parse().unwrap());
             assert!(refused.is_err_and(|reason| reason.contains("proxy")), "{header}");
         }
+        let of_nginx = Request::get("/").version(Version::HTTP_10).header("Host", "127.0.0.1:8888").body(()).unwrap();
+        let refused = check(&of_nginx, "127.0.0.1:5000".parse().unwrap());
+        assert!(refused.is_err_and(|reason| reason.contains("proxy")));
     }
 
     #[test]

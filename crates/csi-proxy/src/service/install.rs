@@ -15,7 +15,7 @@ use windows_service::service::{
 };
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
-use super::{STOP_MARGIN, ServiceError, code, folders, preshutdown_time};
+use super::{STOP_MARGIN, ServiceError, code, folders};
 use crate::flags::Flags;
 use crate::program::CSI_PROXY;
 use crate::service::{Installation, NAME};
@@ -56,7 +56,7 @@ pub fn install(installation: &Installation, mut out: impl Write) -> Result<(), S
         return Err(ServiceError::new(format!("service {NAME} is not installed: {warnings} ({REMEDY})")));
     }
     let service = create(program, arguments)?;
-    let failures = configure(&service, &flags);
+    let failures = configure(&service);
     if !warnings.is_empty() {
         warnings.iter().try_for_each(|warning| writeln!(out, "Warning: {warning}"))?;
         writeln!(out, "{REMEDY}")?;
@@ -166,7 +166,7 @@ pub fn status(mut out: impl Write) -> Result<(), ServiceError> {
 }
 
 /// Sets the parts of the configuration that creating a service leaves out. Returns an error for each that fails.
-fn configure(service: &Service, flags: &Flags) -> Vec<String> {
+fn configure(service: &Service) -> Vec<String> {
     let restart = ServiceAction { action_type: ServiceActionType::Restart, delay: RESTART_DELAY };
     let actions = ServiceFailureActions {
         reset_period: ServiceFailureResetPeriod::After(FAILURE_RESET),
@@ -184,9 +184,6 @@ fn configure(service: &Service, flags: &Flags) -> Vec<String> {
             .set_failure_actions_on_non_crash_failures(true)
             .map_err(|error| cannot("cannot set the restart after an error", error)),
         service.set_description(DESCRIPTION).map_err(|error| cannot("cannot set the description", error)),
-        service
-            .set_preshutdown_timeout(preshutdown_time(flags.drain))
-            .map_err(|error| cannot("cannot set the time to drain when Windows shuts down", error)),
         event_log::add_source(NAME).map_err(|error| format!("cannot register the event source: {error}")),
     ];
     results.into_iter().filter_map(Result::err).collect()

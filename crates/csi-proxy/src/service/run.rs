@@ -5,7 +5,7 @@
 //! having reported STOPPED as failed, and restarts it if the service is configured that way.
 
 use std::error::Error;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::pin::pin;
 use std::process;
@@ -15,13 +15,12 @@ use std::time::Duration;
 use os_win32::event_log;
 use tokio::sync::Notify;
 use windows_service::service::{
-    ServiceAccess, ServiceControl, ServiceControlAccept, ServiceExitCode, ServiceState, ServiceStatus, ServiceType,
+    ServiceControl, ServiceControlAccept, ServiceExitCode, ServiceState, ServiceStatus, ServiceType,
 };
 use windows_service::service_control_handler::{self, ServiceControlHandlerResult, ServiceStatusHandle};
-use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 use windows_service::{define_windows_service, service_dispatcher};
 
-use super::{ServiceError, code, folders, preshutdown_time};
+use super::{ServiceError, code, folders};
 use crate::flags::Flags;
 use crate::service::{NAME, progress};
 use crate::{backend, endpoints, log, serve};
@@ -52,12 +51,10 @@ pub fn run(flags: Flags) -> Result<(), ServiceError> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the macro passes it by value")]
-fn main(arguments: Vec<OsString>) {
+fn main(_arguments: Vec<OsString>) {
     let flags = FLAGS.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(flags) = flags else { return };
-    // An administrator may have created the service with another name.
-    let name = arguments.first().map_or(OsStr::new(NAME), OsString::as_os_str);
-    if let Err(error) = serve_until_stopped(&flags, name) {
+    if let Err(error) = serve_until_stopped(&flags) {
         tracing::error!(%error, "the service failed");
         // A service has no standard error, and opening the log may be what failed.
         let _ = event_log::error(NAME, &format!("csi-proxy failed: {error}"));
@@ -65,13 +62,13 @@ fn main(arguments: Vec<OsString>) {
     }
 }
 
-fn serve_until_stopped(flags: &Flags, name: &OsStr) -> Result<(), Box<dyn Error>> {
+fn serve_until_stopped(flags: &Flags) -> Result<(), Box<dyn Error>> {
     let reporter = StatusReporter::register()?;
     reporter.starting()?;
     folders::create_for_log(&flags.log)?;
     log::start(&flags.log)?;
     let runtime = serve::runtime()?;
-    let served = runtime.block_on(serve_and_report(flags, name, &reporter));
+    let served = runtime.block_on(serve_and_report(flags, &reporter));
     // Abandon operations still running after the drain.
     runtime.shutdown_background();
     served?;
@@ -79,20 +76,13 @@ fn serve_until_stopped(flags: &Flags, name: &OsStr) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
-async fn serve_and_report(flags: &Flags, name: &OsStr, reporter: &StatusReporter) -> Result<(), Box<dyn Error>> {
+async fn serve_and_report(flags: &Flags, reporter: &StatusReporter) -> Result<(), Box<dyn Error>> {
     let stopping = Notify::new();
     let stop = async {
         STOP.notified().await;
         stopping.notify_one();
     };
-    let ready = || {
-        reporter.running()?;
-        // After the start has been reported, because the service control manager may not answer before.
-        if let Err(error) = set_preshutdown_time(name, flags.drain) {
-            tracing::warn!(%error, "Windows may not wait for running calls when it shuts down");
-        }
-        Ok(())
-    };
+    let ready = || Ok(reporter.running()?);
     let mut serving =
         pin!(serve::until(flags, backend::windows()?, endpoints::named_pipes(flags)?, io::sink(), stop, ready));
     tokio::select! {
@@ -102,23 +92,13 @@ async fn serve_and_report(flags: &Flags, name: &OsStr, reporter: &StatusReporter
     progress::reported(serving, |checkpoint| reporter.stopping(checkpoint)).await
 }
 
-/// Lets the service drain when Windows shuts down. A service that `sc.exe` created would be given 10 seconds.
-fn set_preshutdown_time(name: &OsStr, drain: Duration) -> Result<(), ServiceError> {
-    let set = || {
-        let manager = ServiceManager::local_computer(None::<&OsStr>, ServiceManagerAccess::CONNECT)?;
-        let service = manager.open_service(name, ServiceAccess::CHANGE_CONFIG)?;
-        service.set_preshutdown_timeout(preshutdown_time(drain))
-    };
-    set().map_err(|error| ServiceError::windows("cannot set the time to drain when Windows shuts down", &error))
-}
-
 /// Handles a control from the service control manager.
 ///
 /// This is a function, not a closure, because `windows-service` frees the handler's context at the first stop, and more
 /// controls may arrive while calls drain. A function has no context to free.
 fn on_control(control: ServiceControl) -> ServiceControlHandlerResult {
     match control {
-        ServiceControl::Stop | ServiceControl::Shutdown | ServiceControl::Preshutdown => {
+        ServiceControl::Stop | ServiceControl::Shutdown => {
             STOP.notify_one();
             ServiceControlHandlerResult::NoError
         }
@@ -147,9 +127,8 @@ impl StatusReporter {
     }
 
     fn running(&self) -> Result<(), ServiceError> {
-        // Windows sends pre-shutdown before it shuts down the other services, so mounts still work while calls drain.
-        let accepted =
-            ServiceControlAccept::STOP | ServiceControlAccept::PRESHUTDOWN | ServiceControlAccept::PARAM_CHANGE;
+        // Not pre-shutdown, which comes first: kubelet stops pods and waits for drivers to unmount their volumes then.
+        let accepted = ServiceControlAccept::STOP | ServiceControlAccept::SHUTDOWN | ServiceControlAccept::PARAM_CHANGE;
         self.report(ServiceState::Running, accepted, 0)
     }
 

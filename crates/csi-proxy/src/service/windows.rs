@@ -14,12 +14,6 @@ pub use run::run;
 /// The time that a stop takes beyond its drain: closing connections and ending the process.
 const STOP_MARGIN: Duration = Duration::from_secs(15);
 
-/// Returns how long Windows is to wait, when it shuts down, for a service that drains for `drain`.
-fn preshutdown_time(drain: Duration) -> Duration {
-    // Windows counts milliseconds with 32 bits.
-    drain.saturating_add(STOP_MARGIN).min(Duration::from_millis(u32::MAX.into()))
-}
-
 /// A failure, in a sentence.
 #[derive(Debug)]
 pub struct ServiceError(String);

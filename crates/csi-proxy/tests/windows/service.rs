@@ -13,7 +13,7 @@ use api::system::v1alpha1::system_client::SystemClient;
 use os_win32::file_security;
 use tokio::task::JoinHandle;
 use tonic::Status;
-use windows_service::service::ServiceAccess;
+use windows_service::service::{ServiceAccess, ServiceControlAccept};
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use crate::PROGRAM;
@@ -202,25 +202,17 @@ async fn a_service_that_is_stopping_is_uninstalled_when_it_has_stopped() {
     assert!(service.status().is_none());
 }
 
+/// kubelet stops pods in its handler of the pre-shutdown control, and their volumes are unmounted then.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_sc_created_gets_its_time_to_drain_when_windows_shuts_down() {
+async fn the_service_serves_until_shutdown_and_does_not_stop_at_pre_shutdown() {
     let _turn = turn().await;
-    let service = Installed::csiproxy("-drain=40");
-    let preshutdown = || {
-        let key = r"HKLM\SYSTEM\CurrentControlSet\Services\csiproxy";
-        let query = Command::new("reg.exe").args(["query", key, "/v", "PreshutdownTimeout"]).output().expect("reg.exe");
-        let text = String::from_utf8_lossy(&query.stdout).into_owned();
-        let value =
-            text.split_once("0x").map(|(_, digits)| digits.chars().take_while(char::is_ascii_hexdigit).collect());
-        value.map(|digits: String| u32::from_str_radix(&digits, 16).expect("a number"))
-    };
+    let service = Installed::csiproxy("");
     service.start();
-    // The service reports that it runs first.
-    let mut tries = 0..200;
-    while preshutdown() != Some(55_000) {
-        assert!(tries.next().is_some(), "{:?} ms", preshutdown());
-        thread::sleep(Duration::from_millis(50));
-    }
+    let manager = ServiceManager::local_computer(None::<&str>, ServiceManagerAccess::CONNECT).expect("the manager");
+    let open = manager.open_service(service.name(), ServiceAccess::QUERY_STATUS).expect("the service");
+    let accepted = open.query_status().expect("a status").controls_accepted;
+    let expected = ServiceControlAccept::STOP | ServiceControlAccept::SHUTDOWN | ServiceControlAccept::PARAM_CHANGE;
+    assert_eq!(accepted, expected);
 }
 
 /// Returns the SIDs in the access control list of a folder, without those of LocalSystem and Administrators.

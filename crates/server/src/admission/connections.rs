@@ -18,15 +18,16 @@ use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use std::{fmt, io};
+use std::{fmt, io, mem};
 
 use authority_filter::AuthorityFilter;
 use tokio::io::AsyncRead;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::admission::connections::lru_queue::{EvictionClass, LruQueue, Rank};
 use crate::admission::fair_limiter::FairLimiter;
+use crate::drain::GOAWAY_GRACE;
 
 /// How many evicted connections may use their grace period at the same time.
 const MAX_LEAVING: usize = 64;
@@ -80,7 +81,7 @@ struct State {
     idle: LruQueue,
     /// The calls in flight.
     calls: FairLimiter,
-    /// How many connections have been evicted and are not closed yet.
+    /// How many connections have been evicted, have had no call since, and are not closed yet.
     leaving: usize,
     /// The grace periods of the connections that were evicted last.
     grace_periods: VecDeque<oneshot::Sender<()>>,
@@ -99,12 +100,9 @@ struct Member {
     rank: Option<Rank>,
     /// Taken when eviction is signalled.
     evict: Option<oneshot::Sender<EvictionGrace>>,
-}
-
-impl Member {
-    fn is_leaving(&self) -> bool {
-        self.evict.is_none()
-    }
+    evicted_at: Option<Instant>,
+    /// Whether it does not count as open.
+    is_leaving: bool,
 }
 
 /// How many connections and calls are open, and how many were closed or refused so far.
@@ -118,7 +116,7 @@ pub struct ConnectionCounts {
     pub idle: usize,
     /// Open connections with calls in flight.
     pub busy: usize,
-    /// Evicted connections that are not closed yet.
+    /// Evicted connections that are not closed yet and have had no call since.
     pub leaving: usize,
     /// Calls in flight.
     pub calls: usize,
@@ -130,7 +128,7 @@ pub struct ConnectionCounts {
     pub evicted_silent: u64,
     /// Connections evicted without a call in flight.
     pub evicted_idle: u64,
-    /// Calls refused because every other connection had a call in flight.
+    /// Calls refused because every other connection had a call in flight, or because theirs had been evicted.
     pub refused_connections_busy: u64,
     /// Calls refused because too many were in flight.
     pub refused_in_flight: u64,
@@ -162,7 +160,9 @@ impl Connections {
         while state.open() >= self.limits.open && state.evict() {}
         state.accepted += 1;
         let id = ConnectionId(state.accepted);
-        state.members.insert(id, Member { calls: 0, rank: None, evict: Some(evict) });
+        state
+            .members
+            .insert(id, Member { calls: 0, rank: None, evict: Some(evict), evicted_at: None, is_leaving: false });
         state.push_idle(id, EvictionClass::Silent);
         drop(state);
         let shared = SharedConnection { id, connections: self.clone(), no_calls: Notify::new() };
@@ -228,6 +228,8 @@ impl State {
         let Some((class, id)) = self.idle.pop() else { return false };
         let Some(member) = self.members.get_mut(&id) else { return false };
         member.rank = None;
+        member.evicted_at = Some(Instant::now());
+        member.is_leaving = true;
         match class {
             EvictionClass::Silent => self.evicted_silent += 1,
             EvictionClass::Unused | EvictionClass::Idle => self.evicted_idle += 1,
@@ -317,7 +319,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is evicted. New calls may still arrive afterwards, and are answered.
+    /// Waits until the connection is evicted. New calls may still arrive in the grace period, and are answered.
     pub(crate) async fn evicted(&mut self) -> EvictionGrace {
         match poll_fn(|cx| Pin::new(&mut self.evicted).poll(cx)).await {
             Ok(grace) => grace,
@@ -349,7 +351,7 @@ impl Drop for Connection {
         state.remove_idle(self.id());
         if let Some(member) = state.members.remove(&self.id()) {
             state.calls.remove_holder(member.calls);
-            state.leaving -= usize::from(member.is_leaving());
+            state.leaving -= usize::from(member.is_leaving);
         }
     }
 }
@@ -383,6 +385,8 @@ pub(crate) struct ConnectionHandle(Arc<SharedConnection>);
 pub(crate) enum CallRefused {
     /// At the limit of open connections, every other connection has a call in flight.
     ConnectionsBusy,
+    /// The grace period of the connection, which was evicted, is over.
+    Evicted,
     /// Too many calls are in flight, or too many of this connection for the capacity that is left.
     TooManyInFlight,
 }
@@ -391,6 +395,7 @@ impl fmt::Display for CallRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ConnectionsBusy => "too many connections have calls in flight; try again later",
+            Self::Evicted => "csi-proxy is closing this connection to make room for others; connect again",
             Self::TooManyInFlight => "too many calls are in flight; try again later",
         })
     }
@@ -409,6 +414,10 @@ impl ConnectionHandle {
         let mut guard = self.0.connections.lock();
         let state = &mut *guard;
         let Some(member) = state.members.get_mut(&self.0.id) else { return Err(CallRefused::ConnectionsBusy) };
+        if member.evicted_at.is_some_and(|evicted| evicted.elapsed() >= GOAWAY_GRACE) {
+            state.refused_connections_busy += 1;
+            return Err(CallRefused::Evicted);
+        }
         if !state.calls.admits(member.calls) {
             state.refused_in_flight += 1;
             return Err(CallRefused::TooManyInFlight);
@@ -418,6 +427,8 @@ impl ConnectionHandle {
             return Err(CallRefused::ConnectionsBusy);
         }
         state.calls.acquire(&mut member.calls);
+        // It stays open for as long as the call takes, and counts until it closes.
+        state.leaving -= usize::from(mem::take(&mut member.is_leaving));
         state.remove_idle(self.0.id);
         drop(guard);
         Ok(InFlightCall(Arc::clone(&self.0)))
@@ -438,7 +449,7 @@ impl Drop for InFlightCall {
         if member.calls > 0 {
             return;
         }
-        if member.is_leaving() {
+        if member.evicted_at.is_some() {
             drop(guard);
             self.0.no_calls.notify_one();
         } else {

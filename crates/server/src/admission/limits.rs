@@ -7,8 +7,11 @@ use crate::admission::connections::ConnectionLimits;
 /// The largest request in bytes; the default of tonic and of grpc-go.
 pub(crate) const LARGEST_REQUEST: usize = 4 << 20;
 
-/// Requests up to this size in bytes are exempt from the shared buffer limit. No sensible request is larger.
-pub(crate) const ORDINARY_REQUEST: usize = 16 << 10;
+/// The largest response in bytes: some 5000 targets with names as long as they may be. grpc-go accepts 4 MiB by default.
+pub(crate) const LARGEST_RESPONSE: usize = 1 << 20;
+
+/// Messages up to this size in bytes are exempt from the shared buffer limit. No sensible request is larger.
+pub(crate) const ORDINARY_MESSAGE: usize = 16 << 10;
 
 /// The limits of a server.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +32,8 @@ pub struct Limits {
     pub queue_timeout: Duration,
     /// How long a client may take to complete a header block, and then the request body, to its last byte.
     pub request_timeout: Duration,
-    /// Maximum buffer size for large request bodies of all connections, in bytes.
-    pub large_request_bytes: usize,
+    /// Maximum buffer size for large requests and responses of all connections, in bytes.
+    pub large_message_bytes: usize,
     /// A connection is closed if its client reads no response for this long although responses are ready.
     pub stall_timeout: Duration,
     /// Maximum clients that watch the health of a service.
@@ -51,7 +54,7 @@ impl Default for Limits {
             queue: 2048,
             queue_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(10),
-            large_request_bytes: 64 << 20,
+            large_message_bytes: 64 << 20,
             stall_timeout: Duration::from_secs(30),
             health_watches: 256,
             keepalive: Duration::from_mins(2),

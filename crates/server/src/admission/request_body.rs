@@ -2,7 +2,8 @@
 //!
 //! A client may send the headers of a call and then nothing, or half a message, on every stream that it may open. The
 //! time to read a body is therefore limited, and so is the memory of all bodies together. Bodies of an ordinary size
-//! are exempt from the memory limit, so that no client fails because of what another client sends.
+//! are exempt from the memory limit, so that no client fails because of what another client sends. A large response
+//! shares the limit, because its client may not read it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,23 +15,23 @@ use hyper::body::{Body as _, Incoming};
 use tokio::time::timeout;
 use tonic::Status;
 
-use crate::admission::limits::{LARGEST_REQUEST, Limits, ORDINARY_REQUEST};
+use crate::admission::limits::{LARGEST_REQUEST, Limits, ORDINARY_MESSAGE};
 
 /// The length of the prefix of a gRPC message: a flag for compression, and the length of the message.
 pub(crate) const PREFIX: usize = 5;
 
-/// The shared buffer of large request bodies, and counts of what was refused.
+/// The shared buffer of large messages, and counts of what was refused.
 #[derive(Debug)]
 pub(crate) struct RequestBodies {
     timeout: Duration,
-    /// Maximum bytes that bodies may hold beyond the ordinary size of each.
+    /// Maximum bytes that messages may hold beyond the ordinary size of each.
     capacity: usize,
     held: AtomicUsize,
     late: AtomicU64,
     refused: AtomicU64,
 }
 
-/// The share of one body in the shared buffer; returned when it is dropped.
+/// The share of one message in the shared buffer; returned when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     bodies: Arc<RequestBodies>,
@@ -40,7 +41,7 @@ pub(crate) struct Reservation {
 impl RequestBodies {
     pub(crate) fn new(limits: &Limits) -> Self {
         let (held, late, refused) = Default::default();
-        Self { timeout: limits.request_timeout, capacity: limits.large_request_bytes, held, late, refused }
+        Self { timeout: limits.request_timeout, capacity: limits.large_message_bytes, held, late, refused }
     }
 
     /// Reads the body of a call. Its memory stays reserved until the reservation is dropped.
@@ -60,7 +61,7 @@ impl RequestBodies {
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| Status::cancelled(format!("cannot read the request: {error}")))?;
             let Ok(data) = frame.into_data() else { continue };
-            if buffer.is_empty() && body.is_end_stream() && data.len() <= ORDINARY_REQUEST {
+            if buffer.is_empty() && body.is_end_stream() && data.len() <= ORDINARY_MESSAGE {
                 return Ok((data, reservation));
             }
             reservation.grow_to(buffer.len() + data.len())?;
@@ -70,7 +71,16 @@ impl RequestBodies {
         Ok((buffer.freeze(), reservation))
     }
 
-    /// How many bytes bodies hold beyond the ordinary size of each.
+    /// Reserves the memory of a response until the reservation is dropped.
+    pub(crate) fn reserve_response(self: &Arc<Self>, length: usize) -> Result<Option<Reservation>, Status> {
+        if length <= ORDINARY_MESSAGE {
+            return Ok(None);
+        }
+        let mut reservation = Reservation { bodies: Arc::clone(self), bytes: 0 };
+        reservation.grow_to(length).map(|()| Some(reservation))
+    }
+
+    /// How many bytes messages hold beyond the ordinary size of each.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
@@ -80,7 +90,7 @@ impl RequestBodies {
         self.late.load(Ordering::Relaxed)
     }
 
-    /// How many bodies did not fit into the shared buffer.
+    /// How many messages did not fit into the shared buffer.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -103,14 +113,14 @@ pub(crate) fn check_length(length: usize) -> Result<(), Status> {
 }
 
 impl Reservation {
-    /// Reserves what a body of `length` bytes needs.
+    /// Reserves what a message of `length` bytes needs.
     fn grow_to(&mut self, length: usize) -> Result<(), Status> {
-        let more = length.saturating_sub(ORDINARY_REQUEST).saturating_sub(self.bytes);
+        let more = length.saturating_sub(ORDINARY_MESSAGE).saturating_sub(self.bytes);
         self.bytes += more;
         let before = self.bodies.held.fetch_add(more, Ordering::Relaxed);
         if more > 0 && before + more > self.bodies.capacity {
             self.bodies.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Status::unavailable("the buffer for large requests is full; try again later"));
+            return Err(Status::unavailable("the buffer for large messages is full; try again later"));
         }
         Ok(())
     }

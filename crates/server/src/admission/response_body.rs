@@ -17,6 +17,7 @@ use tokio::time::sleep;
 use tonic::Status;
 
 use crate::admission::connections::InFlightCall;
+use crate::admission::request_body::Reservation;
 use crate::drain::active_count::ActiveGuard;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -45,7 +46,7 @@ impl StallDetector {
 #[derive(Debug)]
 pub(crate) enum CallGuard {
     /// A call with one response message.
-    Unary { _in_flight: InFlightCall },
+    Unary { _in_flight: InFlightCall, _memory: Option<Reservation> },
     /// A watch of the health service, which sends responses until it is cancelled.
     Watch { _counted: ActiveGuard },
 }

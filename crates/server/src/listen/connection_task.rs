@@ -30,8 +30,7 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The size of the table in which a connection keeps headers that its client sends again and again.
 ///
-/// Each call adds its deadline, which no other call has. A small table is therefore as good as a large one, whose entries
-/// also keep the buffers in memory that they were received in.
+/// Each call adds its deadline, which no other call has. A small table is therefore as good as a large one.
 const HEADER_TABLE_BYTES: u32 = 1024;
 
 /// Returns the HTTP/2 settings of every connection.

@@ -86,9 +86,9 @@ impl Metrics {
             ("waiting", number(call_slots.waiting())),
         ];
         write_labelled(text, "csi_proxy_calls", "gauge", help, "state", &states)?;
-        let help = "Calls refused: connections_busy = -max-connections connections have calls in flight, in_flight = \
-                    too many calls in flight, running = no slot of -max-calls became free in time, message_late = the \
-                    request was incomplete when its time was over, messages_large = the buffer for large requests was \
+        let help = "Calls refused: connections_busy = -max-connections connections have calls in flight, or the \
+                    connection was evicted, in_flight = too many calls in flight, running = no slot of -max-calls became free in time, message_late = the \
+                    request was incomplete when its time was over, messages_large = the buffer for large messages was \
                     full, watches = too many watches of the health service.";
         let reasons = [
             ("connections_busy", counts.refused_connections_busy),
@@ -99,7 +99,7 @@ impl Metrics {
             ("watches", self.state.refused_health_watches()),
         ];
         write_labelled(text, "csi_proxy_calls_refused_total", "counter", help, "reason", &reasons)?;
-        let help = "Bytes of the buffer for requests larger than 16 KiB that are in use.";
+        let help = "Bytes of the buffer for requests and responses larger than 16 KiB that are in use.";
         write_single(text, "csi_proxy_large_messages_bytes", "gauge", help, number(request_bodies.held()))?;
 
         let help = "Operations that run or wait for a lock or a thread, including those without a caller.";

@@ -73,11 +73,18 @@ pub(crate) fn answer<'a>(
             let head = CallHead { number, rpc: rpc.metrics.rpc.path, connection, began, has_woken };
             catch_panics(|| (rpc.handler.answer)(&peer.state, head, body)).await
         };
-        let outcome = match deadline {
+        let mut outcome = match deadline {
             None => answer.await,
             Some(time) => timeout(time, answer).await.unwrap_or_else(|_| Err(deadline_exceeded(time))),
         };
-        peer.response(call.end(outcome), Some(CallGuard::Unary { _in_flight: in_flight }))
+        let mut memory = None;
+        if let Ok(message) = &outcome {
+            match peer.state.request_bodies.reserve_response(message.len()) {
+                Ok(reserved) => memory = reserved,
+                Err(full) => outcome = Err(full),
+            }
+        }
+        peer.response(call.end(outcome), Some(CallGuard::Unary { _in_flight: in_flight, _memory: memory }))
     };
     answer.instrument(span)
 }

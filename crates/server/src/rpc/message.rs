@@ -7,6 +7,7 @@ use prost::Message;
 use tonic::Status;
 use tonic::metadata::MetadataValue;
 
+use crate::admission::limits::LARGEST_RESPONSE;
 use crate::admission::request_body::{PREFIX, check_length, declared_length};
 use crate::admission::response_body::Content;
 
@@ -50,7 +51,12 @@ fn invalid(message: impl Into<String>) -> Status {
 /// Encodes the message of a response.
 pub(crate) fn encode(message: &impl Message) -> Result<Bytes, Status> {
     let length = message.encoded_len();
-    let prefix = u32::try_from(length).map_err(|_| Status::internal("the response is larger than 4 GiB"))?;
+    let Some(prefix) = u32::try_from(length).ok().filter(|_| length <= LARGEST_RESPONSE) else {
+        return Err(Status::out_of_range(format!(
+            "the response has {length} bytes, but the limit is {LARGEST_RESPONSE}; reduce what it lists, such as the \
+             targets of the portal"
+        )));
+    };
     let mut body = BytesMut::with_capacity(PREFIX + length);
     body.put_u8(0);
     body.put_u32(prefix);
@@ -100,6 +106,15 @@ mod tests {
         for path in ["", r"C:\var\lib\kubelet"] {
             assert_eq!(decoded(&encode(&request(path)).unwrap()), Ok(request(path)));
         }
+    }
+
+    #[test]
+    fn a_response_above_the_limit_is_refused() {
+        let path = "x".repeat((1 << 20) - 4);
+        assert_eq!(encode(&request(&path)).unwrap().len(), (1 << 20) + 5);
+        let status = encode(&request(&(path + "x"))).unwrap_err();
+        assert_eq!(status.code(), Code::OutOfRange);
+        assert!(status.message().starts_with("the response has 1048577 bytes, but the limit is 1048576;"), "{status}");
     }
 
     #[test]

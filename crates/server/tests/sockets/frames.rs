@@ -8,7 +8,7 @@ pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
-const CONTINUATION: u8 = 9;
+pub(crate) const CONTINUATION: u8 = 9;
 
 pub(crate) struct Frame {
     pub(crate) kind: u8,

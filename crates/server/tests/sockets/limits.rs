@@ -4,15 +4,18 @@ use std::time::Duration;
 
 use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
+use api::iscsi::v1alpha2::iscsi_client::IscsiClient;
+use api::iscsi::v1alpha2::{AddTargetPortalRequest, DiscoverTargetPortalRequest, TargetPortal};
 use api::smb::v1::smb_client::SmbClient;
+use prost::Message as _;
 use server::Limits;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tonic::Code;
 
 use super::contract::{finish_operations, slow_mapping, slow_node};
 use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
-use super::frames::{Client, GOAWAY, RST_STREAM, SETTINGS};
+use super::frames::{Client, GOAWAY, HEADERS, RST_STREAM, SETTINGS, frame};
 use super::good_input;
 use super::transport::path_exists;
 use super::unusual_calls::PING;
@@ -249,6 +252,29 @@ async fn an_evicted_connection_that_its_client_keeps_open_is_closed() {
     metric(&daemon, r#"csi_proxy_connections{state="leaving"} 0"#).await;
 }
 
+/// Its client does not acknowledge the PING frame of the shutdown, and always has a call in flight.
+#[tokio::test(start_paused = true)]
+async fn an_evicted_connection_whose_client_goes_on_calling_is_closed() {
+    let sim = good_input::node();
+    let daemon = Setup { limits: at_most(1), ..Setup::default() }.on(&sim);
+    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    client.call(PATH_EXISTS, b"x").await.expect("it is answered");
+    let _other = daemon.stream(FILESYSTEM).await;
+    while client.read().await.kind != GOAWAY {}
+    let mut calls = 0;
+    loop {
+        let (stream, head) = client.head(PATH_EXISTS, b"x", "1H");
+        if client.stream.write_all(&frame(HEADERS, 0x4, stream, &head)).await.is_err() {
+            break;
+        }
+        calls += 1;
+        assert!(calls < 10, "the connection stays open");
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    assert!(calls > 3, "the first call, which arrived in the grace period, had its time");
+    metric(&daemon, r#"csi_proxy_connections{state="leaving"} 0"#).await;
+}
+
 #[tokio::test]
 async fn a_call_above_the_limit_of_calls_in_flight_is_refused_at_once() {
     let sim = good_input::node();
@@ -306,7 +332,7 @@ async fn a_connection_whose_header_block_stays_incomplete_is_closed() {
 #[tokio::test]
 async fn when_the_buffer_for_large_requests_is_full_ordinary_requests_still_succeed() {
     let sim = good_input::node();
-    let limits = Limits { large_request_bytes: 100_000, ..Limits::default() };
+    let limits = Limits { large_message_bytes: 100_000, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut hog = Client::new(daemon.stream(FILESYSTEM).await).await;
     hog.begin_message(PATH_EXISTS, 1 << 20, 60_000).await;
@@ -316,7 +342,7 @@ async fn when_the_buffer_for_large_requests_is_full_ordinary_requests_still_succ
     let status = client.path_exists(large.clone()).await.expect_err("the buffer is full");
     assert_eq!(
         (status.code(), status.message()),
-        (Code::Unavailable, "the buffer for large requests is full; try again later")
+        (Code::Unavailable, "the buffer for large messages is full; try again later")
     );
     metric(&daemon, r#"csi_proxy_calls_refused_total{reason="messages_large"} 1"#).await;
     assert!(path_exists(&daemon).await);
@@ -324,6 +350,39 @@ async fn when_the_buffer_for_large_requests_is_full_ordinary_requests_still_succ
     metric(&daemon, "csi_proxy_large_messages_bytes 0").await;
     let status = client.path_exists(large).await.expect_err("the path is invalid");
     assert_eq!(status.code(), Code::InvalidArgument);
+}
+
+/// The client reads none of its responses, and the portal offers many targets.
+#[tokio::test]
+async fn when_the_buffer_for_large_messages_is_full_ordinary_responses_still_arrive() {
+    const DISCOVER: &str = "/v1alpha2.Iscsi/DiscoverTargetPortal";
+    let portal = TargetPortal { target_address: "10.0.0.10".into(), target_port: 3260 };
+    let node = os_sim::node().service("MSiSCSI", "iSCSI").running().iscsi_portal("10.0.0.10", 3260);
+    let sim = (0..500).fold(node, |node, n| node.target(&format!("iqn.2026-01.test:{n:0200}"))).build();
+    let limits = Limits { large_message_bytes: 150_000, ..Limits::default() };
+    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
+    let mut iscsi = IscsiClient::new(daemon.channel("csi-proxy-iscsi-v1alpha2").await);
+    let target_portal = Some(portal.clone());
+    iscsi.add_target_portal(AddTargetPortalRequest { target_portal }).await.expect("the portal is added");
+    let request = DiscoverTargetPortalRequest { target_portal: Some(portal) };
+    let mut hog = Client::new(daemon.stream("csi-proxy-iscsi-v1alpha2").await).await;
+    hog.set_window(0).await;
+    hog.send(DISCOVER, &request.encode_to_vec()).await;
+    // 500 names with 217 bytes, and two bytes before each name, and the prefix.
+    metric(&daemon, &format!("csi_proxy_large_messages_bytes {}", 500 * (3 + 217) + 5 - (16 << 10))).await;
+    let status = iscsi.discover_target_portal(request.clone()).await.expect_err("the buffer is full");
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::Unavailable, "the buffer for large messages is full; try again later")
+    );
+    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="messages_large"} 1"#).await;
+    let path = PathExistsRequest { path: r"C:\var\lib\kubelet".into() };
+    let mut filesystem = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
+    filesystem.path_exists(path).await.expect("an ordinary response needs no part of the buffer");
+    drop(hog);
+    metric(&daemon, "csi_proxy_large_messages_bytes 0").await;
+    let response = iscsi.discover_target_portal(request).await.expect("the buffer is empty");
+    assert_eq!(response.into_inner().iqns.len(), 500);
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,8 +76,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "SVC-08",
         "A service has 10 s for pre-shutdown by default from build 15063 on, and 180 s before.",
         "SDK SERVICE_PRESHUTDOWN_INFO",
-        "not reachable by any operation: it concerns the daemon as a service, for which `csi-proxy.exe service install` sets \
-         the time; docs/windows.md says what to do for a service that sc.exe has created",
+        "not reachable by any operation: the daemon as a service does not accept pre-shutdown",
     ),
     Fact::unchecked(
         "SVC-09",

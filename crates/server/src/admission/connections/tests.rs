@@ -178,9 +178,38 @@ async fn a_connection_waits_for_a_call_that_arrives_after_its_eviction() {
     never(leaving.no_calls()).await;
     drop(call);
     leaving.no_calls().await;
-    assert_eq!(connections.counts().leaving, 1);
     drop(leaving);
     assert_eq!((connections.counts().leaving, connections.open()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_begins_after_the_grace_period_is_refused() {
+    let connections = at_most(1);
+    let leaving = with_preface(&connections).await;
+    let _other = connections.admit();
+    sleep(GOAWAY_GRACE.mul_f32(0.9)).await;
+    let call = leaving.handle().begin_call().unwrap();
+    sleep(GOAWAY_GRACE.mul_f32(0.2)).await;
+    assert_eq!(leaving.handle().begin_call().unwrap_err(), CallRefused::Evicted);
+    assert_eq!((leaving.calls(), connections.counts().refused_connections_busy), (1, 1));
+    drop(call);
+    leaving.no_calls().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_evicted_connection_counts_again_if_a_call_arrives_on_it() {
+    let connections = at_most(3);
+    let leaving = with_preface(&connections).await;
+    let idle = [with_preface(&connections).await, with_preface(&connections).await, with_preface(&connections).await];
+    assert_eq!((connections.open(), connections.counts().leaving), (3, 1));
+    let call = leaving.handle().begin_call().unwrap();
+    assert_eq!((connections.open(), connections.counts().leaving), (4, 0));
+    let newest = connections.admit();
+    assert_eq!((connections.open(), connections.counts().leaving), (3, 2), "two others make room");
+    drop((call, idle));
+    assert_eq!((connections.open(), connections.counts().leaving), (2, 0), "it counts until it closes");
+    drop((leaving, newest));
+    assert_eq!(connections.open(), 0);
 }
 
 #[tokio::test(start_paused = true)]
