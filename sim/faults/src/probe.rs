@@ -69,6 +69,11 @@ impl Call {
         name.split(' ').next().is_some_and(|word| PRIMITIVES.contains(&word))
     }
 
+    /// Returns whether the call cannot change the node, or is in the table of changes.
+    pub fn is_known_change(&self) -> bool {
+        !self.mutates || changes::is_listed(&self.primitive)
+    }
+
     /// Returns whether this is a WMI query or method call.
     pub fn is_wmi(&self) -> bool {
         self.primitive.starts_with("wmi ")

@@ -93,6 +93,8 @@ impl ReferenceRun {
         let flushes = records.iter().filter(is_written).count();
         let calls: Vec<Call> = records.into_iter().map(|record| record.call).collect();
         let mut violations = check_answer(&*request, &first, None);
+        let unknown = calls.iter().filter(|call| !call.is_known_change());
+        violations.extend(unknown.map(|call| format!("the table of changes lacks {}", call.primitive)));
         if scenario.spec.denied && !first.is_denied() {
             violations.push(format!("it must be denied, and answered {first}"));
         }

@@ -106,5 +106,5 @@ fn without_a_common_lock_an_interleaving_that_formats_twice_is_found() {
         interleaver.run(tasks);
         sim.volume_on(1).expect("a volume").formats > 1
     };
-    assert!((0..40).any(|calls| formats_twice(&calls)));
+    assert!((0..80).any(|calls| formats_twice(&calls)));
 }

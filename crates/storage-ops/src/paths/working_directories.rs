@@ -8,8 +8,8 @@
 //!
 //! A working directory inside another one is below it like any directory: drivers and their containers may replace it.
 //! So it decides only which paths are allowed, and paths in it are opened from the outermost one. The one link that is
-//! followed there leads from an inner working directory to an outermost one, which is opened by its own path: whoever makes
-//! such a link gains nothing by it.
+//! followed there leads from an inner working directory to an outermost one, which is opened by its own path: a
+//! client that makes such a link gains nothing by it.
 
 use std::sync::Arc;
 

@@ -271,31 +271,6 @@ fn a_single_error_of_an_offline_disk_does_not_bring_it_online() {
     assert!(sim.disk(1).unwrap().offline);
 }
 
-/// A node whose disk gets another number after it has been opened.
-struct Renumbered(std::sync::atomic::AtomicUsize);
-
-impl Layer for Renumbered {
-    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        let size = handle.control(code, input, output)?;
-        if code == ControlCode::STORAGE_GET_DEVICE_NUMBER
-            && self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst) > 0
-        {
-            output[4] = 7;
-        }
-        Ok(size)
-    }
-}
-
-#[test]
-fn a_disk_whose_number_changes_while_it_is_open_is_not_changed() {
-    let sim = os_sim::node().disk(GIB).disk(GIB).build();
-    let before = sim.snapshot();
-    let node = Node::new(Arc::new(Layered::around(sim.process(), Renumbered(0.into()))), Config::default());
-    let error = refused(&node, &PartitionDisk { disk: ONE }, Kind::FailedPrecondition);
-    assert!(error.to_string().contains("has been replaced by another disk"), "{error}");
-    assert_eq!(sim.snapshot(), before);
-}
-
 #[test]
 fn a_storage_port_is_scanned_again_after_an_error() {
     let sim = os_sim::node().build();

@@ -20,15 +20,15 @@ pub(crate) const FACTS: &[Fact] = &[
         "FILE-OPEN-56",
         "An open that asks for more than FILE_READ_ATTRIBUTES, FILE_WRITE_ATTRIBUTES, READ_CONTROL and SYNCHRONIZE breaks an \
          exclusive oplock (level 1, batch, read-write, read-write-handle; a filter oplock only if it asks for writing or \
-         deletion). It waits for the owner or, with FILE_COMPLETE_IF_OPLOCKED, succeeds at once with \
-         STATUS_OPLOCK_BREAK_IN_PROGRESS. A directory has no exclusive oplock.",
+         deletion), and waits for the owner or, with FILE_COMPLETE_IF_OPLOCKED, succeeds at once with \
+         STATUS_OPLOCK_BREAK_IN_PROGRESS; a directory has no exclusive oplock.",
         "DRV irp-mj-create2, granting-oplocks; DDI NtCreateFile; \
          https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/306239fb-cb60-49fe-b293-df4d1a5f757a",
         "no primitive requests an oplock, which needs an asynchronous handle",
     ),
     Fact::unchecked(
         "FILE-OPEN-57",
-        "A read-handle oplock can be granted while other handles are open. An open breaks it, and waits or not as in \
+        "A read-handle oplock can be granted while other handles are open; an open breaks it, and waits or not as in \
          FILE-OPEN-56, only if it would otherwise be a sharing violation.",
         "DRV irp-mj-create2, granting-oplocks",
         "as FILE-OPEN-56",

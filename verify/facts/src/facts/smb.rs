@@ -192,7 +192,7 @@ pub(crate) const FACTS: &[Fact] = &[
         "SMB-28",
         "Opening a directory of a share for listing needs the right FILE_LIST_DIRECTORY and fails with ACCESS_DENIED (5) without \
          it; opening it for its attributes needs only FILE_READ_ATTRIBUTES.",
-        "W32 file-access-rights-constants; MS-SMB2 2.2.13.1.2",
+        "W32 file-access-rights-constants",
         "a check needs a share whose root its users may not list",
     ),
 ];

@@ -8,7 +8,7 @@ use super::provider::{
     MIB, WINE, call, initialized, number, one, partition, partition_near, partition_of, settle, text,
 };
 use crate::fact::{Fact, Verdict};
-use crate::node::{DiskKind, TestDisk, TestNode, TestVolume, VolumeKind};
+use crate::node::{DiskKind, TestNode, TestVolume, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(

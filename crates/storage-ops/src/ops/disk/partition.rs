@@ -51,7 +51,8 @@ impl Operation for PartitionDisk {
             let mut instance = None;
             if table.style == TableStyle::Raw {
                 while_online(node, ctx, &disk, || {
-                    instance = Some(msft_storage::initialize(&node.host, ctx, &disk, || needs_table(node, ctx, &disk))?);
+                    instance =
+                        Some(msft_storage::initialize(&node.host, ctx, &disk, || needs_table(node, ctx, &disk))?);
                     Ok(())
                 })?;
             }
@@ -91,7 +92,7 @@ fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
 }
 
 /// Queries the partition table of a disk that may have none. An MBR without partitions and signature counts as none if the
-/// first sectors are blank. The storage provider, too, must report that there is none.
+/// first sectors are blank. The storage provider, too, must report no partition table.
 fn table_or_none(disk: &Disk) -> OperationResult<PartitionTable> {
     let mut table = disk.partition_table()?;
     if table.style == TableStyle::BlankMbr && file_system::is_blank(&*disk.handle)? {

@@ -109,6 +109,9 @@ impl Model {
         }
         if wanted > volume.extent {
             // The contract promises nothing about ReFS except that it stays intact.
+            if volume.file_system.as_ref().is_some_and(|system| system.name == "ReFS") {
+                return Ok(Expected::Unspecified);
+            }
             (volume.extent, volume.size_generation) = (wanted, size_generation);
         }
         Ok(Expected::nothing())
