@@ -164,6 +164,9 @@ pub trait TestNode {
     /// Returns an SMB server. No share of it is mapped.
     fn smb_server(&self) -> Result<TestServer, Unavailable>;
 
+    /// Returns the remote path of a share that is readable without a mapping, but whose root may not be listed.
+    fn unlistable_share(&self) -> Result<String, Unavailable>;
+
     /// Returns the name of an SMB server that does not answer.
     fn silent_smb_server(&self) -> Result<String, Unavailable>;
 

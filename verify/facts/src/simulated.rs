@@ -180,6 +180,10 @@ impl TestNode for SimulatedNode {
         })
     }
 
+    fn unlistable_share(&self) -> Result<String, Unavailable> {
+        Ok(r"\\strict\unlistable".to_owned())
+    }
+
     fn silent_smb_server(&self) -> Result<String, Unavailable> {
         Ok("silent".to_owned())
     }

@@ -188,12 +188,12 @@ pub(crate) const FACTS: &[Fact] = &[
         "learn.microsoft.com/previous-versions/windows/desktop/smb/msft-smbmapping-remove; SDK WNetCancelConnection2W",
         a_mapping_in_use_is_removed_only_by_force,
     ),
-    Fact::unchecked(
+    Fact::published(
         "SMB-28",
         "Opening a directory of a share for listing needs the right FILE_LIST_DIRECTORY and fails with ACCESS_DENIED (5) without \
          it; opening it for its attributes needs only FILE_READ_ATTRIBUTES.",
         "W32 file-access-rights-constants",
-        "a check needs a share whose root its users may not list",
+        a_directory_may_be_opened_that_may_not_be_listed,
     ),
 ];
 
@@ -405,6 +405,16 @@ fn a_removed_mapping_frees_its_server(node: &dyn TestNode) -> Verdict {
     unmap(node, &mappings(node, &server)[0]);
     assert!(mapped(node, &server).is_empty());
     assert_eq!(map(node, &server.remote(0), &server.users[1]), Ok(0));
+    Ok(())
+}
+
+fn a_directory_may_be_opened_that_may_not_be_listed(node: &dyn TestNode) -> Verdict {
+    let share = node.unlistable_share()?;
+    assert_eq!(read(node, &share), Err(OsError::ACCESS_DENIED));
+    let path = NtPath::from_win32(&U16String::from_str(&format!(r"{share}\")));
+    node.os()
+        .open(&path, &Open::existing(Access::READ_ATTRIBUTES, Options::empty()))
+        .expect("its attributes can be read");
     Ok(())
 }
 

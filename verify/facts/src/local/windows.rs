@@ -160,6 +160,10 @@ impl TestNode for LocalNode {
         })
     }
 
+    fn unlistable_share(&self) -> Result<String, Unavailable> {
+        variable("SMB_UNLISTABLE", "a share whose root may not be listed")
+    }
+
     fn silent_smb_server(&self) -> Result<String, Unavailable> {
         variable("SMB_SILENT", "an SMB server that does not answer")
     }
