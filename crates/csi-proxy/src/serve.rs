@@ -99,6 +99,7 @@ pub async fn until<L: Listener>(
     let node = Arc::new(Node::new(os, config));
     node.begin_smb_record();
     node.test_path_lookup();
+    node.check_working_directories()?;
     let executor = Arc::new(Executor::new(node));
     let server = Server::new(executor, limits(flags));
     let metrics_listener = match &flags.metrics_address {

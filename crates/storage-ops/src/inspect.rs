@@ -18,7 +18,7 @@ use crate::ops::smb::reading;
 use crate::ops::system::firmware_serial;
 use crate::paths::on_node;
 use crate::paths::remove_tree::names;
-use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
+use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW, WorkingDirectories};
 use crate::types::{DiskNumber, HostPath, UncPath, VolumeId, components};
 use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY};
@@ -245,6 +245,14 @@ impl Inspector {
             }
         }
         Ok(None)
+    }
+
+    /// Finds two working directories of which the first one, or a link on the way to it, lies in the second one, although the
+    /// texts of their paths do not show that.
+    pub fn working_directories_nested_by_links(&self, config: &Config) -> Option<(HostPath, HostPath)> {
+        let directories = WorkingDirectories::new(config);
+        let (inner, outer) = directories.nested_by_links(self.host.os())?;
+        Some((inner.clone(), outer.clone()))
     }
 
     /// Returns whether a directory, links in its path followed, has no entries.

@@ -104,6 +104,19 @@ impl Node {
         self.directories.lookup().test(&self.host);
     }
 
+    /// Checks that no working directory, and no link on the way to one, lies in another working directory, unless the texts of
+    /// their paths show that: drivers may replace what lies there, and paths in the directory would then lead elsewhere. A
+    /// daemon calls this when it starts, and does not serve if it fails.
+    ///
+    /// Errors: which two directories are to be named differently.
+    pub fn check_working_directories(&self) -> Result<(), String> {
+        let Some((inner, outer)) = self.directories.nested_by_links(self.host.os()) else { return Ok(()) };
+        Err(format!(
+            "the working directory {inner} lies in the working directory {outer}, or a link on the way to it does, and drivers \
+             could replace it; name {inner} by its path below {outer}"
+        ))
+    }
+
     /// Returns the number of handles that stay open while no operation runs.
     pub fn held_handles(&self) -> usize {
         self.directories.lookup().held_handles()

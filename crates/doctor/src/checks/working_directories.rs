@@ -38,6 +38,14 @@ pub(super) fn check(examination: &mut Examination<'_>) {
             );
         }
     }
+    if let Some((inner, outer)) = inspector.working_directories_nested_by_links(node) {
+        let [inner, outer] = [&inner, &outer].map(|path| quoted(&path.to_string()));
+        report.problem(
+            CHECK,
+            format!("{inner} lies in {outer}, or a link on the way to it does: csi-proxy does not start"),
+            "name the inner working directory by its path below the other one",
+        );
+    }
     for path in all {
         let directory = quoted(&path.to_string());
         match inspector.file_system_of_directory(path) {

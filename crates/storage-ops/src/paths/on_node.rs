@@ -5,13 +5,13 @@
 //! of `links` only tell which links a path has at the moment; Windows then opens it.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Handle, NtPath, Open, Os, OsError, U16Str, U16String};
+use os::{Handle, NtPath, Open, Os, OsError, PathForm, U16Str, U16String};
 
 use crate::error::{OperationError, OperationResult};
 use crate::executor::pool_kind::Resource;
 use crate::paths::links::MAX_LINKS;
 use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
-use crate::types::{HostPath, VolumeId, components};
+use crate::types::{HostPath, VolumeId, components, upper_case};
 use crate::windows::buffer;
 use crate::windows::reparse_point::Link;
 
@@ -60,6 +60,41 @@ pub(crate) fn roots(os: &dyn Os, path: &HostPath, roots: &mut Vec<Box<dyn Handle
         };
     }
     Err(OsError::CANT_RESOLVE_FILENAME.into())
+}
+
+/// Returns where the links on the way to `path` lie, and where the object that it leads to lies: final paths, in upper case and
+/// without a final backslash. Ends at what cannot be opened.
+pub(crate) fn places(os: &dyn Os, path: &HostPath) -> Vec<U16String> {
+    let mut path = RootedPath { root: Root::Drive(path.drive()), names: names_of(path) };
+    let mut places = Vec::new();
+    for _ in 0..=MAX_LINKS {
+        match path.open(os, &OPEN_NOFOLLOW) {
+            Ok(Found::Object(object)) => {
+                places.extend(place_of(&*object));
+                break;
+            }
+            Ok(Found::Link(link, at)) => {
+                let root = os.open(&path.root(), &OPEN_NOFOLLOW).ok().and_then(|root| place_of(&*root));
+                places.extend(root.map(|mut place| {
+                    for name in &path.names[..=at] {
+                        place.push_char('\\');
+                        place.push(upper_case(name));
+                    }
+                    place
+                }));
+                let Ok(next) = path.behind(&link, at) else { break };
+                path = next;
+            }
+            Err(_) => break,
+        }
+    }
+    places
+}
+
+fn place_of(object: &dyn Handle) -> Option<U16String> {
+    let path = object.final_path(PathForm::VolumeGuid).or_else(|_| object.final_path(PathForm::Dos)).ok()?;
+    let path = path.as_slice().strip_suffix(&[u16::from(b'\\')]).unwrap_or(path.as_slice());
+    Some(upper_case(U16Str::from_slice(path)))
 }
 
 /// A path, from a root directory.

@@ -94,8 +94,8 @@ fn unregister(host: &Host, path: &U16Str, held: Box<dyn Handle>) {
     if let Err(code) = host.os().delete_volume_mount_point(path)
         && is_mount_point(&*held)
     {
-        // No document says how the mount manager opens the directory. The parents are still held, so the path can only lead
-        // to another mount point if an administrator sets one.
+        // No document says how the mount manager opens the directory. Without the handle, its parent can be emptied and become a
+        // link: docs/security.md states what a container could reach then.
         host.fallbacks().record(Fallback::Unmount, code);
         drop(held);
         let _ = host.os().delete_volume_mount_point(path);

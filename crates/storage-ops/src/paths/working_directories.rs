@@ -20,6 +20,7 @@ use os::{
 
 use crate::config::Config;
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::paths::on_node;
 use crate::paths::path_lookup::PathLookup;
 use crate::paths::remove_tree;
 use crate::types::{HostPath, PathContext, components, split_last};
@@ -143,6 +144,25 @@ impl WorkingDirectories {
     /// Returns all working directories.
     fn all(&self) -> impl Iterator<Item = &HostPath> {
         self.general.iter().chain(&self.plugins).chain(&self.pods)
+    }
+
+    /// Finds two working directories of which the first one, or a link on the way to it, lies in the second one, although the
+    /// texts of their paths do not show that.
+    pub(crate) fn nested_by_links(&self, os: &dyn Os) -> Option<(&HostPath, &HostPath)> {
+        // The last place is that of the directory.
+        let places: Vec<_> = self.outermost().map(|path| (path, on_node::places(os, path))).collect();
+        let is_below = |place: &U16Str, directory: &U16Str| {
+            place
+                .as_slice()
+                .strip_prefix(directory.as_slice())
+                .is_some_and(|rest| rest.first() == Some(&u16::from(b'\\')))
+        };
+        places.iter().find_map(|(path, way)| {
+            let holds = |(_, other): &&(&HostPath, Vec<U16String>)| {
+                other.last().is_some_and(|directory| way.iter().any(|place| is_below(place, directory)))
+            };
+            places.iter().find(holds).map(|(other, _)| (*path, *other))
+        })
     }
 
     /// Returns what opens whole paths in one call.

@@ -176,3 +176,32 @@ fn a_working_directory_behind_a_moved_one_is_as_protected() {
     assert_eq!(sim.snapshot(), before);
     node.run(&mkdir(r"\pods\p\inner\new")).unwrap();
 }
+
+#[test]
+fn a_working_directory_that_lies_in_another_one_behind_a_link_is_refused_at_the_start() {
+    let checked = |kubelet: &str, other: &str, links: &[(&str, &str)], directories: &[&str]| {
+        let sim = os_sim::node().build();
+        for directory in directories {
+            sim.external().mkdir_all(directory).unwrap();
+        }
+        for (link, target) in links {
+            sim.external().junction(link, target).unwrap();
+        }
+        let config = Config { kubelet_dir: path(kubelet), working_dirs: vec![path(other)], ..Config::default() };
+        Node::new(sim.process(), config).check_working_directories()
+    };
+    let moved = [(r"C:\k", r"C:\data\kubelet")];
+    let error = checked(r"C:\k", r"C:\data\kubelet\pods", &moved, &[r"C:\data\kubelet\pods"]).unwrap_err();
+    assert!(error.contains(r"C:\data\kubelet\pods lies in the working directory C:\k"), "{error}");
+    // Whether the inner directory is still a directory, or a link that a container has made of it.
+    let replaced = [moved[0], (r"C:\data\kubelet\pods", r"C:\secret")];
+    checked(r"C:\k", r"C:\data\kubelet\pods", &replaced, &[r"C:\data\kubelet", r"C:\secret"]).unwrap_err();
+    checked(r"C:\k", r"C:\data", &moved, &[r"C:\data\kubelet"]).unwrap_err();
+    // A link on the way lies in the other directory.
+    let through = [(r"C:\w\x", r"C:\k\l"), (r"C:\k\l", r"C:\elsewhere")];
+    checked(r"C:\k", r"C:\w\x", &through, &[r"C:\k", r"C:\w", r"C:\elsewhere"]).unwrap_err();
+    for (kubelet, other) in [(r"C:\k", r"C:\data\kubelet"), (r"C:\k", r"C:\data\other"), (r"C:\k", r"C:\k\pods")] {
+        let directories = [r"C:\data\kubelet\pods", r"C:\data\other"];
+        assert_eq!(checked(kubelet, other, &moved, &directories), Ok(()), "{other}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Mounting a volume at a directory, and unmounting it.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Handle, OsError, U16Str, U16String};
+use os::{Handle, OsError, OsResult, U16Str, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
@@ -138,21 +138,23 @@ impl MountVolume {
         }
         drop(target);
         let mounted = os.set_volume_mount_point(&path, &volume);
-        if self.is_mounted_at(&*entry.open()?)? {
+        // The directory may be gone, and the volume mounted at another one of its path.
+        let is_mounted = entry.open().map_err(OperationError::from).and_then(|target| self.is_mounted_at(&*target));
+        if is_mounted == Ok(true) {
             return Ok(());
         }
         self.undo_elsewhere(node, before)?;
         mounted?;
-        Err(not_mounted())
+        is_mounted.and(Err(not_mounted()))
     }
 
     /// Unmounts the volume from the directories that are not in the list `before`: another process has replaced the target.
     fn undo_elsewhere(&self, node: &Node, before: &[U16String]) -> OperationResult<()> {
         let paths = node.host.os().volume_paths(&self.volume.to_windows())?;
-        for path in paths.iter().filter(|path| !before.contains(path)) {
-            node.host.os().delete_volume_mount_point(path)?;
-        }
-        Ok(())
+        let elsewhere = paths.iter().filter(|path| !before.contains(path));
+        // One that cannot be unmounted must not keep the others.
+        let undone: Vec<_> = elsewhere.map(|path| node.host.os().delete_volume_mount_point(path)).collect();
+        Ok(undone.into_iter().collect::<OsResult<()>>()?)
     }
 }
 
