@@ -38,8 +38,8 @@ pub struct Config {
 
 /// How long operations wait for Windows. docs/security.md lists all time limits, those of calls among them.
 ///
-/// Except where a field states otherwise, a timeout ends the wait, not the work: a call that Windows has started keeps running, and its locks are kept until
-/// it ends.
+/// Except where a field states otherwise, a timeout ends the wait, not the work: a call that Windows has started keeps
+/// running, and its locks are kept until it ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// For a WMI query.

@@ -23,13 +23,12 @@ pub enum Kind {
     /// Access was denied by Windows, by a server, because the path is outside the working directories, or because a list of
     /// the administrator does not have the object.
     PermissionDenied,
-    /// Another process is changing or using the same object, or the work is not complete and nothing of it is running any
-    /// more; repeat the request.
+    /// Another process is changing or using the object, or the operation stopped before it was complete; repeat the request.
     Busy,
     /// The operation was started and is still running; repeat the request to wait for it.
     StillRunning,
     /// The operation was not started because no thread or no WMI connection was available, or because a disk that it has to
-    /// read did not answer; try again later.
+    /// read, or each storage port that it has to scan, did not answer; try again later.
     Unavailable,
     /// The operation was not started because every caller cancelled.
     Cancelled,

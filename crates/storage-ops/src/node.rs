@@ -113,7 +113,7 @@ impl Node {
         let Some((inner, outer)) = self.directories.nested_by_links(self.host.os()) else { return Ok(()) };
         Err(format!(
             "the working directory {inner} lies in the working directory {outer}, or a link on the way to it does, and drivers \
-             could replace it; name {inner} by its path below {outer}"
+             could replace it; name {inner} by its path below {outer}, or the target of the link"
         ))
     }
 

@@ -63,7 +63,7 @@ pub static TABLE: [Flag; 33] = [
         name: "node-path",
         kind: Kind::Values("DIR"),
         default: "",
-        help: "Keep drivers from the volumes of this directory of the node, such as the container runtime's.",
+        help: "Protect the volumes on the path to this directory, such as the container runtime's, from drivers.",
         section: section::STORAGE,
         set: |flags, text| folder(text).map(|path| flags.node.node_paths.push(path)),
     },

@@ -27,7 +27,8 @@ pub(super) fn check(examination: &mut Examination<'_>) {
         let is_target = |path: &HostPath| {
             target_path.as_ref().is_ok_and(|target| target.is_in(path) && path.is_in(target)) && is_outermost(path)
         };
-        if !(inner.is_in(&link) && link.is_in(inner) && all.iter().any(|path| is_target(path))) {
+        let is_named = all.iter().any(|path| path.is_in(&link) && link.is_in(path));
+        if !(is_named && all.iter().any(|path| is_target(path))) {
             let [inner, outer, link] = [*inner, *outer, &link].map(|path| quoted(&path.to_string()));
             let target = quoted(&target);
             report.problem(

@@ -401,8 +401,8 @@ fn while_online(
     }
 }
 
-/// Brings the volumes online that have not arrived, or that Windows has left offline. A volume that still does not come
-/// online is not an error: the disk is partitioned.
+/// Brings the volumes online that have not arrived, or that Windows has left offline. Fails if the provider
+/// refuses; a volume that stays offline after a success is only logged.
 fn bring_volumes_online(
     node: &Node,
     ctx: &OperationContext,

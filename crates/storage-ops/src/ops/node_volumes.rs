@@ -15,8 +15,8 @@ use crate::windows::reparse_point::Link;
 use crate::windows::volume_device;
 
 /// Refuses `volume` if the node itself uses it: the volume of Windows, those of a working directory or other path of the
-/// node and of the way to it; the EFI system, recovery and reserved partitions of every disk; and the active partition of a disk with one of the former
-/// volumes, which is the system partition of a node that starts from a BIOS. Windows names it "System Reserved", but its
+/// node and of the way to it; the EFI system, recovery and reserved partitions of every disk; and the active partition of a
+/// disk with one of the former volumes, which is the system partition of a node that starts from a BIOS. Windows names it "System Reserved", but its
 /// type is that of a data partition. `way` is `Refused` if the volume's content is at stake.
 pub(crate) fn refuse_volume(node: &Node, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<()> {
     if of_node(node)?.contains(&volume) {
@@ -100,7 +100,7 @@ fn on_the_way(node: &Node, path: &HostPath) -> OperationResult<Vec<VolumeId>> {
         let outcome = on_node::roots(node.host.os(), path, &mut roots);
         let is_absent = outcome.as_ref().is_err_and(|error| {
             let is_drive = roots.is_empty();
-            error.code.is_some_and(|code| is_missing(code) || is_drive && is_empty_drive(code))
+            error.code.is_some_and(|code| is_directory_missing(code) || is_drive && is_empty_drive(code))
         });
         if is_absent { Ok((roots, is_absent)) } else { outcome.map(|()| (roots, is_absent)) }
     };
@@ -124,7 +124,7 @@ fn volume_of(object: &dyn Handle) -> OperationResult<Option<VolumeId>> {
 }
 
 /// Returns whether the code tells that a path does not exist, as that of a working directory that kubelet has yet to create.
-fn is_missing(code: OsError) -> bool {
+fn is_directory_missing(code: OsError) -> bool {
     ErrorClass::DirectoryMissing.contains(code)
 }
 
@@ -140,6 +140,10 @@ pub(crate) fn is_in_working_directory(node: &Node, path: &HostPath) -> Operation
         return Ok(true);
     }
     for directory in node.directories.open_outermost(node.host.os()) {
+        let directory = match directory {
+            Err(code) if is_directory_missing(code) || is_empty_drive(code) => continue,
+            directory => directory,
+        };
         let real = directory.and_then(|directory| directory.final_path(PathForm::Dos));
         let real = real.map_err(|code| undetermined(code.into()))?.to_string_lossy();
         // One on a share has no path on a drive, and nothing is mounted there.

@@ -5,8 +5,7 @@
 //! when the daemon starts, it opens paths through links that every installation of Windows has, for their attributes only.
 //! `REPARSE_POINT_ENCOUNTERED` is the proof: a system that ignores the flag has no reason to answer with it. After any other
 //! answer, and if one of the links was followed all the same, paths are opened component by component for as long as the
-//! daemon runs. Wine accepts the flag,
-//! but has no such links and therefore proves nothing.
+//! daemon runs. Wine accepts the flag, but has no such links and therefore proves nothing.
 //!
 //! One proof is enough for all volumes. A file system does not follow a link itself but returns `STATUS_REPARSE` to the I/O
 //! manager of the kernel, which parses the rest of the path, and which refuses instead if the flag is set. On a share the

@@ -91,7 +91,7 @@ pub(crate) fn open(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<D
 /// Removes the mount point at `path`, which is open as `held`, from the database of the mount manager. The directory is
 /// deleted whether this succeeds or not.
 fn unregister(host: &Host, path: &U16Str, held: Box<dyn Handle>) {
-    if let Err(code) = host.os().delete_volume_mount_point(path)
+    if let Err(code @ OsError::SHARING_VIOLATION) = host.os().delete_volume_mount_point(path)
         && is_mount_point(&*held)
     {
         // No document says how the mount manager opens the directory. Without the handle, its parent can be emptied and become a
@@ -184,7 +184,8 @@ impl<'a> Removal<'a> {
             return Ok(());
         }
         let limit = self.host.timeouts().removal;
-        let reason = format!("a part was removed in {limit:?}, and the rest is not; repeat the request to go on");
+        let reason =
+            format!("the removal was stopped after {limit:?} and is not complete; repeat the request to go on");
         Err(OperationError::new(Kind::Busy, reason))
     }
 }

@@ -290,8 +290,9 @@ impl WorkingDirectories {
             };
             let moved = self.outermost.iter().find(is_target).zip(path.below(inner));
             let refused = || {
-                let reason = format!("{inner} is a link, and not to another working directory (-working-dir)");
-                OperationError::of(OsError::REPARSE_POINT_ENCOUNTERED, reason)
+                link.refused(format!(
+                    "the working directory {inner}, which does not lead to another one (-working-dir),"
+                ))
             };
             return moved.map(|(to, below)| Some(to.path.join(below))).ok_or_else(refused);
         }
@@ -303,9 +304,12 @@ impl WorkingDirectories {
         self.outermost.iter().map(|directory| &directory.path)
     }
 
-    /// Opens the outermost working directories, links followed.
+    /// Opens the outermost working directories, links followed. One may be missing for a moment.
     pub(crate) fn open_outermost(&self, os: &dyn Os) -> impl Iterator<Item = OsResult<Box<dyn Handle>>> {
-        self.outermost.iter().map(|directory| directory.open(os))
+        self.outermost.iter().map(|directory| match directory.open(os) {
+            Err(code) if is_missing(code) => directory.open(os),
+            opened => opened,
+        })
     }
 
     /// Returns whether `path` exists, without following a link in its last component.

@@ -187,7 +187,7 @@ const TABLE: [Row; 20] = [
         Fallback::CreateLink,
         "create_link",
         "`FSCTL_SET_REPARSE_POINT` on a handle with `FILE_DELETE_ON_CLOSE`, and `FileDispositionInfoEx`, which keeps the link",
-        "any other than that the account lacks the right (1314), or the disk is full (112) or write-protected (19)",
+        "any other than that the account lacks the right (1314), the disk is full (112) or write-protected (19), or the name is too long (206)",
         "the same without `FILE_DELETE_ON_CLOSE`, as in Go's standard library; the object is deleted if it does not become \
          a link",
     ),

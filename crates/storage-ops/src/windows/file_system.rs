@@ -108,8 +108,10 @@ pub(crate) fn signature_at_end_of(device: &dyn Handle, size: u64) -> OsResult<Op
     for (name, at, bytes) in signatures::at_end(size) {
         let begin = at / BLOCK as u64 * BLOCK as u64;
         let length = usize::try_from(size - begin).map_or(BLOCK, |rest| rest.min(BLOCK));
-        let read = device.read(begin, &mut block[..length])?;
-        if signatures::has_at(&block[..read.min(length)], begin, at, bytes) {
+        if device.read(begin, &mut block[..length])? < length {
+            return Err(OsError::GEN_FAILURE);
+        }
+        if signatures::has_at(&block[..length], begin, at, bytes) {
             return Ok(Some(name));
         }
     }

@@ -82,8 +82,8 @@ impl Link {
         }
     }
 
-    /// Returns the refusal of a path because `object` on it is this reparse point, which is not followed. There is no other
-    /// error for it: callers, the log and the metrics know it by its code.
+    /// Returns the refusal of a path because `object` on it is this reparse point, which is not followed. Operations have no
+    /// other error for it: callers, the log and the metrics know it by its code.
     pub(crate) fn refused(&self, object: impl fmt::Display) -> OperationError {
         let what = match (self, self.volume()) {
             (_, Some(volume)) => format!("the mount point of volume {volume}"),

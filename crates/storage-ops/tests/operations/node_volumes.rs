@@ -399,3 +399,17 @@ fn no_volume_of_the_node_is_resized() {
     refused(&node, &setup::resize(volume_on(&node, 1), 0), Kind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
+
+#[test]
+fn a_working_directory_that_does_not_exist_keeps_no_volume_from_being_emptied() {
+    let mount = r"C:\var\lib\kubelet\pods\a";
+    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(mount).dir(r"C:\elsewhere\m");
+    let sim = node.build();
+    let working_dirs = [r"C:\elsewhere", r"Q:\missing", r"C:\missing"].map(|text| HostPath::parse(text).unwrap());
+    let all = Node::new(sim.process(), Config { working_dirs: working_dirs.to_vec(), ..Config::default() });
+    let other = HostPath::parse(r"C:\elsewhere\m").unwrap();
+    all.run(&MountVolume { volume: volume_on(&all, 1), target: other }).unwrap();
+    let working_dirs = working_dirs[1..].to_vec();
+    let node = Node::new(sim.process(), Config { working_dirs, ..Config::default() });
+    node.run(&RmdirContents { path: HostPath::parse(mount).unwrap() }).unwrap();
+}

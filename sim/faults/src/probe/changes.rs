@@ -36,7 +36,7 @@ const IMAGE_MOUNTER: &str = "ArsenalRecon/Arsenal-Image-Mounter `Managed Source/
 
 const NONE: &str = "";
 const FALLBACK: &str = "called only as a fallback";
-const HELD_DISK: &str = "the disk stays open meanwhile, shared with everyone";
+const HELD_DISK: &str = "a handle without rights to the data of the disk stays open meanwhile";
 const HELD_DIRECTORY: &str = "the directory stays open meanwhile, without sharing deletion; after 32, closed";
 
 /// All forms.
@@ -131,7 +131,12 @@ const CHANGES: [Change; 42] = [
         FALLBACK,
     ),
     change("wmi call MSFT_Partition.Online", "", "the Go program, `pkg/wmi/volume.go`", NONE),
-    change("wmi call MSFT_Partition.Resize", "`Size`", "the Go program, `pkg/wmi/volume.go`", NONE),
+    change(
+        "wmi call MSFT_Partition.Resize",
+        "`Size`",
+        "the Go program, `pkg/wmi/volume.go`",
+        "the disk stays open for reading meanwhile, shared with everyone",
+    ),
     change(
         "wmi call MSFT_Volume.Format",
         "`FileSystem` NTFS, not `Full`, `Force`",

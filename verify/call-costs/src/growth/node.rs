@@ -89,7 +89,7 @@ fn of_disks() -> Vec<Step> {
             ..Step::of("ListDiskIDs", disk, "ListDiskIDs", &ListDiskIDsRequest {})
         },
         Step {
-            per_disk: Added { calls: 3, allocations: 6 },
+            per_disk: Added { calls: 4, allocations: 6 },
             is_drawn: true,
             ..Step::of("Rescan", disk, "Rescan", &RescanRequest {})
         },

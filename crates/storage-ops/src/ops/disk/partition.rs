@@ -56,8 +56,13 @@ impl Operation for PartitionDisk {
                     Ok(())
                 })?;
             }
-            while_online(node, ctx, &disk, || Self::add_partition(node, ctx, &disk, instance.take()))?;
-            match Self::bring_new_volumes_online(node, ctx, &disk) {
+            let mut is_new = false;
+            while_online(node, ctx, &disk, || {
+                is_new |= Self::add_partition(node, ctx, &disk, instance.take())?;
+                Ok(())
+            })?;
+            let online = if is_new { Self::bring_new_volumes_online(node, ctx, &disk) } else { Ok(()) };
+            match online {
                 Err(error) if error.rerun.is_none() && error.kind != Kind::StillRunning => {
                     tracing::warn!(disk = self.disk.0, %error, "the new volume could not be brought online");
                 }
@@ -157,7 +162,13 @@ impl PartitionDisk {
         }
     }
 
-    fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk, known: Option<Instance>) -> OperationResult<()> {
+    /// Creates the partition, and returns true, unless another program has partitioned the disk.
+    fn add_partition(
+        node: &Node,
+        ctx: &OperationContext,
+        disk: &Disk,
+        known: Option<Instance>,
+    ) -> OperationResult<bool> {
         let table_now = || {
             let reader = disk.reader(&node.host)?;
             reader.update()?;
@@ -166,13 +177,13 @@ impl PartitionDisk {
         // Another program, which our lock does not exclude, may have partitioned the disk.
         let table = table_now()?;
         if table.is_partitioned() {
-            return Ok(());
+            return Ok(false);
         }
         refuse_mbr(&table)?;
         msft_storage::create_partition(&node.host, ctx, disk, known)?;
         let created =
             node.host.poll(node.host.timeouts().arrival, || Ok(table_now()?.is_partitioned().then_some(())))?;
-        created.ok_or_else(|| {
+        created.map(|()| true).ok_or_else(|| {
             OperationError::precondition("Windows reported success, but no partition was found on the disk")
         })
     }

@@ -80,18 +80,20 @@ impl Operation for MountVolume {
         ctx.begin_mutation()?;
         let (os, volume) = (node.host.os(), self.volume.to_windows());
         // Without this list, a mount that came to be elsewhere could not be undone.
-        let before = os.volume_paths(&volume);
-        match (os.set_volume_mount_point(&path, &volume), before) {
-            (Ok(()), _) if self.is_mounted_at(&*target)? => Ok(()),
-            (Ok(()), before) => {
+        let before = os.volume_paths(&volume)?;
+        match os.set_volume_mount_point(&path, &volume) {
+            Ok(()) => {
+                let is_mounted = self.is_mounted_at(&*target);
+                if is_mounted == Ok(true) {
+                    return Ok(());
+                }
                 // A handle does not prevent the directory from becoming a link, and no document says whether Windows
                 // follows it.
-                before.map_or(Ok(()), |before| self.undo_elsewhere(node, &before))?;
-                Err(not_mounted())
+                self.undo_elsewhere(node, &before)?;
+                is_mounted.and(Err(not_mounted()))
             }
-            (Err(code), _) if is_refusal(code) => Err(code.into()),
-            (Err(code), Err(_)) => Err(code.into()),
-            (Err(code), Ok(before)) => self.mount_otherwise(node, ctx, &entry, target, &before, code),
+            Err(code) if is_refusal(code) => Err(code.into()),
+            Err(code) => self.mount_otherwise(node, ctx, &entry, target, &before, code),
         }
     }
 }
@@ -173,8 +175,8 @@ fn not_mounted() -> OperationError {
     OperationError::new(Kind::Internal, reason)
 }
 
-/// Removes the mount point of `volume` at `entry`, which is open as `target`, like [`MountVolume::mount_otherwise`]. Its path
-/// can only lead to another mount point if an administrator sets one.
+/// Removes the mount point of `volume` at `entry`, which is open as `target`, like [`MountVolume::mount_otherwise`]. While
+/// the directory is not held, a container can make its path lead to another mount point of the same name (docs/security.md).
 fn remove_mount_point(
     node: &Node,
     ctx: &OperationContext,

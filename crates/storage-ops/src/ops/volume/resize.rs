@@ -31,7 +31,7 @@ pub enum ResizeTarget {
 }
 
 /// Grows a volume and its partition. Succeeds without a change if the volume is already large enough; never shrinks it. A
-/// volume that the node itself uses is refused.
+/// volume that the node itself uses is not grown.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResizeVolume {
     /// The volume.
