@@ -50,7 +50,6 @@ pub fn run(flags: Flags) -> Result<(), ServiceError> {
     })
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the macro passes it by value")]
 fn main(_arguments: Vec<OsString>) {
     let flags = FLAGS.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(flags) = flags else { return };
