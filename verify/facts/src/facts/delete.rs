@@ -187,7 +187,7 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::unchecked(
         "FILE-DEL-27",
         "Marking a file for deletion breaks a read-handle or read-write-handle oplock of another process and waits for its \
-         owner, however the handle was opened. CancelSynchronousIo cancels the request.",
+         owner, however the handle was opened; CancelSynchronousIo cancels the request.",
         "DRV irp-mj-set-information2; SDK CancelSynchronousIo",
         "as FILE-OPEN-56; if the request cannot be cancelled, the removal waits for the owner",
     ),
