@@ -64,6 +64,10 @@ impl Node {
         *state = Object { exists, changing: false, changes: state.changes + 1 };
     }
 
+    pub(crate) fn described<O: Operation>(&self, operation: &O, error: OperationError) -> Error {
+        Error::new(O::NAME, operation.describe(), error)
+    }
+
     /// Checks that no change is in progress.
     pub(crate) fn assert_at_rest(&self) {
         let objects = self.objects();
@@ -98,8 +102,4 @@ impl Clock for Host {
     fn sleep(&self, _span: Duration) {
         shuttle::thread::yield_now();
     }
-}
-
-pub(crate) fn described<O: Operation>(operation: &O, error: OperationError) -> Error {
-    Error::new(O::NAME, operation.describe(), error)
 }
