@@ -17,6 +17,7 @@ pub(crate) mod operation;
 pub(crate) mod pool_kind;
 pub(crate) mod progress;
 pub(crate) mod shares;
+pub(crate) mod stop;
 pub(crate) mod worker_pools;
 
 use std::any::{Any, TypeId};
@@ -30,7 +31,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
-use crate::error::{Error, Kind, OperationError, OperationResult, Rerun};
+use crate::error::{Error, Kind, MAX_RUNS, OperationError, OperationResult};
 use crate::executor::context::{Commit, OperationContext};
 use crate::executor::inline_reads::InlineReads;
 use crate::executor::locks::{Guard, LockKey, Owner};
@@ -38,8 +39,9 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
 use crate::executor::progress::{Entry, LockWaits, Requester, Requests, Tracked, Waiting};
 use crate::executor::shares::{ClientId, Holder};
+use crate::executor::stop::{Rerun, RunResult, Stop};
 use crate::executor::worker_pools::{DEFECT, WorkerPools, catch_panic};
-use crate::node::{MAX_RUNS, Node};
+use crate::node::Node;
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
 
@@ -216,7 +218,7 @@ impl Executor {
             let _waiting = Waiting { requests: &self.requests, number };
             let guard = Arc::new(self.node.locks.acquire(Vec::new()).await);
             let result = self.run_in_pools(&work, requester, &run, &guard).await;
-            return result.map_err(|error| self.node.described(&work.operation, error));
+            return result.map_err(|stop| self.node.described(&work.operation, stop.into_error()));
         }
         let (mut receiver, number, begun) = self.join_or_begin(work, requester);
         let _entry = begun.is_none().then(|| self.entry(number));
@@ -282,18 +284,25 @@ impl Executor {
         held: &mut Option<Arc<Guard>>,
     ) -> OperationResult<O::Output> {
         for _ in 0..MAX_RUNS {
-            let keys = self.lock_keys(job).await?;
-            let guard = Arc::new(self.lock(job, keys).await?);
-            let requester = Requester { client: job.client, ..Requester::default() };
-            match self.run_in_pools(&job.work, requester, &Run::Change(Arc::clone(job)), &guard).await {
-                Err(error) if error.rerun == Some(Rerun::WithOtherLocks) => {}
-                result => {
-                    *held = Some(guard);
-                    return result;
-                }
+            match self.run_locked(job, held).await {
+                Ok(output) => return Ok(output),
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Rerun(_)) => {}
             }
         }
         Err(OperationError::too_many_reruns())
+    }
+
+    /// Runs the job once, under the locks that it needs now. Stores the locks in `held` unless the job must be run again.
+    async fn run_locked<O: Operation>(&self, job: &Arc<Job<O>>, held: &mut Option<Arc<Guard>>) -> RunResult<O::Output> {
+        let keys = self.lock_keys(job).await?;
+        let guard = Arc::new(self.lock(job, keys).await?);
+        let requester = Requester { client: job.client, ..Requester::default() };
+        let result = self.run_in_pools(&job.work, requester, &Run::Change(Arc::clone(job)), &guard).await;
+        if !matches!(result, Err(Stop::Rerun(_))) {
+            *held = Some(guard);
+        }
+        result
     }
 
     async fn lock<O: Operation>(&self, job: &Arc<Job<O>>, keys: Vec<LockKey>) -> OperationResult<Guard> {
@@ -309,7 +318,7 @@ impl Executor {
         guard
     }
 
-    async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> OperationResult<Vec<LockKey>> {
+    async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> RunResult<Vec<LockKey>> {
         if !O::RESOLVES_LOCKS {
             return job.work.operation.lock_keys(&self.node);
         }
@@ -328,7 +337,7 @@ impl Executor {
         requester: Requester,
         run: &Run<O>,
         guard: &Arc<Guard>,
-    ) -> OperationResult<O::Output> {
+    ) -> RunResult<O::Output> {
         let operation = &work.operation;
         let (mut pools, mut resource) = (vec![O::POOL], operation.resource());
         loop {
@@ -354,7 +363,7 @@ impl Executor {
                 Box::pin(self.run_on_thread(pool, holder, work, run, ctx)).await
             };
             match result {
-                Err(OperationError { rerun: Some(Rerun::InPool(other, of)), .. }) => {
+                Err(Stop::Rerun(Rerun::InPool(other, of))) => {
                     pools.push(other);
                     resource = of.or_else(|| operation.resource());
                 }
@@ -370,7 +379,7 @@ impl Executor {
         work: &Arc<Tracked<O>>,
         run: &Run<O>,
         ctx: OperationContext,
-    ) -> OperationResult<O::Output> {
+    ) -> RunResult<O::Output> {
         // A change in progress bypasses the shares, so that it is not left half done.
         let is_changing = run.job().is_some_and(|job| *job.phase() == Phase::Changing);
         work.progress.waits_for_thread(pool);
@@ -384,7 +393,7 @@ impl Executor {
         let body = move || {
             // The share in the entry of a read ends with this closure.
             if run.job().is_some_and(|job| !job.advance(Some(Phase::Reading))) {
-                return Err(OperationError::cancelled());
+                return Err(OperationError::cancelled().into());
             }
             work.operation.run(&node, &ctx)
         };
@@ -455,11 +464,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::Executor;
-    use crate::error::{Kind, OperationResult};
+    use crate::error::Kind;
     use crate::executor::context::OperationContext;
     use crate::executor::locks::LockKey;
     use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
     use crate::executor::pool_kind::PoolKind;
+    use crate::executor::stop::RunResult;
     use crate::{Config, Node};
 
     /// An operation that panics when its lock keys are determined, before it has a thread.
@@ -478,11 +488,11 @@ mod tests {
             "demonstrate a defect".into()
         }
 
-        fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
             panic!("a defect, made for this test")
         }
 
-        fn run(&self, _node: &Node, _ctx: &OperationContext) -> OperationResult<()> {
+        fn run(&self, _node: &Node, _ctx: &OperationContext) -> RunResult<()> {
             Ok(())
         }
     }

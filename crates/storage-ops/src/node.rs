@@ -7,19 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use os::{Os, OsError};
 
 use crate::config::Config;
-use crate::error::{Error, OperationError};
+use crate::error::{Error, MAX_RUNS, OperationError};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::{Guard, LockKey, Locks};
 use crate::executor::operation::Operation;
+use crate::executor::stop::{RunResult, Stop};
 use crate::paths::working_directories::WorkingDirectories;
 use crate::windows::Host;
 use crate::windows::fallback::FallbackCount;
 use crate::windows::mapping_record::MappingRecord;
 use crate::windows::provider_calls::ProviderCallCount;
-
-/// The maximum number of runs of an operation, including reruns because its volume moved to another disk or because it
-/// needs a thread of another pool.
-pub(crate) const MAX_RUNS: usize = 6;
 
 /// One Windows node and the state that its operations share.
 ///
@@ -49,14 +46,19 @@ impl Node {
     pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
         operation.check_allowed(self).map_err(|error| self.described(operation, error))?;
         for _ in 0..MAX_RUNS {
-            let keys = operation.lock_keys(self).map_err(|error| self.described(operation, error))?;
-            let ctx = OperationContext::new(Arc::new(self.lock(keys)), None, None);
-            match operation.run(self, &ctx) {
-                Err(error) if error.rerun.is_some() => {}
-                outcome => return outcome.map_err(|error| self.described(operation, error)),
+            match self.run_locked(operation) {
+                Ok(output) => return Ok(output),
+                Err(Stop::Failed(error)) => return Err(self.described(operation, error)),
+                Err(Stop::Rerun(_)) => {}
             }
         }
         Err(self.described(operation, OperationError::too_many_reruns()))
+    }
+
+    fn run_locked<O: Operation>(&self, operation: &O) -> RunResult<O::Output> {
+        let keys = operation.lock_keys(self)?;
+        let ctx = OperationContext::new(Arc::new(self.lock(keys)), None, None);
+        operation.run(self, &ctx)
     }
 
     fn lock(&self, keys: Vec<LockKey>) -> Guard {

@@ -24,9 +24,9 @@ use std::time::Duration;
 use os::{Clock, Os};
 
 use crate::config::Timeouts;
-use crate::error::OperationResult;
 use crate::executor::context::OperationContext;
 use crate::executor::pool_kind::PoolKind;
+use crate::executor::stop::RunResult;
 use crate::windows::device_queries::DeviceQueries;
 use crate::windows::fallback::Fallbacks;
 use crate::windows::provider_calls::ProviderCalls;
@@ -77,8 +77,8 @@ impl Host {
     pub(crate) fn poll_arrival<T>(
         &self,
         ctx: &OperationContext,
-        mut check: impl FnMut() -> OperationResult<Option<T>>,
-    ) -> OperationResult<Option<T>> {
+        mut check: impl FnMut() -> RunResult<Option<T>>,
+    ) -> RunResult<Option<T>> {
         if let Some(value) = check()? {
             return Ok(Some(value));
         }
@@ -87,11 +87,11 @@ impl Host {
     }
 
     /// Calls `check` until it returns a value or `timeout` has passed, with pauses that double up to one second.
-    pub(crate) fn poll<T>(
+    pub(crate) fn poll<T, E>(
         &self,
         timeout: Duration,
-        mut check: impl FnMut() -> OperationResult<Option<T>>,
-    ) -> OperationResult<Option<T>> {
+        mut check: impl FnMut() -> Result<Option<T>, E>,
+    ) -> Result<Option<T>, E> {
         let end = self.clock().now() + timeout;
         let mut pause = Duration::from_millis(10);
         loop {
@@ -115,10 +115,10 @@ mod tests {
 
     use super::Host;
     use crate::Timeouts;
-    use crate::error::{OperationResult, Rerun};
     use crate::executor::context::OperationContext;
     use crate::executor::locks::Locks;
     use crate::executor::pool_kind::PoolKind;
+    use crate::executor::stop::{Rerun, RunResult, Stop};
 
     #[test]
     fn a_wait_for_volumes_does_not_occupy_a_thread_for_disks() {
@@ -127,7 +127,7 @@ mod tests {
         let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { panic!("no key") };
         let guard = Arc::new(guard);
         // Runs `looks` looks until something has arrived.
-        let wait = |pools: &[PoolKind], looks: u32| -> OperationResult<bool> {
+        let wait = |pools: &[PoolKind], looks: u32| -> RunResult<bool> {
             let ctx = OperationContext::new(Arc::clone(&guard), None, Some(pools.to_vec()));
             let mut count = 0;
             let arrived = host.poll_arrival(&ctx, || {
@@ -137,8 +137,8 @@ mod tests {
             Ok(arrived?.is_some())
         };
         assert_eq!(wait(&[PoolKind::Disks], 1), Ok(true), "it has arrived already");
-        let moved = wait(&[PoolKind::Disks], 2).unwrap_err();
-        assert_eq!(moved.rerun, Some(Rerun::InPool(PoolKind::Arrivals, None)));
+        let moved = Err(Stop::Rerun(Rerun::InPool(PoolKind::Arrivals, None)));
+        assert_eq!(wait(&[PoolKind::Disks], 2), moved);
         assert_eq!(wait(&[PoolKind::Disks, PoolKind::Arrivals], 2), Ok(true));
         assert_eq!(wait(&[PoolKind::Disks, PoolKind::Arrivals], u32::MAX), Ok(false));
     }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use os::PendingCall;
 
-use crate::error::{OperationError, OperationResult, Rerun};
+use crate::error::{OperationError, OperationResult};
 use crate::executor::locks::{Guard, LockKey};
 use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::executor::stop::{Rerun, RunResult, Stop};
 
 /// Asks the callers of an operation whether it may make a change. Once this returns true, the operation runs to its end.
 pub(crate) type Commit = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -35,24 +36,24 @@ impl OperationContext {
 
     /// Requests a rerun on a thread of `pool`. Must precede a call that can hang and is of the kind that the pool is
     /// for. An operation that needs several pools enters each of them once, and stays on the thread of the last.
-    pub(crate) fn require_pool(&self, pool: PoolKind) -> OperationResult<()> {
+    pub(crate) fn require_pool(&self, pool: PoolKind) -> RunResult<()> {
         self.require_pool_for(pool, None)
     }
 
     /// Like [`Self::require_pool`], for a call that waits for `resource` instead of the resource of the operation.
-    pub(crate) fn require_pool_for(&self, pool: PoolKind, resource: Option<Resource>) -> OperationResult<()> {
+    pub(crate) fn require_pool_for(&self, pool: PoolKind, resource: Option<Resource>) -> RunResult<()> {
         match &self.pools {
-            Some(pools) if !pools.contains(&pool) => Err(OperationError::rerun(Rerun::InPool(pool, resource))),
+            Some(pools) if !pools.contains(&pool) => Err(Stop::Rerun(Rerun::InPool(pool, resource))),
             _ => Ok(()),
         }
     }
 
     /// Requests a rerun under other locks unless `key`, which has just been looked up, is locked.
-    pub(crate) fn ensure_locked(&self, key: &LockKey) -> OperationResult<()> {
+    pub(crate) fn ensure_locked(&self, key: &LockKey) -> RunResult<()> {
         if self.guard.covers(key) {
             return Ok(());
         }
-        Err(OperationError::rerun(Rerun::WithOtherLocks))
+        Err(Stop::Rerun(Rerun::WithOtherLocks))
     }
 
     /// Returns a context for calls on another object, if nobody else has or waits for its lock.
@@ -75,8 +76,8 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use super::OperationContext;
-    use crate::error::Rerun;
     use crate::executor::locks::{LockKey, Locks};
+    use crate::executor::stop::{Rerun, Stop};
 
     #[test]
     fn an_operation_needs_the_lock_of_the_disk_that_its_volume_is_on() {
@@ -86,6 +87,6 @@ mod tests {
         };
         let ctx = OperationContext::new(Arc::new(guard), None, None);
         assert_eq!(ctx.ensure_locked(&LockKey::Disk(1)), Ok(()));
-        assert_eq!(ctx.ensure_locked(&LockKey::Disk(2)).unwrap_err().rerun, Some(Rerun::WithOtherLocks));
+        assert_eq!(ctx.ensure_locked(&LockKey::Disk(2)), Err(Stop::Rerun(Rerun::WithOtherLocks)));
     }
 }

@@ -7,6 +7,7 @@ use crate::error::OperationResult;
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::executor::stop::RunResult;
 use crate::node::Node;
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
@@ -44,12 +45,12 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
     /// Returns the keys that the operation must lock; none for an operation that only reads.
     ///
     /// A volume is locked by the key of its disk, which is looked up here and checked again by [`Self::run`].
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(Vec::new())
     }
 
     /// Runs the operation under its locks.
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output>;
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<Self::Output>;
 }
 
 /// Whether an operation may share the result of an equal one that is in progress (request coalescing).

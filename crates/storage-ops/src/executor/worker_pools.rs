@@ -11,10 +11,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{Kind, OperationError};
 use crate::executor::activity::PoolUse;
 use crate::executor::pool_kind::PoolKind;
 use crate::executor::shares::{Holder, Usage};
+use crate::executor::stop::RunResult;
 
 /// The number of threads of a pool.
 const THREADS_PER_POOL: usize = 16;
@@ -145,8 +146,8 @@ impl Thread {
     /// Runs `body`, which is a part of an operation, and returns its result.
     pub(crate) async fn run<T: Send + 'static>(
         self,
-        body: impl FnOnce() -> OperationResult<T> + Send + 'static,
-    ) -> OperationResult<T> {
+        body: impl FnOnce() -> RunResult<T> + Send + 'static,
+    ) -> RunResult<T> {
         // Log events of the thread belong to the same request.
         let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {
@@ -156,7 +157,7 @@ impl Thread {
             result
         });
         // The runtime is shutting down if it does not run the body.
-        done.await.unwrap_or_else(|_| Err(OperationError::new(Kind::Internal, "the daemon is shutting down")))
+        done.await.unwrap_or_else(|_| Err(OperationError::new(Kind::Internal, "the daemon is shutting down").into()))
     }
 }
 
@@ -164,8 +165,9 @@ impl Thread {
 pub(crate) const DEFECT: &str = "a defect in csi-proxy stopped the operation; see the log";
 
 /// Runs `body` and converts a panic, which the panic hook has logged, into an error.
-pub(crate) fn catch_panic<T>(body: impl FnOnce() -> OperationResult<T>) -> OperationResult<T> {
-    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| Err(OperationError::new(Kind::Internal, DEFECT)))
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> RunResult<T>) -> RunResult<T> {
+    panic::catch_unwind(AssertUnwindSafe(body))
+        .unwrap_or_else(|_| Err(OperationError::new(Kind::Internal, DEFECT).into()))
 }
 
 #[cfg(test)]

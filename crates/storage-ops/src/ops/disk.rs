@@ -8,11 +8,12 @@ use std::time::Duration;
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
 use os::{Access, Instance, Namespace, Os, OsError, U16String};
 
-use crate::error::{Kind, OperationError, OperationResult, quoted};
+use crate::error::{Kind, OperationError, quoted};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::executor::stop::{RunResult, Stop};
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
@@ -49,7 +50,7 @@ impl Operation for ListDiskLocations {
         "list the locations of the disks".into()
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> RunResult<Self::Output> {
         // Drivers compare locations in the format of the storage provider, so they are not read from the devices.
         let disks = wmi::query(&node.host, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
         let located =
@@ -75,18 +76,17 @@ impl Operation for ListDiskIds {
         "list the identifiers of the disks".into()
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<Self::Output> {
         let mut found = read_ids(node, ctx)?;
         for (number, code) in found.without_serial {
             let way = SecondWay::Provider(ctx);
             let second = || report::serial_number(&node.host, ctx, number);
             let serial = node.host.or_second(way, Fallback::SerialNumber, Err(code.into()), second);
-            match (serial, found.ids.get_mut(&number)) {
-                (Err(error), _) if error.rerun.is_some() => return Err(error),
-                (Ok(serial), Some(ids)) => ids.serial = serial,
-                // Neither identifier could be read from the device.
-                (Ok(serial), None) => drop(found.ids.insert(number, DiskIds { page83: String::new(), serial })),
-                (Err(_), _) => {}
+            match serial {
+                // The disk may lack a page 83 identifier too, and then has no entry yet.
+                Ok(serial) => found.ids.entry(number).or_default().serial = serial,
+                Err(Stop::Failed(_)) => {}
+                Err(rerun) => return Err(rerun),
             }
         }
         Ok(found.ids)
@@ -98,7 +98,7 @@ fn read_all<R: Send + 'static>(
     node: &Node,
     ctx: &OperationContext,
     read: fn(&dyn Os, Disk) -> R,
-) -> OperationResult<DisksRead<R>> {
+) -> RunResult<DisksRead<R>> {
     let host = &node.host;
     host.or_second(SecondWay::Provider(ctx), Fallback::DiskList, disk_device::read_all(host, read), || {
         Ok(disk_device::read_numbered(host, report::disk_numbers(host)?, read))
@@ -120,7 +120,7 @@ struct ReadIds {
 
 /// Reads the identifiers of all disks. A disk of which only one identifier can be read is among the results: some drivers
 /// need only that one. A disk that was removed is left out.
-fn read_ids(node: &Node, ctx: &OperationContext) -> OperationResult<ReadIds> {
+fn read_ids(node: &Node, ctx: &OperationContext) -> RunResult<ReadIds> {
     let (disks, unread) = read_all(node, ctx, |_, disk| {
         (disk_identifiers::page83(&*disk.handle), disk_identifiers::serial(&*disk.handle))
     })?;
@@ -169,9 +169,9 @@ impl Operation for GetDiskNumberByName {
         format!("find the disk named {}", quoted(&self.name))
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<DiskNumber> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<DiskNumber> {
         if self.name.trim().is_empty() {
-            return Err(OperationError::invalid("the name is empty"));
+            return Err(OperationError::invalid("the name is empty").into());
         }
         let has_name =
             |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
@@ -188,20 +188,22 @@ impl Operation for GetDiskNumberByName {
             ([], None) => Err(match removed {
                 Some(code) => OperationError::of(code, "no disk has that name, and one was removed"),
                 None => OperationError::not_found("no disk has that name"),
-            }),
+            }
+            .into()),
             ([] | [_], Some(disk)) => {
                 let reason = format!("{} may have that name, but cannot be read", disk.device);
                 // A disk that is slow may answer the next request.
                 let is_late = disk.code == OsError::SEM_TIMEOUT;
                 let kind = if is_late { Kind::Unavailable } else { Kind::FailedPrecondition };
-                Err(OperationError { kind, ..OperationError::of(disk.code, reason) })
+                Err(OperationError { kind, ..OperationError::of(disk.code, reason) }.into())
             }
             ([..], _) => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
                 Err(OperationError::precondition(format!(
                     "the disks {} have that name; it must be unique",
                     list.join(", ")
-                )))
+                ))
+                .into())
             }
         }
     }
@@ -227,7 +229,7 @@ impl Operation for GetDiskStats {
         format!("query the size of {}", self.disk)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<u64> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<u64> {
         let first = Disk::open_for_read(&node.host, self.disk).and_then(|disk| Ok(disk.size()?));
         let second = || report::disk_size(&node.host, ctx, self.disk);
         node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskSize, first, second)
@@ -254,7 +256,7 @@ impl Operation for GetDiskState {
         format!("query the state of {}", self.disk)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<bool> {
         let first = Disk::open(&node.host, self.disk, Access::empty()).and_then(|disk| Ok(disk.attributes()?));
         let second = || report::disk_attributes(&node.host, ctx, self.disk);
         let attributes = node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskState, first, second)?;
@@ -285,11 +287,11 @@ impl Operation for SetDiskState {
         if self.online { format!("bring {} online", self.disk) } else { format!("take {} offline", self.disk) }
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![LockKey::Disk(self.disk.0)])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let disk = Disk::hold(&node.host, self.disk)?;
         if !self.online {
             node_volumes::refuse_disk(node, self.disk)?;
@@ -305,9 +307,8 @@ impl Operation for SetDiskState {
         match bring_volumes_online(node, ctx, &disk, &volumes) {
             // The disk is online, and the provider has answered that a missing volume cannot be. Drivers list the volumes
             // next, which reports those that are missing. What WMI itself cannot do may succeed later.
-            Err(error)
-                if error.rerun.is_none()
-                    && error.kind != Kind::StillRunning
+            Err(Stop::Failed(error))
+                if error.kind != Kind::StillRunning
                     && error.code.is_none_or(|code| code.0 < HRESULT_FAILURE)
                     && !volume_device::have_arrived(&volumes) =>
             {
@@ -320,7 +321,7 @@ impl Operation for SetDiskState {
 }
 
 /// Brings a disk online and makes it writable, or takes it offline, unless it is in that state already.
-fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> OperationResult<()> {
+fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> RunResult<()> {
     use DiskAttributes as Bits;
     let is_reached = |attributes: u64| {
         if online { attributes & (Bits::OFFLINE | Bits::READ_ONLY) == 0 } else { attributes & Bits::OFFLINE != 0 }
@@ -344,7 +345,9 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
     }
     let refused = match changed {
         // The disk is gone.
-        Err(error) if error.code.is_none_or(|code| ErrorClass::DeviceRemoved.contains(code)) => return Err(error),
+        Err(error) if error.code.is_none_or(|code| ErrorClass::DeviceRemoved.contains(code)) => {
+            return Err(error.into());
+        }
         changed => changed.err().and_then(|error| error.code),
     };
     ctx.require_pool(PoolKind::Wmi)?;
@@ -355,12 +358,12 @@ fn set_state(node: &Node, ctx: &OperationContext, disk: &Disk, online: bool) -> 
     if is_reached(disk.reported_attributes(&node.host, ctx)?) {
         return Ok(());
     }
-    Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed"))
+    Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed").into())
 }
 
 /// Waits until each data partition of a disk has a volume, and returns those that have arrived by then. Meanwhile brings the
 /// disk online again if a policy takes it offline.
-fn wait_for_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<DataVolumes> {
+fn wait_for_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> RunResult<DataVolumes> {
     match node.host.poll(node.host.timeouts().arrival, || online_with_volumes(node, ctx, disk))? {
         Some(volumes) => Ok(volumes),
         None => volume_device::data_volumes(&node.host, ctx, disk),
@@ -368,7 +371,7 @@ fn wait_for_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> 
 }
 
 /// Brings a disk online if a policy has taken it offline. Returns the volumes if each data partition has one.
-fn online_with_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<Option<DataVolumes>> {
+fn online_with_volumes(node: &Node, ctx: &OperationContext, disk: &Disk) -> RunResult<Option<DataVolumes>> {
     set_state(node, ctx, disk, true)?;
     Ok(Some(volume_device::data_volumes(&node.host, ctx, disk)?).filter(volume_device::have_arrived))
 }
@@ -379,16 +382,14 @@ fn while_online(
     node: &Node,
     ctx: &OperationContext,
     disk: &Disk,
-    mut change: impl FnMut() -> OperationResult<()>,
-) -> OperationResult<()> {
+    mut change: impl FnMut() -> RunResult<()>,
+) -> RunResult<()> {
     let mut refused = None;
     let changed = node.host.poll(node.host.timeouts().arrival, || {
         set_state(node, ctx, disk, true)?;
         match change() {
             // A change that may still run is not repeated.
-            Err(error)
-                if error.rerun.is_none() && error.kind != Kind::StillRunning && disk.is_offline().unwrap_or(false) =>
-            {
+            Err(Stop::Failed(error)) if error.kind != Kind::StillRunning && disk.is_offline().unwrap_or(false) => {
                 refused = Some(error);
                 Ok(None)
             }
@@ -396,19 +397,14 @@ fn while_online(
         }
     })?;
     match (changed, refused) {
-        (None, Some(error)) => Err(error),
+        (None, Some(error)) => Err(Stop::Failed(error)),
         _ => Ok(()),
     }
 }
 
 /// Brings the volumes online that have not arrived, or that Windows has left offline. Fails if the provider
 /// refuses; a volume that stays offline after a success is only logged.
-fn bring_volumes_online(
-    node: &Node,
-    ctx: &OperationContext,
-    disk: &Disk,
-    volumes: &DataVolumes,
-) -> OperationResult<()> {
+fn bring_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk, volumes: &DataVolumes) -> RunResult<()> {
     if volume_device::not_online(&node.host, volumes).is_empty() {
         return Ok(());
     }
@@ -441,11 +437,11 @@ impl Operation for Rescan {
         "rescan for disks".into()
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![LockKey::Devices])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         ctx.begin_mutation()?;
         // A single error may be transient. One port that cannot be scanned may always fail, and has no disk for this caller.
         let list = || node.host.os().device_interfaces(STORAGE_PORT_INTERFACE);
@@ -483,7 +479,7 @@ impl Operation for Rescan {
                 let error = OperationError::of(code, "no storage port could be scanned");
                 // A port that is late may answer the next request.
                 let kind = if code == OsError::SEM_TIMEOUT { Kind::Unavailable } else { error.kind };
-                Err(OperationError { kind, ..error })
+                Err(OperationError { kind, ..error }.into())
             }
             _ => Ok(()),
         }

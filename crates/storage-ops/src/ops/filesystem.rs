@@ -3,11 +3,12 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Open, Options, OsError, U16Str, U16String};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{Kind, OperationError};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
+use crate::executor::stop::{RunResult, caught};
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::paths::links::{create_link, open_itself, open_target, require_pool_for_target};
@@ -40,8 +41,8 @@ impl Operation for PathExists {
         format!("check whether {} exists", self.path)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<bool> {
-        node.directories.exists(&node.host, &self.path, self.context)
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> RunResult<bool> {
+        Ok(node.directories.exists(&node.host, &self.path, self.context)?)
     }
 }
 
@@ -65,15 +66,15 @@ impl Operation for Mkdir {
         format!("create the directory {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check(&self.path, self.context)?;
         Ok(vec![LockKey::Path(self.path.entry_key())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         node.directories.check(&self.path, self.context)?;
         ctx.begin_mutation()?;
-        node.directories.create(node.host.os(), &self.path, self.context)
+        Ok(node.directories.create(node.host.os(), &self.path, self.context)?)
     }
 }
 
@@ -100,7 +101,7 @@ impl Operation for Rmdir {
         format!("remove {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.path, self.context)?;
         // Such a removal need not wait for changes below the directory, and delays none.
         if !self.force && node.directories.has_entries(node.host.os(), &self.path, self.context) {
@@ -109,8 +110,8 @@ impl Operation for Rmdir {
         Ok(vec![LockKey::Path(self.path.key())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        match self.remove(node, ctx) {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
+        match caught(self.remove(node, ctx))? {
             // The missing object may be an entry below the path and not the path itself, so the path is checked again.
             Err(error) if self.force && error.is_not_found() => {
                 let still_exists = node.directories.exists(&node.host, &self.path, self.context)?;
@@ -118,15 +119,15 @@ impl Operation for Rmdir {
                     return Ok(());
                 }
                 let reason = format!("another process is removing entries of it: {}", error.reason);
-                Err(OperationError { kind: Kind::Busy, reason, ..error })
+                Err(OperationError { kind: Kind::Busy, reason, ..error }.into())
             }
-            outcome => outcome,
+            outcome => Ok(outcome?),
         }
     }
 }
 
 impl Rmdir {
-    fn remove(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn remove(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let entry = node.directories.entry(node.host.os(), &self.path, self.context, &OPEN_NO_DELETE_SHARE)?;
         ctx.begin_mutation()?;
         let parent = remove_tree::Parent { handle: entry.parent(), path_is_stable: true };
@@ -161,12 +162,12 @@ impl Operation for RmdirContents {
         format!("remove the contents of {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.path, None)?;
         Ok(vec![LockKey::Path(self.path.key())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let entry = node.directories.entry(node.host.os(), &self.path, None, &OPEN_NO_DELETE_SHARE)?;
         let found = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
         let (directory, path_is_stable, excluded) = match Link::of(&*found)? {
@@ -183,7 +184,7 @@ impl Operation for RmdirContents {
                 let itself = Open::existing(list, Options::DIRECTORY | NOFOLLOW_NOWAIT);
                 let root = node.host.os().open(&volume.root(), &itself)?;
                 if let Some(link) = Link::of(&*root)? {
-                    return Err(link.refused("the root directory of the volume"));
+                    return Err(link.refused("the root directory of the volume").into());
                 }
                 // The path of the root may lead through directories that others can rename. Windows keeps its own
                 // files, which are in use, in one directory of each volume.
@@ -191,14 +192,18 @@ impl Operation for RmdirContents {
             }
         };
         ctx.begin_mutation()?;
-        remove_tree::delete_contents(&node.host, remove_tree::Parent { handle: &*directory, path_is_stable }, excluded)
+        Ok(remove_tree::delete_contents(
+            &node.host,
+            remove_tree::Parent { handle: &*directory, path_is_stable },
+            excluded,
+        )?)
     }
 }
 
 /// Checks that the mount manager has `volume` mounted at `entry`. A process that can write to an empty directory can
 /// forge a mount point of any volume, including the system volume; only an administrator can register it with the mount
 /// manager.
-fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationResult<()> {
+fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> RunResult<()> {
     node_volumes::refuse_volume(node, SecondWay::Refused, volume)?;
     let upper = |path: &U16Str| upper_case(path).to_string_lossy();
     let path = upper(&entry.win32_path()?);
@@ -209,14 +214,16 @@ fn check_mounted(node: &Node, volume: VolumeId, entry: &EntryRef) -> OperationRe
         return Err(OperationError::new(
             Kind::PermissionDenied,
             "the directory has the reparse point of a mount point, but the mount manager has no volume mounted there",
-        ));
+        )
+        .into());
     }
     // Windows may register a forged mount point when the host of the directory arrives.
     for other in elsewhere.iter().filter_map(|other| HostPath::parse(&other.to_string().ok()?).ok()) {
         if node_volumes::is_in_working_directory(node, &other)? {
             return Err(OperationError::precondition(format!(
                 "the volume is also mounted at {other}, where its contents may be in use; unmount it there first"
-            )));
+            ))
+            .into());
         }
     }
     Ok(())
@@ -242,13 +249,13 @@ impl Operation for CreateSymlink {
         format!("create a link to {} at {}", self.source, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check(&self.source, None)?;
         node.directories.check_entry(&self.target, None)?;
         Ok(vec![LockKey::Path(self.target.entry_key())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         node.directories.check(&self.source, None)?;
         let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NOFOLLOW)?;
         let print = U16String::from_str(&self.source.to_string());
@@ -258,7 +265,7 @@ impl Operation for CreateSymlink {
 
 impl CreateSymlink {
     /// Returns the kind of the link, which is that of its source: Windows does not open a target of the other kind.
-    fn link_kind(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Options> {
+    fn link_kind(&self, node: &Node, ctx: &OperationContext) -> RunResult<Options> {
         match open_itself(node, &self.source, ctx)? {
             Ok(source) if buffer::attributes(&*source)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 Ok(Options::NON_DIRECTORY)
@@ -266,7 +273,7 @@ impl CreateSymlink {
             // The volume of the source has not been formatted yet.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(Options::DIRECTORY),
             Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(Options::DIRECTORY),
-            Err(code) => Err(OperationError::of(code, "the source of the link cannot be opened")),
+            Err(code) => Err(OperationError::of(code, "the source of the link cannot be opened").into()),
         }
     }
 }
@@ -287,7 +294,7 @@ impl Operation for IsSymlink {
         format!("check whether {} is a link or mount point", self.path)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<bool> {
         let path = self.path.to_nt();
         let found = open_itself(node, &self.path, ctx)??;
         if self.path.asks_for_directory() {
@@ -310,7 +317,7 @@ impl Operation for IsSymlink {
             Err(code) if ErrorClass::TargetMissing.contains(code) || ErrorClass::TargetInvalid.contains(code) => {
                 Ok(false)
             }
-            Err(code) => Err(OperationError::of(code, "the target of the link cannot be opened")),
+            Err(code) => Err(OperationError::of(code, "the target of the link cannot be opened").into()),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::executor::stop::RunResult;
 use crate::node::Node;
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
 use crate::windows::wmi::{call, query, quote};
@@ -173,11 +174,11 @@ impl Operation for AddTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         if find_portal(node, &self.portal)?.is_some() {
             return Ok(());
         }
@@ -189,7 +190,7 @@ impl Operation for AddTargetPortal {
                 let _ = invoke(node, ctx, &portal.path, "Remove", &self.portal.arguments());
             }
         }
-        added
+        Ok(added?)
     }
 }
 
@@ -218,11 +219,11 @@ impl Operation for DiscoverTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<Self::Output> {
         let portal = find_portal(node, &self.portal)?
             .ok_or_else(|| OperationError::not_found("the portal is not known; add it with AddTargetPortal"))?;
         invoke(node, ctx, &portal.path, "Update", &self.portal.arguments())?;
@@ -256,14 +257,14 @@ impl Operation for RemoveTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let Some(portal) = find_portal(node, &self.portal)? else { return Ok(()) };
         let removed = invoke(node, ctx, &portal.path, "Remove", &self.portal.arguments());
-        allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || Ok(find_portal(node, &self.portal)?.is_none()))
+        Ok(allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || Ok(find_portal(node, &self.portal)?.is_none()))?)
     }
 }
 
@@ -280,7 +281,7 @@ impl Operation for ListTargetPortals {
         "list the target portals".into()
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> RunResult<Self::Output> {
         let portals = query(&node.host, Namespace::Iscsi, "SELECT * FROM MSFT_iSCSITargetPortal")?;
         let portal = |instance: &Instance| {
             let port = u16::try_from(instance.u32("TargetPortalPortNumber")?).ok()?;
@@ -324,12 +325,12 @@ impl Operation for ConnectTarget {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         // The target too: it may be connected through one portal and disconnected through another.
         Ok(vec![self.portal.lock_key(), LockKey::Target(self.iqn.to_string().to_lowercase())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let target = discovered_target(node, &self.portal, &self.iqn)?;
         if is_connected(&target) && self.has_session(node)? {
             return Ok(());
@@ -346,7 +347,8 @@ impl Operation for ConnectTarget {
         let connected = invoke(node, ctx, "MSFT_iSCSITarget", "Connect", &arguments);
         allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || self.has_session(node))?;
         // Drivers list the disks next, without a retry. A target without disks is not an error.
-        let has_disks = || Ok((!disks_of(node, &target, &self.portal)?.is_empty()).then_some(()));
+        let has_disks =
+            || -> OperationResult<_> { Ok((!disks_of(node, &target, &self.portal)?.is_empty()).then_some(())) };
         node.host.poll(node.host.timeouts().arrival, has_disks)?;
         Ok(())
     }
@@ -415,11 +417,11 @@ impl Operation for DisconnectTarget {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key(), LockKey::Target(self.iqn.to_string().to_lowercase())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let Some(target) = find_target(node, &self.iqn)?.filter(is_connected) else { return Ok(()) };
         let sessions = sessions_of(node, &self.iqn)?;
         for session in &sessions {
@@ -434,7 +436,7 @@ impl Operation for DisconnectTarget {
         // It may have been disconnected since.
         if sessions.is_empty() && find_target(node, &self.iqn)?.as_ref().is_some_and(is_connected) {
             let reason = "the target is connected, but Windows lists no session to log out of";
-            return Err(OperationError::precondition(reason));
+            return Err(OperationError::precondition(reason).into());
         }
         Ok(())
     }
@@ -509,9 +511,9 @@ impl Operation for GetTargetDisks {
         format!("list the disks of the target {} at {}", self.iqn, self.portal)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<Self::Output> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> RunResult<Self::Output> {
         let target = discovered_target(node, &self.portal, &self.iqn)?;
-        if is_connected(&target) { disks_of(node, &target, &self.portal) } else { Ok(Vec::new()) }
+        if is_connected(&target) { Ok(disks_of(node, &target, &self.portal)?) } else { Ok(Vec::new()) }
     }
 }
 
@@ -546,16 +548,16 @@ impl Operation for SetMutualChapSecret {
         "set the secret for mutual CHAP".into()
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![LockKey::Initiator])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         if !(12..=16).contains(&self.secret.expose().len()) {
-            return Err(OperationError::invalid("the CHAP secret must have 12 to 16 bytes"));
+            return Err(OperationError::invalid("the CHAP secret must have 12 to 16 bytes").into());
         }
         let arguments = [("ChapSecret", Value::Secret(self.secret.clone()))];
-        invoke(node, ctx, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)
+        Ok(invoke(node, ctx, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)?)
     }
 }
 

@@ -4,6 +4,7 @@
 use os::{Handle, OsError, PathForm};
 
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::executor::stop::{RunResult, Stop};
 use crate::node::Node;
 use crate::paths::on_node;
 use crate::types::{DiskNumber, HostPath, VolumeId};
@@ -18,11 +19,11 @@ use crate::windows::volume_device;
 /// node and of the way to it; the EFI system, recovery and reserved partitions of every disk; and the active partition of a
 /// disk with one of the former volumes, which is the system partition of a node that starts from a BIOS. Windows names it "System Reserved", but its
 /// type is that of a data partition. `way` is `Refused` if the volume's content is at stake.
-pub(crate) fn refuse_volume(node: &Node, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<()> {
+pub(crate) fn refuse_volume(node: &Node, way: SecondWay<'_>, volume: VolumeId) -> RunResult<()> {
     if of_node(node)?.contains(&volume) {
-        return Err(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself"));
+        return Err(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself").into());
     }
-    for extent in volume_device::all_extents(&node.host, way, volume).map_err(undetermined)? {
+    for extent in volume_device::all_extents(&node.host, way, volume).map_err(|stop| stop.map(undetermined))? {
         let number = DiskNumber(extent.disk_number);
         let table = Disk::open_for_read(&node.host, number).and_then(|disk| disk.partition_table());
         let table = match way {
@@ -30,9 +31,9 @@ pub(crate) fn refuse_volume(node: &Node, way: SecondWay<'_>, volume: VolumeId) -
                 let second = || report::partition_table(&node.host, ctx, number);
                 node.host.or_second(way, Fallback::PartitionTable, table, second)
             }
-            SecondWay::Refused | SecondWay::Query => table,
+            SecondWay::Refused | SecondWay::Query => table.map_err(Stop::from),
         };
-        let table = table.map_err(undetermined)?;
+        let table = table.map_err(|stop| stop.map(undetermined))?;
         let begins_here = |partition: &&Partition| u64::try_from(extent.offset) == Ok(partition.offset);
         for partition in table.partitions.iter().filter(begins_here) {
             let reason = match partition.kind {
@@ -44,7 +45,7 @@ pub(crate) fn refuse_volume(node: &Node, way: SecondWay<'_>, volume: VolumeId) -
                 }
                 _ => continue,
             };
-            return Err(OperationError::new(Kind::PermissionDenied, reason));
+            return Err(OperationError::new(Kind::PermissionDenied, reason).into());
         }
     }
     Ok(())
@@ -52,19 +53,22 @@ pub(crate) fn refuse_volume(node: &Node, way: SecondWay<'_>, volume: VolumeId) -
 
 /// Refuses a disk with an extent of a volume that the node itself uses. Disk 0 is usually such a disk, and it is the disk
 /// of a request without a number.
-pub(crate) fn refuse_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
+pub(crate) fn refuse_disk(node: &Node, disk: DiskNumber) -> RunResult<()> {
     if has_volume_of_node(node, disk)? {
-        return Err(OperationError::new(Kind::PermissionDenied, "the disk has a volume that the node itself uses"));
+        return Err(
+            OperationError::new(Kind::PermissionDenied, "the disk has a volume that the node itself uses").into()
+        );
     }
     Ok(())
 }
 
 /// Returns whether the disk has an extent of a volume that the node itself uses.
-pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> OperationResult<bool> {
+pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> RunResult<bool> {
     for volume in of_node(node)? {
-        let extents = volume_device::all_extents(&node.host, SecondWay::Refused, volume).map_err(undetermined)?;
+        let extents = volume_device::all_extents(&node.host, SecondWay::Refused, volume)
+            .map_err(|stop| stop.map(undetermined))?;
         if extents.is_empty() {
-            return Err(undetermined(OperationError::precondition(format!("volume {volume} has no extents"))));
+            return Err(undetermined(OperationError::precondition(format!("volume {volume} has no extents"))).into());
         }
         if extents.iter().any(|extent| extent.disk_number == disk.0) {
             return Ok(true);
@@ -156,9 +160,6 @@ pub(crate) fn is_in_working_directory(node: &Node, path: &HostPath) -> Operation
 }
 
 fn undetermined(mut error: OperationError) -> OperationError {
-    if error.rerun.is_some() {
-        return error;
-    }
     error.reason = format!("it cannot be determined what the node itself uses: {}", error.reason);
     // What was not found is not the object of the request.
     if error.kind == Kind::NotFound {

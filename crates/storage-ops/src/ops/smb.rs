@@ -25,6 +25,7 @@ use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::executor::stop::RunResult;
 use crate::node::Node;
 use crate::paths::links::{create_link, link_exists};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
@@ -73,7 +74,7 @@ impl Operation for NewSmbGlobalMapping {
         }
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         let mut keys = vec![LockKey::Share(self.remote.share())];
         if let Some(local) = &self.local {
             node.directories.check_entry(local, None)?;
@@ -82,14 +83,14 @@ impl Operation for NewSmbGlobalMapping {
         Ok(keys)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         if self.username.contains('\0') || self.password.expose().contains('\0') {
-            return Err(OperationError::invalid("the user name or the password contains a NUL character"));
+            return Err(OperationError::invalid("the user name or the password contains a NUL character").into());
         }
         if self.username.is_empty() {
             own_node::refuse(&node.host, &self.remote.server())?;
         } else if !has_name(&self.username) {
-            return Err(OperationError::invalid("the user name is blank, or a domain without a name"));
+            return Err(OperationError::invalid("the user name is blank, or a domain without a name").into());
         }
         let (substitute, print) = (self.remote.to_nt(false), self.remote.print_name());
         // Checks the path of the link first, so that no mapping is created for a link that cannot be created.
@@ -274,15 +275,15 @@ impl Operation for RemoveSmbGlobalMapping {
         format!("remove the mapping of {}", self.remote.share())
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![LockKey::Share(self.remote.share())])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let share = self.remote.share();
         let mapping =
             find_mapping(node, &share)?.ok_or_else(|| OperationError::not_found("the share is not mapped"))?;
-        remove(node, ctx, &share, &mapping, true)
+        Ok(remove(node, ctx, &share, &mapping, true)?)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::PoolKind;
+use crate::executor::stop::RunResult;
 use crate::node::Node;
 use crate::types::{ServiceInfo, ServiceName};
 use crate::windows::fallback::Fallback;
@@ -65,7 +66,7 @@ impl Operation for GetService {
         format!("query the service {}", self.name)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<ServiceInfo> {
+    fn run(&self, node: &Node, _ctx: &OperationContext) -> RunResult<ServiceInfo> {
         let service = self.name.open(node, ServiceAccess::Query)?;
         let (config, state) = (service.config()?, service.state()?);
         Ok(ServiceInfo { display_name: config.display_name.to_string_lossy(), start_type: config.start_type, state })
@@ -93,16 +94,16 @@ impl Operation for StartService {
         check_listed(node, self.name.as_str())
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![self.name.lock_key()])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let service = self.name.open(node, ServiceAccess::Start)?;
         match service.state()? {
             STOP_PENDING => wait_for_state(node, &*service, STOPPED)?,
             PAUSE_PENDING | PAUSED => {
-                return Err(OperationError::precondition("the service is paused; continue or stop it first"));
+                return Err(OperationError::precondition("the service is paused; continue or stop it first").into());
             }
             _ => {}
         }
@@ -111,10 +112,10 @@ impl Operation for StartService {
         let accepted = node.host.poll(node.host.timeouts().service, || match service.start() {
             Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => Ok(Some(())),
             Err(OsError::SERVICE_DATABASE_LOCKED) => Ok(None),
-            Err(code) => Err(code.into()),
+            Err(code) => Err(code),
         })?;
         accepted.ok_or(OperationError::from(OsError::SERVICE_DATABASE_LOCKED))?;
-        wait_for_state(node, &*service, RUNNING)
+        Ok(wait_for_state(node, &*service, RUNNING)?)
     }
 }
 
@@ -142,7 +143,7 @@ impl Operation for StopService {
         check_listed(node, self.name.as_str())
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         let mut keys = vec![self.name.lock_key()];
         if self.force {
             let dependents = self.name.open(node, ServiceAccess::Stop)?.active_dependents()?;
@@ -151,7 +152,7 @@ impl Operation for StopService {
         Ok(keys)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let service = self.name.open(node, ServiceAccess::Stop)?;
         if service.state()? == STOPPED {
             return Ok(());
@@ -163,7 +164,8 @@ impl Operation for StopService {
             return Err(OperationError {
                 code: Some(OsError::DEPENDENT_SERVICES_RUNNING),
                 ..OperationError::precondition(reason)
-            });
+            }
+            .into());
         }
         for name in &dependents {
             check_listed(node, &name.to_string_lossy())?;
@@ -177,7 +179,7 @@ impl Operation for StopService {
                 ..error
             })?;
         }
-        stop(node, &*service)
+        Ok(stop(node, &*service)?)
     }
 }
 
@@ -228,7 +230,7 @@ impl Operation for GetBiosSerialNumber {
         "query the BIOS serial number".into()
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<String> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<String> {
         let first = firmware_serial(&node.host);
         if let Ok(Some(serial)) = first {
             return Ok(serial);

@@ -10,11 +10,12 @@ pub(crate) mod target_path;
 
 use os::abi::DiskAttributes;
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::OperationError;
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::executor::stop::RunResult;
 use crate::node::Node;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::disk_device::{Disk, Partition};
@@ -23,7 +24,7 @@ use crate::windows::file_system::{self, FileSystem};
 use crate::windows::volume_device;
 
 /// Returns the key of the disk that `volume` is on.
-pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> OperationResult<LockKey> {
+pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> RunResult<LockKey> {
     Ok(LockKey::Disk(volume_device::disk_of(&node.host, SecondWay::Query, volume)?.0))
 }
 
@@ -53,10 +54,12 @@ impl Operation for ListVolumesOnDisk {
         }
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<Self::Output> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<Self::Output> {
         let disk = Disk::open_for_read(&node.host, self.disk)?;
         if disk.reported_attributes(&node.host, ctx)? & DiskAttributes::OFFLINE != 0 {
-            return Err(OperationError::precondition("the disk is offline; bring it online with SetDiskState first"));
+            return Err(
+                OperationError::precondition("the disk is offline; bring it online with SetDiskState first").into()
+            );
         }
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
         // A new partition has no volume yet. A partition that never gets one must not make the listing of the others
@@ -76,10 +79,11 @@ impl Operation for ListVolumesOnDisk {
         if !first_has_arrived {
             return Err(OperationError::precondition(
                 "the volume of the first data partition has not arrived, or cannot be read",
-            ));
+            )
+            .into());
         }
         if volumes.is_empty() {
-            Err(OperationError::not_found(format!("no volume was found on {}", self.disk)))
+            Err(OperationError::not_found(format!("no volume was found on {}", self.disk)).into())
         } else {
             Ok(volumes)
         }
@@ -112,7 +116,7 @@ impl Operation for IsVolumeFormatted {
         format!("check whether volume {} is formatted", self.volume)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<bool> {
         let detected = file_system::detect(&node.host, self.volume);
         let found = file_system::or_reported(&node.host, SecondWay::Provider(ctx), self.volume, detected)?;
         Ok(found != FileSystem::Raw)
@@ -139,7 +143,7 @@ impl Operation for GetVolumeStats {
         format!("query the size of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<VolumeStats> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<VolumeStats> {
         volume_device::reported_stats(&node.host, ctx, self.volume)
     }
 }
@@ -164,7 +168,7 @@ impl Operation for GetDiskNumberFromVolumeId {
         format!("find the disk of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<DiskNumber> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<DiskNumber> {
         volume_device::disk_of(&node.host, SecondWay::Provider(ctx), self.volume)
     }
 }
@@ -191,7 +195,7 @@ impl Operation for WriteVolumeCache {
         format!("write the cache of volume {}", self.volume)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         volume_device::flush(&node.host, ctx, self.volume)
     }
 }

@@ -5,6 +5,7 @@ use os::{Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResu
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::pool_kind::PoolKind;
+use crate::executor::stop::RunResult;
 use crate::node::Node;
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NOFOLLOW};
@@ -27,9 +28,9 @@ pub(crate) fn create_link(
     entry: &EntryRef,
     substitute: &U16Str,
     print: &U16Str,
-    link_kind: impl FnOnce() -> OperationResult<Options>,
+    link_kind: impl FnOnce() -> RunResult<Options>,
     ctx: &OperationContext,
-) -> OperationResult<()> {
+) -> RunResult<()> {
     if link_exists(entry, substitute)? {
         return Ok(());
     }
@@ -45,15 +46,15 @@ pub(crate) fn create_link(
     let set_target = |link: &dyn Handle| reparse_point::set_symlink(link, substitute, print);
     match set_target(&*link).and_then(|()| remove_tree::keep(&*link)) {
         Err(code) if !is_refusal(code) => host.fallbacks().record(Fallback::CreateLink, code),
-        outcome => return outcome.map_err(explained),
+        outcome => return Ok(outcome.map_err(explained)?),
     }
     // No known program makes a link in this way. Go's standard library makes all of its links in the following one.
     drop(link);
     let Some(link) = create(link_kind)? else { return Ok(()) };
-    set_target(&*link).map_err(|code| {
+    Ok(set_target(&*link).map_err(|code| {
         let _ = remove_tree::delete_on_close(&*link);
         explained(code)
-    })
+    })?)
 }
 
 /// Returns whether the code says why there can be no link, whichever way it is created.
@@ -111,13 +112,13 @@ fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResul
 }
 
 /// Requires the pools in which the chain of links that begins with `link` can be followed.
-pub(crate) fn require_pool_for_link(os: &dyn Os, link: &Link, ctx: &OperationContext) -> OperationResult<()> {
+pub(crate) fn require_pool_for_link(os: &dyn Os, link: &Link, ctx: &OperationContext) -> RunResult<()> {
     let mut links_left = MAX_LINKS;
     follow(os, link, ctx, &mut links_left).map(drop)
 }
 
 /// Requires the pools in which the target of `link` can be opened without following it, if it is a link too.
-pub(crate) fn require_pool_for_target(os: &dyn Os, link: &Link, ctx: &OperationContext) -> OperationResult<()> {
+pub(crate) fn require_pool_for_target(os: &dyn Os, link: &Link, ctx: &OperationContext) -> RunResult<()> {
     let mut links_left = MAX_LINKS;
     enter(os, link, ctx, &mut links_left).map(drop)
 }
@@ -128,7 +129,7 @@ pub(crate) fn open_itself(
     node: &Node,
     path: &HostPath,
     ctx: &OperationContext,
-) -> OperationResult<OsResult<Box<dyn Handle>>> {
+) -> RunResult<OsResult<Box<dyn Handle>>> {
     if let Some(outcome) = node.directories.lookup().open(&node.host, path) {
         return Ok(outcome);
     }
@@ -146,12 +147,13 @@ enum Location {
 }
 
 /// Requires the pool of `link`, and those of the parent directories of its target.
-fn enter(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> OperationResult<Location> {
+fn enter(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> RunResult<Location> {
     *links_left = links_left.saturating_sub(1);
     if link.leads_to_pipe() {
         return Err(OperationError::precondition(
             "a link leads to a pipe or mailslot of a server, which is not opened",
-        ));
+        )
+        .into());
     }
     if let Some(pool) = link.pool() {
         ctx.require_pool_for(pool, link.resource())?;
@@ -166,7 +168,7 @@ fn enter(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usiz
 }
 
 /// Requires the pools of `link` and of the links that its target is.
-fn follow(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> OperationResult<Location> {
+fn follow(os: &dyn Os, link: &Link, ctx: &OperationContext, links_left: &mut usize) -> RunResult<Location> {
     let mut link = link.clone();
     while enter(os, &link, ctx, links_left)? == Location::Local {
         // The root directory of a volume is opened in the same pool as the volume.
@@ -189,7 +191,7 @@ fn follow_ancestors(
     path: &HostPath,
     ctx: &OperationContext,
     links_left: &mut usize,
-) -> OperationResult<Location> {
+) -> RunResult<Location> {
     let mut above = path.parent();
     let mut prefixes = Vec::new();
     while !above.is_drive_root() {

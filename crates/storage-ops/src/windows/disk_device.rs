@@ -11,6 +11,7 @@ use zerocopy::IntoBytes;
 
 use crate::error::{OperationError, OperationResult};
 use crate::executor::context::OperationContext;
+use crate::executor::stop::RunResult;
 use crate::types::DiskNumber;
 use crate::windows::Host;
 use crate::windows::buffer;
@@ -266,14 +267,14 @@ impl Disk {
     }
 
     /// Queries the attributes as [`Self::attributes`] does. If the device does not answer, the storage provider does.
-    pub(crate) fn reported_attributes(&self, host: &Host, ctx: &OperationContext) -> OperationResult<u64> {
+    pub(crate) fn reported_attributes(&self, host: &Host, ctx: &OperationContext) -> RunResult<u64> {
         let first = self.attributes().map_err(OperationError::from);
         let second = || report::disk_attributes(host, ctx, self.number);
         host.or_second(SecondWay::Provider(ctx), Fallback::DiskState, first, second)
     }
 
     /// Queries the size as [`Self::size`] does. If the device does not answer, the storage provider does.
-    pub(crate) fn reported_size(&self, host: &Host, ctx: &OperationContext) -> OperationResult<u64> {
+    pub(crate) fn reported_size(&self, host: &Host, ctx: &OperationContext) -> RunResult<u64> {
         let first = self.size().map_err(OperationError::from);
         let second = || report::disk_size(host, ctx, self.number);
         host.or_second(SecondWay::Provider(ctx), Fallback::DiskSize, first, second)
@@ -281,7 +282,7 @@ impl Disk {
 
     /// Queries the partition table as [`Self::partition_table`] does. If the device does not answer, the storage provider
     /// does. What it reports must not decide whether a disk is partitioned.
-    pub(crate) fn reported_table(&self, host: &Host, ctx: &OperationContext) -> OperationResult<PartitionTable> {
+    pub(crate) fn reported_table(&self, host: &Host, ctx: &OperationContext) -> RunResult<PartitionTable> {
         let second = || report::partition_table(host, ctx, self.number);
         host.or_second(SecondWay::Provider(ctx), Fallback::PartitionTable, self.partition_table(), second)
     }

@@ -16,6 +16,7 @@ use os::OsError;
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::pool_kind::PoolKind;
+use crate::executor::stop::RunResult;
 use crate::windows::Host;
 use crate::windows::error_class::ErrorClass;
 
@@ -290,7 +291,7 @@ impl OperationError {
     /// Returns the code of Windows, unless the error says by itself what is wrong with the object: it is gone, its medium
     /// fails, it has no file system, or the operation has found out. Then no fallback is tried.
     pub(crate) fn inconclusive(&self) -> Option<OsError> {
-        let code = self.code.filter(|_| self.rerun.is_none() && self.kind != Kind::NotFound)?;
+        let code = self.code.filter(|_| self.kind != Kind::NotFound)?;
         let is_conclusive =
             [ErrorClass::DeviceRemoved, ErrorClass::MediumFailed].iter().any(|class| class.contains(code));
         (!is_conclusive && code != OsError::UNRECOGNIZED_VOLUME).then_some(code)
@@ -311,26 +312,22 @@ impl Host {
         fallback: Fallback,
         first: OperationResult<T>,
         second: impl FnOnce() -> OperationResult<T>,
-    ) -> OperationResult<T> {
+    ) -> RunResult<T> {
         let error = match first {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
         let code = match (error.inconclusive(), way) {
-            (None, _) | (_, SecondWay::Refused) => return Err(error),
+            (None, _) | (_, SecondWay::Refused) => return Err(error.into()),
             (Some(code), SecondWay::Query) => code,
             (Some(code), SecondWay::Provider(ctx)) => {
                 ctx.require_pool(PoolKind::Wmi)?;
                 code
             }
         };
-        match second() {
-            Err(failed) if failed.rerun.is_some() => Err(failed),
-            outcome => {
-                self.fallbacks.record(fallback, code);
-                outcome.map_err(|failed| error.and_second(&failed))
-            }
-        }
+        let outcome = second();
+        self.fallbacks.record(fallback, code);
+        Ok(outcome.map_err(|failed| error.and_second(&failed))?)
     }
 }
 

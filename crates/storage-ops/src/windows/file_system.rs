@@ -6,6 +6,7 @@ use os::abi::{ControlCode, FsAttributeInformation};
 use os::{FsInfo, Handle, OsError, OsResult};
 
 use crate::error::{OperationError, OperationResult};
+use crate::executor::stop::RunResult;
 use crate::types::VolumeId;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
@@ -66,11 +67,14 @@ pub(crate) fn or_reported(
     way: SecondWay<'_>,
     volume: VolumeId,
     detected: OperationResult<FileSystem>,
-) -> OperationResult<FileSystem> {
+) -> RunResult<FileSystem> {
     host.or_second(way, Fallback::FileSystem, detected, || match report::file_system(host, way, volume)?.as_deref() {
         Some("NTFS") => Ok(FileSystem::Ntfs),
         Some(name) => Ok(FileSystem::Other(name.to_owned())),
-        None => Err(OperationError::precondition("the storage provider reports no file system, which is no evidence")),
+        None => {
+            Err(OperationError::precondition("the storage provider reports no file system, which is no evidence")
+                .into())
+        }
     })
 }
 

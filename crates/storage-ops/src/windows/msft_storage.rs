@@ -18,6 +18,7 @@ use os::{Access, Instance, MethodCall, Namespace, NtPath, OsError, Returned, U16
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::pool_kind::PoolKind;
+use crate::executor::stop::{RunResult, Stop, caught};
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::Host;
 use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY, Partition};
@@ -107,10 +108,9 @@ fn invoke(
     arguments: &[(&str, Value)],
     timeout: Duration,
 ) -> OperationResult<Returned> {
-    ctx.require_pool(PoolKind::Wmi)?;
     let call = MethodCall::new(Namespace::Storage, path, method, arguments);
     let returned = wmi::call(host, ctx, &call, timeout)?;
-    if returned.code == 0 { Ok(returned) } else { Err(method_error(method, OsError(returned.code))) }
+    if returned.code == 0 { Ok(returned) } else { Err(method_error(method, OsError(returned.code)).into()) }
 }
 
 fn method_error(method: &str, code: OsError) -> OperationError {
@@ -169,17 +169,13 @@ fn accept(code: OsError, outcome: OperationResult<Returned>) -> OperationResult<
 
 /// Runs `change`. If the provider refuses it for a reason that an outdated cache explains, refreshes the cache and runs
 /// `change` again.
-fn retry_if_stale<T>(
-    host: &Host,
-    ctx: &OperationContext,
-    mut change: impl FnMut() -> OperationResult<T>,
-) -> OperationResult<T> {
-    match change() {
+fn retry_if_stale<T>(host: &Host, ctx: &OperationContext, mut change: impl FnMut() -> RunResult<T>) -> RunResult<T> {
+    match caught(change())? {
         Err(error) if error.code.is_some_and(|code| MAY_BE_STALE.contains(&code)) => {
             refresh_all(host, ctx)?;
             change()
         }
-        outcome => outcome,
+        outcome => Ok(outcome?),
     }
 }
 
@@ -232,7 +228,7 @@ fn instance_of(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationRes
     let instance = instance_with_number(host, ctx, disk.number)?;
     let device = disk.reader(host).ok().as_ref().and_then(Reported::by_device);
     match check_same(host, disk, &instance) {
-        Err(error) if error.code.is_some() => return Err(error),
+        Err(error) if error.code.is_some() => return Err(error.into()),
         Ok(()) if difference(device, &instance).is_none() => return Ok(instance),
         // `Refresh` may be refused in other states than these.
         Ok(()) if device.is_some_and(|device| device.style != RAW && !device.is_offline) => {
@@ -290,7 +286,6 @@ fn number_at_path(host: &Host, instance: &Instance) -> Option<DiskNumber> {
 
 /// Refreshes the provider's data of a disk.
 pub(crate) fn refresh(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<()> {
-    ctx.require_pool(PoolKind::Wmi)?;
     let instance = instance_with_number(host, ctx, number)?;
     refresh_instance(host, ctx, &instance)
 }
@@ -313,8 +308,8 @@ pub(crate) fn initialize(
     host: &Host,
     ctx: &OperationContext,
     disk: &Disk,
-    is_needed: impl Fn() -> OperationResult<bool>,
-) -> OperationResult<Instance> {
+    is_needed: impl Fn() -> RunResult<bool>,
+) -> RunResult<Instance> {
     retry_if_stale(host, ctx, || {
         let instance = instance_of(host, ctx, disk)?;
         if !is_needed()? || instance.u32("PartitionStyle") != Some(RAW) {
@@ -322,7 +317,7 @@ pub(crate) fn initialize(
         }
         let style = [("PartitionStyle", Value::U32(GPT))];
         let initialized = change(host, ctx, disk, &instance, "Initialize", &style);
-        accept(code::ALREADY_INITIALIZED, initialized).map(|()| instance)
+        Ok(accept(code::ALREADY_INITIALIZED, initialized).map(|()| instance)?)
     })
 }
 
@@ -334,7 +329,7 @@ pub(crate) fn create_partition(
     ctx: &OperationContext,
     disk: &Disk,
     mut known: Option<Instance>,
-) -> OperationResult<()> {
+) -> RunResult<()> {
     let arguments = [
         ("UseMaximumSize", Value::Bool(true)),
         ("AssignDriveLetter", Value::Bool(false)),
@@ -356,17 +351,17 @@ pub(crate) fn create_partition(
         }
         drop(reader);
         let created = change(host, ctx, disk, &instance, "CreatePartition", &arguments);
-        accept(code::PATH_NOT_ASSIGNED, created)
+        Ok(accept(code::PATH_NOT_ASSIGNED, created)?)
     })
 }
 
 /// Brings a disk online and makes it writable, or takes it offline.
-pub(crate) fn set_online(host: &Host, ctx: &OperationContext, disk: &Disk, online: bool) -> OperationResult<()> {
+pub(crate) fn set_online(host: &Host, ctx: &OperationContext, disk: &Disk, online: bool) -> RunResult<()> {
     retry_if_stale(host, ctx, || {
         let instance = instance_of(host, ctx, disk)?;
         let change = |method, arguments: &[(&str, Value)]| change(host, ctx, disk, &instance, method, arguments);
         if !online {
-            return change("Offline", &[]).map(drop);
+            return Ok(change("Offline", &[]).map(drop)?);
         }
         let make_writable = || {
             if instance.bool("IsReadOnly") != Some(true) {
@@ -379,11 +374,11 @@ pub(crate) fn set_online(host: &Host, ctx: &OperationContext, disk: &Disk, onlin
             // The method may require that the disk is online.
             Err(error) if error.code == Some(code::DISK_OFFLINE) => {
                 change("Online", &[])?;
-                make_writable()
+                Ok(make_writable()?)
             }
             outcome => {
                 outcome?;
-                change("Online", &[]).map(drop)
+                Ok(change("Online", &[]).map(drop)?)
             }
         }
     })
@@ -397,7 +392,7 @@ pub(crate) fn bring_volume_online(
     disk: &Disk,
     partition: &Partition,
     state: VolumeState,
-) -> OperationResult<()> {
+) -> RunResult<()> {
     ctx.require_pool(PoolKind::Wmi)?;
     retry_if_stale(host, ctx, || {
         instance_of(host, ctx, disk)?;
@@ -405,7 +400,7 @@ pub(crate) fn bring_volume_online(
         if state == VolumeState::Unknown && instance.bool("IsOffline") == Some(false) {
             return Ok(());
         }
-        change(host, ctx, disk, &instance, "Online", &[]).map(drop)
+        Ok(change(host, ctx, disk, &instance, "Online", &[]).map(drop)?)
     })
 }
 
@@ -416,10 +411,10 @@ pub(crate) fn bring_new_volume_online(
     ctx: &OperationContext,
     disk: &Disk,
     partition: &Partition,
-) -> OperationResult<()> {
+) -> RunResult<()> {
     retry_if_stale(host, ctx, || {
         let instance = partition_instance(host, ctx, disk, partition)?;
-        change(host, ctx, disk, &instance, "Online", &[]).map(drop)
+        Ok(change(host, ctx, disk, &instance, "Online", &[]).map(drop)?)
     })
 }
 
@@ -429,8 +424,8 @@ pub(crate) fn format_ntfs(
     host: &Host,
     ctx: &OperationContext,
     volume: VolumeId,
-    needs_format: impl Fn() -> OperationResult<bool>,
-) -> OperationResult<()> {
+    needs_format: impl Fn() -> RunResult<bool>,
+) -> RunResult<()> {
     // There is no label: an empty text may reach the provider as a null pointer.
     let arguments =
         [("FileSystem", Value::Text("NTFS".into())), ("Full", Value::Bool(false)), ("Force", Value::Bool(true))];
@@ -438,16 +433,16 @@ pub(crate) fn format_ntfs(
     let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&volume.to_string()));
     // A disk that is removed and comes back during the call has the same volume again. Only this handle tells.
     let disk = volume_device::disk_of(host, SecondWay::Refused, volume)
-        .and_then(|number| Disk::open(host, number, Access::empty()));
+        .and_then(|number| Ok(Disk::open(host, number, Access::empty())?));
     let mut refused = None;
-    let formatted = host.poll(host.timeouts().arrival, || {
+    let formatted = host.poll(host.timeouts().arrival, || -> RunResult<_> {
         let instance = find(host, ctx, &wql, &format!("volume {volume}"))?;
-        match needs_format() {
+        match caught(needs_format())? {
             Ok(true) => {}
             Ok(false) => return Ok(Some(())),
             // Another program has just locked the volume, which was readable before.
             Err(error) if refused.is_some() && error.is_of(ErrorClass::VolumeChanging) => return Ok(None),
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
         // The provider's yes is evidence too. It may be out of date.
         if let Some(name) = report::file_system_of(&instance) {
@@ -464,20 +459,21 @@ pub(crate) fn format_ntfs(
                 // The volumes of a read-only disk do not become writable by themselves.
                 let attributes = disk.as_ref().ok().and_then(|disk| disk.attributes().ok()).unwrap_or_default();
                 if error.code == Some(code::VOLUME_READ_ONLY) && attributes & DiskAttributes::READ_ONLY != 0 {
-                    return Err(error);
+                    return Err(error.into());
                 }
                 refused = Some(error);
                 Ok(None)
             }
             Err(error) => Err(or_removed(error, || match &disk {
                 Ok(disk) => disk.check_number(),
-                Err(_) => volume_device::disk_of(host, SecondWay::Refused, volume).map(drop),
-            })),
+                Err(_) => volume_device::disk_of(host, SecondWay::Refused, volume).map(drop).map_err(Stop::into_error),
+            })
+            .into()),
             Ok(_) => Ok(Some(())),
         }
     })?;
     match (formatted, refused) {
-        (None, Some(error)) => Err(error),
+        (None, Some(error)) => Err(error.into()),
         _ => Ok(()),
     }
 }
@@ -514,12 +510,12 @@ pub(crate) fn resize(
     disk: &Disk,
     partition: &Partition,
     size: u64,
-) -> OperationResult<()> {
+) -> RunResult<()> {
     ctx.require_pool(PoolKind::Wmi)?;
     let instance = instance_with_number(host, ctx, disk.number)?;
     match check_same(host, disk, &instance) {
         Ok(()) => refresh_instance(host, ctx, &instance)?,
-        Err(error) if error.code.is_some() => return Err(error),
+        Err(error) if error.code.is_some() => return Err(error.into()),
         Err(_) => {
             refresh_all(host, ctx)?;
             check_same(host, disk, &instance_with_number(host, ctx, disk.number)?)?;
@@ -527,7 +523,7 @@ pub(crate) fn resize(
     }
     let instance = partition_instance(host, ctx, disk, partition)?;
     let arguments = [("Size", Value::Text(size.to_string()))];
-    retry_if_stale(host, ctx, || change(host, ctx, disk, &instance, "Resize", &arguments).map(drop))
+    retry_if_stale(host, ctx, || Ok(change(host, ctx, disk, &instance, "Resize", &arguments).map(drop)?))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::pool_kind::PoolKind;
+use crate::executor::stop::{RunResult, Stop};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
@@ -51,7 +52,7 @@ pub(crate) fn parse_extents(answer: &[u8]) -> Option<Vec<DiskExtent>> {
 }
 
 /// Queries the extents of `volume`.
-pub(crate) fn all_extents(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<Vec<DiskExtent>> {
+pub(crate) fn all_extents(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> RunResult<Vec<DiskExtent>> {
     let first = open(host, volume, &OPEN_FOR_QUERY)
         .and_then(|handle| extents(&*handle).map_err(|code| volume_error(code, volume)));
     let second = || Ok(vec![report::extent(host, way, volume)?]);
@@ -59,24 +60,25 @@ pub(crate) fn all_extents(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> 
 }
 
 /// Queries the extent of `volume`. A volume with several extents is an error.
-pub(crate) fn extent(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<DiskExtent> {
+pub(crate) fn extent(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> RunResult<DiskExtent> {
     let extents = all_extents(host, way, volume)?;
     match extents[..] {
         [extent] => Ok(extent),
         _ => Err(OperationError::precondition(format!(
             "the volume has {} extents; only volumes with one extent are supported",
             extents.len()
-        ))),
+        ))
+        .into()),
     }
 }
 
 /// Returns the disk that `volume` is on.
-pub(crate) fn disk_of(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<DiskNumber> {
+pub(crate) fn disk_of(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> RunResult<DiskNumber> {
     extent(host, way, volume).map(|extent| DiskNumber(extent.disk_number))
 }
 
 /// Returns the disk that `volume` is on, after checking that it is locked.
-pub(crate) fn locked_disk_of(host: &Host, volume: VolumeId, ctx: &OperationContext) -> OperationResult<DiskNumber> {
+pub(crate) fn locked_disk_of(host: &Host, volume: VolumeId, ctx: &OperationContext) -> RunResult<DiskNumber> {
     let disk = disk_of(host, SecondWay::Provider(ctx), volume)?;
     ctx.ensure_locked(&LockKey::Disk(disk.0))?;
     Ok(disk)
@@ -89,15 +91,12 @@ pub(crate) fn on_disk(
     ctx: &OperationContext,
     disk: DiskNumber,
     partitions: &[Partition],
-) -> OperationResult<Vec<(u64, VolumeId)>> {
+) -> RunResult<Vec<(u64, VolumeId)>> {
     let found = match queried_on_disk(host, disk) {
         Ok((mut found, Some(code))) if !hold_each(partitions, &found) => {
             ctx.require_pool(PoolKind::Wmi)?;
-            let reported = match report::volumes_on(host, ctx, disk) {
-                Err(error) if error.rerun.is_some() => return Err(error),
-                // The volume that cannot be queried may be on another disk.
-                reported => reported.unwrap_or_default(),
-            };
+            // The volume that cannot be queried may be on another disk.
+            let reported = report::volumes_on(host, ctx, disk).unwrap_or_default();
             host.fallbacks().record(Fallback::VolumesOfDisk, code);
             let queried: Vec<_> = found.iter().map(|(_, volume)| *volume).collect();
             found.extend(reported.into_iter().filter(|(_, volume)| !queried.contains(volume)));
@@ -154,7 +153,7 @@ fn hold_each(partitions: &[Partition], volumes: &[(u64, VolumeId)]) -> bool {
 pub(crate) type DataVolumes = Vec<(Partition, Option<VolumeId>)>;
 
 /// Returns the data partitions of `disk` with their volumes.
-pub(crate) fn data_volumes(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<DataVolumes> {
+pub(crate) fn data_volumes(host: &Host, ctx: &OperationContext, disk: &Disk) -> RunResult<DataVolumes> {
     let table = disk.reader(host)?.reported_table(host, ctx)?;
     let volumes = on_disk(host, ctx, disk.number, &table.partitions)?;
     let volume_at = |offset| volumes.iter().find(|(other, _)| *other == offset).map(|(_, volume)| *volume);
@@ -167,9 +166,9 @@ pub(crate) fn have_arrived(volumes: &DataVolumes) -> bool {
 }
 
 /// Waits until each data partition of `disk` has a volume, and returns those that have arrived by then.
-pub(crate) fn wait_for_volumes(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<DataVolumes> {
+pub(crate) fn wait_for_volumes(host: &Host, ctx: &OperationContext, disk: &Disk) -> RunResult<DataVolumes> {
     let mut volumes = DataVolumes::new();
-    host.poll(host.timeouts().arrival, || {
+    host.poll(host.timeouts().arrival, || -> RunResult<_> {
         volumes = data_volumes(host, ctx, disk)?;
         Ok(have_arrived(&volumes).then_some(()))
     })?;
@@ -204,7 +203,7 @@ pub(crate) fn not_online(host: &Host, volumes: &DataVolumes) -> Vec<(Partition, 
 }
 
 /// Queries the size and usage as [`stats`] does. If the file system does not answer, the storage provider does.
-pub(crate) fn reported_stats(host: &Host, ctx: &OperationContext, volume: VolumeId) -> OperationResult<VolumeStats> {
+pub(crate) fn reported_stats(host: &Host, ctx: &OperationContext, volume: VolumeId) -> RunResult<VolumeStats> {
     let way = SecondWay::Provider(ctx);
     let second = || report::volume_stats(host, way, volume);
     host.or_second(way, Fallback::VolumeSize, stats(host, volume), second)
@@ -227,7 +226,7 @@ pub(crate) fn stats(host: &Host, volume: VolumeId) -> OperationResult<VolumeStat
 }
 
 /// Writes the cache of `volume` to its disk. If its device does not, the storage provider does.
-pub(crate) fn flush(host: &Host, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
+pub(crate) fn flush(host: &Host, ctx: &OperationContext, volume: VolumeId) -> RunResult<()> {
     let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
     let flushed = open(host, volume, &Open::existing(access, Options::empty()))
         .and_then(|handle| handle.flush().map_err(OperationError::from));
@@ -238,30 +237,29 @@ pub(crate) fn flush(host: &Host, ctx: &OperationContext, volume: VolumeId) -> Op
     };
     let second = || report::flush(host, ctx, volume);
     match host.or_second(SecondWay::Provider(ctx), Fallback::Flush, first, second) {
-        Err(error) if error.kind == Kind::NotFound => Err(error),
-        Err(error) => {
+        Err(Stop::Failed(error)) if error.kind != Kind::NotFound => {
             let reason = format!("the cache of the volume could not be written to its disk: {}", error.reason);
-            Err(OperationError { reason, ..error })
+            Err(OperationError { reason, ..error }.into())
         }
-        Ok(()) => Ok(()),
+        outcome => outcome,
     }
 }
 
 /// Writes the caches of the volumes of a disk, as far as that is possible: taking a disk offline does not. A disk that
 /// fails must not stay attached for good, so an error that occurs twice, and a volume that is not found, are only logged.
 /// Fails only to request a rerun.
-pub(crate) fn flush_all(host: &Host, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+pub(crate) fn flush_all(host: &Host, ctx: &OperationContext, disk: &Disk) -> RunResult<()> {
     let listed = disk.reported_table(host, ctx).and_then(|table| {
         let volumes = on_disk(host, ctx, disk.number, &table.partitions)?;
         Ok((table, volumes))
     });
     let (table, volumes) = match listed {
-        Err(error) if error.rerun.is_some() => return Err(error),
-        Err(error) => {
+        Ok(listed) => listed,
+        Err(Stop::Failed(error)) => {
             tracing::warn!(disk = disk.number.0, %error, "the caches of the volumes of a disk were not written");
             return Ok(());
         }
-        Ok(listed) => listed,
+        Err(rerun) => return Err(rerun),
     };
     for partition in table.data().filter(|partition| !volumes.iter().any(|(offset, _)| *offset == partition.offset)) {
         tracing::warn!(
@@ -272,12 +270,12 @@ pub(crate) fn flush_all(host: &Host, ctx: &OperationContext, disk: &Disk) -> Ope
     }
     for (_, volume) in volumes {
         let flush = || flush(host, ctx, volume);
-        match flush().or_else(|_| flush()) {
-            Err(error) if error.rerun.is_some() => return Err(error),
-            Err(error) => {
+        match flush().or_else(|stop| if matches!(stop, Stop::Failed(_)) { flush() } else { Err(stop) }) {
+            Ok(()) => {}
+            Err(Stop::Failed(error)) => {
                 tracing::warn!(disk = disk.number.0, %volume, %error, "the cache of a volume was not written");
             }
-            Ok(()) => {}
+            Err(rerun) => return Err(rerun),
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::executor::stop::{RunResult, Stop};
 use crate::node::Node;
 use crate::ops::disk::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
 use crate::types::DiskNumber;
@@ -38,11 +39,11 @@ impl Operation for PartitionDisk {
         format!("partition {}", self.disk)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![LockKey::Disk(self.disk.0)])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let disk = Disk::hold(&node.host, self.disk)?;
         let table = self.known_table(node, ctx, &disk)?;
         if !table.is_partitioned() {
@@ -63,7 +64,7 @@ impl Operation for PartitionDisk {
             })?;
             let online = if is_new { Self::bring_new_volumes_online(node, ctx, &disk) } else { Ok(()) };
             match online {
-                Err(error) if error.rerun.is_none() && error.kind != Kind::StillRunning => {
+                Err(Stop::Failed(error)) if error.kind != Kind::StillRunning => {
                     tracing::warn!(disk = self.disk.0, %error, "the new volume could not be brought online");
                 }
                 outcome => outcome?,
@@ -107,7 +108,7 @@ fn table_or_none(disk: &Disk) -> OperationResult<PartitionTable> {
 }
 
 /// Returns whether a disk needs a partition table: it has none, and no other content either, which is refused.
-fn needs_table(node: &Node, ctx: &OperationContext, held: &Disk) -> OperationResult<bool> {
+fn needs_table(node: &Node, ctx: &OperationContext, held: &Disk) -> RunResult<bool> {
     // Its content must be read, so the error of opening it counts.
     let disk = Disk::open(&node.host, held.number, Access::GENERIC_READ)?;
     held.check_number()?;
@@ -121,26 +122,26 @@ fn needs_table(node: &Node, ctx: &OperationContext, held: &Disk) -> OperationRes
 
 /// Refuses a disk without a partition table that has the signature of a file system or container in its first sectors, or that
 /// of a container or backup partition table in its last ones: a partition table would overwrite it.
-fn refuse_content(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
-    let first = file_system::signature_on(&*disk.handle)
+fn refuse_content(node: &Node, ctx: &OperationContext, disk: &Disk) -> RunResult<()> {
+    let mut found = file_system::signature_on(&*disk.handle)
         .map_err(|code| OperationError::of(code, "the first sectors of the disk cannot be read"))?;
-    let last = || {
+    if found.is_none() {
         let size = disk.reported_size(&node.host, ctx)?;
-        file_system::signature_at_end_of(&*disk.handle, size)
-            .map_err(|code| OperationError::of(code, "the last sectors of the disk cannot be read"))
-    };
-    match first.map_or_else(last, |name| Ok(Some(name)))? {
+        found = file_system::signature_at_end_of(&*disk.handle, size)
+            .map_err(|code| OperationError::of(code, "the last sectors of the disk cannot be read"))?;
+    }
+    match found {
         None => Ok(()),
         Some(name) => Err(OperationError::precondition(format!(
             "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"
-        ))),
+        )).into()),
     }
 }
 
 impl PartitionDisk {
     /// Returns the partition table. If Windows does not return it, partitions that the storage provider reports exist; that
     /// it reports none is no evidence. Windows may not read the table of an offline disk, which is then brought online.
-    fn known_table(&self, node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<PartitionTable> {
+    fn known_table(&self, node: &Node, ctx: &OperationContext, disk: &Disk) -> RunResult<PartitionTable> {
         let read = || table_or_none(&disk.reader(&node.host)?);
         // A single error may be transient.
         let first = read().or_else(|_| read());
@@ -149,26 +150,19 @@ impl PartitionDisk {
             if table.is_partitioned() {
                 return Ok(table);
             }
-            Err(OperationError::precondition("the storage provider reports no partition, which is no evidence"))
+            Err(OperationError::precondition("the storage provider reports no partition, which is no evidence").into())
         });
         match known {
-            Err(error)
-                if error.rerun.is_none() && error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) =>
-            {
+            Err(Stop::Failed(error)) if error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) => {
                 set_state(node, ctx, disk, true)?;
-                read()
+                Ok(read()?)
             }
             known => known,
         }
     }
 
     /// Creates the partition, and returns true, unless another program has partitioned the disk.
-    fn add_partition(
-        node: &Node,
-        ctx: &OperationContext,
-        disk: &Disk,
-        known: Option<Instance>,
-    ) -> OperationResult<bool> {
+    fn add_partition(node: &Node, ctx: &OperationContext, disk: &Disk, known: Option<Instance>) -> RunResult<bool> {
         let table_now = || {
             let reader = disk.reader(&node.host)?;
             reader.update()?;
@@ -181,16 +175,17 @@ impl PartitionDisk {
         }
         refuse_mbr(&table)?;
         msft_storage::create_partition(&node.host, ctx, disk, known)?;
-        let created =
-            node.host.poll(node.host.timeouts().arrival, || Ok(table_now()?.is_partitioned().then_some(())))?;
-        created.map(|()| true).ok_or_else(|| {
+        let created = node.host.poll(node.host.timeouts().arrival, || -> OperationResult<_> {
+            Ok(table_now()?.is_partitioned().then_some(()))
+        })?;
+        Ok(created.map(|()| true).ok_or_else(|| {
             OperationError::precondition("Windows reported success, but no partition was found on the disk")
-        })
+        })?)
     }
 
     /// Brings the volumes of a disk that has just been partitioned online, as the Go program does, whether Windows has done
     /// that already or not.
-    fn bring_new_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+    fn bring_new_volumes_online(node: &Node, ctx: &OperationContext, disk: &Disk) -> RunResult<()> {
         let table = disk.reader(&node.host)?.reported_table(&node.host, ctx)?;
         for partition in table.data() {
             msft_storage::bring_new_volume_online(&node.host, ctx, disk, partition)?;

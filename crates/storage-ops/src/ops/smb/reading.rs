@@ -57,7 +57,7 @@ pub(crate) fn read(node: &Node, remote: &UncPath) -> Result<(), Unreadable> {
 /// Asks again for as long as a server may take that fails over, which answers for a while that it has no such share.
 /// Returns how reading the share ends: the last answer.
 pub(crate) fn wait_for_share(node: &Node, remote: &UncPath) -> OperationResult<Result<(), Unreadable>> {
-    let answer = node.host.poll(node.host.timeouts().share_gone, || {
+    let answer = node.host.poll(node.host.timeouts().share_gone, || -> OperationResult<_> {
         Ok(match list(&node.host, remote, true) {
             Ok(()) => Some(Ok(())),
             Err(OsError::BAD_NET_NAME) => None,

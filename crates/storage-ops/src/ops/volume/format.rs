@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::OperationError;
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::executor::stop::{RunResult, caught};
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::types::VolumeId;
@@ -39,25 +40,25 @@ impl Operation for FormatVolume {
         format!("format volume {}", self.volume)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![LockKey::Disk(volume_device::disk_of(&node.host, SecondWay::Refused, self.volume)?.0)])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         if !self.needs_format(node, ctx)? {
             return Ok(());
         }
-        match msft_storage::format_ntfs(&node.host, ctx, self.volume, || self.needs_format(node, ctx)) {
+        match caught(msft_storage::format_ntfs(&node.host, ctx, self.volume, || self.needs_format(node, ctx)))? {
             // Formatting may still be running, so the disk stays locked for as long as formatting may take.
             Err(error) if error.is_of(ErrorClass::OutcomeUnknown) => {
-                self.wait_until_formatted(node, ctx, node.host.timeouts().format)?.ok_or(error)
+                self.wait_until_formatted(node, ctx, node.host.timeouts().format)?.ok_or(error.into())
             }
             outcome => {
                 outcome?;
                 let formatted = self.wait_until_formatted(node, ctx, node.host.timeouts().arrival)?;
-                formatted.ok_or_else(|| {
+                Ok(formatted.ok_or_else(|| {
                     OperationError::precondition("Windows reported success, but the volume has no NTFS file system")
-                })
+                })?)
             }
         }
     }
@@ -66,7 +67,7 @@ impl Operation for FormatVolume {
 impl FormatVolume {
     /// Returns whether the volume is raw, determined under the lock of its disk. Called again right before formatting,
     /// because another program may have formatted the volume.
-    fn needs_format(&self, node: &Node, ctx: &OperationContext) -> OperationResult<bool> {
+    fn needs_format(&self, node: &Node, ctx: &OperationContext) -> RunResult<bool> {
         // Only devices decide what is formatted. The provider may add that the volume has a file system.
         let disk = volume_device::disk_of(&node.host, SecondWay::Refused, self.volume)?;
         ctx.ensure_locked(&LockKey::Disk(disk.0))?;
@@ -76,24 +77,20 @@ impl FormatVolume {
             FileSystem::Ntfs => Ok(false),
             FileSystem::Other(name) => Err(OperationError::precondition(format!(
                 "the volume has the file system {name}, which csi-proxy does not overwrite"
-            ))),
+            ))
+            .into()),
         }
     }
 
     /// Waits until the volume has NTFS. Returns `None` if that takes too long.
-    fn wait_until_formatted(
-        &self,
-        node: &Node,
-        ctx: &OperationContext,
-        timeout: Duration,
-    ) -> OperationResult<Option<()>> {
+    fn wait_until_formatted(&self, node: &Node, ctx: &OperationContext, timeout: Duration) -> RunResult<Option<()>> {
         let way = SecondWay::Provider(ctx);
         let mut unreadable = None;
-        let formatted = node.host.poll(timeout, || {
+        let formatted = node.host.poll(timeout, || -> RunResult<_> {
             // While a volume is formatted it is locked and then dismounted.
             let found = match file_system::detect(&node.host, self.volume) {
                 Err(error) if error.is_of(ErrorClass::VolumeChanging) => Err(error),
-                detected => file_system::or_reported(&node.host, way, self.volume, detected),
+                detected => caught(file_system::or_reported(&node.host, way, self.volume, detected))?,
             };
             match found {
                 Ok(found) => {
@@ -105,11 +102,11 @@ impl FormatVolume {
                     unreadable = Some(error);
                     Ok(None)
                 }
-                Err(error) => Err(error),
+                Err(error) => Err(error.into()),
             }
         })?;
         match (formatted, unreadable) {
-            (None, Some(error)) => Err(error),
+            (None, Some(error)) => Err(error.into()),
             (formatted, _) => Ok(formatted),
         }
     }

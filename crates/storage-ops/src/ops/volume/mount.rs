@@ -8,6 +8,7 @@ use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::executor::stop::RunResult;
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::ops::volume::disk_lock_key;
@@ -45,12 +46,12 @@ impl Operation for MountVolume {
         format!("mount volume {} at {}", self.volume, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.target, None)?;
         Ok(vec![LockKey::Path(self.target.entry_key()), disk_lock_key(node, self.volume)?])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         volume_device::locked_disk_of(&node.host, self.volume, ctx)?;
         // A container must not get access to a volume of the node, such as the system volume.
         node_volumes::refuse_volume(node, SecondWay::Provider(ctx), self.volume)?;
@@ -66,7 +67,9 @@ impl Operation for MountVolume {
             Some(link) => match link.volume() {
                 Some(mounted) if mounted == self.volume => return Ok(()),
                 Some(mounted) if is_present(node, ctx, mounted)? => {
-                    return Err(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
+                    return Err(
+                        OperationError::precondition(format!("volume {mounted} is mounted at that path")).into()
+                    );
                 }
                 // The mount point is stale: its volume no longer exists.
                 Some(mounted) => {
@@ -74,7 +77,7 @@ impl Operation for MountVolume {
                     remove_mount_point(node, ctx, &entry, target, mounted)?;
                     target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
                 }
-                None => return Err(link.refused(entry.leaf().display())),
+                None => return Err(link.refused(entry.leaf().display()).into()),
             },
         }
         ctx.begin_mutation()?;
@@ -90,7 +93,7 @@ impl Operation for MountVolume {
                 // A handle does not prevent the directory from becoming a link, and no document says whether Windows
                 // follows it.
                 self.undo_elsewhere(node, &before)?;
-                is_mounted.and(Err(not_mounted()))
+                is_mounted.and(Err(not_mounted()))?
             }
             Err(code) if is_refusal(code) => Err(code.into()),
             Err(code) => self.mount_otherwise(node, ctx, &entry, target, &before, code),
@@ -121,7 +124,7 @@ impl MountVolume {
         target: Box<dyn Handle>,
         before: &[U16String],
         code: OsError,
-    ) -> OperationResult<()> {
+    ) -> RunResult<()> {
         // The first attempt may have had an effect, in spite of its code.
         if self.is_mounted_at(&*target)? {
             return Ok(());
@@ -136,7 +139,7 @@ impl MountVolume {
         self.undo_elsewhere(node, before)?;
         let failed = added.err().unwrap_or_else(not_mounted);
         if code != OsError::SHARING_VIOLATION || failed.kind == Kind::StillRunning {
-            return Err(after(code, failed));
+            return Err(after(code, failed).into());
         }
         drop(target);
         let mounted = os.set_volume_mount_point(&path, &volume);
@@ -147,7 +150,7 @@ impl MountVolume {
         }
         self.undo_elsewhere(node, before)?;
         mounted?;
-        is_mounted.and(Err(not_mounted()))
+        is_mounted.and(Err(not_mounted()))?
     }
 
     /// Unmounts the volume from the directories that are not in the list `before`: another process has replaced the target.
@@ -183,7 +186,7 @@ fn remove_mount_point(
     entry: &EntryRef,
     target: Box<dyn Handle>,
     volume: VolumeId,
-) -> OperationResult<()> {
+) -> RunResult<()> {
     let (os, path) = (node.host.os(), entry.win32_path()?);
     let Err(code) = os.delete_volume_mount_point(&path) else { return Ok(()) };
     let is_removed = |directory: &dyn Handle| Ok::<_, OsError>(Link::of(directory)?.is_none());
@@ -196,9 +199,10 @@ fn remove_mount_point(
     if is_removed(&*target)? {
         return Ok(());
     }
-    let failed = removed.err().unwrap_or_else(|| OperationError::precondition("the directory is still a mount point"));
+    let failed =
+        removed.err().unwrap_or_else(|| OperationError::precondition("the directory is still a mount point").into());
     if code != OsError::SHARING_VIOLATION || failed.kind == Kind::StillRunning {
-        return Err(after(code, failed));
+        return Err(after(code, failed).into());
     }
     drop(target);
     let removed = os.delete_volume_mount_point(&path);
@@ -209,7 +213,7 @@ fn remove_mount_point(
 /// knows it. Whether it does not exist, only Windows decides.
 ///
 /// The list comes second because its length is the number of volumes of the node.
-fn is_present(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<bool> {
+fn is_present(node: &Node, ctx: &OperationContext, volume: VolumeId) -> RunResult<bool> {
     let Err(opened) = node.host.os().open(&volume.device(), &OPEN_FOR_QUERY) else { return Ok(true) };
     let listed = node.host.os().volumes().map_err(OperationError::from);
     let listed = listed.map(|names| names.iter().any(|name| VolumeId::from_windows(name) == Some(volume)));
@@ -221,7 +225,7 @@ fn is_present(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Operatio
     if ErrorClass::DeviceRemoved.contains(opened) {
         return Ok(false);
     }
-    Err(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")))
+    Err(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")).into())
 }
 
 /// Writes the cache of a volume to its disk and removes its mount point, but not the directory.
@@ -248,7 +252,7 @@ impl Operation for UnmountVolume {
         format!("unmount volume {} from {}", self.volume, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.target, None)?;
         let mut keys = vec![LockKey::Path(self.target.entry_key())];
         // A mount point can be removed after its volume. If the volume exists after all, `run` requests a rerun,
@@ -257,15 +261,15 @@ impl Operation for UnmountVolume {
         Ok(keys)
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let entry = node.directories.entry(node.host.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
         let target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
         match Link::of(&*target)?.and_then(|link| link.volume()) {
             Some(mounted) if mounted == self.volume => {}
             Some(mounted) => {
-                return Err(OperationError::precondition(format!("volume {mounted} is mounted at that path")));
+                return Err(OperationError::precondition(format!("volume {mounted} is mounted at that path")).into());
             }
-            None => return Err(OperationError::precondition("no volume is mounted at that path")),
+            None => return Err(OperationError::precondition("no volume is mounted at that path").into()),
         }
         if is_present(node, ctx, self.volume)? {
             volume_device::locked_disk_of(&node.host, self.volume, ctx)?;

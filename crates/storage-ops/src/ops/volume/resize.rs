@@ -6,11 +6,12 @@ use os::abi::{ControlCode, FsFullSizeInformation};
 use os::{Access, FsInfo, Open, Options, OsError};
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::OperationError;
 use crate::executor::context::OperationContext;
 use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::executor::stop::{RunResult, caught};
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
@@ -65,14 +66,14 @@ impl Operation for ResizeVolume {
         }
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         Ok(vec![match self.target {
             ResizeTarget::Volume(volume) => disk_lock_key(node, volume)?,
             ResizeTarget::FirstVolumeOfDisk(disk) => LockKey::Disk(disk.0),
         }])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
+    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<()> {
         let volume = match self.target {
             ResizeTarget::Volume(volume) => volume,
             // The list is never empty.
@@ -83,7 +84,7 @@ impl Operation for ResizeVolume {
         update(node, ctx, &disk)?;
         let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
         if extent.disk_number != number.0 {
-            return Err(OperationError::precondition(format!("the disk of the volume is no longer {number}")));
+            return Err(OperationError::precondition(format!("the disk of the volume is no longer {number}")).into());
         }
         let table = disk.reported_table(&node.host, ctx)?;
         let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
@@ -110,7 +111,7 @@ impl ResizeVolume {
         disk: &Disk,
         table: &PartitionTable,
         partition: &Partition,
-    ) -> OperationResult<Option<u64>> {
+    ) -> RunResult<Option<u64>> {
         if self.size != 0 && self.size < partition.length + MIB {
             return Ok(None);
         }
@@ -123,7 +124,7 @@ impl ResizeVolume {
         let max = (end / MIB * MIB).saturating_sub(partition.offset);
         if self.size.saturating_sub(max) >= MIB {
             let reason = format!("{} bytes were requested, but the partition can have at most {max}", self.size);
-            return Err(OperationError::precondition(reason));
+            return Err(OperationError::precondition(reason).into());
         }
         let size = if self.size == 0 { max } else { self.size.min(max) };
         Ok((size >= partition.length + MIB).then_some(size))
@@ -149,7 +150,7 @@ fn end_of_mbr(disk: &Disk) -> u64 {
 }
 
 /// Refuses to grow a volume that the node itself uses: that cannot be undone.
-fn refuse_volume_of_node(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
+fn refuse_volume_of_node(node: &Node, ctx: &OperationContext, volume: VolumeId) -> RunResult<()> {
     node_volumes::refuse_volume(node, SecondWay::Provider(ctx), volume)
 }
 
@@ -161,29 +162,30 @@ fn grow(
     partition: &Partition,
     volume: VolumeId,
     size: u64,
-) -> OperationResult<()> {
+) -> RunResult<()> {
     msft_storage::resize(&node.host, ctx, disk, partition, size)?;
     update(node, ctx, disk)?;
-    let grown = node.host.poll(node.host.timeouts().arrival, || {
+    let grown = node.host.poll(node.host.timeouts().arrival, || -> RunResult<_> {
         let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
         Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
     })?;
-    grown.ok_or_else(|| OperationError::precondition("Windows reported success, but the partition has not grown"))
+    Ok(grown
+        .ok_or_else(|| OperationError::precondition("Windows reported success, but the partition has not grown"))?)
 }
 
 /// Makes Windows read the size and the partition table of the disk again.
-fn update(node: &Node, ctx: &OperationContext, disk: &Disk) -> OperationResult<()> {
+fn update(node: &Node, ctx: &OperationContext, disk: &Disk) -> RunResult<()> {
     let first = disk.update().map_err(OperationError::from);
     let second = || msft_storage::refresh(&node.host, ctx, disk.number);
     node.host.or_second(SecondWay::Provider(ctx), Fallback::DiskUpdate, first, second)
 }
 
 /// Grows the file system to the size of its partition, if an earlier attempt was interrupted in between.
-fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> OperationResult<()> {
-    let total = match volume_device::reported_stats(&node.host, ctx, volume) {
+fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> RunResult<()> {
+    let total = match caught(volume_device::reported_stats(&node.host, ctx, volume))? {
         Ok(stats) => stats.total,
         Err(error) if error.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
     let extent = volume_device::extent(&node.host, SecondWay::Provider(ctx), volume)?;
     let length = u64::try_from(extent.length).unwrap_or_default();
@@ -199,8 +201,9 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> Oper
     handle.query_fs(FsInfo::FullSize, size.as_mut_bytes())?;
     let (sector, cluster) = (i64::from(size.bytes_per_sector.max(512)), i64::from(size.sectors_per_unit.max(1)));
     let sectors = extent.length / sector / cluster * cluster;
-    buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes())
-        .map_err(|code| OperationError::of(code, "the partition has grown, but the file system could not be extended"))
+    Ok(buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes()).map_err(|code| {
+        OperationError::of(code, "the partition has grown, but the file system could not be extended")
+    })?)
 }
 
 #[cfg(test)]
