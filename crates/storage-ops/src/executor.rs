@@ -10,15 +10,9 @@
 //! first change it runs to its end, and a retry joins it.
 
 pub(crate) mod activity;
-pub(crate) mod context;
 mod inline_reads;
-pub(crate) mod locks;
 pub(crate) mod operation;
-pub(crate) mod pool_kind;
 pub(crate) mod progress;
-pub(crate) mod shares;
-pub(crate) mod stop;
-pub(crate) mod worker_pools;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -32,16 +26,16 @@ use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use crate::error::{Error, Kind, MAX_RUNS, OperationError, OperationResult};
-use crate::executor::context::{Commit, OperationContext};
 use crate::executor::inline_reads::InlineReads;
-use crate::executor::locks::{Guard, LockKey, Owner};
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
 use crate::executor::progress::{Entry, LockWaits, Requester, Requests, Tracked, Waiting};
-use crate::executor::shares::{ClientId, Holder};
-use crate::executor::stop::{Rerun, RunResult, Stop};
-use crate::executor::worker_pools::{DEFECT, WorkerPools, catch_panic};
 use crate::node::Node;
+use crate::scheduling::context::{Commit, OperationContext};
+use crate::scheduling::locks::{Guard, LockKey, Owner};
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::quotas::{ClientId, Holder};
+use crate::scheduling::stop::{Rerun, RunResult, Stop};
+use crate::scheduling::worker_pools::{DEFECT, WorkerPools, catch_panic};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
 
@@ -465,11 +459,11 @@ mod tests {
 
     use super::Executor;
     use crate::error::Kind;
-    use crate::executor::context::OperationContext;
-    use crate::executor::locks::LockKey;
     use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
-    use crate::executor::pool_kind::PoolKind;
-    use crate::executor::stop::RunResult;
+    use crate::scheduling::context::OperationContext;
+    use crate::scheduling::locks::LockKey;
+    use crate::scheduling::pool_kind::PoolKind;
+    use crate::scheduling::stop::RunResult;
     use crate::{Config, Node};
 
     /// An operation that panics when its lock keys are determined, before it has a thread.

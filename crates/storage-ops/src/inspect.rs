@@ -20,12 +20,15 @@ use crate::paths::on_node;
 use crate::paths::remove_tree::names;
 use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW, WorkingDirectories};
 use crate::types::{DiskNumber, HostPath, UncPath, VolumeId, components};
+use crate::windows::Host;
+use crate::windows::buffer;
 use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY};
+use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::file_system::{self, FileSystem};
 use crate::windows::reparse_point::{Link, win32_name};
-use crate::windows::{Host, buffer, disk_identifiers, volume_device};
+use crate::windows::volume_device;
 
 /// The directories of the pods' own files, which can be very large and have no links of csi-proxy.
 const SKIPPED: [&str; 1] = ["kubernetes.io~empty-dir"];

@@ -50,19 +50,16 @@ pub mod inspect;
 mod node;
 mod ops;
 mod paths;
+mod scheduling;
 mod types;
 mod windows;
 
 pub use config::{Config, Timeouts};
 pub use error::{Error, Kind, OperationError, OperationResult};
 pub use executor::Executor;
-pub use executor::activity::{ActiveRequest, Activity, LockUse, LockWaitCount, PoolUse, RequestState};
-pub use executor::locks::LockKey;
+pub use executor::activity::{ActiveRequest, Activity, LockUse, LockWaitCount, RequestState};
 pub use executor::operation::{Coalesce, Operation};
-pub use executor::pool_kind::PoolKind;
 pub use executor::progress::{Call, Requester};
-pub use executor::shares::ClientId;
-pub use executor::worker_pools::BLOCKING_THREADS;
 pub use node::Node;
 pub use ops::disk::{
     GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,
@@ -83,6 +80,10 @@ pub use ops::volume::{
     GetDiskNumberFromVolumeId, GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, WriteVolumeCache,
 };
 pub use os::Secret;
+pub use scheduling::locks::LockKey;
+pub use scheduling::pool_kind::PoolKind;
+pub use scheduling::quotas::ClientId;
+pub use scheduling::worker_pools::{BLOCKING_THREADS, PoolUse};
 pub use types::{
     AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo,
     ServiceName, SmbServer, TargetPortal, UncPath, VolumeId, VolumeStats,

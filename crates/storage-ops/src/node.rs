@@ -8,11 +8,11 @@ use os::{Os, OsError};
 
 use crate::config::Config;
 use crate::error::{Error, MAX_RUNS, OperationError};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::{Guard, LockKey, Locks};
 use crate::executor::operation::Operation;
-use crate::executor::stop::{RunResult, Stop};
 use crate::paths::working_directories::WorkingDirectories;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::{Guard, LockKey, Locks};
+use crate::scheduling::stop::{RunResult, Stop};
 use crate::windows::Host;
 use crate::windows::fallback::FallbackCount;
 use crate::windows::mapping_record::MappingRecord;

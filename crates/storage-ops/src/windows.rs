@@ -24,9 +24,9 @@ use std::time::Duration;
 use os::{Clock, Os};
 
 use crate::config::Timeouts;
-use crate::executor::context::OperationContext;
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::stop::RunResult;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::stop::RunResult;
 use crate::windows::device_queries::DeviceQueries;
 use crate::windows::fallback::Fallbacks;
 use crate::windows::provider_calls::ProviderCalls;
@@ -115,10 +115,10 @@ mod tests {
 
     use super::Host;
     use crate::Timeouts;
-    use crate::executor::context::OperationContext;
-    use crate::executor::locks::Locks;
-    use crate::executor::pool_kind::PoolKind;
-    use crate::executor::stop::{Rerun, RunResult, Stop};
+    use crate::scheduling::context::OperationContext;
+    use crate::scheduling::locks::Locks;
+    use crate::scheduling::pool_kind::PoolKind;
+    use crate::scheduling::stop::{Rerun, RunResult, Stop};
 
     #[test]
     fn a_wait_for_volumes_does_not_occupy_a_thread_for_disks() {

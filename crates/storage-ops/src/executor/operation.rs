@@ -4,11 +4,11 @@ use std::fmt;
 use std::hash::Hash;
 
 use crate::error::OperationResult;
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
-use crate::executor::pool_kind::{PoolKind, Resource};
-use crate::executor::stop::RunResult;
 use crate::node::Node;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::stop::RunResult;
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
 ///

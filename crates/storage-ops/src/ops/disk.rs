@@ -9,22 +9,23 @@ use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
 use os::{Access, Instance, Namespace, Os, OsError, U16String};
 
 use crate::error::{Kind, OperationError, quoted};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
-use crate::executor::stop::{RunResult, Stop};
 use crate::node::Node;
 use crate::ops::node_volumes;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::stop::{RunResult, Stop};
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{self, Disk, DisksRead, Partition, UnreadDisk};
 use crate::windows::disk_identifiers;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
+use crate::windows::msft_storage;
 use crate::windows::msft_storage::report;
 use crate::windows::volume_device::{self, DataVolumes, VolumeState};
-use crate::windows::{msft_storage, wmi};
+use crate::windows::wmi;
 
 pub use partition::PartitionDisk;
 

@@ -4,11 +4,7 @@ use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Open, Options, OsError, U16Str, U16String};
 
 use crate::error::{Kind, OperationError};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::stop::{RunResult, caught};
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::paths::links::{create_link, open_itself, open_target, require_pool_for_target};
@@ -16,6 +12,10 @@ use crate::paths::remove_tree;
 use crate::paths::working_directories::{
     EntryRef, NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory,
 };
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::stop::{RunResult, caught};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
 use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;

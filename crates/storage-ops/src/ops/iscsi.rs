@@ -8,12 +8,12 @@ use std::net::IpAddr;
 use os::{Instance, MethodCall, Namespace, OsError, Secret, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
-use crate::executor::stop::RunResult;
 use crate::node::Node;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::stop::RunResult;
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
 use crate::windows::wmi::{call, query, quote};
 

@@ -4,9 +4,9 @@
 use os::{Handle, OsError, PathForm};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::stop::{RunResult, Stop};
 use crate::node::Node;
 use crate::paths::on_node;
+use crate::scheduling::stop::{RunResult, Stop};
 use crate::types::{DiskNumber, HostPath, VolumeId};
 use crate::windows::disk_device::{Disk, Partition, PartitionKind};
 use crate::windows::error_class::ErrorClass;

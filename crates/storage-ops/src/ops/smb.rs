@@ -21,14 +21,14 @@ use os::{Instance, MethodCall, Namespace, Options, OsError, Secret, Value};
 use reading::Unreadable;
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
-use crate::executor::stop::RunResult;
 use crate::node::Node;
 use crate::paths::links::{create_link, link_exists};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::stop::RunResult;
 use crate::types::{HostPath, UncPath, lower_case};
 use crate::windows::mapping_record::Origin;
 use crate::windows::wmi::{call, query, quote};

@@ -3,15 +3,18 @@
 use os::{Namespace, OsError, OsResult, Service, ServiceAccess, U16Str, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::stop::RunResult;
 use crate::node::Node;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::stop::RunResult;
 use crate::types::{ServiceInfo, ServiceName};
+use crate::windows::Host;
+use crate::windows::buffer;
 use crate::windows::fallback::Fallback;
-use crate::windows::{Host, buffer, smbios, wmi};
+use crate::windows::smbios;
+use crate::windows::wmi;
 
 /// `SERVICE_STOPPED`.
 const STOPPED: u32 = 1;

@@ -11,12 +11,12 @@ pub(crate) mod target_path;
 use os::abi::DiskAttributes;
 
 use crate::error::OperationError;
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
-use crate::executor::stop::RunResult;
 use crate::node::Node;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::stop::RunResult;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::disk_device::{Disk, Partition};
 use crate::windows::fallback::SecondWay;

@@ -3,12 +3,12 @@
 use os::{Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResult, Share, U16Str};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::stop::RunResult;
 use crate::node::Node;
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NOFOLLOW};
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::stop::RunResult;
 use crate::types::{HostPath, upper_case};
 use crate::windows::Host;
 use crate::windows::error_class::ErrorClass;

@@ -8,9 +8,9 @@ use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, NtPath, Open, Os, OsError, PathForm, U16Str, U16String};
 
 use crate::error::{OperationError, OperationResult};
-use crate::executor::pool_kind::Resource;
 use crate::paths::links::MAX_LINKS;
 use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
+use crate::scheduling::pool_kind::Resource;
 use crate::types::{HostPath, VolumeId, components, upper_case};
 use crate::windows::buffer;
 use crate::windows::reparse_point::Link;

@@ -12,10 +12,11 @@ use zerocopy::IntoBytes;
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, win32_path};
+use crate::windows::Host;
+use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::Fallback;
 use crate::windows::reparse_point::{Link, is_surrogate};
-use crate::windows::{Host, buffer};
 
 /// The size of the buffer for directory entries: several hundred names at a time.
 const LISTING_SIZE: usize = 64 * 1024;

@@ -10,8 +10,8 @@ use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
 use crate::error::{OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::stop::RunResult;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::stop::RunResult;
 use crate::types::DiskNumber;
 use crate::windows::Host;
 use crate::windows::buffer;

@@ -14,9 +14,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use os::OsError;
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::stop::RunResult;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::stop::RunResult;
 use crate::windows::Host;
 use crate::windows::error_class::ErrorClass;
 

@@ -6,12 +6,14 @@ use os::abi::{ControlCode, FsAttributeInformation};
 use os::{FsInfo, Handle, OsError, OsResult};
 
 use crate::error::{OperationError, OperationResult};
-use crate::executor::stop::RunResult;
+use crate::scheduling::stop::RunResult;
 use crate::types::VolumeId;
+use crate::windows::Host;
+use crate::windows::buffer;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::msft_storage::report;
-use crate::windows::{Host, buffer, volume_device};
+use crate::windows::volume_device;
 
 /// The file system of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,9 +16,9 @@ use os::abi::DiskAttributes;
 use os::{Access, Instance, MethodCall, Namespace, NtPath, OsError, Returned, U16String, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::stop::{RunResult, Stop, caught};
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::stop::{RunResult, Stop, caught};
 use crate::types::{DiskNumber, VolumeId};
 use crate::windows::Host;
 use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY, Partition};

@@ -10,7 +10,7 @@ use os::{Handle, NtPath, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
 
 use crate::error::OperationError;
-use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::types::{HostPath, VolumeId};
 use crate::windows::buffer;
 
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_link_to_a_server_or_a_volume_tells_which() {
-        use crate::executor::pool_kind::Resource;
+        use crate::scheduling::pool_kind::Resource;
         let volume = r"\\?\Volume{7d2b3c4e-0000-0000-0000-100000000000}\";
         for (target, resource) in [
             (r"\??\UNC\Files\one\", Some(Resource::Server("files".into()))),

@@ -5,17 +5,19 @@ use os::{Access, FsInfo, Handle, Open, Options, OsError, OsResult};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::stop::{RunResult, Stop};
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::stop::{RunResult, Stop};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
+use crate::windows::Host;
+use crate::windows::buffer;
 use crate::windows::device_queries::Device;
 use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
+use crate::windows::file_system;
 use crate::windows::msft_storage::report;
-use crate::windows::{Host, buffer, file_system};
 
 /// Opens the file system of a volume for reading. With fewer rights Windows would open the device.
 pub(crate) const OPEN_FOR_READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());

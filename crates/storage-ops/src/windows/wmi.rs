@@ -5,7 +5,7 @@ use std::time::Duration;
 use os::{CallStatus, Instance, MethodCall, Namespace, OsError, Returned};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
+use crate::scheduling::context::OperationContext;
 use crate::windows::Host;
 use crate::windows::error_class::ErrorClass;
 
@@ -112,8 +112,8 @@ mod tests {
     use super::{call, class_in, class_of};
     use crate::Timeouts;
     use crate::error::Kind;
-    use crate::executor::context::OperationContext;
-    use crate::executor::locks::Locks;
+    use crate::scheduling::context::OperationContext;
+    use crate::scheduling::locks::Locks;
     use crate::windows::Host;
 
     #[test]

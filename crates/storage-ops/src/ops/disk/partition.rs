@@ -4,18 +4,20 @@ use os::abi::DiskAttributes;
 use os::{Access, Instance};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
-use crate::executor::stop::{RunResult, Stop};
 use crate::node::Node;
 use crate::ops::disk::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::stop::{RunResult, Stop};
 use crate::types::DiskNumber;
 use crate::windows::disk_device::{Disk, PartitionTable, TableStyle};
 use crate::windows::fallback::{Fallback, SecondWay};
+use crate::windows::file_system;
+use crate::windows::msft_storage;
 use crate::windows::msft_storage::report;
-use crate::windows::{file_system, msft_storage, volume_device};
+use crate::windows::volume_device;
 
 /// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
 /// basic data partition if it has no partition. A partitioned disk is left unchanged.

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use crate::error::OperationError;
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
-use crate::executor::stop::{RunResult, caught};
 use crate::node::Node;
 use crate::ops::node_volumes;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::stop::{RunResult, caught};
 use crate::types::VolumeId;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::SecondWay;

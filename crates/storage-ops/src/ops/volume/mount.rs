@@ -4,22 +4,23 @@ use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, OsError, OsResult, U16Str, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
-use crate::executor::stop::RunResult;
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::ops::volume::disk_lock_key;
 use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE};
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::stop::RunResult;
 use crate::types::{HostPath, VolumeId};
+use crate::windows::buffer;
 use crate::windows::disk_device::OPEN_FOR_QUERY;
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::msft_storage::report;
 use crate::windows::reparse_point::Link;
-use crate::windows::{buffer, volume_device};
+use crate::windows::volume_device;
 
 /// Mounts a volume at an empty directory. Succeeds without a change if the volume is already mounted there. A volume
 /// that the node itself uses is refused.

@@ -7,20 +7,21 @@ use os::{Access, FsInfo, Open, Options, OsError};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::error::OperationError;
-use crate::executor::context::OperationContext;
-use crate::executor::locks::LockKey;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::executor::pool_kind::{PoolKind, Resource};
-use crate::executor::stop::{RunResult, caught};
 use crate::node::Node;
 use crate::ops::node_volumes;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::locks::LockKey;
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::stop::{RunResult, caught};
 use crate::types::{DiskNumber, VolumeId};
+use crate::windows::buffer;
 use crate::windows::disk_device::{Disk, MIB, Partition, PartitionTable, TableStyle};
 use crate::windows::fallback::{Fallback, SecondWay};
 use crate::windows::file_system::{self, FileSystem};
+use crate::windows::msft_storage;
 use crate::windows::volume_device;
-use crate::windows::{buffer, msft_storage};
 
 /// The volume to resize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

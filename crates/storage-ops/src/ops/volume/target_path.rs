@@ -3,13 +3,13 @@
 use os::{Open, Options, OsError, PathForm, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::executor::context::OperationContext;
 use crate::executor::operation::Operation;
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::stop::RunResult;
 use crate::node::Node;
 use crate::paths::links::{MAX_LINKS, open_itself, require_pool_for_link};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::scheduling::context::OperationContext;
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::stop::RunResult;
 use crate::types::{HostPath, VolumeId};
 use crate::windows::error_class::ErrorClass;
 use crate::windows::fallback::{Fallback, SecondWay};

@@ -5,7 +5,7 @@ use os::abi::{DiskAttributes, DiskExtent};
 use os::{Instance, Namespace, Uuid, Value};
 
 use crate::error::{OperationError, OperationResult};
-use crate::executor::context::OperationContext;
+use crate::scheduling::context::OperationContext;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::Host;
 use crate::windows::disk_device::{Partition, PartitionKind, PartitionTable, TableStyle};

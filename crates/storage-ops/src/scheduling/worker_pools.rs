@@ -12,10 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::error::{Kind, OperationError};
-use crate::executor::activity::PoolUse;
-use crate::executor::pool_kind::PoolKind;
-use crate::executor::shares::{Holder, Usage};
-use crate::executor::stop::RunResult;
+use crate::scheduling::pool_kind::PoolKind;
+use crate::scheduling::quotas::{Holder, Usage};
+use crate::scheduling::stop::RunResult;
 
 /// The number of threads of a pool.
 const THREADS_PER_POOL: usize = 16;
@@ -23,6 +22,19 @@ const THREADS_PER_POOL: usize = 16;
 /// The number of threads that a [`crate::Executor`] uses at most. The tokio runtime must allow as many blocking
 /// threads.
 pub const BLOCKING_THREADS: usize = THREADS_PER_POOL * PoolKind::COUNT;
+
+/// How much of a pool is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUse {
+    /// The pool.
+    pub pool: PoolKind,
+    /// How many threads it may have.
+    pub threads: usize,
+    /// How many of them are in use.
+    pub busy: usize,
+    /// How many operations wait for one of them.
+    pub waiting: usize,
+}
 
 /// The pools of one executor.
 #[derive(Default)]
@@ -176,8 +188,8 @@ mod tests {
     use std::task::{Context, Waker};
 
     use super::{BLOCKING_THREADS, THREADS_PER_POOL, ThreadRequest, WorkerPool, WorkerPools};
-    use crate::executor::pool_kind::{PoolKind, Resource};
-    use crate::executor::shares::{ClientId, Holder};
+    use crate::scheduling::pool_kind::{PoolKind, Resource};
+    use crate::scheduling::quotas::{ClientId, Holder};
 
     #[test]
     fn each_kind_of_work_has_a_pool() {

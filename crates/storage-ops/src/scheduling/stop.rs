@@ -3,7 +3,7 @@
 use os::OsError;
 
 use crate::error::{OperationError, OperationResult};
-use crate::executor::pool_kind::{PoolKind, Resource};
+use crate::scheduling::pool_kind::{PoolKind, Resource};
 
 /// Why a run of an operation stops before its end.
 ///

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use os::PendingCall;
 
 use crate::error::{OperationError, OperationResult};
-use crate::executor::locks::{Guard, LockKey};
-use crate::executor::pool_kind::{PoolKind, Resource};
-use crate::executor::stop::{Rerun, RunResult, Stop};
+use crate::scheduling::locks::{Guard, LockKey};
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::scheduling::stop::{Rerun, RunResult, Stop};
 
 /// Asks the callers of an operation whether it may make a change. Once this returns true, the operation runs to its end.
 pub(crate) type Commit = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -76,8 +76,8 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use super::OperationContext;
-    use crate::executor::locks::{LockKey, Locks};
-    use crate::executor::stop::{Rerun, Stop};
+    use crate::scheduling::locks::{LockKey, Locks};
+    use crate::scheduling::stop::{Rerun, Stop};
 
     #[test]
     fn an_operation_needs_the_lock_of_the_disk_that_its_volume_is_on() {

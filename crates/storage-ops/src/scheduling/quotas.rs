@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::executor::pool_kind::Resource;
+use crate::scheduling::pool_kind::Resource;
 
 /// A sender of requests, such as a connection to a server. Clients share the worker threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,7 +110,7 @@ impl<K: Clone + Eq + Hash> Holdings<K> {
 #[cfg(test)]
 mod tests {
     use super::{ClientId, Holder, Usage};
-    use crate::executor::pool_kind::Resource;
+    use crate::scheduling::pool_kind::Resource;
 
     fn holder(disk: u32, client: u64) -> Holder {
         Holder { resource: Some(Resource::Disk(disk)), client: Some(ClientId(client)), is_exempt: false }
