@@ -13,22 +13,23 @@ use os::abi::{DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_P
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
 
 use crate::config::Config;
+use crate::devices::buffer;
+use crate::devices::disk as disk_device;
+use crate::devices::disk::{Disk, OPEN_FOR_QUERY};
+use crate::devices::disk_identifiers;
+use crate::devices::file_system::{self, FileSystem};
+use crate::devices::reparse_point::{Link, win32_name};
+use crate::devices::volume as volume_device;
 use crate::error::{OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Host;
+use crate::host::device_queries::Device;
 use crate::ops::smb::reading;
 use crate::ops::system::firmware_serial;
 use crate::paths::on_node;
 use crate::paths::remove_tree::names;
 use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW, WorkingDirectories};
 use crate::types::{DiskNumber, HostPath, UncPath, VolumeId, components};
-use crate::windows::Host;
-use crate::windows::buffer;
-use crate::windows::device_queries::Device;
-use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY};
-use crate::windows::disk_identifiers;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::file_system::{self, FileSystem};
-use crate::windows::reparse_point::{Link, win32_name};
-use crate::windows::volume_device;
 
 /// The directories of the pods' own files, which can be very large and have no links of csi-proxy.
 const SKIPPED: [&str; 1] = ["kubernetes.io~empty-dir"];

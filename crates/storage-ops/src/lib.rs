@@ -44,15 +44,19 @@
 //! | [`inspect`] | single native readings, for diagnosing a node |
 
 mod config;
+mod devices;
 mod error;
+mod error_class;
 mod executor;
+mod host;
 pub mod inspect;
 mod node;
 mod ops;
 mod paths;
+mod provider;
+mod readings;
 mod scheduling;
 mod types;
-mod windows;
 
 pub use config::{Config, Timeouts};
 pub use error::{Error, Kind, OperationError, OperationResult};
@@ -60,6 +64,8 @@ pub use executor::Executor;
 pub use executor::activity::{ActiveRequest, Activity, LockUse, LockWaitCount, RequestState};
 pub use executor::operation::{Coalesce, Operation};
 pub use executor::progress::{Call, Requester};
+pub use host::fallback::{FallbackCount, fallback_table};
+pub use host::wmi_calls::ProviderCallCount;
 pub use node::Node;
 pub use ops::disk::{
     GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,
@@ -88,5 +94,3 @@ pub use types::{
     AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo,
     ServiceName, SmbServer, TargetPortal, UncPath, VolumeId, VolumeStats,
 };
-pub use windows::fallback::{FallbackCount, fallback_table};
-pub use windows::provider_calls::ProviderCallCount;

@@ -1,5 +1,7 @@
 //! The node that operations run on.
 
+pub(crate) mod smb_mapping_record;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,14 +11,14 @@ use os::{Os, OsError};
 use crate::config::Config;
 use crate::error::{Error, MAX_RUNS, OperationError};
 use crate::executor::operation::Operation;
+use crate::host::Host;
+use crate::host::fallback::FallbackCount;
+use crate::host::wmi_calls::ProviderCallCount;
+use crate::node::smb_mapping_record::MappingRecord;
 use crate::paths::working_directories::WorkingDirectories;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::{Guard, LockKey, Locks};
 use crate::scheduling::stop::{RunResult, Stop};
-use crate::windows::Host;
-use crate::windows::fallback::FallbackCount;
-use crate::windows::mapping_record::MappingRecord;
-use crate::windows::provider_calls::ProviderCallCount;
 
 /// One Windows node and the state that its operations share.
 ///

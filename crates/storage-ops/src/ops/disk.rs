@@ -8,24 +8,26 @@ use std::time::Duration;
 use os::abi::{DiskAttributes, STORAGE_PORT_INTERFACE};
 use os::{Access, Instance, Namespace, Os, OsError, U16String};
 
+use crate::devices::disk as disk_device;
+use crate::devices::disk::{Disk, DisksRead, Partition, UnreadDisk};
+use crate::devices::disk_identifiers;
+use crate::devices::volume as volume_device;
+use crate::devices::volume::{DataVolumes, VolumeState};
 use crate::error::{Kind, OperationError, quoted};
+use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::host::device_queries::Device;
+use crate::host::fallback::{Fallback, SecondWay};
 use crate::node::Node;
-use crate::ops::node_volumes;
+use crate::provider::msft_storage;
+use crate::provider::msft_storage::report;
+use crate::provider::wmi;
+use crate::readings::node_volumes;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::scheduling::stop::{RunResult, Stop};
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
-use crate::windows::device_queries::Device;
-use crate::windows::disk_device::{self, Disk, DisksRead, Partition, UnreadDisk};
-use crate::windows::disk_identifiers;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::msft_storage;
-use crate::windows::msft_storage::report;
-use crate::windows::volume_device::{self, DataVolumes, VolumeState};
-use crate::windows::wmi;
 
 pub use partition::PartitionDisk;
 

@@ -3,24 +3,24 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Open, Options, OsError, U16Str, U16String};
 
+use crate::devices::buffer;
+use crate::devices::reparse_point::Link;
 use crate::error::{Kind, OperationError};
+use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::host::fallback::SecondWay;
 use crate::node::Node;
-use crate::ops::node_volumes;
 use crate::paths::links::{create_link, open_itself, open_target, require_pool_for_target};
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{
     EntryRef, NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory,
 };
+use crate::readings::node_volumes;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::stop::{RunResult, caught};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
-use crate::windows::buffer;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::SecondWay;
-use crate::windows::reparse_point::Link;
 
 /// Checks whether a path exists. A link in the last component is not followed. A path with a missing parent does not
 /// exist.

@@ -10,12 +10,12 @@ use os::{Instance, MethodCall, Namespace, OsError, Secret, Value};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
+use crate::provider::wmi::{call, query, quote};
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::scheduling::stop::RunResult;
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
-use crate::windows::wmi::{call, query, quote};
 
 impl TargetPortal {
     fn lock_key(&self) -> LockKey {

@@ -23,15 +23,15 @@ use reading::Unreadable;
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
+use crate::node::smb_mapping_record::Origin;
 use crate::paths::links::{create_link, link_exists};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
+use crate::provider::wmi::{call, query, quote};
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::scheduling::stop::RunResult;
 use crate::types::{HostPath, UncPath, lower_case};
-use crate::windows::mapping_record::Origin;
-use crate::windows::wmi::{call, query, quote};
 
 const CLASS: &str = "MSFT_SmbGlobalMapping";
 

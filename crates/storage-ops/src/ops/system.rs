@@ -2,19 +2,19 @@
 
 use os::{Namespace, OsError, OsResult, Service, ServiceAccess, U16Str, U16String};
 
+use crate::devices::buffer;
+use crate::devices::smbios;
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
+use crate::host::Host;
+use crate::host::fallback::Fallback;
 use crate::node::Node;
+use crate::provider::wmi;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::stop::RunResult;
 use crate::types::{ServiceInfo, ServiceName};
-use crate::windows::Host;
-use crate::windows::buffer;
-use crate::windows::fallback::Fallback;
-use crate::windows::smbios;
-use crate::windows::wmi;
 
 /// `SERVICE_STOPPED`.
 const STOPPED: u32 = 1;

@@ -10,18 +10,18 @@ pub(crate) mod target_path;
 
 use os::abi::DiskAttributes;
 
+use crate::devices::disk::{Disk, Partition};
+use crate::devices::file_system::{self, FileSystem};
+use crate::devices::volume as volume_device;
 use crate::error::OperationError;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::host::fallback::SecondWay;
 use crate::node::Node;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::scheduling::stop::RunResult;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
-use crate::windows::disk_device::{Disk, Partition};
-use crate::windows::fallback::SecondWay;
-use crate::windows::file_system::{self, FileSystem};
-use crate::windows::volume_device;
 
 /// Returns the key of the disk that `volume` is on.
 pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> RunResult<LockKey> {

@@ -2,7 +2,11 @@
 
 use os::{Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResult, Share, U16Str};
 
+use crate::devices::reparse_point::{self, Link};
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Host;
+use crate::host::fallback::Fallback;
 use crate::node::Node;
 use crate::paths::remove_tree;
 use crate::paths::working_directories::{EntryRef, OPEN_NOFOLLOW};
@@ -10,10 +14,6 @@ use crate::scheduling::context::OperationContext;
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::stop::RunResult;
 use crate::types::{HostPath, upper_case};
-use crate::windows::Host;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::Fallback;
-use crate::windows::reparse_point::{self, Link};
 
 /// The maximum number of links that Windows follows in one path.
 pub(crate) const MAX_LINKS: usize = 63;

@@ -7,13 +7,13 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, NtPath, Open, Os, OsError, PathForm, U16Str, U16String};
 
+use crate::devices::buffer;
+use crate::devices::reparse_point::Link;
 use crate::error::{OperationError, OperationResult};
 use crate::paths::links::MAX_LINKS;
 use crate::paths::working_directories::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::scheduling::pool_kind::Resource;
 use crate::types::{HostPath, VolumeId, components, upper_case};
-use crate::windows::buffer;
-use crate::windows::reparse_point::Link;
 
 /// Opens the object at `path`; links to other places on the node are followed.
 ///

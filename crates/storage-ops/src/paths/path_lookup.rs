@@ -20,11 +20,11 @@ use std::sync::OnceLock;
 
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, U16Str, U16String};
 
+use crate::error_class::ErrorClass;
+use crate::host::Host;
+use crate::host::fallback::Fallback;
 use crate::paths::working_directories::OPEN_NOFOLLOW;
 use crate::types::{HostPath, components};
-use crate::windows::Host;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::Fallback;
 
 /// Paths on the system drive through links that every installation of Windows has: a junction to `C:\Users`, whose name
 /// depends on the language of Windows, and a symbolic link to `C:\ProgramData`.

@@ -19,15 +19,15 @@ use os::{
 };
 
 use crate::config::Config;
+use crate::devices::buffer;
+use crate::devices::reparse_point::{Link, has_own_entries};
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Host;
 use crate::paths::on_node;
 use crate::paths::path_lookup::PathLookup;
 use crate::paths::remove_tree;
 use crate::types::{HostPath, PathContext, components, split_last};
-use crate::windows::Host;
-use crate::windows::buffer;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::reparse_point::{Link, has_own_entries};
 
 /// `MAX_PATH`: the length of the longest Win32 path, with the zero at its end.
 const MAX_PATH: usize = 260;

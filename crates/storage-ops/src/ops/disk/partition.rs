@@ -3,21 +3,21 @@
 use os::abi::DiskAttributes;
 use os::{Access, Instance};
 
+use crate::devices::disk::{Disk, PartitionTable, TableStyle};
+use crate::devices::file_system;
+use crate::devices::volume as volume_device;
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
+use crate::host::fallback::{Fallback, SecondWay};
 use crate::node::Node;
 use crate::ops::disk::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
+use crate::provider::msft_storage;
+use crate::provider::msft_storage::report;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::scheduling::stop::{RunResult, Stop};
 use crate::types::DiskNumber;
-use crate::windows::disk_device::{Disk, PartitionTable, TableStyle};
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::file_system;
-use crate::windows::msft_storage;
-use crate::windows::msft_storage::report;
-use crate::windows::volume_device;
 
 /// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no partition table, and a
 /// basic data partition if it has no partition. A partitioned disk is left unchanged.

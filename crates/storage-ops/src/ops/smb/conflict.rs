@@ -6,11 +6,11 @@ use super::reading::{self, Unreadable};
 use super::{CLASS, remove};
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::node::Node;
+use crate::node::smb_mapping_record::Origin;
+use crate::provider::wmi::query;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::types::{UncPath, lower_case};
-use crate::windows::mapping_record::Origin;
-use crate::windows::wmi::query;
 
 /// How many of the remaining mappings are named.
 const NAMED: usize = 3;

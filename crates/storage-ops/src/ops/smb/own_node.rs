@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use os::{Namespace, Value};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::windows::Host;
-use crate::windows::wmi::{query, query_one};
+use crate::host::Host;
+use crate::provider::wmi::{query, query_one};
 
 /// The domain in which Windows writes IPv6 addresses in names.
 const IPV6_LITERAL: &str = ".ipv6-literal.net";

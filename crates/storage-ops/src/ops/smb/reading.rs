@@ -3,10 +3,10 @@
 use os::{Access, Open, Options, OsError, OsResult};
 
 use crate::error::OperationResult;
+use crate::error_class::ErrorClass;
+use crate::host::Host;
 use crate::node::Node;
 use crate::types::UncPath;
-use crate::windows::Host;
-use crate::windows::error_class::ErrorClass;
 
 /// Why a mapped share cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

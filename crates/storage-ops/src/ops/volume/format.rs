@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
+use crate::devices::file_system::{self, FileSystem};
+use crate::devices::volume as volume_device;
 use crate::error::OperationError;
+use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::host::fallback::SecondWay;
 use crate::node::Node;
-use crate::ops::node_volumes;
+use crate::provider::msft_storage;
+use crate::readings::node_volumes;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::scheduling::stop::{RunResult, caught};
 use crate::types::VolumeId;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::SecondWay;
-use crate::windows::file_system::{self, FileSystem};
-use crate::windows::msft_storage;
-use crate::windows::volume_device;
 
 /// Formats a volume with NTFS. Succeeds without a change if the volume already has NTFS; another file system is an
 /// error.

@@ -3,24 +3,24 @@
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, OsError, OsResult, U16Str, U16String};
 
+use crate::devices::buffer;
+use crate::devices::disk::OPEN_FOR_QUERY;
+use crate::devices::reparse_point::Link;
+use crate::devices::volume as volume_device;
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::host::fallback::{Fallback, SecondWay};
 use crate::node::Node;
-use crate::ops::node_volumes;
 use crate::ops::volume::disk_lock_key;
 use crate::paths::working_directories::{EntryRef, OPEN_NO_DELETE_SHARE};
+use crate::provider::msft_storage::report;
+use crate::readings::node_volumes;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::scheduling::stop::RunResult;
 use crate::types::{HostPath, VolumeId};
-use crate::windows::buffer;
-use crate::windows::disk_device::OPEN_FOR_QUERY;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::msft_storage::report;
-use crate::windows::reparse_point::Link;
-use crate::windows::volume_device;
 
 /// Mounts a volume at an empty directory. Succeeds without a change if the volume is already mounted there. A volume
 /// that the node itself uses is refused.

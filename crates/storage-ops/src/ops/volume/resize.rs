@@ -6,22 +6,22 @@ use os::abi::{ControlCode, FsFullSizeInformation};
 use os::{Access, FsInfo, Open, Options, OsError};
 use zerocopy::{FromZeros, IntoBytes};
 
+use crate::devices::buffer;
+use crate::devices::disk::{Disk, MIB, Partition, PartitionTable, TableStyle};
+use crate::devices::file_system::{self, FileSystem};
+use crate::devices::volume as volume_device;
 use crate::error::OperationError;
 use crate::executor::operation::{Coalesce, Operation};
+use crate::host::fallback::{Fallback, SecondWay};
 use crate::node::Node;
-use crate::ops::node_volumes;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
+use crate::provider::msft_storage;
+use crate::readings::node_volumes;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::scheduling::stop::{RunResult, caught};
 use crate::types::{DiskNumber, VolumeId};
-use crate::windows::buffer;
-use crate::windows::disk_device::{Disk, MIB, Partition, PartitionTable, TableStyle};
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::file_system::{self, FileSystem};
-use crate::windows::msft_storage;
-use crate::windows::volume_device;
 
 /// The volume to resize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -210,7 +210,7 @@ fn fill_partition(node: &Node, ctx: &OperationContext, volume: VolumeId) -> RunR
 #[cfg(test)]
 mod tests {
     use super::end_of_space;
-    use crate::windows::disk_device::{Partition, PartitionKind, PartitionTable, TableStyle};
+    use crate::devices::disk::{Partition, PartitionKind, PartitionTable, TableStyle};
 
     #[test]
     fn a_partition_can_grow_up_to_the_next_one_and_within_its_extended_partition() {

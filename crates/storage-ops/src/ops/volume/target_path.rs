@@ -2,8 +2,11 @@
 
 use os::{Open, Options, OsError, PathForm, U16String};
 
+use crate::devices::reparse_point::Link;
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
 use crate::executor::operation::Operation;
+use crate::host::fallback::{Fallback, SecondWay};
 use crate::node::Node;
 use crate::paths::links::{MAX_LINKS, open_itself, require_pool_for_link};
 use crate::paths::working_directories::OPEN_NOFOLLOW;
@@ -11,9 +14,6 @@ use crate::scheduling::context::OperationContext;
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::stop::RunResult;
 use crate::types::{HostPath, VolumeId};
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::reparse_point::Link;
 
 /// The text by which drivers recognize that no volume is mounted at a path. Part of the contract.
 const NOT_MOUNTED: &str = "because it does not exist";

@@ -5,15 +5,15 @@ mod signatures;
 use os::abi::{ControlCode, FsAttributeInformation};
 use os::{FsInfo, Handle, OsError, OsResult};
 
+use crate::devices::buffer;
+use crate::devices::volume as volume_device;
 use crate::error::{OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Host;
+use crate::host::fallback::{Fallback, SecondWay};
+use crate::provider::msft_storage::report;
 use crate::scheduling::stop::RunResult;
 use crate::types::VolumeId;
-use crate::windows::Host;
-use crate::windows::buffer;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::msft_storage::report;
-use crate::windows::volume_device;
 
 /// The file system of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]

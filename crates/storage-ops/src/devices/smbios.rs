@@ -4,7 +4,7 @@
 
 use os::abi::RawSmbios;
 
-use crate::windows::buffer;
+use crate::devices::buffer;
 
 /// The type of the structure "system information".
 const SYSTEM: u8 = 1;

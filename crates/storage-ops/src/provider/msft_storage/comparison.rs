@@ -3,8 +3,8 @@
 use os::Instance;
 use os::abi::DiskAttributes;
 
-use crate::windows::disk_device::{Disk, MIB, TableStyle};
-use crate::windows::msft_storage::{GPT, MBR, RAW};
+use crate::devices::disk::{Disk, MIB, TableStyle};
+use crate::provider::msft_storage::{GPT, MBR, RAW};
 
 /// What both the provider and the device report about a disk.
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use os::{CallStatus, Instance, MethodCall, Namespace, OsError, Returned};
 
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Host;
 use crate::scheduling::context::OperationContext;
-use crate::windows::Host;
-use crate::windows::error_class::ErrorClass;
 
 /// Runs a query that must find exactly one instance; `object` names it in errors.
 pub(crate) fn query_one(host: &Host, namespace: Namespace, wql: &str, object: &str) -> OperationResult<Instance> {
@@ -112,9 +112,9 @@ mod tests {
     use super::{call, class_in, class_of};
     use crate::Timeouts;
     use crate::error::Kind;
+    use crate::host::Host;
     use crate::scheduling::context::OperationContext;
     use crate::scheduling::locks::Locks;
-    use crate::windows::Host;
 
     #[test]
     fn an_object_without_a_path_is_not_reported_as_missing() {

@@ -9,10 +9,10 @@ use os::abi::{
 use os::{Handle, NtPath, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
 
+use crate::devices::buffer;
 use crate::error::OperationError;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::types::{HostPath, VolumeId};
-use crate::windows::buffer;
 
 /// `MAXIMUM_REPARSE_DATA_BUFFER_SIZE`.
 const MAX_SIZE: usize = 16 * 1024;

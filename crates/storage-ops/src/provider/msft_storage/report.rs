@@ -1,17 +1,17 @@
 //! What the storage provider reports about disks and volumes, as the Go program reads it: the fallback if a device does
-//! not answer (see [`crate::windows::fallback`]).
+//! not answer (see [`crate::host::fallback`]).
 
 use os::abi::{DiskAttributes, DiskExtent};
 use os::{Instance, Namespace, Uuid, Value};
 
+use crate::devices::disk::{Partition, PartitionKind, PartitionTable, TableStyle};
 use crate::error::{OperationError, OperationResult};
+use crate::host::Host;
+use crate::host::fallback::SecondWay;
+use crate::provider::msft_storage::{GPT, MBR, RAW, find, instance_with_number, invoke, number_at_path, refresh};
+use crate::provider::wmi;
 use crate::scheduling::context::OperationContext;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
-use crate::windows::Host;
-use crate::windows::disk_device::{Partition, PartitionKind, PartitionTable, TableStyle};
-use crate::windows::fallback::SecondWay;
-use crate::windows::msft_storage::{GPT, MBR, RAW, find, instance_with_number, invoke, number_at_path, refresh};
-use crate::windows::wmi;
 
 fn missing(property: &str, object: &impl std::fmt::Display) -> OperationError {
     OperationError::precondition(format!("the storage provider reports no {property} of {object}"))

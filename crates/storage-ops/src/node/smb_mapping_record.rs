@@ -18,7 +18,7 @@ use std::time::Duration;
 use os::{OsError, OsResult, Secret, U16Str, U16String};
 
 use crate::error::{Kind, OperationError, OperationResult};
-use crate::windows::Host;
+use crate::host::Host;
 
 /// The registry key of the record, below `HKEY_LOCAL_MACHINE`. Each of its values is a share with its entry.
 const KEY: &str = r"SOFTWARE\csi-proxy\SmbMappingsSinceStartOfWindows";

@@ -3,17 +3,17 @@
 
 use os::{Handle, OsError, PathForm};
 
+use crate::devices::disk::{Disk, Partition, PartitionKind};
+use crate::devices::reparse_point::Link;
+use crate::devices::volume as volume_device;
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::fallback::{Fallback, SecondWay};
 use crate::node::Node;
 use crate::paths::on_node;
+use crate::provider::msft_storage::report;
 use crate::scheduling::stop::{RunResult, Stop};
 use crate::types::{DiskNumber, HostPath, VolumeId};
-use crate::windows::disk_device::{Disk, Partition, PartitionKind};
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::msft_storage::report;
-use crate::windows::reparse_point::Link;
-use crate::windows::volume_device;
 
 /// Refuses `volume` if the node itself uses it: the volume of Windows, those of a working directory or other path of the
 /// node and of the way to it; the EFI system, recovery and reserved partitions of every disk; and the active partition of a

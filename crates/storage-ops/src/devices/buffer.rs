@@ -4,7 +4,7 @@ use os::abi::{ControlCode, FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, F
 use os::{FileInfo, Handle, OsError, OsResult};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::windows::error_class::ErrorClass;
+use crate::error_class::ErrorClass;
 
 /// The maximum size of a buffer: far larger than any partition table or descriptor.
 pub(crate) const MAX_SIZE: usize = 1 << 20;
@@ -85,7 +85,7 @@ mod tests {
     use os::{NtPath, Os, OsError};
 
     use super::{control, control_grown};
-    use crate::windows::disk_device::OPEN_FOR_QUERY;
+    use crate::devices::disk::OPEN_FOR_QUERY;
 
     const LAYOUT: ControlCode = ControlCode::DISK_GET_DRIVE_LAYOUT_EX;
 

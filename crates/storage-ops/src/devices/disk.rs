@@ -9,16 +9,16 @@ use os::abi::{
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
 
+use crate::devices::buffer;
 use crate::error::{OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Host;
+use crate::host::device_queries::Device;
+use crate::host::fallback::{Fallback, SecondWay};
+use crate::provider::msft_storage::report;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::stop::RunResult;
 use crate::types::DiskNumber;
-use crate::windows::Host;
-use crate::windows::buffer;
-use crate::windows::device_queries::Device;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::msft_storage::report;
 
 /// Opens a device for queries that need no right to its data.
 pub(crate) const OPEN_FOR_QUERY: Open = Open::existing(Access::empty(), Options::empty());

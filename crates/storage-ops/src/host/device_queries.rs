@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use os::{Os, OsResult, U16String};
 
+use crate::host::Host;
 use crate::types::{DiskNumber, VolumeId};
-use crate::windows::Host;
 
 /// How long a query may take before the device counts as one that does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -224,7 +224,7 @@ mod tests {
 
     use super::Device;
     use crate::types::{DiskNumber, VolumeId};
-    use crate::{Timeouts, windows::Host};
+    use crate::{Timeouts, host::Host};
 
     type Query = Box<dyn FnOnce(&dyn Os, &dyn Fn(DiskNumber)) + Send>;
 

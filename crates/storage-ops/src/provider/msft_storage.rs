@@ -15,19 +15,21 @@ use std::time::Duration;
 use os::abi::DiskAttributes;
 use os::{Access, Instance, MethodCall, Namespace, NtPath, OsError, Returned, U16String, Value};
 
+use crate::devices::disk as disk_device;
+use crate::devices::disk::{Disk, OPEN_FOR_QUERY, Partition};
+use crate::devices::disk_identifiers;
+use crate::devices::volume as volume_device;
+use crate::devices::volume::VolumeState;
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Host;
+use crate::host::fallback::{Fallback, SecondWay};
+use crate::provider::msft_storage::comparison::{Reported, difference, is_same_size};
+use crate::provider::wmi;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::stop::{RunResult, Stop, caught};
 use crate::types::{DiskNumber, VolumeId};
-use crate::windows::Host;
-use crate::windows::disk_device::{self, Disk, OPEN_FOR_QUERY, Partition};
-use crate::windows::disk_identifiers;
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::msft_storage::comparison::{Reported, difference, is_same_size};
-use crate::windows::volume_device::{self, VolumeState};
-use crate::windows::wmi;
 
 /// The return values of the provider's methods that are distinguished here.
 ///

@@ -7,8 +7,8 @@ use os::abi::{
 use os::{Handle, OsError, OsResult};
 use zerocopy::IntoBytes;
 
-use crate::windows::buffer;
-use crate::windows::error_class::ErrorClass;
+use crate::devices::buffer;
+use crate::error_class::ErrorClass;
 
 /// The size of the first buffer, which holds any usual descriptor.
 const DESCRIPTOR_SIZE: usize = 4096;

@@ -1,22 +1,8 @@
-//! The data formats and requests of Windows: error codes, device buffers, reparse points, SMBIOS tables, WMI.
-//!
-//! This layer encodes, sends and decodes a request. The modules in `ops` decide which requests an operation sends, and
-//! when.
+//! The Windows host: its primitives and its clock, how long to wait for it, and what is counted about it.
 
-pub(crate) mod buffer;
 pub(crate) mod device_queries;
-pub(crate) mod disk_device;
-pub(crate) mod disk_identifiers;
-pub(crate) mod error_class;
 pub(crate) mod fallback;
-pub(crate) mod file_system;
-pub(crate) mod mapping_record;
-pub(crate) mod msft_storage;
-pub(crate) mod provider_calls;
-pub(crate) mod reparse_point;
-pub(crate) mod smbios;
-pub(crate) mod volume_device;
-pub(crate) mod wmi;
+pub(crate) mod wmi_calls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +10,12 @@ use std::time::Duration;
 use os::{Clock, Os};
 
 use crate::config::Timeouts;
+use crate::host::device_queries::DeviceQueries;
+use crate::host::fallback::Fallbacks;
+use crate::host::wmi_calls::ProviderCalls;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::stop::RunResult;
-use crate::windows::device_queries::DeviceQueries;
-use crate::windows::fallback::Fallbacks;
-use crate::windows::provider_calls::ProviderCalls;
 
 /// The Windows host: its primitives, its clock, and how long to wait for it.
 pub(crate) struct Host {

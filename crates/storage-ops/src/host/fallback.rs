@@ -14,11 +14,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use os::OsError;
 
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Host;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::stop::RunResult;
-use crate::windows::Host;
-use crate::windows::error_class::ErrorClass;
 
 /// The maximum number of codes that are counted apart for one fallback. Codes come from drivers, so there may be any
 /// number of them.

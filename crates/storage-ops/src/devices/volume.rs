@@ -4,20 +4,20 @@ use os::abi::{ControlCode, DiskExtent, FsFullSizeInformation, VolumeDiskExtents}
 use os::{Access, FsInfo, Handle, Open, Options, OsError, OsResult};
 use zerocopy::{FromZeros, IntoBytes};
 
+use crate::devices::buffer;
+use crate::devices::disk::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
+use crate::devices::file_system;
 use crate::error::{Kind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::host::Host;
+use crate::host::device_queries::Device;
+use crate::host::fallback::{Fallback, SecondWay};
+use crate::provider::msft_storage::report;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::stop::{RunResult, Stop};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
-use crate::windows::Host;
-use crate::windows::buffer;
-use crate::windows::device_queries::Device;
-use crate::windows::disk_device::{Disk, OPEN_FOR_QUERY, Partition, PartitionKind};
-use crate::windows::error_class::ErrorClass;
-use crate::windows::fallback::{Fallback, SecondWay};
-use crate::windows::file_system;
-use crate::windows::msft_storage::report;
 
 /// Opens the file system of a volume for reading. With fewer rights Windows would open the device.
 pub(crate) const OPEN_FOR_READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
@@ -288,8 +288,8 @@ mod tests {
     use os::{MethodCall, Namespace, Os, Value};
 
     use super::{in_order, parse_extents, queried_on_disk};
-    use crate::windows::Host;
-    use crate::windows::disk_device::{Partition, PartitionKind};
+    use crate::devices::disk::{Partition, PartitionKind};
+    use crate::host::Host;
     use crate::{DiskNumber, Timeouts};
 
     #[test]
