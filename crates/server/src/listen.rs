@@ -5,4 +5,3 @@ pub(crate) mod boxed_service;
 pub(crate) mod connection_task;
 pub(crate) mod endpoint;
 pub(crate) mod readiness;
-pub(crate) mod woken;

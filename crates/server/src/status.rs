@@ -177,7 +177,7 @@ impl RunningCall {
         let ActiveRequest { call, operation, description, has_caller, state } = request;
         Self {
             call: call.map(|call| call.number),
-            rpc: call.map_or(operation, |call| call.rpc),
+            rpc: call.map_or(operation, |call| call.label),
             object: description,
             seconds: call.map_or(Duration::ZERO, |call| now.saturating_sub(call.began)).as_secs_f64(),
             connection: call.map(|call| call.client.0),
@@ -190,7 +190,7 @@ impl RunningCall {
     fn waiting(WaitingCall { call, object }: WaitingCall, now: Duration) -> Self {
         Self {
             call: Some(call.number),
-            rpc: call.rpc,
+            rpc: call.label,
             object,
             seconds: now.saturating_sub(call.began).as_secs_f64(),
             connection: Some(call.client.0),

@@ -193,7 +193,7 @@ mod tests {
 
     async fn acquire(slots: &Arc<CallSlots>, connection: ConnectionId) -> Option<CallSlot> {
         let client = ClientId(connection.number());
-        let call = Call { number: connection.number(), rpc: "/v1.Disk/Rescan", client, began: Duration::ZERO };
+        let call = Call { number: connection.number(), label: "/v1.Disk/Rescan", client, began: Duration::ZERO };
         slots.acquire(connection, || WaitingCall { call, object: "rescan".to_owned() }).await
     }
 

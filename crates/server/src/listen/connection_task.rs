@@ -20,7 +20,6 @@ use crate::admission::connections::{Connection, ConnectionId, EvictionGrace};
 use crate::admission::limits::Limits;
 use crate::admission::response_body::{ResponseBody, StallDetector};
 use crate::drain::{GOAWAY_GRACE, Phase};
-use crate::listen::woken::Woken;
 use crate::rpc::call::Peer;
 use crate::rpc::router::Router;
 use crate::server_state::ServerState;
@@ -77,10 +76,8 @@ impl ConnectionTask {
         }
 
         let stall_detector = Arc::new(StallDetector::default());
-        let woken = Woken::default();
         let peer = Arc::new(Peer {
             connection: self.connection.handle().clone(),
-            woken: woken.clone(),
             stall_detector: Arc::clone(&stall_detector),
             state: Arc::clone(&self.state),
         });
@@ -92,7 +89,7 @@ impl ConnectionTask {
         let mut served = pin!(self.http2.serve_connection(TokioIo::new(stream), service));
         let mut stalled = pin!(stall_detector.stalled(self.state.limits.stall_timeout));
         let eviction = tokio::select! {
-            ended = woken.watch(served.as_mut()) => return log_end(id, ended),
+            ended = served.as_mut() => return log_end(id, ended),
             () = stalled.as_mut() => return log_stall(id, &self.state),
             () = Phase::Draining.reached(&mut self.phase) => None,
             grace = self.connection.evicted() => Some(grace),
@@ -107,7 +104,7 @@ impl ConnectionTask {
             }
         };
         tokio::select! {
-            ended = woken.watch(served) => log_end(id, ended),
+            ended = served => log_end(id, ended),
             () = stalled => log_stall(id, &self.state),
             () = grace_over => tracing::debug!(connection = %id, "closed an evicted connection"),
             () = Phase::Closed.reached(&mut self.phase) => {}

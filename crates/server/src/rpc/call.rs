@@ -16,7 +16,6 @@ use tracing::{Instrument as _, Level, field};
 use crate::admission::connections::ConnectionHandle;
 use crate::admission::response_body::{CallGuard, Content, ResponseBody, StallDetector};
 use crate::drain::active_count::ActiveGuard;
-use crate::listen::woken::Woken;
 use crate::metrics::failures::LastFailures;
 use crate::metrics::rpc::RpcMetrics;
 use crate::rpc::handler::{CallHead, HandlerFuture, Outcome};
@@ -33,8 +32,6 @@ const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) connection: ConnectionHandle,
-    /// Whether the task of the connection waits to run.
-    pub(crate) woken: Woken,
     pub(crate) stall_detector: Arc<StallDetector>,
     pub(crate) state: Arc<ServerState>,
 }
@@ -68,9 +65,7 @@ pub(crate) fn answer<'a>(
         let answer = async {
             let (body, _reservation) = peer.state.request_bodies.read(body).await?;
             encoding?;
-            // The request has been read, which wakes the task of the connection now and then.
-            let has_woken = peer.woken.get();
-            let head = CallHead { number, rpc: rpc.metrics.rpc.path, connection, began, has_woken };
+            let head = CallHead { number, rpc: rpc.metrics.rpc.path, connection, began };
             catch_panics(|| (rpc.handler.answer)(&peer.state, head, body)).await
         };
         let mut outcome = match deadline {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use storage_ops::{Call, ClientId, Coalesce, Operation, Requester};
+use storage_ops::{Call, ClientId, Coalesce, Operation};
 use tonic::Status;
 use tracing::{Level, Span};
 
@@ -34,8 +34,6 @@ pub(crate) struct CallHead {
     pub(crate) connection: ConnectionId,
     /// When it began, as the time since the server was created.
     pub(crate) began: Duration,
-    /// Whether it may have woken the task of its connection, which then waits to run on the same thread.
-    pub(crate) has_woken: bool,
 }
 
 pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
@@ -57,13 +55,12 @@ where
             tracing::debug!("the call began");
         }
         // Only after the conversion, so that a request that can never succeed fails at once.
-        let CallHead { number, rpc, connection, began, has_woken } = head;
-        let call = Call { number, rpc, client: ClientId(connection.number()), began };
+        let CallHead { number, rpc, connection, began } = head;
+        let call = Call { number, label: rpc, client: ClientId(connection.number()), began };
         let waiting = || WaitingCall { call, object: operation.describe() };
         let slot = state.call_slots.acquire(connection, waiting).await;
         let _slot = slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))?;
-        let requester = Requester::from(call).having_woken(has_woken);
-        let output = state.executor.run_for(requester, operation).await.map_err(|error| status(&error))?;
+        let output = state.executor.run_for(call, operation).await.map_err(|error| status(&error))?;
         let response = output.into_response();
         let response = response.map_err(|_| {
             Status::internal(format!("a number in the result of {name} exceeds the range of its field"))
