@@ -1,5 +1,7 @@
 //! The state that all connections and calls of a server share: its limits, and how much of each is in use.
 
+pub(crate) mod failures;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,8 +15,8 @@ use crate::admission::connections::Connections;
 use crate::admission::limits::Limits;
 use crate::admission::request_body::RequestBodies;
 use crate::drain::active_count::{ActiveCount, ActiveGuard};
-use crate::listen::readiness::Readiness;
-use crate::metrics::failures::LastFailures;
+use crate::drain::readiness::Readiness;
+use crate::server_state::failures::LastFailures;
 
 /// The shared state of one server.
 pub(crate) struct ServerState {

@@ -25,10 +25,10 @@ use storage_ops::{ActiveRequest, Activity, LockUse, PoolUse};
 use tokio::time::Instant;
 
 use crate::admission::call_slots::WaitingCall;
-use crate::listen::readiness::NotReady;
-use crate::metrics::failures::LastFailure;
+use crate::drain::readiness::NotReady;
 use crate::metrics::registry::Metrics;
 use crate::metrics::rpc::{RpcMetrics, code_name};
+use crate::server_state::failures::LastFailure;
 
 /// The status of a server at one moment.
 #[derive(Clone, Debug, Serialize)]

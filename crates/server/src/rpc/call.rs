@@ -16,17 +16,22 @@ use tracing::{Instrument as _, Level, field};
 use crate::admission::connections::ConnectionHandle;
 use crate::admission::response_body::{CallGuard, Content, ResponseBody, StallDetector};
 use crate::drain::active_count::ActiveGuard;
-use crate::metrics::failures::LastFailures;
 use crate::metrics::rpc::RpcMetrics;
-use crate::rpc::handler::{CallHead, HandlerFuture, Outcome};
+use crate::rpc::handler::{CallHead, HandlerFuture, Outcome, RpcHandler};
 use crate::rpc::message;
-use crate::rpc::router::Rpc;
 use crate::server_state::ServerState;
+use crate::server_state::failures::LastFailures;
 
 /// The response header with the number that a failed call has in the log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("csi-proxy-request-id");
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+
+/// One RPC of a group-version.
+pub(crate) struct Rpc {
+    pub(crate) handler: RpcHandler,
+    pub(crate) metrics: Arc<RpcMetrics>,
+}
 
 /// The connection on which calls arrive, and the state of its server.
 #[derive(Debug)]

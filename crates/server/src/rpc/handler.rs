@@ -13,8 +13,8 @@ use tracing::{Level, Span};
 
 use crate::admission::call_slots::WaitingCall;
 use crate::admission::connections::ConnectionId;
+use crate::rpc::code::status;
 use crate::rpc::convert::{IntoOperation, IntoResponse};
-use crate::rpc::status::status;
 use crate::rpc::{disk, filesystem, iscsi, message, smb, system, volume};
 use crate::server_state::ServerState;
 
