@@ -40,7 +40,7 @@ mod server;
 mod server_state;
 pub mod status;
 
-pub use admission::connections::{ConnectionCounts, ConnectionId, ConnectionLimits, Connections};
+pub use admission::connections::{ConnectionCounts, Connections};
 pub use admission::limits::Limits;
 pub use drain::Unfinished;
 pub use drain::readiness::NotReady;

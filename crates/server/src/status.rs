@@ -24,7 +24,7 @@ use serde::Serialize;
 use storage_ops::{ActiveRequest, Activity, LockUse, PoolUse};
 use tokio::time::Instant;
 
-use crate::admission::call_slots::WaitingCall;
+use crate::admission::connections::calls::WaitingCall;
 use crate::drain::readiness::NotReady;
 use crate::metrics::registry::Metrics;
 use crate::metrics::rpc::{RpcMetrics, code_name};
@@ -155,7 +155,7 @@ impl Metrics {
         let now = state.since_start();
         let counts = state.connections.counts();
         let running = requests.into_iter().map(|request| RunningCall::new(request, now));
-        let waiting = state.call_slots.waiting_calls().into_iter().map(|call| RunningCall::waiting(call, now));
+        let waiting = state.connections.waiting_calls().into_iter().map(|call| RunningCall::waiting(call, now));
         Status {
             calls: running.chain(waiting).collect(),
             pools: pools.into_iter().map(Pool::from).collect(),
@@ -163,7 +163,7 @@ impl Metrics {
             counts: Counts {
                 connections: counts.busy + counts.idle + counts.leaving + counts.silent + counts.unused,
                 in_flight: counts.calls,
-                waiting_for_slot: state.call_slots.waiting(),
+                waiting_for_slot: counts.waiting,
                 operations: state.executor.running(),
             },
             rpcs: self.rpcs().filter_map(RpcSummary::of).collect(),
