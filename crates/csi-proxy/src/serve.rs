@@ -144,14 +144,13 @@ fn system_drive(text: Option<&str>) -> Option<char> {
 }
 
 fn limits(flags: &Flags) -> Limits {
-    let connections = server::ConnectionLimits {
-        open: connections(flags.max_connections),
+    Limits {
+        connections: connections(flags.max_connections),
         silence: flags.silence,
-        // Those that run, and as many that wait, or whose request or response is still on its way.
-        calls: flags.max_calls.saturating_mul(2),
-    };
-    let (calls, queue) = (flags.max_calls, flags.max_calls);
-    Limits { connections, calls, queue, drain: flags.drain, ..Limits::default() }
+        calls: flags.max_calls,
+        drain: flags.drain,
+        ..Limits::default()
+    }
 }
 
 /// Returns the limit on connections: that of the flag, if the system has room for as many.

@@ -4,6 +4,7 @@
 //! `Server::serve` in `server.rs` passes through the phases; `listen/acceptor.rs` and `listen/connection_task.rs` react.
 
 pub(crate) mod active_count;
+pub(crate) mod readiness;
 
 use std::time::Duration;
 

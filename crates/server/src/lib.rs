@@ -40,12 +40,13 @@ mod server;
 mod server_state;
 pub mod status;
 
-pub use admission::connections::{ConnectionCounts, ConnectionId, ConnectionLimits, Connections};
+pub use admission::connections::{ConnectionCounts, Connections};
 pub use admission::limits::Limits;
 pub use drain::Unfinished;
-pub use listen::boxed_service::BoxedService;
-pub use listen::endpoint::{CannotServe, Endpoint, EndpointSpec};
-pub use listen::readiness::NotReady;
+pub use drain::readiness::NotReady;
+pub use listen::endpoint::{CannotServe, Endpoint};
 pub use metrics::registry::Metrics;
+pub use rpc::boxed_service::BoxedService;
+pub use rpc::endpoint_spec::EndpointSpec;
 pub use server::Server;
 pub use status::Status;

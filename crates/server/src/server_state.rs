@@ -1,5 +1,7 @@
 //! The state that all connections and calls of a server share: its limits, and how much of each is in use.
 
+pub(crate) mod failures;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,13 +10,12 @@ use std::time::Duration;
 use storage_ops::Executor;
 use tokio::time::Instant;
 
-use crate::admission::call_slots::CallSlots;
 use crate::admission::connections::Connections;
 use crate::admission::limits::Limits;
 use crate::admission::request_body::RequestBodies;
 use crate::drain::active_count::{ActiveCount, ActiveGuard};
-use crate::listen::readiness::Readiness;
-use crate::metrics::failures::LastFailures;
+use crate::drain::readiness::Readiness;
+use crate::server_state::failures::LastFailures;
 
 /// The shared state of one server.
 pub(crate) struct ServerState {
@@ -22,7 +23,6 @@ pub(crate) struct ServerState {
     pub(crate) executor: Arc<Executor>,
     pub(crate) connections: Connections,
     pub(crate) request_bodies: Arc<RequestBodies>,
-    pub(crate) call_slots: Arc<CallSlots>,
     /// The calls between their headers and their status.
     pub(crate) open_calls: Arc<ActiveCount>,
     pub(crate) readiness: Readiness,
@@ -42,9 +42,8 @@ impl ServerState {
         Self {
             limits,
             executor,
-            connections: Connections::new(limits.connections),
+            connections: Connections::new(limits),
             request_bodies: Arc::new(RequestBodies::new(&limits)),
-            call_slots: Arc::new(CallSlots::new(&limits)),
             open_calls: Arc::default(),
             readiness: Readiness::default(),
             drain_is_over: AtomicBool::new(false),

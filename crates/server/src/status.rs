@@ -24,11 +24,11 @@ use serde::Serialize;
 use storage_ops::{ActiveRequest, Activity, LockUse, PoolUse};
 use tokio::time::Instant;
 
-use crate::admission::call_slots::WaitingCall;
-use crate::listen::readiness::NotReady;
-use crate::metrics::failures::LastFailure;
+use crate::admission::connections::calls::WaitingCall;
+use crate::drain::readiness::NotReady;
 use crate::metrics::registry::Metrics;
 use crate::metrics::rpc::{RpcMetrics, code_name};
+use crate::server_state::failures::LastFailure;
 
 /// The status of a server at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -155,7 +155,7 @@ impl Metrics {
         let now = state.since_start();
         let counts = state.connections.counts();
         let running = requests.into_iter().map(|request| RunningCall::new(request, now));
-        let waiting = state.call_slots.waiting_calls().into_iter().map(|call| RunningCall::waiting(call, now));
+        let waiting = state.connections.waiting_calls().into_iter().map(|call| RunningCall::waiting(call, now));
         Status {
             calls: running.chain(waiting).collect(),
             pools: pools.into_iter().map(Pool::from).collect(),
@@ -163,7 +163,7 @@ impl Metrics {
             counts: Counts {
                 connections: counts.busy + counts.idle + counts.leaving + counts.silent + counts.unused,
                 in_flight: counts.calls,
-                waiting_for_slot: state.call_slots.waiting(),
+                waiting_for_slot: counts.waiting,
                 operations: state.executor.running(),
             },
             rpcs: self.rpcs().filter_map(RpcSummary::of).collect(),
@@ -177,7 +177,7 @@ impl RunningCall {
         let ActiveRequest { call, operation, description, has_caller, state } = request;
         Self {
             call: call.map(|call| call.number),
-            rpc: call.map_or(operation, |call| call.rpc),
+            rpc: call.map_or(operation, |call| call.label),
             object: description,
             seconds: call.map_or(Duration::ZERO, |call| now.saturating_sub(call.began)).as_secs_f64(),
             connection: call.map(|call| call.client.0),
@@ -190,7 +190,7 @@ impl RunningCall {
     fn waiting(WaitingCall { call, object }: WaitingCall, now: Duration) -> Self {
         Self {
             call: Some(call.number),
-            rpc: call.rpc,
+            rpc: call.label,
             object,
             seconds: now.saturating_sub(call.began).as_secs_f64(),
             connection: Some(call.client.0),

@@ -97,8 +97,11 @@ fn without_flags_the_defaults_of_the_table_hold() {
     let node = &flags.node;
     assert!(node.services.is_none() && node.smb_servers.is_none() && node.iscsi_portals.is_none(), "all are allowed");
     assert_eq!((flags.log.verbosity, flags.log.megabytes, flags.drain), (0, 1800, Duration::from_secs(30)));
-    let limits = server::ConnectionLimits::default();
-    assert_eq!((flags.max_connections, flags.silence), (limits.open, limits.silence));
+    let limits = server::Limits::default();
+    assert_eq!(
+        (flags.max_connections, flags.silence, flags.max_calls),
+        (limits.connections, limits.silence, limits.calls)
+    );
 }
 
 #[test]

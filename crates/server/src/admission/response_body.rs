@@ -16,7 +16,7 @@ use hyper::body::{Body, Frame};
 use tokio::time::sleep;
 use tonic::Status;
 
-use crate::admission::connections::InFlightCall;
+use crate::admission::connections::calls::InFlightCall;
 use crate::admission::request_body::Reservation;
 use crate::drain::active_count::ActiveGuard;
 

@@ -15,8 +15,8 @@ use transport::listener::Listener;
 
 use crate::drain::Phase;
 use crate::drain::active_count::ActiveCount;
+use crate::drain::readiness::Accepting;
 use crate::listen::connection_task::{ConnectionTask, http2_settings};
-use crate::listen::readiness::Accepting;
 use crate::rpc::router::Router;
 use crate::server_state::ServerState;
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
+use storage_ops::Call;
 use tokio::time::{Instant, timeout};
 use tonic::{Code, Status};
 use tracing::{Instrument as _, Level, field};
@@ -16,25 +17,27 @@ use tracing::{Instrument as _, Level, field};
 use crate::admission::connections::ConnectionHandle;
 use crate::admission::response_body::{CallGuard, Content, ResponseBody, StallDetector};
 use crate::drain::active_count::ActiveGuard;
-use crate::listen::woken::Woken;
-use crate::metrics::failures::LastFailures;
 use crate::metrics::rpc::RpcMetrics;
-use crate::rpc::handler::{CallHead, HandlerFuture, Outcome};
+use crate::rpc::handler::{HandlerFuture, Outcome, RpcHandler};
 use crate::rpc::message;
-use crate::rpc::router::Rpc;
 use crate::server_state::ServerState;
+use crate::server_state::failures::LastFailures;
 
 /// The response header with the number that a failed call has in the log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("csi-proxy-request-id");
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
+/// One RPC of a group-version.
+pub(crate) struct Rpc {
+    pub(crate) handler: RpcHandler,
+    pub(crate) metrics: Arc<RpcMetrics>,
+}
+
 /// The connection on which calls arrive, and the state of its server.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) connection: ConnectionHandle,
-    /// Whether the task of the connection waits to run.
-    pub(crate) woken: Woken,
     pub(crate) stall_detector: Arc<StallDetector>,
     pub(crate) state: Arc<ServerState>,
 }
@@ -52,7 +55,7 @@ pub(crate) fn answer<'a>(
     peer: &'a Peer,
     request: Request<Incoming>,
 ) -> impl Future<Output = Response<ResponseBody>> + use<'a> {
-    let call = Call::begin(&peer.state, rpc);
+    let call = CallRecord::begin(&peer.state, rpc);
     let span = tracing::info_span!("call", id = call.id, rpc = rpc.metrics.rpc.path, object = field::Empty);
     let deadline = deadline(request.headers());
     let encoding = message::check_encoding(request.headers());
@@ -61,17 +64,18 @@ pub(crate) fn answer<'a>(
     let answer = async move {
         let in_flight = match peer.connection.begin_call() {
             Ok(in_flight) => in_flight,
-            Err(refused) => return peer.response(call.end(Err(Status::unavailable(refused.to_string()))), None),
+            Err(refused) => return peer.response(call.end(Err(refused.into())), None),
         };
-        let (number, connection) = (call.id, peer.connection.id());
-        let began = peer.state.since_start();
+        let request = Call {
+            number: call.id,
+            label: rpc.metrics.rpc.path,
+            client: peer.connection.id(),
+            began: peer.state.since_start(),
+        };
         let answer = async {
             let (body, _reservation) = peer.state.request_bodies.read(body).await?;
             encoding?;
-            // The request has been read, which wakes the task of the connection now and then.
-            let has_woken = peer.woken.get();
-            let head = CallHead { number, rpc: rpc.metrics.rpc.path, connection, began, has_woken };
-            catch_panics(|| (rpc.handler.answer)(&peer.state, head, body)).await
+            catch_panics((rpc.handler.answer)(&peer.state, &in_flight, request, body)).await
         };
         let mut outcome = match deadline {
             None => answer.await,
@@ -90,12 +94,11 @@ pub(crate) fn answer<'a>(
 }
 
 /// Turns a panic of the handler into an error. The future that panicked is dropped and not polled again.
-async fn catch_panics<'a>(handler: impl FnOnce() -> HandlerFuture<'a>) -> Outcome {
-    let defect = |_| Status::internal("a defect in csi-proxy stopped the call; see the log");
-    let mut future = catch_unwind(AssertUnwindSafe(handler)).map_err(defect)?;
+async fn catch_panics(mut handler: HandlerFuture<'_>) -> Outcome {
     poll_fn(move |cx| {
-        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
-        polled.unwrap_or_else(|panic| Poll::Ready(Err(defect(panic))))
+        let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));
+        let defect = |_| Poll::Ready(Err(Status::internal("a defect in csi-proxy stopped the call; see the log")));
+        polled.unwrap_or_else(defect)
     })
     .await
 }
@@ -127,7 +130,7 @@ fn deadline(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// A running call. If it is dropped before its end, the caller has cancelled it or the drain is over.
-struct Call<'a> {
+struct CallRecord<'a> {
     id: u64,
     began: Instant,
     metrics: &'a RpcMetrics,
@@ -138,7 +141,7 @@ struct Call<'a> {
     _open: ActiveGuard,
 }
 
-impl<'a> Call<'a> {
+impl<'a> CallRecord<'a> {
     fn begin(state: &'a ServerState, Rpc { metrics, handler }: &'a Rpc) -> Self {
         metrics.started();
         let id = state.last_call.fetch_add(1, Ordering::Relaxed) + 1;
@@ -180,7 +183,7 @@ impl<'a> Call<'a> {
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
         if !self.has_ended {
             let duration = self.began.elapsed();
@@ -232,21 +235,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_internal_error_with_a_message() {
-        let at_once = catch_panics(|| {
-            let outcome = panics();
-            Box::pin(async { outcome })
+        let handler = Box::pin(async {
+            tokio::task::yield_now().await;
+            panics()
         });
-        let later = catch_panics(|| {
-            Box::pin(async {
-                tokio::task::yield_now().await;
-                panics()
-            })
-        });
-        for outcome in [at_once.await, later.await] {
-            let status = outcome.expect_err("it panicked");
-            assert_eq!(status.code(), Code::Internal);
-            assert_eq!(status.message(), "a defect in csi-proxy stopped the call; see the log");
-        }
+        let status = catch_panics(handler).await.expect_err("it panicked");
+        assert_eq!(status.code(), Code::Internal);
+        assert_eq!(status.message(), "a defect in csi-proxy stopped the call; see the log");
     }
 
     /// Notes the statement of each line.

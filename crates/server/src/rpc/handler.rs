@@ -3,18 +3,16 @@
 //! [`rpcs!`] creates the handlers of a group from the list of its RPCs.
 
 use std::pin::Pin;
-use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use storage_ops::{Call, ClientId, Coalesce, Operation, Requester};
+use storage_ops::{Call, Coalesce, Operation};
 use tonic::Status;
 use tracing::{Level, Span};
 
-use crate::admission::call_slots::WaitingCall;
-use crate::admission::connections::ConnectionId;
+use crate::admission::connections::calls::{InFlightCall, WaitingCall};
+use crate::rpc::code::status;
 use crate::rpc::convert::{IntoOperation, IntoResponse};
-use crate::rpc::status::status;
 use crate::rpc::{disk, filesystem, iscsi, message, smb, system, volume};
 use crate::server_state::ServerState;
 
@@ -22,26 +20,17 @@ use crate::server_state::ServerState;
 pub(crate) type Outcome = Result<Bytes, Status>;
 
 /// Answers a call, given the body of its request.
-pub(crate) type Handler = for<'a> fn(&'a ServerState, CallHead, Bytes) -> HandlerFuture<'a>;
-
-/// What is known of a call without its request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallHead {
-    /// The number that it has in the log.
-    pub(crate) number: u64,
-    /// The path of the RPC.
-    pub(crate) rpc: &'static str,
-    pub(crate) connection: ConnectionId,
-    /// When it began, as the time since the server was created.
-    pub(crate) began: Duration,
-    /// Whether it may have woken the task of its connection, which then waits to run on the same thread.
-    pub(crate) has_woken: bool,
-}
+pub(crate) type Handler = for<'a> fn(&'a ServerState, &'a InFlightCall, Call, Bytes) -> HandlerFuture<'a>;
 
 pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// Answers a call of an RPC with the request `Q` and the response `M`.
-pub(crate) fn handle<Q, M>(state: &ServerState, head: CallHead, body: Bytes) -> HandlerFuture<'_>
+pub(crate) fn handle<'a, Q, M>(
+    state: &'a ServerState,
+    in_flight: &'a InFlightCall,
+    call: Call,
+    body: Bytes,
+) -> HandlerFuture<'a>
 where
     Q: IntoOperation + Message + Default,
     M: Message,
@@ -56,14 +45,9 @@ where
             Span::current().record("object", operation.describe());
             tracing::debug!("the call began");
         }
-        // Only after the conversion, so that a request that can never succeed fails at once.
-        let CallHead { number, rpc, connection, began, has_woken } = head;
-        let call = Call { number, rpc, client: ClientId(connection.number()), began };
-        let waiting = || WaitingCall { call, object: operation.describe() };
-        let slot = state.call_slots.acquire(connection, waiting).await;
-        let _slot = slot.ok_or_else(|| Status::unavailable("too many calls are running; try again later"))?;
-        let requester = Requester::from(call).having_woken(has_woken);
-        let output = state.executor.run_for(requester, operation).await.map_err(|error| status(&error))?;
+        // After the conversion, so that a request that can never succeed fails at once.
+        let _slot = in_flight.slot(|| WaitingCall { call, object: operation.describe() }).await?;
+        let output = state.executor.run_for(call, operation).await.map_err(|error| status(&error))?;
         let response = output.into_response();
         let response = response.map_err(|_| {
             Status::internal(format!("a number in the result of {name} exceeds the range of its field"))

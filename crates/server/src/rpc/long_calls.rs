@@ -62,7 +62,7 @@ fn reports_by(age: Duration) -> u64 {
 }
 
 fn log_line(activity: &Activity, request: &ActiveRequest, call: &Call, age: Duration) {
-    let Call { number: id, rpc, .. } = *call;
+    let Call { number: id, label: rpc, .. } = *call;
     let (seconds, object, state) = (age.as_secs_f64(), &request.description, &request.state);
     let held_by = match state {
         RequestState::WaitingForLock(key) => activity.locks.iter().find(|lock| lock.key == *key),
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn request(number: u64, state: RequestState) -> ActiveRequest {
-        let call = Call { number, rpc: "/v1.Disk/PartitionDisk", client: ClientId(3), began: Duration::ZERO };
+        let call = Call { number, label: "/v1.Disk/PartitionDisk", client: ClientId(3), began: Duration::ZERO };
         let description = "partition disk 1".to_owned();
         ActiveRequest { call: Some(call), operation: "PartitionDisk", description, has_caller: true, state }
     }

@@ -10,12 +10,12 @@ use tonic::Status;
 use tonic_health::pb::health_server::SERVICE_NAME as HEALTH;
 
 use crate::admission::response_body::{Content, ResponseBody};
-use crate::listen::boxed_service::BoxedService;
-use crate::listen::endpoint::EndpointSpec;
 use crate::metrics::registry::Metrics;
 use crate::metrics::rpc::RpcMetrics;
-use crate::rpc::call::{self, Peer};
-use crate::rpc::handler::{self, RpcHandler};
+use crate::rpc::boxed_service::BoxedService;
+use crate::rpc::call::{self, Peer, Rpc};
+use crate::rpc::endpoint_spec::EndpointSpec;
+use crate::rpc::handler;
 use crate::rpc::health::Health;
 use crate::rpc::message;
 
@@ -36,12 +36,6 @@ pub(crate) struct Router {
 struct Service {
     name: &'static str,
     rpcs: Vec<Rpc>,
-}
-
-/// One RPC of a group-version.
-pub(crate) struct Rpc {
-    pub(crate) handler: RpcHandler,
-    pub(crate) metrics: Arc<RpcMetrics>,
 }
 
 impl Router {

@@ -108,8 +108,7 @@ async fn headers_above_the_limit_end_only_their_call() {
 #[tokio::test]
 async fn contract_03_at_the_limit_of_connections_the_one_that_is_silent_longest_is_evicted() {
     let sim = good_input::node();
-    let limits =
-        Limits { connections: server::ConnectionLimits { open: 10, ..Default::default() }, ..Limits::default() };
+    let limits = Limits { connections: 10, ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
     assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
@@ -173,10 +172,9 @@ async fn an_idle_connection_is_sent_a_keepalive_ping_and_closed_without_an_answe
 }
 
 const PATH_EXISTS: &str = "/v1.Filesystem/PathExists";
-const KUBELET: &[u8] = b"\x0a\x12C:\\var\\lib\\kubelet";
 
 fn at_most(open: usize) -> Limits {
-    Limits { connections: server::ConnectionLimits { open, ..Default::default() }, ..Limits::default() }
+    Limits { connections: open, ..Limits::default() }
 }
 
 /// Waits until the metrics contain this line.
@@ -276,24 +274,21 @@ async fn an_evicted_connection_whose_client_goes_on_calling_is_closed() {
 }
 
 #[tokio::test]
-async fn a_call_above_the_limit_of_calls_in_flight_is_refused_at_once() {
+async fn a_call_above_the_limit_of_waiting_calls_is_refused_at_once_unless_it_is_the_first_of_its_connection() {
     let sim = good_input::node();
-    let connections = server::ConnectionLimits { calls: 2, ..Default::default() };
-    let daemon = Setup { limits: Limits { connections, ..Limits::default() }, ..Setup::default() }.on(&sim);
-    let mut holding =
-        [Client::new(daemon.stream(FILESYSTEM).await).await, Client::new(daemon.stream(FILESYSTEM).await).await];
-    for client in &mut holding {
+    let daemon = Setup { limits: Limits { calls: 2, ..Limits::default() }, ..Setup::default() }.on(&sim);
+    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    for _ in 0..2 {
         client.begin(PATH_EXISTS).await;
     }
     metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 2"#).await;
-    let channel = daemon.channel(FILESYSTEM).await;
-    let status =
-        dynamic_client::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect_err("two calls are in flight");
-    assert_eq!((status.code(), status.message()), (Code::Unavailable, "too many calls are in flight; try again later"));
-    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="in_flight"} 1"#).await;
-    drop(holding);
+    let refused = client.begin(PATH_EXISTS).await;
+    client.read_to_end_of(refused).await;
+    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="running"} 1"#).await;
+    daemon.counted(r#"grpc_server_handled_total{grpc_code="Unavailable",grpc_method="PathExists""#).await;
+    assert!(path_exists(&daemon).await, "a request that is incomplete holds no slot");
+    drop(client);
     metric(&daemon, r#"csi_proxy_calls{state="in_flight"} 0"#).await;
-    dynamic_client::call(&channel, PATH_EXISTS, KUBELET.to_vec()).await.expect("there is capacity again");
 }
 
 #[tokio::test(start_paused = true)]

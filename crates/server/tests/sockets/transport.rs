@@ -176,10 +176,7 @@ async fn contract_03_silent_connections_do_not_delay_calls() {
 #[tokio::test]
 async fn contract_03_a_connection_without_a_preface_is_closed_and_one_with_a_preface_is_not() {
     let sim = good_input::node();
-    let limits = Limits {
-        connections: server::ConnectionLimits { silence: Duration::from_millis(50), ..Default::default() },
-        ..Limits::default()
-    };
+    let limits = Limits { silence: Duration::from_millis(50), ..Limits::default() };
     let daemon = Setup { limits, ..Setup::default() }.on(&sim);
     let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
     assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));

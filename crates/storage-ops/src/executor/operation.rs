@@ -17,7 +17,7 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
     /// The result of the operation.
     type Output: Clone + fmt::Debug + Send + Sync + 'static;
 
-    /// The name of the operation: that of the RPC in its newest version.
+    /// The name of the operation.
     const NAME: &'static str;
 
     /// The pool on whose threads the operation starts.

@@ -15,53 +15,37 @@ use crate::executor::operation::Operation;
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::quotas::ClientId;
 
-/// The call of an RPC that requests an operation.
+/// The call that requests an operation. The executor reports it unchanged in
+/// [`Executor::activity`](crate::Executor::activity).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its number, which the log has too.
+    /// The number of the call. A lock and a shared result name the call by this number.
     pub number: u64,
-    /// The path of the RPC, such as `/v1.Volume/FormatVolume`.
-    pub rpc: &'static str,
-    /// The connection that it arrived on.
+    /// What the caller names the call.
+    pub label: &'static str,
+    /// The client that makes the call.
     pub client: ClientId,
-    /// When it began, by the clock of the server. The executor does not interpret this.
+    /// When the call began, by a clock of the caller.
     pub began: Duration,
 }
 
-/// Who requests an operation: a client, whose share of the threads limits it, and the call of an RPC that
-/// [`Executor::activity`](crate::Executor::activity) names.
-#[derive(Clone, Copy, Debug)]
+/// Who requests an operation.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Requester {
+    /// The client, whose share of the threads limits the operation.
     pub(crate) client: Option<ClientId>,
     pub(crate) call: Option<Call>,
-    pub(crate) has_woken: bool,
-}
-
-impl Default for Requester {
-    /// Nobody in particular.
-    fn default() -> Self {
-        Self { client: None, call: None, has_woken: true }
-    }
-}
-
-impl Requester {
-    /// States whether the task that requests the operation may have woken other tasks since it was last polled. One that
-    /// has not saves the executor from making way for them when the operation runs on the thread that polls it.
-    #[must_use]
-    pub fn having_woken(self, has_woken: bool) -> Self {
-        Self { has_woken, ..self }
-    }
 }
 
 impl From<ClientId> for Requester {
     fn from(client: ClientId) -> Self {
-        Self { client: Some(client), ..Self::default() }
+        Self { client: Some(client), call: None }
     }
 }
 
 impl From<Call> for Requester {
     fn from(call: Call) -> Self {
-        Self { client: Some(call.client), call: Some(call), ..Self::default() }
+        Self { client: Some(call.client), call: Some(call) }
     }
 }
 

@@ -17,8 +17,8 @@ const DAY: Duration = Duration::from_hours(24);
 
 const PARTITION: PartitionDisk = PartitionDisk { disk: DiskNumber(1) };
 
-fn call(number: u64, rpc: &'static str) -> Call {
-    Call { number, rpc, client: ClientId(7), began: Duration::from_secs(number) }
+fn call(number: u64, label: &'static str) -> Call {
+    Call { number, label, client: ClientId(7), began: Duration::from_secs(number) }
 }
 
 fn start<O: Operation>(executor: &Arc<Executor>, number: u64, operation: O) -> JoinHandle<()> {

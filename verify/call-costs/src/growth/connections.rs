@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::{env, fs, io};
 
-use server::{ConnectionLimits, Endpoint, EndpointSpec, Limits, Server};
+use server::{Endpoint, EndpointSpec, Limits, Server};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use transport::address::{Address, Location};
@@ -38,9 +38,8 @@ pub fn serve(call: &Call, connections: usize) -> Result<(), Box<dyn Error>> {
     let pipe = client::pipe(call.service);
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let open = ConnectionLimits { open: connections + 1, ..ConnectionLimits::default() };
         let executor = daemon::executor(call::node().process());
-        let server = Server::new(Arc::new(executor), Limits { connections: open, ..Limits::default() });
+        let server = Server::new(Arc::new(executor), Limits { connections: connections + 1, ..Limits::default() });
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", listener.local_addr()?);
         let spec = EndpointSpec::of(&api::Group::ALL, false)

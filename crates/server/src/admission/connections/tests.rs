@@ -5,13 +5,15 @@ use std::future::Future;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Instant, timeout};
 
+use super::calls::CallRefused;
 use super::*;
+use crate::drain::GOAWAY_GRACE;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const SILENCE: Duration = Duration::from_mins(2);
 
 fn at_most(open: usize) -> Connections {
-    Connections::new(ConnectionLimits { open, silence: SILENCE, ..ConnectionLimits::default() })
+    Connections::new(Limits { connections: open, silence: SILENCE, ..Limits::default() })
 }
 
 fn connect(connections: &Connections) -> (DuplexStream, AuthorityFilter<DuplexStream>, Connection) {
@@ -244,37 +246,4 @@ async fn a_flood_of_connections_stays_within_the_limit_and_the_busy_connection_s
     never(busy.evicted()).await;
     drop((call, flood, busy));
     assert_eq!(connections.open(), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn connections_with_many_calls_leave_capacity_for_the_others() {
-    let connections = Connections::new(ConnectionLimits { calls: 12, ..ConnectionLimits::default() });
-    let all = [(); 3].map(|()| connections.admit());
-    let calls_until_refused = |connection: &Connection| {
-        let mut calls = Vec::new();
-        while let Ok(call) = connection.handle().begin_call() {
-            calls.push(call);
-        }
-        calls
-    };
-    let greedy: Vec<_> = all[..2].iter().map(calls_until_refused).collect();
-    assert_eq!(greedy.iter().map(Vec::len).collect::<Vec<_>>(), [4, 3]);
-    let modest = all[2].handle().begin_call().expect("capacity is left");
-    assert_eq!(all[1].handle().begin_call().unwrap_err(), CallRefused::TooManyInFlight);
-    assert_eq!((connections.counts().calls, connections.counts().refused_in_flight), (8, 3));
-    drop((greedy, modest));
-    assert_eq!((connections.counts().calls, connections.counts().busy), (0, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_that_outlives_its_connection_is_counted_until_it_ends() {
-    let connections = at_most(2);
-    let connection = with_preface(&connections).await;
-    let call = connection.handle().begin_call().unwrap();
-    let handle = connection.handle().clone();
-    drop(connection);
-    assert_eq!((connections.counts().busy, connections.counts().calls, connections.open()), (0, 1, 0));
-    handle.begin_call().unwrap_err();
-    drop(call);
-    assert_eq!(connections.counts().calls, 0);
 }
