@@ -66,7 +66,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             let own: Vec<&Rpc> = rpcs.iter().filter(|rpc| rpc.version == *version).collect();
             entries += &entry(&file, group, version, &own, &rpcs)?;
             let name = group.name();
-            writeln!(descriptors, "include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}/{version}/descriptors.bin\")),")?;
+            writeln!(
+                descriptors,
+                "include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}/{version}/descriptors.bin\")),"
+            )?;
             macro_rows += &macro_row(group, version, &own)?;
         }
     }
