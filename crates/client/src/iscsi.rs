@@ -7,7 +7,6 @@ use crate::client::Client;
 use crate::credentials::Credentials;
 use crate::error::{Error, ErrorKind};
 
-
 /// The iSCSI initiator of the node: target portals, and the sessions with targets behind them.
 #[derive(Clone, Debug)]
 pub struct Iscsi(pub(crate) Client);

@@ -6,7 +6,6 @@ use api::system::v1alpha1;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 
-
 /// The node itself: its serial number, and its Windows services by their names, which are not their display names.
 #[derive(Clone, Debug)]
 pub struct System(pub(crate) Client);

@@ -16,8 +16,8 @@ use tracing::{Level, Span};
 use crate::admission::call_slots::WaitingCall;
 use crate::admission::connections::ConnectionId;
 use crate::rpc::convert::{IntoOperation, IntoResponse};
-use crate::rpc::status::status;
 use crate::rpc::message;
+use crate::rpc::status::status;
 use crate::server_state::ServerState;
 
 /// The encoded response of a call, or why the call failed.
