@@ -1,18 +1,10 @@
 //! The command `doctor`: examines the node and prints what it finds.
 //!
-//! The crate `doctor` makes the findings. Here are the command's flags, the settings of the daemon that it examines, the
-//! exit code, and what the checks read of Windows.
+//! The crate `doctor` makes the findings. Here are the command's flags, the settings of the daemon that it examines, and the
+//! exit code.
 
 mod command_line;
 mod flags;
-
-#[cfg(windows)]
-#[path = "doctor/windows.rs"]
-mod imp;
-
-#[cfg(not(windows))]
-#[path = "doctor/unsupported.rs"]
-mod imp;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -23,16 +15,15 @@ use api::{GROUP_VERSIONS, Group};
 use os::escaped_json;
 use server::EndpointSpec;
 
-use crate::backend::Backend;
 use crate::command::{CommandError, no_more};
 use crate::flags::help::Help;
 use crate::flags::{FlagError, Flags};
 use crate::program::{Program, is_broken_pipe};
+use crate::serve::Backend;
 use crate::{serve, service};
 
 pub use ::doctor::System;
-pub use flags::{CSI_PROXY_DOCTOR, DoctorFlags, OUTPUT, PARITY, SHOW_NAMES};
-pub use imp::system;
+pub use flags::{CSI_PROXY_DOCTOR, DoctorFlags, EXAMINATION};
 
 /// The exit code if a problem or difference was found.
 const FOUND: u8 = 1;
@@ -117,7 +108,7 @@ fn print(
     if flags.json {
         return writeln!(out, "{}", escaped_json(&json()));
     }
-    writeln!(out, "csi-proxy {} looks at {}.\n\n{text}", env!("CARGO_PKG_VERSION"), os::escaped(&backend.name))
+    writeln!(out, "csi-proxy {}, node: {}\n\n{text}", env!("CARGO_PKG_VERSION"), os::escaped(&backend.name))
 }
 
 fn code_of(report: &Report) -> ExitCode {

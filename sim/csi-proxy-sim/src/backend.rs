@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::{error, fmt, fs, io};
 
-use csi_proxy::backend::Backend;
 use csi_proxy::doctor::{self, DoctorFlags, System};
+use csi_proxy::serve::Backend;
 use doctor_sim::{PROGRAM, SimulatedSystem};
 use os_sim::{DescriptionError, Sim};
 
