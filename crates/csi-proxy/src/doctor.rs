@@ -140,13 +140,13 @@ fn settings(flags: &DoctorFlags) -> Settings {
         EndpointSpec::of(groups, *groupless_pipes).iter().map(EndpointSpec::name).collect()
     };
     let pipes = names(api_groups);
-    let mut left_out_pipes = names(&Group::ALL);
-    left_out_pipes.retain(|name| !pipes.contains(name));
+    let mut excluded_pipes = names(&Group::ALL);
+    excluded_pipes.retain(|name| !pipes.contains(name));
     Settings {
         node: node.clone(),
         pipes,
-        left_out_groups: serve::left_out(api_groups),
-        left_out_pipes,
+        excluded_groups: serve::excluded(api_groups),
+        excluded_pipes,
         accounts: pipe_sids.clone(),
         service: service::NAME.to_owned(),
         log_file: log.file.as_ref().map(|file| file.display().to_string()),
@@ -194,10 +194,10 @@ mod tests {
         assert!(given.pipes.len() > 23);
         system.service = registered("csi-proxy.exe -windows-service -api-groups=disk,volume -groupless-pipes");
         let with_groups = with(&system, "");
-        assert_eq!(with_groups.left_out_groups.as_deref(), Some("filesystem, iscsi, smb, system"));
+        assert_eq!(with_groups.excluded_groups.as_deref(), Some("filesystem, iscsi, smb, system"));
         assert!(with_groups.pipes.iter().all(|pipe| !pipe.contains("smb")) && with_groups.pipes.len() > 11);
-        let is_left_out = |name: &str| with_groups.left_out_pipes.iter().any(|pipe| pipe == name);
-        assert!(is_left_out("csi-proxy-smb-v1") && !is_left_out("csi-proxy-disk-v1") && !is_left_out("csi-proxy-v1"));
+        let is_excluded = |name: &str| with_groups.excluded_pipes.iter().any(|pipe| pipe == name);
+        assert!(is_excluded("csi-proxy-smb-v1") && !is_excluded("csi-proxy-disk-v1") && !is_excluded("csi-proxy-v1"));
         system.service = registered("csi-proxy.exe -of-another-version");
         assert_eq!(with(&system, "").node.kubelet_dir.to_string(), r"C:\var\lib\kubelet");
     }

@@ -150,10 +150,10 @@ pub async fn until<L: Listener>(
         tokio::spawn(listener.serve(Arc::new(pages)));
     }
     ready()?;
-    let left_out = tokio::spawn(log::report_left_out());
+    let drop_reports = tokio::spawn(log::report_dropped());
     let unfinished = server.serve(open, stop).await;
-    left_out.abort();
-    log::report_left_out_at_end();
+    drop_reports.abort();
+    log::report_dropped_at_end();
     report_end(&mut out, unfinished)
 }
 
@@ -191,7 +191,7 @@ fn connections(wanted: usize) -> usize {
     let limit = raise_open_files(wanted.saturating_add(OTHER_DESCRIPTORS));
     let room = limit.map_or(wanted, |limit| room_within(limit, wanted));
     if room < wanted {
-        tracing::warn!("lowered -max-connections from {wanted} to {room}, because the limit on open files is too low");
+        tracing::warn!("lowered -max-connections from {wanted} to {room}: the limit on open files allows no more");
     }
     room
 }
@@ -202,23 +202,23 @@ fn room_within(limit: usize, wanted: usize) -> usize {
     limit.saturating_sub(OTHER_DESCRIPTORS).max(limit / 4).clamp(1, wanted.max(1))
 }
 
-/// Logs which parts of the command line have no effect, what cannot have its effect here, and what is not served.
+/// Logs which flags have no effect or not their full effect, and which groups are not served.
 fn warn(flags: &Flags) {
     if is_cut_short(env::var_os(HOST_PROCESS_CONTAINER).is_some(), flags.drain) {
         tracing::warn!(
-            "-drain={} has no effect beyond the 5 seconds that a HostProcess container gets to stop; use -drain={}",
+            "Windows ends a HostProcess container 5 seconds after it tells it to stop, so -drain={} is cut short; use -drain={}",
             flags.drain.as_secs(),
             CONTAINER_DRAIN.as_secs()
         );
     }
-    if let Some(groups) = left_out(&flags.api_groups) {
-        tracing::info!("not served, by -api-groups: {groups}");
+    if let Some(groups) = excluded(&flags.api_groups) {
+        tracing::info!("-api-groups excludes these groups: {groups}");
     }
     for name in &flags.without_effect {
         tracing::info!("flag -{name} has no effect");
     }
     if let Some(first) = flags.rest.first() {
-        tracing::warn!("ignoring the command line from '{first}' on, because that is not a flag");
+        tracing::warn!("'{first}' is not a flag; ignoring it and everything after it on the command line");
     }
 }
 
@@ -239,8 +239,8 @@ fn announce(
     let rpcs: usize = served().map(|row| row.rpcs.len()).sum();
     writeln!(out, "csi-proxy {} serves {name}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints", served().count())?;
-    if let Some(groups) = left_out(groups) {
-        writeln!(out, "  not served, by -api-groups: {groups}")?;
+    if let Some(groups) = excluded(groups) {
+        writeln!(out, "  excluded by -api-groups: {groups}")?;
     }
     match location {
         Location::Directory(folder) => writeln!(out, "  sockets in {}", folder.display())?,
@@ -255,7 +255,7 @@ fn announce(
 }
 
 /// Returns the names of all groups but these, if there are others.
-pub(crate) fn left_out(groups: &[Group]) -> Option<String> {
+pub(crate) fn excluded(groups: &[Group]) -> Option<String> {
     let others: Vec<_> = Group::ALL.into_iter().filter(|group| !groups.contains(group)).map(Group::name).collect();
     (!others.is_empty()).then(|| others.join(", "))
 }

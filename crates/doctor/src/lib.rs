@@ -39,9 +39,9 @@ pub struct Settings {
     /// The names of the pipes that the daemon serves, without `\\.\pipe\`.
     pub pipes: Vec<String>,
     /// The groups that the daemon's flag `-api-groups` leaves out, separated by commas.
-    pub left_out_groups: Option<String>,
+    pub excluded_groups: Option<String>,
     /// The names of their pipes, which the daemon does not create.
-    pub left_out_pipes: Vec<String>,
+    pub excluded_pipes: Vec<String>,
     /// The SIDs of the accounts that may open the pipes beside LocalSystem and Administrators.
     pub accounts: Vec<String>,
     /// The name of the daemon's service.

@@ -25,10 +25,10 @@ pub(super) fn check(examination: &mut Examination<'_>) -> Option<String> {
         }
     }
     report_served(examination, &served, &missing);
-    if let Some(groups) = &examination.settings.left_out_groups {
+    if let Some(groups) = &examination.settings.excluded_groups {
         let seen = format!("not served, by -api-groups: {groups}; drivers that need these groups cannot connect");
         examination.report.ok(CHECK, seen);
-        report_left_out(examination);
+        report_excluded(examination);
     }
     report_access(examination, &served);
     served.into_iter().find_map(|(_, pipe)| pipe.program)
@@ -70,8 +70,8 @@ fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], mis
 
 /// Reports pipes of groups that are left out but served by another program. It receives the requests and secrets of the
 /// drivers that use them, and does not share the daemon's locks.
-fn report_left_out(examination: &mut Examination<'_>) {
-    for name in &examination.settings.left_out_pipes {
+fn report_excluded(examination: &mut Examination<'_>) {
+    for name in &examination.settings.excluded_pipes {
         match examination.system.pipe(name) {
             Ok(Pipe { process, program, .. }) => {
                 let program = program.as_deref().map_or_else(|| UNKNOWN_PROGRAM.to_owned(), quoted);

@@ -77,17 +77,17 @@ fn pipes_that_no_process_serves_are_a_problem_and_a_few_of_them_a_warning() {
 #[test]
 fn groups_that_are_left_out_are_named_and_are_no_problem() {
     let mut patient = Patient::healthy();
-    patient.settings.left_out_groups = Some("iscsi, smb".to_owned());
+    patient.settings.excluded_groups = Some("iscsi, smb".to_owned());
     assert_eq!(patient.complaints(), []);
     let findings = patient.examine().findings;
     assert!(findings.iter().any(|finding| finding.seen.contains("-api-groups: iscsi, smb")), "{findings:#?}");
 }
 
 #[test]
-fn a_pipe_that_is_left_out_but_served_by_another_program_is_a_problem() {
+fn a_pipe_that_is_excluded_but_served_by_another_program_is_a_problem() {
     let mut patient = Patient::healthy();
-    patient.settings.left_out_groups = Some("smb".to_owned());
-    patient.settings.left_out_pipes = vec!["csi-proxy-smb-v1".to_owned(), "csi-proxy-smb-v1beta2".to_owned()];
+    patient.settings.excluded_groups = Some("smb".to_owned());
+    patient.settings.excluded_pipes = vec!["csi-proxy-smb-v1".to_owned(), "csi-proxy-smb-v1beta2".to_owned()];
     assert_eq!(patient.complaints(), []);
     let mut pipe = patient.system.pipes["csi-proxy-disk-v1"].clone();
     pipe.process = 7;

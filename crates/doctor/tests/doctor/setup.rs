@@ -97,8 +97,8 @@ impl Patient {
         let settings = Settings {
             node: Config::default(),
             pipes,
-            left_out_groups: None,
-            left_out_pipes: Vec::new(),
+            excluded_groups: None,
+            excluded_pipes: Vec::new(),
             accounts: Vec::new(),
             service: "csiproxy".to_owned(),
             log_file: Some(r"C:\etc\kubernetes\logs\csi-proxy.log".to_owned()),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ::doctor::System;
 use os_win32::own_process;
-pub(crate) use os_win32::own_process::limit_dll_search;
+pub use os_win32::own_process::limit_dll_search;
 use tokio::signal::windows::{
     CtrlBreak, CtrlC, CtrlClose, CtrlShutdown, ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown,
 };
