@@ -164,7 +164,7 @@ mod tests {
     use std::process::ExitCode;
 
     use ::doctor::ServiceRegistration;
-    use doctor_sim::SimulatedSystem;
+    use ::doctor::fixed_system::FixedSystem;
 
     use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, settings, with_flags_of_service};
 
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn the_flags_of_the_service_apply_unless_they_are_given() {
-        let mut system = SimulatedSystem::serving(&pipes());
-        let with = |system: &SimulatedSystem, line: &str| {
+        let mut system = FixedSystem::serving(&pipes());
+        let with = |system: &FixedSystem, line: &str| {
             let flags = CSI_PROXY_DOCTOR.parse(words(line)).unwrap();
             settings(&with_flags_of_service(&CSI_PROXY_DOCTOR, &words(line), flags, system))
         };

@@ -14,6 +14,7 @@
 pub mod access;
 mod checks;
 mod finding;
+pub mod fixed_system;
 mod output;
 mod parity;
 mod redaction;
@@ -84,11 +85,11 @@ pub fn compare(os: &Arc<dyn Os>, node: &Config, show_names: bool) -> Parity {
 /// Advice that follows from the code of a reading that failed.
 fn advice_on(code: Option<OsError>) -> String {
     match code {
-        Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => "run it in an elevated command prompt".to_owned(),
+        Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => "run csi-proxy doctor in an elevated command prompt".to_owned(),
         Some(OsError::REPARSE_POINT_ENCOUNTERED) => {
-            "doctor asks no server: look where the links on the path lead (dir /al), and remove those that nobody needs"
+            "doctor does not follow links to servers: list the links on the path (dir /al), and remove those that are not needed"
                 .to_owned()
         }
-        _ => "repeat it later; if it still fails, report the code".to_owned(),
+        _ => "repeat the check later; if it still fails, report the code".to_owned(),
     }
 }

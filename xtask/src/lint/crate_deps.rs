@@ -32,7 +32,7 @@ const SIM_CONTROL: &str = "sim/sim-control";
 
 /// The libraries of the first two folders, each with the packages it depends on. Packages with a program are not
 /// listed: they choose among all libraries.
-const LIBRARIES: [(&str, &[&str]); 14] = [
+const LIBRARIES: [(&str, &[&str]); 13] = [
     ("crates/api", &[]),
     ("crates/authority-filter", &[]),
     ("crates/client", &["crates/api", "crates/transport"]),
@@ -43,7 +43,6 @@ const LIBRARIES: [(&str, &[&str]); 14] = [
     ("crates/server", &["crates/api", "crates/authority-filter", "crates/storage-ops", "crates/transport"]),
     ("crates/storage-ops", &["crates/os"]),
     ("crates/transport", &[]),
-    ("sim/doctor-sim", &["crates/doctor", "crates/os"]),
     ("sim/faults", &["crates/os"]),
     ("sim/os-sim", &["crates/os"]),
     (SIM_CONTROL, &["crates/transport"]),
