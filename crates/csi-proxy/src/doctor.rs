@@ -1,18 +1,10 @@
 //! The command `doctor`: examines the node and prints what it finds.
 //!
-//! The crate `doctor` makes the findings. Here are the command's flags, the settings of the daemon that it examines, the
-//! exit code, and what the checks read of Windows.
+//! The crate `doctor` makes the findings. Here are the command's flags, the settings of the daemon that it examines, and the
+//! exit code.
 
 mod command_line;
 mod flags;
-
-#[cfg(windows)]
-#[path = "doctor/windows.rs"]
-mod imp;
-
-#[cfg(not(windows))]
-#[path = "doctor/unsupported.rs"]
-mod imp;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -23,16 +15,15 @@ use api::{GROUP_VERSIONS, Group};
 use os::escaped_json;
 use server::EndpointSpec;
 
-use crate::backend::Backend;
 use crate::command::{CommandError, no_more};
 use crate::flags::help::Help;
 use crate::flags::{FlagError, Flags};
 use crate::program::{Program, is_broken_pipe};
+use crate::serve::Backend;
 use crate::{serve, service};
 
 pub use ::doctor::System;
-pub use flags::{CSI_PROXY_DOCTOR, DoctorFlags, OUTPUT, PARITY, SHOW_NAMES};
-pub use imp::system;
+pub use flags::{CSI_PROXY_DOCTOR, DoctorFlags, EXAMINATION};
 
 /// The exit code if a problem or difference was found.
 const FOUND: u8 = 1;
@@ -117,7 +108,7 @@ fn print(
     if flags.json {
         return writeln!(out, "{}", escaped_json(&json()));
     }
-    writeln!(out, "csi-proxy {} looks at {}.\n\n{text}", env!("CARGO_PKG_VERSION"), os::escaped(&backend.name))
+    writeln!(out, "csi-proxy {}, node: {}\n\n{text}", env!("CARGO_PKG_VERSION"), os::escaped(&backend.name))
 }
 
 fn code_of(report: &Report) -> ExitCode {
@@ -149,13 +140,13 @@ fn settings(flags: &DoctorFlags) -> Settings {
         EndpointSpec::of(groups, *groupless_pipes).iter().map(EndpointSpec::name).collect()
     };
     let pipes = names(api_groups);
-    let mut left_out_pipes = names(&Group::ALL);
-    left_out_pipes.retain(|name| !pipes.contains(name));
+    let mut excluded_pipes = names(&Group::ALL);
+    excluded_pipes.retain(|name| !pipes.contains(name));
     Settings {
         node: node.clone(),
         pipes,
-        left_out_groups: serve::left_out(api_groups),
-        left_out_pipes,
+        excluded_groups: serve::excluded(api_groups),
+        excluded_pipes,
         accounts: pipe_sids.clone(),
         service: service::NAME.to_owned(),
         log_file: log.file.as_ref().map(|file| file.display().to_string()),
@@ -173,7 +164,7 @@ mod tests {
     use std::process::ExitCode;
 
     use ::doctor::ServiceRegistration;
-    use doctor_sim::SimulatedSystem;
+    use ::doctor::fixed_system::FixedSystem;
 
     use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, settings, with_flags_of_service};
 
@@ -183,8 +174,8 @@ mod tests {
 
     #[test]
     fn the_flags_of_the_service_apply_unless_they_are_given() {
-        let mut system = SimulatedSystem::serving(&pipes());
-        let with = |system: &SimulatedSystem, line: &str| {
+        let mut system = FixedSystem::serving(&pipes());
+        let with = |system: &FixedSystem, line: &str| {
             let flags = CSI_PROXY_DOCTOR.parse(words(line)).unwrap();
             settings(&with_flags_of_service(&CSI_PROXY_DOCTOR, &words(line), flags, system))
         };
@@ -203,10 +194,10 @@ mod tests {
         assert!(given.pipes.len() > 23);
         system.service = registered("csi-proxy.exe -windows-service -api-groups=disk,volume -groupless-pipes");
         let with_groups = with(&system, "");
-        assert_eq!(with_groups.left_out_groups.as_deref(), Some("filesystem, iscsi, smb, system"));
+        assert_eq!(with_groups.excluded_groups.as_deref(), Some("filesystem, iscsi, smb, system"));
         assert!(with_groups.pipes.iter().all(|pipe| !pipe.contains("smb")) && with_groups.pipes.len() > 11);
-        let is_left_out = |name: &str| with_groups.left_out_pipes.iter().any(|pipe| pipe == name);
-        assert!(is_left_out("csi-proxy-smb-v1") && !is_left_out("csi-proxy-disk-v1") && !is_left_out("csi-proxy-v1"));
+        let is_excluded = |name: &str| with_groups.excluded_pipes.iter().any(|pipe| pipe == name);
+        assert!(is_excluded("csi-proxy-smb-v1") && !is_excluded("csi-proxy-disk-v1") && !is_excluded("csi-proxy-v1"));
         system.service = registered("csi-proxy.exe -of-another-version");
         assert_eq!(with(&system, "").node.kubelet_dir.to_string(), r"C:\var\lib\kubelet");
     }

@@ -14,6 +14,7 @@
 pub mod access;
 mod checks;
 mod finding;
+pub mod fixed_system;
 mod output;
 mod parity;
 mod redaction;
@@ -39,9 +40,9 @@ pub struct Settings {
     /// The names of the pipes that the daemon serves, without `\\.\pipe\`.
     pub pipes: Vec<String>,
     /// The groups that the daemon's flag `-api-groups` leaves out, separated by commas.
-    pub left_out_groups: Option<String>,
+    pub excluded_groups: Option<String>,
     /// The names of their pipes, which the daemon does not create.
-    pub left_out_pipes: Vec<String>,
+    pub excluded_pipes: Vec<String>,
     /// The SIDs of the accounts that may open the pipes beside LocalSystem and Administrators.
     pub accounts: Vec<String>,
     /// The name of the daemon's service.
@@ -84,11 +85,11 @@ pub fn compare(os: &Arc<dyn Os>, node: &Config, show_names: bool) -> Parity {
 /// Advice that follows from the code of a reading that failed.
 fn advice_on(code: Option<OsError>) -> String {
     match code {
-        Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => "run it in an elevated command prompt".to_owned(),
+        Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => "run csi-proxy doctor in an elevated command prompt".to_owned(),
         Some(OsError::REPARSE_POINT_ENCOUNTERED) => {
-            "doctor asks no server: look where the links on the path lead (dir /al), and remove those that nobody needs"
+            "doctor does not follow links to servers: list the links on the path (dir /al), and remove those that are not needed"
                 .to_owned()
         }
-        _ => "repeat it later; if it still fails, report the code".to_owned(),
+        _ => "repeat the check later; if it still fails, report the code".to_owned(),
     }
 }

@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use csi_proxy::backend::Backend;
-use csi_proxy::endpoints::Endpoints;
 use csi_proxy::flags::Flags;
+use csi_proxy::serve::Backend;
+use csi_proxy::serve::Endpoints;
 use csi_proxy::{log, serve};
 use faults::{Call, FaultAction, FaultSet, Outcome, Probe, Probed, Trace};
 use os_sim::Sim;

@@ -40,7 +40,6 @@ const LIBRARIES: [(&str, &[&str]); 13] = [
     ("crates/server", &["crates/api", "crates/authority-filter", "crates/storage-ops", "crates/transport"]),
     ("crates/storage-ops", &["crates/os"]),
     ("crates/transport", &[]),
-    ("sim/doctor-sim", &["crates/doctor", "crates/os"]),
     ("sim/faults", &["crates/os"]),
     ("sim/os-sim", &["crates/os"]),
 ];

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::go::test_report::Report;
 use crate::summary::Summary;
 use crate::test::alerts;
-use crate::{Error, apt, process, workspace};
+use crate::{Error, process, workspace};
 
 /// The environment variable in which the tests find csi-proxy-sim.
 const SIMULATOR: &str = "CSI_PROXY_SIM";
@@ -28,12 +28,6 @@ fn go() -> Result<Summary, Error> {
     let mut cargo = workspace::cargo();
     if !process::succeeds(cargo.args(["build", "-p", "csi-proxy-sim"]))? {
         return Ok(Summary::failed(&format!("{} failed", process::typed(&cargo))));
-    }
-    // Without it, the test of the daemon's page is skipped.
-    if process::find("chromium").is_none()
-        && let Err(reason) = apt::install(&["chromium"])
-    {
-        println!("{reason}");
     }
     let simulator = format!("csi-proxy-sim{}", std::env::consts::EXE_SUFFIX);
     let simulator = workspace::target().join("debug").join(simulator);

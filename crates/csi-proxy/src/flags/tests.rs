@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Flag, FlagError, Flags, Kind, Severity, TABLE};
+use super::{Flag, FlagError, Flags, Kind, Severity, TABLE, flags_of};
 use crate::program::CSI_PROXY;
 
 fn parse(line: &[&str]) -> Result<Flags, FlagError> {
@@ -15,7 +15,7 @@ fn parsed(line: &[&str]) -> Flags {
 
 /// All flags of the daemon.
 fn all() -> impl Iterator<Item = &'static Flag> {
-    CSI_PROXY.own_flags.iter().chain(&TABLE)
+    flags_of(CSI_PROXY.own_flags).chain(flags_of(&TABLE))
 }
 
 /// A value that each flag can have.
@@ -212,17 +212,10 @@ fn an_invalid_list_is_refused_so_that_no_list_means_less_or_more_than_it_says() 
 fn every_flag_has_a_unique_name_and_a_help_text_if_it_has_an_effect() {
     for (at, flag) in all().enumerate() {
         assert!(all().take(at).all(|other| other.name != flag.name), "{} twice", flag.name);
-        let is_silent = flag.section == super::table::WITHOUT_EFFECT;
-        assert_eq!(flag.help.is_empty(), is_silent, "{}", flag.name);
     }
-}
-
-#[test]
-fn a_heading_of_the_help_appears_once() {
-    let sections: Vec<_> =
-        TABLE.chunk_by(|one, next| one.section == next.section).map(|flags| flags[0].section).collect();
-    for (at, section) in sections.iter().enumerate() {
-        assert!(!sections[..at].contains(section), "{section} twice");
+    for section in &TABLE {
+        let is_silent = section.title == super::table::WITHOUT_EFFECT;
+        assert!(section.flags.iter().all(|flag| flag.help.is_empty() == is_silent), "{}", section.title);
     }
 }
 

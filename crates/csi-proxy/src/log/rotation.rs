@@ -5,17 +5,11 @@
 //! a part. If that fails, because another program holds a file open or the folder may not be changed, it continues into
 //! its second part and the rotation is tried again for each line; after that it is emptied, as klog would.
 
-#[cfg(unix)]
-#[path = "create/unix.rs"]
-mod imp;
-
-#[cfg(not(unix))]
-#[path = "create/inherited.rs"]
-mod imp;
-
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use crate::platform::restrict_to_owner;
 
 /// The number of old files.
 const KEPT_FILES: u64 = 3;
@@ -44,7 +38,7 @@ impl RotatingFile {
     fn reopen(&mut self) -> io::Result<&mut File> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
-        imp::for_owner_only(&mut options);
+        restrict_to_owner(&mut options);
         let file = options.open(&self.path)?;
         self.length = file.metadata()?.len();
         Ok(self.file.insert(file))

@@ -32,7 +32,7 @@ async fn the_examination_names_the_process_that_serves_the_pipes() {
         pipes.iter().any(|finding| finding["seen"].as_str().is_some_and(|seen| seen.starts_with(&served))),
         "{json}"
     );
-    let open = "LocalSystem and Administrators alone may open the pipes";
+    let open = "only LocalSystem and Administrators may open the pipes";
     assert!(pipes.iter().any(|finding| finding["seen"] == open), "{json}");
     assert_eq!(findings(&report, "Windows").len(), 1, "{json}");
     // Wine cannot read much, and nothing of that ends the examination.

@@ -23,17 +23,17 @@ pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>
             examination,
             &format!("program {}", quoted(&program)),
             objects,
-            "LocalSystem would run what they put there",
+            "LocalSystem would run a program that they put there",
         );
     }
     if let Some(file) = examination.settings.log_file.clone() {
-        let consequence = "LocalSystem would write where they want";
+        let consequence = "LocalSystem would write to a file of their choice";
         check_objects(examination, &format!("log {}", quoted(&file)), folders_of(&file), consequence);
     }
     let node = &examination.settings.node;
     let directories: Vec<_> = std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).cloned().collect();
     for directory in directories {
-        let consequence = "they could lead csi-proxy out of the directory";
+        let consequence = "they could redirect csi-proxy to another directory";
         let mut objects = with_folders_above(&directory);
         // If it cannot be listed, its links cannot be either, which is reported.
         if examination.inspector.is_empty(&directory) == Ok(true) {
@@ -74,7 +74,11 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
         let name = quoted(&path);
         let Ok(host_path) = HostPath::parse(&path) else {
             let seen = format!("who may replace {name} could not be checked: it is not a path on a drive of the node");
-            report.skipped(CHECK, seen, "find out who may; if it is a path on a server, use one on a drive instead");
+            report.skipped(
+                CHECK,
+                seen,
+                "check its access list by hand; if it is on a server, use a path on a drive instead",
+            );
             continue;
         };
         let access = match inspector.access(&host_path) {
@@ -97,7 +101,7 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
     if !ordinary.is_empty() {
         report.problem(
             CHECK,
-            format!("ordinary users can replace what is on the way to the {what}: {}", listed(&ordinary)),
+            format!("ordinary users can replace files or folders on the path of the {what}: {}", listed(&ordinary)),
             format!("{consequence}; let only administrators write there (icacls)"),
         );
     }
@@ -105,13 +109,13 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
         report.warning(
             CHECK,
             format!(
-                "accounts that are no administrators can replace what is on the way to the {what}: {}",
+                "accounts that are no administrators can replace files or folders on the path of the {what}: {}",
                 listed(&others)
             ),
-            format!("{consequence}; make sure that you trust them as you do an administrator"),
+            format!("{consequence}; make sure that you trust these accounts as much as administrators"),
         );
     }
     if safe == count {
-        report.ok(CHECK, format!("only administrators can replace the {what} ({} looked at)", counted(safe, "object")));
+        report.ok(CHECK, format!("only administrators can replace the {what} ({} checked)", counted(safe, "object")));
     }
 }

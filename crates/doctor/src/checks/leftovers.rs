@@ -59,8 +59,8 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
         if !remote.eq_ignore_ascii_case(&share) {
             report.warning(
                 SMB,
-                format!("{} is mapped, a directory and not the whole share", quoted(&names.of(Kind::Share, remote))),
-                "csi-proxy maps whole shares, which Windows refuses beside this mapping; remove it when no pod uses it",
+                format!("{} is mapped: a directory of a share instead of the whole share", quoted(&names.of(Kind::Share, remote))),
+                "csi-proxy maps whole shares, and Windows refuses a second mapping of this share; remove this mapping when no pod uses it",
             );
         }
         mapped.insert(share);
@@ -77,8 +77,8 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
                 report.warning(
                     SMB,
                     format!("{name} is mapped, but cannot be read: {code}"),
-                    "if the server is down: check its name and TCP port 445; if it is up and no pod uses the share: \
-                     Remove-SmbGlobalMapping, then let the driver map it anew",
+                    "check the name and TCP port 445 of the server; if the server answers and no pod uses the share, remove the \
+                     mapping (Remove-SmbGlobalMapping), and the driver maps it again",
                 );
             }
         }
@@ -119,7 +119,7 @@ fn check_links(examination: &mut Examination<'_>, directory: &HostPath, mapped: 
         report.warning(
             LINKS,
             format!("{} to volumes that no longer exist: {}", counted(stale.len(), "mount point"), listed(&stale)),
-            "if the pod is gone, remove the directory with rmdir; if it is not, attach the disk again or restart the pod",
+            "if the pod is gone, remove the directory with rmdir; otherwise attach the disk again or restart the pod",
         );
     }
     if !dangling.is_empty() {
@@ -141,7 +141,7 @@ fn check_links(examination: &mut Examination<'_>, directory: &HostPath, mapped: 
     }
     let cut = if survey.is_cut { "; the search ended at its limit" } else { "" };
     let looked = format!("links below {place}: {good} working");
-    report.ok(LINKS, format!("{looked} ({} looked at{cut})", counted(survey.entries, "name")));
+    report.ok(LINKS, format!("{looked} ({} checked{cut})", counted(survey.entries, "name")));
 }
 
 /// Returns the share that a link leads to, in lower case.
@@ -182,12 +182,12 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
         report.warning(
             LINKS,
             format!("{count} outside of the working directories: {}", listed(&outside)),
-            "nothing, unless a driver mounts volumes there: then name the directory with csi-proxy's flag -working-dir, \
-             without which MountVolume and UnmountVolume refuse the path",
+            "no action is needed unless a driver mounts volumes there; in that case name the directory with -working-dir, \
+             because MountVolume and UnmountVolume refuse paths outside of the working directories",
         );
     }
     if stale.is_empty() {
-        return report.ok(LINKS, format!("no stale mount points ({} looked at)", counted(volumes.len(), "volume")));
+        return report.ok(LINKS, format!("no stale mount points ({} checked)", counted(volumes.len(), "volume")));
     }
     report.warning(
         LINKS,

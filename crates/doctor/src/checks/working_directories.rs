@@ -43,7 +43,7 @@ pub(super) fn check(examination: &mut Examination<'_>) {
         let [inner, outer] = [&inner, &outer].map(|path| quoted(&path.to_string()));
         report.problem(
             CHECK,
-            format!("{inner} lies in {outer}, or a link on the way to it does: csi-proxy does not start"),
+            format!("{inner} or a link on its path lies in {outer}: csi-proxy does not start"),
             "name the inner working directory by its path below the other one",
         );
     }

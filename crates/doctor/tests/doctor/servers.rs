@@ -1,8 +1,8 @@
 //! No path that is examined leads doctor to a server, which would make LocalSystem or an administrator log on there, and
 //! which may not answer.
 
+use doctor::fixed_system::file_access;
 use doctor::{Finding, Report, ServiceRegistration, State};
-use doctor_sim::file_access;
 use faults::Layer;
 use os::abi::ControlCode;
 use os::{Access, Handle, NtPath, Open, Options, Os, OsResult, U16Str, U16String};

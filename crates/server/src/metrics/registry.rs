@@ -104,12 +104,12 @@ impl Metrics {
         let help = "Operations that run or wait for a lock or a thread, including operations without a caller.";
         write_single(text, "csi_proxy_operations", "gauge", help, number(executor.running()))?;
         self.write_activity(text)?;
-        let help = "Requests for an SMB mapping with a different password than the mapping was made with.";
+        let help = "Requests for an existing SMB mapping whose password differs from the one the share was mapped with.";
         let differences = executor.node().smb_password_differences();
         write_single(text, "csi_proxy_smb_password_differs_total", "counter", help, differences)?;
         let help = "Requests refused because of a link or mount point on a path.";
         write_single(text, "csi_proxy_links_refused_total", "counter", help, executor.node().links_refused())?;
-        let help = "Clients that watch the health of a service.";
+        let help = "Clients that watch the health service.";
         write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))?;
         write_fallbacks(text, &executor.node().fallbacks())?;
         write_provider_calls(text, &executor.node().provider_calls())?;
@@ -123,7 +123,7 @@ impl Metrics {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let now = self.state.since_start();
         let ages = requests.iter().filter_map(|request| Some(now.saturating_sub(request.call?.began)));
-        let help = "Age of the oldest call in progress; 0 without calls.";
+        let help = "Age of the oldest call in progress; 0 if no call is in progress.";
         let oldest = ages.max().unwrap_or(Duration::ZERO).as_secs_f64();
         write_single(text, "csi_proxy_oldest_call_seconds", "gauge", help, oldest)?;
 
@@ -140,14 +140,13 @@ impl Metrics {
         let help = "Operations that wait for a lock.";
         let waits = |request: &&ActiveRequest| matches!(request.state, RequestState::WaitingForLock(_));
         write_single(text, "csi_proxy_lock_waiting", "gauge", help, requests.iter().filter(waits).count())?;
-        let help =
-            "Locks held by Windows calls that still run although their request has ended; the objects stay locked.";
-        let outlived = locks.iter().map(|lock| lock.held_by_others).sum::<usize>();
-        write_single(text, "csi_proxy_lock_outlived", "gauge", help, outlived)?;
+        let help = "Locks held by Windows calls that still hang after their request has ended; their objects stay locked.";
+        let held_by_hung_calls = locks.iter().map(|lock| lock.held_by_others).sum::<usize>();
+        write_single(text, "csi_proxy_locks_held_by_hung_calls", "gauge", help, held_by_hung_calls)?;
         let LockWaitCount { waits, time } = executor.lock_waits();
-        let help = "Waits of operations for locks held by other operations.";
+        let help = "Times that an operation has waited for a lock.";
         write_single(text, "csi_proxy_lock_waits_total", "counter", help, waits)?;
-        let help = "Time that operations have waited for locks held by other operations.";
+        let help = "Total time that operations have waited for locks.";
         write_single(text, "csi_proxy_lock_wait_seconds_total", "counter", help, time.as_secs_f64())?;
         let help = "Calls that shared the result of an equal call in progress.";
         write_single(text, "csi_proxy_coalesced_calls_total", "counter", help, executor.shared_requests())

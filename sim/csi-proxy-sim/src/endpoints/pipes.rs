@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::io::Write;
 
-use csi_proxy::endpoints::{self, Endpoints};
+use csi_proxy::platform::named_pipes;
+use csi_proxy::serve::Endpoints;
 
 use crate::backend::SimulatedNode;
 use crate::flags::SimFlags;
@@ -11,6 +12,6 @@ use crate::{lives, reflection};
 
 /// Serves the node on named pipes until a signal to stop.
 pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(), Box<dyn Error>> {
-    let endpoints = || Ok(Endpoints { services: reflection::services, ..endpoints::named_pipes(&flags.daemon)? });
+    let endpoints = || Ok(Endpoints { services: reflection::services, ..named_pipes(&flags.daemon)? });
     lives::serve(&flags.daemon, node, endpoints, out)
 }

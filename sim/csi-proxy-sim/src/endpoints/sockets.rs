@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::{env, io};
 
-use csi_proxy::endpoints::Endpoints;
+use csi_proxy::serve::Endpoints;
 use tempfile::TempDir;
 use transport::address::Location;
 use transport::listener::bind;

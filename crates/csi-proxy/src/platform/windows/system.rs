@@ -1,4 +1,4 @@
-//! What the checks read of the Windows node that this program runs on.
+//! What `doctor` reads of this node beyond the traits of `os`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,22 +6,15 @@ use std::io;
 use ::doctor::{Pipe, ServiceRegistration, System};
 use os::{OsError, OsResult};
 use os_win32::pipe::owner_and_access;
-use os_win32::version;
+use os_win32::system;
 use windows_service::service::{Service, ServiceAccess, ServiceActionType};
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
-use crate::unsupported::WindowsOnly;
-
-/// Returns what the checks read of this node.
-pub fn system() -> Result<Box<dyn System>, WindowsOnly> {
-    Ok(Box::new(ThisNode))
-}
-
-struct ThisNode;
+pub(super) struct ThisNode;
 
 impl System for ThisNode {
     fn build(&self) -> OsResult<u32> {
-        version::build()
+        system::build()
     }
 
     fn pipe(&self, name: &str) -> OsResult<Pipe> {

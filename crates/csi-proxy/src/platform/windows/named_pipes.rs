@@ -11,8 +11,8 @@ use os_win32::pipe::{Owner, Security, owner_and_access};
 use tokio::net::windows::named_pipe::NamedPipeServer;
 use transport::address::{Address, Location};
 
-use super::Endpoints;
 use crate::flags::Flags;
+use crate::serve::Endpoints;
 
 /// A named pipe that accepts connections.
 #[derive(Debug)]

@@ -1,11 +1,12 @@
-//! A [`System`] that is given as values, for the simulated node and for tests: what `doctor` reads of Windows beyond the
-//! primitives that `os-sim` simulates.
+//! A [`System`] with fixed answers, for the simulated node and for tests: what `doctor` reads of Windows beyond the primitives
+//! that `os-sim` simulates.
 
 use std::collections::BTreeMap;
 
-use doctor::{Pipe, ServiceRegistration, System};
 use os::abi::{AccessEntry, EntryKind, SecurityDescriptor, Sid};
 use os::{OsError, OsResult};
+
+use crate::system::{Pipe, ServiceRegistration, System};
 
 /// `GENERIC_READ` and `GENERIC_WRITE` of a pipe.
 const READ_AND_WRITE: u32 = 0x12_019f;
@@ -18,10 +19,9 @@ pub const PROGRAM: &str = r"C:\etc\kubernetes\node\bin\csi-proxy.exe";
 const ADMINISTRATORS: &str = "S-1-5-32-544";
 const SYSTEM: &str = "S-1-5-18";
 
-/// The answers of a [`System`]. By default those of a node on which everything is as it should be, and on which csi-proxy
-/// runs without a service.
+/// The answers of a [`System`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SimulatedSystem {
+pub struct FixedSystem {
     /// The build number of Windows.
     pub build: u32,
     /// The pipes that are served, by name.
@@ -30,8 +30,9 @@ pub struct SimulatedSystem {
     pub service: Option<ServiceRegistration>,
 }
 
-impl SimulatedSystem {
-    /// Returns a system on which one process serves `pipes`.
+impl FixedSystem {
+    /// Returns a system on which one process serves `pipes`, with the access that csi-proxy gives them, and no service is
+    /// installed.
     pub fn serving(pipes: &[String]) -> Self {
         let pipe = Pipe { process: 4242, program: Some(PROGRAM.to_owned()), access: Ok(pipe_access(&[])) };
         let pipes = pipes.iter().map(|name| (name.clone(), pipe.clone())).collect();
@@ -39,7 +40,7 @@ impl SimulatedSystem {
     }
 }
 
-impl System for SimulatedSystem {
+impl System for FixedSystem {
     fn build(&self) -> OsResult<u32> {
         Ok(self.build)
     }

@@ -14,38 +14,38 @@ use std::time::Duration;
 
 use os_win32::event_log;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 use windows_service::service::{
     ServiceControl, ServiceControlAccept, ServiceExitCode, ServiceState, ServiceStatus, ServiceType,
 };
 use windows_service::service_control_handler::{self, ServiceControlHandlerResult, ServiceStatusHandle};
 use windows_service::{define_windows_service, service_dispatcher};
 
-use super::{ServiceError, code, folders};
+use super::super::{backend, named_pipes};
+use super::{REPORT_INTERVAL, WAIT_HINT, code, failed, folders};
 use crate::flags::Flags;
-use crate::service::{NAME, progress};
-use crate::{backend, endpoints, log, serve};
-
-/// The time after which the service control manager may consider a state that does not change to hang.
-const WAIT_HINT: Duration = Duration::from_secs(10);
+use crate::service::NAME;
+use crate::{log, serve};
 
 /// The service control manager did not start this process.
 const FAILED_SERVICE_CONTROLLER_CONNECT: i32 = 1063;
 
-/// The flags for the entry point and the signal for the handler of controls: Windows calls both without a context.
+/// The flags for the entry point, and the signal of the handler of controls. Windows calls both functions without a context.
 static FLAGS: Mutex<Option<Flags>> = Mutex::new(None);
 static STOP: Notify = Notify::const_new();
 
 define_windows_service!(entry, main);
 
 /// Serves as the service, and returns when it has stopped. After an error that ends the daemon, ends the process.
-pub fn run(flags: Flags) -> Result<(), ServiceError> {
+pub(in super::super) fn run(flags: Flags) -> Result<(), Box<dyn Error>> {
     *FLAGS.lock().unwrap_or_else(PoisonError::into_inner) = Some(flags);
     service_dispatcher::start(NAME, entry).map_err(|error| {
         if code(&error) == Some(FAILED_SERVICE_CONTROLLER_CONNECT) {
-            ServiceError::new("only the service control manager can start csi-proxy with -windows-service; without it, csi-proxy serves in \
-                 this console")
+            "only the service control manager can start csi-proxy with -windows-service; to serve in this console, leave the \
+             flag out"
+                .into()
         } else {
-            ServiceError::windows("cannot connect to the service control manager", &error)
+            failed("cannot connect to the service control manager", &error)
         }
     })
 }
@@ -81,14 +81,22 @@ async fn serve_and_report(flags: &Flags, reporter: &StatusReporter) -> Result<()
         STOP.notified().await;
         stopping.notify_one();
     };
-    let ready = || Ok(reporter.running()?);
-    let mut serving =
-        pin!(serve::until(flags, backend::windows()?, endpoints::named_pipes(flags)?, io::sink(), stop, ready));
+    let ready = || reporter.running();
+    let mut serving = pin!(serve::until(flags, backend(), named_pipes(flags)?, io::sink(), stop, ready));
     tokio::select! {
         served = serving.as_mut() => return served,
         () = stopping.notified() => tracing::info!("stopping: waiting for running calls"),
     }
-    progress::reported(serving, |checkpoint| reporter.stopping(checkpoint)).await
+    let mut checkpoint = 0;
+    loop {
+        checkpoint += 1;
+        if let Err(error) = reporter.stopping(checkpoint) {
+            tracing::warn!(%error, "cannot report progress to Windows; still waiting for running calls");
+        }
+        if let Ok(served) = timeout(REPORT_INTERVAL, serving.as_mut()).await {
+            return served;
+        }
+    }
 }
 
 /// Handles a control from the service control manager.
@@ -114,33 +122,36 @@ fn on_control(control: ServiceControl) -> ServiceControlHandlerResult {
 struct StatusReporter(ServiceStatusHandle);
 
 impl StatusReporter {
-    fn register() -> Result<Self, ServiceError> {
+    fn register() -> Result<Self, Box<dyn Error>> {
         let registered = service_control_handler::register(NAME, on_control);
-        registered
-            .map(Self)
-            .map_err(|error| ServiceError::windows("cannot register the handler of the service", &error))
+        registered.map(Self).map_err(|error| failed("cannot register the handler of the service", &error))
     }
 
-    fn starting(&self) -> Result<(), ServiceError> {
+    fn starting(&self) -> Result<(), Box<dyn Error>> {
         self.report(ServiceState::StartPending, ServiceControlAccept::empty(), 1)
     }
 
-    fn running(&self) -> Result<(), ServiceError> {
+    fn running(&self) -> Result<(), Box<dyn Error>> {
         // Not pre-shutdown, which comes first: kubelet stops pods and waits for drivers to unmount their volumes then.
         let accepted = ServiceControlAccept::STOP | ServiceControlAccept::SHUTDOWN | ServiceControlAccept::PARAM_CHANGE;
         self.report(ServiceState::Running, accepted, 0)
     }
 
-    fn stopping(&self, checkpoint: u32) -> Result<(), ServiceError> {
+    fn stopping(&self, checkpoint: u32) -> Result<(), Box<dyn Error>> {
         self.report(ServiceState::StopPending, ServiceControlAccept::empty(), checkpoint)
     }
 
-    fn stopped(&self) -> Result<(), ServiceError> {
+    fn stopped(&self) -> Result<(), Box<dyn Error>> {
         self.report(ServiceState::Stopped, ServiceControlAccept::empty(), 0)
     }
 
     /// Reports a state. `checkpoint` is 0 unless the service is on the way to another state.
-    fn report(&self, state: ServiceState, accepted: ServiceControlAccept, checkpoint: u32) -> Result<(), ServiceError> {
+    fn report(
+        &self,
+        state: ServiceState,
+        accepted: ServiceControlAccept,
+        checkpoint: u32,
+    ) -> Result<(), Box<dyn Error>> {
         let status = ServiceStatus {
             service_type: ServiceType::OWN_PROCESS,
             current_state: state,
@@ -151,6 +162,6 @@ impl StatusReporter {
             process_id: None,
         };
         let reported = self.0.set_service_status(status);
-        reported.map_err(|error| ServiceError::windows(&format!("cannot report the state {state:?}"), &error))
+        reported.map_err(|error| failed(&format!("cannot report the state {state:?}"), &error))
     }
 }
