@@ -123,20 +123,10 @@ pub struct Lun {
 /// A change of the node's disks that follows from a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The logical units of a target become disks.
-    Attach {
-        /// The target.
-        iqn: String,
-        /// Its logical units.
-        luns: Vec<Lun>,
-    },
-    /// The disks of a target disappear.
-    Detach {
-        /// The target.
-        iqn: String,
-        /// Its logical units.
-        luns: Vec<Lun>,
-    },
+    /// These logical units of a target become disks.
+    Attach(Vec<Lun>),
+    /// The disks of these logical units disappear.
+    Detach(Vec<Lun>),
 }
 
 /// The state of the initiator.
@@ -311,7 +301,7 @@ impl Iscsi {
 
     /// Opens a session. The first one of a target attaches its disks.
     fn open_session(&mut self, session: Session) -> Option<Effect> {
-        let effect = Effect::Attach { iqn: session.iqn.clone(), luns: self.luns(&session) };
+        let effect = Effect::Attach(self.luns(&session));
         let is_first = !self.has_session_beside(&session);
         self.initiator.logins += 1;
         self.initiator.sessions.push(Session { number: self.initiator.logins, ..session });
@@ -322,7 +312,7 @@ impl Iscsi {
     fn log_out(&mut self, position: usize) -> Option<Effect> {
         let session = self.initiator.sessions.remove(position);
         let is_last = !self.has_session_beside(&session);
-        is_last.then(|| Effect::Detach { luns: self.luns(&session), iqn: session.iqn })
+        is_last.then(|| Effect::Detach(self.luns(&session)))
     }
 
     /// Returns whether another session leads to the same target.

@@ -13,7 +13,7 @@ use os::{Instance, OsError, OsResult, Returned, Secret, Uuid, Value};
 use serde::Deserialize;
 
 use crate::description::quantity;
-use crate::wmi::method_call::{Arguments, created, instance, returned, text};
+use crate::wmi::method_call::{Arguments, Method, created, instance, method, returned, text};
 use crate::wmi::wql::ObjectPath;
 
 /// The class of global mappings.
@@ -258,20 +258,19 @@ impl Smb {
         if !target.is_of(GLOBAL_MAPPING) {
             return Err(OsError::WBEM_INVALID_CLASS);
         }
-        if method.eq_ignore_ascii_case("Create") {
-            self.create(Arguments::new(arguments, &CREATE)?)
-        } else if method.eq_ignore_ascii_case("Remove") {
-            let force = Arguments::new(arguments, &["Force"])?.bool("Force")?.unwrap_or_default();
-            let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
-            let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
-            if !force && split(remote).is_some_and(|(host, share)| open_shares.contains(&format!(r"{host}\{share}"))) {
-                return Err(OsError::OPEN_FILES);
-            }
-            self.mappings.remove(position);
-            Ok(returned(0))
-        } else {
-            Err(OsError::WBEM_INVALID_METHOD)
+        let method = Method::find(&METHODS, target, method).ok_or(OsError::WBEM_INVALID_METHOD)?;
+        let arguments = method.arguments(arguments)?;
+        if method.name == "Create" {
+            return self.create(arguments);
         }
+        let force = arguments.bool("Force")?.unwrap_or_default();
+        let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
+        let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
+        if !force && split(remote).is_some_and(|(host, share)| open_shares.contains(&format!(r"{host}\{share}"))) {
+            return Err(OsError::OPEN_FILES);
+        }
+        self.mappings.remove(position);
+        Ok(returned(0))
     }
 
     /// Returns how long a call takes.
@@ -454,17 +453,14 @@ impl Mapping {
     }
 }
 
-/// The parameters of `Create`.
-const CREATE: [&str; 9] = [
-    "LocalPath",
-    "RemotePath",
-    "Credential",
-    "Persistent",
-    "RequireIntegrity",
-    "RequirePrivacy",
-    "FullAccess",
-    "DenyAccess",
-    "UseWriteThrough",
+static METHODS: [Method; 2] = [
+    method(
+        GLOBAL_MAPPING,
+        "Create",
+        "LocalPath RemotePath Credential Persistent RequireIntegrity RequirePrivacy FullAccess DenyAccess \
+         UseWriteThrough",
+    ),
+    method(GLOBAL_MAPPING, "Remove", "Force"),
 ];
 
 /// Returns the host and share of a UNC path in lower case.
