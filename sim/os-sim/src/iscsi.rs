@@ -12,7 +12,7 @@ use std::fmt;
 use std::time::Duration;
 
 use os::{OsError, OsResult, Secret, Uuid};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
 
@@ -38,7 +38,7 @@ pub struct Iscsi {
 }
 
 /// The address of a portal.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortalAddress {
     /// A host name or an IP address.
@@ -49,7 +49,7 @@ pub struct PortalAddress {
 }
 
 /// An iSCSI portal.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Portal {
     /// The host name or IP address on which it listens.
@@ -61,12 +61,12 @@ pub struct Portal {
     #[serde(default = "yes")]
     pub reachable: bool,
     /// How long it takes to answer a request.
-    #[serde(default, rename = "answer_takes", deserialize_with = "quantity::milliseconds")]
+    #[serde(default, rename = "answer_takes", with = "quantity::milliseconds")]
     pub slow_milliseconds: u64,
 }
 
 /// An iSCSI target. Several targets may have one name, at different portals.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// Its iSCSI qualified name.
@@ -82,7 +82,7 @@ pub struct Target {
 }
 
 /// The CHAP authentication that a target requires.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Chap {
     /// No authentication.
@@ -107,7 +107,7 @@ pub enum Chap {
 }
 
 /// A logical unit.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lun {
     /// Its number (LUN).
@@ -116,7 +116,7 @@ pub struct Lun {
     #[serde(skip)]
     pub id: Uuid,
     /// Its size.
-    #[serde(deserialize_with = "quantity::size")]
+    #[serde(with = "quantity::size")]
     pub size: u64,
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Returned, Secret, Uuid, Value};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
 use crate::wmi::method_call::{Arguments, Method, created, instance, method, returned, text};
@@ -37,7 +37,7 @@ pub struct Smb {
 }
 
 /// An SMB server.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     /// Its name or address.
@@ -46,7 +46,7 @@ pub struct Server {
     #[serde(default = "yes")]
     pub reachable: bool,
     /// How long it takes to answer a request.
-    #[serde(default, rename = "answer_takes", deserialize_with = "quantity::milliseconds")]
+    #[serde(default, rename = "answer_takes", with = "quantity::milliseconds")]
     pub slow_milliseconds: u64,
     /// Its shares.
     #[serde(default)]
@@ -57,7 +57,7 @@ pub struct Server {
 }
 
 /// A share of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     /// Its name.
@@ -74,7 +74,7 @@ pub struct Share {
 }
 
 /// An account of a server.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
     /// The name, with or without a domain.
@@ -86,7 +86,7 @@ pub struct User {
 }
 
 /// A global mapping. In a node file it is one that Windows has made again after a restart.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
     /// `\\host\share`, or a directory on it, in lower case.
@@ -144,11 +144,6 @@ impl User {
     /// Returns an account.
     pub fn new(name: &str, password: &str) -> Self {
         Self { name: name.to_owned(), password: password.to_owned(), changes: 0 }
-    }
-
-    /// Returns the name and the password.
-    pub(crate) fn credentials(&self) -> (&str, &str) {
-        (&self.name, &self.password)
     }
 
     /// Returns whether a client that logs on as `name` uses this account. For an account without a domain, the client may
