@@ -12,7 +12,7 @@ use std::fmt;
 use std::time::Duration;
 
 use os::{OsError, OsResult, Secret, Uuid};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
 
@@ -38,7 +38,7 @@ pub struct Iscsi {
 }
 
 /// The address of a portal.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortalAddress {
     /// A host name or an IP address.
@@ -49,7 +49,7 @@ pub struct PortalAddress {
 }
 
 /// An iSCSI portal.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Portal {
     /// The host name or IP address on which it listens.
@@ -61,12 +61,12 @@ pub struct Portal {
     #[serde(default = "yes")]
     pub reachable: bool,
     /// How long it takes to answer a request.
-    #[serde(default, rename = "answer_takes", deserialize_with = "quantity::milliseconds")]
+    #[serde(default, rename = "answer_takes", with = "quantity::milliseconds")]
     pub slow_milliseconds: u64,
 }
 
 /// An iSCSI target. Several targets may have one name, at different portals.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// Its iSCSI qualified name.
@@ -82,7 +82,7 @@ pub struct Target {
 }
 
 /// The CHAP authentication that a target requires.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Chap {
     /// No authentication.
@@ -107,7 +107,7 @@ pub enum Chap {
 }
 
 /// A logical unit.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lun {
     /// Its number (LUN).
@@ -116,27 +116,17 @@ pub struct Lun {
     #[serde(skip)]
     pub id: Uuid,
     /// Its size.
-    #[serde(deserialize_with = "quantity::size")]
+    #[serde(with = "quantity::size")]
     pub size: u64,
 }
 
 /// A change of the node's disks that follows from a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The logical units of a target become disks.
-    Attach {
-        /// The target.
-        iqn: String,
-        /// Its logical units.
-        luns: Vec<Lun>,
-    },
-    /// The disks of a target disappear.
-    Detach {
-        /// The target.
-        iqn: String,
-        /// Its logical units.
-        luns: Vec<Lun>,
-    },
+    /// These logical units of a target become disks.
+    Attach(Vec<Lun>),
+    /// The disks of these logical units disappear.
+    Detach(Vec<Lun>),
 }
 
 /// The state of the initiator.
@@ -311,7 +301,7 @@ impl Iscsi {
 
     /// Opens a session. The first one of a target attaches its disks.
     fn open_session(&mut self, session: Session) -> Option<Effect> {
-        let effect = Effect::Attach { iqn: session.iqn.clone(), luns: self.luns(&session) };
+        let effect = Effect::Attach(self.luns(&session));
         let is_first = !self.has_session_beside(&session);
         self.initiator.logins += 1;
         self.initiator.sessions.push(Session { number: self.initiator.logins, ..session });
@@ -322,7 +312,7 @@ impl Iscsi {
     fn log_out(&mut self, position: usize) -> Option<Effect> {
         let session = self.initiator.sessions.remove(position);
         let is_last = !self.has_session_beside(&session);
-        is_last.then(|| Effect::Detach { luns: self.luns(&session), iqn: session.iqn })
+        is_last.then(|| Effect::Detach(self.luns(&session)))
     }
 
     /// Returns whether another session leads to the same target.

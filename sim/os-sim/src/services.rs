@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use os::{OsError, OsResult, ServiceAccess, ServiceConfig, Time, U16String};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
 
@@ -20,7 +20,7 @@ pub struct Services {
 }
 
 /// A service.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceModel {
     /// The name of the service, compared without regard to case.
@@ -37,10 +37,10 @@ pub struct ServiceModel {
     #[serde(default)]
     pub depends_on: Vec<String>,
     /// How long starting takes.
-    #[serde(default, rename = "start_takes", deserialize_with = "quantity::milliseconds")]
+    #[serde(default, rename = "start_takes", with = "quantity::milliseconds")]
     pub start_milliseconds: u64,
     /// How long stopping takes.
-    #[serde(default, rename = "stop_takes", deserialize_with = "quantity::milliseconds")]
+    #[serde(default, rename = "stop_takes", with = "quantity::milliseconds")]
     pub stop_milliseconds: u64,
     /// Whether the service stops instead of entering the running state.
     #[serde(default)]
@@ -60,7 +60,7 @@ pub struct ServiceModel {
 }
 
 /// `SERVICE_BOOT_START` to `SERVICE_DISABLED`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartType {
     /// Started by the boot loader.
@@ -77,7 +77,7 @@ pub enum StartType {
 }
 
 /// `SERVICE_STOPPED` to `SERVICE_PAUSED`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceState {
     /// Stopped.
@@ -97,26 +97,13 @@ pub enum ServiceState {
     Paused = 7,
 }
 
-impl StartType {
-    /// Returns its name in a node file.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Boot => "boot",
-            Self::System => "system",
-            Self::Automatic => "automatic",
-            Self::Manual => "manual",
-            Self::Disabled => "disabled",
-        }
-    }
-}
-
 impl ServiceState {
-    /// Returns its name in a node file; for a pending state, that of the state that follows.
-    pub(crate) fn name(self) -> &'static str {
+    /// Returns the state that follows a pending state, and any other state itself.
+    pub(crate) fn settled(self) -> Self {
         match self {
-            Self::Stopped | Self::StopPending => "stopped",
-            Self::Running | Self::StartPending | Self::ContinuePending => "running",
-            Self::Paused | Self::PausePending => "paused",
+            Self::Stopped | Self::StopPending => Self::Stopped,
+            Self::Running | Self::StartPending | Self::ContinuePending => Self::Running,
+            Self::Paused | Self::PausePending => Self::Paused,
         }
     }
 }
@@ -153,13 +140,8 @@ impl ServiceModel {
             return;
         }
         self.until = None;
-        self.state = match self.state {
-            ServiceState::StartPending if !self.fails_to_start => ServiceState::Running,
-            ServiceState::ContinuePending => ServiceState::Running,
-            ServiceState::PausePending => ServiceState::Paused,
-            ServiceState::StartPending | ServiceState::StopPending => ServiceState::Stopped,
-            settled @ (ServiceState::Stopped | ServiceState::Running | ServiceState::Paused) => settled,
-        };
+        let fails = self.state == ServiceState::StartPending && self.fails_to_start;
+        self.state = if fails { ServiceState::Stopped } else { self.state.settled() };
     }
 
     fn enter(&mut self, pending: ServiceState, at: u64, now: u64) {

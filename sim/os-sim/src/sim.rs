@@ -5,9 +5,7 @@ mod additions;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{
-    Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, Time, U16Str, U16String, Uuid, Wmi,
-};
+use os::{Clock, OsError, Time};
 
 use crate::clock::timing::Timing;
 use crate::clock::{ClockMode, SharedState};
@@ -20,13 +18,13 @@ use crate::process::Process;
 use crate::registry::Registry;
 use crate::state::{Event, State};
 
-/// A simulated Windows node. Clones refer to the same node.
+/// A simulated Windows node, as one process on it sees it through [`os::Os`]. Clones are the same process.
 ///
-/// As an [`Os`] it is a process on the node that ends with the last clone; [`Sim::process`] starts another one.
+/// The process ends when its last clone is dropped: Windows closes its handles, and every call on a handle that the
+/// program still holds fails with `INVALID_HANDLE`. Jobs that the process started in the storage provider continue.
 #[derive(Clone, Debug)]
 pub struct Sim {
-    shared: Arc<SharedState>,
-    system: Arc<Process>,
+    pub(crate) process: Arc<Process>,
 }
 
 /// The description of [`Sim::default_node`].
@@ -38,9 +36,7 @@ pub struct DetachedDisk(Disk);
 
 impl Sim {
     pub(crate) fn new(state: State) -> Self {
-        let shared = SharedState::new(state);
-        let system = Arc::new(Process::new(&shared));
-        Self { shared, system }
+        Self { process: Arc::new(Process::new(SharedState::new(state))) }
     }
 
     /// Creates a node from a description.
@@ -59,48 +55,53 @@ impl Sim {
         Self::from_toml(DEFAULT_NODE).expect("the built-in description is valid")
     }
 
+    pub(crate) fn shared(&self) -> &Arc<SharedState> {
+        &self.process.shared
+    }
+
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        self.shared.with(act)
+        self.shared().with(act)
     }
 
-    /// Starts a process on the node and returns the node as that process sees it. Dropping it ends the process.
-    pub fn process(&self) -> Arc<Process> {
-        Arc::new(Process::new(&self.shared))
+    /// Starts another process on the node and returns the node as that process sees it.
+    pub fn process(&self) -> Arc<Self> {
+        let process = Process::new(Arc::clone(self.shared()));
+        Arc::new(Self { process: Arc::new(process) })
     }
 
-    /// Starts a process whose account has not the privilege to create symbolic links (`SeCreateSymbolicLinkPrivilege`).
-    pub fn process_without_symlink_privilege(&self) -> Arc<Process> {
-        let process = self.process();
-        process.drop_symlink_privilege();
-        process
+    /// Starts a process whose account lacks the privilege to create symbolic links (`SeCreateSymbolicLinkPrivilege`).
+    pub fn process_without_symlink_privilege(&self) -> Arc<Self> {
+        let started = self.process();
+        self.with(|state| state.without_symlink_privilege.insert(started.process.id));
+        started
     }
 
     /// Returns file operations that act on the node without csi-proxy, as a container on the node does.
     pub fn external(&self) -> External<'_> {
-        External(&self.shared)
+        External(self.shared())
     }
 
     /// Returns the simulated time.
     pub fn now(&self) -> Time {
-        self.shared.now()
+        self.shared().now()
     }
 
     /// Advances the simulated time by `span` and lets the events that are due happen.
     pub fn advance(&self, span: Duration) {
-        self.shared.advance(span);
+        self.shared().advance(span);
     }
 
     /// Stops the clock: from now on only [`Self::advance`] moves it, and threads that wait block until then.
     #[must_use]
     pub fn held(self) -> Self {
-        self.shared.set_mode(|_| ClockMode::Held);
+        self.shared().set_mode(|_| ClockMode::Held);
         self
     }
 
     /// Makes simulated time follow the wall clock from now on.
     #[must_use]
     pub fn real_time(self) -> Self {
-        self.shared.follow_real_time();
+        self.shared().follow_real_time();
         self
     }
 
@@ -274,63 +275,5 @@ impl Sim {
     /// Returns the number of WMI methods that are still running.
     pub fn running_jobs(&self) -> usize {
         self.with(|state| state.jobs.len())
-    }
-}
-
-impl Os for Sim {
-    fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        self.system.open(path, how)
-    }
-
-    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        self.system.device_interfaces(class)
-    }
-
-    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        self.system.reenumerate(interface)
-    }
-
-    fn volumes(&self) -> OsResult<Vec<U16String>> {
-        self.system.volumes()
-    }
-
-    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        self.system.volume_paths(volume)
-    }
-
-    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        self.system.set_volume_mount_point(directory, volume)
-    }
-
-    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-        self.system.delete_volume_mount_point(directory)
-    }
-
-    fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
-        self.system.open_service(name, access)
-    }
-
-    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
-        self.system.firmware_table(provider, table, output)
-    }
-
-    fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        self.system.registry_text(key, value)
-    }
-
-    fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
-        self.system.set_volatile_text(key, value, text)
-    }
-
-    fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
-        self.system.delete_registry_value(key, value)
-    }
-
-    fn wmi(&self) -> &dyn Wmi {
-        self.system.wmi()
-    }
-
-    fn clock(&self) -> &dyn Clock {
-        self.system.clock()
     }
 }

@@ -10,10 +10,10 @@ use std::fmt;
 use std::time::Duration;
 
 use os::{Instance, OsError, OsResult, Returned, Secret, Uuid, Value};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
-use crate::wmi::method_call::{Arguments, created, instance, returned, text};
+use crate::wmi::method_call::{Arguments, Method, created, instance, method, returned, text};
 use crate::wmi::wql::ObjectPath;
 
 /// The class of global mappings.
@@ -37,7 +37,7 @@ pub struct Smb {
 }
 
 /// An SMB server.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     /// Its name or address.
@@ -46,7 +46,7 @@ pub struct Server {
     #[serde(default = "yes")]
     pub reachable: bool,
     /// How long it takes to answer a request.
-    #[serde(default, rename = "answer_takes", deserialize_with = "quantity::milliseconds")]
+    #[serde(default, rename = "answer_takes", with = "quantity::milliseconds")]
     pub slow_milliseconds: u64,
     /// Its shares.
     #[serde(default)]
@@ -57,7 +57,7 @@ pub struct Server {
 }
 
 /// A share of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     /// Its name.
@@ -74,7 +74,7 @@ pub struct Share {
 }
 
 /// An account of a server.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
     /// The name, with or without a domain.
@@ -86,7 +86,7 @@ pub struct User {
 }
 
 /// A global mapping. In a node file it is one that Windows has made again after a restart.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
     /// `\\host\share`, or a directory on it, in lower case.
@@ -144,11 +144,6 @@ impl User {
     /// Returns an account.
     pub fn new(name: &str, password: &str) -> Self {
         Self { name: name.to_owned(), password: password.to_owned(), changes: 0 }
-    }
-
-    /// Returns the name and the password.
-    pub(crate) fn credentials(&self) -> (&str, &str) {
-        (&self.name, &self.password)
     }
 
     /// Returns whether a client that logs on as `name` uses this account. For an account without a domain, the client may
@@ -258,20 +253,19 @@ impl Smb {
         if !target.is_of(GLOBAL_MAPPING) {
             return Err(OsError::WBEM_INVALID_CLASS);
         }
-        if method.eq_ignore_ascii_case("Create") {
-            self.create(Arguments::new(arguments, &CREATE)?)
-        } else if method.eq_ignore_ascii_case("Remove") {
-            let force = Arguments::new(arguments, &["Force"])?.bool("Force")?.unwrap_or_default();
-            let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
-            let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
-            if !force && split(remote).is_some_and(|(host, share)| open_shares.contains(&format!(r"{host}\{share}"))) {
-                return Err(OsError::OPEN_FILES);
-            }
-            self.mappings.remove(position);
-            Ok(returned(0))
-        } else {
-            Err(OsError::WBEM_INVALID_METHOD)
+        let method = Method::find(&METHODS, target, method).ok_or(OsError::WBEM_INVALID_METHOD)?;
+        let arguments = method.arguments(arguments)?;
+        if method.name == "Create" {
+            return self.create(arguments);
         }
+        let force = arguments.bool("Force")?.unwrap_or_default();
+        let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
+        let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
+        if !force && split(remote).is_some_and(|(host, share)| open_shares.contains(&format!(r"{host}\{share}"))) {
+            return Err(OsError::OPEN_FILES);
+        }
+        self.mappings.remove(position);
+        Ok(returned(0))
     }
 
     /// Returns how long a call takes.
@@ -454,17 +448,14 @@ impl Mapping {
     }
 }
 
-/// The parameters of `Create`.
-const CREATE: [&str; 9] = [
-    "LocalPath",
-    "RemotePath",
-    "Credential",
-    "Persistent",
-    "RequireIntegrity",
-    "RequirePrivacy",
-    "FullAccess",
-    "DenyAccess",
-    "UseWriteThrough",
+static METHODS: [Method; 2] = [
+    method(
+        GLOBAL_MAPPING,
+        "Create",
+        "LocalPath RemotePath Credential Persistent RequireIntegrity RequirePrivacy FullAccess DenyAccess \
+         UseWriteThrough",
+    ),
+    method(GLOBAL_MAPPING, "Remove", "Force"),
 ];
 
 /// Returns the host and share of a UNC path in lower case.

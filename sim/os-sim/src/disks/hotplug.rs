@@ -52,14 +52,14 @@ impl State {
     /// Attaches or detaches the disks of an iSCSI target.
     pub(crate) fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Attach { luns, .. } => luns.iter().for_each(|lun| self.attach_lun(lun)),
-            Effect::Detach { luns, .. } => luns.iter().for_each(|lun| self.detach_lun(lun.id)),
+            Effect::Attach(luns) => luns.iter().for_each(|lun| self.attach_lun(lun)),
+            Effect::Detach(luns) => luns.iter().for_each(|lun| self.detach_lun(lun.id)),
         }
     }
 
     /// Returns whether a handle is open on one of the disks that would be detached, or on a volume or file of it.
     pub(crate) fn detaches_used_disk(&self, effect: &Effect) -> bool {
-        let Effect::Detach { luns, .. } = effect else { return false };
+        let Effect::Detach(luns) = effect else { return false };
         let is_detached = |device: DeviceId| {
             let lun = self.disks.get(&device).and_then(|disk| disk.lun_id);
             luns.iter().any(|known| Some(known.id) == lun)

@@ -119,13 +119,13 @@ fn the_disks_of_two_sessions_are_attached_once_and_detached_with_the_last_sessio
     let mut iscsi = network();
     let (iqn, luns) = ("iqn.2020-01.org:t0".to_owned(), iscsi.targets[0].luns.clone());
     portal(&mut iscsi, "New", "10.0.0.1", 0).expect("the portal answers");
-    let attach = Effect::Attach { iqn: iqn.clone(), luns: luns.clone() };
+    let attach = Effect::Attach(luns.clone());
     assert_eq!(connect(&mut iscsi, &iqn, "NONE", ""), Ok(vec![attach.clone()]));
     let session: ObjectPath = rows(&iscsi, SESSION)[0].path.parse().expect("a path");
     for _ in 0..2 {
         iscsi.call(&session, "Register", &[]).expect("the session is registered");
     }
-    let detach = Effect::Detach { iqn, luns };
+    let detach = Effect::Detach(luns);
     assert_eq!(iscsi.reboot(), [detach.clone(), attach]);
     let target: ObjectPath = rows(&iscsi, TARGET)[0].path.parse().expect("a path");
     for effects in [vec![], vec![detach]] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
 
 use super::{Authentication, DEFAULT_PORT, Effect, Iscsi, Login, PortalAddress, Session};
-use crate::wmi::method_call::{Arguments, created, instance, returned, text};
+use crate::wmi::method_call::{Arguments, Method, created, instance, method, returned, text};
 use crate::wmi::wql::{Associators, Key, ObjectPath};
 
 const PORTAL: &str = "MSFT_iSCSITargetPortal";
@@ -109,10 +109,10 @@ impl Iscsi {
         method: &str,
         arguments: &[(&str, Value)],
     ) -> OsResult<(Returned, Vec<Effect>)> {
-        let (class, method) = known_method(target, method)?;
-        let arguments = Arguments::new(arguments, method.parameters)?;
+        let method = known_method(target, method)?;
+        let arguments = method.arguments(arguments)?;
         let without_effects = |result: OsResult<()>| result.map(|()| (returned(0), Vec::new()));
-        match (class, method.name) {
+        match (method.class, method.name) {
             (PORTAL, "New") => {
                 let at = portal_of(arguments)?;
                 self.add_portal(&at)?;
@@ -136,16 +136,11 @@ impl Iscsi {
 
     /// Returns how long a call takes.
     pub fn duration(&self, target: &ObjectPath, method: &str, arguments: &[(&str, Value)]) -> Duration {
-        let Ok((class, method)) = known_method(target, method) else { return Duration::ZERO };
-        let Ok(arguments) = Arguments::new(arguments, method.parameters) else { return Duration::ZERO };
-        match (class, method.name) {
-            (PORTAL, "New" | "Update") => portal_of(arguments).map_or(Duration::ZERO, |at| self.answer_time(&at)),
-            (TARGET, "Connect") => match arguments.text("TargetPortalAddress") {
-                Ok(Some(_)) => portal_of(arguments).map_or(Duration::ZERO, |at| self.answer_time(&at)),
-                _ => Duration::ZERO,
-            },
-            _ => Duration::ZERO,
-        }
+        let uses_network = |method: &&Method| matches!(method.name, "New" | "Update" | "Connect");
+        let method = known_method(target, method).ok().filter(uses_network);
+        // A call that names no portal takes no time: a login without one, and the update of all targets.
+        let portal = method.and_then(|method| portal_of(method.arguments(arguments).ok()?).ok());
+        portal.map_or(Duration::ZERO, |at| self.answer_time(&at))
     }
 
     fn connect(&mut self, target: &ObjectPath, arguments: Arguments<'_>) -> OsResult<(Returned, Vec<Effect>)> {
@@ -268,69 +263,35 @@ impl Authentication {
     }
 }
 
-/// A method and its parameters.
-struct Method {
-    name: &'static str,
-    parameters: &'static [&'static str],
-}
-
-const METHODS: [(&str, Method); 9] = [
-    (
+static METHODS: [Method; 9] = [
+    method(
         PORTAL,
-        Method {
-            name: "New",
-            parameters: &[
-                "TargetPortalAddress",
-                "TargetPortalPortNumber",
-                "InitiatorInstanceName",
-                "InitiatorPortalAddress",
-                "AuthenticationType",
-                "ChapUsername",
-                "ChapSecret",
-                "IsHeaderDigest",
-                "IsDataDigest",
-            ],
-        },
+        "New",
+        "TargetPortalAddress TargetPortalPortNumber InitiatorInstanceName InitiatorPortalAddress AuthenticationType \
+         ChapUsername ChapSecret IsHeaderDigest IsDataDigest",
     ),
-    (PORTAL, Method { name: "Remove", parameters: PORTAL_KEYS }),
-    (PORTAL, Method { name: "Update", parameters: PORTAL_KEYS }),
-    (
+    method(PORTAL, "Remove", PORTAL_KEYS),
+    method(PORTAL, "Update", PORTAL_KEYS),
+    method(
         TARGET,
-        Method {
-            name: "Connect",
-            parameters: &[
-                "NodeAddress",
-                "TargetPortalAddress",
-                "TargetPortalPortNumber",
-                "InitiatorPortalAddress",
-                "IsDataDigest",
-                "IsHeaderDigest",
-                "ReportToPnP",
-                "AuthenticationType",
-                "ChapUsername",
-                "ChapSecret",
-                "IsMultipathEnabled",
-                "IsPersistent",
-                "InitiatorInstanceName",
-            ],
-        },
+        "Connect",
+        "NodeAddress TargetPortalAddress TargetPortalPortNumber InitiatorPortalAddress IsDataDigest IsHeaderDigest \
+         ReportToPnP AuthenticationType ChapUsername ChapSecret IsMultipathEnabled IsPersistent InitiatorInstanceName",
     ),
-    (TARGET, Method { name: "Disconnect", parameters: &["SessionIdentifier"] }),
-    (TARGET, Method { name: "Update", parameters: &[] }),
-    (SESSION, Method { name: "Register", parameters: &["IsMultipathEnabled", "ChapUsername", "ChapSecret"] }),
-    (SESSION, Method { name: "Unregister", parameters: &[] }),
-    (SESSION, Method { name: "SetCHAPSecret", parameters: &["ChapSecret"] }),
+    method(TARGET, "Disconnect", "SessionIdentifier"),
+    method(TARGET, "Update", ""),
+    method(SESSION, "Register", "IsMultipathEnabled ChapUsername ChapSecret"),
+    method(SESSION, "Unregister", ""),
+    method(SESSION, "SetCHAPSecret", "ChapSecret"),
 ];
 
-const PORTAL_KEYS: &[&str] =
-    &["InitiatorInstanceName", "InitiatorPortalAddress", "TargetPortalAddress", "TargetPortalPortNumber"];
+const PORTAL_KEYS: &str = "InitiatorInstanceName InitiatorPortalAddress TargetPortalAddress TargetPortalPortNumber";
 
-fn known_method(target: &ObjectPath, method: &str) -> OsResult<(&'static str, &'static Method)> {
+fn known_method(target: &ObjectPath, method: &str) -> OsResult<&'static Method> {
     if ![PORTAL, TARGET, SESSION, CONNECTION].iter().any(|class| target.is_of(class)) {
         return Err(OsError::WBEM_INVALID_CLASS);
     }
-    let found = METHODS.iter().find(|(class, known)| target.is_of(class) && known.name.eq_ignore_ascii_case(method));
-    found.map(|(class, known)| (*class, known)).ok_or(OsError::WBEM_INVALID_METHOD)
+    Method::find(&METHODS, target, method).ok_or(OsError::WBEM_INVALID_METHOD)
 }
 
 /// Returns the portal that the arguments of a method call name.

@@ -10,7 +10,7 @@ use os::{Instance, OsError, OsResult, Uuid, Value};
 
 use crate::disks::{Disk, Health, Layout, Volume};
 use crate::state::{DeviceId, State};
-use crate::wmi::method_call::{Arguments, returned};
+use crate::wmi::method_call::{Arguments, Method, method, returned};
 use crate::wmi::provider_instances::{
     disk_id, disk_instance, long, partition_by_number, partition_id, partition_instance, row, volume_id,
     volume_instance,
@@ -69,57 +69,34 @@ pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsR
     Ok(row.into_iter().collect())
 }
 
-/// The methods that are simulated: class, name and parameters.
-const METHODS: [(&str, &str, &[&str]); 17] = [
-    ("MSFT_Disk", "Initialize", &["PartitionStyle"]),
-    (
+/// The methods that are simulated.
+static METHODS: [Method; 17] = [
+    method("MSFT_Disk", "Initialize", "PartitionStyle"),
+    method(
         "MSFT_Disk",
         "CreatePartition",
-        &[
-            "Size",
-            "UseMaximumSize",
-            "Offset",
-            "Alignment",
-            "DriveLetter",
-            "AssignDriveLetter",
-            "MbrType",
-            "GptType",
-            "IsHidden",
-            "IsActive",
-        ],
+        "Size UseMaximumSize Offset Alignment DriveLetter AssignDriveLetter MbrType GptType IsHidden IsActive",
     ),
-    ("MSFT_Disk", "Clear", &["RemoveData", "RemoveOEM", "ZeroOutEntireDisk", "Sanitize", "RunAsJob"]),
-    ("MSFT_Disk", "Online", &[]),
-    ("MSFT_Disk", "Offline", &[]),
-    ("MSFT_Disk", "Refresh", &[]),
-    ("MSFT_Partition", "GetSupportedSize", &[]),
-    ("MSFT_Partition", "Resize", &["Size"]),
-    ("MSFT_Partition", "Online", &[]),
-    ("MSFT_Partition", "Offline", &[]),
-    ("MSFT_Partition", "AddAccessPath", &["AccessPath", "AssignDriveLetter"]),
-    ("MSFT_Partition", "RemoveAccessPath", &["AccessPath"]),
-    (
+    method("MSFT_Disk", "Clear", "RemoveData RemoveOEM ZeroOutEntireDisk Sanitize RunAsJob"),
+    method("MSFT_Disk", "Online", ""),
+    method("MSFT_Disk", "Offline", ""),
+    method("MSFT_Disk", "Refresh", ""),
+    method("MSFT_Partition", "GetSupportedSize", ""),
+    method("MSFT_Partition", "Resize", "Size"),
+    method("MSFT_Partition", "Online", ""),
+    method("MSFT_Partition", "Offline", ""),
+    method("MSFT_Partition", "AddAccessPath", "AccessPath AssignDriveLetter"),
+    method("MSFT_Partition", "RemoveAccessPath", "AccessPath"),
+    method(
         "MSFT_Volume",
         "Format",
-        &[
-            "FileSystem",
-            "FileSystemLabel",
-            "AllocationUnitSize",
-            "Full",
-            "Force",
-            "Compress",
-            "ShortFileNameSupport",
-            "SetIntegrityStreams",
-            "UseLargeFRS",
-            "DisableHeatGathering",
-            "IsDAX",
-            "RunAsJob",
-        ],
+        "FileSystem FileSystemLabel AllocationUnitSize Full Force Compress ShortFileNameSupport SetIntegrityStreams \
+         UseLargeFRS DisableHeatGathering IsDAX RunAsJob",
     ),
-    ("MSFT_Volume", "Flush", &[]),
-    ("MSFT_Volume", "Resize", &["Size", "RunAsJob"]),
-    ("MSFT_StorageSetting", "UpdateHostStorageCache", &[]),
-    ("MSFT_Disk", "SetAttributes", &["IsReadOnly", "Signature", "Guid"]),
+    method("MSFT_Volume", "Flush", ""),
+    method("MSFT_Volume", "Resize", "Size RunAsJob"),
+    method("MSFT_StorageSetting", "UpdateHostStorageCache", ""),
+    method("MSFT_Disk", "SetAttributes", "IsReadOnly Signature Guid"),
 ];
 
 /// Starts a method of one of the provider's classes.
@@ -129,29 +106,28 @@ pub(crate) fn call(
     method: &str,
     given: &[(&str, Value)],
 ) -> OsResult<StartedCall> {
-    let known = |(class, name, _): &&(&str, &str, &[&str])| object.is_of(class) && name.eq_ignore_ascii_case(method);
-    let (class, method, parameters) = METHODS.iter().find(known).ok_or(OsError::WBEM_NOT_FOUND)?;
-    let arguments = Arguments::new(given, parameters)?;
+    let method = Method::find(&METHODS, object, method).ok_or(OsError::WBEM_NOT_FOUND)?;
+    let arguments = method.arguments(given)?;
     // A BSTR without characters may be a null pointer.
     if given.iter().any(|(_, value)| matches!(value, Value::Text(text) if text.is_empty())) {
         return Err(OsError::WBEM_INVALID_PARAMETER);
     }
-    if *class == "MSFT_StorageSetting" {
+    if method.class == "MSFT_StorageSetting" {
         return Ok(start_job(state, None, JobAction::Rescan));
     }
     let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
-    match *class {
+    match method.class {
         "MSFT_Disk" => {
             let device = disk_by_id(state, id)?;
-            call_disk(state, device, method, arguments)
+            call_disk(state, device, method.name, arguments)
         }
         "MSFT_Partition" => {
             let (device, number) = partition_by_id(state, id)?;
-            call_partition(state, device, number, method, arguments)
+            call_partition(state, device, number, method.name, arguments)
         }
         _ => {
             let volume = volume_by_id(state, id)?;
-            call_volume(state, volume, method, arguments)
+            call_volume(state, volume, method.name, arguments)
         }
     }
 }
