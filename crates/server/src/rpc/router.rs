@@ -11,7 +11,6 @@ use tonic_health::pb::health_server::SERVICE_NAME as HEALTH;
 
 use crate::admission::response_body::{Content, ResponseBody};
 use crate::metrics::registry::Metrics;
-use crate::metrics::rpc::RpcMetrics;
 use crate::rpc::boxed_service::BoxedService;
 use crate::rpc::call::{self, Peer, Rpc};
 use crate::rpc::endpoint_spec::EndpointSpec;
