@@ -65,7 +65,7 @@ pub use executor::activity::{ActiveRequest, Activity, LockUse, LockWaitCount, Re
 pub use executor::operation::{Coalesce, Operation};
 pub use executor::progress::{Call, Requester};
 pub use host::fallback::{FallbackCount, fallback_table};
-pub use host::wmi_calls::ProviderCallCount;
+pub use host::wmi_calls::WmiCallCount;
 pub use node::Node;
 pub use ops::disk::{
     GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::hash::Hash;
 
-use crate::error::OperationResult;
+use crate::error::{Error, OperationResult};
 use crate::node::Node;
-use crate::scheduling::context::OperationContext;
+use crate::node::run::Run;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::scheduling::stop::RunResult;
@@ -50,7 +50,25 @@ pub trait Operation: sealed::Sealed + Clone + Eq + Hash + fmt::Debug + Send + Sy
     }
 
     /// Runs the operation under its locks.
-    fn run(&self, node: &Node, ctx: &OperationContext) -> RunResult<Self::Output>;
+    fn run(&self, run: Run<'_>) -> RunResult<Self::Output>;
+}
+
+/// How often an operation is run before it fails: it is run again because its volume has moved to another disk, or because
+/// it needs a thread of another pool.
+pub(crate) const MAX_RUNS: usize = 6;
+
+/// Converts the result of an operation to that of its request: adds the name and the description of the operation to an
+/// error, and records a refused link.
+pub(crate) fn conclude<O: Operation>(
+    node: &Node,
+    operation: &O,
+    result: OperationResult<O::Output>,
+) -> Result<O::Output, Error> {
+    result.map_err(|error| {
+        let error = Error::new(O::NAME, operation.describe(), error);
+        node.refused_links.record(&error);
+        error
+    })
 }
 
 /// Whether an operation may share the result of an equal one that is in progress (request coalescing).

@@ -1,5 +1,7 @@
 //! The kinds of work that have their own threads, and the resources that share the threads of a pool.
 
+use crate::types::DiskNumber;
+
 /// The pools of worker threads. A dead server or a lost disk can block only threads of its own pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PoolKind {
@@ -50,7 +52,7 @@ pub enum Resource {
     /// An iSCSI target portal, `address:port` in lower case.
     TargetPortal(String),
     /// A disk, by its number.
-    Disk(u32),
+    Disk(DiskNumber),
     /// A volume, by its GUID path.
     Volume(String),
     /// Every disk of the node.

@@ -111,9 +111,10 @@ impl<K: Clone + Eq + Hash> Holdings<K> {
 mod tests {
     use super::{ClientId, Holder, Usage};
     use crate::scheduling::pool_kind::Resource;
+    use crate::types::DiskNumber;
 
     fn holder(disk: u32, client: u64) -> Holder {
-        Holder { resource: Some(Resource::Disk(disk)), client: Some(ClientId(client)), is_exempt: false }
+        Holder { resource: Some(Resource::Disk(DiskNumber(disk))), client: Some(ClientId(client)), is_exempt: false }
     }
 
     /// Adds as many as `usage` admits of `holder`, and returns how many.

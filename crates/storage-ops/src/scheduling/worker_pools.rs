@@ -184,6 +184,7 @@ pub(crate) fn catch_panic<T>(body: impl FnOnce() -> RunResult<T>) -> RunResult<T
 
 #[cfg(test)]
 mod tests {
+    use crate::types::DiskNumber;
     use std::sync::Arc;
     use std::task::{Context, Waker};
 
@@ -199,7 +200,7 @@ mod tests {
     }
 
     fn holder(disk: u32, client: u64) -> Holder {
-        Holder { resource: Some(Resource::Disk(disk)), client: Some(ClientId(client)), is_exempt: false }
+        Holder { resource: Some(Resource::Disk(DiskNumber(disk))), client: Some(ClientId(client)), is_exempt: false }
     }
 
     fn enter(pool: &Arc<WorkerPool>, disk: u32, client: u64) -> ThreadRequest {
