@@ -9,7 +9,7 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::ops::disk::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
+use crate::ops::disk::online::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
 use crate::provider::msft_storage;
 use crate::readings;
 use crate::scheduling::locks::LockKey;
