@@ -462,7 +462,7 @@ mod tests {
 
     use super::Executor;
     use crate::error::Kind;
-    use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
+    use crate::executor::operation::{Coalesce, Operation};
     use crate::node::run::Run;
     use crate::scheduling::locks::LockKey;
     use crate::scheduling::pool_kind::PoolKind;
@@ -472,8 +472,6 @@ mod tests {
     /// An operation that panics when its lock keys are determined, before it has a thread.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
     struct Defective;
-
-    impl Sealed for Defective {}
 
     impl Operation for Defective {
         type Output = ();

@@ -26,7 +26,7 @@ use crate::readings::all_disks::{self, UnreadDisk};
 use crate::readings::node_volumes;
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::{RunResult, Stop, caught};
+use crate::scheduling::stop::{RunResult, Stop, caught, failed};
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 
 use online::{bring_volumes_online, online_with_volumes, set_state};
@@ -158,7 +158,7 @@ impl Operation for GetDiskNumberByName {
 
     fn run(&self, run: Run<'_>) -> RunResult<DiskNumber> {
         if self.name.trim().is_empty() {
-            return Err(OperationError::invalid("the name is empty").into());
+            return failed(OperationError::invalid("the name is empty"));
         }
         let has_name =
             |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
@@ -182,15 +182,14 @@ impl Operation for GetDiskNumberByName {
                 // A disk that is slow may answer the next request.
                 let is_late = disk.code == OsError::SEM_TIMEOUT;
                 let kind = if is_late { Kind::Unavailable } else { Kind::FailedPrecondition };
-                Err(OperationError { kind, ..OperationError::of(disk.code, reason) }.into())
+                failed(OperationError { kind, ..OperationError::of(disk.code, reason) })
             }
             ([..], _) => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
-                Err(OperationError::precondition(format!(
+                failed(OperationError::precondition(format!(
                     "the disks {} have that name; it must be unique",
                     list.join(", ")
-                ))
-                .into())
+                )))
             }
         }
     }
@@ -326,7 +325,8 @@ impl Operation for Rescan {
         // A single error may be transient. One port that cannot be scanned may always fail, and has no disk for this caller.
         let list = || run.os().device_interfaces(STORAGE_PORT_INTERFACE);
         let listed = list().or_else(|_| list());
-        let (mut scanned, mut failed) = (0, listed.as_ref().err().copied());
+        let mut scanned = 0;
+        let mut first_error = listed.as_ref().err().copied();
         let ports = listed.unwrap_or_default().into_iter().map(|port| (Device::Port(port.clone()), port));
         let scan = |os: &dyn Os, port: U16String, _: &dyn Fn(DiskNumber)| {
             os.reenumerate(&port).or_else(|_| os.reenumerate(&port))
@@ -336,7 +336,7 @@ impl Operation for Rescan {
                 Ok(()) => scanned += 1,
                 Err(code) => {
                     tracing::warn!(%port, %code, "a storage port could not be scanned");
-                    failed = failed.or(Some(code));
+                    first_error = first_error.or(Some(code));
                 }
             }
         }
@@ -354,12 +354,12 @@ impl Operation for Rescan {
         }
         // The storage provider and the PowerShell cmdlets use a cache, which must be refreshed after the change.
         refresh_all(run)?;
-        match failed {
+        match first_error {
             Some(code) if scanned == 0 => {
                 let error = OperationError::of(code, "no storage port could be scanned");
                 // A port that is late may answer the next request.
                 let kind = if code == OsError::SEM_TIMEOUT { Kind::Unavailable } else { error.kind };
-                Err(OperationError { kind, ..error }.into())
+                failed(OperationError { kind, ..error })
             }
             _ => Ok(()),
         }

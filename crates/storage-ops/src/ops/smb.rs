@@ -31,7 +31,7 @@ use crate::provider::wmi::call;
 use crate::readings::share::{self, Unreadable};
 use crate::scheduling::locks::LockKey;
 use crate::scheduling::pool_kind::{PoolKind, Resource};
-use crate::scheduling::stop::RunResult;
+use crate::scheduling::stop::{RunResult, failed};
 use crate::types::{HostPath, UncPath};
 
 /// Maps a share, unless it is mapped already, and creates a directory link to it.
@@ -84,12 +84,12 @@ impl Operation for NewSmbGlobalMapping {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         if self.username.contains('\0') || self.password.expose().contains('\0') {
-            return Err(OperationError::invalid("the user name or the password contains a NUL character").into());
+            return failed(OperationError::invalid("the user name or the password contains a NUL character"));
         }
         if self.username.is_empty() {
             own_node::refuse(run, &self.remote.server())?;
         } else if !has_name(&self.username) {
-            return Err(OperationError::invalid("the user name is blank, or a domain without a name").into());
+            return failed(OperationError::invalid("the user name is blank, or a domain without a name"));
         }
         let (substitute, print) = (self.remote.to_nt(false), self.remote.print_name());
         // Checks the path of the link first, so that no mapping is created for a link that cannot be created.

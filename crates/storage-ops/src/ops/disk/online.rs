@@ -15,7 +15,7 @@ use crate::provider::msft_storage;
 use crate::readings;
 use crate::readings::volume::{DataVolumes, VolumeState};
 use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::{RunResult, Stop};
+use crate::scheduling::stop::{RunResult, Stop, failed};
 
 /// How long Windows may take to bring a volume online that it has just listed.
 const ONLINE_GRACE: Duration = Duration::from_millis(300);
@@ -58,7 +58,7 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
     if is_reached(readings::disk::attributes(run, disk)?) {
         return Ok(());
     }
-    Err(OperationError::precondition("Windows reported success, but the state of the disk has not changed").into())
+    failed(OperationError::precondition("Windows reported success, but the state of the disk has not changed"))
 }
 
 /// Waits until each data partition of a disk has a volume, and returns those that have arrived by then. Meanwhile brings the
