@@ -6,6 +6,7 @@ pub(crate) mod buffer;
 pub(crate) mod disk;
 pub(crate) mod disk_identifiers;
 pub(crate) mod file_system;
+pub(crate) mod partition_table;
 pub(crate) mod reparse_point;
 pub(crate) mod smbios;
 pub(crate) mod volume;

@@ -7,10 +7,6 @@ use std::fmt;
 
 use os::OsError;
 
-/// How often an operation is run before it fails: it is run again because its volume has moved to another disk, or because
-/// it needs a thread of another pool.
-pub(crate) const MAX_RUNS: usize = 6;
-
 /// What the caller can conclude from an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -57,9 +53,9 @@ impl OperationError {
         Self { kind, reason: reason.into(), code: None }
     }
 
-    pub(crate) fn too_many_reruns() -> Self {
+    pub(crate) fn too_many_reruns(runs: usize) -> Self {
         Self::precondition(format!(
-            "gave up after {MAX_RUNS} attempts, because the volume's disk or the required thread pool changed each time"
+            "gave up after {runs} attempts, because the volume's disk or the required thread pool changed each time"
         ))
     }
 

@@ -7,22 +7,19 @@ pub(crate) mod wmi_calls;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{Clock, Os};
+use os::{Clock, Os, OsResult};
 
 use crate::config::Timeouts;
-use crate::host::device_queries::DeviceQueries;
+use crate::host::device_queries::{Device, DeviceQueries, PATIENCE, Query};
 use crate::host::fallback::Fallbacks;
-use crate::host::wmi_calls::ProviderCalls;
-use crate::scheduling::context::OperationContext;
-use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::RunResult;
+use crate::host::wmi_calls::WmiCalls;
 
 /// The Windows host: its primitives, its clock, and how long to wait for it.
 pub(crate) struct Host {
     os: Arc<dyn Os>,
     timeouts: Timeouts,
     fallbacks: Fallbacks,
-    provider_calls: ProviderCalls,
+    wmi_calls: WmiCalls,
     device_queries: DeviceQueries,
 }
 
@@ -32,7 +29,7 @@ impl Host {
             os,
             timeouts,
             fallbacks: Fallbacks::default(),
-            provider_calls: ProviderCalls::default(),
+            wmi_calls: WmiCalls::default(),
             device_queries: DeviceQueries::default(),
         }
     }
@@ -50,26 +47,37 @@ impl Host {
         &self.device_queries
     }
 
-    pub(crate) fn provider_calls(&self) -> &ProviderCalls {
-        &self.provider_calls
+    /// Asks each device, for which `query` is given its `T`. Returns the answers in the same order: `None` for a device that
+    /// does not answer in time, which is logged.
+    pub(crate) fn query_each<T: Send + 'static, R: Send + 'static>(
+        &self,
+        targets: impl Iterator<Item = (Device, T)>,
+        query: Query<T, R>,
+    ) -> Vec<(Device, Option<OsResult<R>>)> {
+        self.query_each_for(PATIENCE, targets, query)
+    }
+
+    /// Like [`Self::query_each`], but waits `longest` for the first device that does not answer.
+    pub(crate) fn query_each_for<T: Send + 'static, R: Send + 'static>(
+        &self,
+        longest: Duration,
+        targets: impl Iterator<Item = (Device, T)>,
+        query: Query<T, R>,
+    ) -> Vec<(Device, Option<OsResult<R>>)> {
+        self.device_queries.query_each(&self.os, longest, targets, query)
+    }
+
+    /// Returns the counters of the fallbacks.
+    pub(crate) fn fallbacks(&self) -> &Fallbacks {
+        &self.fallbacks
+    }
+
+    pub(crate) fn wmi_calls(&self) -> &WmiCalls {
+        &self.wmi_calls
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {
         self.os.clock()
-    }
-
-    /// Waits for volumes to arrive: calls `check` and, on a thread that does nothing else, calls it until it returns a
-    /// value or the time has passed.
-    pub(crate) fn poll_arrival<T>(
-        &self,
-        ctx: &OperationContext,
-        mut check: impl FnMut() -> RunResult<Option<T>>,
-    ) -> RunResult<Option<T>> {
-        if let Some(value) = check()? {
-            return Ok(Some(value));
-        }
-        ctx.require_pool(PoolKind::Arrivals)?;
-        self.poll(self.timeouts.arrival, check)
     }
 
     /// Calls `check` until it returns a value or `timeout` has passed, with pauses that double up to one second.
@@ -90,42 +98,5 @@ impl Host {
             self.clock().sleep(pause);
             pause = (pause * 2).min(Duration::from_secs(1));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::pin::pin;
-    use std::sync::Arc;
-    use std::task::{Context, Poll, Waker};
-
-    use super::Host;
-    use crate::Timeouts;
-    use crate::scheduling::context::OperationContext;
-    use crate::scheduling::locks::Locks;
-    use crate::scheduling::pool_kind::PoolKind;
-    use crate::scheduling::stop::{Rerun, RunResult, Stop};
-
-    #[test]
-    fn a_wait_for_volumes_does_not_occupy_a_thread_for_disks() {
-        let host = Host::new(os_sim::node().build().process(), Timeouts::default());
-        let mut lock = pin!(Locks::default().acquire(Vec::new()));
-        let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { panic!("no key") };
-        let guard = Arc::new(guard);
-        // Runs `looks` looks until something has arrived.
-        let wait = |pools: &[PoolKind], looks: u32| -> RunResult<bool> {
-            let ctx = OperationContext::new(Arc::clone(&guard), None, Some(pools.to_vec()));
-            let mut count = 0;
-            let arrived = host.poll_arrival(&ctx, || {
-                count += 1;
-                Ok((count == looks).then_some(()))
-            });
-            Ok(arrived?.is_some())
-        };
-        assert_eq!(wait(&[PoolKind::Disks], 1), Ok(true), "it has arrived already");
-        let moved = Err(Stop::Rerun(Rerun::InPool(PoolKind::Arrivals, None)));
-        assert_eq!(wait(&[PoolKind::Disks], 2), moved);
-        assert_eq!(wait(&[PoolKind::Disks, PoolKind::Arrivals], 2), Ok(true));
-        assert_eq!(wait(&[PoolKind::Disks, PoolKind::Arrivals], u32::MAX), Ok(false));
     }
 }

@@ -1,24 +1,20 @@
 //! The node that operations run on.
 
+pub(crate) mod run;
 pub(crate) mod smb_mapping_record;
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use os::{Os, OsError};
+use os::Os;
 
 use crate::config::Config;
-use crate::error::{Error, MAX_RUNS, OperationError};
-use crate::executor::operation::Operation;
 use crate::host::Host;
 use crate::host::fallback::FallbackCount;
-use crate::host::wmi_calls::ProviderCallCount;
+use crate::host::wmi_calls::WmiCallCount;
 use crate::node::smb_mapping_record::MappingRecord;
+use crate::paths::refused_links::RefusedLinks;
 use crate::paths::working_directories::WorkingDirectories;
-use crate::scheduling::context::OperationContext;
-use crate::scheduling::locks::{Guard, LockKey, Locks};
-use crate::scheduling::stop::{RunResult, Stop};
+use crate::scheduling::locks::Locks;
 
 /// One Windows node and the state that its operations share.
 ///
@@ -32,7 +28,7 @@ pub struct Node {
     pub(crate) directories: WorkingDirectories,
     /// What is known of the SMB mappings.
     pub(crate) smb_mappings: MappingRecord,
-    links_refused: AtomicU64,
+    pub(crate) refused_links: RefusedLinks,
 }
 
 impl Node {
@@ -41,35 +37,14 @@ impl Node {
         let directories = WorkingDirectories::new(&config);
         let host = Host::new(os, config.timeouts);
         let smb_mappings = MappingRecord::default();
-        Self { host, config, locks: Locks::default(), directories, smb_mappings, links_refused: AtomicU64::new(0) }
-    }
-
-    /// Runs `operation` on this thread and blocks until it has ended.
-    pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
-        operation.check_allowed(self).map_err(|error| self.described(operation, error))?;
-        for _ in 0..MAX_RUNS {
-            match self.run_locked(operation) {
-                Ok(output) => return Ok(output),
-                Err(Stop::Failed(error)) => return Err(self.described(operation, error)),
-                Err(Stop::Rerun(_)) => {}
-            }
+        Self {
+            host,
+            config,
+            locks: Locks::default(),
+            directories,
+            smb_mappings,
+            refused_links: RefusedLinks::default(),
         }
-        Err(self.described(operation, OperationError::too_many_reruns()))
-    }
-
-    fn run_locked<O: Operation>(&self, operation: &O) -> RunResult<O::Output> {
-        let keys = operation.lock_keys(self)?;
-        let ctx = OperationContext::new(Arc::new(self.lock(keys)), None, None);
-        operation.run(self, &ctx)
-    }
-
-    fn lock(&self, keys: Vec<LockKey>) -> Guard {
-        let mut guard = None;
-        {
-            let mut wait = pin!(async { guard = Some(self.locks.acquire(keys).await) });
-            self.host.clock().block_on(wait.as_mut());
-        }
-        guard.expect("block_on returns when the locks are acquired")
     }
 
     /// Returns the settings.
@@ -88,8 +63,8 @@ impl Node {
     }
 
     /// Returns how many calls of WMI were made, and how long they took.
-    pub fn provider_calls(&self) -> Vec<ProviderCallCount> {
-        self.host.provider_calls().counts()
+    pub fn wmi_calls(&self) -> Vec<WmiCallCount> {
+        self.host.wmi_calls().counts()
     }
 
     /// Begins the record of the SMB mappings that are made since Windows started. A daemon calls this when it starts.
@@ -133,17 +108,6 @@ impl Node {
 
     /// Returns how many requests were refused because of a link or mount point on a path.
     pub fn links_refused(&self) -> u64 {
-        self.links_refused.load(Ordering::Relaxed)
-    }
-
-    /// Adds the name and the description of `operation` to `error`. Counts and logs that a link was refused, apart from the
-    /// failed call.
-    pub(crate) fn described<O: Operation>(&self, operation: &O, error: OperationError) -> Error {
-        let error = Error::new(O::NAME, operation.describe(), error);
-        if error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED) {
-            self.links_refused.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(%error, "refused a link or mount point on a path");
-        }
-        error
+        self.refused_links.count()
     }
 }

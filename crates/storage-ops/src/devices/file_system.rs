@@ -1,19 +1,16 @@
-//! The file system of a volume: whether a volume is formatted, and with what.
+//! File systems: the name and the size of a mounted one, and the signatures of others.
 
 mod signatures;
 
-use os::abi::{ControlCode, FsAttributeInformation};
-use os::{FsInfo, Handle, OsError, OsResult};
+use os::abi::{ControlCode, FsAttributeInformation, FsFullSizeInformation};
+use os::{FsInfo, Handle, Os, OsError, OsResult};
+use zerocopy::{FromZeros, IntoBytes};
 
 use crate::devices::buffer;
-use crate::devices::volume as volume_device;
-use crate::error::{OperationError, OperationResult};
+use crate::devices::volume::{self, OPEN_FOR_READ};
+use crate::error::OperationResult;
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::host::fallback::{Fallback, SecondWay};
-use crate::provider::msft_storage::report;
-use crate::scheduling::stop::RunResult;
-use crate::types::VolumeId;
+use crate::types::{VolumeId, VolumeStats};
 
 /// The file system of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,72 +21,6 @@ pub(crate) enum FileSystem {
     Ntfs,
     /// Another file system, by its name.
     Other(String),
-}
-
-/// Determines the file system of `volume`. If it cannot be determined, that is an error, because callers format a raw
-/// volume.
-pub(crate) fn detect(host: &Host, volume: VolumeId) -> OperationResult<FileSystem> {
-    let handle = volume_device::open(host, volume, &volume_device::OPEN_FOR_READ)?;
-    let name = name_of(&*handle).or_else(|code| none_if_no_root(host, volume, code));
-    let name = name.map_err(|code| OperationError::of(code, "the file system cannot be read"))?;
-    match name.as_deref() {
-        None => {}
-        Some("NTFS") => return Ok(FileSystem::Ntfs),
-        Some(name) => return Ok(FileSystem::Other(name.to_owned())),
-    }
-    // Windows has mounted no file system. The volume may still have one that Windows cannot mount.
-    let mut recognized = [0; 16];
-    match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut recognized) {
-        Err(code) if ErrorClass::Unreadable.contains(code) || ErrorClass::DeviceRemoved.contains(code) => {
-            return Err(OperationError::of(code, "the file system cannot be determined"));
-        }
-        // No page says what is answered for a volume without the structure that the request reads, which may be an empty
-        // name. The signature of the structure is searched for below.
-        Err(code) if !ErrorClass::BufferTooSmall.contains(code) => {}
-        Ok(_) if recognized[0] == 0 => {}
-        _ => {
-            return Err(OperationError::precondition(
-                "the volume has a file system that Windows recognizes but cannot mount",
-            ));
-        }
-    }
-    let signature = signature_on(&*handle).map_err(|code| OperationError::of(code, "the volume cannot be read"))?;
-    match signature {
-        None => Ok(FileSystem::Raw),
-        Some(name) => Err(OperationError::precondition(format!(
-            "the volume has the signature of {name}, which Windows cannot mount"
-        ))),
-    }
-}
-
-/// Returns `detected`, the result of [`detect`]. If that failed, a file system that the storage provider reports is one; that
-/// it reports none is no evidence.
-pub(crate) fn or_reported(
-    host: &Host,
-    way: SecondWay<'_>,
-    volume: VolumeId,
-    detected: OperationResult<FileSystem>,
-) -> RunResult<FileSystem> {
-    host.or_second(way, Fallback::FileSystem, detected, || match report::file_system(host, way, volume)?.as_deref() {
-        Some("NTFS") => Ok(FileSystem::Ntfs),
-        Some(name) => Ok(FileSystem::Other(name.to_owned())),
-        None => {
-            Err(OperationError::precondition("the storage provider reports no file system, which is no evidence")
-                .into())
-        }
-    })
-}
-
-/// Returns `None` for the name of the file system after `code`, if that says nothing about the volume and its root directory
-/// cannot be opened because Windows has mounted no file system. Otherwise returns `code`.
-fn none_if_no_root(host: &Host, volume: VolumeId, code: OsError) -> OsResult<Option<String>> {
-    if ErrorClass::UnsupportedOrInvalid.contains(code)
-        && host.os().open(&volume.root(), &volume_device::OPEN_FOR_READ).err() == Some(OsError::UNRECOGNIZED_VOLUME)
-    {
-        host.fallbacks().record(Fallback::FileSystem, code);
-        return Ok(None);
-    }
-    Err(code)
 }
 
 /// Searches the first sectors of a volume, or of a disk, for the signature of a file system or container, and returns its
@@ -149,4 +80,40 @@ pub(crate) fn name_of(handle: &dyn Handle) -> OsResult<Option<String>> {
     let name = buffer::units_at(answer, FsAttributeInformation::NAME_OFFSET, length).ok_or(OsError::GEN_FAILURE)?;
     let name = name.to_string_lossy();
     Ok((!name.is_empty() && name != "RAW").then_some(name))
+}
+
+/// Queries the sizes of a mounted file system and of its clusters and sectors.
+pub(crate) fn full_size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> {
+    let mut size = FsFullSizeInformation::new_zeroed();
+    handle.query_fs(FsInfo::FullSize, size.as_mut_bytes())?;
+    Ok(size)
+}
+
+/// Returns whether Windows recognizes a file system on a volume that it has not mounted.
+///
+/// Errors: only those that say that the volume cannot be read. No page says what Windows answers for a volume without the
+/// structure that the request reads; the answer may be an empty name.
+pub(crate) fn is_recognized(handle: &dyn Handle) -> OsResult<bool> {
+    let mut recognized = [0; 16];
+    match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut recognized) {
+        Ok(_) => Ok(recognized[0] != 0),
+        Err(code) if ErrorClass::Unreadable.contains(code) || ErrorClass::DeviceRemoved.contains(code) => Err(code),
+        // The name of the file system does not fit.
+        Err(code) => Ok(ErrorClass::BufferTooSmall.contains(code)),
+    }
+}
+
+/// Queries the size and usage of the file system of `volume`.
+pub(crate) fn stats(os: &dyn Os, volume: VolumeId) -> OperationResult<VolumeStats> {
+    let handle = volume::open(os, volume, &OPEN_FOR_READ)?;
+    // What a volume without a file system answers to the query of its size is not documented.
+    if name_of(&*handle)?.is_none() {
+        return Err(OsError::UNRECOGNIZED_VOLUME.into());
+    }
+    let size = full_size(&*handle)?;
+    let unit = u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);
+    let total = size.total_units.checked_mul(unit);
+    let free = size.available_units.checked_mul(unit);
+    let (Some(total), Some(free)) = (total, free) else { return Err(OsError::GEN_FAILURE.into()) };
+    Ok(VolumeStats { total, used: total.saturating_sub(free) })
 }

@@ -13,12 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use os::OsError;
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{Kind, OperationError};
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::scheduling::context::OperationContext;
-use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::RunResult;
 
 /// The maximum number of codes that are counted apart for one fallback. Codes come from drivers, so there may be any
 /// number of them.
@@ -215,17 +211,6 @@ pub fn fallback_table() -> String {
     TABLE.iter().map(line).fold(head.to_owned(), |table, line| table + &line)
 }
 
-/// Whether the storage provider may be asked if a device does not answer.
-#[derive(Clone, Copy)]
-pub(crate) enum SecondWay<'a> {
-    /// No: something could be destroyed if the answer were wrong.
-    Refused,
-    /// Yes, on the current thread and by queries only: the operation has no locks yet, or needs no provider.
-    Query,
-    /// Yes, on a thread for WMI.
-    Provider(&'a OperationContext),
-}
-
 /// How often the fallback was taken after one answer of a primary call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FallbackCount {
@@ -298,42 +283,9 @@ impl OperationError {
     }
 }
 
-impl Host {
-    /// Returns the counters of the fallbacks.
-    pub(crate) fn fallbacks(&self) -> &Fallbacks {
-        &self.fallbacks
-    }
-
-    /// Returns `first` or, if its error is not conclusive, the result of `second`. If that fails too, returns the error of
-    /// `first`.
-    pub(crate) fn or_second<T>(
-        &self,
-        way: SecondWay<'_>,
-        fallback: Fallback,
-        first: OperationResult<T>,
-        second: impl FnOnce() -> OperationResult<T>,
-    ) -> RunResult<T> {
-        let error = match first {
-            Ok(value) => return Ok(value),
-            Err(error) => error,
-        };
-        let code = match (error.inconclusive(), way) {
-            (None, _) | (_, SecondWay::Refused) => return Err(error.into()),
-            (Some(code), SecondWay::Query) => code,
-            (Some(code), SecondWay::Provider(ctx)) => {
-                ctx.require_pool(PoolKind::Wmi)?;
-                code
-            }
-        };
-        let outcome = second();
-        self.fallbacks.record(fallback, code);
-        Ok(outcome.map_err(|failed| error.and_second(&failed))?)
-    }
-}
-
 impl OperationError {
     /// Adds the reason why the fallback failed too.
-    pub(crate) fn and_second(self, failed: &Self) -> Self {
+    pub(crate) fn with_failed_fallback(self, failed: &Self) -> Self {
         let reason = format!("{}; the fallback failed too: {}", self.reason, failed.reason);
         Self { reason, ..self }
     }

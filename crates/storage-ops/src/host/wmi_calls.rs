@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// The calls of one method of a class, or the queries for its instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProviderCallCount {
+pub struct WmiCallCount {
     /// The class, such as `MSFT_Disk`.
     pub class: String,
     /// The method, or `query`.
@@ -28,9 +28,9 @@ struct Usage {
 
 /// The calls of one host.
 #[derive(Debug, Default)]
-pub(crate) struct ProviderCalls(Mutex<BTreeMap<(String, String), Usage>>);
+pub(crate) struct WmiCalls(Mutex<BTreeMap<(String, String), Usage>>);
 
-impl ProviderCalls {
+impl WmiCalls {
     /// Counts a call.
     pub(crate) fn add(&self, class: &str, method: &str, has_failed: bool, took: Duration) {
         let key = (name(class), name(method));
@@ -41,11 +41,11 @@ impl ProviderCalls {
         usage.time += took;
     }
 
-    pub(crate) fn counts(&self) -> Vec<ProviderCallCount> {
+    pub(crate) fn counts(&self) -> Vec<WmiCallCount> {
         let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = |((class, method), usage): (&(String, String), &Usage)| {
             let Usage { calls, failures, time } = *usage;
-            ProviderCallCount { class: class.clone(), method: method.clone(), calls, failures, time }
+            WmiCallCount { class: class.clone(), method: method.clone(), calls, failures, time }
         };
         calls.iter().map(count).collect()
     }
@@ -64,12 +64,12 @@ mod tests {
 
     #[test]
     fn calls_are_counted_by_class_and_method_and_never_by_object() {
-        let calls = ProviderCalls::default();
+        let calls = WmiCalls::default();
         let second = Duration::from_secs(1);
         calls.add("MSFT_Disk", "query", false, second);
         calls.add("MSFT_Disk", "query", true, second);
         calls.add(r"\\host\root:MSFT_Disk", "Online", false, second);
-        let count = |class: &str, method: &str, calls, failures| ProviderCallCount {
+        let count = |class: &str, method: &str, calls, failures| WmiCallCount {
             class: class.into(),
             method: method.into(),
             calls,

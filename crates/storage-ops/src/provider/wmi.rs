@@ -6,12 +6,11 @@ use os::{CallStatus, Instance, MethodCall, Namespace, OsError, Returned};
 
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::scheduling::context::OperationContext;
+use crate::node::run::Run;
 
 /// Runs a query that must find exactly one instance; `object` names it in errors.
-pub(crate) fn query_one(host: &Host, namespace: Namespace, wql: &str, object: &str) -> OperationResult<Instance> {
-    only(query(host, namespace, wql)?, object)
+pub(crate) fn query_one(run: Run<'_>, namespace: Namespace, wql: &str, object: &str) -> OperationResult<Instance> {
+    only(query(run, namespace, wql)?, object)
 }
 
 /// Returns the only one of the instances; `object` names it in errors.
@@ -24,10 +23,10 @@ pub(crate) fn only(mut found: Vec<Instance>, object: &str) -> OperationResult<In
 }
 
 /// Runs a query.
-pub(crate) fn query(host: &Host, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
-    let began = host.clock().now();
-    let found = host.os().wmi().query(namespace, wql, began + host.timeouts().query);
-    host.provider_calls().add(class_in(wql), "query", found.is_err(), host.clock().now() - began);
+pub(crate) fn query(run: Run<'_>, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
+    let began = run.clock().now();
+    let found = run.os().wmi().query(namespace, wql, began + run.timeouts().query);
+    run.host().wmi_calls().add(class_in(wql), "query", found.is_err(), run.clock().now() - began);
     found.map_err(|code| {
         if ErrorClass::NotInstalled.contains(code) {
             return not_installed(code, class_in(wql));
@@ -41,27 +40,22 @@ pub(crate) fn query(host: &Host, namespace: Namespace, wql: &str) -> OperationRe
 }
 
 /// Calls a method and waits until it ends. If it takes longer than `timeout`, the method keeps the locks until it ends.
-pub(crate) fn call(
-    host: &Host,
-    ctx: &OperationContext,
-    call: &MethodCall<'_>,
-    timeout: Duration,
-) -> OperationResult<Returned> {
+pub(crate) fn call(run: Run<'_>, call: &MethodCall<'_>, timeout: Duration) -> OperationResult<Returned> {
     let method = call.method;
     // WMI takes an empty path for that of a new class, and reports that it does not have the method.
     if call.path.is_empty() {
         let reason = format!("WMI returned an object without a path, so {method} cannot be called");
         return Err(OperationError::new(Kind::Internal, reason));
     }
-    ctx.begin_mutation()?;
-    let began = host.clock().now();
-    let status = host.os().wmi().call(call, began + timeout);
+    run.begin_mutation()?;
+    let began = run.clock().now();
+    let status = run.os().wmi().call(call, began + timeout);
     let has_failed = !matches!(&status, Ok(CallStatus::Done(returned)) if returned.code == 0);
-    host.provider_calls().add(class_of(call.path), method, has_failed, host.clock().now() - began);
+    run.host().wmi_calls().add(class_of(call.path), method, has_failed, run.clock().now() - began);
     match status {
         Ok(CallStatus::Done(returned)) => Ok(returned),
         Ok(CallStatus::StillRunning(pending)) => {
-            ctx.hold_locks_until(pending);
+            run.hold_locks_until(pending);
             let seconds = timeout.as_secs();
             let reason = format!("{method} is still running after {seconds} s; repeat the request to wait for it");
             Err(OperationError::new(Kind::StillRunning, reason))
@@ -102,28 +96,22 @@ pub(crate) fn quote(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
-    use std::sync::Arc;
-    use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
     use os::{MethodCall, Namespace};
 
     use super::{call, class_in, class_of};
-    use crate::Timeouts;
     use crate::error::Kind;
-    use crate::host::Host;
+    use crate::node::run::Run;
     use crate::scheduling::context::OperationContext;
-    use crate::scheduling::locks::Locks;
+    use crate::{Config, Node};
 
     #[test]
     fn an_object_without_a_path_is_not_reported_as_missing() {
-        let host = Host::new(os_sim::node().build().process(), Timeouts::default());
-        let mut lock = pin!(Locks::default().acquire(Vec::new()));
-        let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { panic!("no key") };
-        let ctx = OperationContext::new(Arc::new(guard), None, None);
+        let node = Node::new(os_sim::node().build().process(), Config::default());
+        let context = OperationContext::before_locks();
         let format = MethodCall::new(Namespace::Storage, "", "Format", &[]);
-        let error = call(&host, &ctx, &format, Duration::from_secs(1)).unwrap_err();
+        let error = call(Run::new(&node, &context), &format, Duration::from_secs(1)).unwrap_err();
         assert_eq!((error.kind, error.code), (Kind::Internal, None));
         assert!(error.to_string().contains("without a path, so Format"), "{error}");
     }

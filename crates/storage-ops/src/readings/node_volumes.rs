@@ -3,49 +3,49 @@
 
 use os::{Handle, OsError, PathForm};
 
-use crate::devices::disk::{Disk, Partition, PartitionKind};
+use crate::devices::disk::Disk;
+use crate::devices::partition_table::{Partition, PartitionKind};
 use crate::devices::reparse_point::Link;
-use crate::devices::volume as volume_device;
+use crate::devices::volume;
 use crate::error::{Kind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::fallback::{Fallback, SecondWay};
+use crate::host::fallback::Fallback;
 use crate::node::Node;
+use crate::node::run::Run;
 use crate::paths::on_node;
-use crate::provider::msft_storage::report;
-use crate::scheduling::stop::{RunResult, Stop};
+use crate::provider::report;
+use crate::readings::volume::extents;
+use crate::scheduling::stop::{RunResult, failed};
 use crate::types::{DiskNumber, HostPath, VolumeId};
 
 /// Refuses `volume` if the node itself uses it: the volume of Windows, those of a working directory or other path of the
 /// node and of the way to it; the EFI system, recovery and reserved partitions of every disk; and the active partition of a
 /// disk with one of the former volumes, which is the system partition of a node that starts from a BIOS. Windows names it "System Reserved", but its
-/// type is that of a data partition. `way` is `Refused` if the volume's content is at stake.
-pub(crate) fn refuse_volume(node: &Node, way: SecondWay<'_>, volume: VolumeId) -> RunResult<()> {
+/// type is that of a data partition. If the content of the volume is at
+/// stake, `run` must not use the provider.
+pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
+    let node = run.node();
     if of_node(node)?.contains(&volume) {
-        return Err(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself").into());
+        return failed(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself"));
     }
-    for extent in volume_device::all_extents(&node.host, way, volume).map_err(|stop| stop.map(undetermined))? {
+    for extent in extents(run, volume).map_err(|stop| stop.map(undetermined))? {
         let number = DiskNumber(extent.disk_number);
-        let table = Disk::open_for_read(&node.host, number).and_then(|disk| disk.partition_table());
-        let table = match way {
-            SecondWay::Provider(ctx) => {
-                let second = || report::partition_table(&node.host, ctx, number);
-                node.host.or_second(way, Fallback::PartitionTable, table, second)
-            }
-            SecondWay::Refused | SecondWay::Query => table.map_err(Stop::from),
-        };
-        let table = table.map_err(|stop| stop.map(undetermined))?;
+        let table = Disk::open_for_read(run.os(), number).and_then(|disk| disk.partition_table());
+        let table = run
+            .or_fallback(Fallback::PartitionTable, table, || report::partition_table(run, number))
+            .map_err(|stop| stop.map(undetermined))?;
         let begins_here = |partition: &&Partition| u64::try_from(extent.offset) == Ok(partition.offset);
         for partition in table.partitions.iter().filter(begins_here) {
             let reason = match partition.kind {
                 PartitionKind::System | PartitionKind::Reserved => {
                     "the volume is on an EFI system, recovery or reserved partition"
                 }
-                _ if partition.is_active && has_volume_of_node(node, number)? => {
-                    "the volume is on the active partition of a disk of the node, from which the node starts"
+                _ if partition.is_active && has_volume_of_node(run.node(), number)? => {
+                    "the volume is on the active partition of a disk of the run.node(), from which the node starts"
                 }
                 _ => continue,
             };
-            return Err(OperationError::new(Kind::PermissionDenied, reason).into());
+            return failed(OperationError::new(Kind::PermissionDenied, reason));
         }
     }
     Ok(())
@@ -53,22 +53,19 @@ pub(crate) fn refuse_volume(node: &Node, way: SecondWay<'_>, volume: VolumeId) -
 
 /// Refuses a disk with an extent of a volume that the node itself uses. Disk 0 is usually such a disk, and it is the disk
 /// of a request without a number.
-pub(crate) fn refuse_disk(node: &Node, disk: DiskNumber) -> RunResult<()> {
+pub(crate) fn refuse_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
     if has_volume_of_node(node, disk)? {
-        return Err(
-            OperationError::new(Kind::PermissionDenied, "the disk has a volume that the node itself uses").into()
-        );
+        return Err(OperationError::new(Kind::PermissionDenied, "the disk has a volume that the node itself uses"));
     }
     Ok(())
 }
 
 /// Returns whether the disk has an extent of a volume that the node itself uses.
-pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> RunResult<bool> {
+pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> OperationResult<bool> {
     for volume in of_node(node)? {
-        let extents = volume_device::all_extents(&node.host, SecondWay::Refused, volume)
-            .map_err(|stop| stop.map(undetermined))?;
+        let extents = volume::extents_of(node.host.os(), volume).map_err(undetermined)?;
         if extents.is_empty() {
-            return Err(undetermined(OperationError::precondition(format!("volume {volume} has no extents"))).into());
+            return Err(undetermined(OperationError::precondition(format!("volume {volume} has no extents"))));
         }
         if extents.iter().any(|extent| extent.disk_number == disk.0) {
             return Ok(true);

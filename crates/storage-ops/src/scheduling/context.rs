@@ -14,7 +14,8 @@ pub(crate) type Commit = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// One run of an operation: its locks, its callers, and the pools that it has been in.
 pub struct OperationContext {
-    guard: Arc<Guard>,
+    /// `None` while the operation determines which locks it needs.
+    guard: Option<Arc<Guard>>,
     commit: Option<Commit>,
     pools: Option<Vec<PoolKind>>,
 }
@@ -23,7 +24,12 @@ impl OperationContext {
     /// Creates the context of a run on a thread of the last of `pools`, after runs on threads of the others; or on the
     /// thread of the caller if `pools` is `None`. Without `commit`, the caller waits until the operation has ended.
     pub(crate) fn new(guard: Arc<Guard>, commit: Option<Commit>, pools: Option<Vec<PoolKind>>) -> Self {
-        Self { guard, commit, pools }
+        Self { guard: Some(guard), commit, pools }
+    }
+
+    /// Creates the context of an operation that determines which locks it needs.
+    pub(crate) fn before_locks() -> Self {
+        Self { guard: None, commit: None, pools: None }
     }
 
     /// Cancels the operation if every caller has cancelled. Must precede the first call that makes a change.
@@ -50,7 +56,7 @@ impl OperationContext {
 
     /// Requests a rerun under other locks unless `key`, which has just been looked up, is locked.
     pub(crate) fn ensure_locked(&self, key: &LockKey) -> RunResult<()> {
-        if self.guard.covers(key) {
+        if self.guard.as_ref().is_some_and(|guard| guard.covers(key)) {
             return Ok(());
         }
         Err(Stop::Rerun(Rerun::WithOtherLocks))
@@ -58,13 +64,13 @@ impl OperationContext {
 
     /// Returns a context for calls on another object, if nobody else has or waits for its lock.
     pub(crate) fn try_lock(&self, key: LockKey) -> Option<Self> {
-        let guard = Arc::new(self.guard.try_acquire_more(vec![key])?);
-        Some(Self { guard, commit: self.commit.clone(), pools: self.pools.clone() })
+        let guard = Arc::new(self.guard.as_ref()?.try_acquire_more(vec![key])?);
+        Some(Self { guard: Some(guard), commit: self.commit.clone(), pools: self.pools.clone() })
     }
 
     /// Keeps the locks until `call`, which outlives the operation, has ended.
     pub(crate) fn hold_locks_until(&self, call: Box<dyn PendingCall>) {
-        let guard = Arc::clone(&self.guard);
+        let guard = self.guard.clone();
         call.when_ended(Box::new(move || drop(guard)));
     }
 }
@@ -78,15 +84,16 @@ mod tests {
     use super::OperationContext;
     use crate::scheduling::locks::{LockKey, Locks};
     use crate::scheduling::stop::{Rerun, Stop};
+    use crate::types::DiskNumber;
 
     #[test]
     fn an_operation_needs_the_lock_of_the_disk_that_its_volume_is_on() {
-        let mut lock = pin!(Locks::default().acquire(vec![LockKey::Disk(1)]));
+        let mut lock = pin!(Locks::default().acquire(vec![LockKey::Disk(DiskNumber(1))]));
         let Poll::Ready(guard) = lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
             panic!("no other operation holds the lock")
         };
         let ctx = OperationContext::new(Arc::new(guard), None, None);
-        assert_eq!(ctx.ensure_locked(&LockKey::Disk(1)), Ok(()));
-        assert_eq!(ctx.ensure_locked(&LockKey::Disk(2)), Err(Stop::Rerun(Rerun::WithOtherLocks)));
+        assert_eq!(ctx.ensure_locked(&LockKey::Disk(DiskNumber(1))), Ok(()));
+        assert_eq!(ctx.ensure_locked(&LockKey::Disk(DiskNumber(2))), Err(Stop::Rerun(Rerun::WithOtherLocks)));
     }
 }

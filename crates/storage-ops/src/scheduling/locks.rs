@@ -13,6 +13,8 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use crate::types::DiskNumber;
+
 /// An object that an operation locks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockKey {
@@ -29,7 +31,7 @@ pub enum LockKey {
     /// A Windows service, by its name in lower case.
     Service(String),
     /// A disk, by its number, with all volumes on it.
-    Disk(u32),
+    Disk(DiskNumber),
     /// The scan for new devices.
     Devices,
 }
@@ -51,7 +53,7 @@ impl fmt::Display for LockKey {
             Self::Target(target) => write!(f, "target {target}"),
             Self::Initiator => f.write_str("iSCSI initiator"),
             Self::Service(service) => write!(f, "service {service}"),
-            Self::Disk(number) => write!(f, "disk {number}"),
+            Self::Disk(number) => number.fmt(f),
             Self::Devices => f.write_str("search for devices"),
         }
     }
@@ -267,6 +269,7 @@ impl Drop for Guard {
 #[cfg(test)]
 mod tests {
     use super::{LockKey, Locks, Owner};
+    use crate::types::DiskNumber;
     use std::future::Future;
     use std::pin::pin;
     use std::sync::Arc;
@@ -283,7 +286,7 @@ mod tests {
     #[test]
     fn locks_are_granted_in_the_order_of_the_requests() {
         let locks = Locks::default();
-        let disk = || vec![LockKey::Disk(1)];
+        let disk = || vec![LockKey::Disk(DiskNumber(1))];
         let (mut a, mut b, mut c) =
             (pin!(locks.acquire(disk())), pin!(locks.acquire(disk())), pin!(locks.acquire(disk())));
         assert_eq!(locks.len(), 1, "one key for all requests");
@@ -299,7 +302,7 @@ mod tests {
     #[test]
     fn a_lock_that_is_free_is_taken_without_waiting_and_one_that_is_not_stays_as_it_is() {
         let locks = Locks::default();
-        let disk = || vec![LockKey::Disk(1)];
+        let disk = || vec![LockKey::Disk(DiskNumber(1))];
         let mut none = pin!(locks.acquire(Vec::new()));
         let none = ready(none.as_mut()).expect("no lock");
         let guard = none.try_acquire_more(disk()).expect("the lock is free");
@@ -313,7 +316,7 @@ mod tests {
     fn a_lock_belongs_to_its_next_owner_from_the_moment_that_it_is_released() {
         let locks = Locks::default();
         let owners = [1, 2].map(|call| Owner { request: call + 10, call: Some(call) });
-        let [one, two] = owners.map(|owner| locks.acquire_for(owner, vec![LockKey::Disk(1)]));
+        let [one, two] = owners.map(|owner| locks.acquire_for(owner, vec![LockKey::Disk(DiskNumber(1))]));
         let mut one = pin!(one);
         let guard = ready(one.as_mut()).expect("the lock is free");
         let calls = || {
@@ -335,7 +338,7 @@ mod tests {
     #[test]
     fn overlapping_sets_in_any_order_do_not_deadlock() {
         let locks = Locks::default();
-        let (path, disk) = (LockKey::Path("C:\\X".into()), LockKey::Disk(1));
+        let (path, disk) = (LockKey::Path("C:\\X".into()), LockKey::Disk(DiskNumber(1)));
         let mut a = pin!(locks.acquire(vec![path.clone(), disk.clone()]));
         let mut b = pin!(locks.acquire(vec![disk, path]));
         assert_eq!(locks.len(), 3, "the path, the drive above it, and the disk");
@@ -414,9 +417,9 @@ mod tests {
     #[test]
     fn a_dropped_request_leaves_the_queue() {
         let locks = Locks::default();
-        let mut a = pin!(locks.acquire(vec![LockKey::Disk(1)]));
+        let mut a = pin!(locks.acquire(vec![LockKey::Disk(DiskNumber(1))]));
         let guard = ready(a.as_mut()).unwrap();
-        drop(locks.acquire(vec![LockKey::Disk(1)]));
+        drop(locks.acquire(vec![LockKey::Disk(DiskNumber(1))]));
         drop(guard);
         assert_eq!(locks.len(), 0);
     }

@@ -1,4 +1,6 @@
-//! The kinds of work that have their own threads, and the resources that share the threads of a pool.
+//! The kinds of work that have their own threads, and the resources that operations wait for.
+
+use crate::types::DiskNumber;
 
 /// The pools of worker threads. A dead server or a lost disk can block only threads of its own pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,8 +43,8 @@ impl PoolKind {
     }
 }
 
-/// What an operation waits for while it runs. All operations on one resource have only a share of the threads of a
-/// pool, so that a resource that no longer answers does not block operations on others.
+/// The resource that an operation waits for while it runs. A quota limits the threads for one resource, so that a resource
+/// that no longer answers does not block operations on other resources.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// An SMB server, by its name in lower case.
@@ -50,7 +52,7 @@ pub enum Resource {
     /// An iSCSI target portal, `address:port` in lower case.
     TargetPortal(String),
     /// A disk, by its number.
-    Disk(u32),
+    Disk(DiskNumber),
     /// A volume, by its GUID path.
     Volume(String),
     /// Every disk of the node.

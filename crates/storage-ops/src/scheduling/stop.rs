@@ -30,14 +30,6 @@ pub enum Rerun {
 pub(crate) type RunResult<T> = Result<T, Stop>;
 
 impl Stop {
-    /// Returns the error of an operation that is not run again.
-    pub(crate) fn into_error(self) -> OperationError {
-        match self {
-            Self::Failed(error) => error,
-            Self::Rerun(_) => OperationError::too_many_reruns(),
-        }
-    }
-
     /// Changes the error. A rerun stays as it is.
     pub(crate) fn map(self, change: impl FnOnce(OperationError) -> OperationError) -> Self {
         match self {
@@ -54,6 +46,11 @@ pub(crate) fn caught<T>(result: RunResult<T>) -> RunResult<OperationResult<T>> {
         Err(Stop::Failed(error)) => Ok(Err(error)),
         Err(rerun) => Err(rerun),
     }
+}
+
+/// Returns the result of a part of an operation that has failed.
+pub(crate) fn failed<T>(error: OperationError) -> RunResult<T> {
+    Err(Stop::Failed(error))
 }
 
 impl From<OperationError> for Stop {

@@ -54,13 +54,13 @@ fn gated() -> (Arc<Executor>, Gate) {
 async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     let (executor, gate) = gated();
     let _open_on_drop = OpenOnDrop(gate.clone());
-    let disk = LockKey::Disk(1);
+    let disk = LockKey::Disk(DiskNumber(1));
     let first = start(&executor, 1, PARTITION);
     gate.reached_by(1).await;
     let second = start(&executor, 2, SetDiskState { disk: DiskNumber(1), online: false });
     reached(&executor, 2, &RequestState::WaitingForLock(disk.clone())).await;
     let retry = start(&executor, 3, PARTITION);
-    reached(&executor, 3, &RequestState::Sharing(Some(1))).await;
+    reached(&executor, 3, &RequestState::Joined(Some(1))).await;
     let read = start(&executor, 4, ListDiskLocations);
     let activity = reached(&executor, 4, &RequestState::Running(PoolKind::Wmi)).await;
 
@@ -74,7 +74,7 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     assert_eq!((lock.held_by.as_slice(), lock.waiting.as_slice()), (&[1][..], &[2][..]));
     let busy: usize = activity.pools.iter().map(|pool| pool.busy).sum();
     assert_eq!(busy, 2, "{:?}", activity.pools);
-    assert_eq!((executor.shared_requests(), executor.lock_waits().waits), (1, 0));
+    assert_eq!((executor.coalesced_requests(), executor.lock_waits().waits), (1, 0));
 
     // The operation has begun to change the disk, so it goes on without its callers.
     first.abort();
@@ -91,7 +91,7 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
     read.await.unwrap();
     executor.idle().await;
     assert_eq!(executor.lock_waits().waits, 1, "the change of the state of the disk waited");
-    let counts = executor.node().provider_calls();
+    let counts = executor.node().wmi_calls();
     assert!(counts.iter().any(|count| count.method == "query" && count.calls > 0), "{counts:?}");
     let activity = executor.activity();
     assert!(activity.requests.is_empty() && activity.locks.is_empty(), "{activity:?}");
@@ -144,7 +144,7 @@ async fn a_lock_that_a_call_of_windows_has_kept_is_held_by_no_request() {
     assert_eq!(error.kind(), Kind::StillRunning, "{error}");
     let activity = executor.activity();
     let [lock] = &activity.locks[..] else { panic!("{activity:?}") };
-    assert_eq!((&lock.key, &lock.held_by[..], lock.held_by_others), (&LockKey::Disk(1), &[][..], 1));
+    assert_eq!((&lock.key, &lock.held_by[..], lock.held_by_others), (&LockKey::Disk(DiskNumber(1)), &[][..], 1));
     partition(2, DAY).await.expect("it waits for the lock");
     assert!(executor.activity().locks.is_empty());
 }

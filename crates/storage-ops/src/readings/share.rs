@@ -1,11 +1,10 @@
 //! Whether a mapped share can be read, and if not, why.
 
-use os::{Access, Open, Options, OsError, OsResult};
+use os::{Access, Open, Options, Os, OsError, OsResult};
 
 use crate::error::OperationResult;
 use crate::error_class::ErrorClass;
-use crate::host::Host;
-use crate::node::Node;
+use crate::node::run::Run;
 use crate::types::UncPath;
 
 /// Why a mapped share cannot be read.
@@ -33,8 +32,8 @@ fn is_evidence(code: OsError) -> bool {
 ///
 /// Makes up to three attempts: what follows from a refusal breaks the open files of other pods, so a single error, which
 /// may be transient, is not enough.
-pub(crate) fn read(node: &Node, remote: &UncPath) -> Result<(), Unreadable> {
-    let attempt = |share_only| list(&node.host, remote, share_only);
+pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
+    let attempt = |share_only| list(run.os(), remote, share_only);
     let Err(first) = attempt(true) else { return Ok(()) };
     match attempt(false) {
         Ok(()) => return Ok(()),
@@ -56,9 +55,9 @@ pub(crate) fn read(node: &Node, remote: &UncPath) -> Result<(), Unreadable> {
 
 /// Asks again for as long as a server may take that fails over, which answers for a while that it has no such share.
 /// Returns how reading the share ends: the last answer.
-pub(crate) fn wait_for_share(node: &Node, remote: &UncPath) -> OperationResult<Result<(), Unreadable>> {
-    let answer = node.host.poll(node.host.timeouts().share_gone, || -> OperationResult<_> {
-        Ok(match list(&node.host, remote, true) {
+pub(crate) fn wait_for_share(run: Run<'_>, remote: &UncPath) -> OperationResult<Result<(), Unreadable>> {
+    let answer = run.host().poll(run.timeouts().share_gone, || -> OperationResult<_> {
+        Ok(match list(run.os(), remote, true) {
             Ok(()) => Some(Ok(())),
             Err(OsError::BAD_NET_NAME) => None,
             Err(code) => Some(Err(Unreadable::Other(code))),
@@ -69,9 +68,9 @@ pub(crate) fn wait_for_share(node: &Node, remote: &UncPath) -> OperationResult<R
 
 /// Lists the share, or the directory on it, with a new open, which uses the session of the mapping. If the user may not
 /// list it, it suffices that its attributes may be read: that proves the session and the credentials.
-pub(crate) fn list(host: &Host, remote: &UncPath, share_only: bool) -> OsResult<()> {
+pub(crate) fn list(os: &dyn Os, remote: &UncPath, share_only: bool) -> OsResult<()> {
     let path = remote.to_nt(share_only);
-    let open = |access| host.os().open(&path, &Open::existing(access, Options::DIRECTORY));
+    let open = |access| os.open(&path, &Open::existing(access, Options::DIRECTORY));
     match open(Access::READ_DATA | Access::READ_ATTRIBUTES).and_then(|directory| directory.list(true, &mut [0; 4096])) {
         Err(OsError::NO_MORE_FILES) => Ok(()),
         Err(OsError::ACCESS_DENIED) => open(Access::READ_ATTRIBUTES).map(drop),

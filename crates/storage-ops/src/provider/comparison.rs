@@ -3,21 +3,22 @@
 use os::Instance;
 use os::abi::DiskAttributes;
 
-use crate::devices::disk::{Disk, MIB, TableStyle};
-use crate::provider::msft_storage::{GPT, MBR, RAW};
+use crate::devices::disk::{Disk, MIB};
+use crate::devices::partition_table::TableStyle;
+use crate::provider::instances::{GPT, MBR, RAW};
 
 /// What both the provider and the device report about a disk.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reported {
-    pub(super) size: u64,
-    pub(super) is_offline: bool,
-    pub(super) is_read_only: bool,
+pub(crate) struct Reported {
+    pub(crate) size: u64,
+    pub(crate) is_offline: bool,
+    pub(crate) is_read_only: bool,
     /// As `MSFT_Disk.PartitionStyle`.
-    pub(super) style: u32,
+    pub(crate) style: u32,
 }
 
 impl Reported {
-    pub(super) fn by_provider(instance: &Instance) -> Option<Self> {
+    pub(crate) fn by_provider(instance: &Instance) -> Option<Self> {
         Some(Self {
             size: instance.u64("Size")?,
             is_offline: instance.bool("IsOffline")?,
@@ -26,7 +27,7 @@ impl Reported {
         })
     }
 
-    pub(super) fn by_device(disk: &Disk) -> Option<Self> {
+    pub(crate) fn by_device(disk: &Disk) -> Option<Self> {
         // First, because it makes Windows read the disk again.
         let size = disk.size().ok()?;
         let attributes = disk.attributes().ok()?;
@@ -46,7 +47,7 @@ impl Reported {
 /// A property of a disk that the provider and the device report differently. The numbers are the codes of
 /// `Fallback::ProviderCache`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Property {
+pub(crate) enum Property {
     /// The provider or the device does not report all of them.
     Missing = 0,
     Size = 1,
@@ -56,7 +57,7 @@ pub(super) enum Property {
 }
 
 /// Returns the first property in which the provider's instance of a disk differs from what the device reports.
-pub(super) fn difference(device: Option<Reported>, instance: &Instance) -> Option<Property> {
+pub(crate) fn difference(device: Option<Reported>, instance: &Instance) -> Option<Property> {
     let (Some(device), Some(provider)) = (device, Reported::by_provider(instance)) else {
         return Some(Property::Missing);
     };
@@ -73,6 +74,6 @@ pub(super) fn difference(device: Option<Reported>, instance: &Instance) -> Optio
 }
 
 /// Returns whether the provider and the device mean the same size of a disk. Less than a mebibyte cannot be used.
-pub(super) fn is_same_size(device: u64, provider: u64) -> bool {
+pub(crate) fn is_same_size(device: u64, provider: u64) -> bool {
     device.abs_diff(provider) < MIB
 }

@@ -4,33 +4,33 @@
 use os::abi::{DiskAttributes, DiskExtent};
 use os::{Instance, Namespace, Uuid, Value};
 
-use crate::devices::disk::{Partition, PartitionKind, PartitionTable, TableStyle};
+use crate::devices::partition_table::{Partition, PartitionKind, PartitionTable, TableStyle};
 use crate::error::{OperationError, OperationResult};
-use crate::host::Host;
-use crate::host::fallback::SecondWay;
-use crate::provider::msft_storage::{GPT, MBR, RAW, find, instance_with_number, invoke, number_at_path, refresh};
+use crate::node::run::{ProviderUse, Run};
+use crate::provider::instances::{
+    GPT, MBR, RAW, file_system_of, find, instance_with_number, invoke, number_at_path, refresh,
+};
 use crate::provider::wmi;
-use crate::scheduling::context::OperationContext;
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 
 fn missing(property: &str, object: &impl std::fmt::Display) -> OperationError {
     OperationError::precondition(format!("the storage provider reports no {property} of {object}"))
 }
 
-fn query(host: &Host, wql: &str) -> OperationResult<Vec<Instance>> {
-    wmi::query(host, Namespace::Storage, wql)
+fn query(run: Run<'_>, wql: &str) -> OperationResult<Vec<Instance>> {
+    wmi::query(run, Namespace::Storage, wql)
 }
 
 /// Returns the numbers of all disks.
-pub(crate) fn disk_numbers(host: &Host) -> OperationResult<Vec<DiskNumber>> {
-    let disks = query(host, "SELECT Number FROM MSFT_Disk")?;
+pub(crate) fn disk_numbers(run: Run<'_>) -> OperationResult<Vec<DiskNumber>> {
+    let disks = query(run, "SELECT Number FROM MSFT_Disk")?;
     Ok(disks.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber).collect())
 }
 
 /// Returns the instance of a disk. If its path can be opened, the device there must have the same number.
-fn disk(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<Instance> {
-    let instance = instance_with_number(host, ctx, number)?;
-    match number_at_path(host, &instance) {
+fn disk(run: Run<'_>, number: DiskNumber) -> OperationResult<Instance> {
+    let instance = instance_with_number(run, number)?;
+    match number_at_path(run, &instance) {
         Some(other) if other != number => {
             Err(OperationError::precondition(format!("{number} in WMI is the device of {other}")))
         }
@@ -39,9 +39,9 @@ fn disk(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationRes
 }
 
 /// Returns the attributes of a disk: [`DiskAttributes::OFFLINE`] and [`DiskAttributes::READ_ONLY`].
-pub(crate) fn disk_attributes(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<u64> {
-    refresh(host, ctx, number)?;
-    let disk = disk(host, ctx, number)?;
+pub(crate) fn disk_attributes(run: Run<'_>, number: DiskNumber) -> OperationResult<u64> {
+    refresh(run, number)?;
+    let disk = disk(run, number)?;
     let bit = |property: &str, bit: u64| match disk.bool(property) {
         None => Err(missing(property, &number)),
         Some(is_set) => Ok(if is_set { bit } else { 0 }),
@@ -50,39 +50,35 @@ pub(crate) fn disk_attributes(host: &Host, ctx: &OperationContext, number: DiskN
 }
 
 /// Returns the size of a disk in bytes.
-pub(crate) fn disk_size(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<u64> {
-    refresh(host, ctx, number)?;
-    disk(host, ctx, number)?.u64("Size").filter(|size| *size > 0).ok_or_else(|| missing("Size", &number))
+pub(crate) fn disk_size(run: Run<'_>, number: DiskNumber) -> OperationResult<u64> {
+    refresh(run, number)?;
+    disk(run, number)?.u64("Size").filter(|size| *size > 0).ok_or_else(|| missing("Size", &number))
 }
 
 /// Returns the serial number of a disk, untrimmed; empty if it has none.
-pub(crate) fn serial_number(host: &Host, ctx: &OperationContext, number: DiskNumber) -> OperationResult<String> {
-    Ok(disk(host, ctx, number)?.text("SerialNumber").unwrap_or_default().to_owned())
+pub(crate) fn serial_number(run: Run<'_>, number: DiskNumber) -> OperationResult<String> {
+    Ok(disk(run, number)?.text("SerialNumber").unwrap_or_default().to_owned())
 }
 
 /// Returns the partition table of a disk.
-pub(crate) fn partition_table(
-    host: &Host,
-    ctx: &OperationContext,
-    number: DiskNumber,
-) -> OperationResult<PartitionTable> {
-    refresh(host, ctx, number)?;
-    let style = match disk(host, ctx, number)?.u32("PartitionStyle") {
+pub(crate) fn partition_table(run: Run<'_>, number: DiskNumber) -> OperationResult<PartitionTable> {
+    refresh(run, number)?;
+    let style = match disk(run, number)?.u32("PartitionStyle") {
         Some(RAW) => TableStyle::Raw,
         Some(MBR) => TableStyle::Mbr,
         Some(GPT) => TableStyle::Gpt,
         _ => return Err(missing("PartitionStyle", &number)),
     };
     let mut partitions = Vec::new();
-    for instance in partition_instances(host, number)? {
+    for instance in partition_instances(run, number)? {
         partitions.push(partition(&instance).ok_or_else(|| missing("complete partition", &number))?);
     }
     partitions.sort_unstable_by_key(|partition: &Partition| partition.offset);
     Ok(PartitionTable { style, partitions })
 }
 
-fn partition_instances(host: &Host, number: DiskNumber) -> OperationResult<Vec<Instance>> {
-    query(host, &format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {}", number.0))
+fn partition_instances(run: Run<'_>, number: DiskNumber) -> OperationResult<Vec<Instance>> {
+    query(run, &format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {}", number.0))
 }
 
 fn partition(instance: &Instance) -> Option<Partition> {
@@ -98,42 +94,38 @@ fn partition(instance: &Instance) -> Option<Partition> {
 }
 
 /// Returns the volumes on a disk with their offsets.
-pub(crate) fn volumes_on(
-    host: &Host,
-    ctx: &OperationContext,
-    number: DiskNumber,
-) -> OperationResult<Vec<(u64, VolumeId)>> {
+pub(crate) fn volumes_on(run: Run<'_>, number: DiskNumber) -> OperationResult<Vec<(u64, VolumeId)>> {
     // The provider must know the disk, and it must be this disk.
-    disk(host, ctx, number)?;
+    disk(run, number)?;
     let mut found = Vec::new();
-    for partition in partition_instances(host, number)? {
+    for partition in partition_instances(run, number)? {
         let offset = partition.u64("Offset").ok_or_else(|| missing("Offset of a partition", &number))?;
-        let volumes = associated(host, &partition, "MSFT_Volume")?;
+        let volumes = associated(run, &partition, "MSFT_Volume")?;
         let ids = volumes.iter().filter_map(|volume| VolumeId::parse(volume.text("Path")?).ok());
         found.extend(ids.map(|id| (offset, id)));
     }
     Ok(found)
 }
 
-fn associated(host: &Host, instance: &Instance, class: &str) -> OperationResult<Vec<Instance>> {
+fn associated(run: Run<'_>, instance: &Instance, class: &str) -> OperationResult<Vec<Instance>> {
     let wql =
         format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_PartitionToVolume ResultClass = {class}", instance.path);
-    query(host, &wql)
+    query(run, &wql)
 }
 
 /// Returns the instance of a volume. A volume that the provider does not know yet is waited for, where that is possible.
-pub(crate) fn volume(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<Instance> {
+pub(crate) fn volume(run: Run<'_>, volume: VolumeId) -> OperationResult<Instance> {
     let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&volume.to_string()));
     let object = format!("volume {volume}");
-    match way {
-        SecondWay::Provider(ctx) => find(host, ctx, &wql, &object),
-        SecondWay::Query | SecondWay::Refused => wmi::query_one(host, Namespace::Storage, &wql, &object),
+    if run.provider_use() == ProviderUse::Allowed {
+        return find(run, &wql, &object);
     }
+    wmi::query_one(run, Namespace::Storage, &wql, &object)
 }
 
 /// Returns the only partition that a volume is on.
-fn partition_of(host: &Host, way: SecondWay<'_>, id: VolumeId) -> OperationResult<Instance> {
-    let mut found = associated(host, &volume(host, way, id)?, "MSFT_Partition")?;
+fn partition_of(run: Run<'_>, id: VolumeId) -> OperationResult<Instance> {
+    let mut found = associated(run, &volume(run, id)?, "MSFT_Partition")?;
     match (found.pop(), found.is_empty()) {
         (Some(partition), true) => Ok(partition),
         _ => Err(OperationError::precondition(format!("the storage provider does not report one partition of {id}"))),
@@ -141,8 +133,8 @@ fn partition_of(host: &Host, way: SecondWay<'_>, id: VolumeId) -> OperationResul
 }
 
 /// Returns the extent of a volume, which is its partition. Volumes over several partitions have another type of partition.
-pub(crate) fn extent(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> OperationResult<DiskExtent> {
-    let instance = partition_of(host, way, volume)?;
+pub(crate) fn extent(run: Run<'_>, volume: VolumeId) -> OperationResult<DiskExtent> {
+    let instance = partition_of(run, volume)?;
     if partition(&instance).is_none_or(|partition| partition.kind != PartitionKind::Data) {
         return Err(missing("basic data partition", &volume));
     }
@@ -153,8 +145,8 @@ pub(crate) fn extent(host: &Host, way: SecondWay<'_>, volume: VolumeId) -> Opera
 }
 
 /// Returns the size and usage of the file system of a volume.
-pub(crate) fn volume_stats(host: &Host, way: SecondWay<'_>, id: VolumeId) -> OperationResult<VolumeStats> {
-    let volume = volume(host, way, id)?;
+pub(crate) fn volume_stats(run: Run<'_>, id: VolumeId) -> OperationResult<VolumeStats> {
+    let volume = volume(run, id)?;
     match (volume.u64("Size"), volume.u64("SizeRemaining")) {
         (Some(total), Some(free)) if total > 0 && free <= total => Ok(VolumeStats { total, used: total - free }),
         _ => Err(missing("Size", &id)),
@@ -162,52 +154,29 @@ pub(crate) fn volume_stats(host: &Host, way: SecondWay<'_>, id: VolumeId) -> Ope
 }
 
 /// Writes the cache of a volume to its disk.
-pub(crate) fn flush(host: &Host, ctx: &OperationContext, id: VolumeId) -> OperationResult<()> {
-    let volume = volume(host, SecondWay::Provider(ctx), id)?;
-    invoke(host, ctx, &volume.path, "Flush", &[], host.timeouts().change).map(drop)
+pub(crate) fn flush(run: Run<'_>, id: VolumeId) -> OperationResult<()> {
+    let volume = volume(run, id)?;
+    invoke(run, &volume.path, "Flush", &[], run.timeouts().change).map(drop)
 }
 
 /// Returns the name of the file system that the provider reports on a volume. `None` is no evidence: the provider also
 /// returns it for a volume that is locked, encrypted, unreadable or of another operating system.
-pub(crate) fn file_system(host: &Host, way: SecondWay<'_>, id: VolumeId) -> OperationResult<Option<String>> {
-    Ok(file_system_of(&volume(host, way, id)?))
-}
-
-/// Returns the name of the file system in the instance of a volume. `None` is no evidence.
-pub(super) fn file_system_of(volume: &Instance) -> Option<String> {
-    let kind = volume.u32("FileSystemType").filter(|kind| *kind != 0)?;
-    let name = volume.text("FileSystem").filter(|name| !name.is_empty());
-    Some(name.map_or_else(|| format!("of type {kind}"), str::to_owned))
+pub(crate) fn file_system(run: Run<'_>, id: VolumeId) -> OperationResult<Option<String>> {
+    Ok(file_system_of(&volume(run, id)?))
 }
 
 /// Mounts a volume at the directory `path`, which is given without a final backslash.
-pub(crate) fn add_access_path(
-    host: &Host,
-    ctx: &OperationContext,
-    volume: VolumeId,
-    path: &str,
-) -> OperationResult<()> {
-    change_access_path(host, ctx, volume, "AddAccessPath", path)
+pub(crate) fn add_access_path(run: Run<'_>, volume: VolumeId, path: &str) -> OperationResult<()> {
+    change_access_path(run, volume, "AddAccessPath", path)
 }
 
 /// Removes the mount point of a volume at the directory `path`, which is given without a final backslash.
-pub(crate) fn remove_access_path(
-    host: &Host,
-    ctx: &OperationContext,
-    volume: VolumeId,
-    path: &str,
-) -> OperationResult<()> {
-    change_access_path(host, ctx, volume, "RemoveAccessPath", path)
+pub(crate) fn remove_access_path(run: Run<'_>, volume: VolumeId, path: &str) -> OperationResult<()> {
+    change_access_path(run, volume, "RemoveAccessPath", path)
 }
 
-fn change_access_path(
-    host: &Host,
-    ctx: &OperationContext,
-    volume: VolumeId,
-    method: &str,
-    path: &str,
-) -> OperationResult<()> {
-    let partition = partition_of(host, SecondWay::Provider(ctx), volume)?;
+fn change_access_path(run: Run<'_>, volume: VolumeId, method: &str, path: &str) -> OperationResult<()> {
+    let partition = partition_of(run, volume)?;
     let arguments = [("AccessPath", Value::Text(path.to_owned()))];
-    invoke(host, ctx, &partition.path, method, &arguments, host.timeouts().change).map(drop)
+    invoke(run, &partition.path, method, &arguments, run.timeouts().change).map(drop)
 }
