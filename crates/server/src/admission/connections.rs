@@ -51,14 +51,11 @@ struct State {
     leaving: usize,
     /// The grace periods of the connections that were evicted last.
     grace_periods: VecDeque<oneshot::Sender<()>>,
-    accepted: u64,
-    closed_silent: u64,
-    evicted_silent: u64,
-    evicted_idle: u64,
-    refused_connections_busy: u64,
+    /// The counts of what has happened so far. The fields for what is open now are 0.
+    totals: ConnectionCounts,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Member {
     /// The calls in flight.
     calls: usize,
@@ -117,11 +114,7 @@ impl Connections {
             calls: CallQueue::new(limits.calls),
             leaving: 0,
             grace_periods: VecDeque::new(),
-            accepted: 0,
-            closed_silent: 0,
-            evicted_silent: 0,
-            evicted_idle: 0,
-            refused_connections_busy: 0,
+            totals: ConnectionCounts::default(),
         };
         Self(Arc::new(Mutex::new(state)))
     }
@@ -131,12 +124,9 @@ impl Connections {
         let (evict, evicted) = oneshot::channel();
         let mut state = self.lock();
         while state.open() >= state.limits.connections && state.evict() {}
-        state.accepted += 1;
-        let id = ClientId(state.accepted);
-        state.members.insert(
-            id,
-            Member { calls: 0, slots: 0, rank: None, evict: Some(evict), evicted_at: None, is_leaving: false },
-        );
+        state.totals.accepted += 1;
+        let id = ClientId(state.totals.accepted);
+        state.members.insert(id, Member { evict: Some(evict), ..Member::default() });
         state.push_idle(id, EvictionClass::Silent);
         drop(state);
         let handle = Arc::new(ConnectionHandle { id, connections: self.clone(), no_calls: Notify::new() });
@@ -160,12 +150,7 @@ impl Connections {
             calls: state.calls.in_flight(),
             running: state.calls.running(),
             waiting: state.calls.waiting().count(),
-            accepted: state.accepted,
-            closed_silent: state.closed_silent,
-            evicted_silent: state.evicted_silent,
-            evicted_idle: state.evicted_idle,
-            refused_connections_busy: state.refused_connections_busy,
-            refused_calls: state.calls.refused(),
+            ..state.totals
         }
     }
 
@@ -207,8 +192,8 @@ impl State {
         member.evicted_at = Some(Instant::now());
         member.is_leaving = true;
         match class {
-            EvictionClass::Silent => self.evicted_silent += 1,
-            EvictionClass::Unused | EvictionClass::Idle => self.evicted_idle += 1,
+            EvictionClass::Silent => self.totals.evicted_silent += 1,
+            EvictionClass::Unused | EvictionClass::Idle => self.totals.evicted_idle += 1,
         }
         let (revoke, revoked) = oneshot::channel();
         if let Some(evict) = member.evict.take() {
@@ -268,7 +253,7 @@ impl Connection {
                 Ok(())
             }
             () = sleep(limit) => {
-                self.connections().lock().closed_silent += 1;
+                self.connections().lock().totals.closed_silent += 1;
                 Err(no_preface(&format!(" within {} s", limit.as_secs())))
             }
         }

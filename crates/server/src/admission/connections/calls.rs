@@ -30,7 +30,6 @@ pub(super) struct CallQueue {
     slots: FairLimiter,
     in_flight: usize,
     waiting: VecDeque<Waiter>,
-    refused: u64,
 }
 
 #[derive(Debug)]
@@ -57,7 +56,7 @@ const TOO_MANY_CALLS: &str = "too many calls are running; try again later";
 
 impl CallQueue {
     pub(super) fn new(slots: usize) -> Self {
-        Self { slots: FairLimiter::new(slots), in_flight: 0, waiting: VecDeque::new(), refused: 0 }
+        Self { slots: FairLimiter::new(slots), in_flight: 0, waiting: VecDeque::new() }
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -72,11 +71,6 @@ impl CallQueue {
     /// The calls that wait for a slot, in the order of their arrival.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
         self.waiting.iter().filter(|waiter| !waiter.slot.is_closed()).map(|waiter| &waiter.call)
-    }
-
-    /// How many calls were refused because too many others wait or run.
-    pub(super) fn refused(&self) -> u64 {
-        self.refused
     }
 
     /// Whether one more call may be in flight without a slot.
@@ -137,16 +131,16 @@ impl ConnectionHandle {
         let state = &mut *guard;
         let Some(member) = state.members.get_mut(&self.id) else { return Err(Status::unavailable(CONNECTIONS_BUSY)) };
         if member.evicted_at.is_some_and(|evicted| evicted.elapsed() >= GOAWAY_GRACE) {
-            state.refused_connections_busy += 1;
+            state.totals.refused_connections_busy += 1;
             return Err(Status::unavailable(EVICTED));
         }
         let is_first = member.calls == 0;
         if is_first && state.busy >= state.limits.connections {
-            state.refused_connections_busy += 1;
+            state.totals.refused_connections_busy += 1;
             return Err(Status::unavailable(CONNECTIONS_BUSY));
         }
         if !is_first && !state.calls.has_room() {
-            state.calls.refused += 1;
+            state.totals.refused_calls += 1;
             return Err(Status::unavailable(TOO_MANY_CALLS));
         }
         member.calls += 1;
@@ -179,7 +173,7 @@ impl InFlightCall {
         };
         let slot = timeout(time, slot).await.ok().and_then(Result::ok);
         slot.ok_or_else(|| {
-            connections.lock().calls.refused += 1;
+            connections.lock().totals.refused_calls += 1;
             Status::unavailable(TOO_MANY_CALLS)
         })
     }
