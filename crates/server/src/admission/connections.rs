@@ -17,10 +17,9 @@ mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::{pending, poll_fn};
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use std::{fmt, io};
 
 use authority_filter::AuthorityFilter;
 use storage_ops::ClientId;
@@ -52,14 +51,11 @@ struct State {
     leaving: usize,
     /// The grace periods of the connections that were evicted last.
     grace_periods: VecDeque<oneshot::Sender<()>>,
-    accepted: u64,
-    closed_silent: u64,
-    evicted_silent: u64,
-    evicted_idle: u64,
-    refused_connections_busy: u64,
+    /// The counts of what has happened so far. The fields for what is open now are 0.
+    totals: ConnectionCounts,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Member {
     /// The calls in flight.
     calls: usize,
@@ -70,7 +66,7 @@ struct Member {
     /// Taken when eviction is signalled.
     evict: Option<oneshot::Sender<EvictionGrace>>,
     evicted_at: Option<Instant>,
-    /// Whether it does not count as open.
+    /// Whether the connection does not count as open.
     is_leaving: bool,
 }
 
@@ -118,11 +114,7 @@ impl Connections {
             calls: CallQueue::new(limits.calls),
             leaving: 0,
             grace_periods: VecDeque::new(),
-            accepted: 0,
-            closed_silent: 0,
-            evicted_silent: 0,
-            evicted_idle: 0,
-            refused_connections_busy: 0,
+            totals: ConnectionCounts::default(),
         };
         Self(Arc::new(Mutex::new(state)))
     }
@@ -132,16 +124,13 @@ impl Connections {
         let (evict, evicted) = oneshot::channel();
         let mut state = self.lock();
         while state.open() >= state.limits.connections && state.evict() {}
-        state.accepted += 1;
-        let id = ClientId(state.accepted);
-        state.members.insert(
-            id,
-            Member { calls: 0, slots: 0, rank: None, evict: Some(evict), evicted_at: None, is_leaving: false },
-        );
+        state.totals.accepted += 1;
+        let id = ClientId(state.totals.accepted);
+        state.members.insert(id, Member { evict: Some(evict), ..Member::default() });
         state.push_idle(id, EvictionClass::Silent);
         drop(state);
-        let shared = SharedConnection { id, connections: self.clone(), no_calls: Notify::new() };
-        Connection { handle: ConnectionHandle(Arc::new(shared)), evicted }
+        let handle = Arc::new(ConnectionHandle { id, connections: self.clone(), no_calls: Notify::new() });
+        Connection { handle, evicted }
     }
 
     /// How many connections are open, without those that have been evicted.
@@ -161,12 +150,7 @@ impl Connections {
             calls: state.calls.in_flight(),
             running: state.calls.running(),
             waiting: state.calls.waiting().count(),
-            accepted: state.accepted,
-            closed_silent: state.closed_silent,
-            evicted_silent: state.evicted_silent,
-            evicted_idle: state.evicted_idle,
-            refused_connections_busy: state.refused_connections_busy,
-            refused_calls: state.calls.refused(),
+            ..state.totals
         }
     }
 
@@ -176,7 +160,7 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics while it holds the lock, and each change leaves the state consistent.
+        // No code panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -208,12 +192,12 @@ impl State {
         member.evicted_at = Some(Instant::now());
         member.is_leaving = true;
         match class {
-            EvictionClass::Silent => self.evicted_silent += 1,
-            EvictionClass::Unused | EvictionClass::Idle => self.evicted_idle += 1,
+            EvictionClass::Silent => self.totals.evicted_silent += 1,
+            EvictionClass::Unused | EvictionClass::Idle => self.totals.evicted_idle += 1,
         }
         let (revoke, revoked) = oneshot::channel();
         if let Some(evict) = member.evict.take() {
-            // A connection that is closing at this moment does not receive the signal and needs none.
+            // A connection that is closing does not receive the signal, and does not need it.
             let _ = evict.send(EvictionGrace(revoked));
         }
         self.leaving += 1;
@@ -228,46 +212,25 @@ impl State {
     }
 }
 
-/// Why a connection without an HTTP/2 preface is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NoPreface {
-    /// The client did not send it in time.
-    TimedOut(Duration),
-    /// The connection was evicted first.
-    Evicted,
-}
-
-impl fmt::Display for NoPreface {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TimedOut(time) => write!(f, "no HTTP/2 preface received within {} s", time.as_secs()),
-            Self::Evicted => f.write_str("no HTTP/2 preface received, and evicted for another connection"),
-        }
-    }
-}
-
-impl std::error::Error for NoPreface {}
-
-impl From<NoPreface> for io::Error {
-    fn from(reason: NoPreface) -> Self {
-        Self::new(io::ErrorKind::ConnectionAborted, reason)
-    }
+/// Returns the error of a connection that is closed because its client has sent no HTTP/2 preface.
+fn no_preface(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, format!("no HTTP/2 preface received{reason}"))
 }
 
 /// One open connection; counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    handle: ConnectionHandle,
+    handle: Arc<ConnectionHandle>,
     evicted: oneshot::Receiver<EvictionGrace>,
 }
 
 impl Connection {
     pub(crate) fn id(&self) -> ClientId {
-        self.handle.id()
+        self.handle.id
     }
 
     /// The handle by which calls refer to the connection.
-    pub(crate) fn handle(&self) -> &ConnectionHandle {
+    pub(crate) fn handle(&self) -> &Arc<ConnectionHandle> {
         &self.handle
     }
 
@@ -278,11 +241,11 @@ impl Connection {
         let limit = self.connections().lock().limits.silence;
         tokio::select! {
             biased;
-            _ = self.evicted() => Err(NoPreface::Evicted.into()),
+            _ = self.evicted() => Err(no_preface(", and evicted for another connection")),
             preface = stream.preface() => {
                 preface?;
                 let mut state = self.connections().lock();
-                // A connection that was evicted at this moment is in no class any more.
+                // A connection that has just been evicted is in no class.
                 if state.members.get(&self.id()).is_some_and(|member| member.rank.is_some()) {
                     state.remove_idle(self.id());
                     state.push_idle(self.id(), EvictionClass::Unused);
@@ -290,8 +253,8 @@ impl Connection {
                 Ok(())
             }
             () = sleep(limit) => {
-                self.connections().lock().closed_silent += 1;
-                Err(NoPreface::TimedOut(limit).into())
+                self.connections().lock().totals.closed_silent += 1;
+                Err(no_preface(&format!(" within {} s", limit.as_secs())))
             }
         }
     }
@@ -300,7 +263,7 @@ impl Connection {
     pub(crate) async fn evicted(&mut self) -> EvictionGrace {
         match poll_fn(|cx| Pin::new(&mut self.evicted).poll(cx)).await {
             Ok(grace) => grace,
-            // The sender is dropped unused only when this guard removes its own entry.
+            // The sender is dropped unused only by the drop of this guard.
             Err(_) => pending().await,
         }
     }
@@ -308,7 +271,7 @@ impl Connection {
     /// Waits until no call is in flight on an evicted connection.
     pub(crate) async fn no_calls(&self) {
         while self.calls() > 0 {
-            self.handle.0.no_calls.notified().await;
+            self.handle.no_calls.notified().await;
         }
     }
 
@@ -318,7 +281,7 @@ impl Connection {
     }
 
     fn connections(&self) -> &Connections {
-        &self.handle.0.connections
+        &self.handle.connections
     }
 }
 
@@ -347,19 +310,10 @@ impl EvictionGrace {
     }
 }
 
+/// A connection, as its calls refer to it. It may outlive the [`Connection`].
 #[derive(Debug)]
-struct SharedConnection {
-    id: ClientId,
+pub(crate) struct ConnectionHandle {
+    pub(crate) id: ClientId,
     connections: Connections,
     no_calls: Notify,
-}
-
-/// A connection, as its calls refer to it. It may outlive the [`Connection`].
-#[derive(Clone, Debug)]
-pub(crate) struct ConnectionHandle(Arc<SharedConnection>);
-
-impl ConnectionHandle {
-    pub(crate) fn id(&self) -> ClientId {
-        self.0.id
-    }
 }

@@ -1,11 +1,12 @@
-//! The limits of a server: what clients may use, all together and each connection by itself.
+//! The limits of a server, for all clients together and for each connection.
 
 use std::time::Duration;
 
 /// The largest request in bytes; the default of tonic and of grpc-go.
 pub(crate) const LARGEST_REQUEST: usize = 4 << 20;
 
-/// The largest response in bytes: some 5000 targets with names as long as they may be. grpc-go accepts 4 MiB by default.
+/// The largest response in bytes: about 5000 iSCSI targets with names of the maximum length. grpc-go accepts 4 MiB by
+/// default.
 pub(crate) const LARGEST_RESPONSE: usize = 1 << 20;
 
 /// Messages up to this size in bytes are exempt from the shared buffer limit. No sensible request is larger.
@@ -38,7 +39,7 @@ pub struct Limits {
     pub stall_timeout: Duration,
     /// Maximum clients that watch the health of a service.
     pub health_watches: usize,
-    /// A connection that is silent for this long is sent a keepalive PING frame.
+    /// The server sends a keepalive PING frame on a connection that is silent for this long.
     pub keepalive: Duration,
     /// How long running calls and operations may take to finish after the shutdown begins.
     pub drain: Duration,

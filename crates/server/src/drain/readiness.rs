@@ -3,21 +3,22 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many times in a row an endpoint fails to accept before it counts: one failure may be of its connection alone.
+/// How many accepts must fail in a row before an endpoint counts as failing. A single failure may concern one
+/// connection.
 const FAILURES: u32 = 2;
 
 /// Why a server is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReady {
-    /// It does not serve yet.
+    /// The server does not serve yet.
     Starting,
-    /// It drains, or has stopped.
+    /// The server drains, or has stopped.
     Draining,
     /// Endpoints fail to accept connections.
     CannotAccept {
-        /// How many.
+        /// The number of endpoints that fail.
         failing: usize,
-        /// How many endpoints there are.
+        /// The number of all endpoints.
         endpoints: usize,
     },
 }
@@ -74,7 +75,7 @@ impl Readiness {
 /// Whether one endpoint accepts.
 pub(crate) struct Accepting<'a> {
     readiness: &'a Readiness,
-    /// How many times in a row it has failed.
+    /// The number of failed accepts in a row.
     failures: u32,
 }
 
@@ -90,7 +91,7 @@ impl<'a> Accepting<'a> {
         }
     }
 
-    /// Notes that it accepts, or waits for a client.
+    /// Notes that the endpoint accepts, or waits for a client.
     pub(crate) fn works(&mut self) {
         if self.failures >= FAILURES {
             self.readiness.state().failing -= 1;

@@ -28,9 +28,9 @@ use crate::server_state::ServerState;
 /// How long a client has to answer a keepalive PING frame.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The size of the table in which a connection keeps headers that its client sends again and again.
+/// The size of the table in which a connection keeps headers that its client sends repeatedly.
 ///
-/// Each call adds its deadline, which no other call has. A small table is therefore as good as a large one.
+/// Each call adds an entry with its deadline, which no later call uses. A large table would therefore save nothing.
 const HEADER_TABLE_BYTES: u32 = 1024;
 
 /// Returns the HTTP/2 settings of every connection.
@@ -43,7 +43,7 @@ pub(crate) fn http2_settings(limits: &Limits) -> http2::Builder<TokioExecutor> {
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.header_bytes)
         .header_table_size(HEADER_TABLE_BYTES)
-        // The server buffers what clients send within the windows. Requests are small.
+        // The server buffers unread data up to the size of these windows. Requests are small.
         .initial_stream_window_size(1 << 16)
         .initial_connection_window_size(1 << 16)
         .auto_date_header(false);
@@ -78,7 +78,7 @@ impl ConnectionTask {
 
         let stall_detector = Arc::new(StallDetector::default());
         let peer = Arc::new(Peer {
-            connection: self.connection.handle().clone(),
+            connection: Arc::clone(self.connection.handle()),
             stall_detector: Arc::clone(&stall_detector),
             state: Arc::clone(&self.state),
         });

@@ -24,8 +24,8 @@ impl<L: Listener> Endpoint<L> {
         Self { spec, listener, services: Vec::new() }
     }
 
-    /// Also serves `services`. The server neither limits nor counts their calls, and a drain does not wait for them: they
-    /// are for simulators and tests.
+    /// Also serves `services`, for simulators and tests. The server does not limit or count their calls, and a drain
+    /// does not wait for them.
     #[must_use]
     pub fn with_services(self, services: Vec<BoxedService>) -> Self {
         Self { services, ..self }
@@ -36,7 +36,8 @@ impl<L: Listener> Endpoint<L> {
         &self.spec
     }
 
-    /// Opens the endpoints of all group-versions in `location` and, if `groupless`, one for each version, or none of them.
+    /// Opens an endpoint for each group-version in `location` and, if `groupless`, one for each version. If one of them
+    /// cannot be opened, none stays open.
     pub fn open_all(
         location: &Location,
         groupless: bool,
@@ -45,9 +46,10 @@ impl<L: Listener> Endpoint<L> {
         Self::open(location, EndpointSpec::of(&Group::ALL, groupless), open)
     }
 
-    /// Opens the endpoints in `location`, or none of them.
+    /// Opens the endpoints of `specs` in `location`. If one of them cannot be opened, none stays open.
     ///
-    /// A driver that finds one version of a group missing falls back to an older one until it restarts, or does not start.
+    /// A driver that finds one version of a group missing falls back to an older one until it restarts, or does not
+    /// start.
     pub fn open(
         location: &Location,
         specs: Vec<EndpointSpec>,

@@ -53,7 +53,6 @@ impl Metrics {
     fn write_state(&self, text: &mut String) -> fmt::Result {
         let ServerState { connections, request_bodies, executor, .. } = &*self.state;
         let counts = connections.counts();
-        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
 
         let help = "Open connections by state: silent = no HTTP/2 preface received, unused = no call received, idle = \
                     no call in flight, busy = calls in flight, leaving = evicted and not closed yet.";
@@ -120,7 +119,6 @@ impl Metrics {
     fn write_activity(&self, text: &mut String) -> fmt::Result {
         let executor = &self.state.executor;
         let Activity { requests, pools, locks } = executor.activity();
-        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let now = self.state.since_start();
         let ages = requests.iter().filter_map(|request| Some(now.saturating_sub(request.call?.began)));
         let help = "Age of the oldest call in progress; 0 if no call is in progress.";
@@ -151,6 +149,10 @@ impl Metrics {
         let help = "Calls that shared the result of an equal call in progress.";
         write_single(text, "csi_proxy_coalesced_calls_total", "counter", help, executor.coalesced_requests())
     }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 fn write_build_info(text: &mut String) -> fmt::Result {

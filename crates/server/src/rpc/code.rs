@@ -1,8 +1,7 @@
-//! Conversion of the errors of operations to gRPC statuses.
+//! The gRPC status of a failed operation.
 //!
-//! The kind of an error is decided in `storage_ops`: `windows/error_class.rs` has the kind of each Windows code, and an
-//! operation that knows more chooses another, such as `open_error` in `windows/disk_device.rs` for a disk that does not
-//! exist.
+//! `storage_ops` decides the kind of an error: by the Windows code in general, and in an operation that knows more
+//! about the failure.
 
 use storage_ops::{Error, Kind};
 use tonic::{Code, Status};

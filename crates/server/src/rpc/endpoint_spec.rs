@@ -7,7 +7,7 @@ use api::{GROUP_VERSIONS, Group, GroupVersion, GrouplessPipe};
 pub enum EndpointSpec {
     /// One version of one group.
     GroupVersion(&'static GroupVersion),
-    /// The services of one version, of those groups that have it.
+    /// One version of these groups, without the groups that do not have it.
     Groupless(GrouplessPipe, Vec<Group>),
 }
 

@@ -43,7 +43,7 @@ where
         let operation = message::decode::<Q>(body)?.operation(state.executor.node().config());
         let operation = operation.map_err(|error| status(&error.in_request_of(name)))?;
         if tracing::enabled!(Level::DEBUG) {
-            // From here on, each line of the call has it.
+            // All further log lines of the call have the object.
             Span::current().record("object", operation.describe());
             tracing::debug!("the call began");
         }
@@ -58,7 +58,7 @@ where
     })
 }
 
-/// What answers calls of an RPC.
+/// The handler of one RPC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RpcHandler {
     pub(crate) answer: Handler,
@@ -67,7 +67,7 @@ pub(crate) struct RpcHandler {
 }
 
 impl RpcHandler {
-    /// Returns that of an RPC with the request `Q` and the response `M`.
+    /// Returns the handler of an RPC with the request `Q` and the response `M`.
     pub(crate) const fn of<Q, M>() -> Self
     where
         Q: IntoOperation + Message + Default,

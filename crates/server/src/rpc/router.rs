@@ -27,7 +27,7 @@ pub(crate) struct Router {
     pipe: String,
     services: Vec<Service>,
     health: Health,
-    /// Those that the application has added.
+    /// The services that the application has added.
     others: Vec<BoxedService>,
 }
 
@@ -49,8 +49,8 @@ impl Router {
         Self { pipe: spec.name(), services, health, others }
     }
 
-    /// Answers one request. The future is boxed to keep the one that awaits it small, which hyper and tokio move several
-    /// times.
+    /// Answers one request. The returned future is boxed, because hyper and tokio move the future that awaits it
+    /// several times.
     pub(crate) fn answer<'a>(&'a self, request: Request<Incoming>, peer: &'a Peer) -> Answer<'a> {
         let path = request.uri().path();
         let name = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();

@@ -1,16 +1,17 @@
-//! The last failures, for the status: one for each RPC and code, so that a flood of one leaves the others listed.
+//! The last failures, for the status: one for each RPC and code, so that a flood of one failure leaves the others
+//! listed.
 //!
-//! A query about an object that does not exist is not among them: its answer is that there is no such object.
+//! NotFound from a query is not listed, because it is the answer to the query.
 
 use std::sync::{Mutex, PoisonError};
 
 use tokio::time::Instant;
 use tonic::Code;
 
-/// Maximum failures. At the limit a new one takes the place of the oldest.
+/// Maximum failures. At the limit a new failure replaces the oldest.
 const MAX_FAILURES: usize = 32;
 
-/// Maximum bytes of a message. What is longer is cut off.
+/// Maximum bytes of a message. A longer message is cut off.
 const MAX_MESSAGE: usize = 512;
 
 /// The last failure of an RPC with a code.
@@ -22,7 +23,7 @@ pub(crate) struct LastFailure {
     pub(crate) call: u64,
     pub(crate) message: String,
     pub(crate) when: Instant,
-    /// How many failures of the RPC had the code since this one is listed.
+    /// How many times the RPC has failed with this code since the failure was first listed.
     pub(crate) count: u64,
 }
 

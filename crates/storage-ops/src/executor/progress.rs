@@ -1,7 +1,6 @@
 //! What each request in progress does: which lock or thread it waits for, or that it runs.
 //!
-//! Recording costs an entry in a table and a few stores for each request. Texts are made only in [`Executor::activity`],
-//! when somebody asks.
+//! Recording costs an entry in a table and a few stores for each request. Only [`Executor::activity`] makes texts.
 //!
 //! [`Executor::activity`]: crate::Executor::activity
 
@@ -85,7 +84,7 @@ impl<O: Operation> Work for Tracked<O> {
 /// What an operation does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It has just been requested.
+    /// The operation has just been requested.
     Requested,
     WaitingForLocks,
     WaitingForThread(PoolKind),
@@ -99,11 +98,11 @@ const WAITING_FOR_THREAD: u8 = 16;
 /// Added to the number of a pool.
 const RUNNING: u8 = 32;
 
-/// The stage of an operation, and its request for locks. Each is exact, but a reader may see one before the other.
+/// The stage of an operation, and its request for locks. A reader may see an older value of one than of the other.
 #[derive(Default)]
 pub(crate) struct Progress {
     stage: AtomicU8,
-    /// The number of its request for locks, plus one.
+    /// The number of the request for locks, plus one.
     locks: AtomicU64,
 }
 
@@ -164,7 +163,7 @@ impl LockWaits {
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) call: Option<Call>,
-    /// Whether somebody waits for the result.
+    /// Whether a caller waits for the result.
     pub(crate) has_caller: bool,
     /// The number of the request whose result this one shares.
     pub(crate) shares: Option<u64>,
@@ -200,7 +199,7 @@ impl Requests {
         drop(removed);
     }
 
-    /// Notes that nobody waits for the result of a request any more, if it is still in progress.
+    /// Notes that no caller waits for the result of a request any more, if the request is still in progress.
     pub(crate) fn caller_left(&self, number: u64) {
         if let Some(request) = self.table().requests.get_mut(&number) {
             request.has_caller = false;
@@ -224,7 +223,7 @@ impl Requests {
     }
 }
 
-/// A caller that waits for the result of a request. Dropping it notes that it no longer waits.
+/// A caller that waits for the result of a request. Dropping it notes that the caller no longer waits.
 pub(crate) struct Waiting<'a> {
     pub(crate) requests: &'a Requests,
     pub(crate) number: u64,
@@ -236,8 +235,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The entry of a request that is not a job of its own. Dropping it removes the entry. A thread that runs the request has
-/// a share in it, because a call of Windows that hangs goes on without the caller.
+/// The entry of a request that is not a job of its own. Dropping it removes the entry. The thread that runs the request
+/// also holds the entry, because a Windows call that hangs continues without the caller.
 pub(crate) struct Entry {
     pub(crate) requests: Arc<Requests>,
     pub(crate) number: u64,

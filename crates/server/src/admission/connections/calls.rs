@@ -1,26 +1,27 @@
 //! The gate for calls: which calls run, which wait, and which are refused.
 //!
-//! A call is in flight from its headers until its client has read the response. Its operation runs while the call holds a
-//! slot. Before that, the call waits for the rest of its request and then for a slot.
+//! A call is in flight from its headers until its client has read the response. Its operation runs while the call holds
+//! a slot. Before that, the call waits for the rest of its request and then for a slot.
 //!
-//! A [`FairLimiter`] decides which connection may take a slot. Of the calls that wait and may take one, the next is that of
-//! the connection with the fewest slots, and among equals the earliest. As many calls as there are slots may be in flight
-//! without a slot. At that limit only the first call of a connection is accepted.
+//! A [`FairLimiter`] decides which connection may take a slot. Of the calls that wait and may take one, the next is
+//! that of the connection with the fewest slots, and among equals the earliest. As many calls as there are slots may be
+//! in flight without a slot. At that limit only the first call of a connection is accepted.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
-use std::{fmt, mem};
 
 use storage_ops::{Call, ClientId};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+use tonic::Status;
 
 use super::fair_limiter::FairLimiter;
 use super::lru_queue::EvictionClass;
-use super::{ConnectionHandle, Connections, SharedConnection, State};
+use super::{ConnectionHandle, Connections, State};
 use crate::drain::GOAWAY_GRACE;
 
 /// The calls of a server, as a part of the state of its connections.
@@ -29,12 +30,11 @@ pub(super) struct CallQueue {
     slots: FairLimiter,
     in_flight: usize,
     waiting: VecDeque<Waiter>,
-    refused: u64,
 }
 
 #[derive(Debug)]
 struct Waiter {
-    connection: Arc<SharedConnection>,
+    connection: Arc<ConnectionHandle>,
     call: WaitingCall,
     slot: oneshot::Sender<CallSlot>,
 }
@@ -47,38 +47,16 @@ pub(crate) struct WaitingCall {
     pub(crate) object: String,
 }
 
-/// Why a call is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallRefused {
-    /// At the limit of open connections, every other connection has a call in flight.
-    ConnectionsBusy,
-    /// The grace period of the connection, which was evicted, is over.
-    Evicted,
-    /// Too many calls wait, or no slot became free in time.
-    TooManyCalls,
-}
-
-impl fmt::Display for CallRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ConnectionsBusy => "too many connections have calls in flight; try again later",
-            Self::Evicted => "csi-proxy is closing this connection to make room for others; connect again",
-            Self::TooManyCalls => "too many calls are running; try again later",
-        })
-    }
-}
-
-impl std::error::Error for CallRefused {}
-
-impl From<CallRefused> for tonic::Status {
-    fn from(refused: CallRefused) -> Self {
-        Self::unavailable(refused.to_string())
-    }
-}
+/// At the limit of open connections, every other connection has a call in flight.
+const CONNECTIONS_BUSY: &str = "too many connections have calls in flight; try again later";
+/// The grace period of the connection, which was evicted, is over.
+const EVICTED: &str = "csi-proxy is closing this connection to make room for others; connect again";
+/// Too many calls wait, or no slot became free in time.
+const TOO_MANY_CALLS: &str = "too many calls are running; try again later";
 
 impl CallQueue {
     pub(super) fn new(slots: usize) -> Self {
-        Self { slots: FairLimiter::new(slots), in_flight: 0, waiting: VecDeque::new(), refused: 0 }
+        Self { slots: FairLimiter::new(slots), in_flight: 0, waiting: VecDeque::new() }
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -93,11 +71,6 @@ impl CallQueue {
     /// The calls that wait for a slot, in the order of their arrival.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
         self.waiting.iter().filter(|waiter| !waiter.slot.is_closed()).map(|waiter| &waiter.call)
-    }
-
-    /// How many calls were refused because too many others wait or run.
-    pub(super) fn refused(&self) -> u64 {
-        self.refused
     }
 
     /// Whether one more call may be in flight without a slot.
@@ -121,7 +94,7 @@ impl Connections {
 
 impl State {
     /// Takes a slot, if the connection may have one more.
-    fn take_slot(&mut self, connection: &Arc<SharedConnection>) -> Option<CallSlot> {
+    fn take_slot(&mut self, connection: &Arc<ConnectionHandle>) -> Option<CallSlot> {
         let held = &mut self.members.get_mut(&connection.id)?.slots;
         if !self.calls.slots.admits(*held) {
             return None;
@@ -153,41 +126,41 @@ impl State {
 
 impl ConnectionHandle {
     /// Counts a call on the connection until the returned guard is dropped. Until then the connection is not evicted.
-    pub(crate) fn begin_call(&self) -> Result<InFlightCall, CallRefused> {
-        let mut guard = self.0.connections.lock();
+    pub(crate) fn begin_call(self: &Arc<Self>) -> Result<InFlightCall, Status> {
+        let mut guard = self.connections.lock();
         let state = &mut *guard;
-        let Some(member) = state.members.get_mut(&self.0.id) else { return Err(CallRefused::ConnectionsBusy) };
+        let Some(member) = state.members.get_mut(&self.id) else { return Err(Status::unavailable(CONNECTIONS_BUSY)) };
         if member.evicted_at.is_some_and(|evicted| evicted.elapsed() >= GOAWAY_GRACE) {
-            state.refused_connections_busy += 1;
-            return Err(CallRefused::Evicted);
+            state.totals.refused_connections_busy += 1;
+            return Err(Status::unavailable(EVICTED));
         }
         let is_first = member.calls == 0;
         if is_first && state.busy >= state.limits.connections {
-            state.refused_connections_busy += 1;
-            return Err(CallRefused::ConnectionsBusy);
+            state.totals.refused_connections_busy += 1;
+            return Err(Status::unavailable(CONNECTIONS_BUSY));
         }
         if !is_first && !state.calls.has_room() {
-            state.calls.refused += 1;
-            return Err(CallRefused::TooManyCalls);
+            state.totals.refused_calls += 1;
+            return Err(Status::unavailable(TOO_MANY_CALLS));
         }
         member.calls += 1;
         state.calls.in_flight += 1;
         state.busy += usize::from(is_first);
         // The connection stays open for as long as the call takes, and counts until it closes.
         state.leaving -= usize::from(mem::take(&mut member.is_leaving));
-        state.remove_idle(self.0.id);
+        state.remove_idle(self.id);
         drop(guard);
-        Ok(InFlightCall(Arc::clone(&self.0)))
+        Ok(InFlightCall(Arc::clone(self)))
     }
 }
 
 /// A call in flight on a connection; the call ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct InFlightCall(Arc<SharedConnection>);
+pub(crate) struct InFlightCall(Arc<ConnectionHandle>);
 
 impl InFlightCall {
     /// Takes a slot, or waits for one while `call` describes the call. Fails if no slot becomes free in time.
-    pub(crate) async fn slot(&self, call: impl FnOnce() -> WaitingCall) -> Result<CallSlot, CallRefused> {
+    pub(crate) async fn slot(&self, call: impl FnOnce() -> WaitingCall) -> Result<CallSlot, Status> {
         let connections = &self.0.connections;
         let (slot, time) = {
             let mut state = connections.lock();
@@ -200,8 +173,8 @@ impl InFlightCall {
         };
         let slot = timeout(time, slot).await.ok().and_then(Result::ok);
         slot.ok_or_else(|| {
-            connections.lock().calls.refused += 1;
-            CallRefused::TooManyCalls
+            connections.lock().totals.refused_calls += 1;
+            Status::unavailable(TOO_MANY_CALLS)
         })
     }
 }
@@ -228,7 +201,7 @@ impl Drop for InFlightCall {
 
 /// One slot. Dropping it passes it to the next call that waits.
 #[derive(Debug)]
-pub(crate) struct CallSlot(Arc<SharedConnection>);
+pub(crate) struct CallSlot(Arc<ConnectionHandle>);
 
 impl Drop for CallSlot {
     fn drop(&mut self) {

@@ -2,13 +2,14 @@
 
 /// Limits how many slots all connections hold together.
 ///
-/// The first slot of a connection may come from the whole capacity. The further slots of all connections come from one half
-/// of the capacity, and a connection may hold only as many of them as then remain of that half. A few connections with many
-/// calls therefore leave half of the capacity to the first calls of all others, and some of the other half to their further
-/// calls. The owner of the limiter stores how many slots each connection holds, and passes that number as `held`.
+/// The first slot of a connection may come from the whole capacity. The further slots of all connections come from one
+/// half of the capacity, and a connection may hold only as many of them as then remain of that half. A few connections
+/// with many calls therefore leave half of the capacity to the first calls of all others, and some of the other half to
+/// their further calls. The owner of the limiter stores how many slots each connection holds, and passes that number as
+/// `held`.
 ///
-/// `Usage` in storage-ops shares threads by a simpler rule, because an operation waits until it gets a thread. A call without a
-/// slot is refused in the end, so that some slots must remain for further calls of every connection.
+/// `Usage` in storage-ops shares threads by a simpler rule, because an operation waits until it gets a thread. A call
+/// without a slot is refused in the end, so that some slots must remain for further calls of every connection.
 #[derive(Debug)]
 pub(super) struct FairLimiter {
     capacity: usize,

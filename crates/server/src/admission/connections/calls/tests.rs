@@ -15,7 +15,7 @@ fn connections(calls: usize, queue_timeout: Duration) -> Connections {
     Connections::new(Limits { calls, queue_timeout, ..Limits::default() })
 }
 
-async fn slot(call: &InFlightCall) -> Result<CallSlot, CallRefused> {
+async fn slot(call: &InFlightCall) -> Result<CallSlot, Status> {
     let client = call.0.id;
     let described = Call { number: client.0, label: "/v1.Disk/Rescan", client, began: Duration::ZERO };
     call.slot(|| WaitingCall { call: described, object: "rescan".to_owned() }).await
@@ -28,7 +28,7 @@ struct Running {
     _call: InFlightCall,
 }
 
-async fn run(connection: &ConnectionHandle) -> Result<Running, CallRefused> {
+async fn run(connection: &Arc<ConnectionHandle>) -> Result<Running, Status> {
     let call = connection.begin_call()?;
     let slot = slot(&call).await?;
     Ok(Running { _slot: slot, _call: call })
@@ -44,7 +44,7 @@ async fn run_all(connection: &Connection) -> Vec<Running> {
 }
 
 /// Begins a call that has to wait for a slot.
-async fn wait(connections: &Connections, connection: &Connection) -> JoinHandle<Result<Running, CallRefused>> {
+async fn wait(connections: &Connections, connection: &Connection) -> JoinHandle<Result<Running, Status>> {
     let (before, handle) = (connections.counts().waiting, connection.handle().clone());
     let waiting = tokio::spawn(async move { run(&handle).await });
     while connections.counts().waiting == before {
@@ -149,13 +149,13 @@ async fn a_call_above_the_limit_is_refused_at_once_and_a_waiting_call_after_the_
     let _running = [run(one.handle()).await, run(other.handle()).await];
     let start = tokio::time::Instant::now();
     let waiting = [wait(&all, &one).await, wait(&all, &other).await];
-    assert_eq!(one.handle().begin_call().unwrap_err(), CallRefused::TooManyCalls);
+    assert_eq!(one.handle().begin_call().unwrap_err().message(), TOO_MANY_CALLS);
     let new = all.admit();
     let first_of_new = wait(&all, &new).await;
-    assert_eq!(new.handle().begin_call().unwrap_err(), CallRefused::TooManyCalls, "only its first call may wait");
+    assert_eq!(new.handle().begin_call().unwrap_err().message(), TOO_MANY_CALLS, "only its first call may wait");
     assert_eq!((start.elapsed(), all.counts().refused_calls, all.counts().waiting), (Duration::ZERO, 2, 3));
     for call in waiting.into_iter().chain([first_of_new]) {
-        assert!(matches!(call.await.expect("no panic"), Err(CallRefused::TooManyCalls)));
+        assert_eq!(call.await.expect("no panic").err().expect("it is refused").message(), TOO_MANY_CALLS);
     }
     assert_eq!((start.elapsed(), all.counts().refused_calls, all.counts().waiting), (TIMEOUT, 5, 0));
 }
@@ -177,7 +177,11 @@ async fn a_call_that_outlives_its_connection_is_counted_until_it_ends() {
     let waiting = wait(&all, &other).await;
     let handle = connection.handle().clone();
     drop((connection, other));
-    assert!(matches!(waiting.await.expect("no panic"), Err(CallRefused::TooManyCalls)), "its connection is closed");
+    assert_eq!(
+        waiting.await.expect("no panic").err().expect("it is refused").message(),
+        TOO_MANY_CALLS,
+        "its connection is closed"
+    );
     let counts = all.counts();
     assert_eq!((counts.busy, counts.calls, counts.running, all.open()), (0, 1, 1, 0));
     handle.begin_call().unwrap_err();
