@@ -10,13 +10,19 @@ pub(crate) mod smb;
 pub(crate) mod system;
 pub(crate) mod volume;
 
-macro_rules! seal {
-    ($($operation:ty,)*) => {
-        $(impl Sealed for $operation {})*
+pub use volume::resize::ResizeTarget;
+
+/// Exports the operations, and lets them implement `Operation`.
+macro_rules! operations {
+    ($($module:ident $(:: $name:ident)+,)*) => {
+        $(
+            impl Sealed for $module $(:: $name)+ {}
+            pub use $module $(:: $name)+;
+        )*
     };
 }
 
-seal! {
+operations! {
     disk::GetDiskNumberByName,
     disk::GetDiskState,
     disk::GetDiskStats,
