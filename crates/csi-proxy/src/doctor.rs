@@ -165,6 +165,7 @@ mod tests {
 
     use ::doctor::ServiceRegistration;
     use ::doctor::fixed_system::FixedSystem;
+    use api::GROUP_VERSIONS;
 
     use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, settings, with_flags_of_service};
 
@@ -179,7 +180,7 @@ mod tests {
             let flags = CSI_PROXY_DOCTOR.parse(words(line)).unwrap();
             settings(&with_flags_of_service(&CSI_PROXY_DOCTOR, &words(line), flags, system))
         };
-        assert_eq!((with(&system, "").log_file, with(&system, "").pipes.len()), (None, 23));
+        assert_eq!((with(&system, "").log_file, with(&system, "").pipes.len()), (None, GROUP_VERSIONS.len()));
         let command_line = r#""C:\a b\csi-proxy.exe" -windows-service -kubelet-path=D:\kubelet -log_file "C:\my logs\x.log" -pipe-sid=S-1-5-7"#;
         let registered = |command_line: &str| {
             Some(ServiceRegistration { command_line: command_line.to_owned(), account: None, restarts: Ok(true) })
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!((of_service.accounts, of_service.show_names), (vec!["S-1-5-7".to_owned()], true));
         let given = with(&system, r"-kubelet-path=E:\kubelet -groupless-pipes");
         assert_eq!(given.node.kubelet_dir.to_string(), r"E:\kubelet");
-        assert!(given.pipes.len() > 23);
+        assert!(given.pipes.len() > GROUP_VERSIONS.len());
         system.service = registered("csi-proxy.exe -windows-service -api-groups=disk,volume -groupless-pipes");
         let with_groups = with(&system, "");
         assert_eq!(with_groups.excluded_groups.as_deref(), Some("filesystem, iscsi, smb, system"));

@@ -73,24 +73,7 @@ pub use executor::progress::{Call, Requester};
 pub use host::fallback::{FallbackCount, fallback_table};
 pub use host::wmi_calls::WmiCallCount;
 pub use node::Node;
-pub use ops::disk::{
-    GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, PartitionDisk, Rescan,
-    SetDiskState,
-};
-pub use ops::filesystem::{CreateSymlink, IsSymlink, Mkdir, PathExists, Rmdir, RmdirContents};
-pub use ops::iscsi::{
-    AddTargetPortal, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks, ListTargetPortals,
-    RemoveTargetPortal, SetMutualChapSecret,
-};
-pub use ops::smb::{NewSmbGlobalMapping, RemoveSmbGlobalMapping};
-pub use ops::system::{GetBiosSerialNumber, GetService, StartService, StopService};
-pub use ops::volume::format::FormatVolume;
-pub use ops::volume::mount::{MountVolume, UnmountVolume};
-pub use ops::volume::resize::{ResizeTarget, ResizeVolume};
-pub use ops::volume::target_path::{GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath};
-pub use ops::volume::{
-    GetDiskNumberFromVolumeId, GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, WriteVolumeCache,
-};
+pub use ops::*;
 pub use os::Secret;
 pub use scheduling::locks::LockKey;
 pub use scheduling::pool_kind::PoolKind;

@@ -9,6 +9,6 @@ pub mod ctl;
 pub mod demo;
 pub mod endpoints;
 pub mod flags;
-pub mod lives;
 pub mod reflection;
+pub mod serve;
 pub mod state_file;

@@ -41,7 +41,7 @@ impl Program {
             .expect("a process");
         let mut output = BufReader::new(process.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
         assert!(output.any(|line| line.starts_with("Press Ctrl-C")), "the program ended");
-        // It announces each of its lives.
+        // It announces each run of the daemon.
         std::thread::spawn(move || output.for_each(drop));
         let channel = csi_proxy_sim::control_api::connect(&Location::Directory(sockets)).await.expect("a connection");
         let (simulation, files) = (SimulationClient::new(channel.clone()), ContainerFilesClient::new(channel));

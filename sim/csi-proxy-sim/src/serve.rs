@@ -1,5 +1,4 @@
-//! The lives of the daemon on a simulated node: it serves until it is told to stop, and starts again when the node or the
-//! daemon restarts.
+//! Serves a simulated node: runs the daemon until a signal to stop, and again after each restart of the node or the daemon.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -8,9 +7,8 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use csi_proxy::flags::Flags;
-use csi_proxy::serve::Backend;
-use csi_proxy::serve::Endpoints;
-use csi_proxy::{log, serve};
+use csi_proxy::serve::{Backend, Endpoints};
+use csi_proxy::{log, serve as daemon};
 use faults::{Call, FaultAction, FaultSet, Outcome, Probe, Probed, Trace};
 use os_sim::Sim;
 use tokio::runtime::{Builder, Runtime};
@@ -22,20 +20,22 @@ use crate::backend::SimulatedNode;
 use crate::control::{self, Control, Restart};
 use crate::state_file::StateFile;
 
-/// How long a life waits at its end for threads that wait for the simulated Windows. Nobody gets their answers any more.
+/// How long a run of the daemon waits at its end for threads that wait for the simulated Windows. No client gets their
+/// answers.
 const LAST_CALLS: Duration = Duration::from_secs(1);
 
 /// How often the node is written to its file, if it has changed.
-const KEEP_INTERVAL: Duration = Duration::from_secs(1);
+const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why a life has ended.
+/// Why a run of the daemon has ended.
 enum End {
     Stopped(Result<(), Box<dyn Error>>),
     Restart(Restart),
     Crashed,
 }
 
-/// Serves the node and its control API until a signal to stop. `open` returns the endpoints of each life.
+/// Serves the node and its control API until a signal to stop. `open` returns the endpoints of each run of the
+/// daemon.
 pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     flags: &Flags,
     node: SimulatedNode,
@@ -44,8 +44,10 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
 ) -> Result<(), Box<dyn Error>> {
     log::start(&flags.log)?;
     let SimulatedNode { sim, name, state } = node;
-    let (sim, state) = (sim.real_time(), state.map(Arc::new));
-    let (faults, trace) = (Arc::new(FaultSet::default()), Arc::new(Trace::counting()));
+    let sim = sim.real_time();
+    let state = state.map(Arc::new);
+    let faults = Arc::new(FaultSet::default());
+    let trace = Arc::new(Trace::counting());
     let (restarts, mut requests) = mpsc::channel(1);
     let control = Control::new(sim.clone(), Arc::clone(&faults), Arc::clone(&trace), restarts).kept_in(state.clone());
     let mut endpoints = open()?;
@@ -53,14 +55,15 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     let _control = serve_control(control, || (endpoints.bind)(&address))?;
     if let Some(state) = state.clone() {
         let sim = sim.clone();
-        thread::spawn(move || keep(&state, &sim));
+        thread::spawn(move || save_repeatedly(&state, &sim));
     }
     tracing::info!(address = address.to_string(), "serving the control API of the simulated node");
 
     let mut starting: Option<Restart> = None;
     loop {
-        let (crashed, ended) = (Arc::new(Notify::new()), Arc::new(OnceLock::new()));
-        let probe = LifeProbe {
+        let crashed = Arc::new(Notify::new());
+        let ended = Arc::new(OnceLock::new());
+        let probe = RunProbe {
             faults: Arc::clone(&faults),
             trace: Arc::clone(&trace),
             crashed: Arc::clone(&crashed),
@@ -69,7 +72,7 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         };
         let process = Arc::new(Probed::new(sim.process(), probe));
         let backend = Backend { os: Arc::clone(&process) as _, name: name.clone(), is_this_node: false };
-        let runtime = serve::runtime()?;
+        let runtime = daemon::runtime()?;
         let ready = || {
             if let Some(restart) = starting.take() {
                 restart.done();
@@ -78,7 +81,7 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         };
         let end = runtime.block_on(async {
             tokio::select! {
-                served = serve::until_signalled(flags, backend, endpoints, &mut out, ready) => End::Stopped(served),
+                served = daemon::until_signalled(flags, backend, endpoints, &mut out, ready) => End::Stopped(served),
                 Some(restart) = requests.recv() => End::Restart(restart),
                 () = crashed.notified() => End::Crashed,
             }
@@ -93,12 +96,12 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
                 return served;
             }
             End::Restart(restart) => {
-                end_life(runtime, &process, &ended);
+                end_run(runtime, &process, &ended);
                 restart_node(&sim, &restart);
                 starting = Some(restart);
             }
             End::Crashed => {
-                end_life(runtime, &process, &ended);
+                end_run(runtime, &process, &ended);
                 tracing::warn!("an injected fault made the daemon crash; it starts again");
             }
         }
@@ -107,7 +110,7 @@ pub fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
 }
 
 /// Writes the node to its file after changes, as long as the program runs.
-fn keep(state: &StateFile, sim: &Sim) {
+fn save_repeatedly(state: &StateFile, sim: &Sim) {
     let mut has_failed = false;
     loop {
         let saved = state.save(sim);
@@ -117,7 +120,7 @@ fn keep(state: &StateFile, sim: &Sim) {
             tracing::warn!(%error, file = %state.path().display(), "cannot write the state of the simulated node");
         }
         has_failed = saved.is_err();
-        thread::sleep(KEEP_INTERVAL);
+        thread::sleep(SAVE_INTERVAL);
     }
 }
 
@@ -133,7 +136,7 @@ fn serve_control<L: Listener>(control: Control, bind: impl FnOnce() -> io::Resul
 }
 
 /// Ends the connections and sockets, then the process on the node: a process that has ended answers no client.
-fn end_life(runtime: Runtime, process: &Probed, ended: &OnceLock<()>) {
+fn end_run(runtime: Runtime, process: &Probed, ended: &OnceLock<()>) {
     runtime.shutdown_timeout(LAST_CALLS);
     process.kill();
     ended.get_or_init(|| ());
@@ -148,22 +151,22 @@ fn restart_node(sim: &Sim, restart: &Restart) {
     }
 }
 
-/// Counts the calls of a life and disturbs them.
-struct LifeProbe {
+/// Counts the Windows calls of a run of the daemon, and disturbs them.
+struct RunProbe {
     faults: Arc<FaultSet>,
     trace: Arc<Trace>,
     crashed: Arc<Notify>,
-    /// Set when the life has ended.
+    /// Set when the run has ended.
     ended: Arc<OnceLock<()>>,
-    /// The thread that ends the life.
+    /// The thread that ends the run.
     main: ThreadId,
 }
 
-impl LifeProbe {
+impl RunProbe {
     fn report(&self, action: FaultAction) -> FaultAction {
         if action == FaultAction::Die {
             self.crashed.notify_one();
-            // The call returns only when no client can be told of it.
+            // The call returns only after no client can get its answer.
             if thread::current().id() != self.main {
                 self.ended.wait();
             }
@@ -172,7 +175,7 @@ impl LifeProbe {
     }
 }
 
-impl Probe for LifeProbe {
+impl Probe for RunProbe {
     fn before(&self, call: &Call) -> FaultAction {
         self.report(self.faults.before(call))
     }
