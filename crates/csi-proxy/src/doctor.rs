@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use ::doctor::{Agreement, Parity, Report, Settings, State, compare, examine as examine_node};
 use api::{GROUP_VERSIONS, Group};
-use os::escaped_json;
 use server::EndpointSpec;
+use terminal_text::escaped_json;
 
 use crate::command::{CommandError, no_more};
 use crate::flags::help::Help;
@@ -108,7 +108,7 @@ fn print(
     if flags.json {
         return writeln!(out, "{}", escaped_json(&json()));
     }
-    writeln!(out, "csi-proxy {}, node: {}\n\n{text}", env!("CARGO_PKG_VERSION"), os::escaped(&backend.name))
+    writeln!(out, "csi-proxy {}, node: {}\n\n{text}", env!("CARGO_PKG_VERSION"), terminal_text::escaped(&backend.name))
 }
 
 fn code_of(report: &Report) -> ExitCode {

@@ -5,7 +5,7 @@ use std::io;
 
 use anstyle::{AnsiColor, Style};
 use csi_proxy_client::{Error, ErrorKind};
-use os::escaped;
+use terminal_text::{escaped, wrapped};
 use tonic::{Code, Status};
 
 use crate::exit;
@@ -96,7 +96,7 @@ impl Failure {
             Self::Output(error) => format!("cannot write to standard output: {error}"),
         };
         let width = wrap::stderr_width();
-        let mut report = format!("{ERROR}error:{ERROR:#} {}\n", wrap::wrapped(&escaped(&text), INDENT, width));
+        let mut report = format!("{ERROR}error:{ERROR:#} {}\n", wrapped(&escaped(&text), INDENT, width));
         if let Self::Call { error, .. } = self
             && !is_without_folder(error, &session.endpoints)
             && let Some((name, number)) = status(error.kind())
@@ -104,10 +104,10 @@ impl Failure {
             let call = error.call_number().map(|call| format!("; call {call} in the log of csi-proxy"));
             let status = format!("gRPC status {name} ({number}){}", call.unwrap_or_default());
             // Writing to a String does not fail.
-            let _ = writeln!(report, "{:INDENT$}{}", "", wrap::wrapped(&status, INDENT, width));
+            let _ = writeln!(report, "{:INDENT$}{}", "", wrapped(&status, INDENT, width));
         }
         for hint in self.hints(&session.endpoints) {
-            let _ = writeln!(report, "{HINT}hint:{HINT:#}  {}", wrap::wrapped(&hint, INDENT, width));
+            let _ = writeln!(report, "{HINT}hint:{HINT:#}  {}", wrapped(&hint, INDENT, width));
         }
         report
     }

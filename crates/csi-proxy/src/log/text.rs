@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write as _};
 
-use os::is_misleading;
+use terminal_text::is_misleading;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
