@@ -3,7 +3,6 @@
 //! The crate `doctor` makes the findings. Here are the command's flags, the settings of the daemon that it examines, and the
 //! exit code.
 
-mod command_line;
 mod flags;
 
 use std::error::Error;
@@ -119,8 +118,8 @@ fn code_of_parity(parity: &Parity) -> ExitCode {
     if parity.rows_of(Agreement::Different).next().is_none() { ExitCode::SUCCESS } else { ExitCode::from(FOUND) }
 }
 
-/// Adds the flags of the installed service, which the given ones override. Its flags may be those of another version, so
-/// they are left out if they cannot be parsed.
+/// Adds the flags of the installed service, which the given flags override. Ignores flags of the service that cannot be parsed:
+/// they may be those of another version.
 fn with_flags_of_service(
     program: &Program<DoctorFlags>,
     words: &[String],
@@ -128,12 +127,32 @@ fn with_flags_of_service(
     system: &dyn System,
 ) -> DoctorFlags {
     let Ok(registered) = system.service(service::NAME) else { return flags };
-    let of_service = command_line::words(&registered.command_line).into_iter().skip(1);
+    let of_service = words_of(&registered.command_line).into_iter().skip(1);
     let of_service = of_service.filter(|word| !matches!(word.trim_start_matches('-'), "windows-service"));
     program.parse(of_service.chain(words.iter().cloned())).unwrap_or(flags)
 }
 
-/// Returns what is to be examined.
+/// Splits the command line of a service at blanks outside of quotation marks, as the C runtime does. Does not recognize escaped
+/// quotation marks, which no flag of csi-proxy contains.
+fn words_of(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = None;
+    let mut is_quoted = false;
+    for letter in line.chars() {
+        match letter {
+            '"' => {
+                is_quoted = !is_quoted;
+                word.get_or_insert_with(String::new);
+            }
+            ' ' | '\t' if !is_quoted => words.extend(word.take()),
+            letter => word.get_or_insert_with(String::new).push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// Returns what to examine.
 fn settings(flags: &DoctorFlags) -> Settings {
     let Flags { node, api_groups, pipe_sids, groupless_pipes, log, .. } = &flags.daemon;
     let names = |groups: &[Group]| -> Vec<_> {
@@ -166,7 +185,7 @@ mod tests {
     use ::doctor::ServiceRegistration;
     use ::doctor::fixed_system::FixedSystem;
 
-    use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, settings, with_flags_of_service};
+    use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, settings, with_flags_of_service, words_of};
 
     fn words(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()
@@ -200,6 +219,12 @@ mod tests {
         assert!(is_excluded("csi-proxy-smb-v1") && !is_excluded("csi-proxy-disk-v1") && !is_excluded("csi-proxy-v1"));
         system.service = registered("csi-proxy.exe -of-another-version");
         assert_eq!(with(&system, "").node.kubelet_dir.to_string(), r"C:\var\lib\kubelet");
+    }
+
+    #[test]
+    fn words_end_at_blanks_outside_of_quotation_marks() {
+        assert_eq!(words_of(r#""C:\a b\c.exe"  -x="1 2" "" y"#), [r"C:\a b\c.exe", "-x=1 2", "", "y"]);
+        assert!(words_of("  ").is_empty());
     }
 
     #[test]
