@@ -1,4 +1,4 @@
-//! The flags of `doctor`: its own, and those of the daemon that it examines.
+//! The flags of `doctor`: those of the command, and those of the daemon that it examines.
 
 use std::path::PathBuf;
 

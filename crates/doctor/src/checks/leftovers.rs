@@ -1,4 +1,4 @@
-//! What the Go program, a driver or the last boot left behind: SMB mappings, mount points, links, iSCSI sessions.
+//! Leftovers of the Go program, of drivers or of the last boot: SMB mappings, mount points, links, iSCSI sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ const ISCSI: &str = "iSCSI sessions";
 /// deep than this.
 const LIMITS: SearchLimits = SearchLimits { depth: 9, entries: 50_000 };
 
-/// `iscsi_runs`: whether the iSCSI initiator runs. Its classes cannot be queried otherwise.
+/// `iscsi_runs`: whether the iSCSI initiator runs. If not, its classes cannot be queried.
 pub(super) fn check(examination: &mut Examination<'_>, iscsi_runs: bool) {
     let mapped = check_mappings(examination);
     let node = &examination.settings.node;
@@ -48,7 +48,7 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
     };
     let Examination { inspector, names, report, .. } = examination;
     let (mut mapped, mut readable) = (BTreeSet::new(), 0);
-    // A server that does not answer is waited for once, not for each of its shares.
+    // Wait only once for a server that does not answer, not for each of its shares.
     let mut silent: BTreeMap<String, OsError> = BTreeMap::new();
     for mapping in &mappings {
         let remote = mapping.text("RemotePath").unwrap_or_default();
@@ -196,8 +196,8 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
     );
 }
 
-/// Returns whether the path is a mount point that csi-proxy neither makes nor removes. A drive letter is none, and neither
-/// is a directory that a working directory is in.
+/// Returns whether csi-proxy refuses to mount a volume at this path. A drive letter and a directory above a working directory
+/// do not count.
 fn is_outside(node: &Config, path: &str) -> bool {
     let Ok(path) = HostPath::parse(path) else { return false };
     let mut directories =
