@@ -6,13 +6,13 @@
 mod flags;
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
-use ::doctor::{Agreement, Parity, Report, Settings, State, compare, examine as examine_node};
+use ::doctor::{Agreement, Settings, State, compare, examine as examine_node};
 use api::{GROUP_VERSIONS, Group};
 use server::EndpointSpec;
-use terminal_text::escaped_json;
+use terminal_text::{escaped, escaped_json};
 
 use crate::command::{CommandError, no_more};
 use crate::flags::help::Help;
@@ -87,35 +87,21 @@ fn examine(
 ) -> Result<ExitCode, Box<dyn Error>> {
     let flags = with_flags_of_service(program, words, flags, system);
     let version = env!("CARGO_PKG_VERSION");
-    if flags.parity {
+    let (text, json, is_good) = if flags.parity {
         let parity = compare(&backend.os, &flags.daemon.node, flags.show_names);
-        print(out, &flags, backend, &parity, || parity.to_json(&backend.name, version).to_string())?;
-        return Ok(code_of_parity(&parity));
-    }
-    let report = examine_node(&backend.os, system, &settings(&flags));
-    print(out, &flags, backend, &report, || format!("{:#}", report.to_json(&backend.name, version)))?;
-    Ok(code_of(&report))
-}
-
-fn print(
-    out: &mut impl Write,
-    flags: &DoctorFlags,
-    backend: &Backend,
-    text: &dyn std::fmt::Display,
-    json: impl FnOnce() -> String,
-) -> io::Result<()> {
+        let agrees = parity.rows_of(Agreement::Different).next().is_none();
+        (parity.to_string(), parity.to_json(&backend.name, version).to_string(), agrees)
+    } else {
+        let report = examine_node(&backend.os, system, &settings(&flags));
+        let json = format!("{:#}", report.to_json(&backend.name, version));
+        (report.to_string(), json, report.count(State::Problem) == 0)
+    };
     if flags.json {
-        return writeln!(out, "{}", escaped_json(&json()));
+        writeln!(out, "{}", escaped_json(&json))?;
+    } else {
+        writeln!(out, "csi-proxy {version}, node: {}\n\n{text}", escaped(&backend.name))?;
     }
-    writeln!(out, "csi-proxy {}, node: {}\n\n{text}", env!("CARGO_PKG_VERSION"), terminal_text::escaped(&backend.name))
-}
-
-fn code_of(report: &Report) -> ExitCode {
-    if report.count(State::Problem) == 0 { ExitCode::SUCCESS } else { ExitCode::from(FOUND) }
-}
-
-fn code_of_parity(parity: &Parity) -> ExitCode {
-    if parity.rows_of(Agreement::Different).next().is_none() { ExitCode::SUCCESS } else { ExitCode::from(FOUND) }
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
 }
 
 /// Adds the flags of the installed service, which the given flags override. Ignores flags of the service that cannot be parsed:
