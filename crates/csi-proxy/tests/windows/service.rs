@@ -84,7 +84,7 @@ async fn a_stopped_service_can_be_started_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_draining_service_reports_progress_and_stops_when_the_drain_time_is_over() {
     let _turn = turn().await;
-    let Some(slow) = Installed::idle("csi-proxy-test-slower", Duration::from_secs(9), &[]) else { return };
+    let Some(slow) = Installed::idle("csi-proxy-test-slower", Duration::from_secs(15), &[]) else { return };
     let (flag, metrics) = free_address();
     let service = Installed::csiproxy(&format!("-drain=5 {flag}"));
     service.start();
