@@ -21,7 +21,7 @@ mod system;
 
 use std::sync::Arc;
 
-use os::{Os, OsError};
+use os::{Instance, Namespace, Os, OsError, OsResult};
 use storage_ops::Config;
 use storage_ops::inspect::Inspector;
 
@@ -79,6 +79,11 @@ pub fn examine(os: &Arc<dyn Os>, system: &dyn System, settings: &Settings) -> Re
 /// Reads disks, partitions, volumes and the serial number of the machine natively and through WMI, and returns both.
 pub fn compare(os: &Arc<dyn Os>, node: &Config, show_names: bool) -> Parity {
     parity::compare(&**os, &Inspector::new(Arc::clone(os), node), node, &Names::new(show_names))
+}
+
+/// Reads WMI objects, within the time limit of a query.
+fn query(os: &dyn Os, node: &Config, namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
+    os.wmi().query(namespace, wql, os.clock().now() + node.timeouts.query)
 }
 
 /// Advice that follows from the code of a reading that failed.
