@@ -24,11 +24,11 @@ pub struct Flag<T = Flags> {
     pub name: &'static str,
     /// The kind of value it takes.
     pub kind: Kind,
-    /// The value it has when it is not given, as a user would write it; empty for none.
+    /// Its value if it is not given, as a user would write it; empty for none.
     pub default: &'static str,
     /// What it does, for the help.
     pub help: &'static str,
-    /// Stores a value, or returns what is wrong with it.
+    /// Stores a value, or returns why it is invalid.
     pub set: fn(&mut T, &str) -> Result<(), String>,
 }
 

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use api::{GROUP_VERSIONS, GroupVersion};
+use api::GROUP_VERSIONS;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
@@ -54,7 +54,8 @@ pub struct Pages {
     /// [`Self::started`] as RFC 3339 has it, in UTC.
     started_text: String,
     flags: Vec<(&'static str, String)>,
-    served: Vec<&'static GroupVersion>,
+    /// The services of the group-versions that are served, such as `v1.Disk`.
+    served: Vec<&'static str>,
     metrics: Arc<Metrics>,
 }
 
@@ -69,8 +70,7 @@ struct ProgramStatus<'a> {
     /// When it started, in UTC.
     started: &'a str,
     up_seconds: f64,
-    /// The services of the group-versions that are served, such as `v1.Disk`.
-    served: Vec<&'static str>,
+    served: &'a [&'static str],
     #[serde(flatten)]
     status: Status,
 }
@@ -78,7 +78,7 @@ struct ProgramStatus<'a> {
 impl Pages {
     /// Creates the pages of the program that was started with `flags` and serves `system`.
     pub fn new(flags: &Flags, system: &str, metrics: Arc<Metrics>) -> Self {
-        let served = GROUP_VERSIONS.iter().filter(|row| flags.api_groups.contains(&row.group)).collect();
+        let served = GROUP_VERSIONS.iter().filter(|row| flags.api_groups.contains(&row.group)).map(|row| row.service);
         let mut started_text = String::new();
         // Writing to a String does not fail.
         let _ = time::SystemTime.format_time(&mut Writer::new(&mut started_text));
@@ -88,7 +88,7 @@ impl Pages {
             started: SystemTime::now(),
             started_text,
             flags: flags.shown.values.clone(),
-            served,
+            served: served.collect(),
             metrics,
         }
     }
@@ -145,7 +145,7 @@ impl Pages {
             process_id: std::process::id(),
             started: &self.started_text,
             up_seconds: self.started.elapsed().unwrap_or(Duration::ZERO).as_secs_f64(),
-            served: self.served.iter().map(|row| row.service).collect(),
+            served: &self.served,
             status: self.metrics.status(),
         }
     }

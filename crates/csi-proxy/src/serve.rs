@@ -25,7 +25,7 @@ use crate::platform::{StopSignals, raise_open_files};
 /// Threads for blocking work other than storage operations: the runtime's own, such as resolving host names.
 const OTHER_THREADS: usize = 16;
 
-/// The least number of threads for asynchronous work. Reads of local files run on these threads too, and all but one
+/// The least number of threads for asynchronous work. Reads of local files run on these threads too, and all of them except one
 /// may hang if a disk no longer answers.
 const LEAST_WORKERS: usize = 4;
 
@@ -73,8 +73,8 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     builder.enable_all().worker_threads(workers).max_blocking_threads(BLOCKING_THREADS + OTHER_THREADS).build()
 }
 
-/// Logs as the flags specify, announces on `out` what is served where, and serves until a signal to stop arrives and
-/// the running calls have finished. A second signal stops at once.
+/// Starts the log, announces the endpoints on `out`, and serves until a signal to stop arrives and the running calls have
+/// finished. A second signal stops at once.
 pub fn console<L: Listener>(
     flags: &Flags,
     backend: Backend,
@@ -89,8 +89,8 @@ pub fn console<L: Listener>(
     served
 }
 
-/// Announces on `out` what is served where, and serves until a signal to stop, as [`console`] does. Calls `ready` when
-/// all endpoints are open.
+/// Announces the endpoints on `out`, and serves until a signal to stop, as [`console`] does. Calls `ready` when all endpoints are
+/// open.
 pub async fn until_signalled<L: Listener>(
     flags: &Flags,
     backend: Backend,
@@ -253,7 +253,7 @@ fn announce(
     out.flush()
 }
 
-/// Returns the names of all groups but these, if there are others.
+/// Returns the names of the groups that are not in `groups`; `None` if there are none.
 pub(crate) fn excluded(groups: &[Group]) -> Option<String> {
     let others: Vec<_> = Group::ALL.into_iter().filter(|group| !groups.contains(group)).map(Group::name).collect();
     (!others.is_empty()).then(|| others.join(", "))

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use csi_proxy_client::{Error, ErrorKind};
-use os::escaped;
+use terminal_text::{escaped, wrapped};
 use tonic::{Code, Status};
 
 use crate::exit;
@@ -100,7 +100,7 @@ impl Failure {
     /// Returns the lines for a person.
     pub(crate) fn report(&self, endpoints: &Endpoints) -> String {
         let width = wrap::stderr_width();
-        let text = wrap::wrapped(&escaped(&self.text(endpoints)), INDENT, width);
+        let text = wrapped(&escaped(&self.text(endpoints)), INDENT, width);
         let mut report = format!("{ERROR}error:{ERROR:#} {text}\n");
         if let Self::Call { error, .. } = self
             && !is_without_folder(error, endpoints)
@@ -109,10 +109,10 @@ impl Failure {
             let call = error.call_number().map(|call| format!("; call {call} in the log of csi-proxy"));
             let status = format!("gRPC status {:?} ({number}){}", Code::from(number), call.unwrap_or_default());
             // Writing to a String does not fail.
-            let _ = writeln!(report, "{:INDENT$}{}", "", wrap::wrapped(&status, INDENT, width));
+            let _ = writeln!(report, "{:INDENT$}{}", "", wrapped(&status, INDENT, width));
         }
         for hint in self.hints(endpoints) {
-            let _ = writeln!(report, "{HINT}hint:{HINT:#}  {}", wrap::wrapped(&hint, INDENT, width));
+            let _ = writeln!(report, "{HINT}hint:{HINT:#}  {}", wrapped(&hint, INDENT, width));
         }
         report
     }

@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use os::escaped_json;
 use serde_json::Value;
+use terminal_text::escaped_json;
 
 /// The form of a value on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,8 +111,8 @@ fn yaml_string(string: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use os::is_misleading;
     use serde_json::json;
+    use terminal_text::is_misleading;
     use yaml_rust2::{Yaml, YamlLoader};
 
     use super::*;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 
 use anstyle::Style;
-use os::escaped;
 use serde_json::Value;
+use terminal_text::escaped;
 
 use crate::args::Format;
 

@@ -9,8 +9,8 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use os::escaped;
 use serde_json::Value;
+use terminal_text::escaped;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 

@@ -6,8 +6,8 @@
 use std::fmt;
 
 use anstyle::{AnsiColor, Style};
-use os::escaped;
 use serde_json::{Value, json};
+use terminal_text::escaped;
 
 use crate::checks::counted;
 use crate::finding::{Finding, Report, State};

@@ -10,6 +10,7 @@ use storage_ops::inspect::{DiskReadings, Inspector, VolumeReadings};
 use storage_ops::{Config, DiskNumber, OperationError, OperationResult};
 
 use crate::checks::{enclosed, quoted};
+use crate::query;
 use crate::redaction::{Kind, Names};
 
 /// How much the free space of a volume may change between the two readings.
@@ -82,8 +83,7 @@ struct Comparison<'a> {
 
 pub(crate) fn compare(os: &dyn Os, inspector: &Inspector, config: &Config, names: &Names) -> Parity {
     let query = |namespace, wql: &str| {
-        let deadline = os.clock().now() + config.timeouts.query;
-        os.wmi().query(namespace, wql, deadline).map_err(|code| format!("the WMI query failed: {code}"))
+        query(os, config, namespace, wql).map_err(|code| format!("the WMI query failed: {code}"))
     };
     let mut comparison = Comparison { rows: Vec::new(), names };
     let disks = inspector.disks();

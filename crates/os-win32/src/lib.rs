@@ -14,7 +14,6 @@
 #![cfg(windows)]
 #![allow(unsafe_code, reason = "this crate is where Windows is called; everywhere else it is denied")]
 
-mod abi_checks;
 mod buffer;
 mod cancellation;
 mod clock;

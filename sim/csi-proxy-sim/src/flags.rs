@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use csi_proxy::doctor::{DoctorFlags, EXAMINATION};
-use csi_proxy::flags::table::{some_text, switch};
+use csi_proxy::flags::table::{file, switch};
 use csi_proxy::flags::{Flag, Flags, Kind, Section};
 use csi_proxy::program::Program;
 
@@ -52,38 +52,28 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
         title: SECTION,
         flags: &[
             node_flag("Serve the node that this TOML file describes, instead of the built-in one.", |flags, text| {
-                flags.node_file = some_text(text).map(PathBuf::from);
-                Ok(())
+                file(text).map(|path| flags.node_file = path)
             }),
             Flag {
                 name: "state",
                 kind: Kind::Value("FILE"),
                 default: "",
                 help: "Keep the node in this file: start from it if it exists, else from -node, and write it after changes.",
-                set: |flags, text| {
-                    flags.state_file = some_text(text).map(PathBuf::from);
-                    Ok(())
-                },
+                set: |flags, text| file(text).map(|path| flags.state_file = path),
             },
             Flag {
                 name: "fast",
                 kind: Kind::Switch,
                 default: "false",
                 help: "Let no operation of the node take time, whatever the node file says.",
-                set: |flags, text| {
-                    flags.is_fast = switch(text)?;
-                    Ok(())
-                },
+                set: |flags, text| switch(text).map(|on| flags.is_fast = on),
             },
             Flag {
                 name: "socket-folder",
                 kind: Kind::Value("DIR"),
                 default: "",
                 help: "Folder for the sockets; created if missing, and accessible to its owner only. No effect on Windows.",
-                set: |flags, text| {
-                    flags.socket_folder = some_text(text).map(PathBuf::from);
-                    Ok(())
-                },
+                set: |flags, text| file(text).map(|path| flags.socket_folder = path),
             },
         ],
     }],
@@ -100,10 +90,7 @@ pub static CSI_PROXY_SIM_DOCTOR: Program<DoctorFlags> = Program {
             title: SECTION,
             flags: &[node_flag(
                 "Examine the node that this TOML file describes, instead of the built-in one.",
-                |flags, text| {
-                    flags.node_file = some_text(text).map(PathBuf::from);
-                    Ok(())
-                },
+                |flags, text| file(text).map(|path| flags.node_file = path),
             )],
         },
         EXAMINATION,

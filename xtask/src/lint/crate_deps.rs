@@ -29,16 +29,17 @@ const FOLDERS: [(&str, &[&str]); 4] =
 
 /// The libraries of the first two folders, each with the packages it depends on. Packages with a program are not
 /// listed: they choose among all libraries.
-const LIBRARIES: [(&str, &[&str]); 12] = [
+const LIBRARIES: [(&str, &[&str]); 13] = [
     ("crates/api", &[]),
     ("crates/authority-filter", &[]),
     ("crates/client", &["crates/api", "crates/transport"]),
-    ("crates/doctor", &["crates/os", "crates/storage-ops"]),
+    ("crates/doctor", &["crates/os", "crates/storage-ops", "crates/terminal-text"]),
     ("crates/dynamic-client", &["crates/api"]),
     ("crates/os", &[]),
     ("crates/os-win32", &["crates/os"]),
     ("crates/server", &["crates/api", "crates/authority-filter", "crates/storage-ops", "crates/transport"]),
-    ("crates/storage-ops", &["crates/os"]),
+    ("crates/storage-ops", &["crates/os", "crates/terminal-text"]),
+    ("crates/terminal-text", &[]),
     ("crates/transport", &[]),
     ("sim/faults", &["crates/os"]),
     ("sim/os-sim", &["crates/os"]),

@@ -1,8 +1,8 @@
-//! The flags of `doctor`: its own, and those of the daemon that it examines.
+//! The flags of `doctor`: those of the command, and those of the daemon that it examines.
 
 use std::path::PathBuf;
 
-use crate::flags::table::switch;
+use crate::flags::table::{is_json, switch};
 use crate::flags::{Flag, Flags, Kind, Section};
 use crate::program::Program;
 
@@ -43,14 +43,7 @@ pub const EXAMINATION: Section<DoctorFlags> = Section {
             kind: Kind::Value("FORMAT"),
             default: "text",
             help: "Format of the output: text or json.",
-            set: |flags, text| {
-                flags.json = match text {
-                    "text" => false,
-                    "json" => true,
-                    _ => return Err("expected text or json".to_owned()),
-                };
-                Ok(())
-            },
+            set: |flags, text| is_json(text).map(|is_json| flags.json = is_json),
         },
         Flag {
             name: "show-names",

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use anstyle::{AnsiColor, Style};
+use terminal_text::wrapped;
 
 use super::table::WITHOUT_EFFECT;
 use super::{Flag, Kind, Section, TABLE};
@@ -40,7 +41,7 @@ fn write_sections<T>(f: &mut fmt::Formatter<'_>, sections: &[Section<T>]) -> fmt
         writeln!(f, "\n{HEADING}{title}{HEADING:#}")?;
         if *title == WITHOUT_EFFECT {
             let names: Vec<String> = flags.iter().map(|flag| format!("-{}", flag.name)).collect();
-            write_wrapped(f, "  ", 2, &names.join(" "))?;
+            writeln!(f, "  {}", wrapped(&names.join(" "), 2, Some(WIDTH)))?;
         } else {
             flags.iter().try_for_each(|flag| describe(f, flag))?;
         }
@@ -59,27 +60,8 @@ fn describe<T>(f: &mut fmt::Formatter<'_>, flag: &Flag<T>) -> fmt::Result {
         (_, "") | (Kind::Switch, "false") => flag.help.to_owned(),
         (_, default) => format!("{} [{default}]", flag.help),
     };
-    let first = format!("  {NAME}{spelling:<width$}{NAME:#}", width = COLUMN - 2);
-    write_wrapped(f, &first, COLUMN, &shown)
-}
-
-/// Writes `first`, whose visible width is `indent`, and then a sentence, whose further lines are indented by `indent`.
-fn write_wrapped(f: &mut fmt::Formatter<'_>, first: &str, indent: usize, sentence: &str) -> fmt::Result {
-    f.write_str(first)?;
-    let mut column = indent;
-    for word in sentence.split(' ') {
-        if column == indent {
-            write!(f, "{word}")?;
-        } else if column + 1 + word.len() <= WIDTH {
-            write!(f, " {word}")?;
-            column += 1;
-        } else {
-            write!(f, "\n{:indent$}{word}", "")?;
-            column = indent;
-        }
-        column += word.len();
-    }
-    writeln!(f)
+    let shown = wrapped(&shown, COLUMN, Some(WIDTH));
+    writeln!(f, "  {NAME}{spelling:<width$}{NAME:#}{shown}", width = COLUMN - 2)
 }
 
 #[cfg(test)]

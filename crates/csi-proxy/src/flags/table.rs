@@ -50,20 +50,14 @@ pub static TABLE: [Section; 5] = [
                 kind: Kind::Value("DIR"),
                 default: "",
                 help: "Accept paths with the context PLUGIN only below this directory.",
-                set: |flags, text| {
-                    flags.node.plugin_dir = some_text(text).as_deref().map(folder).transpose()?;
-                    Ok(())
-                },
+                set: |flags, text| optional(text, folder).map(|path| flags.node.plugin_dir = path),
             },
             Flag {
                 name: "kubelet-pod-path",
                 kind: Kind::Value("DIR"),
                 default: "",
                 help: "Accept paths with the context POD only below this directory.",
-                set: |flags, text| {
-                    flags.node.pod_dir = some_text(text).as_deref().map(folder).transpose()?;
-                    Ok(())
-                },
+                set: |flags, text| optional(text, folder).map(|path| flags.node.pod_dir = path),
             },
             Flag {
                 name: "require-privacy",
@@ -96,14 +90,7 @@ pub static TABLE: [Section; 5] = [
                 kind: Kind::Value("GROUP,..."),
                 default: "disk,filesystem,iscsi,smb,system,volume",
                 help: "Serve only these API groups. Other groups have no pipe.",
-                set: |flags, text| {
-                    flags.api_groups = items(text, |name| {
-                        let group = Group::ALL.into_iter().find(|group| group.name() == name);
-                        group
-                            .ok_or_else(|| format!("'{name}' is not one of {}", Group::ALL.map(Group::name).join(", ")))
-                    })?;
-                    Ok(())
-                },
+                set: |flags, text| items(text, group).map(|groups| flags.api_groups = groups),
             },
             Flag {
                 name: "services",
@@ -188,30 +175,21 @@ pub static TABLE: [Section; 5] = [
                 kind: Kind::Value("LEVEL"),
                 default: "0",
                 help: "Log level. 0 and 1: events. 2 to 4: also the start and end of each call. 5 and more: everything.",
-                set: |flags, text| {
-                    flags.log.verbosity = text.parse().map_err(|_| "expected a whole number".to_owned())?;
-                    Ok(())
-                },
+                set: |flags, text| verbosity(text).map(|level| flags.log.verbosity = level),
             },
             Flag {
                 name: "log_file",
                 kind: Kind::Value("FILE"),
                 default: "",
                 help: "Also log to this file. With -logtostderr=false, standard error gets only lines at or above -stderrthreshold.",
-                set: |flags, text| {
-                    flags.log.file = some_text(text).map(PathBuf::from);
-                    Ok(())
-                },
+                set: |flags, text| file(text).map(|path| flags.log.file = path),
             },
             Flag {
                 name: "log_dir",
                 kind: Kind::Value("DIR"),
                 default: "",
                 help: "Log to a file in this folder. Requires -logtostderr=false. -log_file takes precedence.",
-                set: |flags, text| {
-                    flags.log.folder = some_text(text).map(PathBuf::from);
-                    Ok(())
-                },
+                set: |flags, text| file(text).map(|path| flags.log.folder = path),
             },
             Flag {
                 name: "log_file_max_size",
@@ -246,14 +224,7 @@ pub static TABLE: [Section; 5] = [
                 kind: Kind::Value("FORMAT"),
                 default: "text",
                 help: "Format of the log: text, or json with the field names of Kubernetes' components.",
-                set: |flags, text| {
-                    flags.log.is_json = match text {
-                        "text" => false,
-                        "json" => true,
-                        _ => return Err("expected text or json".to_owned()),
-                    };
-                    Ok(())
-                },
+                set: |flags, text| is_json(text).map(|is_json| flags.log.is_json = is_json),
             },
             Flag {
                 name: "metrics-bind-address",
@@ -261,8 +232,7 @@ pub static TABLE: [Section; 5] = [
                 default: "",
                 help: "Serve /metrics, /healthz and /readyz at this address, such as :9818. Clients on the node also get /, /statusz, /flagz.",
                 set: |flags, text| {
-                    flags.metrics_address = some_text(text);
-                    Ok(())
+                    optional(text, |text| Ok(text.to_owned())).map(|address| flags.metrics_address = address)
                 },
             },
         ],
@@ -300,9 +270,28 @@ pub fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Returns the text unless it is empty: an empty value is no value.
-pub fn some_text(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_owned())
+/// Parses a text unless it is empty: an empty value is no value.
+fn optional<T>(text: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
+}
+
+/// Parses the path of a file or folder; empty for none.
+pub fn file(text: &str) -> Result<Option<PathBuf>, String> {
+    optional(text, |text| Ok(PathBuf::from(text)))
+}
+
+/// Parses the name of a format, `text` or `json`.
+pub(crate) fn is_json(text: &str) -> Result<bool, String> {
+    match text {
+        "text" => Ok(false),
+        "json" => Ok(true),
+        _ => Err("expected text or json".to_owned()),
+    }
+}
+
+/// Parses a log level, which may be negative, as in klog.
+fn verbosity(text: &str) -> Result<i32, String> {
+    text.parse().map_err(|_| "expected a whole number".to_owned())
 }
 
 fn number<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
@@ -316,6 +305,11 @@ fn positive<N: TryFrom<u64> + PartialOrd + From<u8>>(text: &str) -> Result<N, St
         .ok()
         .filter(|limit| *limit >= N::from(1))
         .ok_or_else(|| "expected a whole number of at least 1".to_owned())
+}
+
+fn group(name: &str) -> Result<Group, String> {
+    let group = Group::ALL.into_iter().find(|group| group.name() == name);
+    group.ok_or_else(|| format!("'{name}' is not one of {}", Group::ALL.map(Group::name).join(", ")))
 }
 
 /// Parses items that are separated by commas.

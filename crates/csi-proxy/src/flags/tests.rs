@@ -143,25 +143,22 @@ fn an_invalid_command_line_is_refused_in_one_sentence() {
         (&["-require-privacy=yes"], "invalid value 'yes' for flag -require-privacy: expected true or false"),
         (&["---v=1"], "'---v=1' is not a valid flag"),
         (&["-=1"], "'-=1' is not a valid flag"),
+        (&["-node=x"], "unknown flag -node: csi-proxy-sim serves a simulated node"),
+        (&["-socket-folder=x"], "unknown flag -socket-folder: csi-proxy-sim serves a simulated node"),
     ] {
         assert_eq!(parse(line).unwrap_err().to_string(), sentence);
     }
+    // Limits that would leave nothing to serve.
+    for flag in ["max-connections", "max-calls", "max-silence"] {
+        for value in ["0", "-1", "many"] {
+            let sentence = format!("invalid value '{value}' for flag -{flag}: expected a whole number of at least 1");
+            assert_eq!(parse(&[&format!("-{flag}={value}")]).unwrap_err().to_string(), sentence);
+        }
+    }
+    assert_eq!(parsed(&["-drain=0", "-max-calls=1"]).max_calls, 1);
     let path = parse(&["-kubelet-path=kubelet"]).unwrap_err().to_string();
     assert!(path.ends_with("the path \"kubelet\" is not an absolute path on a drive"), "{path}");
     assert_eq!(parse(&["-help"]).unwrap_err(), FlagError::Help);
-}
-
-#[test]
-fn a_limit_that_would_leave_nothing_to_serve_is_refused() {
-    for flag in ["max-connections", "max-calls", "max-silence"] {
-        for value in ["0", "-1", "many"] {
-            let refused = parse(&[&format!("-{flag}={value}")]).unwrap_err().to_string();
-            let sentence = "expected a whole number of at least 1";
-            assert_eq!(refused, format!("invalid value '{value}' for flag -{flag}: {sentence}"));
-        }
-        assert!(parse(&[&format!("-{flag}=1")]).is_ok(), "{flag}");
-    }
-    assert_eq!(parsed(&["-drain=0"]).drain.as_secs(), 0);
 }
 
 #[test]
@@ -216,13 +213,5 @@ fn every_flag_has_a_unique_name_and_a_help_text_if_it_has_an_effect() {
     for section in &TABLE {
         let is_silent = section.title == super::table::WITHOUT_EFFECT;
         assert!(section.flags.iter().all(|flag| flag.help.is_empty() == is_silent), "{}", section.title);
-    }
-}
-
-#[test]
-fn a_flag_of_the_simulator_is_refused_with_the_program_that_takes_it() {
-    for name in ["node", "simulate", "socket-folder"] {
-        let refused = parse(&[&format!("-{name}=x")]).unwrap_err().to_string();
-        assert_eq!(refused, format!("unknown flag -{name}: csi-proxy-sim serves a simulated node"));
     }
 }

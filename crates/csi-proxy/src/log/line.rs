@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use os::is_misleading;
+use terminal_text::is_misleading;
 
 /// Maximum bytes of a line. A longer line is cut off.
 pub(super) const MAX_BYTES: usize = 4096;

@@ -3,8 +3,8 @@
 
 use std::fmt::{self, Write as _};
 
-use os::escaped;
 use server::status::{Failure, Lock, Pool, RpcSummary, RunningCall};
+use terminal_text::escaped;
 
 use super::ProgramStatus;
 

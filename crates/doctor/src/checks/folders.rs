@@ -1,6 +1,5 @@
-//! The program, its folder, the folder of its log, and the way to each: whether accounts other than administrators can put
-//! something in their place. LocalSystem runs what is there. And the way to the working directories, which csi-proxy
-//! follows.
+//! The program, its log, the working directories, and the folders above them: whether accounts that are no administrators can
+//! replace any of these. LocalSystem runs the program, writes the log and follows the paths of the working directories.
 
 use storage_ops::HostPath;
 
@@ -11,7 +10,7 @@ use crate::checks::{counted, listed, quoted};
 
 const CHECK: &str = "Folders";
 
-/// `programs` are those that the service starts and that serves the pipes, if they are known.
+/// `programs`: the program that the service starts and the program that serves the pipes, if they are known.
 pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>; 2]) {
     let mut programs: Vec<_> = programs.into_iter().flatten().filter(|path| !path.is_empty()).collect();
     programs.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
@@ -35,7 +34,7 @@ pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>
     for directory in directories {
         let consequence = "they could redirect csi-proxy to another directory";
         let mut objects = with_folders_above(&directory);
-        // If it cannot be listed, its links cannot be either, which is reported.
+        // A directory that cannot be listed is reported with the links.
         if examination.inspector.is_empty(&directory) == Ok(true) {
             objects[0].1 = Role::Empty;
         }
@@ -65,7 +64,7 @@ fn with_folders_above(directory: &HostPath) -> Vec<(String, Role)> {
     objects
 }
 
-/// Checks the objects on the way to something, `what`.
+/// Checks the objects on the path of `what`.
 fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(String, Role)>, consequence: &str) {
     let Examination { inspector, names, report, .. } = examination;
     let (mut ordinary, mut others, mut safe) = (Vec::new(), Vec::new(), 0);

@@ -410,7 +410,7 @@ fn a_mount_point_outside_of_the_working_directories_is_a_warning() {
 #[test]
 fn a_link_to_a_share_is_a_warning_unless_the_share_is_mapped() {
     let patient = Patient::with(r"target = 'C:\var\lib\kubelet\pods\1'", r"target = '\\server\share\dir'");
-    let words = ["1 link of shares that are not mapped", "share-1"];
+    let words = ["1 link to shares that are not mapped", "share-1"];
     assert_finding(&patient.complaint(), State::Warning, "Links and mount points", &words);
     patient.map(r"\\server\share");
     assert_eq!(patient.complaints(), []);

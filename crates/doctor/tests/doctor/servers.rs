@@ -72,7 +72,7 @@ fn the_target_of_a_link_is_not_asked_for_if_it_is_on_a_server() {
         (r"C:\data\2", r"\\server\share"),
     ];
     let complaint = only_complaint(&links);
-    assert!(complaint.seen.contains("1 link of shares that are not mapped"), "{complaint:#?}");
+    assert!(complaint.seen.contains("1 link to shares that are not mapped"), "{complaint:#?}");
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub(super) async fn run(name: &str, matches: &ArgMatches, mut simulator: Simulat
         "cat" => Ok(Output::Bytes(answered(files.read_file(ReadFileRequest { path }).await)?.data)),
         "readlink" => {
             let target = answered(files.read_link(ReadLinkRequest { path }).await)?.target;
-            Ok(Output::Bytes(format!("{}\n", os::escaped(&target)).into_bytes()))
+            Ok(Output::Bytes(format!("{}\n", terminal_text::escaped(&target)).into_bytes()))
         }
         "mkdir" => done(files.make_directory(MakeDirectoryRequest { path }).await),
         "write" => {

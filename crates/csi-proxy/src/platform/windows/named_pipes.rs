@@ -57,7 +57,7 @@ fn bind(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
     }
 }
 
-/// Returns why a pipe could not be created: another process serves it, unless no process does.
+/// Returns the error for a pipe that could not be created: that another process serves it, or `error` if no process does.
 fn refused(
     address: &Address,
     error: io::Error,

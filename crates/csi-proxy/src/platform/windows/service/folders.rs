@@ -13,7 +13,7 @@ use crate::flags::LogFlags;
 /// is created in it, no one else has any, and nothing is inherited from the folder above.
 const ADMINISTRATORS_ONLY: &str = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 
-/// What is returned for an access control list with an entry of an unknown kind.
+/// The error for an access control list with an entry of an unknown kind.
 const ERROR_INVALID_SECURITY_DESCR: i32 = 1338;
 
 /// Creates a folder and those above it that do not exist, with access for LocalSystem and Administrators only. Does not
@@ -46,9 +46,9 @@ fn as_service(path: &Path) -> PathBuf {
     windows.join("System32").join(path)
 }
 
-/// Returns each object on the way to `file`, and `file` itself, that an account other than administrators may replace.
+/// Returns `file` and the folders above it that an account other than administrators may replace.
 ///
-/// A file that does not exist is left out. Links are resolved first.
+/// Omits a file that does not exist. Resolves links first.
 pub(super) fn unsafe_objects(file: &Path) -> io::Result<Vec<Unsafe>> {
     let cannot = |path: &Path, error: io::Error| {
         io::Error::new(error.kind(), format!("cannot read who may write to {}: {error}", path.display()))
@@ -88,7 +88,7 @@ impl fmt::Display for Unsafe {
         let named =
             |sid: &String| file_security::account(sid).map_or_else(|_| sid.clone(), |name| format!("{name} ({sid})"));
         let accounts: Vec<_> = self.accounts.iter().map(named).collect();
-        // The prefix of a canonical path is of no use to an administrator.
+        // An administrator does not write the prefix of a canonical path.
         let path = self.path.to_string_lossy();
         let path = path.strip_prefix(r"\\?\").filter(|rest| !rest.starts_with("UNC")).unwrap_or(&path);
         write!(f, "{} may ", accounts.join(", "))?;

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::io;
 use std::pin::pin;
 use std::process;
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use os_win32::event_log;
@@ -31,14 +31,15 @@ use crate::{log, serve};
 const FAILED_SERVICE_CONTROLLER_CONNECT: i32 = 1063;
 
 /// The flags for the entry point, and the signal of the handler of controls. Windows calls both functions without a context.
-static FLAGS: Mutex<Option<Flags>> = Mutex::new(None);
+static FLAGS: OnceLock<Flags> = OnceLock::new();
 static STOP: Notify = Notify::const_new();
 
 define_windows_service!(entry, main);
 
 /// Serves as the service, and returns when it has stopped. After an error that ends the daemon, ends the process.
 pub(in super::super) fn run(flags: Flags) -> Result<(), Box<dyn Error>> {
-    *FLAGS.lock().unwrap_or_else(PoisonError::into_inner) = Some(flags);
+    // The program runs the service once.
+    let _ = FLAGS.set(flags);
     service_dispatcher::start(NAME, entry).map_err(|error| {
         if code(&error) == Some(FAILED_SERVICE_CONTROLLER_CONNECT) {
             "only the service control manager can start csi-proxy with -windows-service; to serve in this console, leave the \
@@ -51,9 +52,8 @@ pub(in super::super) fn run(flags: Flags) -> Result<(), Box<dyn Error>> {
 }
 
 fn main(_arguments: Vec<OsString>) {
-    let flags = FLAGS.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(flags) = flags else { return };
-    if let Err(error) = serve_until_stopped(&flags) {
+    let Some(flags) = FLAGS.get() else { return };
+    if let Err(error) = serve_until_stopped(flags) {
         tracing::error!(%error, "the service failed");
         // A service has no standard error, and opening the log may be what failed.
         let _ = event_log::error(NAME, &format!("csi-proxy failed: {error}"));

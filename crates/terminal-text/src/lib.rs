@@ -1,7 +1,7 @@
-//! Characters that make a text read as another.
+//! Text that a person reads on a terminal or in a log.
 //!
-//! Names of disks, shares, services and files come from devices, servers and other accounts of the node. Every output
-//! that a person reads escapes these characters: the log, the findings of `doctor`, and what `csi-proxyctl` shows.
+//! Names of disks, shares, services and files come from devices, servers and other accounts of the node. Some characters make
+//! a text read as another text. The log, `doctor`, csi-proxyctl and errors that quote a request escape these characters.
 
 use std::fmt::Write as _;
 
@@ -36,6 +36,28 @@ pub fn escaped_json(json: &str) -> String {
     text
 }
 
+/// Breaks `text` between words, so that lines end before `width`. The first line begins at `column`, and further lines are
+/// indented to it. A word that is longer than a line is not broken, so that a path can be copied.
+pub fn wrapped(text: &str, column: usize, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    let mut wrapped = String::new();
+    let mut at = column;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if !wrapped.is_empty() && at + 1 + length > width {
+            wrapped.push('\n');
+            wrapped.extend(std::iter::repeat_n(' ', column));
+            at = column;
+        } else if !wrapped.is_empty() {
+            wrapped.push(' ');
+            at += 1;
+        }
+        wrapped += word;
+        at += length;
+    }
+    wrapped
+}
+
 /// Characters that are drawn as nothing although Unicode counts them as letters, marks or symbols.
 const BLANK: [char; 5] = ['\u{2800}', '\u{13441}', '\u{13442}', '\u{16fe4}', '\u{1d159}'];
 
@@ -57,7 +79,15 @@ pub fn is_misleading(character: char) -> bool {
 mod tests {
     use regex_syntax::hir::{Class, HirKind};
 
-    use super::{BLANK, escaped, escaped_json, is_misleading};
+    use super::{BLANK, escaped, escaped_json, is_misleading, wrapped};
+
+    #[test]
+    fn lines_break_between_words_and_are_indented() {
+        let text = r"cannot mount C:\a\very\long\path there now";
+        assert_eq!(wrapped(text, 2, Some(16)), "cannot mount\n  C:\\a\\very\\long\\path\n  there now");
+        assert_eq!(wrapped(text, 2, None), text);
+        assert_eq!(wrapped("", 2, Some(10)), "");
+    }
 
     #[test]
     fn misleading_characters_are_escaped_and_others_are_kept() {
