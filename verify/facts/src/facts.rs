@@ -22,7 +22,6 @@ mod open_device;
 mod open_handle;
 mod open_rights;
 mod open_volume;
-mod pipe;
 mod provider;
 mod registry;
 mod reparse;
@@ -82,7 +81,6 @@ pub const SUBJECTS: &[Subject] = &[
     Subject { title: "SMB global mappings", modules: &[smb::FACTS] },
     Subject { title: "The iSCSI initiator", modules: &[iscsi::FACTS] },
     Subject { title: "Services", modules: &[service::FACTS] },
-    Subject { title: "Pipes, accounts, containers", modules: &[pipe::FACTS] },
     Subject { title: "Registry, names and addresses of the node", modules: &[registry::FACTS, computer::FACTS] },
     Subject { title: "Firmware", modules: &[firmware::FACTS] },
 ];
