@@ -45,7 +45,7 @@ fn main() -> io::Result<ExitCode> {
         Task::One { id } => {
             let fact = facts::all().into_iter().find(|fact| fact.id == id).expect("the id of a fact");
             let node = local_node().expect("this machine runs Windows or Wine");
-            println!("{}", page::result(&facts::check(fact, &*node)));
+            println!("{}", page::result(&facts::check(&fact, &*node)));
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -57,7 +57,7 @@ fn write_page(check: bool, wine: Option<&Path>) -> io::Result<ExitCode> {
     let old = fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
     let mut page = Page::read(&old);
     let simulated = facts::all().into_iter().map(|fact| {
-        let outcome = facts::check(fact, &SimulatedNode::new());
+        let outcome = facts::check(&fact, &SimulatedNode::new());
         (fact.id.to_owned(), page::result(&outcome))
     });
     let mut systems = vec![("simulator", simulated.collect())];

@@ -118,7 +118,7 @@ impl Page {
         {
             write!(f, "| {name} |")?;
             for system in SYSTEMS {
-                let found = |fact: &&&Fact| self.cells.get(&(fact.id.to_owned(), system)).copied() == wanted;
+                let found = |fact: &&Fact| self.cells.get(&(fact.id.to_owned(), system)).copied() == wanted;
                 write!(f, " {} |", all.iter().filter(found).count())?;
             }
             writeln!(f)?;
@@ -151,7 +151,7 @@ impl fmt::Display for Page {
         for subject in SUBJECTS {
             writeln!(f, "\n## {}\n", subject.title)?;
             for fact in subject.facts() {
-                self.write_fact(f, fact)?;
+                self.write_fact(f, &fact)?;
             }
         }
         write!(f, "\n{NOTES}")

@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     if std::env::consts::OS == "windows" {
         arguments.test_threads = Some(1); // Wine's WMI and service manager do not serve two threads at once.
     }
-    let trials = facts::all().into_iter().map(|fact| Trial::test(fact.id, move || check(fact))).collect();
+    let trials = facts::all().into_iter().map(|fact| Trial::test(fact.id, move || check(&fact))).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

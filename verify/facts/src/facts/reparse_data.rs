@@ -13,7 +13,6 @@ use super::reparse::{
 };
 use crate::fact::Fact;
 
-const NONE: &str = "it does not implement reparse points";
 /// The smallest output of `FSCTL_GET_REPARSE_POINT`.
 const MIN_OUTPUT: usize = 28;
 const ATTRIBUTES: Access = Access::READ_ATTRIBUTES.union(Access::WRITE_ATTRIBUTES);
@@ -38,8 +37,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(attributes(&*directory.itself(name, Access::READ_ATTRIBUTES)).reparse_tag, tag, "{name}");
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-02",
         "Setting a mount point, a symbolic link or a tag without the directory bit on a directory with an entry \
@@ -55,8 +53,7 @@ pub(crate) const FACTS: &[Fact] = &[
             }
             assert_eq!(attributes(&*full).reparse_tag, 0);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-03",
         "A tag with the directory bit (0x10000000) can be set on a directory with entries, and the directory and its \
@@ -72,8 +69,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let file = directory.followed(r"full\file").expect("the file opens");
             assert_eq!(attributes(&*file).attributes & FILE_ATTRIBUTE_DIRECTORY, 0);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-04",
         "Setting a mount point on a file fails with DIRECTORY (267).",
@@ -84,8 +80,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let set = set(&*directory.itself("file", ATTRIBUTES), &mount_point(r"\??\C:\x", ""));
             assert_eq!(set, Err(OsError::DIRECTORY));
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-05",
         "Setting a symbolic link on a file that holds data fails with INVALID_REPARSE_DATA (4392).",
@@ -96,8 +91,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let set = set(&*directory.itself("file", ATTRIBUTES), &relative("x"));
             assert_eq!(set, Err(OsError::INVALID_REPARSE_DATA));
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-06",
         "Setting the same tag again replaces the data, and setting another tag fails with REPARSE_TAG_MISMATCH \
@@ -112,8 +106,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(set(&*link, &relative("x")), Err(OsError::REPARSE_TAG_MISMATCH));
             assert_eq!(get(&*link), Ok(second));
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-07",
         "The data of a mount point must be the substitute name at offset 0 and the print name after it, each \
@@ -148,8 +141,7 @@ pub(crate) const FACTS: &[Fact] = &[
             set(&*link, &layout([0, after], &[&substitute, zero, &print, zero])).expect("the mount point is set");
             directory.assert_leads("link", "target");
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-08",
         "The names of a symbolic link may be in any order, with or without a zero after them, or the same bytes.",
@@ -179,15 +171,13 @@ pub(crate) const FACTS: &[Fact] = &[
                 directory.assert_leads(name, "target");
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published("REP-SET-09", "A junction may have an empty print name.", "GO os TestDirectoryJunction", |node| {
         let directory = node.directory();
         directory.mkdir("target");
         directory.link("junction", &mount_point(&directory.nt_text("target"), ""));
         directory.assert_leads("junction", "target");
-    })
-    .wine(NONE),
+    }),
     Fact::published(
         "REP-SET-10",
         "Setting a symbolic link with an empty substitute name fails with INVALID_REPARSE_DATA (4392).",
@@ -200,8 +190,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(set, Err(OsError::INVALID_REPARSE_DATA));
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-11",
         "A target is not examined when it is set, but opening a mount point to foobar, or a symbolic link to name \
@@ -215,8 +204,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.assert_fails("mount-point", OsError::INVALID_NAME);
             directory.assert_fails("link", OsError::INVALID_NAME);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-12",
         "A process without SeCreateSymbolicLinkPrivilege fails to set a symbolic link with PRIVILEGE_NOT_HELD \
@@ -236,8 +224,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let tag = |name: &str| attributes(&*directory.itself(name, Access::READ_ATTRIBUTES)).reparse_tag;
             assert_eq!(["link", "mount-point", "other"].map(tag), [0, REPARSE_TAG_MOUNT_POINT, UNHANDLED_TAG]);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-14",
         "Setting a tag without Microsoft's bit in the form without a GUID fails with INVALID_REPARSE_DATA (4392).",
@@ -250,8 +237,7 @@ pub(crate) const FACTS: &[Fact] = &[
             set(&*handle, &foreign([1; 16])).expect("the form with a GUID is accepted");
             assert_eq!(get(&*handle), Ok(foreign([1; 16])));
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-15",
         "Setting a tag again with another GUID fails with REPARSE_ATTRIBUTE_CONFLICT (4391).",
@@ -263,8 +249,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(set(&*handle, &foreign([2; 16])), Err(OsError::REPARSE_ATTRIBUTE_CONFLICT));
             assert_eq!(get(&*handle), Ok(foreign([1; 16])));
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-16",
         "A reparse point has at most 16 KiB, including its header.",
@@ -281,8 +266,7 @@ pub(crate) const FACTS: &[Fact] = &[
             set(&*handle, &largest).expect("16 KiB are accepted");
             assert_eq!(get(&*handle), Ok(largest));
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-17",
         "A symbolic link has the attributes that the file or directory had, and FILE_ATTRIBUTE_REPARSE_POINT, and is \
@@ -306,8 +290,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!((listed.end_of_file, listed.allocation_size), (0, 0), "{name}");
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-SET-18",
         "A handle that was opened before the reparse point was set shows the new tag.",
@@ -320,8 +303,7 @@ pub(crate) const FACTS: &[Fact] = &[
             set(&*directory.itself("link", ATTRIBUTES), &mount_point(r"\??\C:\x", "")).expect("the mount point is set");
             assert_eq!(attributes(&*earlier).reparse_tag, REPARSE_TAG_MOUNT_POINT);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::assumed(
         "REP-SET-20",
         "A file or directory that was created with FILE_DELETE_ON_CLOSE can be made a symbolic link, and stays one \
@@ -347,8 +329,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(attributes(&*kept).reparse_tag, REPARSE_TAG_SYMLINK, "{name}");
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-GET-01",
         "FSCTL_GET_REPARSE_POINT needs no right but READ_CONTROL, and fails with NOT_A_REPARSE_POINT (4390) on a \
@@ -366,8 +347,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.link("link", &mount_point(r"\??\C:\x", ""));
             assert_eq!(get(&*directory.itself("link", read_control)), Ok(mount_point(r"\??\C:\x", "")));
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-GET-02",
         "FSCTL_GET_REPARSE_POINT without an output buffer fails with INVALID_USER_BUFFER (1784).",
@@ -379,8 +359,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let read = link.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut []);
             assert_eq!(read, Err(OsError::INVALID_USER_BUFFER));
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-GET-03",
         "FSCTL_GET_REPARSE_POINT with an output buffer of less than 28 bytes fails with INSUFFICIENT_BUFFER (122) \
@@ -397,8 +376,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(output, vec![0xff; size]);
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-GET-04",
         "FSCTL_GET_REPARSE_POINT with an output buffer of 28 bytes or more that is too small fails with MORE_DATA \
@@ -415,8 +393,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!((read, &output[..]), (Err(OsError::MORE_DATA), &data[..size]));
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published("REP-GET-05", "In a listing the EaSize of a reparse point is its tag.", "BT reparse", |node| {
         let directory = node.directory();
         directory.link("junction", &mount_point(r"\??\C:\x", ""));
@@ -425,8 +402,7 @@ pub(crate) const FACTS: &[Fact] = &[
         for (name, tag) in [("junction", REPARSE_TAG_MOUNT_POINT), ("link", REPARSE_TAG_SYMLINK), ("plain", 0)] {
             assert_eq!(directory.listed(name).ea_size, tag, "{name}");
         }
-    })
-    .wine(NONE),
+    }),
     Fact::published(
         "REP-GET-06",
         "FSCTL_GET_REPARSE_POINT returns the bytes that were set.",
@@ -442,8 +418,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(get(&*directory.itself(name, Access::READ_ATTRIBUTES)), Ok(data), "{name}");
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-GET-07",
         "FileAttributeTagInfo has FILE_ATTRIBUTE_REPARSE_POINT and the tag for a reparse point, and neither for a \
@@ -467,8 +442,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 );
             }
         },
-    )
-    .wine(NONE),
+    ),
 ];
 
 const FOREIGN_TAG: u32 = 0x0000_dead;

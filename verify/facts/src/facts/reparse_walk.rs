@@ -14,8 +14,6 @@ use super::reparse::{
 use crate::fact::Fact;
 use crate::node::Directory;
 
-const NONE: &str = "it does not implement reparse points";
-
 pub(crate) const FACTS: &[Fact] = &[
     Fact::published(
         "REP-WALK-01",
@@ -37,8 +35,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(id(&*opened.expect("the link opens")), id(&*directory.itself(leads, READ)));
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-02",
         "Opening a junction to itself fails with CANT_RESOLVE_FILENAME (1921).",
@@ -48,8 +45,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.junction("loop", &directory.nt_text("loop"));
             directory.assert_fails("loop", OsError::CANT_RESOLVE_FILENAME);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-03",
         "At most 63 reparse points are followed in a path, or 31 if their targets are fully qualified, and more fail \
@@ -69,8 +65,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.assert_fails("r64", OsError::CANT_RESOLVE_FILENAME);
             directory.assert_fails("a64", OsError::CANT_RESOLVE_FILENAME);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-04",
         "Opening a link or junction whose target lacks only the last component fails with FILE_NOT_FOUND (2).",
@@ -84,8 +79,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 directory.assert_fails(name, OsError::FILE_NOT_FOUND);
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-06",
         "Creating a directory or file at the name of a link with FILE_CREATE and FILE_OPEN_REPARSE_POINT, as \
@@ -108,8 +102,7 @@ pub(crate) const FACTS: &[Fact] = &[
             }
             directory.assert_fails("missing", OsError::FILE_NOT_FOUND);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-07",
         "Opening a junction whose target is a file fails with DIRECTORY (267).",
@@ -120,8 +113,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.junction("junction", &directory.nt_text("file"));
             directory.assert_fails("junction", OsError::DIRECTORY);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-08",
         "Opening a symbolic link without the directory attribute whose target is a directory fails with \
@@ -135,8 +127,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.assert_fails("relative", OsError::ACCESS_DENIED);
             directory.assert_fails("absolute", OsError::ACCESS_DENIED);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-09",
         "Opening a symbolic link with a relative target that climbs past the root fails with INVALID_REPARSE_DATA \
@@ -148,8 +139,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.link("link", &relative(&format!("{}Windows", r"..\".repeat(depth))));
             directory.assert_fails("link", OsError::INVALID_REPARSE_DATA);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-10",
         "A relative target may have the components `.` and `..`, may be `..` alone, and may end with a backslash if \
@@ -171,8 +161,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 directory.assert_leads(name, leads);
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-11",
         "Opening a symbolic link whose relative target is a file with a final backslash fails with INVALID_NAME \
@@ -184,8 +173,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.file_link("link", &relative(r"file\"));
             directory.assert_fails("link", OsError::INVALID_NAME);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-12",
         "Opening a symbolic link whose relative target has a slash or two backslashes in a row fails with \
@@ -201,8 +189,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.assert_fails("slash", OsError::INVALID_NAME);
             directory.assert_fails("double", OsError::INVALID_NAME);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-13",
         "A final dot in a relative target is part of the name, so that a target that exists without it is not found: \
@@ -214,8 +201,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.link("link", &relative("sub."));
             directory.assert_fails("link", OsError::FILE_NOT_FOUND);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-14",
         "Opening a symbolic link with the relative flag and a target that begins with \\??\\ fails with INVALID_NAME \
@@ -227,8 +213,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.link("link", &symlink(&directory.nt_text("target"), "target", SYMLINK_RELATIVE));
             directory.assert_fails("link", OsError::INVALID_NAME);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-15",
         "Opening a symbolic link without the relative flag whose target begins with \\\\?\\, C:\\ or .\\ fails with \
@@ -245,8 +230,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 directory.assert_fails(name, OsError::INVALID_NAME);
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-16",
         "Opening a symbolic link whose absolute target has the component `.` before others fails with PATH_NOT_FOUND \
@@ -260,8 +244,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.assert_fails("dot", OsError::PATH_NOT_FOUND);
             directory.assert_fails("dots", OsError::INVALID_NAME);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-17",
         "Opening a file with a tag that nothing handles fails with CANT_ACCESS_FILE (1920), and so does opening a \
@@ -276,8 +259,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let through = directory.existing(r"directory\entry", READ, Options::REPARSE_POINT);
             assert_eq!(through.err(), Some(OsError::CANT_ACCESS_FILE));
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-18",
         "Opening an entry relative to the handle of a link itself fails with CANT_RESOLVE_FILENAME (1921), \
@@ -297,8 +279,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 }
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-19",
         "Opening an empty name relative to the handle of a link itself fails with INVALID_REPARSE_DATA (4392), and \
@@ -313,8 +294,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(id(&*open(Options::REPARSE_POINT).expect("the link opens")), id(&*itself));
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-20",
         "The handle of a link itself lists only the entries `.` and `..` of its directory.",
@@ -336,8 +316,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(itself.list(false, &mut buffer), Err(OsError::NO_MORE_FILES));
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-21",
         "The final path of the handle of a link itself is the path of the link, with links before it resolved.",
@@ -353,8 +332,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(found, format!(r"\\?\{}", directory.win32(own)));
             }
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-22",
         "Deleting through a handle that was opened with FILE_OPEN_REPARSE_POINT deletes the link, and without it the \
@@ -382,8 +360,7 @@ pub(crate) const FACTS: &[Fact] = &[
             delete("second", Options::empty());
             assert_eq!(["first", "second", "target"].map(exists), [false, true, false]);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-23",
         "A symbolic link with the substitute name `\\??\\UNC\\server\\share\\dir` is followed to the directory on \
@@ -396,8 +373,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let found = final_path(&*directory.followed("link").expect("the directory opens"));
             assert_eq!(found.to_lowercase(), format!(r"\\?\UNC{}", &share[1..]).to_lowercase());
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-24",
         "Attributes that are set through a handle that was opened with FILE_OPEN_REPARSE_POINT, as SetFileAttributes \
@@ -416,8 +392,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let target = directory.followed("link").expect("the target opens");
             assert_eq!(of(&*target).attributes & (HIDDEN | FILE_ATTRIBUTE_REPARSE_POINT), 0);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::assumed(
         "REP-WALK-25",
         "Opening a junction to a share fails with INVALID_REPARSE_DATA (4392).",
@@ -428,8 +403,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.link("junction", &mount_point(r"\??\UNC\localhost\share", r"\\localhost\share"));
             directory.assert_fails("junction", OsError::INVALID_REPARSE_DATA);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::assumed(
         "REP-WALK-26",
         "Opening a symbolic link with the directory attribute whose target is a file fails with DIRECTORY (267).",
@@ -443,8 +417,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.assert_fails("relative", OsError::DIRECTORY);
             directory.assert_fails("absolute", OsError::DIRECTORY);
         },
-    )
-    .wine(NONE),
+    ),
     Fact::published(
         "REP-WALK-27",
         "A relative target that begins with one backslash begins at the root directory of the volume of the link.",
@@ -456,8 +429,7 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.link("link", &relative(&target[2..]));
             directory.assert_leads("link", "target");
         },
-    )
-    .wine(NONE),
+    ),
     Fact::assumed(
         "REP-WALK-28",
         "Opening a symbolic link on a share whose target is an absolute path fails with SYMLINK_CLASS_DISABLED \
@@ -480,8 +452,7 @@ pub(crate) const FACTS: &[Fact] = &[
             );
             assert_eq!(open(Options::empty()).err(), Some(SYMLINK_CLASS_DISABLED));
         },
-    )
-    .wine(NONE),
+    ),
 ];
 
 const READ: Access = Access::READ_ATTRIBUTES;

@@ -4,7 +4,7 @@ use os::abi::{ControlCode, LengthInformation, StorageDeviceNumber};
 use os::{Access, NtPath, Open, Options, U16String, Value};
 
 use super::devices::{ask, open_disk};
-use super::provider::{WINE, call, disk, initialized, settle};
+use super::provider::{call, disk, initialized, settle};
 use crate::fact::Fact;
 use crate::node::DiskKind;
 
@@ -16,8 +16,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(disk(node, mbr).get("Guid"), None);
         initialized(node, raw, 2);
         assert!(disk(node, raw).text("Guid").is_some_and(|guid| guid.len() == 38));
-    })
-    .wine(WINE),
+    }),
     Fact::published(
         "WMI-DISK-17",
         "MSFT_Disk.PartitionStyle is 1 for an MBR, 2 for a GPT, and 0, which the page calls unknown, for a disk \
@@ -30,8 +29,7 @@ pub(crate) const FACTS: &[Fact] = &[
             initialized(node, raw, 2);
             assert_eq!(style(raw), Some(2));
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-DISK-18",
         "MSFT_Disk.Path can be opened as a device, which has the number in MSFT_Disk.Number.",
@@ -46,8 +44,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 ask(&*device, ControlCode::STORAGE_GET_DEVICE_NUMBER).expect("its number");
             assert_eq!(number.device_number, wanted.number);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-DISK-19",
         "MSFT_Disk.Size is the length that IOCTL_DISK_GET_LENGTH_INFO returns.",
@@ -60,8 +57,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let length: LengthInformation = ask(&*device, ControlCode::DISK_GET_LENGTH_INFO).expect("its length");
             assert_eq!(instance.u64("Size"), u64::try_from(length.length).ok());
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-DISK-20",
         "MSFT_Disk.IsReadOnly shows what SetAttributes has set, and MSFT_Disk.IsOffline what Offline and Online have \
@@ -82,6 +78,5 @@ pub(crate) const FACTS: &[Fact] = &[
             }
             settle(node);
         },
-    )
-    .wine(WINE),
+    ),
 ];

@@ -3,7 +3,7 @@
 use os::Value;
 
 use super::devices::spare_system_disk;
-use super::provider::{MIB, WINE, call, created, disk, initialized, number, partition, partition_near, text};
+use super::provider::{MIB, call, created, disk, initialized, number, partition, partition_near, text};
 use crate::fact::Fact;
 use crate::node::DiskKind;
 
@@ -21,8 +21,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(disk(node, raw).u32("PartitionStyle"), Some(2));
             assert_eq!(call(node, &path, "Initialize", &[]).0, 41001);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-DISK-02",
         "CreatePartition with both or neither of Size and UseMaximumSize returns 40005.",
@@ -32,8 +31,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(call(node, &path, "CreatePartition", &[gpt()]).0, 40005);
             assert_eq!(call(node, &path, "CreatePartition", &[maximum(), ("Size", number(MIB))]).0, 40005);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-DISK-03",
         "CreatePartition returns 41000 for a disk without a partition table, 41003 for one that is offline, 41002 \
@@ -57,8 +55,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let size = disk(node, raw).u64("Size").expect("the size");
             assert_eq!(create(("Size", number(size))), 40000);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-DISK-04",
         "CreatePartition with a drive letter that is taken creates the partition and returns 42002.",
@@ -74,8 +71,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(call(node, &path, "CreatePartition", &arguments).0, 42002);
             assert_eq!(partition_near(node, raw, 64 * MIB).u64("Size"), Some(64 * MIB));
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-DISK-05",
         "CreatePartition with both DriveLetter and AssignDriveLetter returns 5.",
@@ -86,8 +82,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 [maximum(), ("DriveLetter", Value::U32(u32::from(b'Z'))), ("AssignDriveLetter", Value::Bool(true))];
             assert_eq!(call(node, &path, "CreatePartition", &arguments).0, 5);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-DISK-06",
         "CreatePartition without Alignment rounds an Offset that is not aligned.",
@@ -100,8 +95,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let offset = partition_near(node, raw, asked).u64("Offset").expect("the offset");
             assert!(offset != asked && offset.abs_diff(asked) <= MIB && offset.is_multiple_of(64 << 10), "{offset}");
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-DISK-07",
         "CreatePartition with GptType on a disk with an MBR returns 41006.",
@@ -111,8 +105,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let path = initialized(node, node.disk(DiskKind::Raw), 1);
             assert_eq!(call(node, &path, "CreatePartition", &[maximum(), gpt()]).0, 41006);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-DISK-08",
         "Offline and SetAttributes of a critical disk return 41009.",
@@ -122,8 +115,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(call(node, &path, "SetAttributes", &[("IsReadOnly", Value::Bool(true))]).0, 41009);
             assert_eq!(call(node, &path, "Offline", &[]).0, 41009);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-DISK-09",
         "SetAttributes returns 41003 for IsReadOnly of a disk that is offline.",
@@ -138,8 +130,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(call(node, &path, "Online", &[]).0, 0);
             assert_eq!(set, 41003);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-DISK-10",
         "Refresh returns 41000 for a disk without a partition table and 41003 for one that is offline.",
@@ -157,8 +148,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(call(node, &path, "Online", &[]).0, 0);
             assert_eq!(offline, 41003);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-DISK-16",
         "CreatePartition with UseMaximumSize and without GptType makes a basic data partition in the largest free \
@@ -177,8 +167,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert!(last.u64("Size").is_some_and(|size| size <= largest && size + 2 * MIB > largest), "{largest}");
             assert!(last.text("GptType").is_some_and(|kind| kind.eq_ignore_ascii_case(BASIC_DATA)));
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-DISK-21",
         "Online of a disk that is online returns 0.",
@@ -189,8 +178,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(instance.bool("IsOffline"), Some(false));
             assert_eq!(call(node, &instance.path, "Online", &[]).0, 0);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-DISK-22",
         "Initialize returns 41003 for a disk that is offline and 41002 for one that is read-only.",
@@ -212,8 +200,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(call(node, &path, "Online", &[]).0, 0);
             assert_eq!(initialize(), 0);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-DISK-23",
         "Clear returns 41000 for a disk without a partition table and 41008 for a data partition without RemoveData, \
@@ -231,8 +218,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(clear(true), 0);
             assert_eq!(disk(node, raw).u32("PartitionStyle"), Some(0));
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-DISK-26",
         "SetAttributes makes a disk without a partition table writable.",
@@ -245,8 +231,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(disk(node, raw).bool("IsReadOnly"), Some(read_only));
             }
         },
-    )
-    .wine(WINE),
+    ),
 ];
 
 fn gpt() -> (&'static str, Value) {

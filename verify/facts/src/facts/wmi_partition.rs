@@ -4,9 +4,7 @@ use os::abi::{ControlCode, MSFT_RESERVED};
 use os::{Access, Instance, OsError, PathForm};
 
 use super::devices::{READ_WRITE, file_system, is_listed, open_disk, partition_table};
-use super::provider::{
-    MIB, WINE, call, initialized, number, one, partition, partition_near, partition_of, settle, text,
-};
+use super::provider::{MIB, call, initialized, number, one, partition, partition_near, partition_of, settle, text};
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestNode, TestVolume, VolumeKind};
 
@@ -22,8 +20,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert!(smallest > 0, "a file system needs space");
             assert_eq!(resize(node, &partition, 512), 4097);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-PART-02",
         "MSFT_Partition.Resize works for NTFS and for a volume without a file system.",
@@ -38,8 +35,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 }
             }
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-PART-04",
         "MSFT_Partition.Online of a partition that is no data partition returns 42011.",
@@ -51,8 +47,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(reserved.text("GptType").map(str::to_lowercase), Some(format!("{{{MSFT_RESERVED}}}")));
             assert_eq!(call(node, &reserved.path, "Online", &[]).0, 42011);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-PART-05",
         "SizeMax of GetSupportedSize is the size of the partition and of the free space right after it.",
@@ -65,8 +60,7 @@ pub(crate) const FACTS: &[Fact] = &[
             settle(node);
             assert_eq!(supported(node, &partition_near(node, raw, 64 * MIB).path).1, 128 * MIB);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-PART-06",
         "MSFT_Partition.Resize and GetSupportedSize return 42009 for an unknown file system, which FAT32 is.",
@@ -76,8 +70,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(call(node, &partition.path, "GetSupportedSize", &[]).0, 42009);
             assert_eq!(resize(node, &partition.path, size(&partition) - 64 * MIB), 42009);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-PART-08",
         "MSFT_Partition.Offset is that in the answer of IOCTL_DISK_GET_DRIVE_LAYOUT_EX, and PartitionNumber counts \
@@ -107,8 +100,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(one(node, &wql).u64("Offset"), u64::try_from(offset).ok());
             }
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-PART-09",
         "MSFT_Partition.AddAccessPath mounts the volume at an empty directory, whose path needs no final backslash, \
@@ -126,8 +118,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let after = directory.followed("m").expect("the directory").final_path(PathForm::VolumeGuid);
             assert_ne!(after, root);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-PART-10",
         "MSFT_Partition.AddAccessPath and RemoveAccessPath return 42007 for a path that is no directory.",
@@ -139,8 +130,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(change(node, &partition, method, &directory.win32("missing")), 42007, "{method}");
             }
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-PART-20",
         "MSFT_Partition.Online of a partition that is online returns 0.",
@@ -150,8 +140,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(partition.bool("IsOffline"), Some(false));
             assert_eq!(call(node, &partition.path, "Online", &[]).0, 0);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-PART-21",
         "MSFT_Partition.Offline takes the volume offline until Online: IsOffline is true, Windows lists the volume, \
@@ -168,8 +157,7 @@ pub(crate) const FACTS: &[Fact] = &[
                 assert_eq!(read(), Ok(Ok(4096)), "{kind:?}");
             }
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-PART-22",
         "IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS of a volume that is offline fails with NOT_READY (21).",
@@ -184,8 +172,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(while_offline(node, volume, |_| extents()), Err(OsError::NOT_READY));
             assert_eq!(extents(), Ok(()));
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-PART-24",
         "FileFsAttributeInformation of a volume that is offline and flushing it fail with NOT_READY (21).",
@@ -201,8 +188,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(while_offline(node, volume, |_| ask()), (Err(not_ready), Err(not_ready)));
             assert_eq!(ask(), (Ok("NTFS".to_owned()), Ok(())));
         },
-    )
-    .wine(WINE),
+    ),
 ];
 
 /// Returns the smallest and the largest size of a partition.

@@ -6,7 +6,7 @@ use os::{Access, CallStatus, MethodCall, Namespace, OsError, Value};
 
 use super::devices::{file_system, spare_system_disk};
 use super::provider::{
-    MIB, WINE, call, disk, initialized, one, partition, partition_near, query_in, settle, text, volume, volume_query,
+    MIB, call, disk, initialized, one, partition, partition_near, query_in, settle, text, volume, volume_query,
 };
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestDisk, TestNode, TestVolume, VolumeKind, missing};
@@ -32,8 +32,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(read_only(false), 0);
             assert_eq!(refused, 43006);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-VOL-02",
         "Format of a volume that is being formatted returns 40001.",
@@ -45,13 +44,11 @@ pub(crate) const FACTS: &[Fact] = &[
             let path = one(node, &volume_query(raw)).path;
             assert_eq!(call(node, &path, "Format", &ntfs()).0, 40001);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published("WMI-VOL-04", "Flush of a volume with NTFS returns 0.", "DRV Flush", |node| {
         let path = volume(node, node.volume(VolumeKind::Ntfs)).path;
         assert_eq!(call(node, &path, "Flush", &[]).0, 0);
-    })
-    .wine(WINE),
+    }),
     Fact::published(
         "WMI-VOL-05",
         "After Format with NTFS, MSFT_Volume.FileSystem is NTFS.",
@@ -63,8 +60,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(call(node, &before.path, "Format", &ntfs()).0, 0);
             assert_eq!(volume(node, raw).text("FileSystem"), Some("NTFS"));
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published("WMI-VOL-06", "Format of the system volume returns 42010.", "DRV Format", |node| {
         let system = spare_system_disk(node);
         settle(node);
@@ -73,8 +69,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let boot = partitions.into_iter().max_by_key(|partition| partition.u64("Size")).expect("the boot partition");
         let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_PartitionToVolume", boot.path);
         assert_eq!(call(node, &one(node, &wql).path, "Format", &ntfs()).0, 42010);
-    })
-    .wine(WINE),
+    }),
     Fact::assumed(
         "WMI-VOL-08",
         "Format without FileSystemLabel leaves MSFT_Volume.FileSystemLabel empty.",
@@ -90,8 +85,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(call(node, &path, "Format", &ntfs()).0, 0);
             assert_eq!(volume(node, raw).text("FileSystemLabel"), Some(""));
         },
-    )
-    .wine(WINE),
+    ),
     Fact::published(
         "WMI-VOL-09",
         "The volume of a new partition can be formatted some seconds after CreatePartition, before which Format may \
@@ -106,8 +100,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let wql = format!("ASSOCIATORS OF {{{created}}} WHERE AssocClass = MSFT_PartitionToVolume");
             assert_eq!(call(node, &one(node, &wql).path, "Format", &ntfs()).0, 0);
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-VOL-10",
         "While a volume is formatted, opening it for reading fails with ACCESS_DENIED (5) or NOT_READY (21).",
@@ -130,8 +123,7 @@ pub(crate) const FACTS: &[Fact] = &[
             assert!(refusals > 0, "the volume was open to others");
             assert_eq!(file_system(&*opened).as_deref(), Ok("NTFS"), "the format had ended");
         },
-    )
-    .wine(WINE),
+    ),
     Fact::assumed(
         "WMI-VOL-11",
         "MSFT_Volume.Path is the GUID path of the volume with a final backslash, as FindFirstVolumeW returns it.",
@@ -142,8 +134,7 @@ pub(crate) const FACTS: &[Fact] = &[
             let volumes = node.os().volumes().expect("the volumes");
             assert!(volumes.iter().any(|volume| volume.to_string_lossy() == path), "{path}");
         },
-    )
-    .wine(WINE),
+    ),
 ];
 
 fn ntfs() -> [(&'static str, Value); 3] {

@@ -49,7 +49,7 @@ fn pairs_of_facts() -> BTreeSet<Pair> {
     for fact in facts::all() {
         let trace = Arc::new(Trace::recording());
         let node = SimulatedNode::with_layer(|node| Arc::new(Probed::new(node, Arc::clone(&trace))));
-        facts::check(fact, &node);
+        facts::check(&fact, &node);
         pairs.extend(trace.take().iter().map(Pair::of));
     }
     pairs
