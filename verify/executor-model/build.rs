@@ -19,14 +19,15 @@ const fn replacement(file: &'static str, from: &'static str, to: &'static str) -
 }
 
 /// What is replaced in every module.
-const REPLACEMENTS: [Replacement; 7] = [
+const REPLACEMENTS: [Replacement; 8] = [
     replacement("executor.rs", "use std::sync::", "use crate::sync::"),
     replacement("executor.rs", "    fn jobs(&self)", "    pub(crate) fn jobs(&self)"),
-    replacement("executor/context.rs", "use std::sync::", "use crate::sync::"),
-    replacement("executor/locks.rs", "use std::sync::", "use crate::sync::"),
+    replacement("scheduling/context.rs", "use std::sync::", "use crate::sync::"),
+    replacement("scheduling/locks.rs", "use std::sync::", "use crate::sync::"),
+    replacement("executor/on_this_thread.rs", "use std::sync::", "use crate::sync::"),
     replacement("executor/progress.rs", "use std::sync::Arc;", "use crate::sync::Arc;"),
-    replacement("executor/worker_pools.rs", "use std::sync::", "use crate::sync::"),
-    replacement("executor/worker_pools.rs", "THREADS_PER_POOL: usize = 16;", "THREADS_PER_POOL: usize = 2;"),
+    replacement("scheduling/worker_pools.rs", "use std::sync::", "use crate::sync::"),
+    replacement("scheduling/worker_pools.rs", "THREADS_PER_POOL: usize = 16;", "THREADS_PER_POOL: usize = 2;"),
 ];
 
 /// The defects, by the name of their module.
@@ -46,7 +47,7 @@ const DEFECTS: [(&str, &[Replacement]); 5] = [
                 "let body = thread.run(body);\n\
                  if let Some(job) = abandoned_by.job() { job.while_wanted(body).await? } else { body.await }\n",
             ),
-            replacement("executor.rs", "let is_changing = run", "let abandoned_by = run.clone();\n let is_changing = run"),
+            replacement("executor.rs", "let is_changing = mode", "let abandoned_by = mode.clone();\n let is_changing = mode"),
         ],
     ),
     (
@@ -62,8 +63,8 @@ const DEFECTS: [(&str, &[Replacement]); 5] = [
         )],
     ),
     ("older_result_shared", &[replacement("executor.rs", "*phase == Phase::Queued,", "*phase != Phase::Cancelled,")]),
-    ("thread_not_passed_on", &[replacement("executor/worker_pools.rs", "for_each(Waker::wake)", "for_each(drop)")]),
-    ("next_in_line_not_woken", &[replacement("executor/locks.rs", "for_each(Waker::wake)", "for_each(drop)")]),
+    ("thread_not_passed_on", &[replacement("scheduling/worker_pools.rs", "for_each(Waker::wake)", "for_each(drop)")]),
+    ("next_in_line_not_woken", &[replacement("scheduling/locks.rs", "for_each(Waker::wake)", "for_each(drop)")]),
 ];
 
 fn main() {
@@ -82,8 +83,8 @@ fn main() {
 fn variant(name: &str, sources: &Path, defect: &[Replacement]) -> String {
     let replacements: Vec<_> = REPLACEMENTS.iter().chain(defect).collect();
     let modules: String =
-        ["error", "executor"].iter().map(|path| module(sources, path, &replacements)).collect::<String>()
-            + &["node", "scenarios", "sync"].map(|path| module(Path::new("src/model"), path, &[])).concat();
+        ["error", "error_class", "scheduling", "executor"].map(|path| module(sources, path, &replacements)).concat()
+            + &["node", "scenarios", "sync", "types"].map(|path| module(Path::new("src/model"), path, &[])).concat();
     // What the scenarios do not call is a part of the interface here, and so not unused.
     let modules = modules.replace("pub(crate) ", "pub ").replace("crate::", &format!("crate::{name}::"));
     format!("pub mod {name} {{\n{modules}}}\n")

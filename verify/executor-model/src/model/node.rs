@@ -6,18 +6,16 @@ use std::time::Duration;
 
 use os::{Clock, Time};
 
-use crate::error::{Error, OperationError};
+use crate::error::Error;
 use crate::executor::Executor;
-use crate::executor::locks::Locks;
-use crate::executor::operation::Operation;
-
-pub(crate) const MAX_RUNS: usize = 6;
+use crate::scheduling::locks::Locks;
 
 /// The node of the executor.
 #[derive(Default)]
 pub(crate) struct Node {
     pub(crate) host: Host,
     pub(crate) locks: Locks,
+    pub(crate) refused_links: RefusedLinks,
     /// The lock of the standard library: what is done under it is no step of its own.
     objects: Mutex<BTreeMap<u32, Object>>,
     executor: OnceLock<Weak<Executor>>,
@@ -64,10 +62,6 @@ impl Node {
         *state = Object { exists, changing: false, changes: state.changes + 1 };
     }
 
-    pub(crate) fn described<O: Operation>(&self, operation: &O, error: OperationError) -> Error {
-        Error::new(O::NAME, operation.describe(), error)
-    }
-
     /// Checks that no change is in progress.
     pub(crate) fn assert_at_rest(&self) {
         let objects = self.objects();
@@ -77,6 +71,32 @@ impl Node {
 
     fn objects(&self) -> MutexGuard<'_, BTreeMap<u32, Object>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ignores refused links.
+#[derive(Default)]
+pub(crate) struct RefusedLinks;
+
+impl RefusedLinks {
+    pub(crate) fn record(&self, _error: &Error) {}
+}
+
+/// One run of an operation.
+pub(crate) mod run {
+    use crate::node::Node;
+    use crate::scheduling::context::OperationContext;
+
+    #[derive(Clone, Copy)]
+    pub struct Run<'a> {
+        pub(crate) node: &'a Node,
+        pub(crate) context: &'a OperationContext,
+    }
+
+    impl<'a> Run<'a> {
+        pub(crate) fn new(node: &'a Node, context: &'a OperationContext) -> Self {
+            Self { node, context }
+        }
     }
 }
 

@@ -8,13 +8,14 @@ use std::task::Poll;
 
 use shuttle::{future, thread};
 
-use crate::error::OperationResult;
 use crate::executor::Executor;
-use crate::executor::context::OperationContext;
-use crate::executor::locks::{LockKey, Locks};
+use crate::scheduling::locks::{LockKey, Locks};
 use crate::executor::operation::{Coalesce, Operation, sealed::Sealed};
-use crate::executor::pool_kind::PoolKind;
+use crate::scheduling::pool_kind::PoolKind;
 use crate::node::Node;
+use crate::node::run::Run;
+use crate::scheduling::stop::RunResult;
+use crate::types::DiskNumber;
 
 /// A caller that never cancels.
 const PATIENT: usize = usize::MAX;
@@ -38,19 +39,19 @@ impl Operation for Set {
         format!("change object {}", self.object)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(self.object)])
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+        Ok(vec![LockKey::Disk(DiskNumber(self.object))])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        if node.exists(self.object) == self.exists {
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        if run.node.exists(self.object) == self.exists {
             return Ok(());
         }
         thread::yield_now();
-        ctx.begin_mutation()?;
-        node.begin_change(self.object);
+        run.context.begin_mutation()?;
+        run.node.begin_change(self.object);
         thread::yield_now();
-        node.end_change(self.object, self.exists);
+        run.node.end_change(self.object, self.exists);
         Ok(())
     }
 }
@@ -74,8 +75,8 @@ impl Operation for Count {
         format!("count the changes of object {}", self.object)
     }
 
-    fn run(&self, node: &Node, _ctx: &OperationContext) -> OperationResult<u64> {
-        let changes = node.changes(self.object);
+    fn run(&self, run: Run<'_>) -> RunResult<u64> {
+        let changes = run.node.changes(self.object);
         thread::yield_now();
         Ok(changes)
     }
@@ -99,18 +100,18 @@ impl Operation for ThroughTwoPools {
         format!("change object {} in two steps", self.object)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(self.object)])
+    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+        Ok(vec![LockKey::Disk(DiskNumber(self.object))])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        if let Err(rerun) = ctx.require_pool(PoolKind::Wmi) {
-            ctx.begin_mutation()?;
-            node.begin_change(self.object);
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        if let Err(rerun) = run.context.require_pool(PoolKind::Wmi) {
+            run.context.begin_mutation()?;
+            run.node.begin_change(self.object);
             return Err(rerun);
         }
         thread::yield_now();
-        node.end_change(self.object, true);
+        run.node.end_change(self.object, true);
         Ok(())
     }
 }
@@ -140,19 +141,19 @@ impl Operation for OnVolume {
         "change the disk of the volume".into()
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         let disk = Self::disk(node);
         thread::yield_now();
-        Ok(vec![LockKey::Disk(disk)])
+        Ok(vec![LockKey::Disk(DiskNumber(disk))])
     }
 
-    fn run(&self, node: &Node, ctx: &OperationContext) -> OperationResult<()> {
-        let disk = Self::disk(node);
-        ctx.ensure_locked(&LockKey::Disk(disk))?;
-        ctx.begin_mutation()?;
-        node.begin_change(disk);
+    fn run(&self, run: Run<'_>) -> RunResult<()> {
+        let disk = Self::disk(run.node);
+        run.context.ensure_locked(&LockKey::Disk(DiskNumber(disk)))?;
+        run.context.begin_mutation()?;
+        run.node.begin_change(disk);
         thread::yield_now();
-        node.end_change(disk, true);
+        run.node.end_change(disk, true);
         Ok(())
     }
 }
@@ -287,7 +288,7 @@ pub(crate) fn locks_alone() {
     let sets: [(&[u32], usize); 5] = [(&[0, 1], PATIENT), (&[1, 2], 1), (&[2, 0], PATIENT), (&[0], 0), (&[0, 1, 2], 2)];
     // All requests join the queues here, in their order.
     let requests = sets.map(|(set, polls)| {
-        let keys = set.iter().map(|disk| LockKey::Disk(*disk)).collect();
+        let keys = set.iter().map(|disk| LockKey::Disk(DiskNumber(*disk))).collect();
         (set, polls, locks.acquire(keys))
     });
     let mut callers = Vec::new();
