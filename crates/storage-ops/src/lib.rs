@@ -56,6 +56,7 @@ mod paths;
 mod provider;
 mod readings;
 mod scheduling;
+mod sync;
 mod types;
 
 pub use config::{Config, Timeouts};

@@ -6,7 +6,6 @@
 //! [`Executor::activity`]: crate::Executor::activity
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use std::time::Duration;
 use crate::executor::operation::Operation;
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::quotas::ClientId;
+use crate::sync::Arc;
 
 /// The call of an RPC that requests an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
