@@ -1,8 +1,9 @@
-//! Whether the simulation tests detect a broken rule: each patch in `verify/sensitivity-patches` breaks one rule in a
-//! copy of this tree, in which the tests must then fail.
+//! Whether tests detect a broken rule: each patch in `verify/sensitivity-patches` breaks one rule in a copy of this tree,
+//! in which a test must then fail.
 //!
-//! A patch begins with a sentence that states which rule it breaks. Its lines `Case:` select the cases to run, and its
-//! lines `Fails:` name operations that must be among those that fail. A patch that does not apply is a failure.
+//! A patch begins with a sentence that states which rule it breaks. Its lines `Case:` select the cases of `prove` to run,
+//! and its lines `Fails:` name operations that must be among those that fail. Or its line `Test:` has the arguments of the
+//! `cargo test` that must fail, and its line `Says:` a part of the output. A patch that does not apply is a failure.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,10 @@ struct Patch {
     rule: String,
     cases: Vec<String>,
     operations: Vec<String>,
+    /// The arguments of the `cargo test` that must fail; empty if `prove` must.
+    test: String,
+    /// A part of its output.
+    says: String,
 }
 
 /// What one run of the simulation tests found.
@@ -52,16 +57,7 @@ pub(crate) fn run() -> Result<Summary, Error> {
     };
     for patch in &patches {
         copy.mirror(&workspace::root(), &files)?;
-        let cases: Vec<&str> = patch.cases.iter().map(String::as_str).collect();
-        let findings = if copy.apply(patch)? { copy.test(&cases)? } else { Err("it does not apply".to_owned()) };
-        let result = match findings {
-            Ok(findings) if findings.failures == 0 => Err("no test fails".to_owned()),
-            Ok(findings) => match patch.operations.iter().find(|name| !findings.operations.contains(*name)) {
-                Some(missing) => Err(format!("{missing} does not fail, but {}", findings.describe())),
-                None => Ok(findings.describe()),
-            },
-            Err(reason) => Err(reason),
-        };
+        let result = copy.detects(patch)?;
         summary += match &result {
             Ok(_) => Summary::passed(),
             Err(reason) => Summary::failed(&format!("the patch {}: {reason}", patch.name)),
@@ -100,6 +96,10 @@ impl Patch {
                 patch.cases.push(case.to_owned());
             } else if let Some(operation) = line.strip_prefix("Fails: ") {
                 patch.operations.push(operation.to_owned());
+            } else if let Some(test) = line.strip_prefix("Test: ") {
+                test.clone_into(&mut patch.test);
+            } else if let Some(message) = line.strip_prefix("Says: ") {
+                message.clone_into(&mut patch.says);
             } else {
                 rule.push(line);
             }
@@ -195,6 +195,45 @@ impl TreeCopy {
             git.env_remove(variable);
         }
         process::succeeds(&mut git)
+    }
+
+    /// Applies a patch and returns what the tests then report, or, as the inner error, why they do not detect the patch.
+    fn detects(&self, patch: &Patch) -> io::Result<Result<String, String>> {
+        if !self.apply(patch)? {
+            return Ok(Err("it does not apply".to_owned()));
+        }
+        if !patch.test.is_empty() {
+            return self.test_detects(patch);
+        }
+        let cases: Vec<&str> = patch.cases.iter().map(String::as_str).collect();
+        let findings = match self.test(&cases)? {
+            Ok(findings) => findings,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        if findings.failures == 0 {
+            return Ok(Err("no test fails".to_owned()));
+        }
+        let missing = patch.operations.iter().find(|name| !findings.operations.contains(*name));
+        Ok(match missing {
+            Some(missing) => Err(format!("{missing} does not fail, but {}", findings.describe())),
+            None => Ok(findings.describe()),
+        })
+    }
+
+    /// Runs the `cargo test` that a patch names, which must fail as the patch says.
+    fn test_detects(&self, patch: &Patch) -> io::Result<Result<String, String>> {
+        let mut test = workspace::cargo();
+        test.args(["test", "--quiet", "--locked"]).args(patch.test.split_whitespace());
+        test.current_dir(&self.root).env("CARGO_TARGET_DIR", self.target.join("tests"));
+        process::print(&test);
+        let Output { status, stdout, stderr } = test.output()?;
+        let printed = [stdout, stderr].concat();
+        let printed = String::from_utf8_lossy(&printed);
+        Ok(match (status.success(), printed.contains(&patch.says)) {
+            (true, _) => Err("no test fails".to_owned()),
+            (false, true) => Ok(format!("a test fails: {}", patch.says)),
+            (false, false) => Err(format!("no test fails with `{}`:\n{printed}", patch.says)),
+        })
     }
 
     /// Builds the simulation tests and runs these cases. The inner error states why there is no result.
@@ -294,13 +333,16 @@ mod tests {
             (patch.rule.as_str(), patch.cases, patch.operations),
             ("A lock is removed.", vec!["Rmdir/".to_owned()], vec!["Rmdir".to_owned()])
         );
+        let patch = Patch::parse("b.patch", "It is.\nTest: -p x a_test\nSays: two changes\n");
+        assert_eq!((patch.test.as_str(), patch.says.as_str()), ("-p x a_test", "two changes"));
     }
 
     #[test]
-    fn every_patch_has_a_rule_cases_and_operations() {
+    fn every_patch_has_a_rule_and_a_test_that_detects_it() {
         for patch in patches().expect("the patches") {
-            let is_complete = patch.rule.ends_with('.') && !patch.cases.is_empty() && !patch.operations.is_empty();
-            assert!(is_complete, "{patch:?}");
+            let by_prove = !patch.cases.is_empty() && !patch.operations.is_empty();
+            let by_test = !patch.test.is_empty() && !patch.says.is_empty();
+            assert!(patch.rule.ends_with('.') && by_prove != by_test, "{patch:?}");
         }
     }
 

@@ -20,7 +20,6 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{DefaultHasher, Hasher};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::watch;
@@ -38,6 +37,7 @@ use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::quotas::{ClientId, Holder};
 use crate::scheduling::stop::{Rerun, RunResult, Stop, caught};
 use crate::scheduling::worker_pools::{DEFECT, WorkerPools, catch_panic};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
 
@@ -402,7 +402,7 @@ impl Executor {
         }
     }
 
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+    pub(crate) fn jobs(&self) -> MutexGuard<'_, Jobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

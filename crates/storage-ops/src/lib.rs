@@ -62,6 +62,7 @@ mod paths;
 mod provider;
 mod readings;
 mod scheduling;
+mod sync;
 mod types;
 
 pub use config::{Config, Timeouts};

@@ -22,7 +22,8 @@ async fn the_daemon_serves_the_node_that_it_runs_on_and_can_be_started_again_aft
     for _ in 0..2 {
         let daemon = Daemon::start(&[]);
         assert!(daemon.announcement().contains("serves this Windows node"), "{}", daemon.announcement());
-        assert!(daemon.announcement().contains("139 RPCs, on 23 endpoints"), "{}", daemon.announcement());
+        let endpoints = format!(" RPCs, on {} endpoints", GROUP_VERSIONS.len());
+        assert!(daemon.announcement().contains(&endpoints), "{}", daemon.announcement());
         answers().await;
     }
 }

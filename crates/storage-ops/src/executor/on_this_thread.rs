@@ -1,7 +1,6 @@
 //! Runs an operation on the thread of its caller.
 
 use std::pin::pin;
-use std::sync::Arc;
 
 use crate::error::{Error, OperationError, OperationResult};
 use crate::executor::operation::{MAX_RUNS, Operation, conclude};
@@ -10,6 +9,7 @@ use crate::node::run::Run;
 use crate::scheduling::context::OperationContext;
 use crate::scheduling::locks::{Guard, LockKey};
 use crate::scheduling::stop::{RunResult, caught};
+use crate::sync::Arc;
 
 impl Node {
     /// Runs `operation` on this thread and blocks until it has ended.

@@ -5,7 +5,6 @@
 //! [`Executor::activity`]: crate::Executor::activity
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use std::time::Duration;
 use crate::executor::operation::Operation;
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::quotas::ClientId;
+use crate::sync::Arc;
 
 /// The call that requests an operation. The executor reports it unchanged in
 /// [`Executor::activity`](crate::Executor::activity).

@@ -1,13 +1,12 @@
 //! The context of a running operation.
 
-use std::sync::Arc;
-
 use os::PendingCall;
 
 use crate::error::{OperationError, OperationResult};
 use crate::scheduling::locks::{Guard, LockKey};
 use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::scheduling::stop::{Rerun, RunResult, Stop};
+use crate::sync::Arc;
 
 /// Asks the callers of an operation whether it may make a change. Once this returns true, the operation runs to its end.
 pub(crate) type Commit = Arc<dyn Fn() -> bool + Send + Sync>;

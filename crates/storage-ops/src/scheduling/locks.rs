@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::types::DiskNumber;
 
 /// An object that an operation locks.

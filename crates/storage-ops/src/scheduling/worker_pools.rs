@@ -8,16 +8,13 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::error::{Kind, OperationError};
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::quotas::{Holder, Usage};
 use crate::scheduling::stop::{RunResult, failed};
-
-/// The number of threads of a pool.
-const THREADS_PER_POOL: usize = 16;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, THREADS_PER_POOL};
 
 /// The number of threads that a [`crate::Executor`] uses at most. The tokio runtime must allow as many blocking
 /// threads.
@@ -183,11 +180,12 @@ pub(crate) fn catch_panic<T>(body: impl FnOnce() -> RunResult<T>) -> RunResult<T
 
 #[cfg(test)]
 mod tests {
+    use crate::sync::THREADS_PER_POOL;
     use crate::types::DiskNumber;
     use std::sync::Arc;
     use std::task::{Context, Waker};
 
-    use super::{BLOCKING_THREADS, THREADS_PER_POOL, ThreadRequest, WorkerPool, WorkerPools};
+    use super::{BLOCKING_THREADS, ThreadRequest, WorkerPool, WorkerPools};
     use crate::scheduling::pool_kind::{PoolKind, Resource};
     use crate::scheduling::quotas::{ClientId, Holder};
 

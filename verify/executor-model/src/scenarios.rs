@@ -196,7 +196,7 @@ async fn settle(executor: &Arc<Executor>, callers: Vec<future::JoinHandle<()>>) 
 }
 
 /// Some callers of the same change cancel, others wait. The drain relies on the count of running jobs.
-pub(crate) fn cancelled_and_retried() {
+pub fn cancelled_and_retried() {
     let executor = executor();
     let callers = [(1, 0), (1, 1), (1, PATIENT), (2, 2)].map(|(object, polls)| {
         let executor = Arc::clone(&executor);
@@ -210,7 +210,7 @@ pub(crate) fn cancelled_and_retried() {
 }
 
 /// While one caller has an object created, another one removes it and creates it again.
-pub(crate) fn opposite_changes() {
+pub fn opposite_changes() {
     let executor = executor();
     let one = Arc::clone(&executor);
     let one = future::spawn(async move {
@@ -226,7 +226,7 @@ pub(crate) fn opposite_changes() {
 }
 
 /// One caller counts the changes of an object, while another one changes it and then counts too.
-pub(crate) fn results_of_queued_jobs() {
+pub fn results_of_queued_jobs() {
     let executor = executor();
     let counter = Arc::clone(&executor);
     let counter = future::spawn(async move {
@@ -242,7 +242,7 @@ pub(crate) fn results_of_queued_jobs() {
 }
 
 /// More callers than the second pool has threads, in the middle of their changes.
-pub(crate) fn two_pools() {
+pub fn two_pools() {
     let executor = executor();
     let callers = [1, 2, 3, 4].map(|object| {
         let executor = Arc::clone(&executor);
@@ -254,7 +254,7 @@ pub(crate) fn two_pools() {
 }
 
 /// Two callers change the disk of a volume, which a third caller moves to another disk.
-pub(crate) fn moving_volume() {
+pub fn moving_volume() {
     let executor = executor();
     let mut callers: Vec<_> = [1, 2]
         .map(|caller| {
@@ -273,7 +273,7 @@ pub(crate) fn moving_volume() {
 }
 
 /// Requests for overlapping sets of locks, some of which are cancelled. A guard is dropped on another thread.
-pub(crate) fn locks_alone() {
+pub fn locks_alone() {
     let locks = Locks::default();
     let owners: Arc<Mutex<BTreeMap<u32, usize>>> = Arc::default();
     let granted: Arc<Mutex<Vec<usize>>> = Arc::default();
