@@ -278,6 +278,10 @@ impl Disk {
         self.provider_offsets = self.partitions.iter().map(|part| part.offset).collect();
     }
 
+    pub(crate) fn partition(&self, number: u32) -> Option<&Partition> {
+        self.partitions.iter().find(|part| part.number == number)
+    }
+
     pub(crate) fn partition_mut(&mut self, number: u32) -> Option<&mut Partition> {
         self.partitions.iter_mut().find(|part| part.number == number)
     }

@@ -234,6 +234,14 @@ impl Smb {
         self.mappings.extend(mappings.iter().map(in_lower_case));
     }
 
+    /// Returns the name of a share, `host\share` in lower case, by the identity of its directory tree.
+    pub(crate) fn name_of(&self, tree: Uuid) -> Option<String> {
+        self.servers.iter().find_map(|server| {
+            let share = server.shares.iter().find(|share| share.tree == tree)?;
+            Some(format!(r"{}\{}", server.host, share.name).to_lowercase())
+        })
+    }
+
     /// Returns the instances of `MSFT_SmbGlobalMapping`.
     pub fn rows(&self) -> Vec<Instance> {
         self.mappings.iter().map(Mapping::instance).collect()

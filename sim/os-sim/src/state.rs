@@ -104,11 +104,11 @@ pub(crate) enum Event {
 }
 
 /// Identifies a file system: that of a volume or of a share.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FsId {
     Volume(Uuid),
-    /// `host\share` in lower case, and the identity of the share's directory tree.
-    Share(String, Uuid),
+    /// The identity of the share's directory tree.
+    Share(Uuid),
 }
 
 impl fmt::Debug for State {
@@ -345,25 +345,25 @@ impl State {
     }
 
     /// Returns a file system, or the error that reading it gives.
-    pub(crate) fn file_system(&self, id: &FsId) -> OsResult<&FileSystem> {
+    pub(crate) fn file_system(&self, id: FsId) -> OsResult<&FileSystem> {
         match id {
-            FsId::Volume(volume) => self.volume(*volume)?.1.mounted(),
-            FsId::Share(_, tree) => self.trees.get(tree).ok_or(OsError::BAD_NET_NAME),
+            FsId::Volume(volume) => self.volume(volume)?.1.mounted(),
+            FsId::Share(tree) => self.trees.get(&tree).ok_or(OsError::BAD_NET_NAME),
         }
     }
 
-    pub(crate) fn file_system_mut(&mut self, id: &FsId) -> OsResult<&mut FileSystem> {
+    pub(crate) fn file_system_mut(&mut self, id: FsId) -> OsResult<&mut FileSystem> {
         self.file_system(id)?;
         match id {
-            FsId::Volume(volume) => self.volume_mut(*volume)?.file_system.as_mut().ok_or(OsError::UNRECOGNIZED_VOLUME),
-            FsId::Share(_, tree) => self.trees.get_mut(tree).ok_or(OsError::BAD_NET_NAME),
+            FsId::Volume(volume) => self.volume_mut(volume)?.file_system.as_mut().ok_or(OsError::UNRECOGNIZED_VOLUME),
+            FsId::Share(tree) => self.trees.get_mut(&tree).ok_or(OsError::BAD_NET_NAME),
         }
     }
 
     /// Fails with `WRITE_PROTECT` if the file system is on a read-only disk.
-    pub(crate) fn check_writable(&self, id: &FsId) -> OsResult<()> {
+    pub(crate) fn check_writable(&self, id: FsId) -> OsResult<()> {
         match id {
-            FsId::Volume(volume) if self.volume(*volume)?.0.is_read_only() => Err(OsError::WRITE_PROTECT),
+            FsId::Volume(volume) if self.volume(volume)?.0.is_read_only() => Err(OsError::WRITE_PROTECT),
             _ => Ok(()),
         }
     }
@@ -382,7 +382,7 @@ impl State {
     }
 
     /// Returns whether any handle is open on the file.
-    pub(crate) fn is_open(&self, fs: &FsId, node: FileId) -> bool {
+    pub(crate) fn is_open(&self, fs: FsId, node: FileId) -> bool {
         self.handles.values().any(|opened| opened.is_on(fs, node))
     }
 }

@@ -5,7 +5,6 @@ mod invariants;
 mod snapshot;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use os::{OsError, OsResult, Uuid};
 
@@ -124,19 +123,18 @@ impl Sim {
 
     /// Returns all disks that Windows shows, ordered by number.
     pub fn disks(&self) -> Vec<DiskView> {
-        self.with(|state| {
-            let shown = state.disks.values().filter(|disk| disk.visible);
-            let mut disks: Vec<_> = shown.map(|disk| state.disk_view(disk)).collect();
-            disks.sort_by_key(|disk| disk.number);
-            disks
-        })
+        self.disks_that(|disk| disk.visible)
     }
 
     /// Returns the disks that are attached and that Windows has not detected, ordered by number.
     pub fn undetected_disks(&self) -> Vec<DiskView> {
+        self.disks_that(|disk| !disk.visible)
+    }
+
+    fn disks_that(&self, are_wanted: impl Fn(&Disk) -> bool) -> Vec<DiskView> {
         self.with(|state| {
-            let hidden = state.disks.values().filter(|disk| !disk.visible);
-            let mut disks: Vec<_> = hidden.map(|disk| state.disk_view(disk)).collect();
+            let wanted = state.disks.values().filter(|disk| are_wanted(disk));
+            let mut disks: Vec<_> = wanted.map(|disk| state.disk_view(disk)).collect();
             disks.sort_by_key(|disk| disk.number);
             disks
         })
@@ -179,36 +177,29 @@ impl Sim {
         self.with(|state| state.stale_mounts())
     }
 
-    /// Returns what is in the directory at a Win32 path, without what is in its subdirectories.
+    /// Returns the entries of the directory at a Win32 path, without those of its subdirectories.
     pub fn entries(&self, path: &str) -> OsResult<Vec<FileView>> {
-        self.with(|state| {
-            let found = state.existing(path, true);
-            state.network_time = Duration::ZERO;
-            let (fs, directory) = found?;
-            let file_system = state.file_system(&fs)?;
+        self.external().with(|state| {
+            let (fs, directory) = state.existing(path, true)?;
+            let file_system = state.file_system(fs)?;
             let children = file_system.record(directory)?.children().ok_or(OsError::DIRECTORY)?;
             children.iter().map(|(name, id)| Ok(view_of(name.to_string(), file_system.record(*id)?))).collect()
         })
     }
 
-    /// Returns what is at a Win32 path. A link in its last component is not followed.
+    /// Returns the file, directory or link at a Win32 path. A link in the last component is not followed.
     pub fn entry(&self, path: &str) -> OsResult<FileView> {
-        self.with(|state| {
-            let found = state.existing(path, false);
-            state.network_time = Duration::ZERO;
-            let (fs, file) = found?;
-            let record = state.file_system(&fs)?.record(file)?;
+        self.external().with(|state| {
+            let record = state.record_at(path, false)?;
             Ok(view_of(record.name.to_string(), record))
         })
     }
 
     /// Returns everything below the directory at a Win32 path. Links are not followed.
     pub fn tree(&self, path: &str) -> OsResult<Vec<FileView>> {
-        self.with(|state| {
-            let found = state.existing(path, true);
-            state.network_time = Duration::ZERO;
-            let (fs, file) = found?;
-            state.tree_of(&fs, file)
+        self.external().with(|state| {
+            let (fs, file) = state.existing(path, true)?;
+            state.tree_of(fs, file)
         })
     }
 }
@@ -273,7 +264,7 @@ impl State {
         stale.collect()
     }
 
-    pub(crate) fn tree_of(&self, fs: &FsId, top: FileId) -> OsResult<Vec<FileView>> {
+    pub(crate) fn tree_of(&self, fs: FsId, top: FileId) -> OsResult<Vec<FileView>> {
         let file_system = self.file_system(fs)?;
         let mut found = Vec::new();
         let mut waiting = vec![(String::new(), top)];

@@ -166,8 +166,8 @@ impl State {
 
     /// Returns the shares on which files are open, as `host\share` in lower case.
     fn open_shares(&self) -> BTreeSet<String> {
-        let share = |opened: &Opened| match &opened.object {
-            Object::File { fs: FsId::Share(name, _), .. } => Some(name.clone()),
+        let share = |opened: &Opened| match opened.object {
+            Object::File { fs: FsId::Share(tree), .. } => self.smb.name_of(tree),
             _ => None,
         };
         self.handles.values().filter_map(share).collect()

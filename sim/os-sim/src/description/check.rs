@@ -1,5 +1,7 @@
 //! Contradictions in a node file: keys that cannot all be true of one object.
 
+use std::collections::BTreeSet;
+
 use crate::description::{Content, Description, DescriptionError, DiskDescription, FileDescription, VolumeHealth};
 use crate::iscsi::PortalAddress;
 use crate::smb::Smb;
@@ -13,15 +15,9 @@ impl Description {
         let at = |table, index| at(text, table, index);
         for (index, disk) in self.disks.iter().enumerate() {
             disk.check().map_err(at("disk", index))?;
-            if disk.number == Some(0) {
-                return Err(at("disk", index)("the number 0 is that of the system disk, which every node has".into()));
-            }
-            let number =
-                disk.number.filter(|number| self.disks[..index].iter().any(|other| other.number == Some(*number)));
-            if let Some(number) = number {
-                return Err(at("disk", index)(format!("an earlier disk has the number {number} too")));
-            }
         }
+        let numbers = self.disks.iter().map(|disk| disk.number.map(|number| number.to_string()));
+        check_unique(text, "disk", "number", numbers)?;
         for (index, file) in self.files.iter().enumerate() {
             let earlier = &self.files[..index];
             if earlier.iter().any(|other| other.path().eq_ignore_ascii_case(file.path()))
@@ -30,17 +26,17 @@ impl Description {
                 return Err(at("file", index)(format!("an earlier file has the path {} too", file.path())));
             }
         }
-        let names = self.services.iter().map(|service| service.name.as_str());
-        unique(names, "name").map_err(|(index, what)| at("service", index)(what))?;
-        unique(self.smb_servers.iter().map(|server| server.host.as_str()), "host")
-            .map_err(|(index, what)| at("smb_server", index)(what))?;
+        check_unique(text, "service", "name", self.services.iter().map(|service| Some(service.name.clone())))?;
+        check_unique(text, "smb_server", "host", self.smb_servers.iter().map(|server| Some(server.host.clone())))?;
         for (index, target) in self.iscsi_targets.iter().enumerate() {
             if self.iscsi_targets[..index].iter().any(|other| other.collides_with(target)) {
                 let what = format!("an earlier one has the iqn {} at one of its portals too", target.iqn);
                 return Err(at("iscsi_target", index)(what));
             }
-            let numbers: Vec<String> = target.luns.iter().map(|lun| lun.number.to_string()).collect();
-            unique(numbers.iter().map(String::as_str), "LUN").map_err(|(_, what)| at("iscsi_target", index)(what))?;
+            let numbers: BTreeSet<u8> = target.luns.iter().map(|lun| lun.number).collect();
+            if numbers.len() < target.luns.len() {
+                return Err(at("iscsi_target", index)("two logical units have the same number".into()));
+            }
         }
         Ok(())
     }
@@ -59,17 +55,17 @@ impl Description {
 
     /// Checks that every mapping is one that the servers of the node file `text` accept.
     pub(crate) fn check_mappings(&self, text: &str) -> Result<(), DescriptionError> {
-        let remotes = self.smb_mappings.iter().map(|mapping| mapping.remote.as_str());
-        unique(remotes, "remote").map_err(|(index, what)| at(text, "smb_mapping", index)(what))?;
+        let remotes = self.smb_mappings.iter().map(|mapping| Some(mapping.remote.clone()));
+        check_unique(text, "smb_mapping", "remote", remotes)?;
         let mut smb = Smb::default();
         smb.servers.clone_from(&self.smb_servers);
-        match self.smb_mappings.iter().position(|mapping| !smb.accepts(mapping)) {
-            None => Ok(()),
-            Some(index) => {
-                let remote = &self.smb_mappings[index].remote;
-                Err(at(text, "smb_mapping", index)(format!("no smb_server has the share and the user of {remote}")))
+        for (index, mapping) in self.smb_mappings.iter().enumerate() {
+            if !smb.accepts(mapping) {
+                let what = format!("no smb_server has the share and the user of {}", mapping.remote);
+                return Err(at(text, "smb_mapping", index)(what));
             }
         }
+        Ok(())
     }
 
     fn has_portal(&self, at: &PortalAddress) -> bool {
@@ -79,6 +75,9 @@ impl Description {
 
 impl DiskDescription {
     fn check(&self) -> Result<(), String> {
+        if self.number == Some(0) {
+            return Err("the number 0 is that of the system disk, which every node has".into());
+        }
         let is_bare = matches!(self.content, Content::Raw | Content::Gpt);
         let volume_keys = [
             ("file_system_size", self.file_system_size.is_some()),
@@ -131,14 +130,19 @@ fn at(text: &str, table: &str, index: usize) -> impl Fn(String) -> DescriptionEr
     move |what| DescriptionError(format!("{prefix}{what}"))
 }
 
-/// Fails with the index of the first name that an earlier one equals, regardless of case.
-fn unique<'a>(names: impl Iterator<Item = &'a str>, key: &str) -> Result<(), (usize, String)> {
-    let mut earlier: Vec<&str> = Vec::new();
+/// Fails if a table has the same name as an earlier one, regardless of case. A table may have no name.
+fn check_unique(
+    text: &str,
+    table: &str,
+    key: &str,
+    names: impl Iterator<Item = Option<String>>,
+) -> Result<(), DescriptionError> {
+    let mut earlier = BTreeSet::new();
     for (index, name) in names.enumerate() {
-        if earlier.iter().any(|other| other.eq_ignore_ascii_case(name)) {
-            return Err((index, format!("an earlier one has the {key} {name} too")));
+        let Some(name) = name else { continue };
+        if !earlier.insert(name.to_lowercase()) {
+            return Err(at(text, table, index)(format!("an earlier {table} has the {key} {name} too")));
         }
-        earlier.push(name);
     }
     Ok(())
 }
@@ -167,7 +171,10 @@ mod tests {
             ("grown_to = \"1 MiB\"\n", "grown_to is smaller than size"),
             ("number = 0\n", "disk 2: the number 0 is that of the system disk"),
             ("number = 4\n[[disk]]\nsize = \"1 GiB\"\nnumber = 4\n", "disk 3: an earlier disk has the number 4"),
-            ("[[smb_server]]\nhost = \"a\"\n[[smb_server]]\nhost = \"A\"\n", "smb_server 2: an earlier one"),
+            (
+                "[[smb_server]]\nhost = \"a\"\n[[smb_server]]\nhost = \"A\"\n",
+                "smb_server 2: an earlier smb_server has the host A too",
+            ),
             ("[[iscsi_target]]\niqn = \"iqn.1\"\nportals = [{ address = \"10.0.0.1\" }]\n", "no iscsi_portal has"),
             (
                 "[[iscsi_target]]\niqn = \"iqn.1\"\nportals = [{ address = \"10.0.0.1\" }, { address = \"10.0.0.2\" }]\n\

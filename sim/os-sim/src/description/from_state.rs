@@ -9,7 +9,7 @@ use crate::disks::mount_manager::mounted_volume;
 use crate::disks::{Disk, Health, Layout, Partition, Volume};
 use crate::external::readlink_text;
 use crate::files::file_system::FileSystem;
-use crate::files::reparse_point::{self, Target};
+use crate::files::reparse_point;
 use crate::sim::Sim;
 use crate::smb::Mapping;
 use crate::state::State;
@@ -126,10 +126,8 @@ impl State {
                 None => Err(format!("the mount point {path} of a volume that does not exist")),
             };
         }
-        let target = match reparse_point::target(data) {
-            Ok(Target::Relative(target)) => String::from_utf16_lossy(&target),
-            Ok(Target::Absolute(target)) => readlink_text(&String::from_utf16_lossy(&target)),
-            Err(_) => return Err(format!("{path}, a reparse point that is neither a link nor a mount point")),
+        let Ok(target) = readlink_text(data) else {
+            return Err(format!("{path}, a reparse point that is neither a link nor a mount point"));
         };
         Ok(Some(if reparse_point::tag(data) == os::abi::REPARSE_TAG_SYMLINK {
             FileDescription::Symlink { path, target }

@@ -47,7 +47,7 @@ impl State {
     pub(crate) fn mount_at(&mut self, path: &[u16], id: Uuid) -> OsResult<()> {
         let (fs, file) = self.directory(path)?;
         let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
-        let file_system = self.file_system(&fs)?;
+        let file_system = self.file_system(fs)?;
         if file_system.kind != "NTFS" {
             return Err(OsError::INVALID_PARAMETER);
         }
@@ -55,13 +55,13 @@ impl State {
         if directory.reparse.is_some() || !directory.is_empty_directory() {
             return Err(OsError::DIR_NOT_EMPTY);
         }
-        self.check_writable(&fs)?;
-        self.check_sharing(&fs, file, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
+        self.check_writable(fs)?;
+        self.check_sharing(fs, file, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
         self.volume(id).map_err(|_| OsError::FILE_NOT_FOUND)?;
         let path = file_system.path(file).ok_or(OsError::PATH_NOT_FOUND)?;
         let target: Vec<u16> = format!(r"\??\Volume{{{id}}}\").encode_utf16().collect();
         let data = reparse_point::mount_point(&target, &[])?;
-        self.file_system_mut(&fs)?.record_mut(file)?.reparse = Some(data);
+        self.file_system_mut(fs)?.record_mut(file)?.reparse = Some(data);
         let point = MountPoint::Directory { host, path };
         self.mounts.retain(|mount| mount.point != point);
         self.mounts.push(Mount { volume: id, point });
@@ -73,16 +73,16 @@ impl State {
     pub(crate) fn unmount(&mut self, directory: &U16Str) -> OsResult<()> {
         let (fs, file) = self.directory(&nt_directory(directory)?)?;
         let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
-        let file_system = self.file_system(&fs)?;
+        let file_system = self.file_system(fs)?;
         let data = file_system.record(file)?.reparse.as_deref();
         if data.and_then(mounted_volume).is_none() {
             return Err(OsError::NOT_A_REPARSE_POINT);
         }
-        self.check_writable(&fs)?;
+        self.check_writable(fs)?;
         // Windows opens the directory for writing and does not share deletion.
-        self.check_sharing(&fs, file, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
+        self.check_sharing(fs, file, Access::WRITE_DATA, Share::READ | Share::WRITE)?;
         let path = file_system.path(file).ok_or(OsError::PATH_NOT_FOUND)?;
-        self.file_system_mut(&fs)?.record_mut(file)?.reparse = None;
+        self.file_system_mut(fs)?.record_mut(file)?.reparse = None;
         let point = MountPoint::Directory { host, path };
         self.mounts.retain(|mount| mount.point != point);
         Ok(())
@@ -92,7 +92,7 @@ impl State {
     pub(crate) fn is_mounted_at(&mut self, directory: &U16Str, volume: Uuid) -> bool {
         let found = nt_directory(directory).and_then(|path| self.directory(&path));
         let Ok((fs, file)) = found else { return false };
-        let Ok(file_system) = self.file_system(&fs) else { return false };
+        let Ok(file_system) = self.file_system(fs) else { return false };
         let data = file_system.record(file).ok().and_then(|record| record.reparse.as_deref());
         data.and_then(mounted_volume) == Some(volume)
     }
@@ -111,7 +111,7 @@ impl State {
     /// Returns the directory at a path. Does not follow a link in the last component.
     fn directory(&mut self, path: &[u16]) -> OsResult<(FsId, FileId)> {
         match self.resolve(path, false)? {
-            Resolved::File(fs, file) if self.file_system(&fs)?.record(file)?.is_directory() => Ok((fs, file)),
+            Resolved::File(fs, file) if self.file_system(fs)?.record(file)?.is_directory() => Ok((fs, file)),
             Resolved::File(..) => Err(OsError::DIRECTORY),
             Resolved::Missing { .. } => Err(OsError::FILE_NOT_FOUND),
         }
@@ -151,7 +151,7 @@ impl State {
 
     /// Returns whether the directory at `path` on `host` is a mount point of `volume`.
     pub(crate) fn leads_to(&self, host: Uuid, path: &[Name], volume: Uuid) -> bool {
-        let Ok(file_system) = self.file_system(&FsId::Volume(host)) else { return false };
+        let Ok(file_system) = self.file_system(FsId::Volume(host)) else { return false };
         let file = path.iter().try_fold(file_system.root, |at, name| file_system.child(at, name));
         let data = file.and_then(|file| file_system.record(file).ok()?.reparse.as_deref());
         data.and_then(mounted_volume) == Some(volume)

@@ -75,12 +75,12 @@ impl State {
             mounted => mounted?.length,
         };
         self.check_access(handle, Access::WRITE_DATA)?;
-        self.check_writable(&FsId::Volume(id))?;
+        self.check_writable(FsId::Volume(id))?;
         let sectors: &[u8; 8] = input.first_chunk().ok_or(OsError::INVALID_PARAMETER)?;
         let sectors = u64::try_from(i64::from_le_bytes(*sectors)).map_err(|_| OsError::INVALID_PARAMETER)?;
         let wanted = sectors.checked_mul(sector).filter(|bytes| (now + CLUSTER..=available).contains(bytes));
         let length = wanted.ok_or(OsError::INVALID_PARAMETER)?;
-        self.file_system_mut(&FsId::Volume(id))?.length = length;
+        self.file_system_mut(FsId::Volume(id))?.length = length;
         Ok(0)
     }
 
@@ -101,7 +101,7 @@ impl State {
                 let fs = self.file(handle)?.0;
                 let file_system = self.file_system(fs)?;
                 let sector = match fs {
-                    FsId::Volume(id) => self.volume(*id)?.0.sector,
+                    FsId::Volume(id) => self.volume(id)?.0.sector,
                     FsId::Share(..) => SECTOR,
                 };
                 let (length, read_only) = (file_system.length, self.check_writable(fs).is_err());

@@ -99,7 +99,7 @@ impl State {
     /// again.
     pub(crate) fn dismount_file_system(&mut self, volume: Uuid) {
         let mounting = self.fresh();
-        if let Ok(file_system) = self.file_system_mut(&FsId::Volume(volume)) {
+        if let Ok(file_system) = self.file_system_mut(FsId::Volume(volume)) {
             file_system.dismount(mounting);
         }
     }

@@ -85,9 +85,8 @@ impl State {
     fn set_basic(&mut self, handle: u64, info: &FileBasicInfo) -> OsResult<()> {
         self.check_access(handle, Access::WRITE_ATTRIBUTES)?;
         let (fs, id) = self.file(handle)?;
-        let fs = fs.clone();
-        self.check_writable(&fs)?;
-        let file = self.file_system_mut(&fs)?.record_mut(id)?;
+        self.check_writable(fs)?;
+        let file = self.file_system_mut(fs)?.record_mut(id)?;
         if info.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !file.is_directory() {
             return Err(OsError::INVALID_PARAMETER);
         }
@@ -155,9 +154,11 @@ impl State {
         let prefix = match (fs, form) {
             (FsId::Volume(volume), PathForm::VolumeGuid) => format!(r"\\?\Volume{{{volume}}}"),
             (FsId::Volume(volume), PathForm::Dos) => {
-                format!(r"\\?\{}", self.dos_prefix(*volume).ok_or(OsError::PATH_NOT_FOUND)?)
+                format!(r"\\?\{}", self.dos_prefix(volume).ok_or(OsError::PATH_NOT_FOUND)?)
             }
-            (FsId::Share(share, _), PathForm::Dos) => format!(r"\\?\UNC\{share}"),
+            (FsId::Share(tree), PathForm::Dos) => {
+                format!(r"\\?\UNC\{}", self.smb.name_of(tree).ok_or(OsError::PATH_NOT_FOUND)?)
+            }
             (FsId::Share(..), PathForm::VolumeGuid) => return Err(OsError::PATH_NOT_FOUND),
         };
         let mut path = U16String::from_str(&prefix);
@@ -187,9 +188,8 @@ impl State {
             return Err(OsError::PRIVILEGE_NOT_HELD);
         }
         let (fs, id) = self.file(handle)?;
-        let fs = fs.clone();
-        self.check_writable(&fs)?;
-        let file_system = self.file_system(&fs)?;
+        self.check_writable(fs)?;
+        let file_system = self.file_system(fs)?;
         if file_system.is_fat() {
             return Err(OsError::INVALID_FUNCTION);
         }
@@ -204,7 +204,7 @@ impl State {
         if tag == REPARSE_TAG_SYMLINK && !file.data().is_empty() {
             return Err(OsError::INVALID_REPARSE_DATA);
         }
-        self.file_system_mut(&fs)?.record_mut(id)?.reparse = Some(input.to_vec());
+        self.file_system_mut(fs)?.record_mut(id)?.reparse = Some(input.to_vec());
         Ok(0)
     }
 }

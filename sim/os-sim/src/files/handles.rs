@@ -101,8 +101,8 @@ struct Target {
 }
 
 impl Opened {
-    pub(crate) fn is_on(&self, on: &FsId, id: FileId) -> bool {
-        matches!(&self.object, Object::File { fs, file, .. } if fs == on && *file == id)
+    pub(crate) fn is_on(&self, on: FsId, id: FileId) -> bool {
+        matches!(self.object, Object::File { fs, file, .. } if fs == on && file == id)
     }
 }
 
@@ -146,7 +146,7 @@ impl State {
                 Ok(self.handle(process, Object::Volume { id, direct }, how))
             }
             ParsedPath::File(fs, names) => {
-                let root = self.root(&fs)?;
+                let root = self.root(fs)?;
                 let is_directory = path.last() == Some(&SEPARATOR);
                 let target = Target { fs, start: root, names, is_directory, refuses_links: false };
                 self.open_target(process, target, how)
@@ -172,7 +172,6 @@ impl State {
             Object::Volume { .. } | Object::Disk(_) => return Err(OsError::INVALID_PARAMETER),
         }
         let (fs, start) = self.file(parent)?;
-        let fs = fs.clone();
         let root = self.file_of(parent)?;
         if !name.is_empty() && !root.is_directory() {
             return Err(OsError::PATH_NOT_FOUND);
@@ -204,7 +203,7 @@ impl State {
         let resolved = self.resolve_from(target.fs, target.start, target.names, at_link, !link)?;
         match (resolved, how.disposition) {
             (Resolved::File(fs, file), Disposition::Open) => {
-                if target.is_directory && !directory && !self.file_system(&fs)?.record(file)?.is_directory() {
+                if target.is_directory && !directory && !self.file_system(fs)?.record(file)?.is_directory() {
                     return Err(OsError::INVALID_NAME);
                 }
                 self.open_file(process, fs, file, how)
@@ -215,14 +214,14 @@ impl State {
                 if target.is_directory && !directory {
                     return Err(OsError::INVALID_NAME);
                 }
-                let file = self.create(&fs, parent, &name, directory)?;
+                let file = self.create(fs, parent, &name, directory)?;
                 self.open_file(process, fs, file, how)
             }
         }
     }
 
     /// Creates an empty file or directory.
-    pub(crate) fn create(&mut self, fs: &FsId, parent: FileId, name: &Name, directory: bool) -> OsResult<FileId> {
+    pub(crate) fn create(&mut self, fs: FsId, parent: FileId, name: &Name, directory: bool) -> OsResult<FileId> {
         self.check_writable(fs)?;
         let file_system = self.file_system(fs)?;
         let directory_record = file_system.record(parent)?;
@@ -237,7 +236,7 @@ impl State {
     }
 
     fn open_file(&mut self, process: ProcessId, fs: FsId, file: FileId, how: &Open) -> OsResult<u64> {
-        let file_system = self.file_system(&fs)?;
+        let file_system = self.file_system(fs)?;
         let mounting = file_system.mounting;
         let record = file_system.record(file)?;
         if record.pending.is_some() {
@@ -263,15 +262,15 @@ impl State {
             }
         }
         if access.intersects(Access::WRITE_DATA | Access::DELETE | Access::WRITE_ATTRIBUTES) {
-            self.check_writable(&fs)?;
+            self.check_writable(fs)?;
         }
-        self.break_oplock(&fs, file, access, how)?;
-        self.check_sharing(&fs, file, access, how.share)?;
+        self.break_oplock(fs, file, access, how)?;
+        self.check_sharing(fs, file, access, how.share)?;
         Ok(self.handle(process, Object::File { fs, mounting, file }, how))
     }
 
     /// Breaks the oplock of the file if an open does, and waits for its owner, who does not give it up for an hour.
-    fn break_oplock(&mut self, fs: &FsId, file: FileId, access: Access, how: &Open) -> OsResult<()> {
+    fn break_oplock(&mut self, fs: FsId, file: FileId, access: Access, how: &Open) -> OsResult<()> {
         let harmless = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES | Access::READ_CONTROL;
         let breaks = match self.file_system(fs)?.record(file)?.oplock {
             Some(Oplock::Exclusive) => !harmless.contains(access),
@@ -289,7 +288,7 @@ impl State {
 
     /// Fails with `SHARING_VIOLATION` if another handle on the file does not share a right that is requested, or has a
     /// right that is not shared. Only reading, writing and deletion count.
-    pub(crate) fn check_sharing(&self, fs: &FsId, file: FileId, access: Access, share: Share) -> OsResult<()> {
+    pub(crate) fn check_sharing(&self, fs: FsId, file: FileId, access: Access, share: Share) -> OsResult<()> {
         let conflicts = |access: Access, share: Share| {
             SHARED.iter().any(|(rights, shared)| access.intersects(*rights) && !share.contains(*shared))
         };
@@ -332,15 +331,15 @@ impl State {
     }
 
     /// Returns the file that a handle is open on.
-    pub(crate) fn file(&self, handle: u64) -> OsResult<(&FsId, FileId)> {
-        let Object::File { fs, mounting, file } = &self.opened(handle)?.object else {
+    pub(crate) fn file(&self, handle: u64) -> OsResult<(FsId, FileId)> {
+        let Object::File { fs, mounting, file } = self.opened(handle)?.object else {
             return Err(OsError::INVALID_PARAMETER);
         };
         // The volume was formatted or taken offline after the handle was opened.
-        if self.file_system(fs)?.mounting != *mounting {
+        if self.file_system(fs)?.mounting != mounting {
             return Err(OsError::NOT_READY);
         }
-        Ok((fs, *file))
+        Ok((fs, file))
     }
 
     pub(crate) fn file_of(&self, handle: u64) -> OsResult<&crate::files::file_system::FileRecord> {
@@ -352,8 +351,7 @@ impl State {
     pub(crate) fn set_disposition(&mut self, handle: u64, delete: bool, flags: u32) -> OsResult<()> {
         self.check_access(handle, Access::DELETE)?;
         let (fs, id) = self.file(handle)?;
-        let fs = fs.clone();
-        let file_system = self.file_system(&fs)?;
+        let file_system = self.file_system(fs)?;
         let root = file_system.root == id;
         let file = file_system.record(id)?;
         let protected = file.attributes & FILE_ATTRIBUTE_READONLY != 0 && flags & FILE_DISPOSITION_IGNORE_READONLY == 0;
@@ -363,14 +361,14 @@ impl State {
         if delete && file.is_directory() && !file.is_empty_directory() {
             return Err(OsError::DIR_NOT_EMPTY);
         }
-        self.check_writable(&fs)?;
-        if delete && self.file_system(&fs)?.record(id)?.oplock.is_some() {
+        self.check_writable(fs)?;
+        if delete && self.file_system(fs)?.record(id)?.oplock.is_some() {
             self.network_time += OPLOCK_PATIENCE;
             return Err(OsError::OPLOCK_BREAK_IN_PROGRESS);
         }
         let posix = flags & FILE_DISPOSITION_POSIX != 0;
         let pending = delete.then_some(if posix { PendingDeletion::Posix } else { PendingDeletion::LastClose });
-        self.file_system_mut(&fs)?.record_mut(id)?.pending = pending;
+        self.file_system_mut(fs)?.record_mut(id)?.pending = pending;
         self.opened_mut(handle)?.deletes = delete && posix;
         Ok(())
     }
@@ -379,9 +377,9 @@ impl State {
     pub(crate) fn close(&mut self, handle: u64) {
         let Some(opened) = self.handles.remove(&handle) else { return };
         let Object::File { fs, mounting, file } = opened.object else { return };
-        let last = !self.is_open(&fs, file);
+        let last = !self.is_open(fs, file);
         // A removed volume was dismounted, which cancelled its deletions.
-        let Ok(file_system) = self.file_system_mut(&fs) else { return };
+        let Ok(file_system) = self.file_system_mut(fs) else { return };
         if file_system.mounting != mounting {
             return;
         }

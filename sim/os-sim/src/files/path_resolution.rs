@@ -135,18 +135,16 @@ impl State {
         let host = part().ok_or(OsError::BAD_NETPATH)?;
         let share = part().ok_or(OsError::BAD_NET_NAME)?;
         let names = parts.next().map_or_else(|| Ok(Vec::new()), split)?;
-        let remote = format!(r"{host}\{share}").to_lowercase();
-        let unc = format!(r"\\{remote}");
-        self.network_time += self.smb.answer_time(&unc);
-        let tree = self.smb.open(&unc)?;
-        Ok(ParsedPath::File(FsId::Share(remote, tree), names))
+        let remote = format!(r"\\{host}\{share}");
+        self.network_time += self.smb.answer_time(&remote);
+        Ok(ParsedPath::File(FsId::Share(self.smb.open(&remote)?), names))
     }
 
     /// Returns the root directory of a file system. Fails if the volume is locked.
-    pub(crate) fn root(&self, fs: &FsId) -> OsResult<FileId> {
+    pub(crate) fn root(&self, fs: FsId) -> OsResult<FileId> {
         let file_system = self.file_system(fs);
         if let FsId::Volume(volume) = fs {
-            self.check_unlocked(*volume)?;
+            self.check_unlocked(volume)?;
         }
         Ok(file_system?.root)
     }
@@ -155,7 +153,7 @@ impl State {
     pub(crate) fn resolve(&mut self, path: &[u16], follow_last: bool) -> OsResult<Resolved> {
         match self.parse_path(path)? {
             ParsedPath::File(fs, names) => {
-                let root = self.root(&fs)?;
+                let root = self.root(fs)?;
                 self.resolve_from(fs, root, names, AtLink::Follow, follow_last)
             }
             ParsedPath::Disk(_) | ParsedPath::Volume(_) => Err(OsError::INVALID_PARAMETER),
@@ -178,7 +176,7 @@ impl State {
         let mut reparses = 0;
         let mut required = Required::default();
         while let Some(name) = rest.pop_front() {
-            let file_system = self.file_system(&fs)?;
+            let file_system = self.file_system(fs)?;
             let directory = file_system.record(at)?;
             if !directory.is_directory() {
                 return Err(OsError::PATH_NOT_FOUND);
@@ -206,7 +204,7 @@ impl State {
                 return Err(OsError::REPARSE_POINT_ENCOUNTERED);
             }
             let kind = file.is_directory();
-            let to = self.follow(&fs, at, &link)?;
+            let to = self.follow(fs, at, &link)?;
             reparses += to.reparses;
             if reparses > MAX_REPARSES {
                 return Err(OsError::CANT_RESOLVE_FILENAME);
@@ -217,15 +215,15 @@ impl State {
             }
             to.names.into_iter().rev().for_each(|name| rest.push_front(name));
             fs = to.fs;
-            at = self.root(&fs)?;
+            at = self.root(fs)?;
         }
         // Fails if the file system cannot be read.
-        required.check(self.file_system(&fs)?.record(at)?.is_directory())?;
+        required.check(self.file_system(fs)?.record(at)?.is_directory())?;
         Ok(Resolved::File(fs, at))
     }
 
     /// Returns the target of the link `data` in `directory`.
-    fn follow(&mut self, fs: &FsId, directory: FileId, data: &[u8]) -> OsResult<Followed> {
+    fn follow(&mut self, fs: FsId, directory: FileId, data: &[u8]) -> OsResult<Followed> {
         match reparse_point::target(data)? {
             Target::Absolute(_) if matches!(fs, FsId::Share(..)) => Err(SYMLINK_CLASS_DISABLED),
             Target::Absolute(path) => {
@@ -256,7 +254,7 @@ impl State {
     }
 
     /// Follows a path relative to `directory` or, if it begins with a separator, to the root directory.
-    fn follow_relative(&mut self, fs: &FsId, directory: FileId, path: &[u16]) -> OsResult<Followed> {
+    fn follow_relative(&mut self, fs: FsId, directory: FileId, path: &[u16]) -> OsResult<Followed> {
         let mut names = self.file_system(fs)?.path(directory).ok_or(OsError::PATH_NOT_FOUND)?;
         let mut parts = path;
         if let Some(below_root) = parts.strip_prefix(&[SEPARATOR]) {
@@ -275,7 +273,7 @@ impl State {
                 name => names.push(Name::new(name)?),
             }
         }
-        Ok(Followed { fs: fs.clone(), names, is_directory, reparses: RELATIVE_REPARSES })
+        Ok(Followed { fs, names, is_directory, reparses: RELATIVE_REPARSES })
     }
 }
 

@@ -58,7 +58,7 @@ impl State {
         let shares = self.smb.servers.iter().flat_map(|server| server.shares.iter().map(move |share| (server, share)));
         for (server, share) in shares {
             let name = format!(r"\\{}\{}", server.host, share.name).to_lowercase();
-            self.write_tree(&FsId::Share(name[2..].to_owned(), share.tree), &name, to)?;
+            self.write_tree(FsId::Share(share.tree), &name, to)?;
         }
         for mapping in self.smb.mappings() {
             let user = mapping.user.as_deref().unwrap_or("guest");
@@ -106,12 +106,12 @@ impl State {
             for path in paths {
                 writeln!(to, "{partition} mounted at {path}")?;
             }
-            self.write_tree(&FsId::Volume(volume.id), &partition, to)?;
+            self.write_tree(FsId::Volume(volume.id), &partition, to)?;
         }
         Ok(())
     }
 
-    fn write_tree(&self, fs: &FsId, prefix: &str, to: &mut String) -> fmt::Result {
+    fn write_tree(&self, fs: FsId, prefix: &str, to: &mut String) -> fmt::Result {
         let files = self.file_system(fs).and_then(|file_system| self.tree_of(fs, file_system.root));
         for FileView { path, kind, attributes } in files.unwrap_or_default() {
             let what = match kind {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use os::{Instance, OsError, OsResult, Uuid, Value};
 
 use crate::disks::{Disk, Health, Layout, Volume};
-use crate::state::{DeviceId, State};
+use crate::files::handles::Object;
+use crate::state::{DeviceId, FsId, State};
 use crate::wmi::method_call::{Arguments, Method, method, returned};
 use crate::wmi::provider_instances::{
     disk_id, disk_instance, long, partition_by_number, partition_id, partition_instance, row, volume_id,
@@ -50,7 +51,7 @@ pub(crate) fn associated(state: &State, object: &ObjectPath, class: &str) -> OsR
     if object.is_of("MSFT_Partition") {
         let (device, number) = partition_by_id(state, id)?;
         let disk = state.disk(device)?;
-        let part = disk.partitions.iter().find(|part| part.number == number).ok_or(OsError::WBEM_NOT_FOUND)?;
+        let part = disk.partition(number).ok_or(OsError::WBEM_NOT_FOUND)?;
         let is_shown =
             |volume: &&Volume| volume.arrived && volume.known_to_provider && volume.further_extents.is_empty();
         let volume = part.volume.as_ref().filter(is_shown);
@@ -244,7 +245,7 @@ fn call_partition(
 /// Mounts the volume of a partition at an empty directory, or removes its mount point there. The path needs no final
 /// backslash. Drive letters are not simulated.
 fn change_access_path(state: &mut State, device: DeviceId, number: u32, add: bool, path: &str) -> u32 {
-    let part = state.disk(device).ok().and_then(|disk| disk.partitions.iter().find(|part| part.number == number));
+    let part = state.disk(device).ok().and_then(|disk| disk.partition(number));
     let Some(volume) = part.and_then(|part| part.volume.as_ref()).filter(|volume| volume.arrived) else {
         return code::FAILED;
     };
@@ -269,10 +270,10 @@ fn change_access_path(state: &mut State, device: DeviceId, number: u32, add: boo
 /// Dismounts the volume of a data partition and takes it offline, or makes it arrive and brings it online.
 fn set_volume_offline(state: &mut State, device: DeviceId, number: u32, offline: bool) -> u32 {
     let Ok(disk) = state.disk(device) else { return code::FAILED };
-    let part = disk.partitions.iter().find(|part| part.number == number);
-    let Some(volume) = part.and_then(|part| part.volume.as_ref()).map(|volume| volume.id) else {
+    let Some(volume) = disk.partition(number).and_then(|part| part.volume.as_ref()) else {
         return code::NO_DATA_PARTITION;
     };
+    let volume = volume.id;
     if disk.is_offline() {
         return code::FAILED;
     }
@@ -337,10 +338,8 @@ fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> 
 impl State {
     /// Returns whether a file on the volume is open.
     fn is_volume_open(&self, volume: Uuid) -> bool {
-        let on = crate::state::FsId::Volume(volume);
-        self.handles
-            .values()
-            .any(|opened| matches!(&opened.object, crate::files::handles::Object::File { fs, .. } if *fs == on))
+        let on = FsId::Volume(volume);
+        self.handles.values().any(|opened| matches!(opened.object, Object::File { fs, .. } if fs == on))
     }
 }
 

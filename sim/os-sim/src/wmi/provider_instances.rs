@@ -113,7 +113,7 @@ fn best_identifier(identifiers: &[Identifier]) -> Option<&Identifier> {
 
 /// Returns the instance of the partition with `number`.
 pub(crate) fn partition_by_number(state: &State, disk: &Disk, number: u32) -> Option<Instance> {
-    disk.partitions.iter().find(|part| part.number == number).map(|part| partition_instance(state, disk, part))
+    disk.partition(number).map(|part| partition_instance(state, disk, part))
 }
 
 /// Returns the instance of a partition.

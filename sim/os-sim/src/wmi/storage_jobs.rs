@@ -192,49 +192,49 @@ impl State {
     }
 
     fn perform(&mut self, device: Option<DeviceId>, action: JobAction) -> JobResult {
-        Ok(match (action, device) {
+        let code = match (action, device) {
             (JobAction::Remote { object, method, arguments }, _) => {
                 let arguments: Vec<_> = arguments.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
                 return self.call_remote(&object.parse()?, &method, &arguments);
             }
-            (JobAction::Rescan, _) => {
-                self.refresh_provider();
-                returned(code::DONE)
-            }
+            (JobAction::Rescan, _) => self.refresh_provider(),
             (JobAction::Initialize { gpt }, Some(device)) => self.initialize(device, gpt),
             (JobAction::Clear { .. }, Some(device)) => self.clear(device),
-            (JobAction::CreatePartition(partition), Some(device)) => self.create_partition(device, &partition),
-            (JobAction::Format(format), _) => returned(self.format(format.volume, &format.kind, &format.label)),
-            (JobAction::Resize { partition, size }, Some(device)) => returned(self.resize(device, partition, size)),
+            (JobAction::CreatePartition(partition), Some(device)) => {
+                return Ok(self.create_partition(device, &partition));
+            }
+            (JobAction::Format(format), _) => self.format(format.volume, &format.kind, &format.label),
+            (JobAction::Resize { partition, size }, Some(device)) => self.resize(device, partition, size),
             (JobAction::SetOffline(offline), Some(device)) => {
-                returned(self.set_attribute(device, DiskAttributes::OFFLINE, offline))
+                self.set_attribute(device, DiskAttributes::OFFLINE, offline)
             }
             (JobAction::SetReadOnly(read_only), Some(device)) => {
-                returned(self.set_attribute(device, DiskAttributes::READ_ONLY, read_only))
+                self.set_attribute(device, DiskAttributes::READ_ONLY, read_only)
             }
-            (_, None) => returned(code::FAILED),
-        })
+            (_, None) => code::FAILED,
+        };
+        Ok(returned(code))
     }
 
-    fn initialize(&mut self, device: DeviceId, gpt: bool) -> Returned {
+    fn initialize(&mut self, device: DeviceId, gpt: bool) -> u32 {
         let (id, reserved) = (self.fresh_uuid(), self.fresh_uuid());
-        let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
+        let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
         if gpt {
             disk.write_gpt(id, reserved);
         } else {
             disk.layout = Layout::Mbr { signature: id.as_fields().0 };
         }
-        returned(code::DONE)
+        code::DONE
     }
 
     /// Removes the partition table and all partitions.
-    fn clear(&mut self, device: DeviceId) -> Returned {
+    fn clear(&mut self, device: DeviceId) -> u32 {
         self.dismount(device);
-        let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
+        let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
         disk.layout = Layout::Raw;
         disk.partitions.clear();
         disk.provider_reads_partitions();
-        returned(code::DONE)
+        code::DONE
     }
 
     fn create_partition(&mut self, device: DeviceId, wanted: &NewPartition) -> Returned {
@@ -276,10 +276,7 @@ impl State {
     pub(crate) fn format(&mut self, id: Uuid, kind: &str, label: &str) -> u32 {
         let Some((device, number)) = self.location_of(id) else { return code::FAILED };
         let Some(kind) = file_system_name(kind) else { return code::INVALID_PARAMETER };
-        let Some(part) = self.disks.get(&device).and_then(|disk| disk.partitions.iter().find(|p| p.number == number))
-        else {
-            return code::FAILED;
-        };
+        let Some(part) = self.disks[&device].partition(number) else { return code::FAILED };
         let mut file_system = self.make_file_system(kind, part.length);
         label.clone_into(&mut file_system.label);
         let Ok(volume) = self.volume_mut(id) else { return code::FAILED };
@@ -316,14 +313,15 @@ impl State {
         code::DONE
     }
 
-    /// Updates all that the provider has cached.
-    fn refresh_provider(&mut self) {
+    /// Updates the provider's cache of all disks.
+    fn refresh_provider(&mut self) -> u32 {
         let shown: Vec<DeviceId> =
             self.disks.iter().filter(|(_, disk)| disk.visible).map(|(device, _)| *device).collect();
         for device in shown {
             self.provider_learns(device);
             self.disks.entry(device).and_modify(Disk::refresh);
         }
+        code::DONE
     }
 
     /// Makes Windows detect the attached disks that it has not detected yet.
@@ -341,7 +339,7 @@ impl State {
 /// Returns the smallest and the largest size to which a partition can be resized, from the provider's cache, or the code
 /// with which the provider refuses to resize it.
 pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), u32> {
-    let part = disk.partitions.iter().find(|part| part.number == partition).ok_or(code::FAILED)?;
+    let part = disk.partition(partition).ok_or(code::FAILED)?;
     let volume = part.volume.as_ref().ok_or(code::NOT_SUPPORTED)?;
     let used = match volume.file_system.as_ref() {
         _ if volume.offline || volume.health != Health::Readable || volume.recognised.is_some() => {
@@ -356,10 +354,9 @@ pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), 
 }
 
 fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {
-    let part = disk.partitions.iter().find(|part| part.number == partition);
-    let unreadable =
-        part.and_then(|part| part.volume.as_ref()).is_some_and(|volume| volume.health == Health::Unreadable);
-    if unreadable && part.is_some_and(|part| size < part.length) {
+    let is_unreadable = |volume: &Volume| volume.health == Health::Unreadable;
+    let shrinks = disk.partition(partition).filter(|part| size < part.length);
+    if shrinks.is_some_and(|part| part.volume.as_ref().is_some_and(is_unreadable)) {
         return Some(code::VOLUME_WITH_ERRORS);
     }
     match supported_size(disk, partition) {
