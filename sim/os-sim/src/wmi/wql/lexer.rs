@@ -11,12 +11,11 @@ pub(super) enum Token {
     Number(i128),
     /// A quoted text without quotes and escapes.
     Text(String),
-    /// A sign such as `=`, `<>` or `(`. `!=` becomes `<>`.
+    /// A sign such as `=` or `<>`. `!=` becomes `<>`.
     Sign(&'static str),
 }
 
-/// Two-character signs come first, so that `<=` is not read as `<`.
-const SIGNS: [&str; 14] = ["<>", "!=", "<=", ">=", "<", ">", "=", "(", ")", "{", "}", ",", "*", "."];
+const SIGNS: [&str; 8] = ["<>", "!=", "=", "{", "}", ",", "*", "."];
 
 /// Splits `text` into tokens.
 ///
