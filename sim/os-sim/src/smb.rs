@@ -125,19 +125,9 @@ struct NewMapping<'a> {
 pub enum Status {
     /// Connected.
     Ok = 0,
-    /// Paused.
-    Paused = 1,
     /// Disconnected. The next use connects it again.
     #[default]
     Disconnected = 2,
-    /// The network failed.
-    NetworkError = 3,
-    /// Connecting.
-    Connecting = 4,
-    /// Connecting again.
-    Reconnecting = 5,
-    /// Unavailable.
-    Unavailable = 6,
 }
 
 impl User {

@@ -76,7 +76,7 @@ static METHODS: [Method; 17] = [
     method(
         "MSFT_Disk",
         "CreatePartition",
-        "Size UseMaximumSize Offset Alignment DriveLetter AssignDriveLetter MbrType GptType IsHidden IsActive",
+        "Size UseMaximumSize Offset DriveLetter AssignDriveLetter GptType IsHidden IsActive",
     ),
     method("MSFT_Disk", "Clear", "RemoveData RemoveOEM ZeroOutEntireDisk Sanitize RunAsJob"),
     method("MSFT_Disk", "Online", ""),
@@ -185,9 +185,14 @@ fn create_partition_arguments(arguments: Arguments<'_>) -> OsResult<Result<NewPa
         return Ok(Err(code::NO_SIZE_OR_TWO));
     }
     let letter = arguments.u16("DriveLetter")?.and_then(|letter| char::from_u32(letter.into()));
-    let assign = arguments.bool("AssignDriveLetter")?.unwrap_or(false);
-    if letter.is_some() && assign {
+    if letter.is_some() && arguments.bool("AssignDriveLetter")?.unwrap_or(false) {
         return Ok(Err(code::INVALID_PARAMETER));
+    }
+    // Only `false`, which csi-proxy passes, is simulated.
+    for flag in ["AssignDriveLetter", "IsHidden", "IsActive"] {
+        if arguments.bool(flag)?.unwrap_or(false) {
+            return Ok(Err(code::NOT_SUPPORTED));
+        }
     }
     let gpt_type = match arguments.text("GptType")? {
         None => None,
@@ -196,23 +201,7 @@ fn create_partition_arguments(arguments: Arguments<'_>) -> OsResult<Result<NewPa
             Err(_) => return Ok(Err(code::INVALID_PARAMETER)),
         },
     };
-    let mbr_type = match arguments.u16("MbrType")?.map(u8::try_from) {
-        None => None,
-        Some(Ok(kind)) => Some(kind),
-        Some(Err(_)) => return Ok(Err(code::BAD_PARTITION_TYPE)),
-    };
-    let partition = NewPartition {
-        offset: arguments.u64("Offset")?,
-        alignment: arguments.u32("Alignment")?.map(u64::from),
-        size,
-        gpt_type,
-        mbr_type,
-        letter,
-        assign_letter: assign,
-        hidden: arguments.bool("IsHidden")?.unwrap_or(false),
-        active: arguments.bool("IsActive")?.unwrap_or(false),
-    };
-    Ok(Ok(partition))
+    Ok(Ok(NewPartition { offset: arguments.u64("Offset")?, size, gpt_type, letter }))
 }
 
 fn call_partition(

@@ -59,15 +59,10 @@ pub(crate) enum JobAction {
 #[derive(Clone, Debug)]
 pub(crate) struct NewPartition {
     pub offset: Option<u64>,
-    pub alignment: Option<u64>,
     /// `None` for the largest free range.
     pub size: Option<u64>,
     pub gpt_type: Option<Uuid>,
-    pub mbr_type: Option<u8>,
     pub letter: Option<char>,
-    pub assign_letter: bool,
-    pub hidden: bool,
-    pub active: bool,
 }
 
 /// The arguments of `Format`.
@@ -82,7 +77,7 @@ pub(crate) struct FormatArguments {
 /// The smallest disk on which the provider writes a GPT.
 const MIN_GPT_DISK: u64 = 32 << 20;
 
-/// The default type of an MBR partition: "huge".
+/// The type of a new MBR partition: "huge".
 const MBR_HUGE: u8 = 6;
 
 /// The size of a physical sector.
@@ -239,37 +234,27 @@ impl State {
 
     fn create_partition(&mut self, device: DeviceId, wanted: &NewPartition) -> Returned {
         let (id, volume) = (self.fresh_uuid(), self.fresh_uuid());
-        let (letter, path_in_use) = self.letter_of(wanted);
+        let letter = wanted.letter.filter(|letter| self.letter(*letter).is_none());
+        let is_taken = wanted.letter.is_some() && letter.is_none();
         let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
         let Some((offset, size)) = place(disk, wanted) else { return returned(code::NO_SPACE) };
         let kind = match disk.layout {
             Layout::Gpt { .. } => PartitionKind::Gpt(wanted.gpt_type.unwrap_or(BASIC_DATA)),
-            _ => PartitionKind::Mbr(wanted.mbr_type.unwrap_or(MBR_HUGE)),
+            _ => PartitionKind::Mbr(MBR_HUGE),
         };
         let number = disk.add_partition(offset, size, kind, id);
         let Some(part) = disk.partition_mut(number) else { return returned(code::FAILED) };
-        if part.holds_volume() && !wanted.hidden {
+        if part.holds_volume() {
             part.volume = Some(Volume { writability: Writability::NotYet, ..Volume::new(volume) });
             self.mounts.extend(letter.map(|letter| Mount { volume, point: MountPoint::Letter(letter) }));
         }
         self.announce_volumes(device);
-        let mut returned = returned(if path_in_use { code::PATH_IN_USE } else { code::DONE });
+        let mut returned = returned(if is_taken { code::PATH_IN_USE } else { code::DONE });
         if let Some(created) = self.disks.get(&device).and_then(|disk| partition_by_number(self, disk, number)) {
             let created = Value::Object(Box::new(created));
             returned.out.properties.insert("CreatedPartition".into(), created);
         }
         returned
-    }
-
-    /// Returns the drive letter for a new partition, and whether the letter that it was to get is taken.
-    fn letter_of(&self, wanted: &NewPartition) -> (Option<char>, bool) {
-        let is_free = |letter: &char| self.letter(*letter).is_none();
-        match wanted.letter {
-            Some(letter) if is_free(&letter) => (Some(letter.to_ascii_uppercase()), false),
-            Some(_) => (None, true),
-            None if wanted.assign_letter => (('D'..='Z').find(is_free), false),
-            None => (None, false),
-        }
     }
 
     /// Formats a volume. Its content is lost.
@@ -369,17 +354,8 @@ fn create_partition_refusal(disk: &Disk, wanted: &NewPartition) -> Option<u32> {
     match disk.layout {
         Layout::Raw | Layout::Superfloppy => return Some(code::NOT_INITIALIZED),
         Layout::Mbr { .. } if wanted.gpt_type.is_some() => return Some(code::WRONG_STYLE),
-        Layout::Gpt { .. } if wanted.mbr_type.is_some() || wanted.active => return Some(code::WRONG_STYLE),
         Layout::Gpt { .. } if wanted.gpt_type == Some(MSFT_RESERVED) => return Some(code::BAD_PARTITION_TYPE),
         Layout::Mbr { .. } | Layout::Gpt { .. } => {}
-    }
-    if wanted.alignment.is_some_and(|alignment| alignment == 0 || !alignment.is_multiple_of(SECTOR)) {
-        return Some(code::BAD_ALIGNMENT);
-    }
-    if let (Some(offset), Some(alignment)) = (wanted.offset, wanted.alignment)
-        && !offset.is_multiple_of(alignment)
-    {
-        return Some(code::BAD_OFFSET);
     }
     if wanted.size.is_some_and(|size| size == 0 || !size.is_multiple_of(SECTOR)) {
         return Some(code::SIZE_NOT_SUPPORTED);
@@ -390,12 +366,11 @@ fn create_partition_refusal(disk: &Disk, wanted: &NewPartition) -> Option<u32> {
     (!place(disk, wanted).is_some_and(fits)).then_some(code::NO_SPACE)
 }
 
-/// Returns the offset and the size of a new partition. An offset without an alignment is rounded to the default one.
+/// Returns the offset and the size of a new partition. The offset is rounded to the default alignment.
 fn place(disk: &Disk, wanted: &NewPartition) -> Option<(u64, u64)> {
     let (gap, available) = disk.largest_gap()?;
     let offset = match wanted.offset {
         None => gap,
-        Some(offset) if wanted.alignment.is_some() => offset,
         Some(offset) => offset.checked_add(ALIGNMENT / 2)? / ALIGNMENT * ALIGNMENT,
     };
     Some((offset, wanted.size.unwrap_or_else(|| available.saturating_sub(offset.saturating_sub(gap)))))
