@@ -61,13 +61,13 @@ mod tests {
 
     use super::FaultSet;
     use crate::fault::{Fault, When};
-    use crate::probe::tests::Echo;
-    use crate::probe::{FaultAction, Probed};
+    use crate::probe::FaultAction;
+    use crate::probe::tests::probed;
 
     #[test]
     fn a_fault_acts_from_its_addition_to_its_removal() {
         let set = Arc::new(FaultSet::default());
-        let probed = Probed::new(Echo::node(), Arc::clone(&set));
+        let probed = probed(Arc::clone(&set));
         assert!(probed.volumes().is_ok());
         let busy = Arc::new(Fault::each(|_| true, When::Before, FaultAction::Fail(OsError::BUSY)));
         let first = set.add(Arc::clone(&busy));
